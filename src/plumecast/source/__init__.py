@@ -1,0 +1,1 @@
+"""Where snapshots come from; each source returns the same Dataset."""
