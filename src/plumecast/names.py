@@ -61,7 +61,7 @@ GEOGRAPHY = (
 )
 
 COVARIATES = (
-    Name("fuel_moisture", _SCALAR, "float", "dead fuel moisture, mass of water per mass of dry fuel",
+    Name("fuel_moisture", _SCALAR, "float", "dead fuel moisture, water per dry fuel by mass",
          "1"),
     Name("wind_speed", _SCALAR, "float", "mean 10 m wind speed since ignition", "m s-1",
          "wind_speed"),

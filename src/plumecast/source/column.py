@@ -17,7 +17,7 @@ def mass_concentration(mixing_ratio: Array, pressure: Array, temperature: Array)
 
 
 def column_mean(concentration: Array, layer_depth: Array, axis: int = -3) -> Array:
-    """Σ c Δz / Σ Δz over the layers on `axis`: the composite midpoint rule of the paper's integral."""
+    """Σ c Δz / Σ Δz over the layers on `axis`: the paper's integral by the midpoint rule."""
     xp = array_namespace(concentration, layer_depth)
     total = xp.sum(layer_depth, axis=axis)
     return xp.sum(concentration * layer_depth, axis=axis) / total

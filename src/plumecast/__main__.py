@@ -1,0 +1,5 @@
+"""`python -m plumecast` runs the command line."""
+
+from plumecast.cli import main
+
+main()

@@ -1,0 +1,79 @@
+"""Baselines as surrogates: the same data in, the same functions to predict and to score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import xarray as xr
+
+from plumecast.baseline_operators import (
+    MeanField,
+    NearestFire,
+    fit_gaussian_process,
+    sample_rows,
+)
+from plumecast.encode import fit_basis
+from plumecast.errors import PlumecastError
+from plumecast.names import FIRE, SMOKE
+from plumecast.operators import CodedOperator, Operator
+from plumecast.surrogate import Surrogate, TrainingMatrices, provenance, training_matrices
+
+PAPER_STD_FRACTION = 0.95
+
+
+def _mean_field(data: TrainingMatrices, seed: int) -> Operator:
+    return MeanField(np.mean(data.outputs, axis=0))
+
+
+def _nearest_fire(data: TrainingMatrices, seed: int) -> Operator:
+    return NearestFire(data.inputs, data.outputs)
+
+
+def _gp_images(data: TrainingMatrices, seed: int) -> Operator:
+    rows = sample_rows(data.inputs.shape[0], seed)
+    return fit_gaussian_process(data.inputs[rows], data.outputs[rows])
+
+
+def _gp_codes(data: TrainingMatrices, seed: int) -> Operator:
+    input_basis = fit_basis(data.inputs, std_fraction=PAPER_STD_FRACTION)
+    output_basis = fit_basis(data.outputs, std_fraction=PAPER_STD_FRACTION)
+    rows = sample_rows(data.inputs.shape[0], seed)
+    code_map = fit_gaussian_process(
+        input_basis.encode(data.inputs[rows]), output_basis.encode(data.outputs[rows])
+    )
+    return CodedOperator(input_basis, code_map, output_basis)
+
+
+BASELINES: dict[str, Callable[[TrainingMatrices, int], Operator]] = {
+    "mean-field": _mean_field,
+    "nearest-fire": _nearest_fire,
+    "gp-images": _gp_images,
+    "gp-codes": _gp_codes,
+}
+"""Mean training smoke; smoke of the nearest training fire; the paper's Gaussian processes."""
+
+
+def fit_baseline(
+    name: str,
+    train: xr.Dataset,
+    *,
+    inputs: str | Sequence[str] = FIRE,
+    outputs: str | Sequence[str] = SMOKE,
+    seed: int = 0,
+) -> Surrogate:
+    """A baseline by name, trained on the same snapshots as a surrogate.
+
+    `seed` draws the 100 snapshots of the Gaussian processes.
+    """
+    if name not in BASELINES:
+        raise PlumecastError(f"baseline '{name}' is unknown; choose from {', '.join(BASELINES)}")
+    data = training_matrices(train, inputs, outputs)
+    return Surrogate(
+        inputs=data.input_layout,
+        outputs=data.output_layout,
+        operator=BASELINES[name](data, seed),
+        nonnegative=True,
+        settings={"preset": name, "seed": seed},
+        training=provenance(train),
+    )

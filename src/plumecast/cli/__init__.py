@@ -1,0 +1,62 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from plumecast._version import __version__
+from plumecast.cli import evaluate, info, predict, train, tune
+from plumecast.cli.show import fail
+from plumecast.errors import PlumecastError
+
+app = typer.Typer(
+    name="plumecast",
+    help="Learn the map from a wildfire to its smoke in seconds; predict it in milliseconds.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    cls=TyperGroup,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"plumecast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Options of every command."""
+
+
+for _module in (train, tune, evaluate, predict, info):
+    app.command(name=_module.__name__.rsplit(".", 1)[-1])(_module.command)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; an error is one line with the next step, and exit code 2."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = app(given, standalone_mode=False)
+    except click.exceptions.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        fail("stopped; what was finished is kept")
+        sys.exit(130)
+    except (PlumecastError, OSError) as error:
+        if "--debug" in given:
+            raise
+        fail(str(error))
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,80 @@
+"""How commands choose snapshots: filters and split, written down so that others can repeat them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+import xarray as xr
+
+from plumecast.errors import PlumecastError
+from plumecast.names import FIRE, SMOKE
+from plumecast.snapshot_store import open_snapshots
+from plumecast.snapshots import apply_smoke_floor, drop_small_fires, select_drought
+from plumecast.split import PAPER_FRACTIONS, Split, split_by_fire
+
+DATA = typer.Argument(help="Snapshot store: Icechunk, Zarr or NetCDF.", show_default=False)
+MIN_ACRES = typer.Option(
+    None, help="Keep snapshots with at least this burned area; the paper uses 1e5."
+)
+DROUGHT = typer.Option(None, help="Keep these drought scenarios, separated by commas.")
+FLOOR = typer.Option(None, help="Set smoke below this value (µg m⁻³) to zero.")
+SEED = typer.Option(None, help="Seed of the split; 0 if not given.")
+BY = typer.Option(None, help="What must not be torn apart: ignition_id (default) or fire_id.")
+FRACTIONS = typer.Option(
+    None, help="Shares of training, validation and test; 0.45,0.1,0.45 if not given."
+)
+INPUT = typer.Option(None, help=f"Input variables, separated by commas; {FIRE} if not given.")
+OUTPUT = typer.Option(None, help=f"Output variable; {SMOKE} if not given.")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The way from a store to a split, saved in the surrogate so that `evaluate` repeats it."""
+
+    min_acres: float | None = None
+    drought: str | None = None
+    smoke_floor: float | None = None
+    seed: int = 0
+    by: str = "ignition_id"
+    fractions: str = ",".join(map(str, PAPER_FRACTIONS))
+    inputs: str = FIRE
+    outputs: str = SMOKE
+
+    def override(self, **given: Any) -> Recipe:
+        """This recipe with the options a user gave."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+    def select(self, data: Path) -> xr.Dataset:
+        """The snapshots of a store that pass the filters."""
+        snapshots = open_snapshots(data, fields=[*self.input_names, self.outputs])
+        if self.drought is not None:
+            snapshots = select_drought(snapshots, self.drought.split(","))
+        if self.min_acres is not None:
+            snapshots = drop_small_fires(snapshots, self.min_acres)
+        if self.smoke_floor is not None:
+            snapshots = apply_smoke_floor(snapshots, self.smoke_floor, self.outputs)
+        return snapshots
+
+    def split(self, data: Path) -> Split:
+        """The split of a store."""
+        return split_by_fire(self.select(data), _shares(self.fractions), self.seed, by=self.by)
+
+    @property
+    def input_names(self) -> list[str]:
+        """The input variables."""
+        return self.inputs.split(",")
+
+    def record(self) -> dict[str, Any]:
+        """What is saved beside a surrogate."""
+        return asdict(self)
+
+
+def _shares(text: str) -> Sequence[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise PlumecastError(f"fractions '{text}' are not numbers separated by commas") from None

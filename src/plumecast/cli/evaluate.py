@@ -1,0 +1,102 @@
+"""`plumecast evaluate`: score a surrogate beside the baselines on fires it has not seen."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from plumecast._version import __version__
+from plumecast.baselines import BASELINES, fit_baseline
+from plumecast.cli import data as options
+from plumecast.cli.data import Recipe
+from plumecast.cli.show import note, progress, table, wrote
+from plumecast.errors import PlumecastError
+from plumecast.evaluate import CAPTURED, Evaluation, evaluate
+from plumecast.snapshot_store import DATA_VERSION
+from plumecast.surrogate import load_surrogate
+
+
+def command(
+    model: Path = typer.Argument(help="A saved surrogate.", show_default=False),
+    data: Path = options.DATA,
+    out: Path = typer.Option(
+        None, "--json", help="Where to write the scores; default: MODEL with .scores.json."
+    ),
+    captured: float = typer.Option(CAPTURED, help="Share of the footprint the threshold captures."),
+    baselines: str = typer.Option(
+        ",".join(BASELINES), help="Baselines shown beside it, separated by commas, or 'none'."
+    ),
+) -> None:
+    """Score a surrogate beside the baselines on the test part of its split.
+
+    The split is the one recorded at training; a fire known from training is refused.
+
+    Example: `plumecast evaluate smoke.plume ensemble.zarr`
+    """
+    surrogate = load_surrogate(model)
+    recorded = dict(surrogate.training.get("split", {}))
+    if recorded.pop("all", False):
+        raise PlumecastError(
+            f"{model} was trained on every snapshot, nothing is held out; train without --all"
+        )
+    recipe = Recipe(**recorded)
+    split = recipe.split(data)
+    version = split.train.attrs.get(DATA_VERSION)
+    if version != surrogate.training.get("data_version"):
+        note(f"{data} has changed since {model} was trained (version {version})")
+    names = [] if baselines == "none" else baselines.split(",")
+    train, validation, test = (part.load() for part in (split.train, split.validation, split.test))
+    with progress("evaluating", total=2 * len(names) + 1) as begin:
+        surrogates = {surrogate.settings.get("preset") or model.stem: surrogate}
+        for name in names:
+            begin(f"fitting {name}")
+            surrogates[name] = fit_baseline(
+                name, train, inputs=recipe.input_names, outputs=recipe.outputs
+            )
+        result = evaluate(surrogates, validation, test, captured=captured, progress=begin)
+    _show(result)
+    where = out or model.with_suffix(".scores.json")
+    where.write_text(json.dumps(_record(result, model, data, version), indent=2) + "\n")
+    wrote(where, "the scores")
+
+
+def _show(result: Evaluation) -> None:
+    columns = ["median over snapshots", "AUC", "IoU", "deployable IoU", "error", "all", "ms"]
+    rows = [
+        [
+            score.name,
+            f"{score.auc:.3f}",
+            f"{score.iou:.3f}",
+            f"{score.deployable_iou:.3f}",
+            f"{score.snapshot_error:.2f}",
+            f"{score.relative_error:.2f}",
+            f"{score.predict_ms:.2f}",
+        ]
+        for score in result.scores
+    ]
+    title = (
+        f"{result.snapshots} test snapshots, smoke above {result.smoke_threshold:.3g} "
+        f"({result.captured:.0%} of the footprint)"
+    )
+    table(title, columns, rows)
+
+
+def _record(result: Evaluation, model: Path, data: Path, version: object) -> dict[str, Any]:
+    def plain(value: Any) -> Any:
+        return None if isinstance(value, float) and math.isnan(value) else value
+
+    return {
+        "plumecast": __version__,
+        "model": str(model),
+        "data": str(data),
+        "data_version": version,
+        "test_snapshots": result.snapshots,
+        "smoke_threshold": result.smoke_threshold,
+        "captured": result.captured,
+        "scores": [{k: plain(v) for k, v in asdict(score).items()} for score in result.scores],
+    }

@@ -1,0 +1,106 @@
+"""`plumecast info`: what a store or a saved surrogate holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+import xarray as xr
+
+from plumecast.cli.show import note, pairs, say
+from plumecast.names import SMOKE, SNAPSHOT
+from plumecast.snapshot_store import DATA_VERSION, open_snapshots
+from plumecast.snapshots import SMOKE_FLOOR, check_values
+from plumecast.store import read_header
+from plumecast.surrogate import Surrogate, load_surrogate
+
+
+def command(
+    path: Path = typer.Argument(help="A snapshot store or a saved surrogate.", show_default=False),
+    check: bool = typer.Option(False, "--check", help="Read and check every value of a store."),
+) -> None:
+    """Describe a snapshot store or a saved surrogate.
+
+    Example: `plumecast info ensemble.zarr --check`
+    """
+    if path.is_file() and _is_surrogate(path):
+        _show_surrogate(load_surrogate(path), path)
+        return
+    snapshots = open_snapshots(path)
+    _show_store(snapshots, path)
+    if check:
+        check_values(snapshots)
+        say("every value is finite and none is negative")
+
+
+def _is_surrogate(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(9)
+    return len(head) == 9 and head[8:] == b"{"  # safetensors: 8 bytes of length, then JSON
+
+
+def _show_store(snapshots: xr.Dataset, path: Path) -> None:
+    fires = np.unique(snapshots.fire_id.values)
+    droughts, counts = np.unique(snapshots.drought.values, return_counts=True)
+    area, hours = snapshots.burned_area.values, snapshots.hours.values
+    y, x = snapshots.y.values, snapshots.x.values
+    floor = snapshots[SMOKE].attrs.get(SMOKE_FLOOR, snapshots.attrs.get(SMOKE_FLOOR))
+    items = [
+        ("snapshots", f"{snapshots.sizes[SNAPSHOT]}"),
+        ("fires", f"{fires.size} from {np.unique(snapshots.ignition_id.values).size} ignitions"),
+        ("droughts", ", ".join(f"{d} {n}" for d, n in zip(droughts, counts, strict=True))),
+        ("hours", f"{hours.min():g} … {hours.max():g}"),
+        ("burned area", f"{area.min():,.0f} … {area.max():,.0f} acres"),
+        ("grid", f"{x.size} × {y.size} cells (x by y), {_step(x):g} × {_step(y):g} m"),
+        ("smoke floor", "not recorded" if floor is None else f"{floor:g} µg m⁻³"),
+        ("source", str(snapshots.attrs.get("source", "not recorded"))),
+        ("version", str(snapshots.attrs.get(DATA_VERSION, "none (plain Zarr)"))),
+    ]
+    pairs(str(path), items)
+    if floor is None:
+        note(
+            "without a smoke floor, traces of numerical diffusion count as smoke; "
+            "see --smoke-floor of plumecast train"
+        )
+
+
+def _step(values: np.ndarray) -> float:
+    return float(np.median(np.diff(values))) if values.size > 1 else float("nan")
+
+
+def _show_surrogate(surrogate: Surrogate, path: Path) -> None:
+    header = read_header(path)
+    training, settings = surrogate.training, surrogate.settings
+    fires = len(training.get("fire_id", ()))
+    chosen = ("fire_rank", "smoke_rank", "penalty", "leave_out_error")
+    items = [
+        ("preset", str(settings.get("preset") or "none")),
+        ("map", f"{_fields(surrogate.inputs)} → {_fields(surrogate.outputs)}"),
+        ("settings", _shown({name: value for name, value in settings.items() if name != "preset"})),
+        ("trained on", f"{training.get('snapshots')} snapshots, {fires} fires"),
+        ("chosen", _shown({name: training[name] for name in chosen if name in training})),
+        ("thresholds", _shown(training.get("thresholds", {})) or "none"),
+        ("data", f"{training.get('source')}, version {training.get('data_version')}"),
+        ("file", f"format {header['format']}, plumecast {header['version']}"),
+        ("checksum", header["checksum"]),
+    ]
+    pairs(str(path), items)
+
+
+def _fields(layout: Any) -> str:
+    return " + ".join(
+        f"{part.name} [{part.attrs.get('units', '?')}] {' × '.join(map(str, part.shape))}"
+        for part in layout.fields
+    )
+
+
+def _shown(items: dict[str, Any]) -> str:
+    return "; ".join(f"{name} {_value(value)}" for name, value in items.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_value(v)}" for k, v in value.items() if v is not None)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,122 @@
+"""`plumecast train`: fit a fire-to-smoke surrogate and save it."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from plumecast.cli import data as options
+from plumecast.cli.data import Recipe
+from plumecast.cli.show import note, progress, say, wrote
+from plumecast.errors import PlumecastError
+from plumecast.evaluate import fit_thresholds
+from plumecast.names import SNAPSHOT
+from plumecast.settings import PRESETS
+from plumecast.snapshots import SMOKE_FLOOR
+from plumecast.surrogate import fit_surrogate
+
+
+def command(
+    data: Path = options.DATA,
+    out: Path = typer.Option(Path("smoke.plume"), "--out", "-o", help="Where to save."),
+    preset: str = typer.Option(None, help=f"{' or '.join(PRESETS)}; default paper-linear."),
+    settings: Path = typer.Option(None, help="Settings written by `plumecast tune`."),
+    degree: int = typer.Option(None, help="Degree of the polynomial, 1 to 4."),
+    penalty: float = typer.Option(
+        None, help="Penalty λ; chosen by leave-one-fire-out if not given."
+    ),
+    fire_rank: int = typer.Option(None, help="Modes of the input."),
+    fire_std: float = typer.Option(None, help="Share of Σσ kept of the input, e.g. 0.95."),
+    smoke_rank: int = typer.Option(None, help="Modes of the output."),
+    smoke_std: float = typer.Option(None, help="Share of Σσ kept of the output, e.g. 0.95."),
+    center: bool = typer.Option(None, help="Subtract the mean fields before encoding."),
+    whole: bool = typer.Option(
+        False, "--all", help="Train on every snapshot; nothing is held out."
+    ),
+    min_acres: float = options.MIN_ACRES,
+    drought: str = options.DROUGHT,
+    smoke_floor: float = options.FLOOR,
+    seed: int = options.SEED,
+    by: str = options.BY,
+    fractions: str = options.FRACTIONS,
+    inputs: str = options.INPUT,
+    outputs: str = options.OUTPUT,
+) -> None:
+    """Fit a fire-to-smoke surrogate and save it.
+
+    Trains on the training part of the split and keeps the rest for `plumecast evaluate`.
+
+    Example: `plumecast train ensemble.zarr --preset paper-quadratic -o smoke.plume`
+    """
+    tuned, choices = _read_settings(settings)
+    recipe = tuned.override(
+        min_acres=min_acres,
+        drought=drought,
+        smoke_floor=smoke_floor,
+        seed=seed,
+        by=by,
+        fractions=fractions,
+        inputs=inputs,
+        outputs=outputs,
+    )
+    given: dict[str, Any] = {
+        "degree": degree,
+        "penalty": penalty,
+        "fire_rank": fire_rank,
+        "fire_std_fraction": fire_std,
+        "smoke_rank": smoke_rank,
+        "smoke_std_fraction": smoke_std,
+        "center": center,
+    }
+    choices |= {name: value for name, value in given.items() if value is not None}
+    if preset is None and not choices:
+        preset = "paper-linear"
+    with progress("training", total=4) as begin:
+        begin("reading")
+        split = None if whole else recipe.split(data)
+        train = (recipe.select(data) if split is None else split.train).load()
+        begin("encoding and fitting")
+        start = time.perf_counter()
+        surrogate = fit_surrogate(
+            train,
+            preset,
+            inputs=recipe.input_names,
+            outputs=recipe.outputs,
+            group_by=recipe.by,
+            **choices,
+        )
+        seconds = time.perf_counter() - start
+        begin("thresholds")
+        record: dict[str, Any] = {"split": recipe.record() | {"all": whole}}
+        if split is not None:
+            thresholds = fit_thresholds(surrogate, split.validation.load())
+            record["thresholds"] = {"smoke": thresholds.smoke, "decision": thresholds.decision}
+        surrogate = replace(surrogate, training=surrogate.training | record)
+        begin("saving")
+        surrogate.save(out)
+    chosen = surrogate.training
+    say(
+        f"trained on {train.sizes[SNAPSHOT]} snapshots in {seconds:.2f} s: "
+        f"ranks {chosen['fire_rank']} → {chosen['smoke_rank']}, penalty {chosen['penalty']:.4g}"
+    )
+    wrote(out, "the surrogate")
+    if train[recipe.outputs].attrs.get(SMOKE_FLOOR, train.attrs.get(SMOKE_FLOOR)) is None:
+        note("the data records no smoke floor: traces count as smoke; see --smoke-floor")
+    if split is not None:
+        say(f"next: plumecast evaluate {out} {data}")
+
+
+def _read_settings(path: Path | None) -> tuple[Recipe, dict[str, Any]]:
+    """The way to the data and the choices that `plumecast tune` wrote; defaults without a file."""
+    if path is None:
+        return Recipe(), {}
+    try:
+        content = json.loads(path.read_text())
+        return Recipe(**content["recipe"]), dict(content["settings"])
+    except (ValueError, KeyError, TypeError):
+        raise PlumecastError(f"{path} holds no settings; write them with plumecast tune") from None

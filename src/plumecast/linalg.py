@@ -1,0 +1,98 @@
+"""The few factorisations plumecast needs, for NumPy (through LAPACK) and any array namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg import lapack
+
+from plumecast._array import Array, array_namespace, is_numpy_namespace
+from plumecast.errors import PlumecastError
+
+
+def symmetric_eigen(matrix: Array) -> tuple[Array, Array]:
+    """All eigenvalues (descending, negative rounding set to 0) and vectors of a PSD matrix."""
+    xp = array_namespace(matrix)
+    if is_numpy_namespace(xp):
+        # Divide and conquer: all vectors are wanted, and it spends its time in matrix products.
+        values, vectors = scipy.linalg.eigh(matrix, driver="evd", check_finite=False)
+    else:
+        values, vectors = xp.linalg.eigh(matrix)
+    return xp.clip(xp.flip(values), 0.0, None), xp.flip(vectors, axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LeadingEigen:
+    """All eigenvalues of a PSD matrix, and its leading vectors on demand."""
+
+    values: Array  # (n,), descending
+    vectors: Callable[[int], Array]  # k → (n, k), the vectors of the k largest values
+
+
+def leading_eigen(matrix: Array) -> LeadingEigen:
+    """Eigenvalues first, then as many vectors as they turn out to call for.
+
+    How many vectors are kept depends on all eigenvalues, so one library call would factor twice
+    or compute every vector. Here the matrix is reduced to tridiagonal form once; the values cost
+    O(n²) after that, and only the wanted vectors are computed and transformed back.
+    """
+    xp = array_namespace(matrix)
+    if is_numpy_namespace(xp) and matrix.shape[0] > 2:
+        return _leading_eigen_lapack(matrix)
+    values, vectors = symmetric_eigen(matrix)
+    return LeadingEigen(values, lambda count: vectors[:, :count])
+
+
+def _leading_eigen_lapack(matrix: Array) -> LeadingEigen:
+    n = matrix.shape[0]
+    lwork = int(lapack.dsytrd_lwork(n, lower=1)[0])
+    reflectors, diagonal, off_diagonal, tau, info = lapack.dsytrd(matrix, lower=1, lwork=lwork)
+    _check_lapack("dsytrd", info)
+    ascending = scipy.linalg.eigvalsh_tridiagonal(diagonal, off_diagonal, check_finite=False)
+
+    def vectors(count: int) -> Array:
+        _, tridiagonal = scipy.linalg.eigh_tridiagonal(
+            diagonal, off_diagonal, select="i", select_range=(n - count, n - 1), check_finite=False
+        )
+        # Q of the reduction is 1 ⊕ Q₁, with Q₁ the QR reflectors below the first subdiagonal.
+        lower = np.asfortranarray(reflectors[1:, :-1])
+        rest = np.asfortranarray(tridiagonal[1:])
+        work = lapack.dormqr("L", "N", lower, tau, rest, -1)[1]
+        rest, _, info = lapack.dormqr("L", "N", lower, tau, rest, int(work[0]), overwrite_c=1)
+        _check_lapack("dormqr", info)
+        return np.ascontiguousarray(np.concatenate([tridiagonal[:1], rest])[:, ::-1])
+
+    return LeadingEigen(np.clip(ascending[::-1], 0.0, None), vectors)
+
+
+def _check_lapack(routine: str, info: int) -> None:
+    if info != 0:
+        raise ArithmeticError(f"LAPACK {routine} failed with info={info}")
+
+
+def solve_positive(matrix: Array, right: Array) -> Array:
+    """Solve a symmetric positive definite system by Cholesky; refuse a singular one."""
+    xp = array_namespace(matrix, right)
+    if not is_numpy_namespace(xp):
+        lower = xp.linalg.cholesky(matrix)
+        return xp.linalg.solve(xp.matrix_transpose(lower), xp.linalg.solve(lower, right))
+    try:
+        factor = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
+    except np.linalg.LinAlgError as error:
+        raise PlumecastError(
+            f"the {matrix.shape[0]}×{matrix.shape[0]} least-squares system is singular; "
+            "give a penalty > 0 or lower the rank"
+        ) from error
+    return scipy.linalg.cho_solve(factor, right, check_finite=False)
+
+
+def orthonormal_rows(rows: Array) -> Array:
+    """Rows made orthonormal by one Cholesky step; they must be nearly so already."""
+    xp = array_namespace(rows)
+    lower = xp.linalg.cholesky(rows @ rows.T)
+    if is_numpy_namespace(xp):
+        return scipy.linalg.solve_triangular(lower, rows, lower=True, check_finite=False)
+    return xp.linalg.solve(lower, rows)

@@ -1,0 +1,1 @@
+"""Quantities of interest: what is asked of a smoke field."""

@@ -1,0 +1,163 @@
+"""Receiver operating characteristics of many snapshots at once. Arrays only, no labels.
+
+Rows are snapshots. A cell is predicted to hold smoke where its prediction exceeds a decision
+threshold α ≥ 0; sweeping α traces the curve (FPR, TPR).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumecast._array import Array, array_namespace, is_numpy_namespace
+
+
+@dataclass(frozen=True, slots=True)
+class RocScores:
+    """Per-snapshot scores of a swept threshold, each (M,)."""
+
+    auc: Array  # NaN where a snapshot is all smoke or none
+    iou: Array  # at the point of the curve nearest (0, 1)
+    decision_threshold: Array  # α of that point
+    true_positive_rate: Array
+    false_positive_rate: Array
+
+
+@dataclass(frozen=True, slots=True)
+class RocCurves:
+    """Every threshold of every snapshot: cells ordered by falling prediction, (M, N)."""
+
+    predicted: Array  # sorted, descending
+    true_positives: Array  # counts among the first k+1 cells
+    false_positives: Array
+    is_point: Array  # False between cells of equal prediction, which no threshold can tell apart
+
+
+def roc_curves(predicted: Array, observed: Array) -> RocCurves:
+    """Curves of (M, N) predictions against boolean observations."""
+    xp = array_namespace(predicted, observed)
+    order = xp.argsort(predicted, axis=1, descending=True, stable=True)
+    ranked = xp.take_along_axis(predicted, order, axis=1)
+    hits = xp.astype(xp.take_along_axis(observed, order, axis=1), xp.int64)
+    true_positives = xp.cumulative_sum(hits, axis=1)
+    false_positives = xp.cumulative_sum(1 - hits, axis=1)
+    last = xp.ones((ranked.shape[0], 1), dtype=xp.bool)
+    is_point = xp.concat([ranked[:, :-1] > ranked[:, 1:], last], axis=1)
+    return RocCurves(ranked, true_positives, false_positives, is_point)
+
+
+def roc_scores(predicted: Array, observed: Array) -> RocScores:
+    """AUC by the trapezoidal rule, and IoU at the point nearest (0, 1), of every row.
+
+    The curve runs from (0, 0) to (1, 1); cells of equal prediction are one point, joined by a
+    straight line. Only points with α ≥ 0 can be chosen for the IoU: calling cells with a
+    prediction of zero smoke is not among them. No smoke observed: the AUC is undefined (NaN); the
+    IoU is 1 where none is predicted either and 0 otherwise, at α = 0.
+    """
+    xp = array_namespace(predicted, observed)
+    curves = roc_curves(predicted, observed)
+    cells = predicted.shape[1]
+    positives = curves.true_positives[:, -1:]
+    negatives = cells - positives
+    undefined = (positives == 0) | (negatives == 0)
+    tpr = curves.true_positives / xp.where(positives == 0, xp.asarray(1), positives)
+    fpr = curves.false_positives / xp.where(negatives == 0, xp.asarray(1), negatives)
+    auc = xp.where(undefined[:, 0], xp.asarray(xp.nan), _area(fpr, tpr, curves.is_point))
+
+    allowed = curves.is_point & (curves.predicted > 0.0)
+    distance = xp.where(allowed, fpr**2 + (1.0 - tpr) ** 2, xp.asarray(xp.inf))
+    # "No cell" (α at or above the largest prediction) is a point too: (0, 0), at distance 1.
+    best = xp.argmin(distance, axis=1)[:, None]
+    none = ~(xp.take_along_axis(distance, best, axis=1) < 1.0)
+
+    def at_best(values: Array) -> Array:
+        chosen = xp.take_along_axis(values, best, axis=1)
+        return xp.where(none, xp.zeros_like(chosen), chosen)[:, 0]
+
+    true_positives, false_positives = (
+        at_best(curves.true_positives),
+        at_best(curves.false_positives),
+    )
+    following = xp.concat([curves.predicted[:, 1:], xp.zeros_like(curves.predicted[:, :1])], axis=1)
+    below = xp.clip(xp.take_along_axis(following, best, axis=1)[:, 0], 0.0, None)
+    largest = xp.clip(curves.predicted[:, 0], 0.0, None)
+    alpha = xp.where(none[:, 0], largest, below)
+
+    empty = positives[:, 0] == 0
+    any_predicted = curves.predicted[:, 0] > 0.0
+    iou = true_positives / (positives[:, 0] + false_positives + xp.astype(empty, xp.int64))
+    iou = xp.where(empty, xp.astype(~any_predicted, xp.float64), iou)
+    return RocScores(
+        auc=auc,
+        iou=iou,
+        decision_threshold=xp.where(empty, xp.zeros_like(alpha), alpha),
+        true_positive_rate=at_best(tpr),
+        false_positive_rate=at_best(fpr),
+    )
+
+
+def _area(fpr: Array, tpr: Array, is_point: Array) -> Array:
+    """Trapezoidal area over the points of each row, skipping the cells between them.
+
+    At each cell the previous point's coordinates are the largest seen so far at a point, because
+    both rates only grow.
+    """
+    xp = array_namespace(fpr)
+    zero = xp.zeros((fpr.shape[0], 1), dtype=fpr.dtype)
+
+    def previous(rate: Array) -> Array:
+        at_points = xp.where(is_point, rate, xp.zeros_like(rate))
+        return _running_max(xp.concat([zero, at_points[:, :-1]], axis=1))
+
+    width = fpr - previous(fpr)
+    height = 0.5 * (tpr + previous(tpr))
+    return xp.sum(xp.where(is_point, width * height, xp.zeros_like(fpr)), axis=1)
+
+
+def _running_max(values: Array) -> Array:
+    """Cumulative maximum along rows; outside NumPy by log₂ N shifted maxima."""
+    xp = array_namespace(values)
+    if is_numpy_namespace(xp):
+        return np.maximum.accumulate(values, axis=1)
+    shift = 1
+    while shift < values.shape[1]:
+        values = xp.concat(
+            [values[:, :shift], xp.maximum(values[:, shift:], values[:, :-shift])], axis=1
+        )
+        shift *= 2
+    return values
+
+
+def rates_at(fpr_grid: Array, predicted: Array, observed: Array) -> Array:
+    """TPR of every snapshot at given false positive rates, (M, len(fpr_grid)).
+
+    The upper envelope of the curve's points, a step function; for pointwise medians of curves.
+    Snapshots without both classes give NaN.
+    """
+    xp = array_namespace(predicted, observed)
+    curves = roc_curves(predicted, observed)
+    positives = curves.true_positives[:, -1:]
+    negatives = predicted.shape[1] - positives
+    undefined = (positives == 0) | (negatives == 0)
+    allowed = curves.is_point
+    columns = []
+    for limit in fpr_grid:
+        inside = allowed & (curves.false_positives <= limit * negatives + 1e-9)
+        best = xp.max(
+            xp.where(inside, curves.true_positives, xp.zeros_like(curves.true_positives)), axis=1
+        )
+        columns.append(best)
+    reached = xp.stack(columns, axis=1) / xp.where(positives == 0, xp.asarray(1), positives)
+    return xp.where(undefined, xp.asarray(xp.nan), reached)
+
+
+def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
+    """IoU of every row at one decision threshold; 1 where there is no smoke and none predicted."""
+    xp = array_namespace(predicted, observed)
+    called = predicted > alpha
+    both = xp.sum(xp.astype(called & observed, xp.int64), axis=1)
+    either = xp.sum(xp.astype(called | observed, xp.int64), axis=1)
+    return xp.where(
+        either == 0, xp.asarray(1.0), both / xp.where(either == 0, xp.asarray(1), either)
+    )
