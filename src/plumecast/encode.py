@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from plumecast._array import Array, array_namespace, contiguous
 from plumecast.errors import PlumecastError
-from plumecast.linalg import leading_eigen, orthonormal_rows
+from plumecast.linalg import gram, leading_eigen, orthonormal_rows
 
 GRAM_LIMIT = 1e-7
 """Singular values below this share of the largest are lost in the rounding of a Gram matrix
@@ -130,7 +130,7 @@ def gram_modes(matrix: Array, rule: Truncation) -> tuple[Array, Array] | None:
     """Spectrum and modes from the smaller Gram matrix; None where its rounding hides them."""
     xp = array_namespace(matrix)
     tall = matrix.shape[0] > matrix.shape[1]
-    eigen = leading_eigen(matrix.T @ matrix if tall else matrix @ matrix.T)
+    eigen = leading_eigen(gram(matrix.T if tall else matrix))
     spectrum = xp.sqrt(eigen.values)
     count = _checked_count(rule, spectrum, matrix)
     if float(spectrum[count - 1]) < GRAM_LIMIT * float(spectrum[0]):

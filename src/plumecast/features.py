@@ -12,6 +12,7 @@ import math
 
 from plumecast._array import Array, array_namespace
 from plumecast.errors import PlumecastError
+from plumecast.linalg import gram
 
 MAX_DEGREE = 4
 
@@ -44,7 +45,8 @@ def monomials(codes: Array, degree: int) -> Array:
 
 def monomial_kernel(a: Array, b: Array, degree: int) -> Array:
     """monomials(a) @ monomials(b).T, (Ma, Mb), without forming the monomials."""
-    kernel = power_features(a, degree) @ power_features(b, degree).T
+    left = power_features(a, degree)
+    kernel = _dot(left, left if a is b else power_features(b, degree))
     if degree > 1:
         kernel += interaction_kernel(a, b, degree)
     return kernel
@@ -57,12 +59,12 @@ def interaction_kernel(a: Array, b: Array, degree: int) -> Array:
     matrix in a prediction. For degree 2 this is ½ (a·b)².
     """
     check_degree(degree)
-    power_sums = [a @ b.T]
+    power_sums = [_dot(a, b)]
     if degree == 2:
         power_sums[0] *= power_sums[0]
         power_sums[0] *= 0.5
         return power_sums[0]
-    power_sums += [a**k @ (b**k).T for k in range(2, degree)]
+    power_sums += [_dot(a**k, b**k) for k in range(2, degree)]
     homogeneous = [power_sums[0]]
     total = 0.0 * power_sums[0]
     for d in range(2, degree + 1):
@@ -71,6 +73,10 @@ def interaction_kernel(a: Array, b: Array, degree: int) -> Array:
         if d < degree:
             homogeneous.append(mixed + power_sums[d - 1] / d)
     return total
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return gram(a) if a is b else a @ b.T
 
 
 def power_features(codes: Array, degree: int) -> Array:

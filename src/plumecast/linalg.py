@@ -13,6 +13,29 @@ from plumecast._array import Array, array_namespace, is_numpy_namespace
 from plumecast.errors import PlumecastError
 
 
+SYRK_LIMIT = 8192
+"""Rows of the largest symmetric product handed to BLAS in one piece."""
+
+
+def gram(rows: Array) -> Array:
+    """rows @ rows.T, each product of two different rows computed once.
+
+    NumPy hands this to BLAS's symmetric product, which corrupts memory in common OpenBLAS builds
+    from about 20,000 rows (numpy issue 19685); larger ones are therefore put together from tiles.
+    """
+    xp = array_namespace(rows)
+    n = rows.shape[0]
+    if not is_numpy_namespace(xp) or n <= SYRK_LIMIT:
+        return rows @ rows.T
+    out = np.empty((n, n), dtype=rows.dtype)
+    tiles = [slice(start, start + SYRK_LIMIT) for start in range(0, n, SYRK_LIMIT)]
+    for i, one in enumerate(tiles):
+        for other in tiles[: i + 1]:
+            np.matmul(rows[one], rows[other].T, out=out[one, other])
+            out[other, one] = out[one, other].T
+    return out
+
+
 def symmetric_eigen(matrix: Array) -> tuple[Array, Array]:
     """All eigenvalues (descending, negative rounding set to 0) and vectors of a PSD matrix."""
     xp = array_namespace(matrix)
@@ -92,7 +115,7 @@ def solve_positive(matrix: Array, right: Array) -> Array:
 def orthonormal_rows(rows: Array) -> Array:
     """Rows made orthonormal by one Cholesky step; they must be nearly so already."""
     xp = array_namespace(rows)
-    lower = xp.linalg.cholesky(rows @ rows.T)
+    lower = xp.linalg.cholesky(gram(rows))
     if is_numpy_namespace(xp):
         return scipy.linalg.solve_triangular(lower, rows, lower=True, check_finite=False)
     return xp.linalg.solve(lower, rows)

@@ -39,9 +39,10 @@ def roc_curves(predicted: Array, observed: Array) -> RocCurves:
     xp = array_namespace(predicted, observed)
     order = xp.argsort(predicted, axis=1, descending=True, stable=True)
     ranked = xp.take_along_axis(predicted, order, axis=1)
-    hits = xp.astype(xp.take_along_axis(observed, order, axis=1), xp.int64)
+    # Counts are kept as float64, exact far beyond any grid, because they are only ever divided.
+    hits = xp.astype(xp.take_along_axis(observed, order, axis=1), xp.float64)
     true_positives = xp.cumulative_sum(hits, axis=1)
-    false_positives = xp.cumulative_sum(1 - hits, axis=1)
+    false_positives = xp.cumulative_sum(1.0 - hits, axis=1)
     last = xp.ones((ranked.shape[0], 1), dtype=xp.bool)
     is_point = xp.concat([ranked[:, :-1] > ranked[:, 1:], last], axis=1)
     return RocCurves(ranked, true_positives, false_positives, is_point)
@@ -61,8 +62,8 @@ def roc_scores(predicted: Array, observed: Array) -> RocScores:
     positives = curves.true_positives[:, -1:]
     negatives = cells - positives
     undefined = (positives == 0) | (negatives == 0)
-    tpr = curves.true_positives / xp.where(positives == 0, xp.asarray(1), positives)
-    fpr = curves.false_positives / xp.where(negatives == 0, xp.asarray(1), negatives)
+    tpr = curves.true_positives / xp.where(positives == 0, xp.asarray(1.0), positives)
+    fpr = curves.false_positives / xp.where(negatives == 0, xp.asarray(1.0), negatives)
     auc = xp.where(undefined[:, 0], xp.asarray(xp.nan), _area(fpr, tpr, curves.is_point))
 
     allowed = curves.is_point & (curves.predicted > 0.0)
@@ -86,7 +87,7 @@ def roc_scores(predicted: Array, observed: Array) -> RocScores:
 
     empty = positives[:, 0] == 0
     any_predicted = curves.predicted[:, 0] > 0.0
-    iou = true_positives / (positives[:, 0] + false_positives + xp.astype(empty, xp.int64))
+    iou = true_positives / (positives[:, 0] + false_positives + xp.astype(empty, xp.float64))
     iou = xp.where(empty, xp.astype(~any_predicted, xp.float64), iou)
     return RocScores(
         auc=auc,
@@ -140,15 +141,14 @@ def rates_at(fpr_grid: Array, predicted: Array, observed: Array) -> Array:
     positives = curves.true_positives[:, -1:]
     negatives = predicted.shape[1] - positives
     undefined = (positives == 0) | (negatives == 0)
-    allowed = curves.is_point
     columns = []
     for limit in fpr_grid:
-        inside = allowed & (curves.false_positives <= limit * negatives + 1e-9)
+        inside = curves.is_point & (curves.false_positives <= limit * negatives + 1e-9)
         best = xp.max(
             xp.where(inside, curves.true_positives, xp.zeros_like(curves.true_positives)), axis=1
         )
         columns.append(best)
-    reached = xp.stack(columns, axis=1) / xp.where(positives == 0, xp.asarray(1), positives)
+    reached = xp.stack(columns, axis=1) / xp.where(positives == 0, xp.asarray(1.0), positives)
     return xp.where(undefined, xp.asarray(xp.nan), reached)
 
 
@@ -156,8 +156,8 @@ def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
     """IoU of every row at one decision threshold; 1 where there is no smoke and none predicted."""
     xp = array_namespace(predicted, observed)
     called = predicted > alpha
-    both = xp.sum(xp.astype(called & observed, xp.int64), axis=1)
-    either = xp.sum(xp.astype(called | observed, xp.int64), axis=1)
+    both = xp.sum(xp.astype(called & observed, xp.float64), axis=1)
+    either = xp.sum(xp.astype(called | observed, xp.float64), axis=1)
     return xp.where(
-        either == 0, xp.asarray(1.0), both / xp.where(either == 0, xp.asarray(1), either)
+        either == 0, xp.asarray(1.0), both / xp.where(either == 0, xp.asarray(1.0), either)
     )

@@ -6,11 +6,12 @@ B (M, q) the codes of the target; λ is added to the Gram diagonal as is. Arrays
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from plumecast._array import Array, array_namespace
 from plumecast.errors import PlumecastError
-from plumecast.linalg import solve_positive, symmetric_eigen
+from plumecast.linalg import gram, solve_positive, symmetric_eigen
 
 
 def linear_closed_form(codes: Array, singular_values: Array, targets: Array) -> Array:
@@ -23,7 +24,7 @@ def linear_closed_form(codes: Array, singular_values: Array, targets: Array) -> 
 
 def ridge_primal(features: Array, targets: Array, penalty: float = 0.0) -> Array:
     """θ = (ZᵀZ + λI)⁻¹ ZᵀB, (P, q): the Gramian system. Cheapest when P ≤ M."""
-    return solve_positive(_shifted(features.T @ features, penalty), features.T @ targets)
+    return solve_positive(_shifted(gram(features.T), penalty), features.T @ targets)
 
 
 def ridge_dual(kernel: Array, targets: Array, penalty: float) -> Array:
@@ -31,9 +32,9 @@ def ridge_dual(kernel: Array, targets: Array, penalty: float) -> Array:
     return solve_positive(_shifted(kernel, penalty), targets)
 
 
-def _shifted(gram: Array, penalty: float) -> Array:
-    xp = array_namespace(gram)
-    return gram + penalty * xp.eye(gram.shape[0], dtype=gram.dtype)
+def _shifted(matrix: Array, penalty: float) -> Array:
+    xp = array_namespace(matrix)
+    return matrix + penalty * xp.eye(matrix.shape[0], dtype=matrix.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +65,42 @@ class PenaltyPath:
         With R = I − K(K + λI)⁻¹, the residual of group g is (R_gg)⁻¹ (R B)_g. `groups` are row
         indices that cover every row once; one row each is leave-one-out.
         """
+        return next(self.leave_groups_out([penalty], groups))
+
+    def leave_groups_out(self, penalties: list[float], groups: list[Array]) -> Iterator[Array]:
+        """`leave_group_out` of many penalties; the blocks R_gg of all of them are built at once."""
         xp = array_namespace(self.vectors)
-        residuals = self.residuals(penalty)
-        damping = self._damping(penalty)
-        left_out = []
-        for rows in groups:
-            q = xp.take(self.vectors, rows, axis=0)
-            if self.outside is None:
-                block = (q * damping) @ q.T
-            else:  # R = I − Q (1 − damping) Qᵀ: the part outside the span is kept whole
-                block = xp.eye(q.shape[0], dtype=q.dtype) - (q * (1.0 - damping)) @ q.T
-            left_out.append(xp.linalg.solve(block, xp.take(residuals, rows, axis=0)))
-        return xp.take(xp.concat(left_out), xp.argsort(xp.concat(groups)), axis=0)
+        alike = _stack_by_size(groups)
+        blocks = [self._blocks(rows, penalties) for rows in alike]
+        order = xp.argsort(xp.concat([xp.reshape(rows, (-1,)) for rows in alike]))
+        for index, penalty in enumerate(penalties):
+            residuals = self.residuals(penalty)
+            left_out = []
+            for rows, block in zip(alike, blocks, strict=True):
+                count, size = rows.shape
+                part = xp.take(residuals, xp.reshape(rows, (-1,)), axis=0)
+                solved = xp.linalg.solve(block[..., index], xp.reshape(part, (count, size, -1)))
+                left_out.append(xp.reshape(solved, (count * size, -1)))
+            yield xp.take(xp.concat(left_out), order, axis=0)
+
+    def _blocks(self, rows: Array, penalties: list[float]) -> Array:
+        """R_gg of groups of one size for every penalty, (groups, n, n, penalties).
+
+        Row by row of a group, as one product over the spectrum with all penalties as columns.
+        """
+        xp = array_namespace(self.vectors)
+        damping = xp.stack([self._damping(penalty) for penalty in penalties], axis=1)
+        kept = damping if self.outside is None else 1.0 - damping
+        blocks = []
+        for group in range(rows.shape[0]):
+            q = xp.take(self.vectors, rows[group, :], axis=0)
+            blocks.append(xp.stack([(q * q[i : i + 1, :]) @ kept for i in range(q.shape[0])]))
+        products = xp.stack(blocks)
+        if self.outside is None:
+            return products
+        # R = I − Q (1 − damping) Qᵀ: the part outside the span of the features is kept whole.
+        identity = xp.eye(rows.shape[1], dtype=products.dtype)
+        return identity[None, :, :, None] - products
 
     def _damping(self, penalty: float) -> Array:
         """λ / (Λ + λ): the share of each component that the fit leaves over."""
@@ -84,6 +109,13 @@ class PenaltyPath:
                 f"penalty={penalty} interpolates the training snapshots; give a penalty > 0"
             )
         return penalty / (self.eigenvalues + penalty)
+
+
+def _stack_by_size(groups: list[Array]) -> list[Array]:
+    """Groups of equal size as the rows of one (count, size) index array each."""
+    xp = array_namespace(*groups)
+    sizes = sorted({int(rows.shape[0]) for rows in groups})
+    return [xp.stack([rows for rows in groups if rows.shape[0] == size]) for size in sizes]
 
 
 def dual_path(kernel: Array, targets: Array) -> PenaltyPath:
@@ -96,7 +128,7 @@ def primal_path(features: Array, targets: Array) -> PenaltyPath:
     """Penalty path from the (P, P) Gram matrix of (M, P) features, for fewer features than
     snapshots: the eigenvectors of K are Z W Λ^(−1/2)."""
     xp = array_namespace(features)
-    eigenvalues, right = symmetric_eigen(features.T @ features)
+    eigenvalues, right = symmetric_eigen(gram(features.T))
     floor = float(eigenvalues[0]) * features.shape[1] * float(xp.finfo(xp.float64).eps)
     kept = int(xp.sum(xp.astype(eigenvalues > floor, xp.int64)))
     eigenvalues, right = eigenvalues[:kept], right[:, :kept]
@@ -139,7 +171,5 @@ def scan_penalties(path: PenaltyPath, penalties: list[float], groups: list[Array
     size = float(xp.sum(path.projected**2))
     if path.outside is not None:
         size += float(xp.sum(path.outside**2))
-    errors = [
-        float(xp.sum(path.leave_group_out(penalty, groups) ** 2)) / size for penalty in penalties
-    ]
-    return PenaltyScan(list(penalties), errors)
+    left_out = path.leave_groups_out(penalties, groups)
+    return PenaltyScan(penalties, [float(xp.sum(part**2)) / size for part in left_out])
