@@ -99,8 +99,29 @@ def literal_quadratic(a: np.ndarray, b: np.ndarray, penalty: float) -> np.ndarra
     features = monomials(a, 2)
     normal = gram(features.T)
     normal.flat[:: normal.shape[0] + 1] += penalty
-    factor = scipy.linalg.cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
-    return scipy.linalg.cho_solve(factor, features.T @ b, check_finite=False)
+    lower = blocked_cholesky(normal)
+    half = scipy.linalg.solve_triangular(lower, features.T @ b, lower=True, check_finite=False)
+    return scipy.linalg.solve_triangular(lower.T, half, lower=False, check_finite=False)
+
+
+def blocked_cholesky(matrix: np.ndarray, block: int = 2048) -> np.ndarray:
+    """Lower Cholesky factor in place, as LAPACK does it, in panels.
+
+    LAPACK's own call crashes in common OpenBLAS builds at 20,000 rows, like the symmetric product.
+    """
+    n = matrix.shape[0]
+    for start in range(0, n, block):
+        stop = min(start + block, n)
+        diagonal = np.linalg.cholesky(matrix[start:stop, start:stop])
+        matrix[start:stop, start:stop] = diagonal
+        panel = scipy.linalg.solve_triangular(
+            diagonal, matrix[stop:, start:stop].T, lower=True, check_finite=False
+        ).T
+        matrix[stop:, start:stop] = panel
+        for row in range(stop, n, block):
+            last = min(row + block, n)
+            matrix[row:last, stop:last] -= panel[row - stop : last - stop] @ panel[: last - stop].T
+    return matrix
 
 
 def row(what: str, literal: float, ours: float, target: str, note: str = "") -> None:

@@ -11,7 +11,7 @@ from plumecast.errors import PlumecastError
 if TYPE_CHECKING:
     from plumecast.baselines import fit_baseline
     from plumecast.encode import Basis, fit_basis, projection_error
-    from plumecast.evaluate import evaluate
+    from plumecast.evaluation import evaluate
     from plumecast.quantity.footprint import (
         choose_decision_threshold,
         relative_error,
@@ -51,7 +51,7 @@ _HOME = {
     "apply_smoke_floor": "snapshots",
     "choose_decision_threshold": "quantity.footprint",
     "drop_small_fires": "snapshots",
-    "evaluate": "evaluate",
+    "evaluate": "evaluation",
     "export_snapshots": "snapshot_store",
     "final_snapshots": "snapshots",
     "fit_baseline": "baselines",

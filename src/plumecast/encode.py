@@ -132,8 +132,10 @@ def gram_modes(matrix: Array, rule: Truncation) -> tuple[Array, Array] | None:
     tall = matrix.shape[0] > matrix.shape[1]
     eigen = leading_eigen(gram(matrix.T if tall else matrix))
     spectrum = xp.sqrt(eigen.values)
-    count = _checked_count(rule, spectrum, matrix)
-    if float(spectrum[count - 1]) < GRAM_LIMIT * float(spectrum[0]):
+    count = rule.count(spectrum)
+    if not 1 <= count <= spectrum.shape[0]:
+        return None
+    if not float(spectrum[count - 1]) >= GRAM_LIMIT * float(spectrum[0]) > 0.0:
         return None
     vectors = eigen.vectors(count)
     if tall:

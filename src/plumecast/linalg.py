@@ -12,7 +12,6 @@ from scipy.linalg import lapack
 from plumecast._array import Array, array_namespace, is_numpy_namespace
 from plumecast.errors import PlumecastError
 
-
 SYRK_LIMIT = 8192
 """Rows of the largest symmetric product handed to BLAS in one piece."""
 

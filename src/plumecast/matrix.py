@@ -67,13 +67,16 @@ class Layout:
 
     def to_matrix(self, data: Mapping[Hashable, xr.DataArray] | xr.Dataset) -> Array:
         """Labelled fields on this layout's grids → float64 matrix (M, N)."""
-        blocks = []
+        blocks: list[Array] = []
+        lead: list[Hashable] | None = None
         for part in self.fields:
             if part.name not in data:
                 raise PlumecastError(
                     f"variable '{part.name}' is missing; found {sorted(map(str, data))}"
                 )
-            values = to_rows(checked_field(data[part.name], part), part)
+            array = checked_field(data[part.name], part)
+            lead = leading_dims(array, part) if lead is None else lead
+            values = to_rows(array, part, lead)
             blocks.append(values if part.scale == 1.0 else values / part.scale)
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
 
@@ -116,7 +119,7 @@ def _describe(array: xr.DataArray, scale: float) -> Field:
     dims = tuple(str(dim) for dim in array.dims if dim != SNAPSHOT)
     coords = {
         str(name): Coordinate(
-            tuple(map(str, coord.dims)), np.ascontiguousarray(coord.values), dict(coord.attrs)
+            tuple(map(str, coord.dims)), np.asarray(coord.values), dict(coord.attrs)
         )
         for name, coord in array.coords.items()
         if set(coord.dims) <= set(dims) and coord.dtype.kind in "fiu"
@@ -158,9 +161,18 @@ def _check_coordinate(expected: Field, dim: str, got: Array) -> None:
         )
 
 
-def to_rows(array: xr.DataArray, expected: Field) -> Array:
-    """A field → float64 (M, N), its other dimensions flattened into rows; refuses NaN and Inf."""
-    lead = [dim for dim in array.dims if dim not in expected.dims]
+def leading_dims(array: xr.DataArray, expected: Field) -> list[Hashable]:
+    """The dimensions of an array that are not its grid: those of its samples, in order."""
+    return [dim for dim in array.dims if dim not in expected.dims]
+
+
+def to_rows(array: xr.DataArray, expected: Field, lead: Sequence[Hashable]) -> Array:
+    """A field → float64 (M, N), its samples' dimensions `lead` flattened; refuses NaN and Inf."""
+    if set(lead) != set(leading_dims(array, expected)):
+        raise PlumecastError(
+            f"'{expected.name}' has dimensions {array.dims}; the inputs must share their samples' "
+            f"dimensions {tuple(lead)}"
+        )
     values = array.transpose(*lead, *expected.dims).values
     if values.dtype.kind not in "fiu":
         raise PlumecastError(f"'{expected.name}' holds {values.dtype}, not numbers")
@@ -186,7 +198,7 @@ def from_rows(
     coords |= {
         name: coord
         for name, coord in like.coords.items()
-        if set(coord.dims) <= set(lead) and coord.dims
+        if set(coord.dims) <= set(lead) and name not in coords
     }
     return xr.DataArray(
         rows.reshape(*sizes, *expected.shape),

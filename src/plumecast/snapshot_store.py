@@ -44,7 +44,7 @@ def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> 
     if is_icechunk(where):
         snapshots = _open_icechunk(where)
     elif (where / "zarr.json").exists() or (where / ".zgroup").exists():
-        snapshots = xr.open_zarr(where, chunks=None)
+        snapshots = _open_zarr(where)
     elif where.is_dir():
         raise PlumecastError(f"{where} is a folder, but neither an Icechunk nor a Zarr store")
     else:
@@ -71,6 +71,14 @@ def _open_icechunk(path: Path) -> xr.Dataset:
         raise PlumecastError(f"{path} holds no fire yet")
     versioned: xr.Dataset = snapshots.assign_attrs({DATA_VERSION: str(session.snapshot_id)})
     return versioned
+
+
+def _open_zarr(path: Path) -> xr.Dataset:
+    try:
+        snapshots: xr.Dataset = xr.open_zarr(path, consolidated=False, chunks=None)
+    except (OSError, ValueError, KeyError) as error:
+        raise PlumecastError(f"{path} is damaged or no snapshot store: {error}") from error
+    return snapshots
 
 
 def _open_netcdf(path: Path) -> xr.Dataset:
@@ -100,7 +108,7 @@ def _plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:
     for name in names:
         item = changed[name].load()
         if item.dtype.kind in "OT":
-            text = item.variable.copy(data=item.values.astype(str))
+            text = item.variable.copy(data=np.array(item.values.tolist(), dtype=str))
             text.encoding.clear()
             changed = changed.assign_coords({name: text})
     return changed

@@ -121,34 +121,42 @@ def check_values(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) -> 
     """Check every value of the fields and coordinates, in blocks of snapshots."""
     _check_coordinates(snapshots)
     for name in fields:
+        if snapshots[name].dtype.kind not in "fiu":
+            raise PlumecastError(f"variable '{name}' holds {snapshots[name].dtype}, not numbers")
         for start in range(0, snapshots.sizes[SNAPSHOT], _BLOCK):
-            block = snapshots[name].isel({SNAPSHOT: slice(start, start + _BLOCK)})
-            values = block.values.reshape(block.shape[0], -1)
-            _refuse(name, block, ~np.isfinite(values), values, "NaN or infinite")
-            if name in FIELD_NAMES:
-                _refuse(name, block, values < 0.0, values, "negative")
+            values = _rows(snapshots[name].isel({SNAPSHOT: slice(start, start + _BLOCK)}))
+            for what, wrong in _wrong_values(name, values).items():
+                if wrong.any():
+                    raise _value_error(
+                        snapshots, name, what, int(wrong.any(axis=1).argmax()) + start
+                    )
     return snapshots
 
 
-def _refuse(
-    name: str, block: xr.DataArray, wrong: np.ndarray, values: np.ndarray, what: str
-) -> None:
-    rows = np.flatnonzero(wrong.any(axis=1))
-    if rows.size == 0:
-        return
-    row = int(rows[0])
-    fire = _fire_name(block, row)
-    same = [i for i in rows if _fire_name(block, int(i)) == fire]
-    count = int(wrong[same].sum())
-    worst = values[row][wrong[row]][0]
-    raise PlumecastError(
-        f"'{name}' holds {count} {what} values in fire {fire} (first: {worst:g}); "
-        "fix the source or drop that fire"
+def _rows(field: xr.DataArray) -> np.ndarray:
+    values: np.ndarray = field.transpose(SNAPSHOT, ...).values
+    return values.reshape(values.shape[0], -1)
+
+
+def _wrong_values(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+    wrong = {"NaN or infinite": ~np.isfinite(values)}
+    if name in FIELD_NAMES:
+        wrong["negative"] = values < 0.0
+    return wrong
+
+
+def _value_error(snapshots: xr.Dataset, name: str, what: str, row: int) -> PlumecastError:
+    """Names the fire of the first wrong row and counts over all of that fire."""
+    same, where = np.array([row]), f"snapshot {row}"
+    if "fire_id" in snapshots.variables:
+        fires = snapshots.fire_id.values.astype(str)
+        same, where = np.flatnonzero(fires == fires[row]), f"fire '{fires[row]}'"
+    values = _rows(snapshots[name].isel({SNAPSHOT: same}))
+    wrong = _wrong_values(name, values)[what]
+    return PlumecastError(
+        f"'{name}' holds {int(wrong.sum())} {what} values in {where} "
+        f"(first: {values[wrong][0]:g}); fix the source or drop that fire"
     )
-
-
-def _fire_name(block: xr.DataArray, row: int) -> str:
-    return repr(str(block.fire_id.values[row])) if "fire_id" in block.coords else f"of row {row}"
 
 
 def _check_coordinates(snapshots: xr.Dataset) -> None:

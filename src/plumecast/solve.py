@@ -6,6 +6,7 @@ B (M, q) the codes of the target; λ is added to the Gram diagonal as is. Arrays
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -152,7 +153,7 @@ class PenaltyScan:
     """Leave-one-group-out error over a grid of penalties, and the penalty that minimises it."""
 
     penalties: list[float]
-    errors: list[float]  # Σ over groups of squared residuals, relative to ‖B‖²
+    errors: list[float]  # norm of the residuals of all groups, relative to ‖B‖
 
     @property
     def best(self) -> float:
@@ -172,4 +173,4 @@ def scan_penalties(path: PenaltyPath, penalties: list[float], groups: list[Array
     if path.outside is not None:
         size += float(xp.sum(path.outside**2))
     left_out = path.leave_groups_out(penalties, groups)
-    return PenaltyScan(penalties, [float(xp.sum(part**2)) / size for part in left_out])
+    return PenaltyScan(penalties, [math.sqrt(float(xp.sum(part**2)) / size) for part in left_out])

@@ -27,19 +27,24 @@ class Split:
     fractions: tuple[float, float, float] = PAPER_FRACTIONS
 
     def __post_init__(self) -> None:
-        parts = {"train": self.train, "validation": self.validation, "test": self.test}
-        seen: dict[str, str] = {}
-        for part, data in parts.items():
-            if data.sizes[SNAPSHOT] == 0:
+        check_apart(self.by, train=self.train, validation=self.validation, test=self.test)
+
+
+def check_apart(by: str, **parts: xr.Dataset) -> None:
+    """Refuse parts that are empty or share a group."""
+    seen: dict[str, str] = {}
+    for part, data in parts.items():
+        _check_label(data, by)
+        if data.sizes[SNAPSHOT] == 0:
+            raise PlumecastError(
+                f"the {part} part of the split is empty; add fires or change the fractions"
+            )
+        for group in np.unique(data[by].values.astype(str)).tolist():
+            if seen.setdefault(group, part) != part:
                 raise PlumecastError(
-                    f"the {part} part of the split is empty; add fires or change the fractions"
+                    f"{by} '{group}' is in both the {seen[group]} and the {part} part; "
+                    "scores would be flattered"
                 )
-            for group in np.unique(data[self.by].values.astype(str)).tolist():
-                if seen.setdefault(group, part) != part:
-                    raise PlumecastError(
-                        f"{self.by} '{group}' is in both the {seen[group]} and the {part} part; "
-                        "scores would be flattered"
-                    )
 
 
 def split_by_fire(
@@ -56,10 +61,9 @@ def split_by_fire(
     the order of the snapshots.
     """
     shares = np.asarray(fractions, dtype=np.float64)
-    if shares.shape != (3,) or (shares <= 0.0).any() or abs(shares.sum() - 1.0) > 1e-9:
+    if shares.shape != (3,) or not (shares > 0.0).all() or abs(shares.sum() - 1.0) > 1e-9:
         raise PlumecastError(f"fractions={tuple(fractions)} must be three positive shares of 1")
-    if by not in snapshots.variables:
-        raise PlumecastError(f"coordinate '{by}' is missing: nothing says what belongs together")
+    _check_label(snapshots, by)
     groups, member, counts = np.unique(
         snapshots[by].values.astype(str), return_inverse=True, return_counts=True
     )
@@ -73,6 +77,13 @@ def split_by_fire(
     rows = [np.flatnonzero(part_of_group[member] == part) for part in range(3)]
     train, validation, test = (snapshots.isel({SNAPSHOT: index}) for index in rows)
     return Split(train, validation, test, by, seed, (shares[0], shares[1], shares[2]))
+
+
+def _check_label(snapshots: xr.Dataset, by: str) -> None:
+    if by not in snapshots.variables:
+        raise PlumecastError(f"coordinate '{by}' is missing: nothing says what belongs together")
+    if snapshots[by].dims != (SNAPSHOT,):
+        raise PlumecastError(f"'{by}' has dimensions {snapshots[by].dims}: it labels no snapshots")
 
 
 def _assign(counts: Array, shares: Array) -> Array:

@@ -58,7 +58,10 @@ def save_value(value: Any, path: str | Path) -> Path:
 def load_value(path: str | Path, classes: Mapping[str, type]) -> Any:
     """Read back what `save_value` wrote; only `classes` can be built."""
     header, arrays = _read(Path(path))
-    return _unflatten(header["value"], arrays, classes)
+    try:
+        return _unflatten(header["value"], arrays, classes)
+    except (TypeError, KeyError) as error:
+        raise PlumecastError(f"{path} does not describe a known value ({error})") from error
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
@@ -104,7 +107,7 @@ def _flatten(value: Any, prefix: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"@class": type(value).__name__, **fields}
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         name = prefix.rstrip(".")
-        arrays[name] = np.ascontiguousarray(value)
+        arrays[name] = np.asarray(value, dtype=value.dtype.newbyteorder("="), order="C")
         return {"@array": name}
     if isinstance(value, tuple):
         return {"@tuple": [_flatten(v, f"{prefix}{i}.", arrays) for i, v in enumerate(value)]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -16,7 +16,7 @@ from plumecast._version import __version__
 from plumecast.baseline_operators import GaussianProcess, MeanField, NearestFire
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
-from plumecast.matrix import Coordinate, Field, Layout, fit_layout, from_rows
+from plumecast.matrix import Coordinate, Field, Layout, fit_layout, from_rows, leading_dims
 from plumecast.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.operators import CodedOperator, DualMap, Operator, PrimalMap
 from plumecast.settings import Settings, choose_settings
@@ -54,13 +54,10 @@ class Surrogate:
         type is kept; the arithmetic is float64.
         """
         if isinstance(data, xr.Dataset):
-            return self._predict_labelled({name: data[name] for name in self._known(data)})
+            return self._predict_labelled(data)
         if isinstance(data, xr.DataArray):
             return self._predict_labelled({self._only_input().name: data})
         return self._predict_array(np.asarray(data))
-
-    def _known(self, data: xr.Dataset) -> list[str]:
-        return [name for name in self.inputs.names if name in data]
 
     def _only_input(self) -> Field:
         if len(self.inputs.fields) > 1:
@@ -70,18 +67,19 @@ class Surrogate:
             )
         return self.inputs.fields[0]
 
-    def _predict_labelled(self, data: dict[Hashable, xr.DataArray]) -> xr.DataArray | xr.Dataset:
+    def _predict_labelled(
+        self, data: Mapping[Hashable, xr.DataArray] | xr.Dataset
+    ) -> xr.DataArray | xr.Dataset:
         matrix = self.inputs.to_matrix(data)
-        first = self.inputs.fields[0]
-        like = data[first.name]
-        lead = [dim for dim in like.dims if dim not in first.dims]
+        like = data[self.inputs.fields[0].name]
+        lead = leading_dims(like, self.inputs.fields[0])
         dtype = like.dtype if like.dtype.kind == "f" else np.dtype(np.float64)
         values = self.outputs.split(self.predict_matrix(matrix))
         fields = [
             from_rows(rows.astype(dtype, copy=False), part, like, lead)
             for part, rows in zip(self.outputs.fields, values, strict=True)
         ]
-        return fields[0] if len(fields) == 1 else xr.merge(fields, join="exact")
+        return fields[0] if len(fields) == 1 else xr.Dataset({str(f.name): f for f in fields})
 
     def _predict_array(self, data: np.ndarray) -> np.ndarray:
         part = self._only_input()

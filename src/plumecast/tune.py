@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from plumecast.encode import Basis, Truncation, fit_truncated_basis, rank_for_std
@@ -24,6 +23,7 @@ from plumecast.quantity.footprint import (
     smoke_threshold,
 )
 from plumecast.settings import PAPER_TRUNCATION
+from plumecast.split import check_apart
 from plumecast.surrogate import Surrogate, TrainingMatrices, training_matrices
 
 STD_FRACTIONS = (0.5, 0.7, 0.8, 0.9, 0.95)
@@ -73,6 +73,9 @@ def tune_surrogate(
     """Candidates from best to worst by a score on validation."""
     if rank_by not in RANK_BY:
         raise PlumecastError(f"rank_by='{rank_by}' is unknown; choose from {', '.join(RANK_BY)}")
+    if not degrees or not std_fractions:
+        raise PlumecastError("give at least one of degrees and one of std_fractions to try")
+    check_apart(group_by, train=train, validation=validation)
     data = training_matrices(train, inputs, outputs)
     full = Truncation(std_fraction=max(std_fractions))
     input_basis = fit_truncated_basis(data.inputs, full)
@@ -119,7 +122,7 @@ def _try(
         "fire_rank": input_basis.rank,
         "smoke_rank": output_basis.rank,
         "penalty": scan.best,
-        "leave_out_error": float(np.sqrt(min(scan.errors))),
+        "leave_out_error": min(scan.errors),
         "seconds": time.perf_counter() - start,
     }
     surrogate = Surrogate(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 
-import click
 import typer
-from typer.core import TyperGroup
 
 from plumecast._version import __version__
 from plumecast.cli import evaluate, info, predict, train, tune
@@ -16,10 +14,14 @@ from plumecast.errors import PlumecastError
 app = typer.Typer(
     name="plumecast",
     help="Learn the map from a wildfire to its smoke in seconds; predict it in milliseconds.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    cls=TyperGroup,
+)
+
+# typer brings its own copy of click in newer versions; the base of its errors is found through it.
+_UsageError: type[Exception] = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
 
 
@@ -31,12 +33,15 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
     """Options of every command."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 for _module in (train, tune, evaluate, predict, info):
@@ -48,12 +53,12 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(given, standalone_mode=False)
-    except click.exceptions.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         fail("stopped; what was finished is kept")
         sys.exit(130)
+    except _UsageError as error:
+        fail(f"{error.format_message()} (see plumecast --help)")  # type: ignore[attr-defined]
+        sys.exit(2)
     except (PlumecastError, OSError) as error:
         if "--debug" in given:
             raise

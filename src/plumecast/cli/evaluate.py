@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict
 from pathlib import Path
@@ -14,9 +13,9 @@ from plumecast._version import __version__
 from plumecast.baselines import BASELINES, fit_baseline
 from plumecast.cli import data as options
 from plumecast.cli.data import Recipe
-from plumecast.cli.show import note, progress, table, wrote
+from plumecast.cli.show import note, progress, table, write_json
 from plumecast.errors import PlumecastError
-from plumecast.evaluate import CAPTURED, Evaluation, evaluate
+from plumecast.evaluation import CAPTURED, Evaluation, evaluate
 from plumecast.snapshot_store import DATA_VERSION
 from plumecast.surrogate import load_surrogate
 
@@ -58,11 +57,12 @@ def command(
             surrogates[name] = fit_baseline(
                 name, train, inputs=recipe.input_names, outputs=recipe.outputs
             )
-        result = evaluate(surrogates, validation, test, captured=captured, progress=begin)
+        result = evaluate(
+            surrogates, validation, test, captured=captured, by=recipe.by, progress=begin
+        )
     _show(result)
     where = out or model.with_suffix(".scores.json")
-    where.write_text(json.dumps(_record(result, model, data, version), indent=2) + "\n")
-    wrote(where, "the scores")
+    write_json(where, _record(result, model, data, version), "the scores")
 
 
 def _show(result: Evaluation) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,23 +23,20 @@ from rich.progress import (
 )
 from rich.table import Table
 
-OUT = Console(highlight=False)
-ERR = Console(stderr=True, highlight=False)
-
 
 def fail(message: str) -> None:
     """One line on standard error."""
-    ERR.print(f"[bold red]error:[/] {_plain(message)}", soft_wrap=True)
+    typer.echo(f"{typer.style('error:', fg='red', bold=True)} {_one_line(message)}", err=True)
 
 
 def note(message: str) -> None:
     """One line on standard error that is not an error."""
-    ERR.print(f"[yellow]note:[/] {_plain(message)}", soft_wrap=True)
+    typer.echo(f"{typer.style('note:', fg='yellow')} {_one_line(message)}", err=True)
 
 
 def say(message: str) -> None:
     """One line on standard output."""
-    OUT.print(_plain(message), soft_wrap=True)
+    typer.echo(message)
 
 
 def wrote(path: Path, what: str) -> None:
@@ -43,8 +44,8 @@ def wrote(path: Path, what: str) -> None:
     say(f"wrote {what} to {path}")
 
 
-def _plain(message: str) -> str:
-    return message.replace("[", r"\[")
+def _one_line(message: str) -> str:
+    return " ".join(message.split("\n"))
 
 
 @contextlib.contextmanager
@@ -61,33 +62,48 @@ def progress(title: str, total: int | None) -> Iterator[Callable[[str], None]]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=ERR, transient=True) as bar:
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task(title, total=total)
         begun = 0
 
         def begin(step: str) -> None:
             nonlocal begun
-            bar.update(task, completed=begun, description=f"{title}: {_plain(step)}")
+            bar.update(task, completed=begun, description=escape(f"{title}: {step}"))
             begun += 1
 
         yield begin
 
 
+def write_json(path: Path, content: Any, what: str) -> None:
+    """Write a result as JSON, in a folder that may be new, and say so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n")
+    wrote(path, what)
+
+
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table whose first column is text and whose others are numbers."""
     shown = Table(
-        title=title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD
+        title=escape(title),
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
     )
     for index, column in enumerate(columns):
         shown.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
     for row in rows:
-        shown.add_row(*row)
-    OUT.print(shown)
+        shown.add_row(*(escape(cell) for cell in row))
+    Console(highlight=False, emoji=False).print(shown)
 
 
 def pairs(title: str, items: Sequence[tuple[str, str]]) -> None:
     """Names and values, one line each."""
-    OUT.print(f"[bold]{_plain(title)}[/]")
+    say(typer.style(title, bold=True))
     width = max(len(name) for name, _ in items)
     for name, value in items:
-        OUT.print(f"  {name:<{width}}  {_plain(value)}", soft_wrap=True)
+        say(f"  {name:<{width}}  {value}")

@@ -14,7 +14,7 @@ from plumecast.cli import data as options
 from plumecast.cli.data import Recipe
 from plumecast.cli.show import note, progress, say, wrote
 from plumecast.errors import PlumecastError
-from plumecast.evaluate import fit_thresholds
+from plumecast.evaluation import fit_thresholds
 from plumecast.names import SNAPSHOT
 from plumecast.settings import PRESETS
 from plumecast.snapshots import SMOKE_FLOOR

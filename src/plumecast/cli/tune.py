@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
@@ -11,7 +10,7 @@ import typer
 
 from plumecast.cli import data as options
 from plumecast.cli.data import Recipe
-from plumecast.cli.show import progress, say, table, wrote
+from plumecast.cli.show import progress, say, table, write_json
 from plumecast.errors import PlumecastError
 from plumecast.tune import STD_FRACTIONS, tune_surrogate
 
@@ -82,8 +81,7 @@ def command(
         "recipe": recipe.record(),
         "candidates": [asdict(c) for c in candidates],
     }
-    out.write_text(json.dumps(content, indent=2) + "\n")
-    wrote(out, "the best settings")
+    write_json(out, content, "the best settings")
     say(f"next: plumecast train {data} --settings {out}")
 
 

@@ -76,11 +76,12 @@ def evaluate(
     test: xr.Dataset,
     *,
     captured: float = CAPTURED,
+    by: str = "ignition_id",
     progress: Callable[[str], None] = lambda name: None,
 ) -> Evaluation:
     """Thresholds from validation, scores on test, for every surrogate. `progress` hears each name.
 
-    A surrogate that was trained on a fire of either part is refused.
+    A surrogate that was trained on an ignition (or what `by` names) of either part is refused.
     """
     if not surrogates:
         raise PlumecastError("there is no surrogate to evaluate")
@@ -88,7 +89,7 @@ def evaluate(
     tau = math.nan
     for name, surrogate in surrogates.items():
         progress(name)
-        refuse_leaks(surrogate, validation, test)
+        refuse_leaks(surrogate, by, validation, test)
         thresholds = fit_thresholds(surrogate, validation, captured)
         tau = thresholds.smoke
         observed = _observed(surrogate, test)
@@ -114,22 +115,18 @@ def evaluate(
     return Evaluation(scores, int(test.sizes[SNAPSHOT]), tau, captured, details)
 
 
-def refuse_leaks(surrogate: Surrogate, *parts: xr.Dataset) -> None:
-    """Raise when a part holds a fire or an ignition the surrogate was trained on."""
-    for name in ("ignition_id", "fire_id"):
-        trained = set(surrogate.training.get(name, ()))
-        by_fire = surrogate.training.get("split", {}).get("by") == "fire_id"
-        if name == "ignition_id" and by_fire:
-            continue  # the looser reading was asked for: other weathers of an ignition may be known
-        for part in parts:
-            if name not in part.variables:
-                continue
-            shared = sorted(trained.intersection(part[name].values.astype(str).tolist()))
-            if shared:
-                raise PlumecastError(
-                    f"the surrogate was trained on {name} '{shared[0]}' and {len(shared) - 1} more "
-                    "of these snapshots; score it on others"
-                )
+def refuse_leaks(surrogate: Surrogate, by: str, *parts: xr.Dataset) -> None:
+    """Raise when a part holds an ignition (or what `by` names) the surrogate was trained on."""
+    trained = set(surrogate.training.get(by, ()))
+    for part in parts:
+        if by not in part.variables:
+            continue
+        shared = sorted(trained.intersection(part[by].values.astype(str).tolist()))
+        if shared:
+            raise PlumecastError(
+                f"the surrogate was trained on {len(shared)} {by} of these snapshots, the first "
+                f"'{shared[0]}'; score it on others"
+            )
 
 
 def _observed(surrogate: Surrogate, part: xr.Dataset) -> xr.DataArray:

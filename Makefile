@@ -1,0 +1,40 @@
+# plumecast: everything a contributor runs. `make` lists the targets.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+SIZE   ?= paper
+READY  := $(VENV)/.ready
+
+# One BLAS thread per test process: the tests already run in parallel.
+TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.PHONY: help check test slow bench clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "plumecast needs Python 3.11 or newer; try: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+check: $(READY)  ## lint, types, import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: $(READY)  ## the tests, with branch coverage
+	$(TEST_ENV) $(BIN)/python -m pytest -n auto --cov --cov-fail-under=90
+
+slow: $(READY)  ## the long tests
+	$(TEST_ENV) $(BIN)/python -m pytest -m slow
+
+bench: $(READY)  ## the benchmarks (SIZE=small: under a minute)
+	$(BIN)/python benchmarks/core.py --size $(SIZE)
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,588 @@
+"""The command line: train, look, score, predict, tune; an error is one line and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from conftest import fires_of, make_snapshots
+
+import plumecast.cli.predict
+import plumecast.cli.train
+from plumecast._version import __version__
+from plumecast.baselines import BASELINES
+from plumecast.cli import main
+from plumecast.evaluation import fit_thresholds
+from plumecast.quantity.optical_depth import with_log_smoke
+from plumecast.snapshot_store import append_fire, export_snapshots, open_snapshots
+from plumecast.snapshots import apply_smoke_floor, drop_small_fires, select_drought
+from plumecast.split import split_by_fire
+from plumecast.surrogate import fit_surrogate, load_surrogate
+from plumecast.tune import tune_surrogate
+
+COMMANDS = ("train", "tune", "evaluate", "predict", "info")
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def narrow_terminal(monkeypatch):
+    """The width of a terminal nobody widened, and no colours."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command in this process."""
+
+    def call(*arguments: object) -> Result:
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Result(int(stopped.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def succeed(run):
+    def call(*arguments: object) -> str:
+        result = run(*arguments)
+        assert result.code == 0, result.err
+        return result.out
+
+    return call
+
+
+@pytest.fixture
+def refused(run):
+    """Run a command that must fail with one line; its message."""
+
+    def call(*arguments: object) -> str:
+        result = run(*arguments)
+        assert result.code == 2
+        assert "Traceback" not in result.err
+        assert re.fullmatch(r"error: [^\n]+\n", result.err), result.err
+        return result.err.removeprefix("error: ").rstrip("\n")
+
+    return call
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    snapshots: xr.Dataset
+    store: Path
+    version: str
+
+
+@pytest.fixture(scope="module")
+def ensemble(tmp_path_factory) -> Ensemble:
+    """Twenty-four fires of twelve ignitions, appended ignition by ignition."""
+    snapshots = make_snapshots(fires=24)
+    store = tmp_path_factory.mktemp("data") / "ensemble.zarr"
+    fires = fires_of(snapshots)
+    for first in range(0, 24, 6):
+        version = append_fire(store, xr.concat(fires[first : first + 6], "snapshot"))
+    return Ensemble(snapshots, store, version)
+
+
+@pytest.fixture(scope="module")
+def trained(ensemble, tmp_path_factory) -> Path:
+    """A surrogate trained by the command line with its defaults."""
+    model = tmp_path_factory.mktemp("model") / "smoke.plume"
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", str(ensemble.store), "-o", str(model)])
+    assert stopped.value.code == 0
+    return model
+
+
+# train
+
+
+def test_train_equals_open_split_and_fit(trained, ensemble):
+    loaded = load_surrogate(trained)
+    split = split_by_fire(open_snapshots(ensemble.store))
+    expected = fit_surrogate(split.train.load(), "paper-linear")
+    np.testing.assert_array_equal(loaded.predict(split.test), expected.predict(split.test))
+    assert loaded.settings == expected.settings
+    assert loaded.training["data_version"] == ensemble.version
+
+
+def test_train_records_its_thresholds_from_validation(trained, ensemble):
+    loaded = load_surrogate(trained)
+    validation = split_by_fire(open_snapshots(ensemble.store)).validation.load()
+    thresholds = fit_thresholds(loaded, validation)
+    assert loaded.training["thresholds"] == {
+        "smoke": thresholds.smoke,
+        "decision": thresholds.decision,
+    }
+
+
+def test_train_says_what_it_did_and_where_it_wrote(succeed, ensemble, tmp_path):
+    model = tmp_path / "new" / "smoke.plume"
+    out = succeed("train", ensemble.store, "-o", model, "--degree", 2, "--fire-rank", 4)
+    training = load_surrogate(model).training
+    assert f"ranks 4 → {training['smoke_rank']}, penalty {training['penalty']:.4g}\n" in out
+    assert f"wrote the surrogate to {model}\n" in out
+    assert f"next: plumecast evaluate {model} {ensemble.store}\n" in out
+
+
+def test_train_passes_every_choice_on(succeed, ensemble, tmp_path):
+    model = tmp_path / "smoke.plume"
+    succeed(
+        *("train", ensemble.store, "-o", model, "--degree", 2, "--penalty", 50, "--fire-std", 0.8),
+        *("--smoke-rank", 5, "--center", "--drought", "high", "--min-acres", 2e4, "--seed", 3),
+        *("--smoke-floor", 1.0, "--by", "fire_id", "--fractions", "0.5,0.25,0.25"),
+    )
+    kept = drop_small_fires(select_drought(open_snapshots(ensemble.store), "high"), 2e4)
+    split = split_by_fire(apply_smoke_floor(kept, 1.0), (0.5, 0.25, 0.25), 3, by="fire_id")
+    expected = fit_surrogate(
+        split.train.load(),
+        degree=2,
+        penalty=50.0,
+        fire_std_fraction=0.8,
+        smoke_rank=5,
+        center=True,
+    )
+    loaded = load_surrogate(model)
+    np.testing.assert_array_equal(loaded.predict(split.test), expected.predict(split.test))
+
+
+def test_train_on_other_variables(succeed, ensemble, tmp_path):
+    data = export_snapshots(with_log_smoke(ensemble.snapshots), tmp_path / "logarithm.nc")
+    model = tmp_path / "log.plume"
+    succeed("train", data, "-o", model, "--outputs", "log_smoke")
+    assert load_surrogate(model).outputs.names == ("log_smoke",)
+    succeed("evaluate", model, data, "--baselines", "mean-field")
+
+
+def test_train_notes_a_missing_smoke_floor(run, ensemble, tmp_path):
+    traces = ensemble.snapshots.drop_attrs(deep=False)
+    data = export_snapshots(traces, tmp_path / "traces.nc")
+    result = run("train", data, "-o", tmp_path / "smoke.plume")
+    assert result.code == 0
+    assert "note: the data records no smoke floor" in result.err
+    result = run("train", data, "-o", tmp_path / "smoke.plume", "--smoke-floor", 0.1)
+    assert "smoke floor" not in result.err
+
+
+def test_train_on_everything_holds_nothing_back_and_cannot_be_evaluated(
+    succeed, refused, ensemble, tmp_path
+):
+    model = tmp_path / "all.plume"
+    assert "trained on 96 snapshots" in succeed("train", ensemble.store, "-o", model, "--all")
+    message = refused("evaluate", model, ensemble.store)
+    assert message == (
+        f"{model} was trained on every snapshot, nothing is held out; train without --all"
+    )
+    message = refused("predict", model, ensemble.store, "-o", tmp_path / "p.nc", "--footprint")
+    assert f"{model} has no decision threshold" in message
+
+
+# info
+
+
+def test_info_describes_a_store(succeed, ensemble):
+    lines = succeed("info", ensemble.store, "--check").splitlines()
+    assert lines[0] == str(ensemble.store)
+    shown = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines[1:-1])
+    assert shown["snapshots"] == "96"
+    assert shown["fires"] == "24 from 12 ignitions"
+    assert shown["droughts"] == "high 48, low 48"
+    assert shown["hours"] == "6 … 24"
+    assert shown["grid"] == "10 × 8 cells (x by y), 3000 × 3000 m"
+    assert shown["smoke floor"] == "0.01 µg m⁻³"
+    assert shown["version"] == ensemble.version
+    assert lines[-1] == "every value is finite and none is negative"
+
+
+def test_info_check_finds_a_bad_value(refused, ensemble, tmp_path):
+    bad = ensemble.snapshots.copy(deep=True)
+    bad.smoke.values[3, 0, 0] = np.nan
+    message = refused("info", export_snapshots(bad, tmp_path / "bad.nc"), "--check")
+    assert "'smoke' holds 1 NaN or infinite values in fire 'fire-00-low'" in message
+
+
+def test_info_describes_a_surrogate(succeed, trained, ensemble):
+    lines = succeed("info", trained).splitlines()
+    assert lines[0] == str(trained)
+    shown = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines[1:])
+    training = load_surrogate(trained).training
+    assert shown["preset"] == "paper-linear"
+    assert shown["map"] == "time_since_ignition [h] 8 × 10 → smoke [ug m-3] 8 × 10"
+    fires = len(training["fire_id"])
+    assert shown["trained on"] == f"{training['snapshots']} snapshots, {fires} fires"
+    assert shown["data"] == f"growing discs, version {ensemble.version}"
+    assert shown["file"] == f"format 1, plumecast {__version__}"
+
+
+# evaluate
+
+
+def table_rows(out: str) -> dict[str, list[str]]:
+    """The rows of a printed table by the name in their first column."""
+    rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()]
+    return {row[0]: row[1:] for row in rows if len(row) > 2}
+
+
+def test_evaluate_prints_the_numbers_it_writes(succeed, trained, ensemble, tmp_path):
+    where = tmp_path / "scores.json"
+    out = succeed("evaluate", trained, ensemble.store, "--json", where)
+    written = json.loads(where.read_text())
+    assert [score["name"] for score in written["scores"]] == ["paper-linear", *BASELINES]
+    rows = table_rows(out)
+    for score in written["scores"]:
+        assert rows[score["name"]] == [
+            f"{score['auc']:.3f}",
+            f"{score['iou']:.3f}",
+            f"{score['deployable_iou']:.3f}",
+            f"{score['snapshot_error']:.2f}",
+            f"{score['relative_error']:.2f}",
+            f"{score['predict_ms']:.2f}",
+        ]
+    title = f"{written['test_snapshots']} test snapshots, smoke above "
+    assert title + f"{written['smoke_threshold']:.3g} (95% of the footprint)" in out
+    assert f"wrote the scores to {where}\n" in out
+
+
+def test_evaluate_records_what_was_scored(succeed, trained, ensemble):
+    succeed("evaluate", trained, ensemble.store, "--baselines", "none", "--captured", 0.8)
+    written = json.loads(trained.with_suffix(".scores.json").read_text())
+    assert written["plumecast"] == __version__
+    assert written["model"] == str(trained)
+    assert written["data"] == str(ensemble.store)
+    assert written["data_version"] == ensemble.version
+    assert written["captured"] == 0.8
+    assert [score["name"] for score in written["scores"]] == ["paper-linear"]
+    assert written["test_snapshots"] == split_by_fire(ensemble.snapshots).test.sizes["snapshot"]
+
+
+def test_evaluate_scores_a_surrogate_split_by_fire_beside_its_baselines(
+    succeed, ensemble, tmp_path
+):
+    model = tmp_path / "loose.plume"
+    succeed("train", ensemble.store, "-o", model, "--by", "fire_id")
+    rows = table_rows(succeed("evaluate", model, ensemble.store))
+    assert {"paper-linear", *BASELINES} <= set(rows)
+
+
+def test_evaluate_notes_that_the_data_has_changed(run, trained, ensemble, tmp_path):
+    other = export_snapshots(ensemble.snapshots, tmp_path / "other.nc")
+    result = run("evaluate", trained, other, "--baselines", "none", "--json", tmp_path / "s.json")
+    assert result.code == 0
+    assert f"note: {other} has changed since {trained} was trained" in result.err
+
+
+def test_evaluate_refuses_data_whose_split_would_leak(run, trained, ensemble, tmp_path):
+    fewer = open_snapshots(ensemble.store).isel(snapshot=slice(0, 64))
+    data = export_snapshots(fewer, tmp_path / "fewer.nc")
+    scores = tmp_path / "scores.json"
+    result = run("evaluate", trained, data, "--json", scores)
+    assert result.code == 2
+    changed, error = result.err.splitlines()
+    assert changed.startswith("note: ")
+    assert error.startswith("error: the surrogate was trained on ignition_id 'ignition-")
+    assert not scores.exists()
+
+
+def test_evaluate_writes_into_a_new_folder(succeed, trained, ensemble, tmp_path):
+    where = tmp_path / "new" / "scores.json"
+    succeed("evaluate", trained, ensemble.store, "--baselines", "none", "--json", where)
+    assert json.loads(where.read_text())["scores"][0]["name"] == "paper-linear"
+
+
+# predict
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_predict_writes_what_the_surrogate_predicts(succeed, trained, ensemble, tmp_path, ending):
+    where = tmp_path / f"smoke.{ending}"
+    out = succeed("predict", trained, ensemble.store, "-o", where)
+    assert out == f"predicted 96 snapshots\nwrote the smoke to {where}\n"
+    written = open_snapshots(where, fields=["smoke"])
+    expected = load_surrogate(trained).predict(open_snapshots(ensemble.store))
+    xr.testing.assert_identical(written.smoke.load(), expected)
+
+
+def test_predict_in_blocks_equals_one_block(succeed, trained, ensemble, tmp_path, monkeypatch):
+    succeed("predict", trained, ensemble.store, "-o", tmp_path / "whole.nc")
+    monkeypatch.setattr(plumecast.cli.predict, "_BLOCK", 7)
+    succeed("predict", trained, ensemble.store, "-o", tmp_path / "blocks.nc")
+    whole, blocks = (
+        xr.open_dataset(tmp_path / f"{name}.nc").load() for name in ("whole", "blocks")
+    )
+    # float32 of sums that were taken in another order.
+    np.testing.assert_allclose(blocks.smoke, whole.smoke, rtol=1e-5, atol=1e-4)
+    xr.testing.assert_identical(blocks.drop_vars("smoke"), whole.drop_vars("smoke"))
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_footprint_is_smoke_above_the_recorded_decision_threshold(
+    succeed, trained, ensemble, tmp_path, ending
+):
+    where = tmp_path / f"smoke.{ending}"
+    succeed("predict", trained, ensemble.store, "-o", where, "--footprint")
+    written = open_snapshots(where, fields=["smoke"])
+    alpha = load_surrogate(trained).training["thresholds"]["decision"]
+    assert written.footprint.attrs["decision_threshold"] == alpha
+    np.testing.assert_array_equal(written.footprint, written.smoke > alpha)
+    assert 0.0 < float(written.footprint.mean()) < 1.0
+
+
+def test_predict_needs_only_the_fires(succeed, trained, ensemble, tmp_path):
+    fires = ensemble.snapshots.drop_vars(["smoke", "burned_area", "drought"])
+    data = export_snapshots(fires, tmp_path / "fires.nc")
+    succeed("predict", trained, data, "-o", tmp_path / "smoke.nc")
+    expected = load_surrogate(trained).predict(ensemble.snapshots)
+    with xr.open_dataset(tmp_path / "smoke.nc") as written:
+        np.testing.assert_array_equal(written.smoke, expected)
+
+
+# tune, and train with its settings
+
+
+def test_tune_prints_and_writes_the_candidates_best_first(succeed, ensemble, tmp_path):
+    where = tmp_path / "tuned.json"
+    out = succeed("tune", ensemble.store, "-o", where, "--degrees", "1,2")
+    written = json.loads(where.read_text())
+    ious = [candidate["iou"] for candidate in written["candidates"]]
+    assert ious == sorted(ious, reverse=True)
+    best = written["candidates"][0]
+    assert written["settings"] == {
+        name: best[name] for name in ("degree", "fire_rank", "smoke_rank", "penalty")
+    }
+    lines = [line.split() for line in out.splitlines()]
+    rows = [line for line in lines if len(line) == 9 and line[0].isdigit()]
+    shown = ("leave_out_error", "relative_error", "auc", "iou", "deployable_iou")
+    assert [row[:3] for row in rows] == [
+        [str(c["degree"]), str(c["fire_rank"]), f"{c['penalty']:.3g}"]
+        for c in written["candidates"]
+    ]
+    assert [row[3:8] for row in rows] == [
+        [f"{c[name]:.3f}" for name in shown] for c in written["candidates"]
+    ]
+
+
+def test_tune_equals_the_function(succeed, ensemble, tmp_path):
+    where = tmp_path / "tuned.json"
+    succeed(
+        *("tune", ensemble.store, "-o", where, "--degrees", "1", "--std-fractions", "0.5,0.9"),
+        *("--rank-by", "relative_error", "--seed", 2, "--drought", "low,high"),
+    )
+    split = split_by_fire(open_snapshots(ensemble.store), seed=2)
+    expected = tune_surrogate(
+        split.train.load(),
+        split.validation.load(),
+        degrees=[1],
+        std_fractions=[0.5, 0.9],
+        rank_by="relative_error",
+    )
+    assert json.loads(where.read_text())["settings"] == expected[0].settings()
+
+
+def test_train_with_tuned_settings_repeats_choices_filters_and_split(succeed, ensemble, tmp_path):
+    tuned, model = tmp_path / "tuned.json", tmp_path / "tuned.plume"
+    succeed("tune", ensemble.store, "-o", tuned, "--degrees", "2", "--seed", 5, "--min-acres", 1e4)
+    succeed("train", ensemble.store, "-o", model, "--settings", tuned)
+    settings = json.loads(tuned.read_text())["settings"]
+    kept = drop_small_fires(open_snapshots(ensemble.store), 1e4)
+    split = split_by_fire(kept, seed=5)
+    expected = fit_surrogate(split.train.load(), **settings)
+    loaded = load_surrogate(model)
+    np.testing.assert_array_equal(loaded.predict(split.test), expected.predict(split.test))
+    assert loaded.training["penalty"] == settings["penalty"]
+    succeed("evaluate", model, ensemble.store, "--baselines", "none")
+
+
+def test_options_beside_tuned_settings_win(succeed, ensemble, tmp_path):
+    tuned, model = tmp_path / "tuned.json", tmp_path / "tuned.plume"
+    succeed("tune", ensemble.store, "-o", tuned, "--degrees", "1", "--std-fractions", "0.9")
+    succeed(
+        "train", ensemble.store, "-o", model, "--settings", tuned, "--penalty", 7.5, "--seed", 9
+    )
+    training = load_surrogate(model).training
+    assert training["penalty"] == 7.5
+    assert training["split"]["seed"] == 9
+
+
+def test_tune_writes_into_a_new_folder(succeed, ensemble, tmp_path):
+    where = tmp_path / "new" / "tuned.json"
+    succeed("tune", ensemble.store, "-o", where, "--degrees", "1", "--std-fractions", "0.9")
+    assert json.loads(where.read_text())["settings"]["degree"] == 1
+
+
+# Errors: one line, exit code 2, nothing written
+
+
+def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str], str]]:
+    """Requests that cannot be met, and what the line must say."""
+    return {
+        "no such store": (["train", "nowhere.zarr"], "nowhere.zarr does not exist"),
+        "no such model": (["evaluate", "no.plume", store], "no.plume does not exist or is not"),
+        "no such path": (["info", "nowhere"], "nowhere does not exist"),
+        "store as model": (["predict", store, store, "-o", out], "does not exist or is not a file"),
+        "model as store": (["train", model], "is neither a snapshot store nor a NetCDF file"),
+        "preset": (["train", store, "--preset", "cubic"], "preset 'cubic' is unknown; choose from"),
+        "degree": (["train", store, "--degree", "7"], "degree=7 is not one of 1…4"),
+        "penalty": (["train", store, "--penalty", "-1"], "penalty=-1.0 must be ≥ 0"),
+        "rank": (["train", store, "--fire-rank", "900"], "rank=900 exceeds 40, the rank of 40"),
+        "drought": (
+            ["train", store, "--drought", "wet"],
+            "drought 'wet' is not in the data; found",
+        ),
+        "acres": (["train", store, "--min-acres", "1e9"], "no snapshot has a burned area of 1e+09"),
+        "fractions": (["train", store, "--fractions", "half"], "fractions 'half' are not numbers"),
+        "shares": (
+            ["train", store, "--fractions", "0.5,0.5"],
+            "must be three positive shares of 1",
+        ),
+        "group": (["train", store, "--by", "season"], "coordinate 'season' is missing"),
+        "few groups": (["train", store, "--by", "drought"], "2 group(s) by drought cannot make"),
+        "field as group": (["train", store, "--by", "smoke"], "'smoke' has dimensions"),
+        "floor": (["train", store, "--smoke-floor", "-1"], "smoke floor -1.0 must be ≥ 0"),
+        "input": (["train", store, "--inputs", "wind"], "variable 'wind' is missing; found"),
+        "text input": (["train", store, "--inputs", "drought"], "'drought'"),
+        "settings": (["train", store, "--settings", model], "holds no settings; write them with"),
+        "no settings": (["train", store, "--settings", "no.json"], "no.json"),
+        "baseline": (["evaluate", model, store, "--baselines", "luck"], "baseline 'luck' is unkno"),
+        "captured": (["evaluate", model, store, "--captured", "2"], "captured=2.0 is not within"),
+        "ending": (["predict", model, store, "-o", f"{out}.csv"], "use .nc or .zarr"),
+        "overwrite": (
+            ["predict", model, store, "-o", model],
+            "exists; remove it or choose another",
+        ),
+        "degrees": (["tune", store, "--degrees", "one"], "'one' is not a list of numbers"),
+        "high degree": (["tune", store, "--degrees", "5"], "degree=5 is not one of 1…4"),
+        "rank by": (["tune", store, "--rank-by", "luck"], "rank_by='luck' is unknown; choose from"),
+        # What the parser itself finds.
+        "command": (["forecast"], "forecast"),
+        "option": (["train", store, "--speed", "9"], "--speed"),
+        "argument": (["train"], "argument"),
+        "number": (["train", store, "--degree", "two"], "--degree"),
+        "value": (["train", store, "--degree"], "--degree"),
+        "required option": (["predict", model, store], "--out"),
+        "too many": (["info", store, store], "extra argument"),
+    }
+
+
+@pytest.mark.parametrize("name", bad_requests("", "", ""))
+def test_bad_request_is_one_line_with_the_value(
+    refused, trained, ensemble, tmp_path, monkeypatch, name
+):
+    monkeypatch.chdir(tmp_path)
+    model = tmp_path / "model.plume"
+    model.write_bytes(trained.read_bytes())
+    arguments, said = bad_requests(str(ensemble.store), str(model), "out")[name]
+    assert said in refused(*arguments)
+    assert list(tmp_path.iterdir()) == [model], "something was written"
+    assert model.read_bytes() == trained.read_bytes()
+
+
+def test_failed_training_keeps_the_old_surrogate(refused, trained, ensemble, tmp_path):
+    model = tmp_path / "smoke.plume"
+    model.write_bytes(trained.read_bytes())
+    refused("train", ensemble.store, "-o", model, "--fire-rank", "900")
+    assert model.read_bytes() == trained.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "folder", ["[bold]", "[2 by 2]", ":fire:", "back\\", "wide " + 90 * "w"], ids=str.split
+)
+def test_paths_are_printed_as_they_are(refused, succeed, trained, tmp_path, folder):
+    path = tmp_path / folder / "smoke.plume"
+    assert refused("info", path) == f"{path} does not exist"
+    path.parent.mkdir()
+    path.write_bytes(trained.read_bytes())
+    assert succeed("info", path).splitlines()[0] == str(path)
+
+
+def test_message_of_a_damaged_store_is_one_line(refused, ensemble, tmp_path):
+    store = tmp_path / "damaged.zarr"
+    append_fire(store, fires_of(ensemble.snapshots)[0])
+    for path in (store / "snapshots").iterdir():
+        path.write_bytes(b"damaged")
+    assert str(store) in refused("info", store)
+
+
+def test_interrupted_command_says_so_and_exits_130(run, ensemble, tmp_path, monkeypatch):
+    def interrupt(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plumecast.cli.train, "fit_surrogate", interrupt)
+    result = run("train", ensemble.store, "-o", tmp_path / "smoke.plume")
+    assert result.code == 130
+    assert result.err.strip() == "error: stopped; what was finished is kept"
+    assert list(tmp_path.iterdir()) == []
+
+
+# Help, version, and the program itself
+
+
+def plain(text: str) -> str:
+    """Text without the frames, colours and line breaks of a terminal."""
+    return " ".join(re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯─]", " ", text).split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_shows_an_example_of_it(succeed, command):
+    assert f"Example: plumecast {command} " in plain(succeed(command, "--help"))
+
+
+def test_help_names_every_command(succeed):
+    text = plain(succeed("--help"))
+    for command in COMMANDS:
+        assert f" {command} " in text
+
+
+def test_without_a_command_the_help_is_shown(run):
+    result = run()
+    assert "Usage: " in result.out + result.err
+    assert "error:" not in result.err
+
+
+def test_version_is_printed(succeed):
+    assert succeed("--version") == f"plumecast {__version__}\n"
+
+
+def program(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own."""
+    command = [sys.executable, "-m", "plumecast", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_program_fails_with_one_line_and_code_2(tmp_path):
+    done = program("train", tmp_path / "nowhere.zarr")
+    assert done.returncode == 2
+    assert done.stderr == f"error: {tmp_path / 'nowhere.zarr'} does not exist\n"
+    assert done.stdout == ""
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    done = program("--debug", "train", tmp_path / "nowhere.zarr")
+    assert done.returncode != 0
+    assert "Traceback (most recent call last)" in done.stderr
+    assert f"PlumecastError: {tmp_path / 'nowhere.zarr'} does not exist" in done.stderr
+
+
+def test_program_trains_and_describes_without_a_warning(ensemble, tmp_path):
+    model = tmp_path / "smoke.plume"
+    done = program("train", ensemble.store, "-o", model)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.strip() == ""
+    assert f"wrote the surrogate to {model}\n" in done.stdout
+    assert program("info", model).returncode == 0
