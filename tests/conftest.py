@@ -40,9 +40,7 @@ def make_snapshots(
     rng = np.random.default_rng(seed)
     ignitions = -(-fires // len(droughts))
     centres = rng.uniform(0.2, 0.8, size=(ignitions, 2)) * shape
-    speeds = rng.uniform(
-        0.8, 1.2, size=ignitions
-    )  # of the slowest front, in cells per two checkpoints
+    speeds = rng.uniform(0.8, 1.2, size=ignitions)  # of the slowest front, cells in 12 h
     rows = []
     for fire in range(fires):
         ignition, weather = divmod(fire, len(droughts))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import typer
-from conftest import REPOSITORY
 
+from conftest import REPOSITORY
 from plumecast.cli import app, evaluate, info, predict, train, tune
 
 FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import xarray as xr
-from conftest import select_fire
 
+from conftest import select_fire
 from plumecast.baselines import BASELINES, fit_baseline
 from plumecast.errors import PlumecastError
 from plumecast.evaluation import evaluate, fit_thresholds, refuse_leaks
@@ -115,7 +115,7 @@ def test_share_outside_zero_to_one_is_refused(linear, split, captured):
 
 
 def test_training_fires_are_refused_in_either_part(linear, split):
-    message = r"the surrogate was trained on ignition_id 'ignition-\d\d' and 2 more"
+    message = r"trained on 3 ignition_id of these snapshots, the first 'ignition-\d\d'; score it on"
     with pytest.raises(PlumecastError, match=message):
         evaluate({"linear": linear}, split.validation, split.train)
     with pytest.raises(PlumecastError, match=message):
@@ -124,27 +124,37 @@ def test_training_fires_are_refused_in_either_part(linear, split):
 
 def test_baselines_are_not_spared_from_the_leak_check(split):
     nearest = fit_baseline("nearest-fire", split.train)
-    with pytest.raises(PlumecastError, match="the surrogate was trained on ignition_id"):
+    with pytest.raises(PlumecastError, match="the surrogate was trained on 3 ignition_id of these"):
         evaluate({"nearest": nearest}, split.validation, split.train)
 
 
-def test_other_weather_of_a_training_ignition_is_a_leak(snapshots, split):
+@pytest.fixture(scope="module")
+def one_ignition(snapshots):
+    """A surrogate of one fire, that fire, and the same ignition under another weather."""
     low, high = (select_fire(snapshots, f"fire-00-{drought}") for drought in ("low", "high"))
-    surrogate = fit_surrogate(low, penalty=1.0)
-    with pytest.raises(PlumecastError, match="trained on ignition_id 'ignition-00' and 0 more"):
-        refuse_leaks(surrogate, high)
-    with pytest.raises(PlumecastError, match="trained on fire_id 'fire-00-low' and 0 more"):
-        refuse_leaks(surrogate, low.drop_vars("ignition_id"))
-    refuse_leaks(surrogate, high.drop_vars("ignition_id"))
+    return fit_surrogate(low, penalty=1.0), low, high
 
 
-def test_looser_reading_must_be_recorded_and_still_refuses_the_same_fire(snapshots):
-    low, high = (select_fire(snapshots, f"fire-00-{drought}") for drought in ("low", "high"))
-    fitted = fit_surrogate(low, penalty=1.0)
-    loose = replace(fitted, training=fitted.training | {"split": {"by": "fire_id"}})
-    refuse_leaks(loose, high)
-    with pytest.raises(PlumecastError, match="trained on fire_id 'fire-00-low'"):
-        refuse_leaks(loose, low)
+def test_other_weather_of_a_training_ignition_is_a_leak(one_ignition, split):
+    surrogate, _, high = one_ignition
+    message = "trained on 1 ignition_id of these snapshots, the first 'ignition-00'"
+    with pytest.raises(PlumecastError, match=message):
+        evaluate({"one": surrogate}, split.test, high)
+    refuse_leaks(surrogate, "ignition_id", split.test)
+
+
+def test_looser_reading_must_be_asked_for_and_still_refuses_the_same_fire(one_ignition):
+    surrogate, low, high = one_ignition
+    refuse_leaks(surrogate, "fire_id", high)
+    assert evaluate({"one": surrogate}, high, high, by="fire_id").snapshots == 4
+    with pytest.raises(PlumecastError, match=r"trained on 1 fire_id .* the first 'fire-00-low'"):
+        evaluate({"one": surrogate}, high, low, by="fire_id")
+
+
+def test_part_without_the_coordinate_that_would_show_a_leak_is_refused(one_ignition, split):
+    surrogate, low, _ = one_ignition
+    with pytest.raises(PlumecastError, match="ignition_id"):
+        evaluate({"one": surrogate}, split.test, low.drop_vars("ignition_id"))
 
 
 def test_nothing_to_evaluate_is_refused(split):

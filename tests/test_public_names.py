@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
 
 import plumecast
+from conftest import REPOSITORY
 
 EXTRAS = {"PlumecastError", "__version__"}
 HEAVY = ("xarray", "scipy", "matplotlib", "numpy", "zarr", "icechunk", "typer", "rich")

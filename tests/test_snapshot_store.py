@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from conftest import fires_of, make_snapshots, select_fire, shared_data
 
+from conftest import fires_of, make_snapshots, select_fire, shared_data
 from plumecast.errors import PlumecastError
 from plumecast.snapshot_store import (
     append_fire,
@@ -333,9 +333,10 @@ def test_export_that_fails_leaves_no_file_to_be_taken_for_whole(
         raise OSError("disk full")
 
     path = tmp_path / f"plain.{ending}"
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="disk full"):
+    with monkeypatch.context() as patch:
         patch.setattr(xr.Dataset, writer, fail_at_the_end)
-        export_snapshots(snapshots, path)
+        with pytest.raises(OSError, match="disk full"):
+            export_snapshots(snapshots, path)
     assert not path.exists()
     assert_same_snapshots(open_snapshots(export_snapshots(snapshots, path)), snapshots)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from conftest import make_snapshots
 
+from conftest import make_snapshots
 from plumecast.errors import PlumecastError
 from plumecast.names import COORDINATES, FIELDS, TABLE
 from plumecast.snapshots import (

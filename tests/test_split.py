@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from conftest import make_snapshots
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import make_snapshots
 from plumecast.errors import PlumecastError
 from plumecast.split import PAPER_FRACTIONS, Split, group_rows, split_by_fire
 

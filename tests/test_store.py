@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors.numpy
-from conftest import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import REPOSITORY
 from plumecast._version import __version__
 from plumecast.baselines import BASELINES, fit_baseline
 from plumecast.encode import fit_basis

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from conftest import select_fire
 
+from conftest import select_fire
 from plumecast import surrogate as surrogate_module
 from plumecast.encode import rank_for_std
 from plumecast.errors import PlumecastError
@@ -374,10 +374,19 @@ def test_paper_quadratic_chooses_its_penalty_by_leaving_ignitions_out(split):
     assert 0.0 < surrogate.training["leave_out_error"] < 1.0
 
 
-def test_paper_quadratic_asks_for_200_modes(split):
-    message = "time_since_ignition: rank=200 exceeds 24, the rank of 24 snapshots on 80 cells"
-    with pytest.raises(PlumecastError, match=message):
-        fit_surrogate(split.train, "paper-quadratic")
+def test_paper_quadratic_keeps_the_modes_of_95_percent_of_std(split, linear):
+    surrogate = fit_surrogate(split.train, "paper-quadratic")
+    assert surrogate.training["fire_rank"] == linear.training["fire_rank"]
+
+
+def test_paper_quadratic_keeps_at_most_200_modes():
+    # White noise spreads over all modes: 95 % of Σσ needs far more than 200 of the 300.
+    noise = np.random.default_rng(0).uniform(size=(300, 20, 16)).astype(np.float32)
+    dims = ["snapshot", "y", "x"]
+    data = xr.Dataset({"time_since_ignition": (dims, noise), "smoke": (dims, noise[::-1].copy())})
+    surrogate = fit_surrogate(data, "paper-quadratic", penalty=1.0)
+    assert surrogate.training["fire_rank"] == 200
+    assert surrogate.training["smoke_rank"] > 200
 
 
 def test_unknown_preset_is_refused_with_the_known_ones(split):

@@ -57,11 +57,15 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """How many modes to keep: exactly one of a rank, a share of Σσ and a share of Σσ²."""
+    """How many modes to keep: exactly one of a rank, a share of Σσ and a share of Σσ².
+
+    `max_rank` is a limit that a share must not exceed.
+    """
 
     rank: int | None = None
     std_fraction: float | None = None
     variance_fraction: float | None = None
+    max_rank: int | None = None
 
     def __post_init__(self) -> None:
         given = (self.rank, self.std_fraction, self.variance_fraction)
@@ -72,12 +76,14 @@ class Truncation:
 
     def count(self, spectrum: Array) -> int:
         """The number of modes this rule keeps of a spectrum of singular values."""
+        if self.rank is not None:
+            return self.rank
         if self.std_fraction is not None:
-            return rank_for_std(spectrum, self.std_fraction)
-        if self.variance_fraction is not None:
-            return rank_for_variance(spectrum, self.variance_fraction)
-        assert self.rank is not None
-        return self.rank
+            count = rank_for_std(spectrum, self.std_fraction)
+        else:
+            assert self.variance_fraction is not None
+            count = rank_for_variance(spectrum, self.variance_fraction)
+        return count if self.max_rank is None else min(count, self.max_rank)
 
 
 def rank_for_std(spectrum: Array, fraction: float) -> int:

@@ -119,9 +119,12 @@ def refuse_leaks(surrogate: Surrogate, by: str, *parts: xr.Dataset) -> None:
     """Raise when a part holds an ignition (or what `by` names) the surrogate was trained on."""
     trained = set(surrogate.training.get(by, ()))
     for part in parts:
-        if by not in part.variables:
-            continue
-        shared = sorted(trained.intersection(part[by].values.astype(str).tolist()))
+        if trained and by not in part.variables:
+            raise PlumecastError(
+                f"coordinate '{by}' is missing: nothing shows that the surrogate was not trained "
+                "on these snapshots"
+            )
+        shared = sorted(trained and trained.intersection(part[by].values.astype(str).tolist()))
         if shared:
             raise PlumecastError(
                 f"the surrogate was trained on {len(shared)} {by} of these snapshots, the first "

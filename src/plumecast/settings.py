@@ -30,9 +30,15 @@ class Settings:
 
 PRESETS = {
     "paper-linear": Settings(degree=1, penalty=0.0, preset="paper-linear"),
-    "paper-quadratic": Settings(degree=2, fire=Truncation(rank=200), preset="paper-quadratic"),
+    "paper-quadratic": Settings(
+        degree=2, fire=Truncation(std_fraction=0.95, max_rank=200), preset="paper-quadratic"
+    ),
 }
-"""The paper's two operators: all choices as printed there, the quadratic's penalty tuned."""
+"""The paper's two operators: all choices as printed there, the quadratic's penalty tuned.
+
+The paper cuts the quadratic's 686 input modes of 95 % std to 200, because features grow with their
+square; data with fewer modes keeps them all.
+"""
 
 
 def choose_settings(

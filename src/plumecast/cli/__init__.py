@@ -19,6 +19,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
+_INTERRUPTED = 130  # the shell's code for a program stopped by Ctrl-C; typer returns it too
+
 # typer brings its own copy of click in newer versions; the base of its errors is found through it.
 _UsageError: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
@@ -54,8 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         code = app(given, standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
-        fail("stopped; what was finished is kept")
-        sys.exit(130)
+        code = _INTERRUPTED
     except _UsageError as error:
         fail(f"{error.format_message()} (see plumecast --help)")  # type: ignore[attr-defined]
         sys.exit(2)
@@ -64,4 +65,6 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         fail(str(error))
         sys.exit(2)
+    if code == _INTERRUPTED:
+        fail("stopped; what was finished is kept")
     sys.exit(code if isinstance(code, int) else 0)
