@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from plumecast.errors import PlumecastError
 from plumecast.matrix import fit_layout, from_rows
+from plumecast.surrogate import fit_surrogate
 
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
@@ -153,3 +154,10 @@ def test_arrays_that_are_no_numbers_are_refused_with_their_type():
     data = fields((3, 4), a=0.0)
     with pytest.raises(PlumecastError, match="'a' holds bool, not numbers"):
         fit_layout(data, ["a"]).to_matrix({"a": data.a > 0.0})
+
+
+def test_another_spelling_of_the_unit_is_the_same_unit(split):
+    surrogate = fit_surrogate(split.train, "paper-linear")
+    fires = split.test.time_since_ignition
+    spelled = fires.assign_attrs(units="hours")
+    np.testing.assert_array_equal(surrogate.predict(spelled), surrogate.predict(fires))

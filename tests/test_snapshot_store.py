@@ -372,6 +372,17 @@ def test_truncated_netcdf_is_refused(tmp_path, snapshots, share):
         open_snapshots(damaged)
 
 
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
+def test_truncated_classic_netcdf_is_refused(tmp_path, snapshots, share):
+    # The classic format has no end mark: what is missing would be read as zeros.
+    snapshots.to_netcdf(tmp_path / "whole.nc", format="NETCDF3_64BIT")
+    content = (tmp_path / "whole.nc").read_bytes()
+    damaged = tmp_path / "damaged.nc"
+    damaged.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(PlumecastError, match=f"{damaged}"):
+        open_snapshots(damaged)
+
+
 def test_damaged_zarr_is_refused(tmp_path, snapshots):
     path = export_snapshots(snapshots, tmp_path / "plain.zarr")
     (path / "zarr.json").write_text('{"zarr_format": 3,')

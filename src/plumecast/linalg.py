@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
-from plumecast._array import Array, array_namespace, is_numpy_namespace
+from plumecast._array import Array, array_namespace, contiguous, is_numpy_namespace
 from plumecast.errors import PlumecastError
 
 SYRK_LIMIT = 8192
@@ -43,7 +43,8 @@ def symmetric_eigen(matrix: Array) -> tuple[Array, Array]:
         values, vectors = scipy.linalg.eigh(matrix, driver="evd", check_finite=False)
     else:
         values, vectors = xp.linalg.eigh(matrix)
-    return xp.clip(xp.flip(values), 0.0, None), xp.flip(vectors, axis=1)
+    # A flipped view has negative strides, which BLAS does not take: products would crawl.
+    return xp.clip(xp.flip(values), 0.0, None), contiguous(xp.flip(vectors, axis=1))
 
 
 @dataclass(frozen=True, slots=True)

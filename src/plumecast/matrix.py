@@ -16,7 +16,7 @@ import xarray as xr
 
 from plumecast._array import Array
 from plumecast.errors import PlumecastError
-from plumecast.names import SNAPSHOT
+from plumecast.names import SNAPSHOT, same_unit
 
 GRID_TOLERANCE = 1e-6
 """Two grids are the same when their coordinates agree to this share of the largest coordinate
@@ -145,7 +145,7 @@ def checked_field(array: xr.DataArray, expected: Field) -> xr.DataArray:
         if dim in array.coords and dim in expected.coords:
             _check_coordinate(expected, dim, array.coords[dim].values)
     units, wanted = array.attrs.get("units"), expected.attrs.get("units")
-    if units is not None and wanted is not None and units != wanted:
+    if units is not None and wanted is not None and not same_unit(units, wanted):
         raise PlumecastError(f"'{expected.name}' is in '{units}', the surrogate expects '{wanted}'")
     return array
 

@@ -71,3 +71,25 @@ COVARIATES = (
 
 TABLE = {entry.name: entry for entry in (*FIELDS, *COORDINATES, *GRID, *GEOGRAPHY, *COVARIATES)}
 FIRE, SMOKE = (entry.name for entry in FIELDS)
+
+_SPELLINGS = {
+    "h": {"hour", "hours", "hr"},
+    "ug m-3": {
+        "ug/m3",
+        "ug/m^3",
+        "ug m^-3",
+        "µg m-3",
+        "μg m-3",
+        "µg/m3",
+        "μg/m3",
+        "µg m⁻³",
+        "μg m⁻³",
+    },
+    "acre": {"acres"},
+    "m": {"meter", "metre", "meters", "metres"},
+}
+
+
+def same_unit(one: str, other: str) -> bool:
+    """Whether two spellings mean the same unit; anything beyond spelling is not converted."""
+    return one == other or any({one, other} <= {unit, *known} for unit, known in _SPELLINGS.items())

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.io
 import xarray as xr
 
 from plumecast.errors import PlumecastError
@@ -99,6 +100,16 @@ def _refuse_other_files(path: Path) -> None:
         magic = file.read(4)
     if magic != b"\x89HDF" and not magic.startswith(b"CDF"):
         raise PlumecastError(f"{path} is neither a snapshot store nor a NetCDF file")
+    if magic in (b"CDF\x01", b"CDF\x02"):
+        _refuse_truncated_classic(path)
+
+
+def _refuse_truncated_classic(path: Path) -> None:
+    """The NetCDF library reads zeros past the end of a truncated classic file; SciPy notices."""
+    try:
+        scipy.io.netcdf_file(path, mmap=False).close()
+    except (OSError, ValueError, TypeError, IndexError) as error:
+        raise PlumecastError(f"{path} is truncated or damaged: {error}") from error
 
 
 def _plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:

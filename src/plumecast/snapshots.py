@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.errors import PlumecastError
-from plumecast.names import COORDINATES, FIELDS, SMOKE, SNAPSHOT, TABLE, Name
+from plumecast.names import COORDINATES, FIELDS, SMOKE, SNAPSHOT, TABLE, Name, same_unit
 
 PAPER_MIN_ACRES = 1e5
 """The paper keeps burned areas of at least 10⁵ acres."""
@@ -18,23 +18,6 @@ SMOKE_FLOOR = "smoke_floor"
 
 FIELD_NAMES = tuple(entry.name for entry in FIELDS)
 GROUPS = ("fire_id", "ignition_id")
-
-_SPELLINGS = {
-    "h": {"hour", "hours", "hr"},
-    "ug m-3": {
-        "ug/m3",
-        "ug/m^3",
-        "ug m^-3",
-        "µg m-3",
-        "μg m-3",
-        "µg/m3",
-        "μg/m3",
-        "µg m⁻³",
-        "μg m⁻³",
-    },
-    "acre": {"acres"},
-    "m": {"meter", "metre", "meters", "metres"},
-}
 
 _BLOCK = 256  # snapshots looked at together when values are checked
 
@@ -111,7 +94,7 @@ def _normalise_units(snapshots: xr.Dataset) -> xr.Dataset:
         if units is None:
             raise PlumecastError(f"'{name}' has no units; set its attribute to '{entry.units}'")
         if units != entry.units:
-            if units not in _SPELLINGS.get(entry.units, ()):
+            if not same_unit(units, entry.units):
                 raise PlumecastError(f"'{name}' is in '{units}'; convert it to '{entry.units}'")
             changed[name].attrs["units"] = entry.units
     return changed

@@ -60,12 +60,13 @@ def command(
         result = evaluate(
             surrogates, validation, test, captured=captured, by=recipe.by, progress=begin
         )
-    _show(result)
+    show_scores(result)
     where = out or model.with_suffix(".scores.json")
     write_json(where, _record(result, model, data, version), "the scores")
 
 
-def _show(result: Evaluation) -> None:
+def show_scores(result: Evaluation) -> None:
+    """The table of an evaluation: the surrogate beside the baselines."""
     columns = ["median over snapshots", "AUC", "IoU", "deployable IoU", "error", "all", "ms"]
     rows = [
         [

@@ -49,11 +49,8 @@ def _one_line(message: str) -> str:
 
 
 @contextlib.contextmanager
-def progress(title: str, total: int | None) -> Iterator[Callable[[str], None]]:
-    """A bar with time left; the yielded function names the step that begins and counts it.
-
-    The bar is written to standard error and disappears when it is done.
-    """
+def _bar(title: str, total: int | None) -> Iterator[Callable[[int, int | None, str], None]]:
+    """A bar with time left on standard error that disappears when done; none in a log file."""
     columns = (
         SpinnerColumn(),
         TextColumn("[bold]{task.description}"),
@@ -66,14 +63,32 @@ def progress(title: str, total: int | None) -> Iterator[Callable[[str], None]]:
     hidden = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task(title, total=total)
+
+        def update(done: int, total: int | None, step: str) -> None:
+            bar.update(task, completed=done, total=total, description=escape(f"{title}: {step}"))
+
+        yield update
+
+
+@contextlib.contextmanager
+def progress(title: str, total: int | None) -> Iterator[Callable[[str], None]]:
+    """A bar for named steps; the yielded function is called as each one begins."""
+    with _bar(title, total) as update:
         begun = 0
 
         def begin(step: str) -> None:
             nonlocal begun
-            bar.update(task, completed=begun, description=escape(f"{title}: {step}"))
+            update(begun, total, step)
             begun += 1
 
         yield begin
+
+
+@contextlib.contextmanager
+def counted(title: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar for work that counts itself: (finished, total, what was finished)."""
+    with _bar(title, None) as update:
+        yield update
 
 
 def write_json(path: Path, content: Any, what: str) -> None:

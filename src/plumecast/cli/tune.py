@@ -10,7 +10,7 @@ import typer
 
 from plumecast.cli import data as options
 from plumecast.cli.data import Recipe
-from plumecast.cli.show import progress, say, table, write_json
+from plumecast.cli.show import counted, say, table, write_json
 from plumecast.errors import PlumecastError
 from plumecast.tune import STD_FRACTIONS, tune_surrogate
 
@@ -54,7 +54,7 @@ def command(
         outputs=outputs,
     )
     split = recipe.split(data)
-    with progress("tuning", total=None) as begin:
+    with counted("tuning") as step:
         candidates = tune_surrogate(
             split.train.load(),
             split.validation.load(),
@@ -64,7 +64,7 @@ def command(
             outputs=recipe.outputs,
             group_by=recipe.by,
             rank_by=rank_by,
-            progress=lambda done, total: begin(f"candidate {min(done + 1, total)} of {total}"),
+            progress=lambda done, total: step(done, total, "candidates"),
         )
     columns = ["degree", "rank", "λ", "left out", "error", "AUC", "IoU", "depl. IoU", "s"]
     rows = [
