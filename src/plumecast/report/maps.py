@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from plumecast.names import FIRE, SMOKE, SNAPSHOT
 
-COLOURS = "cividis_r"
+COLOURS = "magma_r"
 """Perceptually uniform and readable with any colour vision; paper-white where smoke is thin."""
 
 FIRE_COLOUR = "#d7301f"
