@@ -1,5 +1,7 @@
 """The three weathers: fixed, dry to wet, and physically ordered; steering by the terrain."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,8 +78,8 @@ def test_wind_veers_with_height_in_the_boundary_layer():
 
 def test_mean_wind_of_a_constant_wind_is_that_wind():
     series = weather("low", hours=12.0)
-    object.__setattr__(series, "wind_u", np.full_like(series.hours, 3.0))
-    object.__setattr__(series, "wind_v", np.full_like(series.hours, -4.0))
+    constant = np.ones_like(series.hours)
+    series = replace(series, wind_u=3.0 * constant, wind_v=-4.0 * constant)
     speed, direction = mean_wind(series, 5.7)
     assert speed == pytest.approx(5.0)
     assert direction == pytest.approx(np.rad2deg(np.arctan2(-3.0, 4.0)) % 360.0)  # north-west
@@ -96,6 +98,8 @@ def test_a_valley_turns_oblique_wind_along_itself_and_holds_back_wind_across():
     assert local[0, 0] < 1.0 < local[1, 1]
     assert abs(local[1, 0]) < 1e-9
     assert local[1, 2] > local[0, 2]
+    with pytest.raises(PlumecastError, match=r"strength=2\.5"):
+        steering(terrain, 300.0, 2.5)
     np.testing.assert_array_equal(
         steering(terrain, 300.0, 0.0), np.broadcast_to(np.eye(2), (100, 120, 2, 2))
     )

@@ -183,18 +183,20 @@ def turnover_rates(east: Field, north: Field, up: Field, mass: Field) -> Field:
     x, y, z as in z, y, x: the air before a sweep is the layer's own, less what the earlier sweeps
     of the step took.
     """
-    rates = np.zeros(mass.size)
+    rates, largest = np.zeros(mass.size), np.empty(up.shape[2])
     for k in range(mass.size):
+        largest[:] = 0.0
         for j in range(up.shape[1]):
-            for i in range(up.shape[2]):
-                west, east_ = east[k, j, i], east[k, j, i + 1]
-                south, north_ = north[k, j, i], north[k, j + 1, i]
-                below, above = up[k, j, i], up[k + 1, j, i]
-                net_x, net_z = east_ - west, above - below
-                x = max(east_, 0.0) - min(west, 0.0) - min(net_x, 0.0)
-                y = max(north_, 0.0) - min(south, 0.0) + max(net_x, net_z, 0.0)
-                z = max(above, 0.0) - min(below, 0.0) - min(net_z, 0.0)
-                rates[k] = max(rates[k], x / mass[k], y / mass[k], z / mass[k])
+            x_row, south, north_, below, above = (
+                east[k, j], north[k, j], north[k, j + 1], up[k, j], up[k + 1, j],
+            )  # fmt: skip
+            for i in range(largest.size):
+                net_x, net_z = x_row[i + 1] - x_row[i], above[i] - below[i]
+                x = max(x_row[i + 1], 0.0) - min(x_row[i], 0.0) - min(net_x, 0.0)
+                y = max(north_[i], 0.0) - min(south[i], 0.0) + max(net_x, net_z, 0.0)
+                z = max(above[i], 0.0) - min(below[i], 0.0) - min(net_z, 0.0)
+                largest[i] = max(largest[i], x, y, z)
+        rates[k] = largest.max() / mass[k]
     return rates
 
 

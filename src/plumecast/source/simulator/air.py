@@ -9,6 +9,7 @@ stay what they are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -23,24 +24,24 @@ STEERING_HEIGHT = 600.0
 """Height over which the terrain's steering of the wind decays by e, m (half a ridge-to-valley)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layers:
     """Layers above ground, from the ground up; `edges` in m, `density` of air in kg m⁻³."""
 
     edges: Field  # (L + 1,)
     density: Field  # (L,)
 
-    @property
+    @cached_property
     def depth(self) -> Field:
         """Δz of each layer, m."""
         return np.diff(self.edges)
 
-    @property
+    @cached_property
     def middle(self) -> Field:
         """Height of each layer's middle above ground, m."""
         return 0.5 * (self.edges[1:] + self.edges[:-1])
 
-    @property
+    @cached_property
     def mass(self) -> Field:
         """Air in each layer, kg m⁻²."""
         return self.density * self.depth

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from scipy.ndimage import gaussian_filter  # type: ignore[attr-defined]
 from plumecast.errors import PlumecastError
 from plumecast.source.simulator.spread import Moisture
 
-Vector = npt.NDArray[np.float64]
+Field: TypeAlias = npt.NDArray[np.float64]
 
 STEP_HOURS = 0.5
 """Spacing of the series; winds are linear in time between its points."""
@@ -35,6 +36,12 @@ VEER = 15.0
 
 NIGHT_DEPTH = 250.0
 """Depth of the nocturnal boundary layer, m."""
+
+STEERING_STRENGTH = 1.2
+"""Steering of a straight deep valley: wind along it grows to 1.6, across it falls to 0.4."""
+
+STEERING_RELIEF = 50.0
+"""Standard deviation of the elevation at which terrain steers the wind by half as it can, m."""
 
 GUST_MEMORY_HOURS = 2.0
 """e-folding time of the gusts' autocorrelation, h."""
@@ -56,26 +63,28 @@ class Scenario:
     stability: float  # N² of the free troposphere, s⁻²
 
 
-# The paper sets the dead fuel moisture to 10, 5 and 0 %. A fuel at exactly 0 % is outside the range
-# of Rothermel's fits and of nature (oven-dry); 2 % is the driest dead fuel seen in the field.
+# The paper sets the moisture of all surface fuel to 10, 5 and 0 %. A dead fuel of exactly 0 % is
+# oven-dry, which does not occur outdoors and lies outside the data behind Rothermel's fits; 2 % is
+# about the driest seen in the field. Live fuel stays far moister than dead: from half cured herbs
+# (60 %) to fully cured ones (30 %), woody plants from 90 % to the dormant 60 %.
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
     {
         "low": Scenario(
-            Moisture(0.10, 0.11, 0.12, 0.90, 1.20),
-            wind_speed=5.0, wind_from=215.0, swing=35.0, period=90.0,
-            jet_speed=16.0, jet_from=235.0,
+            Moisture(0.10, 0.11, 0.12, 0.60, 0.90),
+            wind_speed=6.5, wind_from=205.0, swing=45.0, period=100.0,
+            jet_speed=17.0, jet_from=230.0,
             day_depth=2000.0, convective_velocity=1.6, stability=1.4e-4,
         ),
         "medium": Scenario(
-            Moisture(0.05, 0.06, 0.07, 0.60, 0.90),
-            wind_speed=6.0, wind_from=240.0, swing=30.0, period=110.0,
-            jet_speed=18.0, jet_from=255.0,
+            Moisture(0.05, 0.06, 0.07, 0.45, 0.75),
+            wind_speed=7.5, wind_from=245.0, swing=40.0, period=130.0,
+            jet_speed=19.0, jet_from=260.0,
             day_depth=2700.0, convective_velocity=2.0, stability=1.2e-4,
         ),
         "high": Scenario(
             Moisture(0.02, 0.03, 0.04, 0.30, 0.60),
-            wind_speed=7.5, wind_from=265.0, swing=30.0, period=80.0,
-            jet_speed=21.0, jet_from=275.0,
+            wind_speed=9.0, wind_from=280.0, swing=45.0, period=95.0,
+            jet_speed=22.0, jet_from=285.0,
             day_depth=3400.0, convective_velocity=2.4, stability=1.0e-4,
         ),
     }
@@ -89,17 +98,17 @@ class Weather:
 
     drought: str
     moisture: Moisture
-    hours: Vector  # (n,) since ignition
-    wind_u: Vector  # (n,) at 10 m
-    wind_v: Vector
-    upper_u: Vector  # (n,) at `JET_HEIGHT`
-    upper_v: Vector
-    shear_exponent: Vector  # (n,) of the power law in the boundary layer
-    boundary_layer_depth: Vector  # (n,) m
-    convective_velocity: Vector  # (n,) w*, m s⁻¹
+    hours: Field  # (n,) since ignition
+    wind_u: Field  # (n,) at 10 m
+    wind_v: Field
+    upper_u: Field  # (n,) at `JET_HEIGHT`
+    upper_v: Field
+    shear_exponent: Field  # (n,) of the power law in the boundary layer
+    boundary_layer_depth: Field  # (n,) m
+    convective_velocity: Field  # (n,) w*, m s⁻¹
     stability: float  # N² of the free troposphere, s⁻²
 
-    def at(self, series: Vector, hour: float) -> float:
+    def at(self, series: Field, hour: float) -> float:
         """Value of one of the series at `hour`, linear between its points."""
         return float(np.interp(hour, self.hours, series))
 
@@ -126,14 +135,14 @@ def weather(drought: str, *, seed: int = 0, hours: float = 60.0) -> Weather:
         wind_v=surface_v,
         upper_u=upper_u,
         upper_v=upper_v,
-        shear_exponent=0.30 - 0.17 * sun,
+        shear_exponent=0.24 - 0.12 * sun,
         boundary_layer_depth=NIGHT_DEPTH + (scenario.day_depth - NIGHT_DEPTH) * sun,
         convective_velocity=scenario.convective_velocity * sun,
         stability=scenario.stability,
     )
 
 
-def daylight(local_hour: npt.ArrayLike) -> Vector:
+def daylight(local_hour: npt.ArrayLike) -> Field:
     """Shape of the day, 0 at night and 1 at its peak at 15 h: cos² between 7 h and 23 h.
 
     The boundary layer grows through the morning, peaks in mid-afternoon and has collapsed by late
@@ -143,7 +152,7 @@ def daylight(local_hour: npt.ArrayLike) -> Vector:
     return np.where(np.abs(from_peak) < 8.0, np.cos(np.pi * from_peak / 16.0) ** 2, 0.0)
 
 
-def wind_profile(series: Weather, hour: float, height: npt.ArrayLike) -> tuple[Vector, Vector]:
+def wind_profile(series: Weather, hour: float, height: npt.ArrayLike) -> tuple[Field, Field]:
     """(u, v) at `height` m above ground, m s⁻¹.
 
     Speed follows the power law |V₁₀| (z/10)^p through the surface layer, up to 300 m, and stays the
@@ -177,20 +186,22 @@ def mean_wind(series: Weather, hour: float) -> tuple[float, float]:
 
 
 def steering(
-    elevation: Vector, cell: float, strength: float = 0.8, *, scale: float = 5000.0
-) -> Vector:
+    elevation: Field, cell: float, strength: float = STEERING_STRENGTH, *, scale: float = 3000.0
+) -> Field:
     """What the terrain does to the wind near the ground: T with local wind = T (u, v).
 
     T = I + strength · w (P − ½ I), (ny, nx, 2, 2), where P projects on the axis of the valley or
     ridge: wind along the axis gains strength·w/2, wind across it loses as much, oblique wind turns
     towards the axis. The axis is normal to the main direction of the gradient within about `scale`
-    m (its structure tensor J); w is the anisotropy of J, 0 for isotropic hills and 1 for a straight
-    valley, times s / (s + 150 m) with the local standard deviation s of the elevation: flat ground
-    does not steer. A kinematic stand-in for channelling (Whiteman and Doran 1993, J. Appl.
-    Meteorol. 32, 1669), not a flow model.
+    m (its structure tensor J). w is the anisotropy of J, 0 for round hills and 1 for a straight
+    valley, times s / (s + `STEERING_RELIEF`) with the local standard deviation s of the elevation:
+    flat ground does not steer. A kinematic stand-in for channelling (Whiteman and Doran 1993,
+    J. Appl. Meteorol. 32, 1669), not a flow model.
     """
+    if not 0.0 <= strength < 2.0:
+        raise PlumecastError(f"steering strength={strength}; use 0 (none) to below 2")
 
-    def smooth(field: Vector) -> Vector:
+    def smooth(field: Field) -> Field:
         return np.asarray(gaussian_filter(field, scale / cell, mode="nearest"))
 
     slope_y, slope_x = np.gradient(gaussian_filter(elevation, 600.0 / cell, mode="nearest"), cell)
@@ -200,7 +211,7 @@ def steering(
     safe_size = np.where(size > 0.0, size, 1.0)
     deviation = smooth((elevation - smooth(elevation)) ** 2) ** 0.5
     anisotropy = size / np.where(size > 0.0, xx + yy, 1.0)
-    half = 0.5 * strength * anisotropy * deviation / (deviation + 150.0)
+    half = 0.5 * strength * anisotropy * deviation / (deviation + STEERING_RELIEF)
     # P − ½ I = −½ [[cos 2θ, sin 2θ], [sin 2θ, −cos 2θ]] with θ the direction of the gradient
     cosine, sine = half * difference / safe_size, half * twice / safe_size
     return np.stack(
@@ -209,7 +220,7 @@ def steering(
     )
 
 
-def _surface_wind(scenario: Scenario, times: Vector, noise: Vector) -> tuple[Vector, Vector]:
+def _surface_wind(scenario: Scenario, times: Field, noise: Field) -> tuple[Field, Field]:
     """10 m wind: synoptic direction, diurnal speed with its peak at 15 h, gusts of 18 %."""
     local = IGNITION_LOCAL_HOUR + times
     speed = scenario.wind_speed * (1.0 + 0.35 * np.cos(2 * np.pi * (local - 15.0) / 24.0))
@@ -218,13 +229,13 @@ def _surface_wind(scenario: Scenario, times: Vector, noise: Vector) -> tuple[Vec
     return u + 0.18 * speed * noise[:, 0], v + 0.18 * speed * noise[:, 1]
 
 
-def _towards(speed: Vector | float, direction: Vector) -> tuple[Vector, Vector]:
+def _towards(speed: Field | float, direction: Field) -> tuple[Field, Field]:
     """Components blown towards of a wind that comes from `direction`, degree clockwise of north."""
     angle = np.deg2rad(direction)
     return np.asarray(-speed * np.sin(angle)), np.asarray(-speed * np.cos(angle))
 
 
-def _noise(drought: str, seed: int, count: int) -> Vector:
+def _noise(drought: str, seed: int, count: int) -> Field:
     """(count, 2) unit normals x' = φ x + √(1 − φ²) ε; a longer series begins the same."""
     generator = np.random.default_rng([seed, *drought.encode()])
     fresh = generator.standard_normal((count, 2))
