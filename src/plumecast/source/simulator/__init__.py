@@ -1,0 +1,4 @@
+"""A reduced-physics fire and smoke model: landscape, weather, fire spread, emission, transport.
+
+One-way coupled: the wind drives the fire and carries its smoke, and neither acts back on the wind.
+"""
