@@ -9,7 +9,7 @@ READY  := $(VENV)/.ready
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help check test slow bench clean
+.PHONY: help demo check test slow bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
@@ -20,6 +20,9 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
+
+demo: $(READY)  ## simulate fires, train, score, draw: results in plumecast-demo/
+	$(BIN)/plumecast demo
 
 check: $(READY)  ## lint, types, import layers
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from plumecast.baselines import fit_baseline
     from plumecast.encode import Basis, fit_basis, projection_error
     from plumecast.evaluation import evaluate
+    from plumecast.generation import simulate
     from plumecast.quantity.footprint import (
         choose_decision_threshold,
         relative_error,
@@ -67,6 +68,7 @@ _HOME = {
     "relative_error": "quantity.footprint",
     "score_footprints": "quantity.footprint",
     "select_drought": "snapshots",
+    "simulate": "generation",
     "smoke_threshold": "quantity.footprint",
     "snapshot_relative_errors": "quantity.footprint",
     "split_by_fire": "split",
@@ -104,6 +106,7 @@ __all__ = [
     "relative_error",
     "score_footprints",
     "select_drought",
+    "simulate",
     "smoke_threshold",
     "snapshot_relative_errors",
     "split_by_fire",

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from plumecast._version import __version__
-from plumecast.cli import evaluate, info, predict, train, tune
+from plumecast.cli import demo, evaluate, info, predict, simulate, train, tune
 from plumecast.cli.show import fail
 from plumecast.errors import PlumecastError
 
@@ -46,7 +46,7 @@ def _options(
         typer.echo(context.get_help())
 
 
-for _module in (train, tune, evaluate, predict, info):
+for _module in (demo, simulate, train, tune, evaluate, predict, info):
     app.command(name=_module.__name__.rsplit(".", 1)[-1])(_module.command)
 
 

@@ -87,13 +87,13 @@ def simulate(
     """Simulate an ensemble of fires, `ignitions` times `droughts`, with their smoke.
 
     `preset`, "demo" or "paper", sets what is not given; without it the grid and checkpoints are the
-    paper's. Each finished fire, a Dataset of
-    its snapshots, goes to `append`, always in the same order; without `append` all snapshots are
-    returned as one Dataset. Fires whose `fire_id` is in `done` are skipped: resuming is calling
-    again. `progress(finished, total, fire_id)` follows every fire. `landscape` replaces the
-    synthetic ones and `region`, a boolean mask on its cells, the ground that may ignite.
+    paper's. Each finished fire, a Dataset of its snapshots, goes to `append`, always in the same
+    order; without `append` all snapshots are returned as one Dataset. Fires whose `fire_id` is in
+    `done` are skipped: resuming is calling again. `progress(finished, total, fire_id)` follows
+    every fire. `landscape` replaces the synthetic ones and `region`, a boolean mask on its cells,
+    the ground that may ignite.
     """
-    size = _size(preset, ignitions, checkpoints)
+    size = ensemble_size(preset, ignitions, checkpoints)
     years = size.years if landscape is None else 1
     world = World(seed, size.checkpoints, years, size.shape, size.cell, interval, landscape, region)
     plans = plan_fires(size.ignitions, droughts, seed)
@@ -117,7 +117,8 @@ def _joined(fires: list[xr.Dataset]) -> xr.Dataset:
     )  # fmt: skip
 
 
-def _size(preset: str | None, ignitions: int | None, checkpoints: int | None) -> Preset:
+def ensemble_size(preset: str | None, ignitions: int | None, checkpoints: int | None) -> Preset:
+    """A preset with the sizes that were given in place of its own."""
     known = ", ".join(map(repr, PRESETS))
     if preset is None and ignitions is None:
         raise PlumecastError(f"how many fires? give a number of ignitions or a preset: {known}")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.ndimage import gaussian_filter  # type: ignore[attr-defined]
+from scipy.ndimage import gaussian_filter
 
 from plumecast.errors import PlumecastError
 from plumecast.source.simulator.fuels import FUEL_CODES, NB9, fuel_codes, fuel_table

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.ndimage import gaussian_filter  # type: ignore[attr-defined]
+from scipy.ndimage import gaussian_filter
 
 from plumecast.errors import PlumecastError
 from plumecast.source.simulator.spread import Moisture

@@ -1,0 +1,100 @@
+"""Simulate an ensemble into a snapshot store: resumable by fire, the same for any workers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from plumecast.errors import PlumecastError
+from plumecast.snapshot_store import append_fire, open_snapshots, stored_fires
+from plumecast.source.simulator import ensemble
+from plumecast.source.simulator.landscape import Landscape, read_landscape
+
+SETTINGS = "simulation"
+"""Attribute of a simulated store: the settings that made it, as JSON."""
+
+
+def simulate(
+    out: str | Path | None = None,
+    *,
+    preset: str | None = None,
+    ignitions: int | None = None,
+    droughts: Sequence[str] = ensemble.DROUGHTS,
+    checkpoints: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    dem: str | Path | None = None,
+    fuels: str | Path | None = None,
+    progress: Callable[[int, int, str], object] | None = None,
+) -> xr.Dataset:
+    """Simulate fires and their smoke: `ignitions` times `droughts`, `checkpoints` six hours apart.
+
+    With `out`, every fire is one commit to that store; a store that holds some of the fires is
+    continued, one made with other settings refused. Without, the snapshots are kept in memory.
+    `preset` ("demo" or "paper") sets what is not given; without it, the grid is the paper's. `dem`
+    and `fuels` are GeoTIFFs of elevation and Scott & Burgan fuels that replace the synthetic
+    landscape. `progress(finished, total, fire_id)` follows every fire.
+    """
+    size = ensemble.ensemble_size(preset, ignitions, checkpoints)
+    settings = {
+        "checkpoints": size.checkpoints,
+        "years": size.years,
+        "shape": list(size.shape),
+        "cell": size.cell,
+        "seed": seed,
+        "dem": _recorded(dem),
+        "fuels": _recorded(fuels),
+    }
+    if out is not None:
+        _refuse_other_settings(Path(out), settings)
+
+    def append(fire: xr.Dataset) -> None:
+        assert out is not None
+        append_fire(out, fire.assign_attrs({SETTINGS: json.dumps(settings)}))
+
+    made = ensemble.simulate(
+        preset=preset,
+        ignitions=size.ignitions,
+        checkpoints=size.checkpoints,
+        droughts=droughts,
+        seed=seed,
+        workers=workers,
+        append=None if out is None else append,
+        done=frozenset() if out is None else stored_fires(out),
+        progress=progress,
+        landscape=_landscape(dem, fuels),
+    )
+    if out is not None:
+        return open_snapshots(out)
+    assert made is not None
+    return made
+
+
+def _recorded(path: str | Path | None) -> str | None:
+    return None if path is None else Path(path).name
+
+
+def _landscape(dem: str | Path | None, fuels: str | Path | None) -> Landscape | None:
+    if (dem is None) != (fuels is None):
+        raise PlumecastError("a landscape needs both an elevation and a fuel raster; give both")
+    return None if dem is None or fuels is None else read_landscape(dem, fuels)
+
+
+def _refuse_other_settings(out: Path, settings: dict[str, Any]) -> None:
+    if not stored_fires(out):
+        return
+    recorded = open_snapshots(out).attrs.get(SETTINGS)
+    if recorded is None:
+        raise PlumecastError(f"{out} holds fires from another source; choose another path")
+    other = json.loads(recorded)
+    changed = [name for name in settings if other.get(name) != settings[name]]
+    if changed:
+        name = changed[0]
+        raise PlumecastError(
+            f"{out} was simulated with {name}={other.get(name)}, not {settings[name]}; "
+            "repeat those settings to continue it, or choose another path"
+        )
