@@ -87,11 +87,11 @@ def simulate(
     """Simulate an ensemble of fires, `ignitions` times `droughts`, with their smoke.
 
     `preset`, "demo" or "paper", sets what is not given; without it the grid and checkpoints are the
-    paper's. Each finished fire, a Dataset of
-    its snapshots, goes to `append`, always in the same order; without `append` all snapshots are
-    returned as one Dataset. Fires whose `fire_id` is in `done` are skipped: resuming is calling
-    again. `progress(finished, total, fire_id)` follows every fire. `landscape` replaces the
-    synthetic ones and `region`, a boolean mask on its cells, the ground that may ignite.
+    paper's. Each finished fire, a Dataset of its snapshots, goes to `append`, always in the same
+    order; without `append` all snapshots are returned as one Dataset. Fires whose `fire_id` is in
+    `done` are skipped: resuming is calling again. `progress(finished, total, fire_id)` follows
+    every fire. `landscape` replaces the synthetic ones and `region`, a boolean mask on its cells,
+    the ground that may ignite. With several workers see `run_fires`.
     """
     size = _size(preset, ignitions, checkpoints)
     years = size.years if landscape is None else 1
@@ -186,6 +186,11 @@ class Simulator:
             world.seed, world.shape, world.cell, year
         )
         mask = ignition_mask(landscape) if world.region is None else world.region
+        if mask.shape != landscape.shape:
+            raise PlumecastError(
+                f"the ignition region has shape {mask.shape}, the landscape {landscape.shape}; "
+                "give one value per fire cell"
+            )
         burnable = mask & fuel_table().burnable[landscape.fuel]
         if not burnable.any():
             raise PlumecastError(
