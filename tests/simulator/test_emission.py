@@ -9,7 +9,9 @@ from plumecast.errors import PlumecastError
 from plumecast.source.simulator.air import stretched_layers
 from plumecast.source.simulator.emission import (
     SMOKE_YIELD,
+    burned_share,
     consumed_load,
+    crossing_time,
     emission,
     moisture_damping,
 )
@@ -64,6 +66,35 @@ def test_one_cell_burns_down_exponentially_in_its_own_block():
     share = 1.0 - np.exp(-np.maximum(hours - 1.25, 0.0) / burnout)
     np.testing.assert_allclose(smoke.smoke[:, 1, 0] * 900.0, whole * np.diff(share), atol=1e-9)
     assert smoke.smoke.sum() == smoke.smoke[:, 1, 0].sum()
+
+
+@given(crossing=st.floats(0.0, 5.0), burnout=st.floats(0.01, 1.0))
+def test_share_burned_is_the_mean_over_the_cells_strips(crossing, burnout):
+    age = np.linspace(0.0, 8.0, 50)
+    strips = crossing * (np.arange(400) + 0.5) / 400
+    late = np.maximum(age[:, np.newaxis] - strips, 0.0)
+    want = (1.0 - np.exp(-late / burnout)).mean(axis=1)
+    share = np.array([burned_share(t, crossing, burnout) for t in age])
+    np.testing.assert_allclose(share, want, atol=6e-3)
+    assert (np.diff(share) >= -1e-12).all()
+
+
+def test_a_steady_front_smokes_steadily():
+    arrival = np.broadcast_to(np.arange(100) * 0.7, (20, 100)).copy()  # one 300 m cell in 42 min
+    smoke = of(arrival, np.full((20, 100), TU5, dtype=np.int16), np.linspace(0.0, 70.0, 421))
+    steady = smoke.smoke.sum(axis=(1, 2))[30:-30]
+    assert steady.std() < 1e-6 * steady.mean()
+
+
+def test_crossing_time_is_the_gradient_times_the_cell():
+    y, x = np.mgrid[0:7, 0:9]
+    assert crossing_time(0.3 * x + 0.4 * y, 3, 4) == pytest.approx(0.5)
+    assert crossing_time(6.0 - 0.3 * x - 0.4 * y, 3, 4) == pytest.approx(0.5)
+    alone = np.full((3, 3), np.inf)
+    alone[1, 1] = 2.0
+    assert crossing_time(alone, 1, 1) == 0.0
+    alone[1, 2] = 2.6
+    assert crossing_time(alone, 1, 1) == pytest.approx(0.6)
 
 
 def test_heat_is_the_heat_content_of_the_same_fuel():

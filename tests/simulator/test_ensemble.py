@@ -213,6 +213,8 @@ def test_a_region_that_cannot_burn_is_refused(landscape):
     lake[:10, :10] = True
     with pytest.raises(PlumecastError, match="none of the 100 cells"):
         small(landscape, region=lake)
+    with pytest.raises(PlumecastError, match=r"region has shape \(4, 5\)"):
+        small(landscape, region=np.ones((4, 5), dtype=bool))
 
 
 def test_nothing_runs_before_it_is_asked_for(landscape):

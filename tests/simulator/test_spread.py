@@ -88,7 +88,7 @@ def test_wind_limit_is_reached_and_kept():
 
 def test_moisture_of_extinction_stops_the_fire():
     soaked = head_spread_rate(BURNABLE, 0.41, 0.41, 0.41, 3.0, 3.0, 30.0, 0.2)
-    np.testing.assert_allclose(soaked, 0.0, atol=1e-12)
+    np.testing.assert_array_equal(soaked, 0.0)
     assert (head_spread_rate(BURNABLE, *DRY, 0.0, 0.0) > 0).all()
 
 

@@ -21,7 +21,7 @@ from plumecast.errors import PlumecastError
 Field = npt.NDArray[np.float64]
 
 STEERING_HEIGHT = 600.0
-"""Height over which the terrain's steering of the wind decays by e, m (half a ridge-to-valley)."""
+"""Height over which the terrain's steering of the wind fades, m: about from valley to ridge."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,10 @@ def empty_flux(shape: tuple[int, int, int]) -> AirFlux:
 
 @dataclass(frozen=True, slots=True)
 class FaceSteering:
-    """Deviation of the local wind from the profile on the faces: u' = east[0] U + east[1] V."""
+    """Deviation of the ground wind (u, v) on the faces: across east faces east[0] u + east[1] v."""
 
-    east: Field  # (2, ny, nx + 1) factors of U and V in the wind across east faces
-    north: Field  # (2, ny + 1, nx) factors of U and V in the wind across north faces
+    east: Field  # (2, ny, nx + 1)
+    north: Field  # (2, ny + 1, nx)
 
 
 def no_steering(shape: tuple[int, int]) -> FaceSteering:
@@ -136,13 +136,27 @@ def fill_flux(
 ) -> None:
     """Write the air flux of a wind profile (u, v), each (L,) m s⁻¹, into `flux`.
 
-    Across an east face m_k (U_k + d_k u') / Δx with d_k = exp(−z_k / `STEERING_HEIGHT`), and the
-    same across north faces with v; upwards from continuity.
+    Across an east face m_k (u_k + d_k u') / Δx, u' being the steered deviation of the wind in the
+    lowest layer and d_k its `steering_profile`; the same across north faces with v; upwards from
+    continuity.
     """
-    decay = np.exp(-layers.middle / STEERING_HEIGHT)
-    _fill(flux.east, steering.east, layers.mass / cell, wind[0], decay * wind[0], decay * wind[1])
-    _fill(flux.north, steering.north, layers.mass / cell, wind[1], decay * wind[0], decay * wind[1])
+    fade = steering_profile(layers)
+    by_u, by_v = fade * wind[0][0], fade * wind[1][0]
+    _fill(flux.east, steering.east, layers.mass / cell, wind[0], by_u, by_v)
+    _fill(flux.north, steering.north, layers.mass / cell, wind[1], by_u, by_v)
     fill_vertical(flux.east, flux.north, flux.up)
+
+
+def steering_profile(layers: Layers) -> Field:
+    """d(z) = e^(−z/h) (1 − c z/h), h = `STEERING_HEIGHT`: how steering fades with height, (L,).
+
+    c, near 1, makes Σ m d = 0: the air that the terrain gathers near the ground returns aloft, so
+    that it lifts or sinks the air by up to h only and not all the way to the top.
+    """
+    z = layers.middle / STEERING_HEIGHT
+    decay = np.exp(-z)
+    c = np.sum(layers.mass * decay) / np.sum(layers.mass * decay * z)
+    return np.asarray(decay * (1.0 - c * z))
 
 
 @njit(cache=True)

@@ -91,7 +91,7 @@ def simulate(
     order; without `append` all snapshots are returned as one Dataset. Fires whose `fire_id` is in
     `done` are skipped: resuming is calling again. `progress(finished, total, fire_id)` follows
     every fire. `landscape` replaces the synthetic ones and `region`, a boolean mask on its cells,
-    the ground that may ignite.
+    the ground that may ignite. With several workers see `run_fires`.
     """
     size = ensemble_size(preset, ignitions, checkpoints)
     years = size.years if landscape is None else 1
@@ -187,6 +187,11 @@ class Simulator:
             world.seed, world.shape, world.cell, year
         )
         mask = ignition_mask(landscape) if world.region is None else world.region
+        if mask.shape != landscape.shape:
+            raise PlumecastError(
+                f"the ignition region has shape {mask.shape}, the landscape {landscape.shape}; "
+                "give one value per fire cell"
+            )
         burnable = mask & fuel_table().burnable[landscape.fuel]
         if not burnable.any():
             raise PlumecastError(

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import (
+    distance_transform_edt,
+    gaussian_filter,
+)
 
 from plumecast.errors import PlumecastError
 from plumecast.source.simulator.fuels import FUEL_CODES, NB9, fuel_codes, fuel_table
@@ -112,7 +115,8 @@ def read_landscape(
 
     `cell` (m) asks for coarser cells: mean elevation and most frequent fuel of the raster cells
     within; what does not fill a cell at the north and east edge is cut off. A hole in either raster
-    is an error, unless `bare_where_missing` turns holes of the fuel raster into bare ground (NB9).
+    is an error, unless `bare_where_missing` takes cells without fuel, e.g. the corners of a tile
+    turned into another projection, as bare ground (NB9) at the nearest known elevation.
     """
     elevation, grid = _read_band(dem)
     fuel, fuel_grid = _read_band(fbfm40)
@@ -120,14 +124,17 @@ def read_landscape(
         raise PlumecastError(
             f"{dem} ({grid}) and {fbfm40} ({fuel_grid}) must share one grid and CRS"
         )
-    if bare_where_missing:
+    unmapped = np.ma.getmaskarray(fuel)
+    sunk = np.ma.getmaskarray(elevation)
+    if bare_where_missing and not unmapped.all():
         fuel = np.ma.asarray(fuel.filled(NB9))
+        elevation = np.ma.masked_array(_nearest(elevation.data, sunk), sunk & ~unmapped)
     for path, band in ((dem, elevation), (fbfm40, fuel)):
         holes = int(np.ma.getmaskarray(band).sum())
         if holes:
             raise PlumecastError(
-                f"{path} has {holes} cells without a value; fill them, or pass "
-                "bare_where_missing=True if only the fuel is missing"
+                f"{path} has {holes} of {band.size} cells without a value; fill them, or pass "
+                "bare_where_missing=True where the fuel is missing"
             )
     height, codes = np.asarray(elevation, dtype=float), fuel_codes(np.asarray(fuel))
     if cell is None or np.isclose(cell, grid.cell):
@@ -175,6 +182,14 @@ def _read_band(path: str | Path) -> tuple[np.ma.MaskedArray[Any, Any], _Grid]:
     corner = (round(to_map.c * unit, 3), round(south * unit, 3))
     grid = _Grid(crs.to_string(), band.shape, corner, round(float(to_map.a) * unit, 6))
     return (band[::-1] if to_map.e < 0.0 else band), grid
+
+
+def _nearest(field: npt.NDArray[Any], holes: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """The field with every hole filled by the nearest value outside."""
+    if not holes.any() or holes.all():
+        return field
+    rows, columns = distance_transform_edt(holes, return_distances=False, return_indices=True)
+    return np.asarray(field[rows, columns])
 
 
 def _coarsened(elevation: Array, fuel: Codes, native: float, cell: float) -> Landscape:

@@ -287,9 +287,9 @@ def _reaction_intensity(
             for j in range(first, last):
                 if _size_group(sav[i]) == _size_group(sav[j]):
                     net_load += share[j] * load[i]
-        ratio = min((share[first:last] * wet[first:last]).sum() / limit, 1.0)
-        damping = 1.0 - 2.59 * ratio + 5.11 * ratio**2 - 3.52 * ratio**3
-        total += net_load * max(damping, 0.0)
+        ratio = (share[first:last] * wet[first:last]).sum() / limit
+        if ratio < 1.0:
+            total += net_load * (1.0 - 2.59 * ratio + 5.11 * ratio**2 - 3.52 * ratio**3)
     return total * (1.0 - TOTAL_MINERALS) * heat * mineral_damping
 
 

@@ -36,8 +36,8 @@ STRONG_MIXING = 0.1
 """Share of its air that a layer must exchange with the next for the box to reach over both."""
 
 EMPTY = 1.0e-14
-"""Smoke per cell, kg m⁻², below which a cell at the rim of the plume is emptied: a 10⁻⁵-th of a
-picogram per m². The mass is booked as having left."""
+"""Smoke of a cell, kg m⁻², below which the rim of the plume is emptied: ten picograms, 10⁻⁷ of the
+smoke that is ever recorded. Their mass is booked as having left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +103,15 @@ def advance(
 ) -> Plume:  # fmt: skip
     """The plume after `seconds` of constant wind, mixing and emission, in as many steps as needed.
 
-    `ambient` is the mixing ratio of the air that flows in, kg/kg. It takes over the smoke array of
-    `plume`.
+    `ambient` is the mixing ratio of the air that flows in, kg/kg. The smoke array of `plume` is
+    reused.
     """
-    smoke, air = plume.smoke, np.empty_like(plume.smoke)
+    smoke = plume.smoke
     box = _joined(plume.box, source) if ambient == 0.0 else _everywhere(smoke.shape)
     rates = turnover_rates(flux.east, flux.north, flux.up, layers.mass)
     rates += 2.0 * turbulence.horizontal / plume.cell**2
     strong = np.flatnonzero(seconds * turbulence.between > STRONG_MIXING * layers.mass[1:])
     mixed = int(strong[-1]) + 2 if strong.size else 0
-    weights = slope_weights(layers.depth)
     remaining, steps, deposited, left = seconds, plume.steps, 0.0, 0.0
     while remaining > 0.0 and (box[0] > 0 or source.rate.any()):
         fastest = rates[: max(int(box[0]) + 1, mixed)].max()
@@ -120,15 +119,8 @@ def advance(
         dt = remaining / count
         emit(smoke, source.columns, source.rate * (dt / plume.cell**2))
         left += fit_box(smoke, box, mixed) if ambient == 0.0 else 0.0
-        fill_air(air, layers.mass, box)
-        spread = layers.mass * (dt * turbulence.horizontal / plume.cell**2)
-        sweeps = (
-            (sweep_x, flux.east, spread),
-            (sweep_y, flux.north, spread),
-            (sweep_z, flux.up, weights),
-        )
-        for sweep, through, setting in sweeps if steps % 2 == 0 else sweeps[::-1]:
-            left += sweep(smoke, air, through, dt, box, setting, ambient)
+        spread = dt * turbulence.horizontal / plume.cell**2
+        left += _sweep(smoke, flux, layers, dt, box, spread, ambient, forward=steps % 2 == 0)
         deposited += mix(smoke, layers.mass, turbulence.between, turbulence.ground, dt, box)
         remaining = remaining - dt if count > 1 else 0.0
         steps += 1
@@ -140,6 +132,24 @@ def advance(
         left=plume.left + left * plume.cell**2,
         steps=steps,
     )
+
+
+def _sweep(
+    smoke: Field, flux: AirFlux, layers: Layers, dt: float, box: Box, spread: float,
+    ambient: float, *, forward: bool,
+) -> float:  # fmt: skip
+    """Sweep x, y, z, or backwards z, y, x, in place; returns the smoke that left."""
+    air = np.empty_like(smoke)
+    fill_air(air, layers.mass, box)
+    sweeps = (
+        (sweep_x, flux.east, spread * layers.mass),
+        (sweep_y, flux.north, spread * layers.mass),
+        (sweep_z, flux.up, slope_weights(layers.depth)),
+    )
+    left = 0.0
+    for sweep, through, setting in sweeps if forward else sweeps[::-1]:
+        left += sweep(smoke, air, through, dt, box, setting, ambient)
+    return left
 
 
 def _everywhere(shape: tuple[int, ...]) -> Box:

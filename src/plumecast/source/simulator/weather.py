@@ -173,10 +173,10 @@ def wind_profile(series: Weather, hour: float, height: npt.ArrayLike) -> tuple[F
 
 
 def mean_wind(series: Weather, hour: float) -> tuple[float, float]:
-    """(speed m s⁻¹, direction it came from in degree) of the mean 10 m wind vector's course so far.
+    """(speed in m s⁻¹, direction it came from in degree) of the 10 m wind from ignition to `hour`.
 
-    The speed is the mean of the speeds, the direction that of the mean vector, both from ignition
-    to `hour` by the trapezoidal rule.
+    The speed is the mean of the speeds, the direction that of the mean vector, both by the
+    trapezoidal rule.
     """
     times = np.append(series.hours[series.hours < hour], hour)
     u, v = (np.interp(times, series.hours, wind) for wind in (series.wind_u, series.wind_v))
