@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
+from conftest import shared_data
 
 import plumecast as pc
 
@@ -101,3 +102,17 @@ def _fires(path: Path) -> frozenset[str]:
         return pc.stored_fires(path)
     except pc.PlumecastError:  # the first commit is being written
         return frozenset()
+
+
+def test_real_rasters_replace_the_synthetic_landscape(tmp_path):
+    rasters = {
+        "dem": shared_data("fire-rasters/landfire/LC20_Elev_220.tif"),
+        "fuels": shared_data("fire-rasters/landfire/LC22_F40_230.tif"),
+    }
+    few = {"ignitions": 1, "droughts": ("high",), "checkpoints": 1}
+    with pytest.raises(pc.PlumecastError, match="108586 of 336537 cells without a value"):
+        pc.simulate(**few, **rasters)
+    fire = pc.simulate(tmp_path / "tile.zarr", **few, **rasters, bare_where_missing=True)
+    assert float(fire.x[1] - fire.x[0]) == pytest.approx(300.0)  # ten cells of 30 m
+    assert float(fire.burned_area[-1]) > 0.0
+    assert float(fire.smoke.max()) > 0.0

@@ -12,6 +12,7 @@ import xarray as xr
 from plumecast.errors import PlumecastError
 from plumecast.snapshot_store import append_fire, open_snapshots, stored_fires
 from plumecast.source.simulator import ensemble
+from plumecast.source.simulator.fire import BLOCK
 from plumecast.source.simulator.landscape import Landscape, read_landscape
 
 SETTINGS = "simulation"
@@ -29,6 +30,7 @@ def simulate(
     workers: int = 1,
     dem: str | Path | None = None,
     fuels: str | Path | None = None,
+    bare_where_missing: bool = False,
     progress: Callable[[int, int, str], object] | None = None,
 ) -> xr.Dataset:
     """Simulate fires and their smoke: `ignitions` times `droughts`, `checkpoints` six hours apart.
@@ -37,7 +39,8 @@ def simulate(
     continued, one made with other settings refused. Without, the snapshots are kept in memory.
     `preset` ("demo" or "paper") sets what is not given; without it, the grid is the paper's. `dem`
     and `fuels` are GeoTIFFs of elevation and Scott & Burgan fuels that replace the synthetic
-    landscape. `progress(finished, total, fire_id)` follows every fire.
+    landscape, `bare_where_missing` takes their holes as bare ground. `progress(finished, total,
+    fire_id)` follows every fire.
     """
     size = ensemble.ensemble_size(preset, ignitions, checkpoints)
     settings = {
@@ -66,7 +69,7 @@ def simulate(
         append=None if out is None else append,
         done=frozenset() if out is None else stored_fires(out),
         progress=progress,
-        landscape=_landscape(dem, fuels),
+        landscape=_landscape(dem, fuels, bare_where_missing),
     )
     if out is not None:
         return open_snapshots(out)
@@ -78,10 +81,18 @@ def _recorded(path: str | Path | None) -> str | None:
     return None if path is None else Path(path).name
 
 
-def _landscape(dem: str | Path | None, fuels: str | Path | None) -> Landscape | None:
+def _landscape(
+    dem: str | Path | None, fuels: str | Path | None, bare_where_missing: bool
+) -> Landscape | None:
+    """The rasters' landscape without the rows and columns in the north and east that do not fill a
+    smoke cell; None without rasters."""
     if (dem is None) != (fuels is None):
         raise PlumecastError("a landscape needs both an elevation and a fuel raster; give both")
-    return None if dem is None or fuels is None else read_landscape(dem, fuels)
+    if dem is None or fuels is None:
+        return None
+    whole = read_landscape(dem, fuels, bare_where_missing=bare_where_missing)
+    rows, columns = (size - size % BLOCK for size in whole.shape)
+    return Landscape(whole.elevation[:rows, :columns], whole.fuel[:rows, :columns], whole.cell)
 
 
 def _refuse_other_settings(out: Path, settings: dict[str, Any]) -> None:

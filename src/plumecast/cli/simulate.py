@@ -25,6 +25,9 @@ def command(
     workers: int = typer.Option(os.cpu_count() or 1, help="Processes; the result does not change."),
     dem: Path = typer.Option(None, help="GeoTIFF of elevation (m) instead of a synthetic one."),
     fuels: Path = typer.Option(None, help="GeoTIFF of Scott & Burgan fuel codes (FBFM40)."),
+    bare_where_missing: bool = typer.Option(
+        False, "--bare-where-missing", help="Take holes in the rasters as bare ground."
+    ),
 ) -> None:
     """Simulate an ensemble of large fires and their smoke.
 
@@ -45,6 +48,7 @@ def command(
             workers=workers,
             dem=dem,
             fuels=fuels,
+            bare_where_missing=bare_where_missing,
             progress=step,
         )
     fires = len(set(snapshots.fire_id.values.tolist()))
