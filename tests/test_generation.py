@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
-from conftest import shared_data
 
 import plumecast as pc
+from conftest import shared_data
 
 SMALL = {"preset": "demo", "ignitions": 2, "droughts": ("medium",), "checkpoints": 1}
 ARGUMENTS = ["--preset", "demo", "--ignitions", "4", "--droughts", "low", "--checkpoints", "1"]
