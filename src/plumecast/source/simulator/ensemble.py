@@ -48,9 +48,9 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "paper": Preset(ignitions=250, checkpoints=15, years=10, shape=(800, 1000), cell=300.0),
     }
 )
-"""Both cover 300 km by 240 km for 90 h. `paper` has the paper's grids and about as many snapshots of
-fires over 10⁵ acres, 7,300, in a quarter of an hour on two cores; `demo`, at half the resolution,
-takes half a minute."""
+"""Both cover 300 km by 240 km and 90 h. `paper` has the paper's grids and about its 7,300 snapshots
+of fires over 10⁵ acres, a quarter of an hour on two cores; `demo`, at half the resolution, takes
+half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
