@@ -1,4 +1,5 @@
 import math
+import time
 
 import numpy as np
 import pytest
@@ -44,17 +45,17 @@ def burn(landscape, wind, ignition, until, **options):
     )
 
 
-def distance_reached(arrival, ignition, degree, time):
-    """Cells from the ignition to where the arrival time along a ray passes `time`."""
+def distance_reached(arrival, ignition, degree, hour):
+    """Cells from the ignition to where the arrival time along a ray passes `hour`."""
     step = np.arange(0.5, max(arrival.shape), 0.1)
     dx, dy = towards(degree)
     known = np.where(np.isfinite(arrival), arrival, 1e6)
     along = map_coordinates(
         known, [ignition[0] + step * dy, ignition[1] + step * dx], order=1, mode="nearest"
     )
-    beyond = int(np.argmax(along > time))
+    beyond = int(np.argmax(along > hour))
     before = along[beyond - 1]
-    return step[beyond - 1] + 0.1 * (time - before) / (along[beyond] - before)
+    return step[beyond - 1] + 0.1 * (hour - before) / (along[beyond] - before)
 
 
 def support(fuel, winds, durations, angles, cell=300.0):
@@ -96,18 +97,18 @@ def test_calm_fire_is_a_circle():
 def test_steady_wind_makes_the_analytic_ellipse(wind, tolerance, degree):
     head, e = ellipse("GR2", wind)
     length = 120
-    time = length / head
+    hour = length / head
     a = head / (1 + e)
     half = int(length * (0.5 * e + 0.55)) + 10
     ignition = tuple(half - round(0.5 * e * length * part) for part in towards(degree)[::-1])
     wait = 2 * (1 + e) / (1 - e) / head
-    arrival = burn(flat((2 * half, 2 * half)), towards(degree, wind), ignition, until=time + wait)
+    arrival = burn(flat((2 * half, 2 * half)), towards(degree, wind), ignition, until=hour + wait)
 
-    area = np.count_nonzero(arrival <= time)
-    assert area == pytest.approx(math.pi * a * a * math.sqrt(1 - e * e) * time**2, rel=tolerance)
+    area = np.count_nonzero(arrival <= hour)
+    assert area == pytest.approx(math.pi * a * a * math.sqrt(1 - e * e) * hour**2, rel=tolerance)
     for turn in (0, 90, -90, 180):
         exact = length * (1 - e) / (1 - e * math.cos(math.radians(turn)))
-        reached = distance_reached(arrival, ignition, degree + turn, time)
+        reached = distance_reached(arrival, ignition, degree + turn, hour)
         assert reached == pytest.approx(exact, rel=tolerance), f"{turn}° from the wind"
 
 
@@ -166,10 +167,10 @@ def test_wind_that_switches_gives_the_minkowski_sum_of_two_ellipses():
         [winds[0][1], winds[0][1], winds[1][1], winds[1][1]],
         ignition=ignition, until_hours=40.0,
     )  # fmt: skip
-    for time in (20.0, 30.0, 40.0):
-        reach = support("GR2", winds, (20.0, time - 20.0), angles)
+    for hour in (20.0, 30.0, 40.0):
+        reach = support("GR2", winds, (20.0, hour - 20.0), angles)
         exact = minkowski_set(shape, ignition, reach, angles)
-        mine = burned <= time
+        mine = burned <= hour
         assert mine.sum() == pytest.approx(exact.sum(), rel=0.015)
         assert (mine ^ exact).sum() < 0.03 * exact.sum()
 
@@ -309,6 +310,21 @@ def test_bad_ignitions_and_winds_are_named():
         burn(ground, (3.0, 0.0), (1, 1), until=0.0)
     with pytest.raises(PlumecastError, match="steering has shape"):
         burn(ground, (3.0, 0.0), (1, 1), until=3.0, steering=np.zeros((3, 3, 2, 2), np.float32))
+
+
+@pytest.mark.slow
+def test_a_fire_of_a_million_acres_takes_less_than_two_seconds():
+    ground = synthetic_landscape(0)
+    hours = np.arange(0, 60.5, 0.5)
+    degrees = 20 + 30 * np.sin(hours / 14) + 10 * np.sin(hours * 2)
+    u, v = np.array([towards(degree, 16.0) for degree in degrees]).T
+    bone_dry = Moisture(0.02, 0.03, 0.04, 0.30, 0.60)
+    options = {"ignition": (400, 300), "until_hours": 60.0}
+    arrival_times(ground, bone_dry, hours[:2], u[:2], v[:2], **options)
+    start = time.process_time()
+    arrival = arrival_times(ground, bone_dry, hours, u, v, **options)
+    assert time.process_time() - start < 2.0
+    assert np.isfinite(arrival).sum() * 300**2 / 4046.86 > 1e6
 
 
 def test_ignition_in_the_corner_of_a_tiny_grid():

@@ -98,7 +98,9 @@ def emission(
         arrival - hours[0], fuel, load * cell**2, table.heat_content, table.burnout_time / 3600.0,
         step, block, burned, heat,
     )  # fmt: skip
-    return Emission(hours, burned * (SMOKE_YIELD / (3600.0 * step)), heat / (3600.0 * step))
+    burned *= SMOKE_YIELD / (3600.0 * step)
+    heat /= 3600.0 * step
+    return Emission(hours, burned, heat)
 
 
 @njit(cache=True, error_model="numpy")

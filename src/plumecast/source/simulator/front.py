@@ -4,7 +4,8 @@ Each cell spreads fire as an ellipse set by its fuel, slope and local wind; `mar
 arrival times. A point of fire is too small for any grid, so it starts from exact times: within the
 ignition's own cell fuel and slope are uniform, and there the burned set is the sum (in the sense of
 Minkowski) of the ellipses of all winds so far. A finer grid around the ignition carries it on until
-the front is wide enough for the fire grid. Fire passes between cells that share an edge.
+the front is wide enough for the fire grid. Fire passes between cells that share an edge or a
+corner, but not through a corner between two unburnable cells.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ def arrival_times(
 def wind_steps(
     wind_hours: npt.ArrayLike, wind_u: npt.ArrayLike, wind_v: npt.ArrayLike, until_hours: float
 ) -> tuple[Array, Array]:
-    """Edges (K + 1,) h and mean winds (K, 2) m s⁻¹ of steps of at most `WIND_STEP_HOURS`."""
+    """Edges (K + 1,) h and winds (K, 2) m s⁻¹ of steps in which the wind is held constant.
+
+    A step lasts `WIND_STEP_HOURS` at most and has the wind of its middle; steps of one wind merge.
+    """
     hours, u, v = (np.atleast_1d(np.asarray(x, dtype=float)) for x in (wind_hours, wind_u, wind_v))
     if not (hours.ndim == 1 and hours.shape == u.shape == v.shape):
         raise PlumecastError(

@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int16]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Landscape:
     """Elevation and Scott and Burgan fuel codes on square cells."""
 
