@@ -21,11 +21,12 @@ from plumecast._version import __version__
 from plumecast.baselines import BASELINES
 from plumecast.cli import main
 from plumecast.evaluation import fit_thresholds
+from plumecast.fit import fit_surrogate
 from plumecast.quantity.optical_depth import with_log_smoke
 from plumecast.snapshot_store import append_fire, export_snapshots, open_snapshots
 from plumecast.snapshots import apply_smoke_floor, drop_small_fires, select_drought
 from plumecast.split import split_by_fire
-from plumecast.surrogate import fit_surrogate, load_surrogate
+from plumecast.surrogate import load_surrogate
 from plumecast.tune import tune_surrogate
 
 COMMANDS = ("train", "tune", "evaluate", "predict", "info")

@@ -31,12 +31,13 @@ def test_demo_writes_ensemble_surrogates_scores_and_maps(small_demo, tmp_path, c
         main(["demo", "-o", str(out)])
     assert stop.value.code == 0
     said = capsys.readouterr().out
-    for name in ("paper-linear.plume", "paper-quadratic.plume", "scores.json", "maps.png"):
+    for name in ("paper-linear.plume", "recommended.plume", "scores.json", "maps.png"):
         assert (out / name).stat().st_size > 0
         assert str(out / name) in said
     scores = {row["name"]: row for row in json.loads((out / "scores.json").read_text())["scores"]}
     assert set(scores) == {
-        "paper-linear", "paper-quadratic", "mean-field", "nearest-fire", "gp-images", "gp-codes",
+        "paper-linear", "paper-quadratic", "recommended",
+        "mean-field", "nearest-fire", "gp-images", "gp-codes",
     }  # fmt: skip
     assert all(0.0 <= row["iou"] <= 1.0 for row in scores.values())
     for name, row in scores.items():

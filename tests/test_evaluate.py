@@ -12,6 +12,7 @@ from conftest import select_fire
 from plumecast.baselines import BASELINES, fit_baseline
 from plumecast.errors import PlumecastError
 from plumecast.evaluation import evaluate, fit_thresholds, refuse_leaks
+from plumecast.fit import fit_surrogate
 from plumecast.quantity.footprint import (
     choose_decision_threshold,
     relative_error,
@@ -20,7 +21,6 @@ from plumecast.quantity.footprint import (
     snapshot_relative_errors,
 )
 from plumecast.quantity.optical_depth import with_log_smoke
-from plumecast.surrogate import fit_surrogate
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumecast.errors import PlumecastError
+from plumecast.fit import fit_surrogate
 from plumecast.matrix import fit_layout, from_rows
-from plumecast.surrogate import fit_surrogate
 
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 

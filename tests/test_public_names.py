@@ -62,7 +62,7 @@ def test_name_is_the_object_of_its_home(name):
 
 def test_every_name_is_importable_by_star():
     code = "from plumecast import *\nprint(fit_surrogate.__module__, __version__)"
-    assert python(code) == f"plumecast.surrogate {plumecast.__version__}\n"
+    assert python(code) == f"plumecast.fit {plumecast.__version__}\n"
 
 
 def test_names_are_their_homes_objects_whatever_was_imported_before():

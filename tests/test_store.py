@@ -18,10 +18,11 @@ from plumecast._version import __version__
 from plumecast.baselines import BASELINES, fit_baseline
 from plumecast.encode import fit_basis
 from plumecast.errors import PlumecastError
+from plumecast.fit import fit_surrogate
 from plumecast.operators import DualMap, PrimalMap
 from plumecast.quantity.optical_depth import with_log_smoke
 from plumecast.store import read_header, save_value
-from plumecast.surrogate import Surrogate, fit_surrogate, load_surrogate
+from plumecast.surrogate import Surrogate, load_surrogate
 
 POLYNOMIALS: dict[str, tuple[type, dict[str, Any]]] = {
     "linear by Theorem 1": (PrimalMap, {"preset": "paper-linear"}),

@@ -10,10 +10,10 @@ from conftest import select_fire
 from plumecast import surrogate as surrogate_module
 from plumecast.encode import rank_for_std
 from plumecast.errors import PlumecastError
+from plumecast.fit import fit_surrogate
 from plumecast.operators import DualMap, PrimalMap
 from plumecast.quantity.optical_depth import with_log_smoke
 from plumecast.split import split_by_fire
-from plumecast.surrogate import fit_surrogate
 
 BLOCK_ROUNDING = 1e-12
 """Relative to the largest value: a product of matrices of another height sums in another order."""

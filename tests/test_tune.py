@@ -8,8 +8,8 @@ import pytest
 from plumecast import tune
 from plumecast.encode import Truncation, rank_for_std
 from plumecast.errors import PlumecastError
+from plumecast.fit import fit_surrogate
 from plumecast.quantity.footprint import relative_error
-from plumecast.surrogate import fit_surrogate
 from plumecast.tune import RANK_BY, STD_FRACTIONS, tune_surrogate
 
 REFIT = 1e-6

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from plumecast.baselines import fit_baseline
     from plumecast.encode import Basis, fit_basis, projection_error
     from plumecast.evaluation import evaluate
+    from plumecast.fit import fit_surrogate
     from plumecast.generation import simulate
     from plumecast.quantity.footprint import (
         choose_decision_threshold,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
         validate_snapshots,
     )
     from plumecast.split import Split, split_by_fire
-    from plumecast.surrogate import Surrogate, fit_surrogate, load_surrogate
+    from plumecast.surrogate import Surrogate, load_surrogate
     from plumecast.tune import tune_surrogate
 
 _HOME = {
@@ -57,7 +58,7 @@ _HOME = {
     "final_snapshots": "snapshots",
     "fit_baseline": "baselines",
     "fit_basis": "encode",
-    "fit_surrogate": "surrogate",
+    "fit_surrogate": "fit",
     "load_surrogate": "surrogate",
     "log_smoke": "quantity.optical_depth",
     "mean_log_smoke": "quantity.optical_depth",

@@ -15,9 +15,10 @@ from plumecast.baseline_operators import (
 )
 from plumecast.encode import fit_basis
 from plumecast.errors import PlumecastError
+from plumecast.fit import TrainingMatrices, provenance, training_matrices
 from plumecast.names import FIRE, SMOKE
 from plumecast.operators import CodedOperator, Operator
-from plumecast.surrogate import Surrogate, TrainingMatrices, provenance, training_matrices
+from plumecast.surrogate import Surrogate
 
 PAPER_STD_FRACTION = 0.95
 

@@ -65,9 +65,8 @@ def fit_thresholds(
     """τ by its rule and the one α of largest mean IoU, both on validation snapshots."""
     observed = _observed(surrogate, validation)
     tau = smoke_threshold(observed, captured)
-    return Thresholds(
-        tau, choose_decision_threshold(_predict(surrogate, validation), observed, tau)
-    )
+    alpha = choose_decision_threshold(_detect(surrogate, validation), observed, tau)
+    return Thresholds(tau, alpha)
 
 
 def evaluate(
@@ -96,7 +95,8 @@ def evaluate(
         start = time.perf_counter()
         predicted = _predict(surrogate, test)
         elapsed = time.perf_counter() - start
-        each = score_footprints(predicted, observed, tau, thresholds.decision)
+        detected = _detect(surrogate, test) if surrogate.detects else predicted
+        each = score_footprints(detected, observed, tau, thresholds.decision)
         each["relative_error"] = (SNAPSHOT, snapshot_relative_errors(predicted, observed))
         details[name] = each
         scores.append(
@@ -147,6 +147,14 @@ def _predict(surrogate: Surrogate, part: xr.Dataset) -> xr.DataArray:
     predicted = surrogate.predict(part)
     assert isinstance(predicted, xr.DataArray)
     return predicted
+
+
+def _detect(surrogate: Surrogate, part: xr.Dataset) -> xr.DataArray:
+    """What the footprint is read from: the detection score where there is one, else the smoke."""
+    if not surrogate.detects:
+        return _predict(surrogate, part)
+    score: xr.DataArray = surrogate.predict_footprint(part)
+    return score
 
 
 def _median(values: xr.DataArray) -> float:

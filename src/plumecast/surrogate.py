@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 import xarray as xr
 
-from plumecast import operators
 from plumecast._array import Array
-from plumecast._version import __version__
 from plumecast.baseline_operators import GaussianProcess, MeanField, NearestFire
-from plumecast.encode import Basis, Truncation, fit_truncated_basis
+from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
-from plumecast.matrix import Coordinate, Field, Layout, fit_layout, from_rows, leading_dims
-from plumecast.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.lift import AgeLift
+from plumecast.matrix import Coordinate, Field, Layout, from_rows, leading_dims
 from plumecast.operators import CodedOperator, DualMap, Operator, PrimalMap
-from plumecast.settings import Settings, choose_settings
-from plumecast.snapshot_store import DATA_VERSION
-from plumecast.snapshots import check_values
-from plumecast.split import group_rows
+from plumecast.plume import PlumeMap, PlumeOperator
+from plumecast.spectral import Layer, SpectralMap
 from plumecast.store import load_value, save_value
 
 PREDICT_BLOCK = 2048
@@ -39,6 +35,7 @@ class Surrogate:
     nonnegative: bool  # predictions below zero are set to zero, as smoke cannot be negative
     settings: dict[str, Any]
     training: dict[str, Any]  # provenance: data version, fires, counts, chosen penalty
+    scenario: str | None = None  # coordinate that says which scenario a snapshot belongs to
 
     @overload
     def predict(self, data: xr.Dataset) -> xr.DataArray | xr.Dataset: ...
@@ -59,6 +56,27 @@ class Surrogate:
             return self._predict_labelled({self._only_input().name: data})
         return self._predict_array(np.asarray(data))
 
+    @property
+    def detects(self) -> bool:
+        """Whether the surrogate was trained to find the footprint, beside predicting smoke."""
+        return isinstance(self.operator, PlumeOperator)
+
+    def predict_footprint(self, data: Any) -> Any:
+        """Detection score of smoke, within 0 and 1, in the kind of the input.
+
+        From a target of its own, for families that have one (`detects`); the threshold to deploy
+        is chosen on validation like that of any prediction.
+        """
+        if not self.detects:
+            raise PlumecastError(
+                "this surrogate has no footprint target; threshold its smoke, or train with "
+                "preset='recommended'"
+            )
+        found = replace(
+            self, operator=_Detector(self.operator), outputs=_score_layout(self.outputs)
+        )
+        return found.predict(data)
+
     def _only_input(self) -> Field:
         if len(self.inputs.fields) > 1:
             raise PlumecastError(
@@ -74,7 +92,7 @@ class Surrogate:
         like = data[self.inputs.fields[0].name]
         lead = leading_dims(like, self.inputs.fields[0])
         dtype = like.dtype if like.dtype.kind == "f" else np.dtype(np.float64)
-        values = self.outputs.split(self.predict_matrix(matrix))
+        values = self.outputs.split(self.predict_matrix(matrix, self._labels(like, lead)))
         fields = [
             from_rows(rows.astype(dtype, copy=False), part, like, lead)
             for part, rows in zip(self.outputs.fields, values, strict=True)
@@ -97,16 +115,52 @@ class Surrogate:
             )
         return out.values
 
-    def predict_matrix(self, inputs: Array) -> Array:
-        """(M, N) → (M, Ñ) in the layouts' columns, clipped at zero where smoke is predicted."""
-        starts = range(0, inputs.shape[0], PREDICT_BLOCK)
-        blocks = [self.operator.predict(inputs[i : i + PREDICT_BLOCK]) for i in starts]
+    def _labels(self, like: xr.DataArray, lead: list[Hashable]) -> Array | None:
+        """The scenario of every row, where the surrogate tells them apart and the input says."""
+        if self.scenario is None or self.scenario not in like.coords:
+            return None
+        template = xr.DataArray(np.empty([like.sizes[dim] for dim in lead]), dims=lead)
+        label = like.coords[self.scenario].astype(str).broadcast_like(template)
+        rows: Array = label.transpose(*lead).values.ravel()
+        return rows
+
+    def predict_matrix(self, inputs: Array, labels: Array | None = None) -> Array:
+        """(M, N) → (M, Ñ) in the layouts' columns, clipped at zero where smoke is predicted.
+
+        `labels` (M,) are the rows' scenarios, for surrogates that tell them apart.
+        """
+        blocks = []
+        for start in range(0, inputs.shape[0], PREDICT_BLOCK):
+            rows = slice(start, start + PREDICT_BLOCK)
+            if isinstance(self.operator, PlumeOperator | _Detector):
+                part = None if labels is None else labels[rows]
+                blocks.append(self.operator.predict(inputs[rows], part))
+            else:
+                blocks.append(self.operator.predict(inputs[rows]))
         out = np.concatenate(blocks) if blocks else np.empty((0, self.outputs.size))
         return np.maximum(out, 0.0, out=out) if self.nonnegative else out
 
     def save(self, path: str | Path) -> Path:
         """Write the surrogate to one safetensors file, all or nothing."""
         return save_value(self, path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Detector:
+    """The footprint target of an operator in the place of its smoke."""
+
+    operator: Any
+
+    def predict(self, inputs: Array, labels: Array | None = None) -> Array:
+        """(M, N) → (M, N) detection score."""
+        return self.operator.footprint(inputs, labels)
+
+
+def _score_layout(outputs: Layout) -> Layout:
+    attrs = {"units": "1", "long_name": "detection score of smoke"}
+    return Layout(
+        tuple(replace(part, name="footprint_score", attrs=attrs) for part in outputs.fields)
+    )
 
 
 SAVED_CLASSES: dict[str, type] = {
@@ -123,6 +177,11 @@ SAVED_CLASSES: dict[str, type] = {
         MeanField,
         NearestFire,
         GaussianProcess,
+        PlumeOperator,
+        PlumeMap,
+        SpectralMap,
+        Layer,
+        AgeLift,
     )
 }
 """What a surrogate file may hold."""
@@ -134,142 +193,3 @@ def load_surrogate(path: str | Path) -> Surrogate:
     if not isinstance(value, Surrogate):
         raise PlumecastError(f"{path} holds a {type(value).__name__}, not a surrogate")
     return value
-
-
-def fit_surrogate(
-    train: xr.Dataset,
-    preset: str | None = None,
-    *,
-    degree: int | None = None,
-    penalty: float | None = None,
-    fire_rank: int | None = None,
-    fire_std_fraction: float | None = None,
-    fire_variance_fraction: float | None = None,
-    smoke_rank: int | None = None,
-    smoke_std_fraction: float | None = None,
-    smoke_variance_fraction: float | None = None,
-    center: bool | None = None,
-    inputs: str | Sequence[str] = FIRE,
-    outputs: str | Sequence[str] = SMOKE,
-    nonnegative: bool = True,
-    group_by: str = "ignition_id",
-) -> Surrogate:
-    """Fit a surrogate to training snapshots: PCA of both sides, then a polynomial of the codes.
-
-    A preset, every choice by keyword, or a preset with single choices replaced. `fire_*` truncates
-    the input basis and `smoke_*` the output basis, whatever the variables are called. Without a
-    `penalty` (and with a preset that leaves it open) it is chosen by leaving out one `group_by`
-    at a time, in closed form.
-    """
-    settings = choose_settings(
-        preset,
-        degree=degree,
-        penalty=penalty,
-        center=center,
-        fire={
-            "rank": fire_rank,
-            "std_fraction": fire_std_fraction,
-            "variance_fraction": fire_variance_fraction,
-        },
-        smoke={
-            "rank": smoke_rank,
-            "std_fraction": smoke_std_fraction,
-            "variance_fraction": smoke_variance_fraction,
-        },
-    )
-    data = training_matrices(train, inputs, outputs)
-    operator, chosen = fit_coded(data, settings, group_by)
-    return Surrogate(
-        inputs=data.input_layout,
-        outputs=data.output_layout,
-        operator=operator,
-        nonnegative=nonnegative,
-        settings=asdict(settings),
-        training={**provenance(train), **chosen},
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingMatrices:
-    """Training snapshots as matrices, with the layouts that label their columns."""
-
-    snapshots: xr.Dataset
-    input_layout: Layout
-    output_layout: Layout
-    inputs: Array  # (M, N)
-    outputs: Array  # (M, Ñ)
-
-    def groups(self, by: str) -> list[Array]:
-        """Rows that belong together."""
-        if by not in self.snapshots.variables:
-            raise PlumecastError(
-                f"choosing a penalty leaves one '{by}' out at a time, but the training data has no "
-                "such coordinate; add it or give the penalty"
-            )
-        return group_rows(self.snapshots[by].values)
-
-
-def training_matrices(
-    train: xr.Dataset, inputs: str | Sequence[str], outputs: str | Sequence[str]
-) -> TrainingMatrices:
-    """Check training snapshots and lay their fields out as matrices."""
-    input_names = [inputs] if isinstance(inputs, str) else list(inputs)
-    output_names = [outputs] if isinstance(outputs, str) else list(outputs)
-    if SNAPSHOT not in train.dims or train.sizes[SNAPSHOT] == 0:
-        raise PlumecastError("there are no training snapshots")
-    input_layout = fit_layout(train, input_names)
-    output_layout = fit_layout(train, output_names)
-    check_values(train, [*input_names, *output_names])
-    return TrainingMatrices(
-        snapshots=train,
-        input_layout=input_layout,
-        output_layout=output_layout,
-        inputs=input_layout.to_matrix(train),
-        outputs=output_layout.to_matrix(train),
-    )
-
-
-def fit_coded(
-    data: TrainingMatrices, settings: Settings, group_by: str
-) -> tuple[CodedOperator, dict[str, Any]]:
-    """Encode both sides and fit the map between the codes; also what was chosen on the way."""
-    input_basis = _fit_side(data.inputs, settings.fire, settings.center, data.input_layout)
-    output_basis = _fit_side(data.outputs, settings.smoke, settings.center, data.output_layout)
-    codes, targets = input_basis.encode(data.inputs), output_basis.encode(data.outputs)
-    chosen: dict[str, Any] = {"fire_rank": input_basis.rank, "smoke_rank": output_basis.rank}
-    code_map: PrimalMap | DualMap
-    if settings.penalty is None:
-        code_map, scan = operators.tune_polynomial_map(
-            codes, targets, degree=settings.degree, groups=data.groups(group_by), penalties=None
-        )
-        chosen |= {"penalty": scan.best, "leave_out": group_by, "leave_out_error": min(scan.errors)}
-    elif settings.degree == 1 and settings.penalty == 0.0:
-        code_map = operators.fit_linear_map(codes, input_basis.singular_values, targets)
-        chosen |= {"penalty": 0.0}
-    else:
-        code_map = operators.fit_polynomial_map(
-            codes, targets, degree=settings.degree, penalty=settings.penalty
-        )
-        chosen |= {"penalty": settings.penalty}
-    return CodedOperator(input_basis, code_map, output_basis), chosen
-
-
-def _fit_side(matrix: Array, rule: Truncation, center: bool, layout: Layout) -> Basis:
-    try:
-        return fit_truncated_basis(matrix, rule, center)
-    except PlumecastError as error:
-        raise PlumecastError(f"{', '.join(layout.names)}: {error}") from None
-
-
-def provenance(train: xr.Dataset) -> dict[str, Any]:
-    """Where a fit comes from: package and data version, source, snapshots and their groups."""
-    record: dict[str, Any] = {
-        "plumecast": __version__,
-        "data_version": train.attrs.get(DATA_VERSION),
-        "source": train.attrs.get("source"),
-        "snapshots": int(train.sizes[SNAPSHOT]),
-    }
-    for name in ("fire_id", "ignition_id"):
-        if name in train.variables:
-            record[name] = np.unique(train[name].values.astype(str)).tolist()
-    return record

@@ -14,6 +14,7 @@ import xarray as xr
 
 from plumecast.encode import Basis, Truncation, fit_truncated_basis, rank_for_std
 from plumecast.errors import PlumecastError
+from plumecast.fit import TrainingMatrices, training_matrices
 from plumecast.names import FIRE, SMOKE
 from plumecast.operators import CodedOperator, tune_polynomial_map
 from plumecast.quantity.footprint import (
@@ -24,7 +25,7 @@ from plumecast.quantity.footprint import (
 )
 from plumecast.settings import PAPER_TRUNCATION
 from plumecast.split import check_apart
-from plumecast.surrogate import Surrogate, TrainingMatrices, training_matrices
+from plumecast.surrogate import Surrogate
 
 STD_FRACTIONS = (0.5, 0.7, 0.8, 0.9, 0.95)
 """Shares of Σσ tried for the input basis; at degree ≥ 2 ranks beyond MAX_RANK are left out."""

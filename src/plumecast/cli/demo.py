@@ -14,13 +14,14 @@ from plumecast.baselines import BASELINES, fit_baseline
 from plumecast.cli.evaluate import show_scores
 from plumecast.cli.show import counted, progress, say, write_json, wrote
 from plumecast.evaluation import Evaluation, evaluate
+from plumecast.fit import fit_surrogate
 from plumecast.generation import simulate
 from plumecast.names import SNAPSHOT
 from plumecast.report.maps import compare_maps, percentile_rows, save_figure
 from plumecast.settings import PRESETS
 from plumecast.snapshots import PAPER_MIN_ACRES, drop_small_fires
 from plumecast.split import Split, split_by_fire
-from plumecast.surrogate import Surrogate, fit_surrogate
+from plumecast.surrogate import Surrogate
 
 PERCENTILES = (10, 50, 90)
 
@@ -31,7 +32,7 @@ def command(
     seed: int = typer.Option(0, help="Seed of the ensemble."),
     workers: int = typer.Option(os.cpu_count() or 1, help="Processes for the simulation."),
 ) -> None:
-    """Simulate fires, train the paper's surrogates, score them beside the baselines, draw maps.
+    """Simulate fires, train every preset, score them beside the baselines, draw maps.
 
     An ensemble that is already there is used again.
 
@@ -77,8 +78,8 @@ def _train(split: Split, out: Path) -> dict[str, Surrogate]:
 def _maps(
     test: xr.Dataset, surrogates: dict[str, Surrogate], result: Evaluation, path: Path
 ) -> Path:
-    shown = ["paper-linear", "paper-quadratic", "nearest-fire"]
-    scores = result.details["paper-quadratic"].iou
+    shown = ["paper-linear", "paper-quadratic", "recommended"]
+    scores = result.details["recommended"].iou
     rows = percentile_rows(scores, PERCENTILES)
     chosen = test.isel({SNAPSHOT: rows}).load()
     predictions = {}

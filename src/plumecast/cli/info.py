@@ -74,7 +74,7 @@ def _show_surrogate(surrogate: Surrogate, path: Path) -> None:
     header = read_header(path)
     training, settings = surrogate.training, surrogate.settings
     fires = len(training.get("fire_id", ()))
-    chosen = ("fire_rank", "smoke_rank", "penalty", "leave_out_error")
+    chosen = ("fire_rank", "smoke_rank", "penalty", "leave_out_error", "scenarios")
     items = [
         ("preset", str(settings.get("preset") or "none")),
         ("map", f"{_fields(surrogate.inputs)} → {_fields(surrogate.outputs)}"),

@@ -15,16 +15,16 @@ from plumecast.cli.data import Recipe
 from plumecast.cli.show import note, progress, say, wrote
 from plumecast.errors import PlumecastError
 from plumecast.evaluation import fit_thresholds
+from plumecast.fit import fit_surrogate
 from plumecast.names import SNAPSHOT
 from plumecast.settings import PRESETS
 from plumecast.snapshots import SMOKE_FLOOR
-from plumecast.surrogate import fit_surrogate
 
 
 def command(
     data: Path = options.DATA,
     out: Path = typer.Option(Path("smoke.plume"), "--out", "-o", help="Where to save."),
-    preset: str = typer.Option(None, help=f"{' or '.join(PRESETS)}; default paper-linear."),
+    preset: str = typer.Option(None, help=f"{', '.join(PRESETS)}; default paper-linear."),
     settings: Path = typer.Option(None, help="Settings written by `plumecast tune`."),
     degree: int = typer.Option(None, help="Degree of the polynomial, 1 to 4."),
     penalty: float = typer.Option(
@@ -35,6 +35,8 @@ def command(
     smoke_rank: int = typer.Option(None, help="Modes of the output."),
     smoke_std: float = typer.Option(None, help="Share of Σσ kept of the output, e.g. 0.95."),
     center: bool = typer.Option(None, help="Subtract the mean fields before encoding."),
+    layers: int = typer.Option(None, help="Layers of the recommended surrogate."),
+    age_bins: int = typer.Option(None, help="Bins of the time since ignition, for the same."),
     whole: bool = typer.Option(
         False, "--all", help="Train on every snapshot; nothing is held out."
     ),
@@ -72,6 +74,8 @@ def command(
         "smoke_rank": smoke_rank,
         "smoke_std_fraction": smoke_std,
         "center": center,
+        "layers": layers,
+        "age_bins": age_bins,
     }
     choices |= {name: value for name, value in given.items() if value is not None}
     if preset is None and not choices:
@@ -100,10 +104,11 @@ def command(
         begin("saving")
         surrogate.save(out)
     chosen = surrogate.training
-    say(
-        f"trained on {train.sizes[SNAPSHOT]} snapshots in {seconds:.2f} s: "
-        f"ranks {chosen['fire_rank']} → {chosen['smoke_rank']}, penalty {chosen['penalty']:.4g}"
-    )
+    detail = f"scenarios {', '.join(chosen.get('scenarios', [])) or 'not told apart'}"
+    if "fire_rank" in chosen:
+        ranks = f"{chosen['fire_rank']} → {chosen['smoke_rank']}"
+        detail = f"ranks {ranks}, penalty {chosen['penalty']:.4g}"
+    say(f"trained on {train.sizes[SNAPSHOT]} snapshots in {seconds:.2f} s: {detail}")
     wrote(out, "the surrogate")
     if train[recipe.outputs].attrs.get(SMOKE_FLOOR, train.attrs.get(SMOKE_FLOOR)) is None:
         note("the data records no smoke floor: traces count as smoke; see --smoke-floor")

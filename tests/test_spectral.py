@@ -1,0 +1,221 @@
+"""The equivariant operator: a convolution found exactly, shifts kept, parts add up, no smoke from
+no fire."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.signal import fftconvolve
+
+import plumecast as pc
+from plumecast.lift import fit_age_lift
+from plumecast.plume import blended
+from plumecast.spectral import NormalEquations, fit_spectral, fold_numbers
+
+GRID = (16, 20)
+
+
+def fires(count: int, seed: int = 0) -> np.ndarray:
+    """Discs of random place, size and age, away from the edges."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[: GRID[0], : GRID[1]]
+    out = np.zeros((count, *GRID), dtype=np.float32)
+    for field in out:
+        row, column, radius = rng.uniform(5, 8), rng.uniform(3, 8), rng.uniform(1.0, 3.0)
+        distance = np.hypot(y - row, x - column)
+        field[:] = np.maximum(radius - distance, 0.0) * rng.uniform(1.0, 4.0)
+    return out
+
+
+def plume(fire: np.ndarray) -> np.ndarray:
+    """Smoke of each fire: a saturating function of age, carried by one kernel."""
+    kernel = np.zeros((7, 9))
+    kernel[3, 2:] = 0.6 ** np.arange(7)
+    kernel[4, 3:] = 0.3 ** np.arange(6)
+    full = [fftconvolve(np.minimum(field, 2.0), kernel)[3:19, 2:22] for field in fire]
+    return np.maximum(np.stack(full), 0.0).astype(np.float32)
+
+
+def snapshots(ignitions: int = 14, seed: int = 0) -> xr.Dataset:
+    """One snapshot per fire of every ignition under two droughts; the second is half as smoky."""
+    fire = np.repeat(fires(ignitions, seed), 2, axis=0)
+    drought = np.array(["high", "low"] * ignitions)
+    smoke = plume(fire) * np.where(drought == "low", 0.5, 1.0)[:, None, None].astype(np.float32)
+    smoke[smoke < 1e-4] = 0.0
+    ids = np.repeat([f"i{n:02d}" for n in range(ignitions)], 2)
+    return xr.Dataset(
+        {
+            "time_since_ignition": (("snapshot", "y", "x"), fire, {"units": "h"}),
+            "smoke": (("snapshot", "y", "x"), smoke, {"units": "ug m-3"}),
+        },
+        coords={
+            "ignition_id": ("snapshot", ids),
+            "fire_id": ("snapshot", np.char.add(ids, drought)),
+            "drought": ("snapshot", drought),
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def data() -> xr.Dataset:
+    return snapshots()
+
+
+@pytest.fixture(scope="module")
+def surrogate(data):
+    return pc.fit_surrogate(data.isel(snapshot=slice(0, 20)), "recommended")
+
+
+def test_a_convolution_of_the_lift_is_found():
+    """One layer holds the operator exactly, but for the penalty: left-out error below 5 %."""
+    fire = fires(24)
+    targets = plume(fire)[:, None]
+    lift = fit_age_lift(fire, bins=4)
+    _, left_out = fit_spectral(fire, targets, np.arange(24) % 6, lift=lift, layers=1)
+    assert np.linalg.norm(left_out - targets) < 0.05 * np.linalg.norm(targets)
+
+
+def test_prediction_moves_with_the_fire(data):
+    """Exactly so for one layer; further layers see the edge of the grid where smoke leaves it."""
+    surrogate = pc.fit_surrogate(data, "recommended", layers=1)
+    fire = data.time_since_ignition.values[:1]
+    moved = np.roll(fire, (2, 3), axis=(1, 2))
+    high = xr.DataArray(
+        np.concatenate([fire, moved]),
+        dims=("snapshot", "y", "x"),
+        coords={"drought": ("snapshot", ["high", "high"])},
+    )
+    here, there = surrogate.predict(high).values
+    shifted = np.roll(here, (2, 3), axis=(0, 1))
+    # Float32 transforms; the rim that left or entered the grid is not compared.
+    np.testing.assert_allclose(there[2:, 3:], shifted[2:, 3:], atol=1e-4 * here.max())
+
+
+def test_no_fire_no_smoke(surrogate):
+    empty = xr.DataArray(
+        np.zeros((1, *GRID)), dims=("snapshot", "y", "x"), coords={"drought": ("snapshot", ["low"])}
+    )
+    assert float(np.abs(surrogate.predict(empty)).max()) == 0.0
+    assert float(np.abs(surrogate.predict_footprint(empty)).max()) == 0.0
+
+
+def test_it_beats_every_baseline_on_unseen_fires(surrogate, data):
+    train, test = data.isel(snapshot=slice(0, 20)), data.isel(snapshot=slice(20, None))
+    ours = pc.relative_error(surrogate.predict(test), test.smoke)
+    for name in ("mean-field", "nearest-fire", "gp-images", "gp-codes"):
+        theirs = pc.relative_error(pc.fit_baseline(name, train).predict(test), test.smoke)
+        assert ours < 0.7 * theirs
+    tau = pc.smoke_threshold(train.smoke)
+    scores = pc.score_footprints(surrogate.predict_footprint(test), test.smoke, tau)
+    assert float(scores.auc.median()) > 0.95
+
+
+def test_scenarios_are_told_apart(surrogate, data):
+    """The same fire under the drier drought makes about twice the smoke, as in training."""
+    pair = data.isel(snapshot=slice(24, 26))
+    high, low = surrogate.predict(pair).sum(("y", "x")).values
+    assert high / low == pytest.approx(2.0, rel=0.15)
+
+
+def test_parts_of_the_normal_equations_add_up():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3, 8, 2)) + 1j * rng.normal(size=(3, 8, 2))
+    y = rng.normal(size=(3, 8, 1)) + 1j * rng.normal(size=(3, 8, 1))
+
+    def equations(rows):
+        a, b = x[:, rows], y[:, rows]
+        adjoint = np.conj(np.swapaxes(a, 1, 2))
+        return NormalEquations(adjoint @ a, adjoint @ b, np.sum(np.abs(b) ** 2, axis=1))
+
+    whole, first, second = (equations(r) for r in (slice(8), slice(0, 5), slice(5, 8)))
+    np.testing.assert_allclose((first + second).gram, whole.gram)
+    np.testing.assert_allclose((whole - second).cross, first.cross)
+    weights = first.solve(0.1)
+    direct = np.sum(np.abs(y[:, 5:] - x[:, 5:] @ weights) ** 2, axis=1)
+    np.testing.assert_allclose(second.error(weights), direct)
+
+
+def test_lift_is_a_partition_of_the_burned_ages():
+    """The hats of one age sum to one from the first knot on, and to less below it."""
+    fire = fires(5)
+    lift = fit_age_lift(fire, bins=3)
+    hats = lift(fire)[:, : lift.knots.size - 1] * lift.scales[: lift.knots.size - 1, None, None]
+    total = hats.sum(axis=1)
+    old = fire >= lift.knots[1]
+    np.testing.assert_allclose(total[old], 1.0, atol=1e-6)
+    assert (total[fire == 0.0] == 0.0).all()
+
+
+def test_blend_takes_thin_smoke_from_the_logarithm_and_thick_from_the_plain_target():
+    targets = np.zeros((1, 3, 2))
+    targets[0, 0] = np.log1p([0.01, 100.0])
+    targets[0, 1] = [5.0, 120.0]
+    thin, thick = blended(targets, blend=1.0, largest=1000.0)[0]
+    assert thin == pytest.approx(0.01, abs=0.06)
+    assert thick == pytest.approx(120.0, abs=0.5)
+
+
+def test_predictions_stay_below_what_training_saw(surrogate, data):
+    many = data.isel(snapshot=[0]).copy()
+    many["time_since_ignition"] = many.time_since_ignition * 0.0 + 100.0
+    assert float(surrogate.predict(many).max()) <= float(data.smoke.max()) * (1.0 + 1e-6)
+
+
+def test_saved_surrogate_predicts_bit_for_bit(surrogate, data, tmp_path):
+    loaded = pc.load_surrogate(surrogate.save(tmp_path / "spectral.plume"))
+    test = data.isel(snapshot=slice(20, None))
+    np.testing.assert_array_equal(loaded.predict(test), surrogate.predict(test))
+    np.testing.assert_array_equal(loaded.predict_footprint(test), surrogate.predict_footprint(test))
+
+
+def test_folds_keep_ignitions_together():
+    labels = np.array(["b", "a", "b", "c", "a", "d"])
+    folds = fold_numbers(labels, 3)
+    assert folds[0] == folds[2]
+    assert folds[1] == folds[4]
+    assert set(folds.tolist()) == {0, 1, 2}
+
+
+def test_one_drought_needs_no_label(data):
+    high = data.isel(snapshot=slice(0, None, 2))
+    fitted = pc.fit_surrogate(high.isel(snapshot=slice(0, 10)), "recommended", layers=1, age_bins=2)
+    array = high.time_since_ignition.values[10:]
+    assert fitted.predict(array).shape == array.shape
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"degree": 2}, "'degree' is no choice of a spectral surrogate"),
+        ({"layers": 0}, "layers=0"),
+        ({"outputs": ["smoke", "more"]}, "maps one field to one on the same grid"),
+    ],
+)
+def test_impossible_choices_are_refused(data, change, message):
+    more = data.assign(more=data.smoke)
+    with pytest.raises(pc.PlumecastError, match=message):
+        pc.fit_surrogate(more, "recommended", **change)
+
+
+def test_unknown_and_missing_scenarios_are_refused(surrogate, data):
+    test = data.isel(snapshot=[20])
+    with pytest.raises(pc.PlumecastError, match="scenario 'mild' was not in training; known are"):
+        surrogate.predict(test.assign_coords(drought=("snapshot", ["mild"])))
+    with pytest.raises(pc.PlumecastError, match="trained on the scenarios high, low"):
+        surrogate.predict(test.time_since_ignition.values)
+
+
+def test_one_ignition_is_refused(data):
+    one = data.isel(snapshot=[0, 1])
+    with pytest.raises(pc.PlumecastError, match="at least two ignitions"):
+        pc.fit_surrogate(one, "recommended")
+
+
+def test_coded_surrogates_have_no_footprint_and_no_layers(data):
+    coded = pc.fit_surrogate(data, "paper-linear")
+    assert not coded.detects
+    with pytest.raises(pc.PlumecastError, match="no footprint target"):
+        coded.predict_footprint(data)
+    with pytest.raises(pc.PlumecastError, match="'layers' is no choice of a coded surrogate"):
+        pc.fit_surrogate(data, "paper-linear", layers=2)
