@@ -10,9 +10,9 @@ import pytest
 from wrf_files import NX, NY, NZ, Circle, plume, write_run
 
 from plumecast.errors import PlumecastError
-from plumecast.source import wrf_checks as checks
-from plumecast.source.wrf import read_wrf, read_wrf_fires
-from plumecast.source.wrf_checks import FrameSummary
+from plumecast.source.wrf import checks, read_wrf, read_wrf_fires
+from plumecast.source.wrf.checks import FrameSummary
+from plumecast.source.wrf.whole import check_whole
 
 HOUR = 3600.0
 CLEAN = [
@@ -126,10 +126,10 @@ def test_a_classic_file_is_as_long_as_its_header_says(tmp_path, form, records):
             variable.units = "m"
             if records:
                 variable[:records] = np.ones((records, variable.shape[1]))
-    checks.check_whole(path)
+    check_whole(path, set())
     path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(PlumecastError, match=r"file\.nc: truncated, 4 bytes are missing"):
-        checks.check_whole(path)
+        check_whole(path, set())
 
 
 # -- the same, from files

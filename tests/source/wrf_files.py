@@ -9,11 +9,15 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 
+from plumecast.constants import CP_DRY, P0, R_DRY
+
 NY, NX, REFINE, CELL = 6, 8, 4, 1000.0
 HEIGHTS = np.array([0.0, 100.0, 300.0, 700.0, 1500.0])  # m, layer faces
 NZ = HEIGHTS.size - 1
 START = "2020-08-01_12:00:00"
 STEP = 20.0  # s, WRF's time step
+HOURS = range(7)
+FILE = "wrfout_d01_2020-08-01_12_00_00"
 
 Fields = dict[str, np.ndarray]
 
@@ -144,7 +148,7 @@ def write_wrfout(
 def write_run(directory: Path, hours: Sequence[float], **options: object) -> Path:
     """A directory with one wrfout file of frames at `hours` after START."""
     seconds = [3600.0 * hour for hour in hours]
-    write_wrfout(directory / "wrfout_d01_2020-08-01_12_00_00", seconds, **options)  # type: ignore[arg-type]
+    write_wrfout(directory / FILE, seconds, **options)  # type: ignore[arg-type]
     return directory
 
 
@@ -160,3 +164,67 @@ def _metres() -> tuple[np.ndarray, np.ndarray]:
     """What idealised runs hold in XLAT and XLONG."""
     x, y = np.meshgrid((np.arange(NX) + 0.5) * CELL, (np.arange(NY) + 0.5) * CELL)
     return y, x
+
+
+def expected_age(seconds: float, fire: Circle) -> np.ndarray:
+    age = np.maximum(seconds - fire.arrival(), 0) * (fire.level(seconds) < 0) / 3600
+    return age.reshape(NY, REFINE, NX, REFINE).mean(axis=(1, 3))
+
+
+def expected_column(smoke: np.ndarray) -> np.ndarray:
+    """Σ q ρ Δz / Σ Δz with ρ from the ideal gas law, µg m⁻³, q in g/kg."""
+    state = air()
+    pressure = state["P"] + state["PB"]
+    temperature = (state["T"] + 300) * (pressure / P0) ** (R_DRY / CP_DRY)
+    depth = 1.01 * np.diff(HEIGHTS)[:, None, None]
+    mass = 1e6 * np.maximum(smoke, 0) * pressure / (R_DRY * temperature) * depth
+    return mass.sum(axis=0) / depth.sum()
+
+
+def broken(tmp_path: Path, name: str) -> Path:
+    """A run with one fault."""
+    run = tmp_path / name
+    run.mkdir()
+    file = run / FILE
+    if name == "empty":
+        return run
+    if name == "text":
+        file.write_text("hello" * 100)
+    elif name in ("truncated", "classic"):
+        form = "NETCDF4" if name == "truncated" else "NETCDF3_64BIT_OFFSET"
+        write_wrfout(file, [0.0, 3600.0], format=form)
+        file.write_bytes(file.read_bytes()[: -(file.stat().st_size // 5)])
+    elif name == "header":
+        write_wrfout(file, [0.0], format="NETCDF3_64BIT_OFFSET")
+        file.write_bytes(file.read_bytes()[:100])
+    elif name == "no_smoke":
+        write_wrfout(file, [0.0, 3600.0], drop=["fire_smoke"])
+    elif name == "no_air":
+        write_wrfout(file, [0.0, 3600.0], drop=["PHB", "T"])
+    elif name == "no_level":
+        write_wrfout(file, [0.0, 3600.0], drop=["LFN"])
+    elif name == "no_burn":
+        write_wrfout(file, [0.0, 3600.0], fire=Circle(ignition=1e9))
+    elif name == "no_frames":
+        write_wrfout(file, [])
+    elif name == "folder":
+        file.mkdir()
+    else:
+        write_wrfout(file, [0.0, 3600.0], edit=FAULTS[name])
+    return run
+
+
+def nan_column(fields, seconds):
+    fields["fire_smoke"][1, 2, 3] = np.nan
+
+
+def nan_level(fields, seconds):
+    fields["LFN"][3, 3] = np.nan
+
+
+def unwritten(fields, seconds):
+    for name in ("PH", "PHB", "fire_smoke"):
+        fields[name] = np.full_like(fields[name], 9.96921e36)
+
+
+FAULTS = {"nan_column": nan_column, "nan_level": nan_level, "unwritten": unwritten}

@@ -1,19 +1,14 @@
-"""Can a WRF run be trusted? Whole files, frames that agree, and smoke that follows the fire."""
+"""Can a fire be learned from? Arrival times that stay, smoke that follows the fire, no gaps."""
 
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO
 
-import netCDF4
 import numpy as np
 
 from plumecast._array import Array
-from plumecast.errors import PlumecastError
 
 MOVED_SECONDS = 60.0
 """A burned cell whose arrival time changes by more than this between frames has moved, s."""
@@ -24,43 +19,7 @@ EDGE_SHARE = 0.01
 _UNEVEN = 0.01  # share of the step; adaptive time steps put frames a few seconds late
 _FOLLOWS = 0.1  # smoke mass grows by at least this share of the burned area's relative growth
 _GROWN = 1.2  # burned area must grow by this factor before its smoke is judged
-_STREAMING = 2**32 - 1  # number of records not yet known
-_CLASSIC = (1, 2, 5)  # versions of the classic format
-_TYPE_BYTES = (0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8)  # by the classic format's type number
 _DEFECTIVE = ((4, 6, 0), (4, 7, 1))  # first and last WRF release with the one-column emission
-
-
-def check_whole(path: Path) -> None:
-    """Refuse what is no NetCDF file, and a classic file shorter than its header says.
-
-    The library reads zeros past the end of a truncated classic file without a word; a truncated
-    HDF5-based file it refuses itself.
-    """
-    with path.open("rb") as file:
-        magic = file.read(8)
-        if magic[1:4] == b"HDF" or (magic[:3] == b"CDF" and magic[3] in _CLASSIC):
-            missing = _classic_end(file) - path.stat().st_size if magic[:3] == b"CDF" else 0
-        else:
-            raise PlumecastError(f"{path}: not a NetCDF file")
-    if missing > 0:
-        raise PlumecastError(f"{path}: truncated, {missing} bytes are missing; copy it again")
-
-
-def open_wrf(path: Path) -> netCDF4.Dataset:
-    """The file, or an error that names it; `check_whole` comes before."""
-    try:
-        return netCDF4.Dataset(path)
-    except OSError as error:
-        raise PlumecastError(f"{path}: damaged or truncated NetCDF file ({error})") from error
-
-
-def require(dataset: netCDF4.Dataset, path: Path, names: Iterable[str]) -> None:
-    """Every name is a variable of the file, else an error that says what is there."""
-    missing = [name for name in names if name not in dataset.variables]
-    if missing:
-        there = sorted(dataset.variables)
-        found = ", ".join(there[:40]) + (f" … ({len(there)} in all)" if len(there) > 40 else "")
-        raise PlumecastError(f"{path}: no variable {', '.join(missing)}; found {found or 'none'}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,56 +188,3 @@ def _gaps(seconds: Sequence[float], step: float | None) -> tuple[list[float], fl
 
 def _hours(frame: FrameSummary) -> str:
     return f"{frame.seconds / 3600:g} h"
-
-
-def _classic_end(file: BinaryIO) -> int:
-    """Bytes a classic NetCDF file must have, from its header (its list of variables)."""
-    file.seek(3)
-    version = file.read(1)[0]
-
-    def integer(width: int) -> int:
-        raw = file.read(width)
-        if len(raw) < width:
-            raise PlumecastError(f"{file.name}: truncated inside its header; copy it again")
-        return int(struct.unpack(">I" if width == 4 else ">Q", raw)[0])
-
-    count_width = 8 if version == 5 else 4
-    offset_width = 4 if version == 1 else 8
-
-    def count() -> int:
-        return integer(count_width)
-
-    def skip(size: int) -> None:
-        file.seek(size + -size % 4, 1)
-
-    def items() -> range:
-        integer(4)  # the list's tag
-        return range(count())
-
-    def skip_attributes() -> None:
-        for _ in items():
-            skip(count())
-            kind = integer(4)
-            skip(_TYPE_BYTES[kind] * count())
-
-    records = count()
-    lengths = []
-    for _ in items():
-        skip(count())
-        lengths.append(count())
-    skip_attributes()
-    fixed_end, record_ends, record_size = 0, [0], 0
-    for _ in items():
-        skip(count())
-        dims = [count() for _ in range(count())]
-        skip_attributes()
-        integer(4)  # type
-        size, begin = count(), integer(offset_width)
-        if dims and lengths[dims[0]] == 0:
-            record_ends.append(begin + size)
-            record_size += size
-        else:
-            fixed_end = max(fixed_end, begin + size)
-    if records in (0, _STREAMING):
-        return fixed_end
-    return max(fixed_end, max(record_ends) + (records - 1) * record_size)
