@@ -132,6 +132,21 @@ def test_a_classic_file_is_as_long_as_its_header_says(tmp_path, form, records):
         check_whole(path, set())
 
 
+@pytest.mark.parametrize("content", [b"", b"CDF", b"CDF\3" + bytes(9), b"<html>" * 9])
+def test_what_is_no_netcdf_file_is_refused(tmp_path, content):
+    path = tmp_path / "file.nc"
+    path.write_bytes(content)
+    with pytest.raises(PlumecastError, match=r"file\.nc: not a NetCDF file"):
+        check_whole(path, set())
+
+
+def test_a_damaged_header_is_refused(tmp_path):
+    path = tmp_path / "file.nc"
+    path.write_bytes(b"CDF\1" + bytes(4) + b"\xff" * 40)
+    with pytest.raises(PlumecastError, match=r"file\.nc: truncated inside its header"):
+        check_whole(path, set())
+
+
 # -- the same, from files
 
 

@@ -90,16 +90,20 @@ def smoke_column(read: Callable[[str], Array], smoke: str, unit: str) -> tuple[A
     """Column-mean concentration (ny, nx), µg m⁻³, and the column's depth (ny, nx), m.
 
     Layer depths are differences of (PH + PHB)/g; a mixing ratio is multiplied by the air density
-    p/(R Tₐ) with p = P + PB and θ = T + 300 K. Negative values are set to 0. Layer depths, small
-    differences of large numbers, take float64; the rest keeps the file's float32, good to 1e-6.
+    p/(R Tₐ) with p = P + PB and θ = T + 300 K. Negative values are set to 0. The file's float32 is
+    kept, good to 1e-6: PH and PHB are differenced before they are added, because a difference of
+    two stored numbers is rounded once, while their sum would lose what the difference needs.
     `read` gives a variable by its name; each is asked for once and let go, which bounds memory.
     """
     mass, per = unit.split("/")
-    height = np.add(read("PH"), read("PHB"), dtype=np.float64) / GRAVITY
+    depth = np.diff(read("PH"), axis=0)
+    depth += np.diff(read("PHB"), axis=0)
+    depth /= GRAVITY
     with np.errstate(all="ignore"):  # unwritten columns are refused by the caller
-        amount = np.maximum(read(smoke), 0.0) * MICROGRAMS[mass]
+        amount = np.maximum(read(smoke), 0.0)
+        amount *= MICROGRAMS[mass]
         if per == "kg":
             pressure = read("P") + read("PB")
             temperature = actual_temperature(read("T") + _THETA_BASE, pressure)
             amount = mass_concentration(amount, pressure, temperature)
-        return column_mean(amount, np.diff(height, axis=0)), height[-1] - height[0]
+        return column_mean(amount, depth), depth.sum(axis=0)

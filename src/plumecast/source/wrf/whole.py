@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
 
 import netCDF4
 
 from plumecast.errors import PlumecastError
 
 _STREAMING = (2**32 - 1, 2**64 - 1)  # number of records not yet known
-_CLASSIC = (1, 2, 5)  # versions of the classic format
+_CLASSIC = (b"CDF\1", b"CDF\2", b"CDF\5")  # how versions of the classic format begin
 _TYPE_BYTES = (0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8)  # by the classic format's type number
 _SHOWN = 40  # variables named when one is missing
 
@@ -38,9 +38,13 @@ def check_whole(path: Path, known: set[tuple[bytes, int]]) -> None:
         size = path.stat().st_size
         if magic[1:4] == b"HDF" or (magic, size) in known:
             return
-        if magic[:3] != b"CDF" or magic[3] not in _CLASSIC:
+        if magic[:4] not in _CLASSIC:
             raise PlumecastError(f"{path}: not a NetCDF file")
-        missing = _classic_end(file) - size
+        try:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as header:
+                missing = _classic_end(header) - size
+        except (struct.error, IndexError) as error:
+            raise PlumecastError(f"{path}: truncated inside its header; copy it again") from error
     if missing > 0:
         raise PlumecastError(f"{path}: truncated, {missing} bytes are missing; copy it again")
     known.add((magic, size))
@@ -56,51 +60,45 @@ def require(dataset: netCDF4.Dataset, path: Path, names: Iterable[str]) -> None:
         raise PlumecastError(f"{path}: no variable {', '.join(missing)}; found {found or 'none'}")
 
 
-def _classic_end(file: BinaryIO) -> int:
+def _classic_end(header: mmap.mmap) -> int:
     """Bytes a classic NetCDF file must have, from its header (its list of variables)."""
-    file.seek(3)
-    version = file.read(1)[0]
+    version, at = header[3], 4
+    number = struct.Struct(">Q" if version == 5 else ">I")
+    offset = struct.Struct(">I" if version == 1 else ">Q")
+    tag = struct.Struct(">I")
 
-    def integer(width: int) -> int:
-        raw = file.read(width)
-        if len(raw) < width:
-            raise PlumecastError(f"{file.name}: truncated inside its header; copy it again")
-        return int(struct.unpack(">I" if width == 4 else ">Q", raw)[0])
-
-    count_width = 8 if version == 5 else 4
-    offset_width = 4 if version == 1 else 8
-
-    def count() -> int:
-        return integer(count_width)
+    def integer(kind: struct.Struct) -> int:
+        nonlocal at
+        at += kind.size
+        return int(kind.unpack_from(header, at - kind.size)[0])
 
     def skip(size: int) -> None:
-        file.seek(size + -size % 4, 1)
+        nonlocal at
+        at += size + -size % 4
 
     def items() -> range:
-        integer(4)  # the list's tag
-        return range(count())
+        integer(tag)
+        return range(integer(number))
 
     def skip_attributes() -> None:
         for _ in items():
-            skip(count())
-            kind = integer(4)
-            if kind >= len(_TYPE_BYTES):
-                raise PlumecastError(f"{file.name}: its header is damaged; copy it again")
-            skip(_TYPE_BYTES[kind] * count())
+            skip(integer(number))
+            size = _TYPE_BYTES[integer(tag)]
+            skip(size * integer(number))
 
-    records = count()
+    records = integer(number)
     lengths: list[int] = []
     for _ in items():
-        skip(count())
-        lengths.append(count())
+        skip(integer(number))
+        lengths.append(integer(number))
     skip_attributes()
     fixed_end, record_ends, record_size = 0, [0], 0
     for _ in items():
-        skip(count())
-        dims = [count() for _ in range(count())]
+        skip(integer(number))
+        dims = [integer(number) for _ in range(integer(number))]
         skip_attributes()
-        integer(4)  # type
-        size, begin = count(), integer(offset_width)
+        integer(tag)  # type
+        size, begin = integer(number), integer(offset)
         if dims and lengths[dims[0]] == 0:
             record_ends.append(begin + size)
             record_size += size
