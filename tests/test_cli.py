@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import plumecast.cli.predict
 import plumecast.cli.train
+import plumecast.prediction
 from conftest import fires_of, make_snapshots
 from plumecast._version import __version__
 from plumecast.baselines import BASELINES
@@ -324,7 +324,7 @@ def test_predict_writes_what_the_surrogate_predicts(succeed, trained, ensemble, 
 
 def test_predict_in_blocks_equals_one_block(succeed, trained, ensemble, tmp_path, monkeypatch):
     succeed("predict", trained, ensemble.store, "-o", tmp_path / "whole.nc")
-    monkeypatch.setattr(plumecast.cli.predict, "_BLOCK", 7)
+    monkeypatch.setattr(plumecast.prediction, "BLOCK", 7)
     succeed("predict", trained, ensemble.store, "-o", tmp_path / "blocks.nc")
     whole, blocks = (
         xr.open_dataset(tmp_path / f"{name}.nc").load() for name in ("whole", "blocks")
@@ -438,6 +438,7 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         "no such store": (["train", "nowhere.zarr"], "nowhere.zarr does not exist"),
         "no such model": (["evaluate", "no.plume", store], "no.plume does not exist or is not"),
         "no such path": (["info", "nowhere"], "nowhere does not exist"),
+        "rasters": (["predict", model, "a.asc", "-o", "s.nc"], "a.asc: one store, or rasters with"),
         "store as model": (["predict", store, store, "-o", out], "does not exist or is not a file"),
         "model as store": (["train", model], "is neither a snapshot store nor a NetCDF file"),
         "preset": (["train", store, "--preset", "cubic"], "preset 'cubic' is unknown; choose from"),
@@ -464,7 +465,7 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         "no settings": (["train", store, "--settings", "no.json"], "no.json"),
         "baseline": (["evaluate", model, store, "--baselines", "luck"], "baseline 'luck' is unkno"),
         "captured": (["evaluate", model, store, "--captured", "2"], "captured=2.0 is not within"),
-        "ending": (["predict", model, store, "-o", f"{out}.csv"], "use .nc or .zarr"),
+        "ending": (["predict", model, store, "-o", f"{out}.csv"], "use .nc, .zarr or .tif"),
         "overwrite": (
             ["predict", model, store, "-o", model],
             "exists; remove it or choose another",

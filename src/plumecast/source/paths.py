@@ -15,17 +15,20 @@ def find_files(paths: Paths, *, belongs: Callable[[Path], bool], nothing: str) -
     """The files meant by `paths`: sorted by name, or in the order of a list.
 
     A folder stands for those of its entries that `belongs` accepts. Where there are none the error
-    says `nothing`.
+    says `nothing`; an entry of a list that matches nothing is kept, for its reader to name.
     """
-    if not isinstance(paths, str | Path):
-        found = [Path(path) for path in paths]
-    elif Path(paths).is_dir():
-        found = sorted(path for path in Path(paths).iterdir() if belongs(path))
-    elif Path(paths).exists():
-        found = [Path(paths)]
+    if isinstance(paths, str | Path):
+        found = _matching(Path(paths), belongs)
     else:
-        pattern = Path(paths)
-        found = sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))))
+        found = [file for path in paths for file in _matching(Path(path), belongs) or [Path(path)]]
     if not found:
         raise PlumecastError(f"{paths}: {nothing}")
     return found
+
+
+def _matching(path: Path, belongs: Callable[[Path], bool]) -> list[Path]:
+    if path.is_dir():
+        return sorted(entry for entry in path.iterdir() if belongs(entry))
+    if path.exists():
+        return [path]
+    return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))

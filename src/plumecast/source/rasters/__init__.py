@@ -4,7 +4,15 @@ file → burned cells with hours since ignition → one field or a series → th
 overlapping area.
 """
 
-from plumecast.source.rasters.options import FORMATS, HOURS
+from plumecast.source.rasters.files import find_rasters
+from plumecast.source.rasters.options import FORMATS, HORIZON, UNITS
 from plumecast.source.rasters.read import iter_arrival_times, read_arrival_times
 
-__all__ = ["FORMATS", "HOURS", "iter_arrival_times", "read_arrival_times"]
+__all__ = [
+    "FORMATS",
+    "HORIZON",
+    "UNITS",
+    "find_rasters",
+    "iter_arrival_times",
+    "read_arrival_times",
+]

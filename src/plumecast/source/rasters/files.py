@@ -15,6 +15,9 @@ from plumecast.source import paths as named
 from plumecast.source.rasters.place import import_extra
 from plumecast.source.regrid import Grid, grid_from_centres
 
+EVENTS = "event-ID"
+"""In the names of LANDIS-II event maps, which are read beside the maps they belong to."""
+
 _ASCII_KEYS = {"ncols", "nrows", "xllcorner", "xllcenter", "yllcorner", "yllcenter", "cellsize",
                "nodata_value"}  # fmt: skip
 _EASTWARD = {"x", "lon", "longitude", "easting", "west_east"}
@@ -34,7 +37,7 @@ def find_rasters(paths: named.Paths) -> list[Path]:
     """The raster files of a directory, glob, file or list, sorted by name unless listed."""
     return named.find_files(
         paths,
-        belongs=lambda path: path.suffix.lower() in _SUFFIXES,
+        belongs=lambda path: path.suffix.lower() in _SUFFIXES and EVENTS not in path.name,
         nothing=f"no rasters here ({', '.join(sorted(_SUFFIXES))})",
     )
 

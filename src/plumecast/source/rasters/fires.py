@@ -8,7 +8,7 @@ import numpy as np
 
 from plumecast._array import Array
 from plumecast.errors import PlumecastError
-from plumecast.source.rasters.files import Raster, read_raster
+from plumecast.source.rasters.files import EVENTS, Raster, read_raster
 from plumecast.source.rasters.options import FORMATS, Options
 from plumecast.source.rasters.place import Fire, as_crs, same_crs
 from plumecast.source.regrid import Grid
@@ -42,7 +42,7 @@ def read_fires(path: Path, options: Options) -> list[Fire]:
 
 def _landis_events(path: Path, grid: Grid) -> dict[str, Array]:
     """Mask of each event, from the event-ID map that is written beside each day-of-fire map."""
-    beside = path.with_name(path.name.replace("day-of-fire", "event-ID"))
+    beside = path.with_name(path.name.replace("day-of-fire", EVENTS))
     if beside == path or not beside.exists():
         raise PlumecastError(
             f"{path}: no event-ID map beside it (day-of-fire-N → event-ID-N); "

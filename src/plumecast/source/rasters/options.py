@@ -13,7 +13,7 @@ import xarray as xr
 from plumecast.errors import PlumecastError
 from plumecast.source import regrid
 
-HOURS = {"s": 1 / 3600, "min": 1 / 60, "h": 1.0, "d": 24.0}
+UNITS = {"s": 1 / 3600, "min": 1 / 60, "h": 1.0, "d": 24.0}
 """Units of arrival time, in hours."""
 
 HORIZON = 720.0
@@ -76,9 +76,9 @@ class Options:
     def hours_per_unit(self, path: Path) -> float:
         """Hours in the stated unit, else in the format's."""
         unit = self.unit or FORMATS[self.convention].unit
-        if unit in HOURS:
-            return HOURS[unit]
+        if unit in UNITS:
+            return UNITS[unit]
         given = f"unit={unit!r}" if unit else "the unit of arrival times is not stated"
         raise PlumecastError(
-            f"{path}: {given}; give unit ({', '.join(HOURS)}) or a format ({', '.join(FORMATS)})"
+            f"{path}: {given}; give unit ({', '.join(UNITS)}) or a format ({', '.join(FORMATS)})"
         )

@@ -81,7 +81,7 @@ def read_arrival_times(
         drought=drought,
     )
     files = find_rasters(paths)
-    options.hours_per_unit(files[0])
+    options.hours_per_unit(files[0])  # what all files share is refused at once
     known = _Known()
     rows = [row for path in files for row in _read_rows(path, options, known, frozenset())]
     return _to_dataset(rows, options)
@@ -93,7 +93,7 @@ def iter_arrival_times(
     batch: int = 64,
     done: Collection[str] = frozenset(),
     on_error: Callable[[Path, str], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], object] | None = None,
     **options: Any,
 ) -> Iterator[xr.Dataset]:
     """`read_arrival_times` for any number of files, `batch` files in memory at a time.
@@ -103,7 +103,7 @@ def iter_arrival_times(
     """
     settings = Options(**options)
     files = find_rasters(paths)
-    settings.hours_per_unit(files[0])  # what all files share is refused at once
+    settings.hours_per_unit(files[0])
     remaining = iter(enumerate(files, start=1))
     known = _Known()
     while chunk := list(islice(remaining, batch)):
@@ -168,6 +168,7 @@ def _to_dataset(rows: Sequence[Rows], options: Options) -> xr.Dataset:
         "format": options.convention,
         "unit": options.unit or FORMATS[options.convention].unit,
         "aggregate": options.aggregate,
+        "hours": None if options.hours is None else [float(t) for t in options.hours],
     }
     return xr.Dataset(
         {FIRE: ((SNAPSHOT, "y", "x"), np.concatenate([row.fields for row in rows]), attrs)},

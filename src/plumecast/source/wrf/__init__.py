@@ -6,5 +6,6 @@ Dataset. One frame is in memory at a time.
 """
 
 from plumecast.source.wrf.fires import FireResult, fire_name, read_wrf, read_wrf_fires
+from plumecast.source.wrf.run import SMOKE_FLOOR
 
-__all__ = ["FireResult", "fire_name", "read_wrf", "read_wrf_fires"]
+__all__ = ["SMOKE_FLOOR", "FireResult", "fire_name", "read_wrf", "read_wrf_fires"]

@@ -70,7 +70,7 @@ def read_wrf_fires(
     ignition_id: Mapping[str, str] | None = None,
     workers: int = 1,
     done: Collection[str] = frozenset(),
-    progress: Callable[[FireResult, int, int], None] | None = None,
+    progress: Callable[[FireResult, int, int], object] | None = None,
     **options: Any,
 ) -> Iterator[FireResult]:
     """Read many fires, one per entry of `run_dirs`, in that order; a failing fire is reported.
@@ -100,7 +100,8 @@ def read_wrf_fires(
 def fire_name(paths: Paths) -> str:
     """The directory that holds the files: WRF names the files of every run alike."""
     path = Path(paths) if isinstance(paths, str | Path) else Path(paths[0])
-    return path.resolve().name if path.is_dir() else path.resolve().parent.name
+    names_files = path.is_file() or set(path.name) & set("*?[")
+    return path.resolve().parent.name if names_files else path.resolve().name
 
 
 class Job(NamedTuple):
