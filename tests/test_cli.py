@@ -33,58 +33,6 @@ COMMANDS = ("train", "tune", "evaluate", "predict", "info")
 
 
 @dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture(autouse=True)
-def narrow_terminal(monkeypatch):
-    """The width of a terminal nobody widened, and no colours."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command in this process."""
-
-    def call(*arguments: object) -> Result:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Result(int(stopped.value.code or 0), captured.out, captured.err)
-
-    return call
-
-
-@pytest.fixture
-def succeed(run):
-    def call(*arguments: object) -> str:
-        result = run(*arguments)
-        assert result.code == 0, result.err
-        return result.out
-
-    return call
-
-
-@pytest.fixture
-def refused(run):
-    """Run a command that must fail with one line; its message."""
-
-    def call(*arguments: object) -> str:
-        result = run(*arguments)
-        assert result.code == 2
-        assert "Traceback" not in result.err
-        assert re.fullmatch(r"error: [^\n]+\n", result.err), result.err
-        return result.err.removeprefix("error: ").rstrip("\n")
-
-    return call
-
-
-@dataclass(frozen=True)
 class Ensemble:
     snapshots: xr.Dataset
     store: Path

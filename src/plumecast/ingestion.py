@@ -197,7 +197,7 @@ def _outcome(fire: xr.Dataset, quality: tuple[str, ...], problem: str | None) ->
 
 def _with_quality(fire: xr.Dataset, found: tuple[str, ...]) -> xr.Dataset:
     """What the checks found goes along with each fire, because a store's attributes are one."""
-    values = np.full(fire.sizes[SNAPSHOT], "; ".join(found) or "passed")
+    values = np.full(fire.sizes[SNAPSHOT], " | ".join(found) or "passed")
     labelled = fire.assign_coords({QUALITY: (SNAPSHOT, values, TABLE[QUALITY].attrs)})
     del labelled.attrs[QUALITY]
     return labelled

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from raster_files import COARSE, NX, NY, SIZE, dataset, fire, integral, write_ascii, write_tiff
 
 from conftest import REPOSITORY
 from plumecast.constants import M2_PER_ACRE
@@ -16,6 +15,7 @@ from plumecast.source.rasters import read_arrival_times
 from plumecast.source.rasters.files import read_raster
 from plumecast.source.rasters.place import as_crs, target_of
 from plumecast.source.regrid import overlap_weights
+from raster_files import COARSE, NX, NY, SIZE, dataset, fire, integral, write_ascii, write_tiff
 
 SHARED = REPOSITORY.parent / "shared" / "data" / "fire-rasters" / "farsite"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is not here")

@@ -7,6 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+
+from plumecast.constants import M2_PER_ACRE
+from plumecast.errors import PlumecastError
+from plumecast.source.rasters import iter_arrival_times, place, read_arrival_times
 from raster_files import (
     BOTTOM,
     COARSE,
@@ -20,10 +24,6 @@ from raster_files import (
     write_ascii,
     write_tiff,
 )
-
-from plumecast.constants import M2_PER_ACRE
-from plumecast.errors import PlumecastError
-from plumecast.source.rasters import iter_arrival_times, place, read_arrival_times
 
 # -- values and orientation
 

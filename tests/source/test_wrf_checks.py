@@ -7,12 +7,12 @@ from dataclasses import replace
 import netCDF4
 import numpy as np
 import pytest
-from wrf_files import NX, NY, NZ, Circle, plume, write_run
 
 from plumecast.errors import PlumecastError
 from plumecast.source.wrf import checks, read_wrf, read_wrf_fires
 from plumecast.source.wrf.checks import FrameSummary
 from plumecast.source.wrf.whole import check_whole
+from wrf_files import NX, NY, NZ, Circle, plume, write_run
 
 HOUR = 3600.0
 CLEAN = [

@@ -8,6 +8,12 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
+
+from plumecast.errors import PlumecastError
+from plumecast.source.wrf import read_wrf
+from plumecast.source.wrf import run as run_module
+from plumecast.source.wrf.files import Frame, FrameReader
+from plumecast.source.wrf.thinning import thin
 from wrf_files import (
     FILE,
     HOURS,
@@ -20,12 +26,6 @@ from wrf_files import (
     write_run,
     write_wrfout,
 )
-
-from plumecast.errors import PlumecastError
-from plumecast.source.wrf import read_wrf
-from plumecast.source.wrf import run as run_module
-from plumecast.source.wrf.files import Frame, FrameReader
-from plumecast.source.wrf.thinning import thin
 
 # -- files, times and domains
 

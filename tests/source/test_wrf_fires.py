@@ -8,7 +8,6 @@ import tracemalloc
 import numpy as np
 import pytest
 import xarray as xr
-from wrf_files import FILE, HOURS, NX, NY, NZ, REFINE, broken, write_run
 
 from conftest import REPOSITORY
 from plumecast.source.wrf import FireResult, read_wrf, read_wrf_fires
@@ -16,6 +15,7 @@ from plumecast.source.wrf import run as run_module
 from plumecast.source.wrf.fires import Job, in_order
 from plumecast.source.wrf.labels import Labels
 from plumecast.source.wrf.run import Options
+from wrf_files import FILE, HOURS, NX, NY, NZ, REFINE, broken, write_run
 
 SHARED = REPOSITORY.parent / "shared" / "data" / "wrf"
 REFERENCES = sorted((SHARED / "reference").glob("*.npz"))
@@ -117,7 +117,7 @@ def test_real_runs_equal_their_reference(path):
         simulated = reference["seconds"][burned] / 3600
         np.testing.assert_allclose(np.diff(simulated - ds.hours.values), 0, atol=1e-9)
     assert (ds.time_since_ignition.max(("y", "x")) <= ds.hours + 1e-6).all()
-    findings = ds.attrs["quality"].split("; ")
+    findings = ds.attrs["quality"].split(" | ")
     assert all(finding.startswith("plume at boundary") for finding in findings)
 
 

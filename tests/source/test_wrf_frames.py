@@ -5,6 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
+
+from plumecast.constants import M2_PER_ACRE
+from plumecast.errors import PlumecastError
+from plumecast.source.map_plane import map_plane
+from plumecast.source.wrf import read_wrf
+from plumecast.source.wrf.frame import FireState, advance_arrival
+from plumecast.source.wrf.run import SMOKE_FLOOR
+from plumecast.source.wrf.units import known_unit
 from wrf_files import (
     CELL,
     HEIGHTS,
@@ -19,14 +27,6 @@ from wrf_files import (
     plume,
     write_run,
 )
-
-from plumecast.constants import M2_PER_ACRE
-from plumecast.errors import PlumecastError
-from plumecast.source.map_plane import map_plane
-from plumecast.source.wrf import read_wrf
-from plumecast.source.wrf.frame import FireState, advance_arrival
-from plumecast.source.wrf.run import SMOKE_FLOOR
-from plumecast.source.wrf.units import known_unit
 
 # -- fields
 

@@ -57,7 +57,7 @@ def to_dataset(fire: Fire, labels: Labels) -> xr.Dataset:
             "plumecast_version": __version__,
             "settings": json.dumps({**asdict(run.options), "smoke_unit": run.unit}),
             "smoke_floor": run.options.floor,
-            "quality": "; ".join(map(str, findings)) or "passed",
+            "quality": " | ".join(map(str, findings)) or "passed",
         },
     )
 

@@ -51,6 +51,8 @@ class Options:
             raise PlumecastError(f"aggregate={self.aggregate!r}; choose one of {regrid.AGGREGATES}")
         if not self.floor >= 0.0:
             raise PlumecastError(f"floor={self.floor} must be ≥ 0")
+        if self.smoke_unit is not None:
+            smoke_unit(self.smoke, "", self.smoke_unit)
         interval(self.every)
 
 
@@ -146,7 +148,19 @@ def _needed(dataset: netCDF4.Dataset, path: Path, options: Options) -> tuple[lis
     names = ["LFN", *(["TIGN_G"] if "TIGN_G" in dataset.variables else []), options.smoke]
     names += ["PH", "PHB", *(["P", "PB", "T"] if unit.endswith("/kg") else [])]
     require(dataset, path, names)
+    for name in names:
+        found, expected = dataset[name].dimensions, _dims(name)
+        if found != expected:
+            raise PlumecastError(f"{path}: {name} has dimensions {found}, expected {expected}")
     return names, unit
+
+
+def _dims(name: str) -> tuple[str, ...]:
+    """Where WRF stores a variable: on the fire grid, on layer faces, or in layers."""
+    if name in ("LFN", "TIGN_G"):
+        return ("Time", "south_north_subgrid", "west_east_subgrid")
+    layers = "bottom_top_stag" if name in ("PH", "PHB") else "bottom_top"
+    return ("Time", layers, "south_north", "west_east")
 
 
 def _layout(dataset: netCDF4.Dataset, path: Path) -> Layout:
