@@ -39,6 +39,7 @@ slow: $(READY)  ## the long tests
 bench: $(READY)  ## the benchmarks (SIZE=small: under a minute)
 	$(BIN)/python benchmarks/core.py --size $(SIZE)
 	$(BIN)/python benchmarks/simulator.py --size $(SIZE)
+	$(BIN)/python benchmarks/ingest.py --size $(SIZE)
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

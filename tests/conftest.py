@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import xarray as xr
 from hypothesis import settings
 from scipy.ndimage import gaussian_filter, shift
 
+from plumecast.cli import main
 from plumecast.constants import M2_PER_ACRE
 from plumecast.names import SNAPSHOT, TABLE
 from plumecast.split import Split, split_by_fire
@@ -113,3 +116,57 @@ def snapshots() -> xr.Dataset:
 def split(snapshots: xr.Dataset) -> Split:
     """Three ignitions to train, one to validate, two to test."""
     return split_by_fire(snapshots, seed=1)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def narrow_terminal(monkeypatch):
+    """The width of a terminal nobody widened, and no colours."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+
+
+@pytest.fixture
+def run(capsys, narrow_terminal):
+    """Run a command in this process."""
+
+    def call(*arguments: object) -> Result:
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Result(int(stopped.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def succeed(run):
+    def call(*arguments: object) -> str:
+        result = run(*arguments)
+        assert result.code == 0, result.err
+        return result.out
+
+    return call
+
+
+@pytest.fixture
+def refused(run):
+    """Run a command that must fail with one line; its message."""
+
+    def call(*arguments: object) -> str:
+        result = run(*arguments)
+        assert result.code == 2
+        assert "Traceback" not in result.err
+        assert re.fullmatch(r"error: [^\n]+\n", result.err), result.err
+        return result.err.removeprefix("error: ").rstrip("\n")
+
+    return call

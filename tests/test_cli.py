@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import plumecast.cli.predict
 import plumecast.cli.train
+import plumecast.prediction
 from conftest import fires_of, make_snapshots
 from plumecast._version import __version__
 from plumecast.baselines import BASELINES
@@ -30,58 +30,6 @@ from plumecast.surrogate import load_surrogate
 from plumecast.tune import tune_surrogate
 
 COMMANDS = ("train", "tune", "evaluate", "predict", "info")
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture(autouse=True)
-def narrow_terminal(monkeypatch):
-    """The width of a terminal nobody widened, and no colours."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command in this process."""
-
-    def call(*arguments: object) -> Result:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Result(int(stopped.value.code or 0), captured.out, captured.err)
-
-    return call
-
-
-@pytest.fixture
-def succeed(run):
-    def call(*arguments: object) -> str:
-        result = run(*arguments)
-        assert result.code == 0, result.err
-        return result.out
-
-    return call
-
-
-@pytest.fixture
-def refused(run):
-    """Run a command that must fail with one line; its message."""
-
-    def call(*arguments: object) -> str:
-        result = run(*arguments)
-        assert result.code == 2
-        assert "Traceback" not in result.err
-        assert re.fullmatch(r"error: [^\n]+\n", result.err), result.err
-        return result.err.removeprefix("error: ").rstrip("\n")
-
-    return call
 
 
 @dataclass(frozen=True)
@@ -324,7 +272,7 @@ def test_predict_writes_what_the_surrogate_predicts(succeed, trained, ensemble, 
 
 def test_predict_in_blocks_equals_one_block(succeed, trained, ensemble, tmp_path, monkeypatch):
     succeed("predict", trained, ensemble.store, "-o", tmp_path / "whole.nc")
-    monkeypatch.setattr(plumecast.cli.predict, "_BLOCK", 7)
+    monkeypatch.setattr(plumecast.prediction, "BLOCK", 7)
     succeed("predict", trained, ensemble.store, "-o", tmp_path / "blocks.nc")
     whole, blocks = (
         xr.open_dataset(tmp_path / f"{name}.nc").load() for name in ("whole", "blocks")
@@ -438,6 +386,7 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         "no such store": (["train", "nowhere.zarr"], "nowhere.zarr does not exist"),
         "no such model": (["evaluate", "no.plume", store], "no.plume does not exist or is not"),
         "no such path": (["info", "nowhere"], "nowhere does not exist"),
+        "rasters": (["predict", model, "a.asc", "-o", "s.nc"], "a.asc: one store, or rasters with"),
         "store as model": (["predict", store, store, "-o", out], "does not exist or is not a file"),
         "model as store": (["train", model], "is neither a snapshot store nor a NetCDF file"),
         "preset": (["train", store, "--preset", "cubic"], "preset 'cubic' is unknown; choose from"),
@@ -464,7 +413,7 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         "no settings": (["train", store, "--settings", "no.json"], "no.json"),
         "baseline": (["evaluate", model, store, "--baselines", "luck"], "baseline 'luck' is unkno"),
         "captured": (["evaluate", model, store, "--captured", "2"], "captured=2.0 is not within"),
-        "ending": (["predict", model, store, "-o", f"{out}.csv"], "use .nc or .zarr"),
+        "ending": (["predict", model, store, "-o", f"{out}.csv"], "use .nc, .zarr or .tif"),
         "overwrite": (
             ["predict", model, store, "-o", model],
             "exists; remove it or choose another",

@@ -10,7 +10,17 @@ import pytest
 import typer
 
 from conftest import REPOSITORY
-from plumecast.cli import app, evaluate, info, predict, train, tune
+from plumecast.cli import (
+    app,
+    evaluate,
+    info,
+    ingest_rasters,
+    ingest_wrf,
+    predict,
+    simulate,
+    train,
+    tune,
+)
 
 FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PROMPT = re.compile(r"^\s*(?:\$ )?((?:python -m )?plumecast(?: .*)?)$")
@@ -48,19 +58,23 @@ def problem(line: str) -> str | None:
         words = words[1:]
     if not words:
         return None
-    command = GROUP.get_command(context, words[0])
+    command, named = GROUP, []
+    while hasattr(command, "get_command"):  # a group of commands, such as `plumecast ingest`
+        named.append(words[len(named)] if len(words) > len(named) else "")
+        command = command.get_command(context, named[-1])
     if command is None:
-        return f"there is no command {words[0]}"
+        return f"there is no command {' '.join(named)}"
+    words = words[len(named) :]
     options = {
         name
         for option in command.get_params(typer.Context(command))
         for name in (*option.opts, *option.secondary_opts)
         if name.startswith("-")
     }
-    for word in words[1:]:
+    for word in words:
         name = word.split("=", 1)[0]
         if re.match(r"--?[a-z]", name) and name not in options:
-            return f"plumecast {words[0]} has no option {name}"
+            return f"plumecast {' '.join(named)} has no option {name}"
     return None
 
 
@@ -71,7 +85,9 @@ def test_commands_of_a_document_exist(path):
 
 
 @pytest.mark.parametrize(
-    "module", [train, tune, evaluate, predict, info], ids=lambda module: module.__name__
+    "module",
+    [ingest_wrf, ingest_rasters, simulate, train, tune, evaluate, predict, info],
+    ids=lambda module: module.__name__,
 )
 def test_examples_of_the_help_exist(module):
     lines = INLINE.findall(module.command.__doc__)
@@ -99,6 +115,13 @@ def test_readme_shows_how_to_train_and_evaluate():
         ("plumecast train ensemble.zarr --speed=9", "plumecast train has no option --speed"),
         ("plumecast predict m.plume e.zarr -x", "plumecast predict has no option -x"),
         ("plumecast forecast ensemble.zarr", "there is no command forecast"),
+        ("plumecast ingest wrf runs/* -o e.zarr --every 6h", None),
+        (
+            "plumecast ingest wrf runs/* -o e.zarr --fast",
+            "plumecast ingest wrf has no option --fast",
+        ),
+        ("plumecast ingest hysplit a", "there is no command ingest hysplit"),
+        ("plumecast ingest", "there is no command ingest "),
         ("plumecast --fast train ensemble.zarr", "plumecast has no option --fast"),
     ],
 )

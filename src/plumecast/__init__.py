@@ -41,6 +41,8 @@ if TYPE_CHECKING:
         select_drought,
         validate_snapshots,
     )
+    from plumecast.source.rasters import iter_arrival_times, read_arrival_times
+    from plumecast.source.wrf import read_wrf, read_wrf_fires
     from plumecast.split import Split, split_by_fire
     from plumecast.surrogate import Surrogate, load_surrogate
     from plumecast.tune import tune_surrogate
@@ -59,12 +61,16 @@ _HOME = {
     "fit_baseline": "baselines",
     "fit_basis": "encode",
     "fit_surrogate": "fit",
+    "iter_arrival_times": "source.rasters",
     "load_surrogate": "surrogate",
     "log_smoke": "quantity.optical_depth",
     "mean_log_smoke": "quantity.optical_depth",
     "open_snapshots": "snapshot_store",
     "operator_mean_log_smoke": "quantity.optical_depth",
     "projection_error": "encode",
+    "read_arrival_times": "source.rasters",
+    "read_wrf": "source.wrf",
+    "read_wrf_fires": "source.wrf",
     "reduced_mean_log_smoke": "quantity.optical_depth",
     "relative_error": "quantity.footprint",
     "score_footprints": "quantity.footprint",
@@ -97,12 +103,16 @@ __all__ = [
     "fit_baseline",
     "fit_basis",
     "fit_surrogate",
+    "iter_arrival_times",
     "load_surrogate",
     "log_smoke",
     "mean_log_smoke",
     "open_snapshots",
     "operator_mean_log_smoke",
     "projection_error",
+    "read_arrival_times",
+    "read_wrf",
+    "read_wrf_fires",
     "reduced_mean_log_smoke",
     "relative_error",
     "score_footprints",

@@ -187,6 +187,13 @@ def to_rows(array: xr.DataArray, expected: Field, lead: Sequence[Hashable]) -> A
     return rows
 
 
+def grid_template(field: Field) -> xr.Dataset:
+    """The coordinates of a field's grid, for other fields to be put on it."""
+    return xr.Dataset(
+        coords={name: (part.dims, part.values, part.attrs) for name, part in field.coords.items()}
+    )
+
+
 def from_rows(
     rows: Array, expected: Field, like: xr.DataArray, lead: Sequence[Hashable]
 ) -> xr.DataArray:

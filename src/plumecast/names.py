@@ -69,7 +69,13 @@ COVARIATES = (
          "ignition", "degree", "wind_from_direction"),
 )  # fmt: skip
 
-TABLE = {entry.name: entry for entry in (*FIELDS, *COORDINATES, *GRID, *GEOGRAPHY, *COVARIATES)}
+NOTES = (
+    Name("quality", _SCALAR, "string", "what the checks on reading its fire found"),
+)  # fmt: skip
+
+TABLE = {
+    entry.name: entry for entry in (*FIELDS, *COORDINATES, *GRID, *GEOGRAPHY, *COVARIATES, *NOTES)
+}
 FIRE, SMOKE = (entry.name for entry in FIELDS)
 
 _SPELLINGS = {

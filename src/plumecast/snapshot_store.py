@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +19,10 @@ import xarray as xr
 from plumecast.errors import PlumecastError
 from plumecast.names import SNAPSHOT
 from plumecast.snapshots import FIELD_NAMES, check_structure, validate_snapshots
+from plumecast.writers import CHUNK_SNAPSHOTS, plain, quiet_zarr, write_blocks
 
 if TYPE_CHECKING:
     import icechunk
-
-CHUNK_SNAPSHOTS = 16
-"""Snapshots in a chunk: about half a megabyte on the paper's grid, and about one fire."""
 
 DATA_VERSION = "data_version"
 """Attribute that carries the commit id (Icechunk) or the hash (NetCDF) of what was opened."""
@@ -189,8 +186,8 @@ def append_fire(path: str | Path, fire: xr.Dataset, *, fields: Sequence[str] = F
         if there:
             _check_same_grid(open_snapshots(where, fields=fields), fire, where)
         session = repository.writable_session(_BRANCH)
-        prepared = _prepare(fire)
-        with _quiet_zarr():
+        prepared = plain(_unversioned(fire))
+        with quiet_zarr():
             if there:
                 prepared.to_zarr(session.store, append_dim=SNAPSHOT, consolidated=False)
             else:
@@ -222,18 +219,6 @@ def _check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
         )
 
 
-def _prepare(snapshots: xr.Dataset) -> xr.Dataset:
-    """Text as variable-length strings, float64 fields as float32, no leftovers of other formats."""
-    changed = snapshots.drop_encoding()
-    for name, item in changed.variables.items():
-        if item.dtype.kind == "U":
-            changed = changed.assign_coords({name: item.astype(object)})
-        elif item.dtype == np.float64 and item.ndim > 1 and SNAPSHOT in item.dims:
-            changed[name] = item.astype(np.float32)
-    changed.attrs.pop(DATA_VERSION, None)
-    return changed.assign_attrs({"Conventions": "CF-1.11"})
-
-
 def _chunks(snapshots: xr.Dataset) -> dict[Any, dict[str, Any]]:
     return {
         name: {"chunks": (CHUNK_SNAPSHOTS if item.ndim > 1 else 4096, *item.shape[1:])}
@@ -242,36 +227,13 @@ def _chunks(snapshots: xr.Dataset) -> dict[Any, dict[str, Any]]:
     }
 
 
-@contextlib.contextmanager
-def _quiet_zarr() -> Iterator[None]:
-    """Zarr warns that strings await their final place in the v3 specification; they round-trip."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*Zarr (V3|format 3) specification.*")
-        yield
-
-
 def export_snapshots(snapshots: xr.Dataset, path: str | Path) -> Path:
     """Write snapshots as plain Zarr (`.zarr`) or NetCDF (`.nc`); nothing is overwritten."""
-    where = Path(path)
-    if where.exists():
-        raise PlumecastError(f"{where} exists; remove it or choose another path")
-    if where.suffix not in (".nc", ".zarr"):
-        raise PlumecastError(f"{where}: the ending says the format; use .nc or .zarr")
-    partial = where.with_name(f".{where.name}.partial")
-    prepared = _prepare(snapshots)
-    where.parent.mkdir(parents=True, exist_ok=True)
-    with _quiet_zarr():
-        if where.suffix == ".zarr":
-            prepared.to_zarr(partial, mode="w", consolidated=False, zarr_format=3)
-        else:
-            prepared.to_netcdf(partial, engine="netcdf4", encoding=_netcdf_encoding(prepared))
-    partial.rename(where)
-    return where
+    return write_blocks([_unversioned(snapshots)], path)
 
 
-def _netcdf_encoding(snapshots: xr.Dataset) -> dict[Any, dict[str, Any]]:
-    return {
-        name: {"zlib": True, "complevel": 1, "_FillValue": None}
-        for name, item in snapshots.data_vars.items()
-        if item.dtype.kind == "f"
-    }
+def _unversioned(snapshots: xr.Dataset) -> xr.Dataset:
+    """Without the version of what was opened: what is written gets its own."""
+    return snapshots.drop_attrs(deep=False).assign_attrs(
+        {name: value for name, value in snapshots.attrs.items() if name != DATA_VERSION}
+    )

@@ -64,6 +64,13 @@ def load_value(path: str | Path, classes: Mapping[str, type]) -> Any:
         raise PlumecastError(f"{path} does not describe a known value ({error})") from error
 
 
+def is_saved(path: str | Path) -> bool:
+    """Whether a file looks like one of these, without reading it."""
+    with Path(path).open("rb") as file:
+        head = file.read(9)
+    return len(head) == 9 and head[8:] == b"{"  # safetensors: 8 bytes of length, then JSON
+
+
 def read_header(path: str | Path) -> dict[str, Any]:
     """The verified header of a file: format, version, checksum and the value without its arrays."""
     return _read(Path(path))[0]

@@ -7,7 +7,17 @@ import sys
 import typer
 
 from plumecast._version import __version__
-from plumecast.cli import demo, evaluate, info, predict, simulate, train, tune
+from plumecast.cli import (
+    demo,
+    evaluate,
+    info,
+    ingest_rasters,
+    ingest_wrf,
+    predict,
+    simulate,
+    train,
+    tune,
+)
 from plumecast.cli.show import fail
 from plumecast.errors import PlumecastError
 
@@ -48,6 +58,11 @@ def _options(
 
 for _module in (demo, simulate, train, tune, evaluate, predict, info):
     app.command(name=_module.__name__.rsplit(".", 1)[-1])(_module.command)
+
+_ingest = typer.Typer(help="Read fires that other models made into a store.", no_args_is_help=True)
+_ingest.command("wrf")(ingest_wrf.command)
+_ingest.command("rasters")(ingest_rasters.command)
+app.add_typer(_ingest, name="ingest")
 
 
 def main(arguments: list[str] | None = None) -> None:

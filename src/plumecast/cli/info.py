@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ import typer
 import xarray as xr
 
 from plumecast.cli.show import note, pairs, say
-from plumecast.names import SMOKE, SNAPSHOT
+from plumecast.ingestion import QUALITY
+from plumecast.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.snapshot_store import DATA_VERSION, open_snapshots
-from plumecast.snapshots import SMOKE_FLOOR, check_values
-from plumecast.store import read_header
+from plumecast.snapshots import FIELD_NAMES, GROUPS, SMOKE_FLOOR, check_values
+from plumecast.store import is_saved, read_header
 from plumecast.surrogate import Surrogate, load_surrogate
+
+_UNKNOWN = "not recorded"
 
 
 def command(
@@ -25,45 +29,64 @@ def command(
 
     Example: `plumecast info ensemble.zarr --check`
     """
-    if path.is_file() and _is_surrogate(path):
+    if path.is_file() and is_saved(path):
         _show_surrogate(load_surrogate(path), path)
         return
-    snapshots = open_snapshots(path)
+    snapshots = _open(path)
     _show_store(snapshots, path)
     if check:
-        check_values(snapshots)
+        check_values(snapshots, [name for name in FIELD_NAMES if name in snapshots])
         say("every value is finite and none is negative")
 
 
-def _is_surrogate(path: Path) -> bool:
-    with path.open("rb") as file:
-        head = file.read(9)
-    return len(head) == 9 and head[8:] == b"{"  # safetensors: 8 bytes of length, then JSON
+def _open(path: Path) -> xr.Dataset:
+    """A store of fires and smoke, or of fires alone."""
+    fires = open_snapshots(path, fields=(FIRE,))
+    return open_snapshots(path) if SMOKE in fires else fires
 
 
 def _show_store(snapshots: xr.Dataset, path: Path) -> None:
-    fires = np.unique(snapshots.fire_id.values)
-    droughts, counts = np.unique(snapshots.drought.values, return_counts=True)
-    area, hours = snapshots.burned_area.values, snapshots.hours.values
     y, x = snapshots.y.values, snapshots.x.values
-    floor = snapshots[SMOKE].attrs.get(SMOKE_FLOOR, snapshots.attrs.get(SMOKE_FLOOR))
+    fires, ignitions = (np.unique(snapshots[name].values).size for name in GROUPS)
     items = [
         ("snapshots", f"{snapshots.sizes[SNAPSHOT]}"),
-        ("fires", f"{fires.size} from {np.unique(snapshots.ignition_id.values).size} ignitions"),
-        ("droughts", ", ".join(f"{d} {n}" for d, n in zip(droughts, counts, strict=True))),
-        ("hours", f"{hours.min():g} … {hours.max():g}"),
-        ("burned area", f"{area.min():,.0f} … {area.max():,.0f} acres"),
+        ("fires", f"{fires} from {ignitions} ignitions"),
+        *_columns(snapshots),
         ("grid", f"{x.size} × {y.size} cells (x by y), {_step(x):g} × {_step(y):g} m"),
-        ("smoke floor", "not recorded" if floor is None else f"{floor:g} µg m⁻³"),
+        ("smoke floor", _floor(snapshots)),
         ("source", str(snapshots.attrs.get("source", "not recorded"))),
         ("version", str(snapshots.attrs.get(DATA_VERSION, "none (plain Zarr)"))),
     ]
     pairs(str(path), items)
-    if floor is None:
+    if _floor(snapshots) == _UNKNOWN:
         note(
             "without a smoke floor, traces of numerical diffusion count as smoke; "
             "see --smoke-floor of plumecast train"
         )
+
+
+def _columns(snapshots: xr.Dataset) -> Iterator[tuple[str, str]]:
+    """What is known of the snapshots; a store of fires alone may lack any of it."""
+    if "drought" in snapshots.variables:
+        labels, counts = np.unique(snapshots.drought.values, return_counts=True)
+        yield "droughts", ", ".join(f"{d} {n}" for d, n in zip(labels, counts, strict=True))
+    if "hours" in snapshots.variables:
+        hours = snapshots.hours.values
+        yield "hours", f"{hours.min():g} … {hours.max():g}"
+    if "burned_area" in snapshots.variables:
+        area = snapshots.burned_area.values
+        yield "burned area", f"{area.min():,.0f} … {area.max():,.0f} acres"
+    if QUALITY in snapshots.variables:
+        passed = snapshots[QUALITY].values == "passed"
+        fires = {name: bool(ok) for name, ok in zip(snapshots.fire_id.values, passed, strict=True)}
+        yield "checks", f"{sum(fires.values())} of {len(fires)} fires passed"
+
+
+def _floor(snapshots: xr.Dataset) -> str:
+    if SMOKE not in snapshots:
+        return "no smoke in it"
+    floor = snapshots[SMOKE].attrs.get(SMOKE_FLOOR, snapshots.attrs.get(SMOKE_FLOOR))
+    return _UNKNOWN if floor is None else f"{floor:g} µg m⁻³"
 
 
 def _step(values: np.ndarray) -> float:

@@ -1,59 +1,94 @@
-"""`plumecast predict`: smoke for every snapshot of a store."""
+"""`plumecast predict`: smoke for every snapshot of a store, or for arrival-time rasters."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import typer
-import xarray as xr
 
-from plumecast.cli import data as options
-from plumecast.cli.show import progress, say, wrote
+from plumecast.cli import rasters as options
+from plumecast.cli.outcomes import exit_code, show_problems
+from plumecast.cli.show import counted, note, say, wrote
 from plumecast.errors import PlumecastError
-from plumecast.names import SNAPSHOT
-from plumecast.snapshot_store import export_snapshots, open_snapshots
+from plumecast.export import export_fields
+from plumecast.prediction import predict_rasters, predict_store
 from plumecast.surrogate import Surrogate, load_surrogate
-
-_BLOCK = 512
 
 
 def command(
     model: Path = typer.Argument(help="A saved surrogate.", show_default=False),
-    data: Path = options.DATA,
-    out: Path = typer.Option(..., "--out", "-o", help="Where to write: .nc or .zarr."),
+    fires: list[str] = typer.Argument(
+        help="A snapshot store; or, with --format or --unit, rasters.", show_default=False
+    ),
+    out: Path = typer.Option(..., "--out", "-o", help="Where to write: .nc, .zarr or .tif."),
     footprint: bool = typer.Option(
         False, help="Also write where smoke is present, by the decision threshold from validation."
     ),
+    format: str = options.FORMAT,
+    unit: str = options.UNIT,
+    crs: str = options.CRS,
+    hours: str = options.HOURS,
+    drought: str = options.DROUGHT,
+    nodata: float = options.NODATA,
+    variable: str = options.VARIABLE,
+    horizon: float = options.HORIZON,
+    aggregate: str = options.AGGREGATE,
+    batch: int = options.BATCH,
 ) -> None:
-    """Predict the smoke of every snapshot in a store.
+    """Predict the smoke of every snapshot in a store, or of arrival-time rasters.
 
-    Example: `plumecast predict smoke.plume fires.zarr -o smoke.nc`
+    Rasters are put on the surrogate's own grid. A .tif is written for each snapshot, north up,
+    named after the fire and its hours. A raster that cannot be used is named and does not stop the
+    others; the exit code is then 1.
+
+    Example: `plumecast predict smoke.plume fires.zarr -o smoke.nc` or
+    `plumecast predict smoke.plume runs/*.asc --format farsite --hours 6,12 -o smoke.tif`
     """
     surrogate = load_surrogate(model)
-    fires = open_snapshots(data, fields=list(surrogate.inputs.names))
-    starts = range(0, fires.sizes[SNAPSHOT], _BLOCK)
-    blocks = []
-    with progress("predicting", total=len(starts)) as begin:
-        for start in starts:
-            begin(f"snapshots {start} … {min(start + _BLOCK, fires.sizes[SNAPSHOT])}")
-            block = surrogate.predict(fires.isel({SNAPSHOT: slice(start, start + _BLOCK)}))
-            blocks.append(block.to_dataset() if isinstance(block, xr.DataArray) else block)
-    smoke = xr.concat(blocks, SNAPSHOT, data_vars="minimal", coords="minimal")
-    if footprint:
-        smoke = smoke.assign(footprint=_footprint(surrogate, smoke, model))
-    smoke.attrs = {"source": f"plumecast surrogate {model.name}", "Conventions": "CF-1.11"}
-    export_snapshots(smoke, out)
-    say(f"predicted {fires.sizes[SNAPSHOT]} snapshots")
-    wrote(out, "the smoke")
+    threshold = _threshold(surrogate, model) if footprint else None
+    problems: list[str] = []
+    with counted("predicting") as step:
+        common: dict[str, Any] = {"threshold": threshold, "progress": step}
+        if format is None and unit is None:
+            blocks = predict_store(surrogate, _store(fires), **common)
+        else:
+            given = options.chosen(
+                format=format,
+                unit=unit,
+                crs=crs,
+                hours=hours,
+                drought=drought,
+                nodata=nodata,
+                variable=variable,
+                horizon=horizon,
+                aggregate=aggregate,
+                batch=batch,
+            )
+            given["on_error"] = lambda path, message: problems.append(message)
+            blocks = predict_rasters(surrogate, fires, **given, **common)
+        written = export_fields(blocks, out, title=f"Smoke predicted by {model.name}")
+    if written.snapshots:
+        say(f"predicted {written.snapshots} snapshots")
+        wrote(written.where, "the smoke")
+    if out.suffix == ".tif" and written.snapshots and not written.has_crs:
+        note("the surrogate's grid has no coordinate system, so the files carry none")
+    show_problems(problems)
+    exit_code(failed=len(problems), done=written.snapshots)
 
 
-def _footprint(surrogate: Surrogate, smoke: xr.Dataset, model: Path) -> xr.DataArray:
+def _store(fires: list[str]) -> str:
+    if len(fires) > 1 or Path(fires[0]).suffix.lower() in (".asc", ".tif", ".tiff", ".img"):
+        raise PlumecastError(
+            f"{fires[0]}: one store, or rasters with their unit: give --format or --unit"
+        )
+    return fires[0]
+
+
+def _threshold(surrogate: Surrogate, model: Path) -> float:
     alpha = surrogate.training.get("thresholds", {}).get("decision")
     if alpha is None:
         raise PlumecastError(
             f"{model} has no decision threshold (it was trained with --all); train with a split"
         )
-    present = smoke[surrogate.outputs.names[0]] > alpha
-    flags: xr.DataArray = present.astype(np.int8)
-    return flags.assign_attrs(long_name="smoke is present", units="1", decision_threshold=alpha)
+    return float(alpha)

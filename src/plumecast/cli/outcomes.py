@@ -1,0 +1,68 @@
+"""What became of every fire, and the exit code that tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from plumecast.cli.show import fail, note, say, table, write_json
+from plumecast.ingestion import Outcome
+
+SOME_FAILED, NOTHING_DONE = 1, 2
+STATES = ("read", "skipped", "failed")
+COLUMNS = ("fire", "", "snapshots", "hours", "acres", "checks")
+_MOST_ROWS = 60  # of the table
+_MOST_PROBLEMS = 20
+
+
+def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -> None:
+    """The table of fires, what the checks found, what failed and why; ends with the exit code."""
+    rows = [
+        [
+            item.fire_id,
+            item.state,
+            *([str(item.snapshots), f"{item.hours:.4g}", f"{item.acres:,.0f}"] if item.snapshots
+              else ["", "", ""]),
+            _checks(item),
+        ]
+        for item in outcomes[:_MOST_ROWS]
+    ]  # fmt: skip
+    counts = {state: sum(item.state == state for item in outcomes) for state in STATES}
+    title = ", ".join(f"{count} {state}" for state, count in counts.items())
+    table(f"{len(outcomes)} fires: {title}", COLUMNS, rows)
+    if len(outcomes) > _MOST_ROWS:
+        say(f"… and {len(outcomes) - _MOST_ROWS} more; --json writes all of them")
+    for item in outcomes[:_MOST_ROWS]:
+        for found in item.quality:
+            note(f"{item.fire_id}: {found}")
+    show_problems([item.problem for item in outcomes if item.problem])
+    if report is not None:
+        write_json(report, [asdict(item) | {"state": item.state} for item in outcomes], "the table")
+    if counts["read"] or counts["skipped"]:
+        total = sum(item.snapshots for item in outcomes if item.state == "read")
+        say(f"added {total} snapshots of {counts['read']} fires to {out}")
+    exit_code(failed=counts["failed"], done=counts["read"] + counts["skipped"])
+
+
+def _checks(item: Outcome) -> str:
+    if item.state != "read":
+        return "already there" if item.stored else ""
+    count = len(item.quality)
+    return f"{count} finding{'s' if count > 1 else ''}" if count else "passed"
+
+
+def show_problems(problems: Sequence[str]) -> None:
+    """One line each."""
+    for problem in problems[:_MOST_PROBLEMS]:
+        fail(problem)
+    if len(problems) > _MOST_PROBLEMS:
+        fail(f"{len(problems) - _MOST_PROBLEMS} more failed")
+
+
+def exit_code(*, failed: int, done: int) -> None:
+    """1 when some failed, 2 when nothing could be done; nothing when all went well."""
+    if failed:
+        raise typer.Exit(SOME_FAILED if done else NOTHING_DONE)

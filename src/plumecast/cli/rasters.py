@@ -1,0 +1,53 @@
+"""Options of commands that read arrival-time rasters, and the grid they are put on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+import xarray as xr
+
+from plumecast.errors import PlumecastError
+from plumecast.matrix import grid_template
+from plumecast.names import FIRE
+from plumecast.snapshot_store import open_snapshots
+from plumecast.source.rasters import FORMATS, UNITS
+from plumecast.source.rasters import HORIZON as MOST_HOURS
+from plumecast.store import is_saved
+from plumecast.surrogate import load_surrogate
+
+FORMAT = typer.Option(None, help=f"Who wrote the rasters: {', '.join(FORMATS)}.")
+UNIT = typer.Option(None, help=f"Unit of the arrival times: {', '.join(UNITS)}.")
+CRS = typer.Option(
+    None, help="CRS of files that carry none, e.g. EPSG:5070; 'local': already the grid's."
+)
+HOURS = typer.Option(
+    None, help="Hours since ignition to look at, e.g. 6,12,18; default: the latest arrival."
+)
+DROUGHT = typer.Option(None, help="Drought label of all these fires.")
+NODATA = typer.Option(None, help="Another value that means unburned.")
+VARIABLE = typer.Option(None, help="The variable of NetCDF files with several.")
+HORIZON = typer.Option(
+    MOST_HOURS, help="Arrivals later than this (hours) are refused as a wrong unit."
+)
+AGGREGATE = typer.Option("mean", help="Raster cells to grid cells: mean (by area) or max.")
+BATCH = typer.Option(64, help="Files in memory, and in a commit, at a time.")
+
+
+def chosen(*, hours: str | None, batch: int, **given: Any) -> dict[str, Any]:
+    """The options as the readers take them."""
+    if batch < 1:
+        raise PlumecastError(f"batch={batch}; give at least one")
+    try:
+        series = None if hours is None else [float(part) for part in hours.split(",")]
+    except ValueError:
+        raise PlumecastError(f"hours '{hours}' are not numbers separated by commas") from None
+    return {"hours": series, "batch": batch, **given}
+
+
+def grid_of(path: Path) -> xr.Dataset:
+    """The grid of a saved surrogate's input, or of a store."""
+    if path.is_file() and is_saved(path):
+        return grid_template(load_surrogate(path).inputs.fields[0])
+    return open_snapshots(path, fields=(FIRE,))

@@ -1,0 +1,71 @@
+"""Smoke for many fires, block by block: from a store, or straight from arrival-time rasters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from plumecast.errors import PlumecastError
+from plumecast.export import FOOTPRINT, footprint_of
+from plumecast.matrix import grid_template
+from plumecast.names import FIRE, SNAPSHOT
+from plumecast.snapshot_store import open_snapshots
+from plumecast.source.rasters import iter_arrival_times
+from plumecast.surrogate import Surrogate
+
+BLOCK = 512
+"""Snapshots of a store predicted together."""
+
+Progress = Callable[[int, int, str], object]
+
+
+def predict_store(
+    surrogate: Surrogate,
+    path: str | Path,
+    *,
+    threshold: float | None = None,
+    progress: Progress = lambda done, total, what: None,
+) -> Iterator[xr.Dataset]:
+    """Predicted fields of every snapshot of a store; with `threshold`, footprints beside them."""
+    fires = open_snapshots(path, fields=list(surrogate.inputs.names))
+    total = fires.sizes[SNAPSHOT]
+    for start in range(0, total, BLOCK):
+        block = fires.isel({SNAPSHOT: slice(start, start + BLOCK)})
+        yield predict_block(surrogate, block, threshold)
+        progress(min(start + BLOCK, total), total, "snapshots")
+
+
+def predict_rasters(
+    surrogate: Surrogate,
+    paths: Sequence[str | Path],
+    *,
+    threshold: float | None = None,
+    progress: Progress = lambda done, total, what: None,
+    **options: Any,
+) -> Iterator[xr.Dataset]:
+    """The same for arrival-time rasters, put on the surrogate's grid.
+
+    `options` are those of `iter_arrival_times`, without `like`.
+    """
+    if surrogate.inputs.names != (FIRE,):
+        raise PlumecastError(
+            f"the surrogate needs {', '.join(surrogate.inputs.names)}; rasters give {FIRE} alone"
+        )
+    grid = grid_template(surrogate.inputs.fields[0])
+    for fires in iter_arrival_times(
+        paths, like=grid, progress=lambda done, total: progress(done, total, "files"), **options
+    ):
+        yield predict_block(surrogate, fires, threshold)
+
+
+def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | None) -> xr.Dataset:
+    """Predicted fields as a Dataset, and the footprint of the first where smoke > `threshold`."""
+    predicted = surrogate.predict(fires)
+    fields = predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
+    if threshold is None:
+        return fields
+    smoke = fields[surrogate.outputs.names[0]]
+    return fields.assign({FOOTPRINT: footprint_of(smoke, threshold)})
