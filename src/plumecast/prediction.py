@@ -62,10 +62,12 @@ def predict_rasters(
 
 
 def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | None) -> xr.Dataset:
-    """Predicted fields as a Dataset, and the footprint of the first where smoke > `threshold`."""
+    """Predicted fields as a Dataset, and the footprint: where the detection score, or for a
+    surrogate without one its smoke, exceeds `threshold`."""
     predicted = surrogate.predict(fires)
     fields = predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
     if threshold is None:
         return fields
     smoke = fields[surrogate.outputs.names[0]]
-    return fields.assign({FOOTPRINT: footprint_of(smoke, threshold)})
+    score = surrogate.predict_footprint(fires) if surrogate.detects else smoke
+    return fields.assign({FOOTPRINT: footprint_of(score, threshold)})
