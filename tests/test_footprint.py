@@ -104,3 +104,15 @@ def test_other_shapes_are_refused():
         relative_error(np.ones((2, 3)), np.ones((3, 3)))
     with pytest.raises(PlumecastError, match="no snapshots to score"):
         score_footprints(np.ones((0, 3)), np.ones((0, 3)), 0.5)
+
+
+def test_scores_do_not_depend_on_the_order_of_dimensions():
+    smoke = xr.DataArray(some_smoke(3).reshape(5, 5, 6), dims=("snapshot", "y", "x"))
+    turned = smoke.transpose("y", "x", "snapshot")
+    guess = (smoke * 1.3 + 0.1).transpose("x", "snapshot", "y")
+    assert smoke_threshold(turned, 0.6) == smoke_threshold(smoke, 0.6)
+    assert choose_decision_threshold(guess, turned, 0.5) == choose_decision_threshold(
+        guess.transpose("snapshot", "y", "x"), smoke, 0.5
+    )
+    one, other = (score_footprints(guess, field, 0.5) for field in (smoke, turned))
+    np.testing.assert_array_equal(one.iou, other.iou)

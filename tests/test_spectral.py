@@ -200,9 +200,9 @@ def test_impossible_choices_are_refused(data, change, message):
 
 def test_unknown_and_missing_scenarios_are_refused(surrogate, data):
     test = data.isel(snapshot=[20])
-    with pytest.raises(pc.PlumecastError, match="scenario 'mild' was not in training; known are"):
+    with pytest.raises(pc.PlumecastError, match="drought 'mild' was not in training; known are"):
         surrogate.predict(test.assign_coords(drought=("snapshot", ["mild"])))
-    with pytest.raises(pc.PlumecastError, match="trained on the scenarios high, low"):
+    with pytest.raises(pc.PlumecastError, match="trained on the droughts high, low"):
         surrogate.predict(test.time_since_ignition.values)
 
 
@@ -219,3 +219,39 @@ def test_coded_surrogates_have_no_footprint_and_no_layers(data):
         coded.predict_footprint(data)
     with pytest.raises(pc.PlumecastError, match="'layers' is no choice of a coded surrogate"):
         pc.fit_surrogate(data, "paper-linear", layers=2)
+
+
+def test_a_drought_without_smoke_predicts_none(data):
+    """All fires of one drought clean: no smoke, not NaN."""
+    clean = data.copy()
+    clean["smoke"] = clean.smoke.where(clean.drought == "high", 0.0)
+    predicted = pc.fit_surrogate(clean, "recommended", layers=2).predict(clean)
+    assert float(predicted.sel(snapshot=clean.drought == "low").max()) == 0.0
+    assert np.isfinite(predicted.values).all()
+
+
+def test_output_below_zero_is_refused(data):
+    shifted = data.assign(temperature=data.smoke - 3.0)
+    with pytest.raises(pc.PlumecastError, match="'temperature' goes down to -3"):
+        pc.fit_surrogate(shifted, "recommended", outputs="temperature")
+
+
+def test_drought_may_be_a_variable_of_the_data_set(surrogate, data):
+    test = data.isel(snapshot=slice(20, 24))
+    np.testing.assert_array_equal(
+        surrogate.predict(test.reset_coords("drought")), surrogate.predict(test)
+    )
+
+
+def test_one_drought_is_remembered(data):
+    high = data.isel(snapshot=slice(0, None, 2))
+    fitted = pc.fit_surrogate(high, "recommended", layers=1)
+    with pytest.raises(pc.PlumecastError, match="drought 'low' was not in training"):
+        fitted.predict(data)
+
+
+def test_one_age_bin_reaches_the_largest_age():
+    fire = fires(5)
+    lift = fit_age_lift(fire, bins=1)
+    assert lift.duration == pytest.approx(float(fire.max()))
+    assert lift.knots.tolist() == [0.0, pytest.approx(float(fire.max()))]

@@ -164,12 +164,19 @@ def fit_coded(
 def fit_plume(
     data: TrainingMatrices, settings: Settings, group_by: str
 ) -> tuple[PlumeOperator, dict[str, Any], str | None]:
-    """The spectral family: one map per drought where each has two ignitions, else one for all."""
+    """The spectral family: one map per drought, or one for all where a drought has one ignition
+    or the data has no droughts."""
     fields = (*data.input_layout.fields, *data.output_layout.fields)
     if len(fields) != 2 or fields[0].shape != fields[1].shape:
         raise PlumecastError(
             "a spectral surrogate maps one field to one on the same grid, not "
             + " and ".join(f"{part.name} {part.shape}" for part in fields)
+        )
+    lowest = float(data.outputs.min())
+    if lowest < 0.0:
+        raise PlumecastError(
+            f"a spectral surrogate needs an output that is never negative; "
+            f"'{fields[1].name}' goes down to {lowest:g}; choose another preset"
         )
     groups = np.empty(data.inputs.shape[0], dtype=np.int64)
     for number, rows in enumerate(data.groups(group_by)):
@@ -194,9 +201,8 @@ def _scenarios(snapshots: xr.Dataset, groups: Array) -> Array | None:
     if SCENARIO not in snapshots.variables:
         return None
     labels = snapshots[SCENARIO].values.astype(str)
-    names = np.unique(labels)
-    enough = all(np.unique(groups[labels == name]).size >= 2 for name in names)
-    return labels if enough and names.size > 1 else None
+    enough = all(np.unique(groups[labels == name]).size >= 2 for name in np.unique(labels))
+    return labels if enough else None
 
 
 def _fit_side(matrix: Array, rule: Truncation, center: bool, layout: Layout) -> Basis:

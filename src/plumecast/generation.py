@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -43,6 +44,7 @@ def simulate(
     fire_id)` follows every fire.
     """
     size = ensemble.ensemble_size(preset, ignitions, checkpoints)
+    landscape = _landscape(dem, fuels, bare_where_missing)
     settings = {
         "checkpoints": size.checkpoints,
         "years": size.years,
@@ -51,6 +53,7 @@ def simulate(
         "seed": seed,
         "dem": _recorded(dem),
         "fuels": _recorded(fuels),
+        "bare_where_missing": bare_where_missing,
     }
     if out is not None:
         _refuse_other_settings(Path(out), settings)
@@ -69,7 +72,7 @@ def simulate(
         append=None if out is None else append,
         done=frozenset() if out is None else stored_fires(out),
         progress=progress,
-        landscape=_landscape(dem, fuels, bare_where_missing),
+        landscape=landscape,
     )
     if out is not None:
         return open_snapshots(out)
@@ -78,7 +81,12 @@ def simulate(
 
 
 def _recorded(path: str | Path | None) -> str | None:
-    return None if path is None else Path(path).name
+    """A raster by its content, so that another file of the same name is another landscape."""
+    if path is None:
+        return None
+    if not Path(path).is_file():
+        raise PlumecastError(f"{path} does not exist or is not a file")
+    return f"{Path(path).name} sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:20]}"
 
 
 def _landscape(

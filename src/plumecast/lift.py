@@ -39,7 +39,8 @@ def fit_age_lift(fire: Array, bins: int = 5) -> AgeLift:
     burned = fire[fire > 0.0]
     if burned.size == 0:
         raise PlumecastError("no training snapshot has a burned cell: there is nothing to lift")
-    knots = np.unique(np.concatenate([[0.0], np.quantile(burned, np.linspace(0.1, 1.0, bins))]))
+    shares = np.linspace(1.0, 0.1, bins)[::-1]
+    knots = np.unique(np.concatenate([[0.0], np.quantile(burned, shares)]))
     cells = np.count_nonzero(fire > 0.0, axis=tuple(range(1, fire.ndim)))
     duration, extent = float(knots[-1]), float(cells.max())
     size = np.zeros(3 * knots.size)

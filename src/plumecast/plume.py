@@ -43,7 +43,7 @@ class PlumeMap:
 
 @dataclass(frozen=True, slots=True)
 class PlumeOperator:
-    """Maps of all scenarios; with one and no label it serves every snapshot."""
+    """Maps of all scenarios (droughts); one without a label serves every snapshot."""
 
     labels: tuple[str, ...]  # empty where there is one map for all
     maps: tuple[PlumeMap, ...]
@@ -68,15 +68,17 @@ class PlumeOperator:
     def _parts(self, count: int, labels: Array | None) -> list[tuple[PlumeMap, Array]]:
         if not self.labels:
             return [(self.maps[0], np.arange(count))]
-        if labels is None:
+        if labels is None and len(self.labels) > 1:
             raise PlumecastError(
-                f"this surrogate was trained on the scenarios {', '.join(self.labels)}; the input "
-                "must say which each snapshot belongs to"
+                f"this surrogate was trained on the droughts {', '.join(self.labels)}; pass a "
+                "Dataset or DataArray whose coordinate 'drought' says which each snapshot is of"
             )
+        if labels is None:
+            return [(self.maps[0], np.arange(count))]
         unknown = sorted(set(np.asarray(labels).tolist()) - set(self.labels))
         if unknown:
             raise PlumecastError(
-                f"scenario '{unknown[0]}' was not in training; known are {', '.join(self.labels)}"
+                f"drought '{unknown[0]}' was not in training; known are {', '.join(self.labels)}"
             )
         rows = [np.flatnonzero(np.asarray(labels) == label) for label in self.labels]
         return list(zip(self.maps, rows, strict=True))
@@ -90,7 +92,7 @@ def blended(targets: Array, blend: float, largest: float) -> Array:
     """
     thin = np.expm1(np.clip(targets[:, LOG], 0.0, np.log1p(largest)))
     thick = np.clip(targets[:, SMOKE], 0.0, largest)
-    weight = thin / (thin + blend)
+    weight = np.divide(thin, thin + blend, out=np.zeros_like(thin), where=thin > 0.0)
     return weight * thick + (1.0 - weight) * thin
 
 
@@ -121,7 +123,8 @@ def _error(predicted: Array, smoke: Array) -> float:
         axes = tuple(range(1, truth.ndim))
         size = np.sqrt(np.sum(np.square(truth, dtype=np.float64), axis=axes))
         wrong = np.sqrt(np.sum(np.square(guess - truth, dtype=np.float64), axis=axes))
-        total += float(np.median((wrong / np.where(size > 0.0, size, 1.0))[size > 0.0]))
+        if (size > 0.0).any():
+            total += float(np.median((wrong / np.where(size > 0.0, size, 1.0))[size > 0.0]))
     return total
 
 

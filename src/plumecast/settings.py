@@ -67,10 +67,13 @@ def choose_settings(
     settings = Settings() if preset is None else PRESETS[preset]
     simple = {"degree": degree, "penalty": penalty, "center": center}
     changes: dict[str, object] = {k: v for k, v in simple.items() if v is not None}
+    if degree is not None and degree != settings.degree and penalty is None:
+        changes["penalty"] = None  # another degree needs another penalty: have it chosen
     for side, choice in (("fire", fire), ("smoke", smoke)):
         given = {k: v for k, v in (choice or {}).items() if v is not None}
         if given:
-            changes[side] = Truncation(**given)  # type: ignore[arg-type]
+            limit = None if "rank" in given else getattr(settings, side).max_rank
+            changes[side] = Truncation(**given, max_rank=limit)  # type: ignore[arg-type]
     spectral = {"layers": layers, "age_bins": age_bins}
     own = {name: value for name, value in spectral.items() if value is not None}
     misplaced = sorted(changes if settings.family == "spectral" else own)
@@ -80,4 +83,6 @@ def choose_settings(
             "choose another preset"
         )
     changes |= own
+    if changes and preset is not None:
+        changes["preset"] = f"{preset}, changed"
     return replace(settings, **changes)  # type: ignore[arg-type]

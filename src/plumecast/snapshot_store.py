@@ -29,6 +29,13 @@ DATA_VERSION = "data_version"
 
 _BRANCH = "main"
 
+# Lazy, and hours stay numbers: some versions of xarray would make them time differences.
+_AS_STORED: dict[str, Any] = {"consolidated": False, "chunks": None, "decode_timedelta": False}
+
+
+class EmptyStoreError(PlumecastError):
+    """A store that was made but holds no fire."""
+
 
 def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> xr.Dataset:
     """Open a snapshot store (Icechunk, Zarr or NetCDF) lazily and check its structure.
@@ -62,18 +69,18 @@ def _open_icechunk(path: Path) -> xr.Dataset:
     repository = _repository(path)
     session = repository.readonly_session(_BRANCH)
     try:
-        snapshots = xr.open_zarr(session.store, consolidated=False, chunks=None)
+        snapshots = xr.open_zarr(session.store, **_AS_STORED)
     except FileNotFoundError:
-        raise PlumecastError(f"{path} holds no fire yet") from None
+        raise EmptyStoreError(f"{path} holds no fire yet") from None
     if SNAPSHOT not in snapshots.dims:
-        raise PlumecastError(f"{path} holds no fire yet")
+        raise EmptyStoreError(f"{path} holds no fire yet")
     versioned: xr.Dataset = snapshots.assign_attrs({DATA_VERSION: str(session.snapshot_id)})
     return versioned
 
 
 def _open_zarr(path: Path) -> xr.Dataset:
     try:
-        snapshots: xr.Dataset = xr.open_zarr(path, consolidated=False, chunks=None)
+        snapshots: xr.Dataset = xr.open_zarr(path, **_AS_STORED)
     except (OSError, ValueError, KeyError) as error:
         raise PlumecastError(f"{path} is damaged or no snapshot store: {error}") from error
     return snapshots
@@ -82,7 +89,7 @@ def _open_zarr(path: Path) -> xr.Dataset:
 def _open_netcdf(path: Path) -> xr.Dataset:
     _refuse_other_files(path)
     try:
-        snapshots = xr.open_dataset(path, engine="netcdf4")
+        snapshots = xr.open_dataset(path, engine="netcdf4", decode_timedelta=False)
     except (OSError, ValueError) as error:
         raise PlumecastError(f"{path} is not a snapshot store: {error}") from error
     digest = hashlib.sha256()
@@ -161,10 +168,8 @@ def stored_fires(path: str | Path) -> frozenset[str]:
         raise PlumecastError(f"{where} exists and is not an Icechunk store; choose another path")
     try:
         return frozenset(_plain_coordinates(_open_icechunk(where)).fire_id.values.tolist())
-    except PlumecastError as error:
-        if "holds no fire yet" in str(error):
-            return frozenset()
-        raise
+    except EmptyStoreError:
+        return frozenset()
 
 
 def append_fire(path: str | Path, fire: xr.Dataset, *, fields: Sequence[str] = FIELD_NAMES) -> str:

@@ -4,8 +4,9 @@ The same fire a few cells away makes the same plume a few cells away. A linear o
 property is a convolution, ŷ(k) = x̂(k) W(k): in a Fourier basis it is block-diagonal, so fitting it
 is one small ridge system per frequency, (C, C) for C channels, all independent. Fields are padded
 with zeros to twice their size against wrap-around. A further layer takes pointwise ramps of the
-layer before, predicted for every fire without that fire, beside the lifted input, and solves the
-same systems again: closed form, no optimiser.
+layer before, predicted for every fire by weights fitted without that fire's fold, beside the lifted
+input, and solves the same systems again: closed form, no optimiser. (From the third layer on, the
+inputs of other folds come from weights that saw the fire; its own never do.)
 """
 
 from __future__ import annotations

@@ -68,9 +68,7 @@ def split_by_fire(
         snapshots[by].values.astype(str), return_inverse=True, return_counts=True
     )
     if groups.size < 3:
-        raise PlumecastError(
-            f"{groups.size} group(s) by {by} cannot make three parts; add fires or split by fire_id"
-        )
+        raise PlumecastError(f"{groups.size} group(s) by {by} cannot make three parts; add fires")
     order = np.random.default_rng(seed).permutation(groups.size)
     part_of_group = np.empty(groups.size, dtype=np.int64)
     part_of_group[order] = _assign(counts[order], shares)

@@ -48,7 +48,7 @@ class Surrogate:
 
         A Dataset or DataArray gives labelled fields with coordinates and units (a Dataset where
         there are several outputs); an array (…, *grid) gives an array. The input's floating-point
-        type is kept; the arithmetic is float64.
+        type is kept; the arithmetic is float64 (float32 within a spectral operator).
         """
         if isinstance(data, xr.Dataset):
             return self._predict_labelled(data)
@@ -92,7 +92,8 @@ class Surrogate:
         like = data[self.inputs.fields[0].name]
         lead = leading_dims(like, self.inputs.fields[0])
         dtype = like.dtype if like.dtype.kind == "f" else np.dtype(np.float64)
-        values = self.outputs.split(self.predict_matrix(matrix, self._labels(like, lead)))
+        labels = self._labels(data, like, lead)
+        values = self.outputs.split(self.predict_matrix(matrix, labels))
         fields = [
             from_rows(rows.astype(dtype, copy=False), part, like, lead)
             for part, rows in zip(self.outputs.fields, values, strict=True)
@@ -115,12 +116,19 @@ class Surrogate:
             )
         return out.values
 
-    def _labels(self, like: xr.DataArray, lead: list[Hashable]) -> Array | None:
+    def _labels(
+        self,
+        data: Mapping[Hashable, xr.DataArray] | xr.Dataset,
+        like: xr.DataArray,
+        lead: list[Hashable],
+    ) -> Array | None:
         """The scenario of every row, where the surrogate tells them apart and the input says."""
-        if self.scenario is None or self.scenario not in like.coords:
+        known = data.variables if isinstance(data, xr.Dataset) else like.coords
+        if self.scenario is None or self.scenario not in known:
             return None
+        found = data[self.scenario] if isinstance(data, xr.Dataset) else like.coords[self.scenario]
         template = xr.DataArray(np.empty([like.sizes[dim] for dim in lead]), dims=lead)
-        label = like.coords[self.scenario].astype(str).broadcast_like(template)
+        label = found.astype(str).broadcast_like(template)
         rows: Array = label.transpose(*lead).values.ravel()
         return rows
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,8 @@ def command(
     names = [] if baselines == "none" else baselines.split(",")
     train, validation, test = (part.load() for part in (split.train, split.validation, split.test))
     with progress("evaluating", total=2 * len(names) + 1) as begin:
-        surrogates = {surrogate.settings.get("preset") or model.stem: surrogate}
+        own = surrogate.settings.get("preset") or model.stem
+        surrogates = {f"{own} (model)" if own in BASELINES else own: surrogate}
         for name in names:
             begin(f"fitting {name}")
             surrogates[name] = fit_baseline(
@@ -88,9 +88,6 @@ def show_scores(result: Evaluation) -> None:
 
 
 def _record(result: Evaluation, model: Path, data: Path, version: object) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
-        return None if isinstance(value, float) and math.isnan(value) else value
-
     return {
         "plumecast": __version__,
         "model": str(model),
@@ -99,5 +96,5 @@ def _record(result: Evaluation, model: Path, data: Path, version: object) -> dic
         "test_snapshots": result.snapshots,
         "smoke_threshold": result.smoke_threshold,
         "captured": result.captured,
-        "scores": [{k: plain(v) for k, v in asdict(score).items()} for score in result.scores],
+        "scores": [asdict(score) for score in result.scores],
     }

@@ -101,7 +101,7 @@ def _show_surrogate(surrogate: Surrogate, path: Path) -> None:
     items = [
         ("preset", str(settings.get("preset") or "none")),
         ("map", f"{_fields(surrogate.inputs)} → {_fields(surrogate.outputs)}"),
-        ("settings", _shown({name: value for name, value in settings.items() if name != "preset"})),
+        ("settings", _shown(_own_settings(settings))),
         ("trained on", f"{training.get('snapshots')} snapshots, {fires} fires"),
         ("chosen", _shown({name: training[name] for name in chosen if name in training})),
         ("thresholds", _shown(training.get("thresholds", {})) or "none"),
@@ -117,6 +117,14 @@ def _fields(layout: Any) -> str:
         f"{part.name} [{part.attrs.get('units', '?')}] {' × '.join(map(str, part.shape))}"
         for part in layout.fields
     )
+
+
+def _own_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """The choices of a surrogate's own family."""
+    spectral = ("family", "layers", "age_bins")
+    if settings.get("family") == "spectral":
+        return {name: settings[name] for name in spectral}
+    return {k: v for k, v in settings.items() if k not in (*spectral, "preset")}
 
 
 def _shown(items: dict[str, Any]) -> str:

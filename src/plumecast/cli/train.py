@@ -28,7 +28,7 @@ def command(
     settings: Path = typer.Option(None, help="Settings written by `plumecast tune`."),
     degree: int = typer.Option(None, help="Degree of the polynomial, 1 to 4."),
     penalty: float = typer.Option(
-        None, help="Penalty λ; chosen by leave-one-fire-out if not given."
+        None, help="Penalty λ; else the preset's, or chosen by leave-one-fire-out."
     ),
     fire_rank: int = typer.Option(None, help="Modes of the input."),
     fire_std: float = typer.Option(None, help="Share of Σσ kept of the input, e.g. 0.95."),
@@ -78,6 +78,9 @@ def command(
         "age_bins": age_bins,
     }
     choices |= {name: value for name, value in given.items() if value is not None}
+    for side, share in (("fire", fire_std), ("smoke", smoke_std)):
+        if share is not None:  # replaces a rank that came with the settings
+            choices.pop(f"{side}_rank", None)
     if preset is None and not choices:
         preset = "paper-linear"
     with progress("training", total=4) as begin:

@@ -17,7 +17,7 @@ _BLOCK = 256  # snapshots scored together: bounds the memory of sorting
 _ATTRS = {
     "auc": "area under the receiver operating characteristic",
     "iou": "intersection over union at the ROC point nearest (0, 1)",
-    "decision_threshold": "smallest prediction called smoke at that point",
+    "decision_threshold": "prediction above which a cell is called smoke at that point",
     "extent": "share of cells with observed smoke above the smoke threshold",
     "deployable_iou": "intersection over union at one decision threshold chosen on validation",
 }
@@ -97,6 +97,9 @@ def choose_decision_threshold(
     To be chosen on validation snapshots and used elsewhere. Candidates are τ itself and quantiles
     of the positive predictions.
     """
+    observed = _snapshots_first(observed)
+    if isinstance(predicted, xr.DataArray) and isinstance(observed, xr.DataArray):
+        predicted = predicted.transpose(*observed.dims)
     guess, truth = _rows(predicted), _rows(observed)
     positive = guess[guess > 0.0]
     if positive.size == 0:
@@ -133,13 +136,20 @@ def snapshot_relative_errors(
 
 
 def _rows(fields: xr.DataArray | Array) -> Array:
-    values = fields.values if isinstance(fields, xr.DataArray) else np.asarray(fields)
+    values = np.asarray(_snapshots_first(fields))
     return values.reshape(values.shape[0], -1)
+
+
+def _snapshots_first(fields: xr.DataArray | Array) -> xr.DataArray | Array:
+    if isinstance(fields, xr.DataArray) and SNAPSHOT in fields.dims:
+        return fields.transpose(SNAPSHOT, ...)
+    return fields
 
 
 def _blocks(
     predicted: xr.DataArray | Array, observed: xr.DataArray | Array
 ) -> Iterator[tuple[Array, Array]]:
+    observed = _snapshots_first(observed)
     if isinstance(predicted, xr.DataArray) and isinstance(observed, xr.DataArray):
         predicted = predicted.transpose(*observed.dims)
     if predicted.shape != observed.shape:
