@@ -140,6 +140,25 @@ def test_names_of_unknown_variables_become_their_long_names():
     assert described(fields, "t").log_smoke.attrs["long_name"] == "log smoke"
 
 
+def test_the_footprint_comes_from_the_detection_score_where_there_is_one(
+    succeed, place, fires, refused, tmp_path
+):
+    model = tmp_path / "recommended.plume"
+    succeed("train", place / "plain.nc", "--preset", "recommended", "-o", model, "--layers", 1)
+    surrogate = load_surrogate(model)
+    assert surrogate.detects
+    out = tmp_path / "smoke.nc"
+    succeed("predict", model, place / "plain.nc", "-o", out, "--footprint")
+    written = open_snapshots(out, fields=["smoke"])
+    score = surrogate.predict_footprint(open_snapshots(place / "plain.nc"))
+    alpha = surrogate.training["thresholds"]["decision"]
+    np.testing.assert_array_equal(written.footprint, score > alpha)
+    # it tells droughts apart, so rasters must say theirs
+    rasters = ("predict", model, *fires, "--unit", "min", "-o", tmp_path / "r.nc")
+    assert "scenario 'unknown' was not in training; known are high, low" in refused(*rasters)
+    succeed(*rasters, "--drought", "low", "--footprint")
+
+
 # -- GeoTIFF
 
 

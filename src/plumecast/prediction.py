@@ -62,10 +62,18 @@ def predict_rasters(
 
 
 def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | None) -> xr.Dataset:
-    """Predicted fields as a Dataset, and the footprint of the first where smoke > `threshold`."""
+    """Predicted fields as a Dataset; with `threshold`, the footprint beside them.
+
+    The footprint is where the detection score exceeds the threshold, for surrogates that have one,
+    else where the (first) predicted field does.
+    """
     predicted = surrogate.predict(fires)
     fields = predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
     if threshold is None:
         return fields
-    smoke = fields[surrogate.outputs.names[0]]
-    return fields.assign({FOOTPRINT: footprint_of(smoke, threshold)})
+    name = surrogate.outputs.names[0]
+    score = surrogate.predict_footprint(fires) if surrogate.detects else fields[name]
+    present = footprint_of(score, threshold).assign_attrs(
+        {key: value for key, value in fields[name].attrs.items() if key == "grid_mapping"}
+    )
+    return fields.assign({FOOTPRINT: present})
