@@ -15,7 +15,6 @@ from plumecast import export_snapshots, load_surrogate, open_snapshots, read_arr
 from plumecast.cli import main
 from plumecast.errors import PlumecastError
 from plumecast.export import described, export_fields
-from plumecast.matrix import grid_template
 from plumecast.names import TABLE
 from plumecast.source.map_plane import map_plane
 from raster_files import write_ascii
@@ -222,8 +221,7 @@ def test_rasters_are_put_on_the_surrogates_grid(succeed, place, fires, tmp_path)
     )
     assert text == f"predicted 4 snapshots\nwrote the smoke to {out}\n"
     surrogate = load_surrogate(place / "plain.plume")
-    grid = grid_template(surrogate.inputs.fields[0])
-    read = read_arrival_times(fires, format="farsite", hours=[4, 8], like=grid)
+    read = read_arrival_times(fires, format="farsite", hours=[4, 8], like=surrogate.grid)
     written = open_snapshots(out, fields=["smoke"])
     np.testing.assert_array_equal(written.smoke, surrogate.predict(read))
     assert written.fire_id.values.tolist() == ["east", "east", "north", "north"]
@@ -242,7 +240,7 @@ def test_rasters_and_their_store_give_the_same_smoke(succeed, place, fires, tmp_
 
 def test_an_asymmetric_fire_keeps_its_direction(place, fires):
     """On the coarse grid, the fire that runs north lies north of its start."""
-    grid = grid_template(load_surrogate(place / "plain.plume").inputs.fields[0])
+    grid = load_surrogate(place / "plain.plume").grid
     read = read_arrival_times(fires, format="farsite", like=grid).time_since_ignition
     east, north = read.isel(snapshot=0), read.isel(snapshot=1)
     oldest = north.where(north == north.max(), drop=True)

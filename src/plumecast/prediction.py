@@ -10,7 +10,6 @@ import xarray as xr
 
 from plumecast.errors import PlumecastError
 from plumecast.export import FOOTPRINT, footprint_of
-from plumecast.matrix import grid_template
 from plumecast.names import FIRE, SNAPSHOT
 from plumecast.snapshot_store import open_snapshots
 from plumecast.source.rasters import iter_arrival_times
@@ -54,9 +53,11 @@ def predict_rasters(
         raise PlumecastError(
             f"the surrogate needs {', '.join(surrogate.inputs.names)}; rasters give {FIRE} alone"
         )
-    grid = grid_template(surrogate.inputs.fields[0])
     for fires in iter_arrival_times(
-        paths, like=grid, progress=lambda done, total: progress(done, total, "files"), **options
+        paths,
+        like=surrogate.grid,
+        progress=lambda done, total: progress(done, total, "files"),
+        **options,
     ):
         yield predict_block(surrogate, fires, threshold)
 
