@@ -15,7 +15,6 @@ from plumecast import export_snapshots, load_surrogate, open_snapshots, read_arr
 from plumecast.cli import main
 from plumecast.errors import PlumecastError
 from plumecast.export import described, export_fields
-from plumecast.matrix import grid_template
 from plumecast.names import TABLE
 from plumecast.source.map_plane import map_plane
 from raster_files import write_ascii
@@ -140,6 +139,25 @@ def test_names_of_unknown_variables_become_their_long_names():
     assert described(fields, "t").log_smoke.attrs["long_name"] == "log smoke"
 
 
+def test_the_footprint_comes_from_the_detection_score_where_there_is_one(
+    succeed, place, fires, refused, tmp_path
+):
+    model = tmp_path / "recommended.plume"
+    succeed("train", place / "plain.nc", "--preset", "recommended", "-o", model, "--layers", 1)
+    surrogate = load_surrogate(model)
+    assert surrogate.detects
+    out = tmp_path / "smoke.nc"
+    succeed("predict", model, place / "plain.nc", "-o", out, "--footprint")
+    written = open_snapshots(out, fields=["smoke"])
+    score = surrogate.predict_footprint(open_snapshots(place / "plain.nc"))
+    alpha = surrogate.training["thresholds"]["decision"]
+    np.testing.assert_array_equal(written.footprint, score > alpha)
+    # it tells droughts apart, so rasters must say theirs
+    rasters = ("predict", model, *fires, "--unit", "min", "-o", tmp_path / "r.nc")
+    assert "scenario 'unknown' was not in training; known are high, low" in refused(*rasters)
+    succeed(*rasters, "--drought", "low", "--footprint")
+
+
 # -- GeoTIFF
 
 
@@ -203,8 +221,7 @@ def test_rasters_are_put_on_the_surrogates_grid(succeed, place, fires, tmp_path)
     )
     assert text == f"predicted 4 snapshots\nwrote the smoke to {out}\n"
     surrogate = load_surrogate(place / "plain.plume")
-    grid = grid_template(surrogate.inputs.fields[0])
-    read = read_arrival_times(fires, format="farsite", hours=[4, 8], like=grid)
+    read = read_arrival_times(fires, format="farsite", hours=[4, 8], like=surrogate.grid)
     written = open_snapshots(out, fields=["smoke"])
     np.testing.assert_array_equal(written.smoke, surrogate.predict(read))
     assert written.fire_id.values.tolist() == ["east", "east", "north", "north"]
@@ -223,7 +240,7 @@ def test_rasters_and_their_store_give_the_same_smoke(succeed, place, fires, tmp_
 
 def test_an_asymmetric_fire_keeps_its_direction(place, fires):
     """On the coarse grid, the fire that runs north lies north of its start."""
-    grid = grid_template(load_surrogate(place / "plain.plume").inputs.fields[0])
+    grid = load_surrogate(place / "plain.plume").grid
     read = read_arrival_times(fires, format="farsite", like=grid).time_since_ignition
     east, north = read.isel(snapshot=0), read.isel(snapshot=1)
     oldest = north.where(north == north.max(), drop=True)

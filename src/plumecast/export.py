@@ -61,17 +61,15 @@ def export_fields(blocks: Iterable[xr.Dataset], path: str | Path, *, title: str)
     return Exported(where, count, has_crs=grid_mapping(first) is not None)
 
 
-def footprint_of(smoke: xr.DataArray, threshold: float) -> xr.DataArray:
-    """Where smoke is above the decision threshold: 1, elsewhere 0."""
-    flags: xr.DataArray = (smoke > threshold).astype(np.int8)
-    kept = {name: smoke.attrs[name] for name in ("grid_mapping",) if name in smoke.attrs}
-    return flags.assign_attrs(
+def footprint_of(score: xr.DataArray, threshold: float) -> xr.DataArray:
+    """Where a field is above the decision threshold: 1, elsewhere 0."""
+    flags: xr.DataArray = (score > threshold).astype(np.int8)
+    return flags.drop_attrs().assign_attrs(
         long_name="smoke is present",
         units="1",
         flag_values=np.array([0, 1], dtype=np.int8),
         flag_meanings="absent present",
         decision_threshold=threshold,
-        **kept,
     )
 
 

@@ -10,7 +10,6 @@ import xarray as xr
 
 from plumecast.errors import PlumecastError
 from plumecast.export import FOOTPRINT, footprint_of
-from plumecast.matrix import grid_template
 from plumecast.names import FIRE, SNAPSHOT
 from plumecast.snapshot_store import open_snapshots
 from plumecast.source.rasters import iter_arrival_times
@@ -54,20 +53,28 @@ def predict_rasters(
         raise PlumecastError(
             f"the surrogate needs {', '.join(surrogate.inputs.names)}; rasters give {FIRE} alone"
         )
-    grid = grid_template(surrogate.inputs.fields[0])
     for fires in iter_arrival_times(
-        paths, like=grid, progress=lambda done, total: progress(done, total, "files"), **options
+        paths,
+        like=surrogate.grid,
+        progress=lambda done, total: progress(done, total, "files"),
+        **options,
     ):
         yield predict_block(surrogate, fires, threshold)
 
 
 def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | None) -> xr.Dataset:
-    """Predicted fields as a Dataset, and the footprint: where the detection score, or for a
-    surrogate without one its smoke, exceeds `threshold`."""
+    """Predicted fields as a Dataset; with `threshold`, the footprint beside them.
+
+    The footprint is where the detection score exceeds the threshold, for surrogates that have one,
+    else where the (first) predicted field does.
+    """
     predicted = surrogate.predict(fires)
     fields = predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
     if threshold is None:
         return fields
-    smoke = fields[surrogate.outputs.names[0]]
-    score = surrogate.predict_footprint(fires) if surrogate.detects else smoke
-    return fields.assign({FOOTPRINT: footprint_of(score, threshold)})
+    name = surrogate.outputs.names[0]
+    score = surrogate.predict_footprint(fires) if surrogate.detects else fields[name]
+    present = footprint_of(score, threshold).assign_attrs(
+        {key: value for key, value in fields[name].attrs.items() if key == "grid_mapping"}
+    )
+    return fields.assign({FOOTPRINT: present})

@@ -15,7 +15,7 @@ from plumecast.baseline_operators import GaussianProcess, MeanField, NearestFire
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
 from plumecast.lift import AgeLift
-from plumecast.matrix import Coordinate, Field, Layout, from_rows, leading_dims
+from plumecast.matrix import Coordinate, Field, Layout, from_rows, grid_template, leading_dims
 from plumecast.operators import CodedOperator, DualMap, Operator, PrimalMap
 from plumecast.plume import PlumeMap, PlumeOperator
 from plumecast.spectral import Layer, SpectralMap
@@ -55,6 +55,11 @@ class Surrogate:
         if isinstance(data, xr.DataArray):
             return self._predict_labelled({self._only_input().name: data})
         return self._predict_array(np.asarray(data))
+
+    @property
+    def grid(self) -> xr.Dataset:
+        """The coordinates of the (first) input, as a template for other fields."""
+        return grid_template(self.inputs.fields[0])
 
     @property
     def detects(self) -> bool:

@@ -10,7 +10,7 @@ from plumecast.constants import M2_PER_ACRE
 from plumecast.errors import PlumecastError
 from plumecast.source.map_plane import map_plane
 from plumecast.source.wrf import read_wrf
-from plumecast.source.wrf.frame import FireState, advance_arrival
+from plumecast.source.wrf.frame import FireState, LevelSet, advance_arrival, changed_cells
 from plumecast.source.wrf.run import SMOKE_FLOOR
 from plumecast.source.wrf.units import known_unit
 from wrf_files import (
@@ -155,9 +155,16 @@ def test_rebuilt_arrival_uses_the_frames_between_checkpoints(tmp_path):
 
 def test_crossing_time_is_linear_and_final():
     level = np.array([3.0, 1.0, -1.0])
-    before = FireState(0.0, level, level < 0, np.array([np.inf, np.inf, 0.0]))
-    arrival = advance_arrival(before, np.array([1.0, -3.0, -5.0]), 100.0)
-    np.testing.assert_allclose(arrival, [np.inf, 25.0, 0.0])
+    before = LevelSet(0.0, level, np.array([np.inf, np.inf, 0.0]))
+    after = advance_arrival(before, np.array([1.0, -3.0, -5.0]), 100.0)
+    np.testing.assert_allclose(after.arrival, [np.inf, 25.0, 0.0])
+
+
+def test_changed_cells_are_counted_against_the_frame_before():
+    before = FireState(0.0, np.array([[True, True], [True, False]]), np.array([1.0, 2.0, 3.0]))
+    after = FireState(9.0, np.array([[True, False], [True, True]]), np.array([1.0, 70.0, 5.0]))
+    assert changed_cells(before, after, 60.0) == (1, 1)  # one healed, one moved from 3 to 70 s
+    assert changed_cells(before, before, 60.0) == (0, 0)
 
 
 # -- smoke variables and units

@@ -9,7 +9,6 @@ import typer
 import xarray as xr
 
 from plumecast.errors import PlumecastError
-from plumecast.matrix import grid_template
 from plumecast.names import FIRE
 from plumecast.snapshot_store import open_snapshots
 from plumecast.source.rasters import FORMATS, UNITS
@@ -49,5 +48,5 @@ def chosen(*, hours: str | None, batch: int, **given: Any) -> dict[str, Any]:
 def grid_of(path: Path) -> xr.Dataset:
     """The grid of a saved surrogate's input, or of a store."""
     if path.is_file() and is_saved(path):
-        return grid_template(load_surrogate(path).inputs.fields[0])
+        return load_surrogate(path).grid
     return open_snapshots(path, fields=(FIRE,))

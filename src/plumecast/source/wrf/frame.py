@@ -47,43 +47,50 @@ class Layout:
 
 
 class FireState(NamedTuple):
-    """The fire at one time, on the fire grid."""
+    """The fire at one time, on the fire grid: which cells burned, and when each began to."""
+
+    seconds: float
+    burned: Array  # (rows, columns), LFN < 0
+    arrival: Array  # (n,) of the burned cells in order, s since the simulation's start
+
+
+class LevelSet(NamedTuple):
+    """The level set at one time, and the arrival times that it and those before it tell."""
 
     seconds: float
     level: Array  # LFN
-    burned: Array  # LFN < 0
-    arrival: Array  # s since the simulation's start; meaningless where unburned
+    arrival: Array  # s; ∞ where unburned
 
 
 def fire_age(state: FireState) -> Array:
     """max(t − arrival, 0) where burned, else 0, hours; a cell just lit may lie in the future."""
-    age = np.zeros(state.level.shape, dtype=state.arrival.dtype)
-    age[state.burned] = np.maximum(state.seconds - state.arrival[state.burned], 0.0) / 3600.0
+    age = np.zeros(state.burned.shape, dtype=state.arrival.dtype)
+    age[state.burned] = np.maximum(state.seconds - state.arrival, 0.0) / 3600.0
     return age
 
 
-def advance_arrival(before: FireState | None, level: Array, seconds: float) -> Array:
+def advance_arrival(before: LevelSet | None, level: Array, seconds: float) -> LevelSet:
     """Arrival times from LFN alone: where it crosses zero between two frames, linear in time.
 
     t = t₀ + (t₁ − t₀) L₀ / (L₀ − L₁) for cells with L₀ ≥ 0 > L₁; t₁ where nothing came before;
     ∞ where unburned. Once set, an arrival stays.
     """
     if before is None:
-        return np.where(level < 0, seconds, np.inf)
+        return LevelSet(seconds, level, np.where(level < 0, seconds, np.inf))
     new = (level < 0) & np.isinf(before.arrival)
     arrival = before.arrival.copy()
     ahead = np.maximum(before.level[new], 0.0).astype(np.float64)
     share = ahead / (ahead - level[new])
     arrival[new] = before.seconds + (seconds - before.seconds) * share
-    return arrival
+    return LevelSet(seconds, level, arrival)
 
 
 def changed_cells(before: FireState, state: FireState, seconds: float) -> tuple[int, int]:
     """Cells that became unburned, and burned cells whose arrival moved by more than `seconds`."""
-    both = before.burned & state.burned
-    lost = int(np.count_nonzero(before.burned)) - int(np.count_nonzero(both))
-    shift = np.abs(state.arrival[both] - before.arrival[both])
-    return lost, int(np.count_nonzero(shift > seconds))
+    still = state.burned[before.burned]
+    again = before.burned[state.burned]
+    shift = np.abs(state.arrival[again] - before.arrival[still])
+    return int(np.count_nonzero(~still)), int(np.count_nonzero(shift > seconds))
 
 
 def smoke_column(read: Callable[[str], Array], smoke: str, unit: str) -> tuple[Array, Array]:

@@ -22,6 +22,7 @@ from plumecast.source.wrf.frame import (
     UNWRITTEN,
     FireState,
     Layout,
+    LevelSet,
     advance_arrival,
     changed_cells,
     fire_age,
@@ -185,25 +186,37 @@ def _latlon(dataset: netCDF4.Dataset, path: Path) -> tuple[Array, Array] | None:
 def read_rows(run: Run, reader: FrameReader) -> Iterator[Row]:
     """Go through the frames once; only a run without TIGN_G needs the level set of all of them."""
     has_arrival = "TIGN_G" in run.names
+    level_set: LevelSet | None = None
     before: FireState | None = None
     total = np.zeros((run.layout.ny, run.layout.nx))
     kept = set(run.kept)
     for frame in run.kept if has_arrival else run.frames:
-        level = run.layout.cut_padding(reader.read(frame, "LFN"))
-        if not (level.min() > -UNWRITTEN and level.max() < UNWRITTEN):
-            raise PlumecastError(f"{frame.path}: NaN or unwritten LFN in frame {frame.number}")
-        arrival = (
-            run.layout.cut_padding(reader.read(frame, "TIGN_G"))
-            if has_arrival
-            else advance_arrival(before, level, frame.seconds)
-        )
-        state = FireState(frame.seconds, level, level < 0, arrival)
+        if has_arrival:
+            state = _fire_state(run, frame, reader)
+        else:
+            level = _level(run, frame, reader)
+            level_set = advance_arrival(level_set, level, frame.seconds)
+            state = FireState(frame.seconds, level < 0, level_set.arrival[level < 0])
         if frame in kept:
             column, mass = _checked_column(run, frame, reader)
             total = total + column
             summary = _summary(state, before, column=column, mass=mass)
             yield _row(run, state, summary=summary, total=total)
         before = state
+
+
+def _level(run: Run, frame: Frame, reader: FrameReader) -> Array:
+    level = run.layout.cut_padding(reader.read(frame, "LFN"))
+    if not (level.min() > -UNWRITTEN and level.max() < UNWRITTEN):
+        raise PlumecastError(f"{frame.path}: NaN or unwritten LFN in frame {frame.number}")
+    return level
+
+
+def _fire_state(run: Run, frame: Frame, reader: FrameReader) -> FireState:
+    """Of the two large fields only the burned cells outlive this call, which bounds memory."""
+    burned = _level(run, frame, reader) < 0
+    arrival = run.layout.cut_padding(reader.read(frame, "TIGN_G"))[burned]
+    return FireState(frame.seconds, burned, arrival)
 
 
 def _checked_column(run: Run, frame: Frame, reader: FrameReader) -> tuple[Array, float]:
@@ -236,5 +249,5 @@ def _summary(
 def _row(run: Run, state: FireState, *, summary: checks.FrameSummary, total: Array) -> Row:
     age = run.layout.to_smoke_grid(fire_age(state), run.options.aggregate)
     smoke = np.where(total < run.options.floor, 0.0, total)
-    earliest = float(state.arrival[state.burned].min(initial=np.inf))
+    earliest = float(state.arrival.min(initial=np.inf))
     return Row(summary, age.astype(np.float32), smoke.astype(np.float32), earliest)
