@@ -27,6 +27,7 @@ from plumecast.source.simulator.fire import INTERVAL_HOURS, Terrain, simulate_fi
 from plumecast.source.simulator.fuels import fuel_table
 from plumecast.source.simulator.landscape import Landscape, ignition_mask, synthetic_landscape
 from plumecast.source.simulator.weather import SCENARIOS, Weather, weather
+from plumecast.source.workers import end_with_parent
 
 DROUGHTS = tuple(SCENARIOS)
 
@@ -244,6 +245,7 @@ _worker: list[Simulator] = []
 
 
 def _start_worker(world: World) -> None:
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     _worker.append(Simulator(world))
 

@@ -13,6 +13,7 @@ import xarray as xr
 
 from plumecast.errors import PlumecastError
 from plumecast.source.paths import Paths
+from plumecast.source.workers import end_with_parent
 from plumecast.source.wrf.checks import Finding
 from plumecast.source.wrf.labels import Labels, to_dataset
 from plumecast.source.wrf.run import SMOKE_FLOOR, Options, read_fire
@@ -133,7 +134,11 @@ def in_order(jobs: Sequence[Job], workers: int) -> Iterator[FireResult]:
         yield from map(read_job, jobs)
         return
     context = multiprocessing.get_context("spawn")
-    slots = [ProcessPoolExecutor(1, mp_context=context) for _ in jobs[:workers]]
+
+    def slot_process() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent)
+
+    slots = [slot_process() for _ in jobs[:workers]]
     try:
         running = [slot.submit(read_job, job) for slot, job in zip(slots, jobs, strict=False)]
         for number, job in enumerate(jobs):
@@ -143,7 +148,7 @@ def in_order(jobs: Sequence[Job], workers: int) -> Iterator[FireResult]:
             except BrokenProcessPool:
                 message = f"{job.paths}: its reading process died (out of memory?)"
                 result = FireResult(job.labels.fire_id, message, ())
-                slots[slot] = ProcessPoolExecutor(1, mp_context=context)
+                slots[slot] = slot_process()
             if number + len(slots) < len(jobs):
                 running[slot] = slots[slot].submit(read_job, jobs[number + len(slots)])
             yield result
