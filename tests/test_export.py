@@ -154,7 +154,7 @@ def test_the_footprint_comes_from_the_detection_score_where_there_is_one(
     np.testing.assert_array_equal(written.footprint, score > alpha)
     # it tells droughts apart, so rasters must say theirs
     rasters = ("predict", model, *fires, "--unit", "min", "-o", tmp_path / "r.nc")
-    assert "scenario 'unknown' was not in training; known are high, low" in refused(*rasters)
+    assert "drought 'unknown' was not in training; known are high, low" in refused(*rasters)
     succeed(*rasters, "--drought", "low", "--footprint")
 
 
