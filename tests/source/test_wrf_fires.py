@@ -59,6 +59,7 @@ def test_processes_give_the_same_results_in_the_same_order(tmp_path):
         if isinstance(one.outcome, str):
             assert one.outcome == other.outcome
         else:
+            assert not isinstance(other.outcome, str), other.outcome
             xr.testing.assert_identical(one.outcome, other.outcome)
 
 
