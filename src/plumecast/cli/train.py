@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+import xarray as xr
 
 from plumecast.cli import data as options
 from plumecast.cli.data import Recipe
@@ -19,6 +20,7 @@ from plumecast.fit import fit_surrogate
 from plumecast.names import SNAPSHOT
 from plumecast.settings import PRESETS
 from plumecast.snapshots import SMOKE_FLOOR
+from plumecast.surrogate import Surrogate
 
 
 def command(
@@ -83,6 +85,28 @@ def command(
             choices.pop(f"{side}_rank", None)
     if preset is None and not choices:
         preset = "paper-linear"
+    surrogate, train, seconds = _train_and_save(
+        recipe, data, out, whole=whole, preset=preset, choices=choices
+    )
+    count = train.sizes[SNAPSHOT]
+    say(f"trained on {count} snapshots in {seconds:.2f} s: {_summary(surrogate.training)}")
+    wrote(out, "the surrogate")
+    if train[recipe.outputs].attrs.get(SMOKE_FLOOR, train.attrs.get(SMOKE_FLOOR)) is None:
+        note("the data records no smoke floor: traces count as smoke; see --smoke-floor")
+    if not whole:
+        say(f"next: plumecast evaluate {out} {data}")
+
+
+def _train_and_save(
+    recipe: Recipe,
+    data: Path,
+    out: Path,
+    *,
+    whole: bool,
+    preset: str | None,
+    choices: dict[str, Any],
+) -> tuple[Surrogate, xr.Dataset, float]:
+    """The saved surrogate, what it was trained on, and the seconds of the fit."""
     with progress("training", total=4) as begin:
         begin("reading")
         split = None if whole else recipe.split(data)
@@ -106,17 +130,15 @@ def command(
         surrogate = replace(surrogate, training=surrogate.training | record)
         begin("saving")
         surrogate.save(out)
-    chosen = surrogate.training
-    detail = f"scenarios {', '.join(chosen.get('scenarios', [])) or 'not told apart'}"
-    if "fire_rank" in chosen:
-        ranks = f"{chosen['fire_rank']} → {chosen['smoke_rank']}"
-        detail = f"ranks {ranks}, penalty {chosen['penalty']:.4g}"
-    say(f"trained on {train.sizes[SNAPSHOT]} snapshots in {seconds:.2f} s: {detail}")
-    wrote(out, "the surrogate")
-    if train[recipe.outputs].attrs.get(SMOKE_FLOOR, train.attrs.get(SMOKE_FLOOR)) is None:
-        note("the data records no smoke floor: traces count as smoke; see --smoke-floor")
-    if split is not None:
-        say(f"next: plumecast evaluate {out} {data}")
+    return surrogate, train, seconds
+
+
+def _summary(chosen: dict[str, Any]) -> str:
+    """What the fit chose, of either family."""
+    if "fire_rank" not in chosen:
+        return f"scenarios {', '.join(chosen['scenarios']) or 'not told apart'}"
+    ranks = f"{chosen['fire_rank']} → {chosen['smoke_rank']}"
+    return f"ranks {ranks}, penalty {chosen['penalty']:.4g}"
 
 
 def _read_settings(path: Path | None) -> tuple[Recipe, dict[str, Any]]:
