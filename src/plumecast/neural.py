@@ -203,7 +203,7 @@ def _samples(
         torch.from_numpy(_lifted(lift, fire[start : start + LIFT_BLOCK])).to(where, dtype)
         for start in range(0, fire.shape[0], LIFT_BLOCK)
     ]
-    scaled = (targets / scales[:, None, None]).astype(np.float32)
+    scaled = targets.astype(np.float32) / scales.astype(np.float32)[:, None, None]
     return neural_training.Samples(
         torch.cat(lifted), torch.from_numpy(scalars).to(where), torch.from_numpy(scaled).to(where)
     )
