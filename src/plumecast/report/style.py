@@ -118,5 +118,6 @@ def save_all(figure: Figure, folder: Path, name: str, endings: Sequence[str]) ->
         path = folder / f"{name}.{ending}"
         fixed = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
         figure.savefig(path, dpi=200, metadata=fixed)
+        figure.set_layout_engine("none")  # found by the first; solving it again costs as much
         paths.append(path)
     return paths

@@ -158,12 +158,10 @@ def extent(found: xr.Dataset) -> Figure:
     ax = figure.subplots()
     colour = style.look_of(name)["color"]
     ax.scatter(size, iou, s=5, color=colour, alpha=0.25, linewidths=0, rasterized=True)
-    edges = np.unique(np.quantile(size, np.linspace(0, 1, 11)))
-    if edges.size > 2:
-        member = np.clip(np.digitize(size, edges) - 1, 0, edges.size - 2)
-        middles = [np.median(iou[member == part]) for part in range(edges.size - 1)]
-        ax.stairs(middles, edges, color="black", linewidth=1.6, label="median of a tenth")
-        ax.legend(loc="lower right")
+    tenths = [part for part in np.array_split(np.argsort(size, kind="stable"), 10) if part.size]
+    middles = np.array([(np.median(size[part]), np.median(iou[part])) for part in tenths])
+    ax.plot(*middles.T, color="black", marker="o", linewidth=1.6, label="median of a tenth")
+    ax.legend(loc="lower right")
     ax.set(xlabel="footprint, % of the grid", ylabel="IoU", ylim=(0, 1.02))
     ax.set_xlim(left=0)
     style.light_grid(ax)

@@ -201,13 +201,20 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
     sizes, bar = bands(found, "corrected", "error_bar")
     ax.plot(sizes, bar[1], color=colours["corrected"], linestyle=":", label="its error bar")
     ax.axhline(found.attrs["wanted"], color=style.INK, linewidth=0.7, linestyle="--")
-    ax.annotate("10 %", (sizes[0], found.attrs["wanted"]), xytext=(0, 2),
-                textcoords="offset points", fontsize=8)  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="high-fidelity samples",
            ylabel="relative error of Q = E[ln(g + 1)]")  # fmt: skip
     shown = [size for size in (10, 20, 50, 100, 200, 400) if sizes[0] <= size <= sizes[-1]]
     ax.set_xticks(shown, [str(size) for size in shown])
+    levels = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
+    ax.set_yticks(levels, [f"{100 * level:g} %" for level in levels])
+    ax.set_ylim(*_limits(found))
     ax.minorticks_off()
     style.light_grid(ax)
     ax.legend()
     return {"errors": figure}
+
+
+def _limits(found: xr.Dataset) -> tuple[float, float]:
+    spread = np.concatenate([bands(found, name)[1].ravel() for name in ESTIMATORS])
+    known = spread[np.isfinite(spread) & (spread > 0.0)]
+    return (0.8 * float(known.min()), 1.2 * float(known.max())) if known.size else (0.01, 1.0)

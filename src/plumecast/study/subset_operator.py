@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from plumecast._array import Array
-from plumecast.encode import rank_for_std
+from plumecast.encode import GRAM_LIMIT, rank_for_std
 from plumecast.linalg import gram
 
 
@@ -78,5 +78,6 @@ def _modes(products: Array, std_fraction: float) -> tuple[Array, Array]:
     """Singular values and left vectors of the share of Σσ that is kept."""
     values, vectors = scipy.linalg.eigh(products, driver="evd", check_finite=False)
     spectrum = np.sqrt(np.clip(values[::-1], 0.0, None))
+    spectrum[spectrum < GRAM_LIMIT * spectrum[0]] = 0.0  # rounding, not modes
     rank = rank_for_std(spectrum, std_fraction)
     return spectrum[:rank], np.ascontiguousarray(vectors[:, ::-1][:, :rank])
