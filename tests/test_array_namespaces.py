@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plumecast.encode import fit_basis, projection_error
-from plumecast.kernel_map import tune_kernel_map
+from plumecast.kernel_search import tune_kernel_map
 from plumecast.operators import CodedOperator, fit_linear_map, tune_polynomial_map
 from plumecast.roc import iou_at, rates_at, roc_scores
 
@@ -48,7 +48,7 @@ def test_fit_and_predict(degree):
 
 @pytest.mark.parametrize("search_rows", [1500, 16])
 def test_kernels_and_their_length_scale(search_rows, monkeypatch):
-    monkeypatch.setattr("plumecast.kernel_map.SEARCH_ROWS", search_rows)
+    monkeypatch.setattr("plumecast.kernel_search.SEARCH_ROWS", search_rows)
     codes, targets = problem()
     groups = np.split(np.arange(24), 6)
 

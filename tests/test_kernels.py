@@ -10,10 +10,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 from sklearn.kernel_ridge import KernelRidge
 
-from plumecast import kernel_map
+from plumecast import kernel_search
 from plumecast.errors import PlumecastError
 from plumecast.features import monomial_kernel
-from plumecast.kernel_map import fit_kernel_map, tune_kernel_map
+from plumecast.kernel_map import fit_kernel_map
+from plumecast.kernel_search import tune_kernel_map
 from plumecast.kernels import (
     STATIONARY,
     TERMS,
@@ -172,24 +173,19 @@ def test_tuned_map_is_the_fit_with_what_it_chose():
     np.testing.assert_allclose(tuned.predict(codes), alone.predict(codes), atol=SOLVE)
 
 
-def test_beyond_a_number_of_snapshots_whole_groups_choose_the_length(monkeypatch):
-    """Of 12 groups every second one; the answer is that of a search on those alone."""
+def test_search_on_some_groups_ends_where_all_snapshots_want_it(monkeypatch):
     codes, targets = problem(snapshots=60)
     groups = groups_of(5, 12)
-    monkeypatch.setattr(kernel_map, "SEARCH_ROWS", 30)
-    _, part = tune_kernel_map(codes, targets, kernel="matern-5/2", groups=groups, anchored=False)
-    rows = np.concatenate(groups[::2])
-    few = np.split(np.arange(30), 6)
-    # The unit is that of all snapshots; a given length scale is in units of the part's own.
-    ratio = typical_distance(codes) / typical_distance(codes[rows])
+    choices = {"kernel": "matern-5/2", "groups": groups, "anchored": True}
+    _, whole = tune_kernel_map(codes, targets, **choices)
+    monkeypatch.setattr(kernel_search, "SEARCH_ROWS", 30)
+    fitted, part = tune_kernel_map(codes, targets, **choices)
+    assert part.error <= 1.02 * whole.error  # neighbours in steps of √2 may end either side
+    assert fitted.support.shape == codes.shape
     for length, error in part.length_errors.items():
-        _, alone = tune_kernel_map(
-            codes[rows], targets[rows], kernel="matern-5/2", groups=few,
-            length_scale=length * ratio, anchored=False,
-        )  # fmt: skip
-        assert alone.error <= error * (1.0 + SOLVE)  # the search sees fewer penalties
-        assert alone.error >= error * 0.9
-    assert sum(part.penalties.errors) > 0.0
+        _, given = tune_kernel_map(codes, targets, length_scale=length, **choices)
+        assert given.error == pytest.approx(error, rel=1e-9)
+        assert error >= part.error
 
 
 def test_kernel_learns_what_no_polynomial_can():

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast import kernel_map, operators
+from plumecast import operators
 from plumecast._array import Array
 from plumecast._version import __version__
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
-from plumecast.kernel_map import KernelMap
+from plumecast.kernel_map import KernelMap, fit_kernel_map
+from plumecast.kernel_search import tune_kernel_map
 from plumecast.kernels import POLYNOMIAL, has_length_scale
 from plumecast.matrix import Layout, fit_layout
 from plumecast.names import FIRE, SMOKE, SNAPSHOT
@@ -190,11 +191,9 @@ def _fit_kernel(
     if groups is None:
         assert settings.penalty is not None
         given = {"length_scale": settings.length_scale or 1.0, "penalty": settings.penalty}
-        fitted = kernel_map.fit_kernel_map(
-            codes, targets, kernel=settings.kernel, anchored=anchored, **given
-        )
+        fitted = fit_kernel_map(codes, targets, kernel=settings.kernel, anchored=anchored, **given)
         return fitted, given
-    fitted, scan = kernel_map.tune_kernel_map(
+    fitted, scan = tune_kernel_map(
         codes,
         targets,
         kernel=settings.kernel,
