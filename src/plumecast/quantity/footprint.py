@@ -10,7 +10,7 @@ import xarray as xr
 from plumecast._array import Array
 from plumecast.errors import PlumecastError
 from plumecast.names import SNAPSHOT
-from plumecast.roc import iou_at, roc_scores
+from plumecast.roc import best_decision_threshold, iou_at, roc_scores
 
 _BLOCK = 256  # snapshots scored together: bounds the memory of sorting
 
@@ -101,14 +101,9 @@ def choose_decision_threshold(
     if isinstance(predicted, xr.DataArray) and isinstance(observed, xr.DataArray):
         predicted = predicted.transpose(*observed.dims)
     guess, truth = _rows(predicted), _rows(observed)
-    positive = guess[guess > 0.0]
-    if positive.size == 0:
+    if not (guess > 0.0).any():
         return threshold
-    quantiles = np.quantile(positive, np.linspace(0.0, 0.995, 120))
-    candidates = np.unique(np.concatenate([[0.0, threshold], quantiles]))
-    footprint = truth > threshold
-    means = [float(np.mean(iou_at(guess, footprint, float(alpha)))) for alpha in candidates]
-    return float(candidates[int(np.argmax(means))])
+    return best_decision_threshold(guess, truth > threshold, np.array([threshold]))
 
 
 def relative_error(predicted: xr.DataArray | Array, observed: xr.DataArray | Array) -> float:
