@@ -170,5 +170,22 @@ def best_decision_threshold(predicted: Array, observed: Array, candidates: Array
     """
     quantiles = np.quantile(predicted[predicted > 0.0], np.linspace(0.0, 0.995, 120))
     tried = np.unique(np.concatenate([[0.0], candidates, quantiles]))
-    means = [float(np.mean(iou_at(predicted, observed, float(alpha)))) for alpha in tried]
-    return float(tried[int(np.argmax(means))])
+    return float(tried[int(np.argmax(mean_ious(predicted, observed, tried)))])
+
+
+def mean_ious(predicted: Array, observed: Array, alphas: Array) -> Array:
+    """Mean over rows of `iou_at` for many ascending decision thresholds at once, (A,).
+
+    Each cell exceeds the first so-and-so many thresholds; counting cells by that number gives
+    every threshold's hits and calls as sums from the end. NumPy arrays only.
+    """
+    total = np.zeros(alphas.size)
+    for guess, truth in zip(predicted, observed, strict=True):
+        exceeded = np.searchsorted(alphas, guess, side="left")  # thresholds below the prediction
+        calls, hits = (
+            np.cumsum(np.bincount(kind, minlength=alphas.size + 1)[::-1])[::-1][1:]
+            for kind in (exceeded, exceeded[truth])
+        )
+        either = calls + np.count_nonzero(truth) - hits
+        total += np.where(either == 0, 1.0, hits / np.where(either == 0, 1, either))
+    return total / predicted.shape[0]
