@@ -137,7 +137,7 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
         ax.minorticks_off()
         style.light_grid(ax)
-    axes[0].set_ylim(top=1.01)
+    axes[0].set_ylim(min(0.5, float(found.auc.min()) - 0.02), 1.01)
     axes[1].set_ylim(0.0, 1.01)
     axes[2].set_ylim(0.0, min(1.6, axes[2].get_ylim()[1]))
     handles, labels = axes[0].get_legend_handles_labels()
