@@ -304,6 +304,14 @@ def test_predict_needs_only_the_fires(succeed, trained, ensemble, tmp_path):
         np.testing.assert_array_equal(written.smoke, expected)
 
 
+def test_train_with_a_kernel_says_its_length_scale(succeed, ensemble, tmp_path):
+    model = tmp_path / "matern.plume"
+    out = succeed("train", ensemble.store, "-o", model, "--kernel", "polynomial-1 + matern-5/2")
+    training = load_surrogate(model).training
+    assert f"length scale {training['length_scale']:.3g}, penalty" in out
+    assert 0.0 < training["leave_out_error"] < 1.0
+
+
 # tune, and train with its settings
 
 
@@ -392,6 +400,15 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         "preset": (["train", store, "--preset", "cubic"], "preset 'cubic' is unknown; choose from"),
         "degree": (["train", store, "--degree", "7"], "degree=7 is not one of 1…4"),
         "penalty": (["train", store, "--penalty", "-1"], "penalty=-1.0 must be ≥ 0"),
+        "kernel": (["train", store, "--kernel", "box"], "kernel 'box' is unknown; choose from pol"),
+        "length": (
+            ["train", store, "--kernel", "matern-5/2", "--length-scale", "0"],
+            "length_scale=0.0 must be a finite number above 0",
+        ),
+        "short": (
+            ["train", store, "--kernel", "matern-5/2", "--length-scale", "1e-5"],
+            "length_scale=1e-05 is so short that",
+        ),
         "rank": (["train", store, "--fire-rank", "900"], "rank=900 exceeds 40, the rank of 40"),
         "drought": (
             ["train", store, "--drought", "wet"],

@@ -14,6 +14,9 @@ from plumecast._array import Array
 from plumecast._version import __version__
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
+from plumecast.kernel_map import KernelMap, fit_kernel_map
+from plumecast.kernel_search import tune_kernel_map
+from plumecast.kernels import POLYNOMIAL, has_length_scale
 from plumecast.matrix import Layout, fit_layout
 from plumecast.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.operators import CodedOperator, DualMap, Operator, PrimalMap
@@ -42,6 +45,8 @@ def fit_surrogate(
     smoke_std_fraction: float | None = None,
     smoke_variance_fraction: float | None = None,
     center: bool | None = None,
+    kernel: str | None = None,
+    length_scale: float | None = None,
     layers: int | None = None,
     age_bins: int | None = None,
     inputs: str | Sequence[str] = FIRE,
@@ -51,7 +56,10 @@ def fit_surrogate(
 ) -> Surrogate:
     """Fit a surrogate to training snapshots.
 
-    The *coded* family: PCA of both sides, then a polynomial of the codes. The *spectral* family
+    The *coded* family: PCA of both sides, then a polynomial of the codes of some `degree`, or
+    another `kernel`: "matern-5/2", "squared-exponential", or a sum such as
+    "polynomial-1 + matern-5/2". Its `length_scale` is in units of the typical distance between
+    training snapshots; without one it is chosen together with the penalty. The *spectral* family
     (preset "recommended"): an equivariant operator in `layers`, on `age_bins` of the time since
     ignition, one per drought where the data has several; needs `group_by` to leave fires out.
 
@@ -67,6 +75,8 @@ def fit_surrogate(
         degree=degree,
         penalty=penalty,
         center=center,
+        kernel=kernel,
+        length_scale=length_scale,
         fire={
             "rank": fire_rank,
             "std_fraction": fire_std_fraction,
@@ -144,8 +154,12 @@ def fit_coded(
     output_basis = _fit_side(data.outputs, settings.smoke, settings.center, data.output_layout)
     codes, targets = input_basis.encode(data.inputs), output_basis.encode(data.outputs)
     chosen: dict[str, Any] = {"fire_rank": input_basis.rank, "smoke_rank": output_basis.rank}
-    code_map: PrimalMap | DualMap
-    if settings.penalty is None:
+    code_map: PrimalMap | DualMap | KernelMap
+    if settings.kernel != POLYNOMIAL:
+        groups = data.groups(group_by) if _leaves_out(settings) else None
+        code_map, more = _fit_kernel(codes, targets, settings, groups)
+        chosen |= more | ({} if groups is None else {"leave_out": group_by})
+    elif settings.penalty is None:
         code_map, scan = operators.tune_polynomial_map(
             codes, targets, degree=settings.degree, groups=data.groups(group_by), penalties=None
         )
@@ -159,6 +173,37 @@ def fit_coded(
         )
         chosen |= {"penalty": settings.penalty}
     return CodedOperator(input_basis, code_map, output_basis), chosen
+
+
+def _leaves_out(settings: Settings) -> bool:
+    open_length = settings.length_scale is None and has_length_scale(settings.kernel)
+    return settings.penalty is None or open_length
+
+
+def _fit_kernel(
+    codes: Array, targets: Array, settings: Settings, groups: list[Array] | None
+) -> tuple[KernelMap, dict[str, Any]]:
+    """A kernel other than the polynomial; what is left open is chosen by leaving out `groups`.
+
+    In an uncentred basis the code 0 is the empty fire, whose smoke is known: none.
+    """
+    anchored = not settings.center
+    if groups is None:
+        assert settings.penalty is not None
+        given = {"length_scale": settings.length_scale or 1.0, "penalty": settings.penalty}
+        fitted = fit_kernel_map(codes, targets, kernel=settings.kernel, anchored=anchored, **given)
+        return fitted, given
+    fitted, scan = tune_kernel_map(
+        codes,
+        targets,
+        kernel=settings.kernel,
+        groups=groups,
+        length_scale=settings.length_scale,
+        penalty=settings.penalty,
+        anchored=anchored,
+    )
+    found = {"length_scale": scan.length_scale, "penalty": scan.penalty}
+    return fitted, {**found, "leave_out_error": scan.error}
 
 
 def fit_plume(

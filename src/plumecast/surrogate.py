@@ -14,6 +14,7 @@ from plumecast._array import Array
 from plumecast.baseline_operators import GaussianProcess, MeanField, NearestFire
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
+from plumecast.kernel_map import KernelMap
 from plumecast.lift import AgeLift
 from plumecast.matrix import Coordinate, Field, Layout, from_rows, grid_template, leading_dims
 from plumecast.operators import CodedOperator, DualMap, Operator, PrimalMap
@@ -186,6 +187,7 @@ SAVED_CLASSES: dict[str, type] = {
         CodedOperator,
         PrimalMap,
         DualMap,
+        KernelMap,
         Basis,
         MeanField,
         NearestFire,
