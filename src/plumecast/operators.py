@@ -6,10 +6,12 @@ store writes it field by field.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from plumecast._array import Array, array_namespace, contiguous
+from plumecast._array import Array, Rows, array_namespace, contiguous, read_rows
+from plumecast.blocks import add_up, group_blocks, row_blocks, whole
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
 from plumecast.features import (
@@ -19,14 +21,17 @@ from plumecast.features import (
     monomials,
     power_features,
 )
+from plumecast.linalg import gram
 from plumecast.solve import (
     PenaltyScan,
+    check_groups,
     dual_path,
-    linear_closed_form,
+    feature_span,
+    left_out_squares,
     penalty_grid,
-    primal_path,
+    relative_scan,
     ridge_dual,
-    ridge_primal,
+    ridge_normal,
     scan_penalties,
 )
 
@@ -88,50 +93,107 @@ def dual_map(support: Array, dual_weights: Array, degree: int) -> DualMap:
     return DualMap(contiguous(support), contiguous(dual_weights), power_weights, degree)
 
 
-def prefers_primal(codes: Array, degree: int) -> bool:
+def prefers_primal(codes: Rows, degree: int) -> bool:
     """Explicit features where they are no more than the snapshots, the kernel otherwise."""
     return monomial_count(codes.shape[1], degree) <= int(codes.shape[0])
 
 
-def fit_linear_map(codes: Array, singular_values: Array, targets: Array) -> PrimalMap:
+def fit_linear_map(
+    codes: Rows, singular_values: Array, targets: Rows, block: int | None = None
+) -> PrimalMap:
     """The paper's linear operator by Theorem 1."""
-    return PrimalMap(linear_closed_form(codes, singular_values, targets), degree=1)
+    cross = add_up(a.T @ b for a, b in _pairs(codes, targets, row_blocks(codes.shape[0], block)))
+    return PrimalMap(cross / singular_values[:, None] ** 2, degree=1)
+
+
+def _pairs(codes: Rows, targets: Rows, parts: Iterable[slice]) -> Iterator[tuple[Array, Array]]:
+    return ((read_rows(codes, part), read_rows(targets, part)) for part in parts)
+
+
+def feature_sums(
+    codes: Rows, targets: Rows, degree: int, block: int | None
+) -> tuple[Array, Array, float]:
+    """ZᵀZ, ZᵀB and ‖B‖² of the monomials Z of all codes, added up over blocks of rows."""
+    normal: Array = None
+    cross: Array = None
+    size = 0.0
+    for a, b in _pairs(codes, targets, row_blocks(codes.shape[0], block)):
+        features = monomials(a, degree)
+        size += float(array_namespace(b).sum(b**2))
+        if normal is None:
+            normal, cross = gram(features.T), features.T @ b
+        else:
+            normal += gram(features.T)
+            cross += features.T @ b
+    return normal, cross, size
 
 
 def fit_polynomial_map(
-    codes: Array, targets: Array, *, degree: int, penalty: float
+    codes: Rows, targets: Rows, *, degree: int, penalty: float, block: int | None = None
 ) -> PrimalMap | DualMap:
-    """Polynomial of the given degree and penalty, by whichever system is smaller."""
+    """Polynomial of the given degree and penalty, by whichever system is smaller.
+
+    `block` rows are read at a time; the dual system needs all codes at once.
+    """
     if prefers_primal(codes, degree):
-        weights = ridge_primal(monomials(codes, degree), targets, penalty)
-        return PrimalMap(contiguous(weights), degree)
+        normal, cross, _ = feature_sums(codes, targets, degree, block)
+        return PrimalMap(contiguous(ridge_normal(normal, cross, penalty)), degree)
     if not penalty > 0.0:
         raise PlumecastError(
             f"{monomial_count(codes.shape[1], degree)} features (degree {degree}, rank "
             f"{codes.shape[1]}) for {codes.shape[0]} snapshots are not determined without "
             "a penalty; give penalty > 0, or leave it out to have it chosen"
         )
-    kernel = monomial_kernel(codes, codes, degree)
-    return dual_map(codes, ridge_dual(kernel, targets, penalty), degree)
+    support, right = whole(codes, block), whole(targets, block)
+    kernel = monomial_kernel(support, support, degree)
+    return dual_map(support, ridge_dual(kernel, right, penalty), degree)
 
 
 def tune_polynomial_map(
-    codes: Array, targets: Array, *, degree: int, groups: list[Array], penalties: list[float] | None
+    codes: Rows,
+    targets: Rows,
+    *,
+    degree: int,
+    groups: list[Array],
+    penalties: list[float] | None,
+    block: int | None = None,
 ) -> tuple[PrimalMap | DualMap, PenaltyScan]:
     """Polynomial whose penalty minimises the leave-one-group-out error; one eigendecomposition.
 
-    `penalties` defaults to a grid relative to the kernel's mean diagonal.
+    `penalties` defaults to a grid relative to the kernel's mean diagonal. With a `block`, groups
+    must be consecutive runs of rows.
     """
-    xp = array_namespace(codes)
-    primal = prefers_primal(codes, degree)
-    features = monomials(codes, degree) if primal else None
-    if features is not None:
-        path = primal_path(features, targets)
-    else:
-        path = dual_path(monomial_kernel(codes, codes, degree), targets)
-    grid = penalties or penalty_grid(float(xp.sum(path.eigenvalues)) / codes.shape[0])
-    scan = scan_penalties(path, grid, groups)
-    alpha = path.dual_weights(scan.best)
-    if features is not None:
-        return PrimalMap(features.T @ alpha, degree), scan
-    return dual_map(codes, alpha, degree), scan
+    check_groups(groups)
+    if prefers_primal(codes, degree):
+        return _tune_primal(codes, targets, degree, groups, penalties, block)
+    support, right = whole(codes, block), whole(targets, block)
+    path = dual_path(monomial_kernel(support, support, degree), right)
+    scan = scan_penalties(path, penalties or _grid(path.eigenvalues, codes), groups)
+    return dual_map(support, path.dual_weights(scan.best), degree), scan
+
+
+def _tune_primal(
+    codes: Rows,
+    targets: Rows,
+    degree: int,
+    groups: list[Array],
+    penalties: list[float] | None,
+    block: int | None,
+) -> tuple[PrimalMap, PenaltyScan]:
+    """Two passes: the span of the features, then every group left out of it."""
+    normal, cross, size = feature_sums(codes, targets, degree, block)
+    span = feature_span(normal, cross)
+    grid = penalties or _grid(span.eigenvalues, codes)
+
+    def squares(rows: slice, members: list[Array]) -> Array:
+        a, b = read_rows(codes, rows), read_rows(targets, rows)
+        return left_out_squares(span.path(monomials(a, degree), b), grid, members)
+
+    total = add_up(squares(rows, members) for rows, members in group_blocks(groups, block))
+    scan = relative_scan(grid, total, size)
+    return PrimalMap(contiguous(span.weights(scan.best)), degree), scan
+
+
+def _grid(eigenvalues: Array, codes: Rows) -> list[float]:
+    xp = array_namespace(eigenvalues)
+    return penalty_grid(float(xp.sum(eigenvalues)) / codes.shape[0])

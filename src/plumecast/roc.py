@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumecast._array import Array, array_namespace, is_numpy_namespace
+from plumecast._array import Array, array_namespace, device_of, is_numpy_namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def roc_curves(predicted: Array, observed: Array) -> RocCurves:
     hits = xp.astype(xp.take_along_axis(observed, order, axis=1), xp.float64)
     true_positives = xp.cumulative_sum(hits, axis=1)
     false_positives = xp.cumulative_sum(1.0 - hits, axis=1)
-    last = xp.ones((ranked.shape[0], 1), dtype=xp.bool)
+    last = xp.ones((ranked.shape[0], 1), dtype=xp.bool, device=device_of(ranked))
     is_point = xp.concat([ranked[:, :-1] > ranked[:, 1:], last], axis=1)
     return RocCurves(ranked, true_positives, false_positives, is_point)
 
@@ -62,12 +62,12 @@ def roc_scores(predicted: Array, observed: Array) -> RocScores:
     positives = curves.true_positives[:, -1:]
     negatives = cells - positives
     undefined = (positives == 0) | (negatives == 0)
-    tpr = curves.true_positives / xp.where(positives == 0, xp.asarray(1.0), positives)
-    fpr = curves.false_positives / xp.where(negatives == 0, xp.asarray(1.0), negatives)
-    auc = xp.where(undefined[:, 0], xp.asarray(xp.nan), _area(fpr, tpr, curves.is_point))
+    tpr = curves.true_positives / xp.where(positives == 0, 1.0, positives)
+    fpr = curves.false_positives / xp.where(negatives == 0, 1.0, negatives)
+    auc = xp.where(undefined[:, 0], xp.nan, _area(fpr, tpr, curves.is_point))
 
     allowed = curves.is_point & (curves.predicted > 0.0)
-    distance = xp.where(allowed, fpr**2 + (1.0 - tpr) ** 2, xp.asarray(xp.inf))
+    distance = xp.where(allowed, fpr**2 + (1.0 - tpr) ** 2, xp.inf)
     # "No cell" (α at or above the largest prediction) is a point too: (0, 0), at distance 1.
     best = xp.argmin(distance, axis=1)[:, None]
     none = ~(xp.take_along_axis(distance, best, axis=1) < 1.0)
@@ -105,7 +105,7 @@ def _area(fpr: Array, tpr: Array, is_point: Array) -> Array:
     both rates only grow.
     """
     xp = array_namespace(fpr)
-    zero = xp.zeros((fpr.shape[0], 1), dtype=fpr.dtype)
+    zero = xp.zeros_like(fpr[:, :1])
 
     def previous(rate: Array) -> Array:
         at_points = xp.where(is_point, rate, xp.zeros_like(rate))
@@ -148,8 +148,8 @@ def rates_at(fpr_grid: Array, predicted: Array, observed: Array) -> Array:
             xp.where(inside, curves.true_positives, xp.zeros_like(curves.true_positives)), axis=1
         )
         columns.append(best)
-    reached = xp.stack(columns, axis=1) / xp.where(positives == 0, xp.asarray(1.0), positives)
-    return xp.where(undefined, xp.asarray(xp.nan), reached)
+    reached = xp.stack(columns, axis=1) / xp.where(positives == 0, 1.0, positives)
+    return xp.where(undefined, xp.nan, reached)
 
 
 def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
@@ -158,6 +158,4 @@ def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
     called = predicted > alpha
     both = xp.sum(xp.astype(called & observed, xp.float64), axis=1)
     either = xp.sum(xp.astype(called | observed, xp.float64), axis=1)
-    return xp.where(
-        either == 0, xp.asarray(1.0), both / xp.where(either == 0, xp.asarray(1.0), either)
-    )
+    return xp.where(either == 0, 1.0, both / xp.where(either == 0, 1.0, either))
