@@ -86,6 +86,14 @@ def arrays_in(value: Any) -> Iterator[Array]:
         yield from arrays_in(list(value.values()))
 
 
+def beside(values: np.ndarray, tree: Any) -> Array:
+    """NumPy values where the first floating-point array of a tree is, in its precision."""
+    for array in arrays_in(tree):
+        if array_namespace(array).isdtype(array.dtype, "real floating"):
+            return like(values, array, array.dtype)
+    return values
+
+
 def map_arrays(value: _Value, change: Callable[[Array], Array]) -> _Value:
     """The same tree of dataclasses, tuples and dictionaries with every array changed."""
     if is_array_api_obj(value):
@@ -110,6 +118,7 @@ __all__ = [
     "Rows",
     "array_namespace",
     "arrays_in",
+    "beside",
     "contiguous",
     "device_of",
     "is_cupy_array",

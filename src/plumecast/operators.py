@@ -87,6 +87,32 @@ class CodedOperator:
         return self.output_basis.decode(self.code_map.predict(self.input_basis.encode(inputs)))
 
 
+@dataclass(frozen=True, slots=True)
+class FoldedLinear:
+    """A linear coded operator with its map folded into the input modes: two products, not three."""
+
+    weights: Array  # (N, q): input modes times map
+    offset: Array | None  # (q,), codes of the mean that is subtracted
+    output_basis: Basis
+
+    def predict(self, inputs: Array) -> Array:
+        """(M, N) fields → (M, Ñ) fields."""
+        codes = inputs @ self.weights
+        return self.output_basis.decode(codes if self.offset is None else codes - self.offset)
+
+
+def folded(operator: Operator) -> Operator:
+    """The operator itself, or a linear one in fewer products."""
+    if not isinstance(operator, CodedOperator) or not isinstance(operator.code_map, PrimalMap):
+        return operator
+    weights, basis = operator.code_map.weights, operator.input_basis
+    if operator.code_map.degree != 1 or weights.shape[1] > weights.shape[0]:
+        return operator
+    product = basis.modes.T @ weights
+    offset = None if basis.mean is None else basis.mean @ product
+    return FoldedLinear(product, offset, operator.output_basis)
+
+
 def dual_map(support: Array, dual_weights: Array, degree: int) -> DualMap:
     """A dual map with its plain inner products folded into weights."""
     power_weights = power_features(support, degree).T @ dual_weights

@@ -233,5 +233,5 @@ def left_out_squares(path: PenaltyPath, penalties: list[float], groups: list[Arr
 
 def relative_scan(penalties: list[float], squares: Array, size: float) -> PenaltyScan:
     """The scan of summed squares, relative to ‖B‖² = `size`."""
-    errors = [math.sqrt(float(value) / size) for value in to_numpy(squares).tolist()]
+    errors = [math.sqrt(float(squares[i]) / size) for i in range(len(penalties))]
     return PenaltyScan(penalties, errors)
