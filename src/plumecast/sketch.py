@@ -1,13 +1,16 @@
 """Quantiles of streams: counts of values in bins of equal ratio. Arrays only, no labels.
 
 The bins are fixed, so counts of parts add up to those of the whole in any order, bit for bit, and a
-quantile is known to within one bin: a relative error of at most RATIO − 1 (Masson et al., "DDSketch",
-2019, bounds its collapsing relative in the same way). Values at or below FLOOR count as zero.
+quantile is known to within one bin: its relative error is at most RATIO − 1, the idea of DDSketch
+(Masson, Rim and Lee, 2019) without its collapsing of bins. Values at or below FLOOR count as zero.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 from plumecast._array import Array, array_namespace, device_of
 
@@ -30,12 +33,13 @@ def count_above(values: Array, edges: Array) -> Array:
     return ranked.shape[0] - xp.searchsorted(ranked, edges, side="right")
 
 
-def edges_at(shares: list[float], above: list[int], edges: list[float]) -> list[float]:
-    """The largest edge with at least a share 1 − p of the positive values above it, for each p."""
-    total = above[0]
+def edges_at(shares: Sequence[float], above: np.ndarray, edges: np.ndarray) -> list[float]:
+    """The largest edge with a share of at least 1 − p of the positive values above it, for each p.
+
+    `above` counts the values above each edge, so it falls; the edges are the bins' lower ends.
+    """
     found = []
     for share in shares:
-        wanted = (1.0 - share) * total
-        index = max((k for k, count in enumerate(above) if count >= wanted), default=0)
-        found.append(edges[index])
+        enough = np.count_nonzero(above >= (1.0 - share) * above[0])
+        found.append(float(edges[max(int(enough) - 1, 0)]))
     return found

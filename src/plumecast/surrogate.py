@@ -78,10 +78,12 @@ class Surrogate:
                 "this surrogate has no footprint target; threshold its smoke, or train with "
                 "preset='recommended'"
             )
-        found = replace(
-            self, operator=_Detector(self.operator), outputs=_score_layout(self.outputs)
-        )
-        return found.predict(data)
+        return self.detector.predict(data)
+
+    @property
+    def detector(self) -> Surrogate:
+        """A surrogate of the detection score in place of the smoke."""
+        return replace(self, operator=_Detector(self.operator), outputs=_score_layout(self.outputs))
 
     def _only_input(self) -> Field:
         if len(self.inputs.fields) > 1:
@@ -158,6 +160,20 @@ class Surrogate:
         else:
             out = self.operator.predict(rows)
         return array_namespace(out).clip(out, 0.0, None) if self.nonnegative else out
+
+    def predict_dataset_rows(self, data: xr.Dataset) -> Array:
+        """The prediction of a few snapshots as a float64 matrix, left where the operator is.
+
+        Rounded to the input's precision, as `predict` gives it.
+        """
+        like = data[self.inputs.fields[0].name]
+        lead = leading_dims(like, self.inputs.fields[0])
+        labels = self._labels(data, like, lead)
+        out = self.predict_rows(self.inputs.to_matrix(data), labels)
+        xp = array_namespace(out)
+        if like.dtype == np.float32:
+            out = xp.astype(out, xp.float32, copy=False)
+        return xp.astype(out, xp.float64, copy=False)
 
     def on_device(self, device: str, precision: str = "float64") -> Surrogate:
         """The same surrogate with its operator's arrays on a device ("cuda", "cupy", "cpu").

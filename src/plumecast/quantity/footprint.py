@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -10,8 +10,7 @@ import xarray as xr
 from plumecast._array import Array, array_namespace, to_numpy
 from plumecast.errors import PlumecastError
 from plumecast.names import SNAPSHOT
-from plumecast.roc import iou_at, roc_scores
-from plumecast.sketch import bin_edges, count_above, edges_at
+from plumecast.roc import decision_threshold_over, iou_at, roc_scores
 
 _BLOCK = 256  # snapshots scored together: bounds the memory of sorting
 _DIGIT = 16  # bits of a value found in one pass
@@ -21,6 +20,7 @@ _ATTRS = {
     "iou": "intersection over union at the ROC point nearest (0, 1)",
     "decision_threshold": "prediction above which a cell is called smoke at that point",
     "extent": "share of cells with observed smoke above the smoke threshold",
+    "relative_error": "relative ℓ² error of the prediction",
     "deployable_iou": "intersection over union at one decision threshold chosen on validation",
 }
 
@@ -104,7 +104,7 @@ def score_footprints(
         score_rows(guess, truth, threshold, decision_threshold)
         for guess, truth in _blocks(predicted, observed)
     ]
-    return as_scores(parts, _sample_coords(observed), threshold)
+    return as_scores(parts, sample_coords(observed), threshold)
 
 
 def score_rows(
@@ -129,6 +129,8 @@ def as_scores(
     parts: Sequence[Mapping[str, np.ndarray]], coords: Mapping[str, xr.DataArray], threshold: float
 ) -> xr.Dataset:
     """Scores of consecutive blocks of snapshots as one labelled table."""
+    if not parts:
+        raise PlumecastError("there are no snapshots to score")
     data = {
         name: (
             SNAPSHOT,
@@ -148,36 +150,18 @@ def choose_decision_threshold(
     To be chosen on validation snapshots and used elsewhere. Candidates are τ itself and quantiles
     of the positive predictions, known to 2 %.
     """
-    return threshold_over(lambda: _blocks(predicted, observed), threshold)
+
+    def pairs() -> Iterator[tuple[Array, Array]]:
+        return ((guess, truth > threshold) for guess, truth in _blocks(predicted, observed))
+
+    return decision_threshold_over(pairs, [threshold])
 
 
-def threshold_over(
-    pairs: Callable[[], Iterable[tuple[Array, Array]]], threshold: float
-) -> float:
-    """`choose_decision_threshold` over blocks of predictions and observations, (m, N) matrices.
-
-    Two passes: counts of the predictions in fixed bins, then the mean IoU of every candidate; both
-    are sums, so blocks do not matter.
-    """
-    above: Array = None
-    edges: Array = None
-    for guess, _ in pairs():
-        edges = bin_edges(guess) if edges is None else edges
-        counted = count_above(guess, edges)
-        above = counted if above is None else above + counted
-    counts = [int(count) for count in to_numpy(above)]
-    if counts[0] == 0:
-        return threshold
-    shares = np.linspace(0.0, 0.995, 120).tolist()
-    candidates = sorted({0.0, threshold, *edges_at(shares, counts, to_numpy(edges).tolist())})
-    sums = np.zeros(len(candidates))
-    for guess, truth in pairs():
-        xp = array_namespace(guess, truth)
-        footprint = truth > threshold
-        sums += [float(xp.sum(iou_at(guess, footprint, alpha))) for alpha in candidates]
-    # Sums of other blocks differ by rounding, which must not choose between equals.
-    best = np.flatnonzero(sums >= sums.max() * (1.0 - 1e-12))
-    return float(candidates[best[0]])
+def ratio(wrong: float, size: float) -> float:
+    """√(wrong / size); 0 where both are zero, NaN where only the size is."""
+    if size == 0.0:
+        return 0.0 if wrong == 0.0 else float("nan")
+    return float(np.sqrt(wrong / size))
 
 
 def relative_error(predicted: xr.DataArray | Array, observed: xr.DataArray | Array) -> float:
@@ -186,9 +170,7 @@ def relative_error(predicted: xr.DataArray | Array, observed: xr.DataArray | Arr
     for guess, truth in _blocks(predicted, observed):
         wrong += float(np.sum((guess - truth) ** 2))
         size += float(np.sum(truth**2))
-    if size == 0.0:
-        return 0.0 if wrong == 0.0 else float("nan")
-    return float(np.sqrt(wrong / size))
+    return ratio(wrong, size)
 
 
 def snapshot_relative_errors(
@@ -235,7 +217,8 @@ def _blocks(
         yield _rows(predicted[block]).astype(np.float64), _rows(observed[block]).astype(np.float64)
 
 
-def _sample_coords(observed: xr.DataArray | Array) -> dict[str, xr.DataArray]:
+def sample_coords(observed: xr.DataArray | Array) -> dict[str, xr.DataArray]:
+    """What labels the snapshots of a field."""
     if not isinstance(observed, xr.DataArray):
         return {}
     return {str(k): v for k, v in observed.coords.items() if v.dims == (SNAPSHOT,)}

@@ -1,0 +1,263 @@
+"""Networks in the place of the closed-form layers: the bar to clear, and a choice with a GPU.
+
+Same inputs and targets as `spectral`: channels from a lift of the fire, scalars of the snapshot
+(covariates, a scenario as zeros and a one) joined as constant channels, all targets at once. The
+networks are in `neural_nets`, the loss and the schedule in `neural_training`; torch is imported
+when one is fitted or applied, and only then. A fitted network is its sizes and its weights as
+plain arrays: saved without pickle, and the same on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plumecast._array import Array
+from plumecast.errors import PlumecastError
+
+if TYPE_CHECKING:
+    from plumecast.neural_training import Epoch, Samples
+
+SIZES: dict[str, dict[str, int]] = {
+    "unet": {"width": 32, "levels": 4},
+    "fno": {"width": 32, "modes": 20, "layers": 4},
+}
+"""The networks and their sizes: about 2 and 6.6 million weights for a dozen channels."""
+
+BLOCK = 64
+"""Snapshots predicted together."""
+
+LIFT_BLOCK = 256
+"""Snapshots lifted together on their way to the device."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeuralMap:
+    """A trained network from lifted input and scalars to targets."""
+
+    lift: Any
+    architecture: str  # a key of SIZES
+    sizes: dict[str, int]
+    weights: dict[str, Array]  # name → float32
+    target_scales: Array  # (T,), root mean square in training; 1 for indicators
+    limits: Array  # (T,), largest value in training; predictions are kept within 0 and this
+    indicators: tuple[bool, ...]  # targets of zeros and ones: predicted as a probability
+    scalars: int  # P
+    positions: bool  # whether the coordinates are channels: then it is not equivariant
+    shape: tuple[int, int]  # the grid
+
+    def predict(
+        self, fire: Array, scalars: Array | None = None, device: str | None = None
+    ) -> Array:
+        """(M, *grid) and (M, P) → (M, T, *grid), in the targets' own units.
+
+        A snapshot with nothing burned has no smoke. Computed on the CPU unless a torch `device` is
+        named.
+        """
+        torch = _torch()
+        from plumecast import neural_training
+
+        if fire.shape[1:] != self.shape:
+            raise PlumecastError(
+                f"this network was trained on a grid {self.shape}, got {fire.shape[1:]}; bring "
+                "the input onto its grid"
+            )
+        given = _scalars(scalars, fire.shape[0], self.scalars)
+        network = self._network().to(_device(device or "cpu")).eval()
+        out = np.zeros((fire.shape[0], self.target_scales.size, *self.shape), dtype=np.float32)
+        burned = np.flatnonzero((fire > 0.0).any(axis=(1, 2)))
+        where = next(network.parameters()).device
+        with torch.inference_mode():
+            for start in range(0, burned.size, BLOCK):
+                rows = burned[start : start + BLOCK]
+                lifted = torch.from_numpy(_lifted(self.lift, fire[rows])).to(where)
+                extra = torch.from_numpy(given[rows]).to(where)
+                output = network(neural_training.join(lifted, extra, self.positions))
+                out[rows] = self._own_units(output.float().cpu().numpy())
+        return out
+
+    def _network(self) -> Any:
+        torch = _torch()
+        from plumecast import neural_nets
+
+        with torch.device("meta"):  # no random numbers are drawn for weights that are known
+            network = neural_nets.build(
+                self.architecture,
+                self.sizes,
+                inputs=_inputs(self.lift, self.scalars, self.positions),
+                targets=self.target_scales.size,
+                grid=self.shape,
+            )
+        known = {name: torch.from_numpy(values) for name, values in self.weights.items()}
+        network.load_state_dict(known, assign=True)
+        return network
+
+    def _own_units(self, output: Array) -> Array:
+        each = (slice(None), None, None)
+        values = output * self.target_scales.astype(np.float32)[each]
+        for t, indicator in enumerate(self.indicators):
+            if indicator:
+                values[:, t] = 0.5 * (1.0 + np.tanh(0.5 * output[:, t]))
+        return np.clip(values, 0.0, self.limits.astype(np.float32)[each])
+
+
+def fit_neural(
+    fire: Array,
+    targets: Array,
+    folds: Array,
+    *,
+    lift: Any,
+    scalars: Array | None = None,
+    architecture: str = "unet",
+    sizes: Mapping[str, int] | None = None,
+    positions: bool = True,
+    shift: int = 0,
+    epochs: int = 60,
+    batch: int = 16,
+    learning_rate: float = 1e-3,
+    seconds: float | None = None,
+    device: str | None = None,
+    seed: int = 0,
+    progress: Callable[[Epoch], None] | None = None,
+) -> tuple[NeuralMap, Array, Array]:
+    """Train a network on (M, *grid) inputs and (M, T, *grid) targets, none of them negative.
+
+    The part of `folds` (M,) with the largest number is left out of training; the weights that serve
+    it best are kept. Also returned are its rows (m,) and its predictions (m, T, *grid). `scalars`
+    (M, P) are normalised by the caller. `shift` moves each batch by up to so many cells, fire and
+    targets alike. `device` is a torch device, by default a GPU where there is one. `seconds` ends
+    the training early, its schedule fitted into them. On a CPU the same seed gives the same
+    weights, unless `seconds` decides.
+    """
+    torch = _torch()
+    from plumecast import neural_nets, neural_training
+
+    chosen = _sizes(architecture, sizes)
+    if fire.ndim != 3:
+        raise PlumecastError(f"a network needs fields on a grid (y, x), got shape {fire.shape[1:]}")
+    left_out = np.flatnonzero(folds == np.max(folds))
+    learn = np.flatnonzero(folds != np.max(folds))
+    if learn.size == 0:
+        raise PlumecastError("a network needs at least two ignitions to leave one out")
+    given = _scalars(scalars, fire.shape[0], None)
+    indicators, scales, limits = _describe(targets)
+    where = _device(device)
+    shape = (int(fire.shape[1]), int(fire.shape[2]))
+    inputs = _inputs(lift, given.shape[1], positions)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = neural_nets.build(
+            architecture, chosen, inputs=inputs, targets=targets.shape[1], grid=shape
+        )
+    network = network.to(where)
+    samples = _samples(fire, targets, given, lift, scales, where)
+    neural_training.train(
+        neural_training.Task(network, samples, indicators, positions),
+        torch.from_numpy(learn).to(where),
+        torch.from_numpy(left_out).to(where),
+        neural_training.Schedule(epochs, batch, learning_rate, shift, seconds, seed),
+        progress,
+    )
+    weights = {
+        name: value.detach().to("cpu", torch.float32).numpy()
+        for name, value in network.state_dict().items()
+    }
+    fitted = NeuralMap(
+        lift,
+        architecture,
+        chosen,
+        weights,
+        scales,
+        limits,
+        indicators,
+        given.shape[1],
+        positions,
+        shape,
+    )
+    return fitted, left_out, fitted.predict(fire[left_out], given[left_out], str(where))
+
+
+def _describe(targets: Array) -> tuple[tuple[bool, ...], Array, Array]:
+    """Which targets are indicators, their scales and their largest values."""
+    count = targets.shape[1]
+    indicators = tuple(
+        bool(((targets[:, t] == 0.0) | (targets[:, t] == 1.0)).all()) for t in range(count)
+    )
+    scales = np.sqrt([np.mean(np.square(targets[:, t], dtype=np.float64)) for t in range(count)])
+    scales = np.where((scales > 0.0) & ~np.array(indicators), scales, 1.0)
+    return indicators, scales, np.max(targets, axis=(0, 2, 3)).astype(np.float64)
+
+
+def _samples(
+    fire: Array, targets: Array, scalars: Array, lift: Any, scales: Array, where: Any
+) -> Samples:
+    """Everything on the device once; half precision on a GPU, as its memory is small."""
+    torch = _torch()
+    from plumecast import neural_training
+
+    dtype = torch.float16 if where.type == "cuda" else torch.float32
+    lifted = [
+        torch.from_numpy(_lifted(lift, fire[start : start + LIFT_BLOCK])).to(where, dtype)
+        for start in range(0, fire.shape[0], LIFT_BLOCK)
+    ]
+    scaled = targets.astype(np.float32) / scales.astype(np.float32)[:, None, None]
+    return neural_training.Samples(
+        torch.cat(lifted), torch.from_numpy(scalars).to(where), torch.from_numpy(scaled).to(where)
+    )
+
+
+def _lifted(lift: Any, fire: Array) -> Array:
+    return np.ascontiguousarray(lift(fire), dtype=np.float32)
+
+
+def _inputs(lift: Any, scalars: int, positions: bool) -> int:
+    return int(lift.channels) + scalars + 2 * positions
+
+
+def _scalars(scalars: Array | None, count: int, expected: int | None) -> Array:
+    given = np.empty((count, 0)) if scalars is None else np.asarray(scalars)
+    wanted = given.shape[-1] if expected is None else expected
+    if given.shape != (count, wanted):
+        raise PlumecastError(
+            f"scalars have shape {given.shape}, not ({count}, {wanted}); pass one row per snapshot"
+        )
+    return np.ascontiguousarray(given, dtype=np.float32)
+
+
+def _sizes(architecture: str, sizes: Mapping[str, int] | None) -> dict[str, int]:
+    if architecture not in SIZES:
+        raise PlumecastError(
+            f"architecture '{architecture}' is unknown; choose from {', '.join(SIZES)}"
+        )
+    unknown = sorted(set(sizes or {}) - set(SIZES[architecture]))
+    if unknown:
+        raise PlumecastError(
+            f"'{unknown[0]}' is no size of a {architecture}; it has "
+            f"{', '.join(SIZES[architecture])}"
+        )
+    return {**SIZES[architecture], **(sizes or {})}
+
+
+def _device(name: str | None) -> Any:
+    torch = _torch()
+    if name is None:
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise PlumecastError(
+            f"device '{name}' cannot be used here ({str(error).splitlines()[0]}); try 'cpu'"
+        ) from error
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise PlumecastError(
+            "networks need PyTorch, which is not installed; pip install 'plumecast[neural]'"
+        ) from error
+    return torch

@@ -1,0 +1,154 @@
+"""Two networks from channels to targets on one grid, in torch: a U-Net and a Fourier operator.
+
+Importing this module imports torch; `neural` does so only when a network is fitted or applied.
+Both take (B, C, y, x) and give (B, T, y, x) for any y and x, in float32 whatever the precision of
+what is before their last convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+GROUPS = 8
+"""Groups of channels normalised together; a U-Net's width is a multiple of it."""
+
+
+class Block(nn.Module):
+    """Two 3×3 convolutions, each normalised over groups of channels, with a shortcut around both.
+
+    Normalising removes how much there is of a field; the context (the mean of every input channel
+    over the grid) brings it back, as a scale and a shift of the second convolution.
+    """
+
+    def __init__(self, inputs: int, outputs: int, context: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(inputs, outputs, 3, padding=1)
+        self.second = nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.first_norm = nn.GroupNorm(GROUPS, outputs)
+        self.second_norm = nn.GroupNorm(GROUPS, outputs)
+        self.modulation = nn.Linear(context, 2 * outputs)
+        self.shortcut = nn.Conv2d(inputs, outputs, 1)
+
+    def forward(self, fields: Tensor, context: Tensor) -> Tensor:
+        """(B, inputs, y, x) → (B, outputs, y, x)."""
+        inner = functional.gelu(self.first_norm(self.first(fields)))
+        scale, shift = self.modulation(context)[:, :, None, None].chunk(2, dim=1)
+        inner = self.second_norm(self.second(inner)) * (1.0 + scale) + shift
+        return functional.gelu(inner + self.shortcut(fields))
+
+
+class UNet(nn.Module):
+    """Blocks on coarser and coarser grids, then back, each joined with its equal on the way down.
+
+    Level l has `width`·(l + 1) channels and half the cells per side of the level before (means of
+    2×2); on the way back a cell is repeated 2×2. Zeros pad the grid to a multiple of 2^levels. With
+    four levels a cell sees 92 cells to every side.
+    """
+
+    def __init__(self, inputs: int, targets: int, *, width: int, levels: int) -> None:
+        super().__init__()
+        widths = [width * (level + 1) for level in range(levels + 1)]
+        before = [inputs, *widths[:-1]]
+        self.levels = levels
+        self.down = nn.ModuleList(Block(a, b, inputs) for a, b in zip(before, widths, strict=True))
+        self.up = nn.ModuleList(
+            Block(widths[level] + widths[level + 1], widths[level], inputs)
+            for level in reversed(range(levels))
+        )
+        self.head = nn.Conv2d(width, targets, 1)
+
+    def forward(self, fields: Tensor) -> Tensor:
+        """(B, C, y, x) → (B, T, y, x)."""
+        rows, columns = fields.shape[-2:]
+        context = fields.mean(dim=(2, 3))
+        step = 2**self.levels
+        fields = functional.pad(fields, (0, -columns % step, 0, -rows % step))
+        passed = []
+        for level, block in enumerate(self.down):
+            if level:
+                passed.append(fields)
+                fields = functional.avg_pool2d(fields, 2)
+            fields = block(fields, context)
+        for block in self.up:
+            finer = functional.interpolate(fields, scale_factor=2.0, mode="nearest")
+            fields = block(torch.cat([finer, passed.pop()], dim=1), context)
+        return in_full_precision(self.head, fields[..., :rows, :columns])
+
+
+class SpectralConvolution(nn.Module):
+    """A convolution given by its weights at the lowest frequencies; the others are dropped.
+
+    `weights` holds real and imaginary parts, for frequencies along y that are ≥ 0 and < 0.
+    """
+
+    def __init__(self, width: int, modes: tuple[int, int]) -> None:
+        super().__init__()
+        self.modes = modes
+        self.weights = nn.Parameter(torch.randn(2, width, width, *modes, 2) / (2.0 * width) ** 0.5)
+
+    def forward(self, fields: Tensor) -> Tensor:
+        """(B, width, y, x) → (B, width, y, x)."""
+        rows, columns = self.modes
+        spectrum = torch.fft.rfft2(fields)
+        above, below = torch.view_as_complex(self.weights)
+        out = torch.zeros_like(spectrum)
+        for where, weights in ((slice(0, rows), above), (slice(-rows, None), below)):
+            out[:, :, where, :columns] = torch.einsum(
+                "bcyx,cdyx->bdyx", spectrum[:, :, where, :columns], weights
+            )
+        return torch.fft.irfft2(out, s=fields.shape[-2:])
+
+
+class FourierOperator(nn.Module):
+    """Layers of a truncated spectral convolution beside a pointwise one, on a grid padded with
+    zeros by a quarter of its sides."""
+
+    def __init__(
+        self,
+        inputs: int,
+        targets: int,
+        *,
+        width: int,
+        modes: int,
+        layers: int,
+        grid: tuple[int, int],
+    ) -> None:
+        super().__init__()
+        self.padding = tuple(-(-n // 4) for n in grid)
+        padded = [n + extra for n, extra in zip(grid, self.padding, strict=True)]
+        kept = (min(modes, padded[0] // 2), min(modes, padded[1] // 2 + 1))
+        self.lift = nn.Sequential(nn.Conv2d(inputs, 2 * width, 1), nn.GELU())
+        self.narrow = nn.Conv2d(2 * width, width, 1)
+        self.spectral = nn.ModuleList(SpectralConvolution(width, kept) for _ in range(layers))
+        self.pointwise = nn.ModuleList(nn.Conv2d(width, width, 1) for _ in range(layers))
+        self.widen = nn.Sequential(nn.Conv2d(width, 4 * width, 1), nn.GELU())
+        self.head = nn.Conv2d(4 * width, targets, 1)
+
+    def forward(self, fields: Tensor) -> Tensor:
+        """(B, C, y, x) → (B, T, y, x)."""
+        rows, columns = fields.shape[-2:]
+        fields = self.narrow(self.lift(fields))
+        fields = functional.pad(fields, (0, self.padding[1], 0, self.padding[0]))
+        for spectral, pointwise in zip(self.spectral, self.pointwise, strict=True):
+            change = in_full_precision(spectral, fields) + pointwise(fields)
+            fields = fields + functional.gelu(change)
+        return in_full_precision(self.head, self.widen(fields[..., :rows, :columns]))
+
+
+def in_full_precision(module: nn.Module, fields: Tensor) -> Tensor:
+    """Apply a module in float32 inside a region of mixed precision."""
+    with torch.autocast(fields.device.type, enabled=False):
+        return module(fields.float())
+
+
+def build(
+    architecture: str, sizes: Mapping[str, int], *, inputs: int, targets: int, grid: tuple[int, int]
+) -> nn.Module:
+    """A network with fresh weights."""
+    if architecture == "unet":
+        return UNet(inputs, targets, **sizes)
+    return FourierOperator(inputs, targets, **sizes, grid=grid)
