@@ -207,12 +207,14 @@ def fit_coded(
     codes, targets = place.encode(input_basis, inputs), place.encode(output_basis, outputs)
     chosen: dict[str, Any] = {"fire_rank": input_basis.rank, "smoke_rank": output_basis.rank}
     groups = data.groups(group_by) if settings.penalty is None else []
+    closed_form = settings.degree == 1 and settings.penalty == 0.0
     block = place.map_rows(
         codes,
         targets,
         degree=settings.degree,
         cells=inputs.shape[1] + outputs.shape[1],
         group=max((rows.size for rows in groups), default=0),
+        closed_form=closed_form,
     )
     code_map: PrimalMap | DualMap
     if settings.penalty is None:
@@ -220,7 +222,7 @@ def fit_coded(
             codes, targets, degree=settings.degree, groups=groups, penalties=None, block=block
         )
         chosen |= {"penalty": scan.best, "leave_out": group_by, "leave_out_error": min(scan.errors)}
-    elif settings.degree == 1 and settings.penalty == 0.0:
+    elif closed_form:
         code_map = operators.fit_linear_map(codes, input_basis.singular_values, targets, block)
         chosen |= {"penalty": 0.0}
     else:

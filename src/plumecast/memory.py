@@ -11,7 +11,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"\s*([\d.]+)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 
-RESERVE = 0.85
+RESERVE = 0.75
 """Share of a limit that is planned; the rest is for what nobody counts (buffers of readers and of
 BLAS, fragments)."""
 

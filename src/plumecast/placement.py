@@ -65,10 +65,17 @@ class Placement:
         )
 
     def map_rows(
-        self, codes: Rows, targets: Rows, *, degree: int, cells: int, group: int
+        self,
+        codes: Rows,
+        targets: Rows,
+        *,
+        degree: int,
+        cells: int,
+        group: int,
+        closed_form: bool,
     ) -> int | None:
-        """Rows of a block while the map is fitted; `cells` of both sides, `group` rows left out
-        together at most."""
+        """Rows of a block while the map is fitted; `cells` of both sides, at most `group` rows left
+        out together, no system to solve where there is a `closed_form`."""
         if self.limit is None:
             return None
         count, rank = codes.shape
@@ -76,13 +83,16 @@ class Placement:
         features = monomial_count(rank, degree)
         held = FLOAT * max(rank, outputs) * cells
         per_row = READ * cells + FLOAT * (4 * features + 6 * outputs + 3 * PENALTIES * group)
-        if features <= count:
-            system = FLOAT * (5 * features**2 + 4 * features * outputs + 2 * GROUP_ROWS * features)
+        if features > count:
+            system = 5 * count**2 + 2 * count * (rank + outputs)
+        elif closed_form:
+            system = 3 * features * outputs
         else:
-            system = FLOAT * (5 * count**2 + 2 * count * (rank + outputs))
+            together = min(GROUP_ROWS, count) if group else 0
+            system = 5 * features**2 + 4 * features * outputs + 2 * together * features
         return rows_within(
             self.limit,
-            fixed=float(held + system),
+            fixed=float(held + FLOAT * system),
             per_row=float(per_row),
             what=f"a map of {features} features from {count} snapshots",
             most=count,
