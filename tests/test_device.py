@@ -32,6 +32,7 @@ CHOICES = {
     "centred": {"preset": "paper-linear", "center": True},
     "dual": {"preset": "paper-quadratic"},
     "primal": {"degree": 2, "fire_rank": 3, "smoke_rank": 4},
+    "kernel": {"kernel": "polynomial-1 + matern-5/2", "fire_rank": 8, "smoke_rank": 4},
     "given": {"degree": 2, "fire_rank": 5, "smoke_rank": 4, "penalty": 10.0},
 }
 
@@ -181,3 +182,8 @@ def test_torch_is_not_imported_without_a_request():
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_spectral_family_says_that_it_stays_on_the_cpu(split):
+    with pytest.raises(PlumecastError, match="the spectral family runs on the CPU, not on 'torch'"):
+        fit_surrogate(split.train, "recommended", device="torch")

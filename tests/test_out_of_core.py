@@ -105,6 +105,7 @@ CHOICES = {
     "centred": {"preset": "paper-linear", "center": True},
     "primal": {"degree": 2, "fire_rank": 4, "smoke_rank": 5},
     "dual": {"degree": 2, "fire_rank": 9, "smoke_rank": 5},
+    "kernel": {"kernel": "matern-5/2", "fire_rank": 9, "smoke_rank": 5},
 }
 
 

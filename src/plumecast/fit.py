@@ -12,9 +12,14 @@ import xarray as xr
 from plumecast import operators
 from plumecast._array import Array, Rows, map_arrays, to_numpy
 from plumecast._version import __version__
+from plumecast.blocks import whole
 from plumecast.device import naming_memory
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
+from plumecast.features import monomial_count
+from plumecast.kernel_map import KernelMap, fit_kernel_map
+from plumecast.kernel_search import tune_kernel_map
+from plumecast.kernels import POLYNOMIAL, has_length_scale
 from plumecast.matrix import Layout, fit_layout
 from plumecast.memory import show_memory
 from plumecast.names import FIRE, SMOKE, SNAPSHOT
@@ -49,6 +54,8 @@ def fit_surrogate(
     smoke_std_fraction: float | None = None,
     smoke_variance_fraction: float | None = None,
     center: bool | None = None,
+    kernel: str | None = None,
+    length_scale: float | None = None,
     layers: int | None = None,
     age_bins: int | None = None,
     inputs: str | Sequence[str] = FIRE,
@@ -60,7 +67,10 @@ def fit_surrogate(
 ) -> Surrogate:
     """Fit a surrogate to training snapshots.
 
-    The *coded* family: PCA of both sides, then a polynomial of the codes. The *spectral* family
+    The *coded* family: PCA of both sides, then a polynomial of the codes of some `degree`, or
+    another `kernel`: "matern-5/2", "squared-exponential", or a sum such as
+    "polynomial-1 + matern-5/2". Its `length_scale` is in units of the typical distance between
+    training snapshots; without one it is chosen together with the penalty. The *spectral* family
     (preset "recommended"): an equivariant operator in `layers`, on `age_bins` of the time since
     ignition, one per drought where the data has several; needs `group_by` to leave fires out.
 
@@ -80,6 +90,8 @@ def fit_surrogate(
         degree=degree,
         penalty=penalty,
         center=center,
+        kernel=kernel,
+        length_scale=length_scale,
         fire={
             "rank": fire_rank,
             "std_fraction": fire_std_fraction,
@@ -96,6 +108,8 @@ def fit_surrogate(
     operator: Operator
     scenario: str | None = None
     if settings.family == "spectral":
+        if not place.device.is_host:
+            raise PlumecastError(f"the spectral family runs on the CPU, not on '{device}'")
         data = data.in_memory(place.limit)
         operator, chosen, scenario = fit_plume(data, settings, group_by)
     else:
@@ -206,18 +220,24 @@ def fit_coded(
     output_basis = _fit_side(outputs, settings.smoke, settings.center, data.output_layout, place)
     codes, targets = place.encode(input_basis, inputs), place.encode(output_basis, outputs)
     chosen: dict[str, Any] = {"fire_rank": input_basis.rank, "smoke_rank": output_basis.rank}
-    groups = data.groups(group_by) if settings.penalty is None else []
-    closed_form = settings.degree == 1 and settings.penalty == 0.0
+    of_distance = settings.kernel != POLYNOMIAL
+    groups = data.groups(group_by) if _leaves_out(settings) else []
+    closed_form = settings.degree == 1 and settings.penalty == 0.0 and not of_distance
     block = place.map_rows(
         codes,
         targets,
-        degree=settings.degree,
+        features=None if of_distance else monomial_count(input_basis.rank, settings.degree),
         cells=inputs.shape[1] + outputs.shape[1],
         group=max((rows.size for rows in groups), default=0),
         closed_form=closed_form,
     )
-    code_map: PrimalMap | DualMap
-    if settings.penalty is None:
+    code_map: PrimalMap | DualMap | KernelMap
+    if of_distance:
+        code_map, more = _fit_kernel(
+            whole(codes, block), whole(targets, block), settings, groups or None
+        )
+        chosen |= more | ({"leave_out": group_by} if groups else {})
+    elif settings.penalty is None:
         code_map, scan = operators.tune_polynomial_map(
             codes, targets, degree=settings.degree, groups=groups, penalties=None, block=block
         )
@@ -231,6 +251,37 @@ def fit_coded(
         )
         chosen |= {"penalty": settings.penalty}
     return map_arrays(CodedOperator(input_basis, code_map, output_basis), to_numpy), chosen
+
+
+def _leaves_out(settings: Settings) -> bool:
+    of_distance = settings.kernel != POLYNOMIAL and has_length_scale(settings.kernel)
+    return settings.penalty is None or (of_distance and settings.length_scale is None)
+
+
+def _fit_kernel(
+    codes: Array, targets: Array, settings: Settings, groups: list[Array] | None
+) -> tuple[KernelMap, dict[str, Any]]:
+    """A kernel other than the polynomial; what is left open is chosen by leaving out `groups`.
+
+    In an uncentred basis the code 0 is the empty fire, whose smoke is known: none.
+    """
+    anchored = not settings.center
+    if groups is None:
+        assert settings.penalty is not None
+        given = {"length_scale": settings.length_scale or 1.0, "penalty": settings.penalty}
+        fitted = fit_kernel_map(codes, targets, kernel=settings.kernel, anchored=anchored, **given)
+        return fitted, given
+    fitted, scan = tune_kernel_map(
+        codes,
+        targets,
+        kernel=settings.kernel,
+        groups=groups,
+        length_scale=settings.length_scale,
+        penalty=settings.penalty,
+        anchored=anchored,
+    )
+    found = {"length_scale": scan.length_scale, "penalty": scan.penalty}
+    return fitted, {**found, "leave_out_error": scan.error}
 
 
 def fit_plume(

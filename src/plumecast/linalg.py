@@ -44,6 +44,13 @@ def gram(rows: Array) -> Array:
     return out
 
 
+def squared_distances(a: Array, b: Array) -> Array:
+    """‖aᵢ − bⱼ‖², (Ma, Mb), from one matrix product; never below zero."""
+    xp = array_namespace(a, b)
+    squares = xp.sum(a**2, axis=1)[:, None] + xp.sum(b**2, axis=1)[None, :]
+    return xp.clip(squares - 2.0 * (a @ b.T), 0.0, None)
+
+
 def symmetric_eigen(matrix: Array) -> tuple[Array, Array]:
     """All eigenvalues (descending, negative rounding set to 0) and vectors of a PSD matrix."""
     xp = array_namespace(matrix)

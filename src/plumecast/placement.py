@@ -12,7 +12,6 @@ from plumecast._array import Rows
 from plumecast.device import HOST, Device, choose_device
 from plumecast.encode import Basis, Encoded
 from plumecast.errors import PlumecastError
-from plumecast.features import monomial_count
 from plumecast.memory import RESERVE, parse_memory, rows_within, show_memory
 from plumecast.solve import GROUP_ROWS
 
@@ -69,18 +68,21 @@ class Placement:
         codes: Rows,
         targets: Rows,
         *,
-        degree: int,
+        features: int | None,
         cells: int,
         group: int,
         closed_form: bool,
     ) -> int | None:
-        """Rows of a block while the map is fitted; `cells` of both sides, at most `group` rows left
-        out together, no system to solve where there is a `closed_form`."""
+        """Rows of a block while the map is fitted.
+
+        The number of `features` (None: a kernel has no end of them), `cells` of both sides, at most
+        `group` rows left out together; no system to solve where there is a `closed_form`.
+        """
         if self.limit is None:
             return None
         count, rank = codes.shape
         outputs = targets.shape[1]
-        features = monomial_count(rank, degree)
+        features = count + 1 if features is None else features
         held = FLOAT * max(rank, outputs) * cells
         per_row = READ * cells + FLOAT * (4 * features + 6 * outputs + 3 * PENALTIES * group)
         if features > count:
@@ -94,7 +96,7 @@ class Placement:
             self.limit,
             fixed=float(held + FLOAT * system),
             per_row=float(per_row),
-            what=f"a map of {features} features from {count} snapshots",
+            what=f"a map of {rank} codes from {count} snapshots",
             most=count,
         )
 

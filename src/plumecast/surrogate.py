@@ -15,6 +15,7 @@ from plumecast.baseline_operators import GaussianProcess, MeanField, NearestFire
 from plumecast.device import choose_device
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
+from plumecast.kernel_map import KernelMap
 from plumecast.lift import AgeLift
 from plumecast.matrix import Coordinate, Field, Layout, from_rows, grid_template, leading_dims
 from plumecast.operators import CodedOperator, DualMap, FoldedLinear, Operator, PrimalMap, folded
@@ -183,6 +184,8 @@ class Surrogate:
         """
         if precision not in ("float64", "float32"):
             raise PlumecastError(f"precision '{precision}' is unknown; float64 or float32")
+        if device != "cpu" and isinstance(self.operator, PlumeOperator):
+            raise PlumecastError(f"the spectral family runs on the CPU, not on '{device}'")
         put = choose_device(device).put
         operator = folded(self.operator) if precision == "float32" else self.operator
 
@@ -226,6 +229,7 @@ SAVED_CLASSES: dict[str, type] = {
         FoldedLinear,
         PrimalMap,
         DualMap,
+        KernelMap,
         Basis,
         MeanField,
         NearestFire,

@@ -37,6 +37,12 @@ def command(
     smoke_rank: int = typer.Option(None, help="Modes of the output."),
     smoke_std: float = typer.Option(None, help="Share of Σσ kept of the output, e.g. 0.95."),
     center: bool = typer.Option(None, help="Subtract the mean fields before encoding."),
+    kernel: str = typer.Option(
+        None, help="polynomial, matern-5/2, squared-exponential, or 'polynomial-1 + matern-5/2'."
+    ),
+    length_scale: float = typer.Option(
+        None, help="Of the kernel, 1 = typical distance between fires; else chosen."
+    ),
     layers: int = typer.Option(None, help="Layers of the recommended surrogate."),
     age_bins: int = typer.Option(None, help="Bins of the time since ignition, for the same."),
     whole: bool = typer.Option(
@@ -78,6 +84,8 @@ def command(
         "smoke_rank": smoke_rank,
         "smoke_std_fraction": smoke_std,
         "center": center,
+        "kernel": kernel,
+        "length_scale": length_scale,
         "layers": layers,
         "age_bins": age_bins,
     }
@@ -153,7 +161,8 @@ def _summary(chosen: dict[str, Any]) -> str:
     if "fire_rank" not in chosen:
         return f"scenarios {', '.join(chosen['scenarios']) or 'not told apart'}"
     ranks = f"{chosen['fire_rank']} → {chosen['smoke_rank']}"
-    return f"ranks {ranks}, penalty {chosen['penalty']:.4g}"
+    length = f", length scale {chosen['length_scale']:.3g}" if "length_scale" in chosen else ""
+    return f"ranks {ranks}{length}, penalty {chosen['penalty']:.4g}"
 
 
 def _read_settings(path: Path | None) -> tuple[Recipe, dict[str, Any]]:
