@@ -80,7 +80,7 @@ def test_device_and_memory_change_nothing(succeed, trained, ensemble, tmp_path):
         options = ["--json", tmp_path / "scores.json", "--baselines", "mean-field", *extra]
         succeed("evaluate", plain, ensemble.store, *options)
         written = json.loads((tmp_path / "scores.json").read_text())["scores"]
-        scores.append([(score["iou"], score["auc"]) for score in written])
+        scores.append(np.array([(score["iou"], score["auc"]) for score in written], dtype=float))
     np.testing.assert_allclose(scores[0], scores[1], rtol=1e-8)
     for number, extra in enumerate(([], ["--device", "torch", "--memory", "1MB"])):
         succeed("predict", plain, ensemble.store, "-o", tmp_path / f"{number}.nc", *extra)
@@ -94,7 +94,7 @@ def test_with_memory_only_the_mean_field_is_beside(run, trained, ensemble, tmp_p
     )
     assert result.code == 0
     assert "only the mean field is shown" in result.err
-    names = [score["name"] for score in json.loads(out.read_text())["scores"]]
+    names = [score["name"] for score in json.loads((tmp_path / "s.json").read_text())["scores"]]
     assert names == ["paper-linear", "mean-field"]
 
 
