@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from plumecast._array import Array, array_namespace, arrays_in, like
+from plumecast._array import Array, array_namespace, bytes_in, like
 from plumecast.blocks import row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.matrix import to_rows
@@ -163,10 +163,9 @@ def _block_size(surrogate: Surrogate, memory: str | int | None) -> int:
     """Snapshots scored together: few enough for the memory, whose bulk is the sorting."""
     if memory is None:
         return BLOCK
-    held = sum(array.size * array.dtype.itemsize for array in arrays_in(surrogate.operator))
     return rows_within(
         parse_memory(memory),
-        fixed=float(held),
+        fixed=float(bytes_in(surrogate.operator)),
         per_row=24.0 * surrogate.inputs.size + SCORE_BYTES * surrogate.outputs.size,
         what="scoring",
         most=BLOCK,

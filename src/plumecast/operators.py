@@ -23,12 +23,14 @@ from plumecast.features import (
 )
 from plumecast.linalg import gram
 from plumecast.solve import (
+    PenaltyPath,
     PenaltyScan,
     check_groups,
     dual_path,
     feature_span,
     left_out_squares,
     penalty_grid,
+    primal_path,
     relative_scan,
     ridge_dual,
     ridge_normal,
@@ -175,6 +177,39 @@ def fit_polynomial_map(
     return dual_map(support, ridge_dual(kernel, right, penalty), degree)
 
 
+@dataclass(frozen=True, slots=True)
+class PolynomialPath:
+    """A polynomial map at every penalty, from one eigendecomposition."""
+
+    codes: Array  # (M, r)
+    targets: Array  # (M, q)
+    features: Array | None  # (M, P) where they are no more than the snapshots
+    path: PenaltyPath
+    degree: int
+
+    @property
+    def mean_diagonal(self) -> float:
+        """Mean of the kernel's diagonal: the scale of its penalties."""
+        xp = array_namespace(self.codes)
+        return float(xp.sum(self.path.eigenvalues) / self.codes.shape[0])
+
+    def at(self, penalty: float) -> PrimalMap | DualMap:
+        """The map of one penalty."""
+        alpha = self.path.dual_weights(penalty)
+        if self.features is not None:
+            return PrimalMap(self.features.T @ alpha, self.degree)
+        return dual_map(self.codes, alpha, self.degree)
+
+
+def polynomial_path(codes: Array, targets: Array, degree: int) -> PolynomialPath:
+    """Eigendecompose the Gram matrix of the features or the kernel, whichever is smaller."""
+    if prefers_primal(codes, degree):
+        features = monomials(codes, degree)
+        return PolynomialPath(codes, targets, features, primal_path(features, targets), degree)
+    path = dual_path(monomial_kernel(codes, codes, degree), targets)
+    return PolynomialPath(codes, targets, None, path, degree)
+
+
 def tune_polynomial_map(
     codes: Rows,
     targets: Rows,
@@ -192,10 +227,9 @@ def tune_polynomial_map(
     check_groups(groups)
     if prefers_primal(codes, degree):
         return _tune_primal(codes, targets, degree, groups, penalties, block)
-    support, right = whole(codes, block), whole(targets, block)
-    path = dual_path(monomial_kernel(support, support, degree), right)
-    scan = scan_penalties(path, penalties or _grid(path.eigenvalues, codes), groups)
-    return dual_map(support, path.dual_weights(scan.best), degree), scan
+    found = polynomial_path(whole(codes, block), whole(targets, block), degree)
+    scan = scan_penalties(found.path, penalties or penalty_grid(found.mean_diagonal), groups)
+    return found.at(scan.best), scan
 
 
 def _tune_primal(
@@ -209,7 +243,8 @@ def _tune_primal(
     """Two passes: the span of the features, then every group left out of it."""
     normal, cross, size = feature_sums(codes, targets, degree, block)
     span = feature_span(normal, cross)
-    grid = penalties or _grid(span.eigenvalues, codes)
+    kernel_trace = float(array_namespace(normal).sum(span.eigenvalues))
+    grid = penalties or penalty_grid(kernel_trace / codes.shape[0])
 
     def squares(rows: slice, members: list[Array]) -> Array:
         a, b = read_rows(codes, rows), read_rows(targets, rows)
@@ -218,8 +253,3 @@ def _tune_primal(
     total = add_up(squares(rows, members) for rows, members in group_blocks(groups, block))
     scan = relative_scan(grid, total, size)
     return PrimalMap(contiguous(span.weights(scan.best)), degree), scan
-
-
-def _grid(eigenvalues: Array, codes: Rows) -> list[float]:
-    xp = array_namespace(eigenvalues)
-    return penalty_grid(float(xp.sum(eigenvalues)) / codes.shape[0])

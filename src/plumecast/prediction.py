@@ -8,7 +8,7 @@ from typing import Any
 
 import xarray as xr
 
-from plumecast._array import arrays_in
+from plumecast._array import bytes_in
 from plumecast.blocks import row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.export import FOOTPRINT, footprint_of
@@ -51,10 +51,9 @@ def block_size(surrogate: Surrogate, memory: str | int | None) -> int:
     """Snapshots that can be predicted together within a memory limit, at most BLOCK."""
     if memory is None:
         return BLOCK
-    held = sum(array.size * array.dtype.itemsize for array in arrays_in(surrogate.operator))
     return rows_within(
         parse_memory(memory),
-        fixed=float(held),
+        fixed=float(bytes_in(surrogate.operator)),
         per_row=BYTES * (surrogate.inputs.size + surrogate.outputs.size),
         what="predicting",
         most=BLOCK,
