@@ -14,7 +14,7 @@ from plumecast.errors import PlumecastError
 from plumecast.fit import fit_surrogate
 from plumecast.names import SMOKE, SNAPSHOT
 from plumecast.quantity.optical_depth import with_log_smoke
-from plumecast.roc import iou_at, mean_ious, rates_at, roc_scores
+from plumecast.roc import iou_at, iou_sums, rates_at, roc_scores
 from plumecast.settings import PRESETS
 from plumecast.split import split_by_fire
 from plumecast.study import optical_depth
@@ -291,5 +291,5 @@ def test_many_thresholds_at_once_are_each_threshold_alone():
     truth = rng.uniform(0, 1, (6, 50)) > 0.6
     truth[0], guess[0] = False, 0.0
     alphas = np.array([0.0, 0.1, 0.35, 0.5, 1.0])
-    alone = [iou_at(guess, truth, alpha).mean() for alpha in alphas]
-    np.testing.assert_allclose(mean_ious(guess, truth, alphas), alone, rtol=1e-14)
+    alone = [iou_at(guess, truth, alpha).sum() for alpha in alphas]
+    np.testing.assert_allclose(iou_sums(guess, truth, alphas), alone, rtol=1e-14)
