@@ -18,7 +18,7 @@ from plumecast.roc import iou_at, iou_sums, rates_at, roc_scores
 from plumecast.settings import PRESETS
 from plumecast.split import split_by_fire
 from plumecast.study import optical_depth
-from plumecast.study.context import Context, Limits
+from plumecast.study.context import Context
 from plumecast.study.encoding import encode_both, linear_surrogate
 from plumecast.study.methods import fitted
 from plumecast.study.registry import STUDIES, find_studies
@@ -26,18 +26,18 @@ from plumecast.study.results import read_results
 from plumecast.study.scoring import FPR_GRID, curves_on_grid
 from plumecast.study.subset_operator import fit_subset, make_pool
 from plumecast.study.table import columns_of, rows_of, select, tidy, write_csv
+from study_runs import SMALL, three_droughts
 
 ROUNDING = 1e-8
 """Relative: two routes to one least-squares solution, whose Gram matrices square the condition."""
 
-SMALL = Limits(repeats=3, shift_train=40, curve_train=40, scored=30, curves=5, literal=False)
 QUICK = ["optical-depth", "footprint-linear"]
 
 
 @pytest.fixture(scope="session")
 def large_snapshots() -> xr.Dataset:
-    """Thirty ignitions under two droughts, three checkpoints each."""
-    return make_snapshots(fires=60, checkpoints=3, shape=(10, 12))
+    """Twenty ignitions under three droughts, two checkpoints each."""
+    return three_droughts()
 
 
 @pytest.fixture(scope="session")
