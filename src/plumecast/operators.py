@@ -20,6 +20,7 @@ from plumecast.features import (
     power_features,
 )
 from plumecast.solve import (
+    PenaltyPath,
     PenaltyScan,
     dual_path,
     linear_closed_form,
@@ -115,6 +116,39 @@ def fit_polynomial_map(
     return dual_map(codes, ridge_dual(kernel, targets, penalty), degree)
 
 
+@dataclass(frozen=True, slots=True)
+class PolynomialPath:
+    """A polynomial map at every penalty, from one eigendecomposition."""
+
+    codes: Array  # (M, r)
+    targets: Array  # (M, q)
+    features: Array | None  # (M, P) where they are no more than the snapshots
+    path: PenaltyPath
+    degree: int
+
+    @property
+    def mean_diagonal(self) -> float:
+        """Mean of the kernel's diagonal: the scale of its penalties."""
+        xp = array_namespace(self.codes)
+        return float(xp.sum(self.path.eigenvalues) / self.codes.shape[0])
+
+    def at(self, penalty: float) -> PrimalMap | DualMap:
+        """The map of one penalty."""
+        alpha = self.path.dual_weights(penalty)
+        if self.features is not None:
+            return PrimalMap(self.features.T @ alpha, self.degree)
+        return dual_map(self.codes, alpha, self.degree)
+
+
+def polynomial_path(codes: Array, targets: Array, degree: int) -> PolynomialPath:
+    """Eigendecompose the Gram matrix of the features or the kernel, whichever is smaller."""
+    if prefers_primal(codes, degree):
+        features = monomials(codes, degree)
+        return PolynomialPath(codes, targets, features, primal_path(features, targets), degree)
+    path = dual_path(monomial_kernel(codes, codes, degree), targets)
+    return PolynomialPath(codes, targets, None, path, degree)
+
+
 def tune_polynomial_map(
     codes: Array, targets: Array, *, degree: int, groups: list[Array], penalties: list[float] | None
 ) -> tuple[PrimalMap | DualMap, PenaltyScan]:
@@ -122,16 +156,6 @@ def tune_polynomial_map(
 
     `penalties` defaults to a grid relative to the kernel's mean diagonal.
     """
-    xp = array_namespace(codes)
-    primal = prefers_primal(codes, degree)
-    features = monomials(codes, degree) if primal else None
-    if features is not None:
-        path = primal_path(features, targets)
-    else:
-        path = dual_path(monomial_kernel(codes, codes, degree), targets)
-    grid = penalties or penalty_grid(float(xp.sum(path.eigenvalues)) / codes.shape[0])
-    scan = scan_penalties(path, grid, groups)
-    alpha = path.dual_weights(scan.best)
-    if features is not None:
-        return PrimalMap(features.T @ alpha, degree), scan
-    return dual_map(codes, alpha, degree), scan
+    found = polynomial_path(codes, targets, degree)
+    scan = scan_penalties(found.path, penalties or penalty_grid(found.mean_diagonal), groups)
+    return found.at(scan.best), scan

@@ -15,6 +15,7 @@ from plumecast.cli import (
     ingest_wrf,
     predict,
     simulate,
+    study,
     train,
     tune,
 )
@@ -56,7 +57,7 @@ def _options(
         typer.echo(context.get_help())
 
 
-for _module in (demo, simulate, train, tune, evaluate, predict, info):
+for _module in (demo, simulate, train, tune, evaluate, predict, study, info):
     app.command(name=_module.__name__.rsplit(".", 1)[-1])(_module.command)
 
 _ingest = typer.Typer(help="Read fires that other models made into a store.", no_args_is_help=True)
