@@ -63,6 +63,46 @@ def trained(ensemble, tmp_path_factory) -> Path:
 # train
 
 
+def test_device_and_memory_change_nothing(succeed, trained, ensemble, tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    common = ["--smoke-floor", 0.5, "--preset", "paper-linear", "-o"]
+    plain, placed = tmp_path / "plain.plume", tmp_path / "placed.plume"
+    succeed("train", ensemble.store, *common, plain)
+    succeed("train", ensemble.store, *common, placed, "--device", "torch", "--memory", "1MB")
+    one, other = (load_surrogate(path) for path in (plain, placed))
+    expected = one.predict(ensemble.snapshots).values
+    np.testing.assert_allclose(
+        other.predict(ensemble.snapshots).values, expected, atol=1e-5 * expected.max()
+    )  # float32 fields
+    assert other.training["thresholds"] == pytest.approx(one.training["thresholds"], rel=1e-6)
+    scores = []
+    for extra in ([], ["--device", "torch", "--memory", "1MB"]):
+        options = ["--json", tmp_path / "scores.json", "--baselines", "mean-field", *extra]
+        succeed("evaluate", plain, ensemble.store, *options)
+        written = json.loads((tmp_path / "scores.json").read_text())["scores"]
+        scores.append(np.array([(score["iou"], score["auc"]) for score in written], dtype=float))
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-8)
+    for number, extra in enumerate(([], ["--device", "torch", "--memory", "1MB"])):
+        succeed("predict", plain, ensemble.store, "-o", tmp_path / f"{number}.nc", *extra)
+    first, second = (xr.open_dataset(tmp_path / f"{n}.nc").load() for n in range(2))
+    np.testing.assert_allclose(second.smoke, first.smoke, rtol=1e-5)
+
+
+def test_with_memory_only_the_mean_field_is_beside(run, trained, ensemble, tmp_path):
+    result = run(
+        "evaluate", trained, ensemble.store, "--memory", "1MB", "--json", tmp_path / "s.json"
+    )
+    assert result.code == 0
+    assert "only the mean field is shown" in result.err
+    names = [score["name"] for score in json.loads((tmp_path / "s.json").read_text())["scores"]]
+    assert names == ["paper-linear", "mean-field"]
+
+
+def test_a_device_that_is_not_here_is_one_line(refused, ensemble, tmp_path):
+    message = refused("train", ensemble.store, "-o", tmp_path / "a.plume", "--device", "abacus")
+    assert message == "device 'abacus' is unknown; choose from cpu, cuda, cupy, torch"
+
+
 def test_train_equals_open_split_and_fit(trained, ensemble):
     loaded = load_surrogate(trained)
     split = split_by_fire(open_snapshots(ensemble.store))

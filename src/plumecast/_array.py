@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_array, is_numpy_namespace, is_torch_array
+from array_api_compat import (
+    array_namespace,
+    is_array_api_obj,
+    is_cupy_array,
+    is_numpy_array,
+    is_numpy_namespace,
+    is_torch_array,
+)
+from array_api_compat import device as device_of
 
 Array: TypeAlias = Any
 """An array of any array-API namespace; shapes are given in the docstrings."""
+
+_Value = TypeVar("_Value")
+
+
+class RowSource(Protocol):
+    """A matrix that is read by slices of rows, from a file or on the way to a device."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, N)."""
+        ...
+
+    def read(self, rows: slice) -> Array:
+        """The rows as an array."""
+        ...
+
+
+Rows: TypeAlias = Array | RowSource
+"""A matrix in memory, or one that is read by slices of rows."""
+
+
+def read_rows(matrix: Rows, rows: slice) -> Array:
+    """Some rows of a matrix as an array."""
+    if is_array_api_obj(matrix):
+        return matrix[rows, ...]  # type: ignore[index]
+    return matrix.read(rows)
 
 
 def contiguous(array: Array) -> Array:
@@ -18,4 +55,85 @@ def contiguous(array: Array) -> Array:
     return array.contiguous() if is_torch_array(array) else array
 
 
-__all__ = ["Array", "array_namespace", "contiguous", "is_numpy_namespace"]
+def like(values: Any, other: Array, dtype: Any = None) -> Array:
+    """Values as an array of the other's namespace, on its device."""
+    if is_numpy_array(other):
+        return np.asarray(values, dtype=dtype)
+    return array_namespace(other).asarray(values, dtype=dtype, device=device_of(other))
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """The array on the host, as NumPy's."""
+    if is_torch_array(array):
+        host: np.ndarray = array.detach().cpu().numpy()
+        return host
+    if is_cupy_array(array):
+        copied: np.ndarray = array.get()
+        return copied
+    return np.asarray(array)
+
+
+def arrays_in(value: Any) -> Iterator[Array]:
+    """Every array in a tree of dataclasses, tuples and dictionaries."""
+    if is_array_api_obj(value):
+        yield value
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from arrays_in(getattr(value, field.name))
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from arrays_in(item)
+    elif isinstance(value, dict):
+        yield from arrays_in(list(value.values()))
+
+
+def bytes_in(tree: Any) -> int:
+    """Bytes of all arrays in a tree."""
+    return sum(math.prod(a.shape) * getattr(a.dtype, "itemsize", 8) for a in arrays_in(tree))
+
+
+def beside(values: np.ndarray, tree: Any) -> Array:
+    """NumPy values where the first floating-point array of a tree is, in its precision."""
+    for array in arrays_in(tree):
+        if array_namespace(array).isdtype(array.dtype, "real floating"):
+            return like(values, array, array.dtype)
+    return values
+
+
+def map_arrays(value: _Value, change: Callable[[Array], Array]) -> _Value:
+    """The same tree of dataclasses, tuples and dictionaries with every array changed."""
+    if is_array_api_obj(value):
+        changed: _Value = change(value)
+        return changed
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {
+            field.name: map_arrays(getattr(value, field.name), change)
+            for field in dataclasses.fields(value)
+        }
+        return dataclasses.replace(value, **fields)
+    if isinstance(value, tuple | list):
+        return type(value)(map_arrays(item, change) for item in value)
+    if isinstance(value, dict):
+        return type(value)({k: map_arrays(item, change) for k, item in value.items()})
+    return value
+
+
+__all__ = [
+    "Array",
+    "RowSource",
+    "Rows",
+    "array_namespace",
+    "arrays_in",
+    "beside",
+    "bytes_in",
+    "contiguous",
+    "device_of",
+    "is_cupy_array",
+    "is_numpy_array",
+    "is_numpy_namespace",
+    "is_torch_array",
+    "like",
+    "map_arrays",
+    "read_rows",
+    "to_numpy",
+]

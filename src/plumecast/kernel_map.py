@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumecast._array import Array, array_namespace, contiguous
+from plumecast._array import Array, array_namespace, contiguous, device_of
 from plumecast.errors import PlumecastError
 from plumecast.kernels import (
     STATIONARY,
@@ -102,7 +102,7 @@ class TrainingKernel:
         values = STATIONARY[term](self.squares / length_scale**2)
         if float(1.0 - xp.min(values)) < REACH:
             raise PlumecastError(_no_scale(length_scale, "long", "looks like every other"))
-        alone = values - xp.eye(values.shape[0], dtype=values.dtype)
+        alone = values - xp.eye(values.shape[0], dtype=values.dtype, device=device_of(values))
         nearest = xp.sort(xp.max(alone, axis=1))
         if float(nearest[nearest.shape[0] // 2]) < REACH:
             raise PlumecastError(_no_scale(length_scale, "short", "has no neighbour"))

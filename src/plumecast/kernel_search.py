@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from plumecast._array import Array, array_namespace
+import numpy as np
+
+from plumecast._array import Array, array_namespace, like, to_numpy
 from plumecast.kernel_map import KernelMap, TrainingKernel, training_kernel
 from plumecast.kernels import has_length_scale
 from plumecast.solve import (
@@ -172,11 +174,9 @@ def _some_groups(
         return training, targets, groups
     step = max(1, min(-(-total // SEARCH_ROWS), len(groups) // 2))
     kept = groups[::step]
-    rows = xp.concat(kept)
-    sizes = [int(part.shape[0]) for part in kept]
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    numbers = xp.arange(sum(sizes))
-    alike = [numbers[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+    rows = like(np.concatenate([to_numpy(part) for part in kept]), training.support)
+    ends = np.cumsum([part.shape[0] for part in kept])
+    alike = list(np.split(np.arange(ends[-1]), ends[:-1]))
     squares = training.squares
     if squares is not None:
         squares = xp.take(xp.take(squares, rows, axis=0), rows, axis=1)

@@ -56,6 +56,8 @@ def command(
     fractions: str = options.FRACTIONS,
     inputs: str = options.INPUT,
     outputs: str = options.OUTPUT,
+    device: str = options.DEVICE,
+    memory: str = options.MEMORY,
 ) -> None:
     """Fit a fire-to-smoke surrogate and save it.
 
@@ -94,7 +96,13 @@ def command(
     tuned_preset = choices.pop("preset", None)
     chosen = preset or tuned_preset or (None if choices else "paper-linear")
     surrogate, train, seconds = _train_and_save(
-        recipe, data, out, whole=whole, preset=chosen, choices=choices
+        recipe,
+        data,
+        out,
+        whole=whole,
+        preset=chosen,
+        choices=choices,
+        place={"device": device, "memory": memory},
     )
     count = train.sizes[SNAPSHOT]
     say(f"trained on {count} snapshots in {seconds:.2f} s: {_summary(surrogate.training)}")
@@ -113,12 +121,15 @@ def _train_and_save(
     whole: bool,
     preset: str | None,
     choices: dict[str, Any],
+    place: dict[str, Any],
 ) -> tuple[Surrogate, xr.Dataset, float]:
     """The saved surrogate, what it was trained on, and the seconds of the fit."""
     with progress("training", total=4) as begin:
         begin("reading")
         split = None if whole else recipe.split(data)
-        train = (recipe.select(data) if split is None else split.train).load()
+        train = recipe.select(data) if split is None else split.train
+        if place["memory"] is None:
+            train.load()
         begin("encoding and fitting")
         start = time.perf_counter()
         surrogate = fit_surrogate(
@@ -128,12 +139,16 @@ def _train_and_save(
             outputs=recipe.outputs,
             group_by=recipe.by,
             **choices,
+            **place,
         )
         seconds = time.perf_counter() - start
         begin("thresholds")
         record: dict[str, Any] = {"split": recipe.record() | {"all": whole}}
         if split is not None:
-            thresholds = fit_thresholds(surrogate, split.validation.load())
+            validation = split.validation
+            if place["memory"] is None:
+                validation.load()
+            thresholds = fit_thresholds(surrogate, validation, **place)
             record["thresholds"] = {"smoke": thresholds.smoke, "decision": thresholds.decision}
         surrogate = replace(surrogate, training=surrogate.training | record)
         begin("saving")
