@@ -29,7 +29,7 @@ import numpy as np
 import torch
 
 from plumecast.lift import fit_age_lift
-from plumecast.neural import SIZES, NeuralMap, fit_neural
+from plumecast.neural import SHIFT, SIZES, NeuralMap, fit_neural
 from plumecast.plume import BLENDS, FOLDS, FOOTPRINT, blended
 from plumecast.roc import best_decision_threshold, iou_at, roc_scores
 from plumecast.spectral import fold_numbers
@@ -224,8 +224,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="limit of one training")
     parser.add_argument("--epochs", type=int, default=400, help="limit of one training")
     parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--learning-rate", type=float, default=1e-3)
-    parser.add_argument("--shift", type=int, default=0, help="largest random shift, cells")
+    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    parser.add_argument(
+        "--shift", type=int, help="largest random shift, cells; default a tenth of the side"
+    )
     parser.add_argument("--no-positions", dest="positions", action="store_false")
     parser.add_argument("--left-out", choices=["fold", "validation"], default="fold")
     parser.add_argument("--bins", type=int, default=3, help="age bins of the lift")
@@ -237,6 +239,8 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     options = arguments()
     snapshots = read(options.data)
+    if options.shift is None:
+        options.shift = round(SHIFT * min(snapshots.fire.shape[1:]))
     shown = shown_rows(snapshots, options.shown)
     maps: dict[str, np.ndarray] = {
         "names": snapshots.name[shown],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -97,3 +98,14 @@ def test_smoke_for_farsite_fires(tmp_path, prepare):
     assert len(list((tmp_path / "maps").glob("smoke_flatland_*_7h_footprint.tif"))) == 3
     assert open_snapshots(tmp_path / "final.nc", fields=["smoke"]).sizes["snapshot"] == 3
     assert open_snapshots(tmp_path / "all.nc", fields=["smoke"]).sizes["snapshot"] == 3
+
+
+def test_choose_a_surrogate(tmp_path):
+    export_snapshots(make_snapshots(fires=24), tmp_path / "ensemble.nc")
+    printed = follow("choose-a-surrogate.md", tmp_path)
+    tuned = json.loads((tmp_path / "tuned.json").read_text())
+    assert f"the settings of '{tuned['candidates'][0]['name']}' to tuned.json" in printed
+    assert {c["family"] for c in tuned["candidates"]} == {"coded", "spectral"}
+    coded = json.loads((tmp_path / "coded.json").read_text())
+    assert {c["family"] for c in coded["candidates"]} == {"coded"}
+    assert (tmp_path / "tuned.plume").exists()

@@ -160,7 +160,8 @@ def _search(
     if best == 1.0:
         best = downhill(1.0 / LENGTH_STEP)
     for ratio in (LENGTH_STEP**0.5, LENGTH_STEP**-0.5):
-        error(best * ratio)
+        if LENGTH_RANGE[0] <= best * ratio <= LENGTH_RANGE[1]:
+            error(best * ratio)
     return errors
 
 

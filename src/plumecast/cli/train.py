@@ -93,14 +93,14 @@ def command(
     for side, share in (("fire", fire_std), ("smoke", smoke_std)):
         if share is not None:  # replaces a rank that came with the settings
             choices.pop(f"{side}_rank", None)
-    if preset is None and not choices:
-        preset = "paper-linear"
+    tuned_preset = choices.pop("preset", None)
+    chosen = preset or tuned_preset or (None if choices else "paper-linear")
     surrogate, train, seconds = _train_and_save(
         recipe,
         data,
         out,
         whole=whole,
-        preset=preset,
+        preset=chosen,
         choices=choices,
         place={"device": device, "memory": memory},
     )
