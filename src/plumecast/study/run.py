@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -165,4 +166,4 @@ def study_fingerprint(study: Study, context: Context) -> str:
 
 def command_line() -> str:
     """The command as typed, for the record."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    return shlex.join(["plumecast", *sys.argv[1:]])
