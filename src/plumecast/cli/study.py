@@ -60,6 +60,7 @@ def command(
         pairs("studies", [(study.name, study.title) for study in STUDIES.values()])
         return
     studies = find_studies(names or [])
+    networks = neural_methods() if neural else ()
     if data is None:
         raise PlumecastError("say which snapshots to study: --data ensemble.zarr")
     recipe = Recipe().override(
@@ -80,8 +81,7 @@ def command(
             fingerprint=run["fingerprint"],
             folder=out / "surrogates",
             seed=recipe.seed,
-            limits=Limits(literal=literal),
-            neural=neural_methods() if neural else (),
+            limits=Limits(literal=literal, neural=networks),
             tell=step,
         )
         outcomes = run_studies(

@@ -10,7 +10,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -159,9 +159,14 @@ def run_studies(
 def study_fingerprint(study: Study, context: Context) -> str:
     """What decides a study's table: the run, the limits, the study's own version."""
     return _digest(
-        [context.fingerprint, study.name, study.version, asdict(context.limits), context.captured,
-         list(context.neural)]
-    )  # fmt: skip
+        [
+            context.fingerprint,
+            study.name,
+            study.version,
+            {name: getattr(context.limits, name) for name in study.limits},
+            context.captured,
+        ]
+    )
 
 
 def command_line() -> str:
