@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from plumecast.encode import fit_basis, projection_error
+from plumecast.kernel_search import tune_kernel_map
 from plumecast.operators import CodedOperator, fit_linear_map, tune_polynomial_map
 from plumecast.roc import iou_at, rates_at, roc_scores
 
@@ -42,6 +43,29 @@ def test_fit_and_predict(degree):
         strict.asarray(fire), strict.asarray(smoke), [strict.asarray(g) for g in groups], degree
     )
     found = np.asarray(other.predict(strict.asarray(fire)))
+    np.testing.assert_allclose(found, expected, atol=AGREE * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("search_rows", [1500, 16])
+def test_kernels_and_their_length_scale(search_rows, monkeypatch):
+    monkeypatch.setattr("plumecast.kernel_search.SEARCH_ROWS", search_rows)
+    codes, targets = problem()
+    groups = np.split(np.arange(24), 6)
+
+    def fit_with(asarray):
+        fitted, _ = tune_kernel_map(
+            asarray(codes),
+            asarray(targets),
+            kernel="polynomial-1 + matern-5/2",
+            groups=[asarray(rows) for rows in groups],
+            penalty=0.1,
+            anchored=True,
+        )
+        return fitted, np.asarray(fitted.predict(asarray(codes[:5])))
+
+    ours, expected = fit_with(np.asarray)
+    other, found = fit_with(strict.asarray)
+    assert other.length_scale == ours.length_scale
     np.testing.assert_allclose(found, expected, atol=AGREE * np.abs(expected).max())
 
 

@@ -63,6 +63,46 @@ def trained(ensemble, tmp_path_factory) -> Path:
 # train
 
 
+def test_device_and_memory_change_nothing(succeed, trained, ensemble, tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    common = ["--smoke-floor", 0.5, "--preset", "paper-linear", "-o"]
+    plain, placed = tmp_path / "plain.plume", tmp_path / "placed.plume"
+    succeed("train", ensemble.store, *common, plain)
+    succeed("train", ensemble.store, *common, placed, "--device", "torch", "--memory", "1MB")
+    one, other = (load_surrogate(path) for path in (plain, placed))
+    expected = one.predict(ensemble.snapshots).values
+    np.testing.assert_allclose(
+        other.predict(ensemble.snapshots).values, expected, atol=1e-5 * expected.max()
+    )  # float32 fields
+    assert other.training["thresholds"] == pytest.approx(one.training["thresholds"], rel=1e-6)
+    scores = []
+    for extra in ([], ["--device", "torch", "--memory", "1MB"]):
+        options = ["--json", tmp_path / "scores.json", "--baselines", "mean-field", *extra]
+        succeed("evaluate", plain, ensemble.store, *options)
+        written = json.loads((tmp_path / "scores.json").read_text())["scores"]
+        scores.append(np.array([(score["iou"], score["auc"]) for score in written], dtype=float))
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-8)
+    for number, extra in enumerate(([], ["--device", "torch", "--memory", "1MB"])):
+        succeed("predict", plain, ensemble.store, "-o", tmp_path / f"{number}.nc", *extra)
+    first, second = (xr.open_dataset(tmp_path / f"{n}.nc").load() for n in range(2))
+    np.testing.assert_allclose(second.smoke, first.smoke, rtol=1e-5)
+
+
+def test_with_memory_only_the_mean_field_is_beside(run, trained, ensemble, tmp_path):
+    result = run(
+        "evaluate", trained, ensemble.store, "--memory", "1MB", "--json", tmp_path / "s.json"
+    )
+    assert result.code == 0
+    assert "only the mean field is shown" in result.err
+    names = [score["name"] for score in json.loads((tmp_path / "s.json").read_text())["scores"]]
+    assert names == ["paper-linear", "mean-field"]
+
+
+def test_a_device_that_is_not_here_is_one_line(refused, ensemble, tmp_path):
+    message = refused("train", ensemble.store, "-o", tmp_path / "a.plume", "--device", "abacus")
+    assert message == "device 'abacus' is unknown; choose from cpu, cuda, cupy, torch"
+
+
 def test_train_equals_open_split_and_fit(trained, ensemble):
     loaded = load_surrogate(trained)
     split = split_by_fire(open_snapshots(ensemble.store))
@@ -304,51 +344,91 @@ def test_predict_needs_only_the_fires(succeed, trained, ensemble, tmp_path):
         np.testing.assert_array_equal(written.smoke, expected)
 
 
+def test_train_with_a_kernel_says_its_length_scale(succeed, ensemble, tmp_path):
+    model = tmp_path / "matern.plume"
+    out = succeed("train", ensemble.store, "-o", model, "--kernel", "polynomial-1 + matern-5/2")
+    training = load_surrogate(model).training
+    assert f"length scale {training['length_scale']:.3g}, penalty" in out
+    assert 0.0 < training["leave_out_error"] < 1.0
+
+
 # tune, and train with its settings
+
+
+CODED = ("--families", "coded", "--kernels", "")
 
 
 def test_tune_prints_and_writes_the_candidates_best_first(succeed, ensemble, tmp_path):
     where = tmp_path / "tuned.json"
-    out = succeed("tune", ensemble.store, "-o", where, "--degrees", "1,2")
+    out = succeed(
+        *("tune", ensemble.store, "-o", where, "--families", "coded", "--degrees", "1,2"),
+        *("--std-fractions", "0.5,0.9", "--kernels", "polynomial-1 + matern-5/2"),
+    )
     written = json.loads(where.read_text())
-    ious = [candidate["iou"] for candidate in written["candidates"]]
-    assert ious == sorted(ious, reverse=True)
-    best = written["candidates"][0]
-    assert written["settings"] == {
-        name: best[name] for name in ("degree", "fire_rank", "smoke_rank", "penalty")
-    }
-    lines = [line.split() for line in out.splitlines()]
-    rows = [line for line in lines if len(line) == 9 and line[0].isdigit()]
-    shown = ("leave_out_error", "relative_error", "auc", "iou", "deployable_iou")
-    assert [row[:3] for row in rows] == [
-        [str(c["degree"]), str(c["fire_rank"]), f"{c['penalty']:.3g}"]
-        for c in written["candidates"]
-    ]
-    assert [row[3:8] for row in rows] == [
-        [f"{c[name]:.3f}" for name in shown] for c in written["candidates"]
-    ]
+    found = written["candidates"]
+    assert len(found) == 5
+    confirmed = [c["validation"]["iou"] for c in found[:3]]
+    assert confirmed == sorted(confirmed, reverse=True)
+    assert all(c["validation"] is None for c in found[3:])
+    assert written["settings"] == found[0]["choices"]
+    assert {"fire_rank", "smoke_rank", "penalty"} <= set(written["settings"])
+    assert f"the settings of '{found[0]['name']}'" in out
+    for candidate in found:
+        lines = [line.strip() for line in out.splitlines()]
+        line = next(line for line in lines if line.startswith(candidate["name"] + " "))
+        shown = line.removeprefix(candidate["name"]).split()
+        names = ("relative_error", "auc", "iou", "deployable_iou")
+        assert shown[:4] == [f"{candidate['folds'][name]:.3f}" for name in names]
+        assert shown[5:] == (
+            [f"{candidate['validation']['iou']:.3f}"] if candidate["validation"] else []
+        )
+
+
+def test_tune_says_what_it_did_not_try(run, ensemble, tmp_path):
+    where = tmp_path / "tuned.json"
+    result = run("tune", ensemble.store, "-o", where, "--candidates", 2, "--confirm", 1)
+    assert result.code == 0
+    note = next(line for line in result.err.splitlines() if "not tried" in line)
+    assert "beyond the first 2" in note
+    assert "spectral, 3 layers" in note
+    tried = [c for c in json.loads(where.read_text())["candidates"] if c["folds"] is not None]
+    assert len(tried) == 2
 
 
 def test_tune_equals_the_function(succeed, ensemble, tmp_path):
     where = tmp_path / "tuned.json"
     succeed(
         *("tune", ensemble.store, "-o", where, "--degrees", "1", "--std-fractions", "0.5,0.9"),
-        *("--rank-by", "relative_error", "--seed", 2, "--drought", "low,high"),
+        *("--rank-by", "relative_error", "--seed", 2, "--drought", "low,high", *CODED),
     )
     split = split_by_fire(open_snapshots(ensemble.store), seed=2)
     expected = tune_surrogate(
         split.train.load(),
         split.validation.load(),
+        families=["coded"],
         degrees=[1],
+        kernels=[],
         std_fractions=[0.5, 0.9],
         rank_by="relative_error",
     )
     assert json.loads(where.read_text())["settings"] == expected[0].settings()
 
 
+def test_train_with_a_tuned_spectral_surrogate(succeed, ensemble, tmp_path):
+    tuned, model = tmp_path / "tuned.json", tmp_path / "tuned.plume"
+    succeed("tune", ensemble.store, "-o", tuned, "--families", "spectral", "--candidates", 1)
+    assert json.loads(tuned.read_text())["settings"] == {"preset": "recommended", "layers": 1}
+    succeed("train", ensemble.store, "-o", model, "--settings", tuned)
+    settings = load_surrogate(model).settings
+    assert (settings["family"], settings["layers"]) == ("spectral", 1)
+
+
 def test_train_with_tuned_settings_repeats_choices_filters_and_split(succeed, ensemble, tmp_path):
     tuned, model = tmp_path / "tuned.json", tmp_path / "tuned.plume"
-    succeed("tune", ensemble.store, "-o", tuned, "--degrees", "2", "--seed", 5, "--min-acres", 1e4)
+    succeed(
+        *("tune", ensemble.store, "-o", tuned, "--degrees", "2", "--std-fractions", "0.9", *CODED),
+        *("--seed", 5, "--min-acres", 1e4),
+    )
     succeed("train", ensemble.store, "-o", model, "--settings", tuned)
     settings = json.loads(tuned.read_text())["settings"]
     kept = drop_small_fires(open_snapshots(ensemble.store), 1e4)
@@ -362,7 +442,7 @@ def test_train_with_tuned_settings_repeats_choices_filters_and_split(succeed, en
 
 def test_options_beside_tuned_settings_win(succeed, ensemble, tmp_path):
     tuned, model = tmp_path / "tuned.json", tmp_path / "tuned.plume"
-    succeed("tune", ensemble.store, "-o", tuned, "--degrees", "1", "--std-fractions", "0.9")
+    succeed("tune", ensemble.store, "-o", tuned, "--degrees", "1", "--std-fractions", "0.9", *CODED)
     succeed(
         "train", ensemble.store, "-o", model, "--settings", tuned, "--penalty", 7.5, "--seed", 9
     )
@@ -373,7 +453,7 @@ def test_options_beside_tuned_settings_win(succeed, ensemble, tmp_path):
 
 def test_tune_writes_into_a_new_folder(succeed, ensemble, tmp_path):
     where = tmp_path / "new" / "tuned.json"
-    succeed("tune", ensemble.store, "-o", where, "--degrees", "1", "--std-fractions", "0.9")
+    succeed("tune", ensemble.store, "-o", where, "--degrees", "1", "--std-fractions", "0.9", *CODED)
     assert json.loads(where.read_text())["settings"]["degree"] == 1
 
 
@@ -392,6 +472,15 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         "preset": (["train", store, "--preset", "cubic"], "preset 'cubic' is unknown; choose from"),
         "degree": (["train", store, "--degree", "7"], "degree=7 is not one of 1…4"),
         "penalty": (["train", store, "--penalty", "-1"], "penalty=-1.0 must be ≥ 0"),
+        "kernel": (["train", store, "--kernel", "box"], "kernel 'box' is unknown; choose from pol"),
+        "length": (
+            ["train", store, "--kernel", "matern-5/2", "--length-scale", "0"],
+            "length_scale=0.0 must be a finite number above 0",
+        ),
+        "short": (
+            ["train", store, "--kernel", "matern-5/2", "--length-scale", "1e-5"],
+            "length_scale=1e-05 is so short that",
+        ),
         "rank": (["train", store, "--fire-rank", "900"], "rank=900 exceeds 40, the rank of 40"),
         "drought": (
             ["train", store, "--drought", "wet"],
@@ -420,6 +509,8 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         ),
         "degrees": (["tune", store, "--degrees", "one"], "'one' is not a list of numbers"),
         "high degree": (["tune", store, "--degrees", "5"], "degree=5 is not one of 1…4"),
+        "family": (["tune", store, "--families", "neutral"], "family 'neutral' is unknown; choose"),
+        "folds": (["tune", store, "--folds", "99"], "in training cannot make 99 folds; add fires"),
         "rank by": (["tune", store, "--rank-by", "luck"], "rank_by='luck' is unknown; choose from"),
         # What the parser itself finds.
         "command": (["forecast"], "forecast"),

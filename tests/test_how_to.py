@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -13,7 +14,9 @@ import pytest
 
 from conftest import CELL, REPOSITORY, make_snapshots, shared_data
 from plumecast import export_snapshots, open_snapshots, stored_fires
+from plumecast.study.registry import STUDIES
 from raster_files import write_ascii
+from study_runs import three_droughts
 from wrf_files import Circle, write_run
 
 BLOCK = re.compile(r"^```(python)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -97,3 +100,23 @@ def test_smoke_for_farsite_fires(tmp_path, prepare):
     assert len(list((tmp_path / "maps").glob("smoke_flatland_*_7h_footprint.tif"))) == 3
     assert open_snapshots(tmp_path / "final.nc", fields=["smoke"]).sizes["snapshot"] == 3
     assert open_snapshots(tmp_path / "all.nc", fields=["smoke"]).sizes["snapshot"] == 3
+
+
+def test_choose_a_surrogate(tmp_path):
+    export_snapshots(make_snapshots(fires=24), tmp_path / "ensemble.nc")
+    printed = follow("choose-a-surrogate.md", tmp_path)
+    tuned = json.loads((tmp_path / "tuned.json").read_text())
+    assert f"the settings of '{tuned['candidates'][0]['name']}' to tuned.json" in printed
+    assert {c["family"] for c in tuned["candidates"]} == {"coded", "spectral"}
+    coded = json.loads((tmp_path / "coded.json").read_text())
+    assert {c["family"] for c in coded["candidates"]} == {"coded"}
+    assert (tmp_path / "tuned.plume").exists()
+
+
+def test_the_papers_case_on_my_data(tmp_path):
+    export_snapshots(three_droughts(), tmp_path / "ensemble.zarr")
+    printed = follow("the-papers-case-on-my-data.md", tmp_path)
+    assert printed.count(" done ") == printed.count(" reused ") == len(STUDIES)
+    assert "wrote the report to report.html" in printed
+    assert "Recommended (spectral)" in printed
+    assert (tmp_path / "report.html").stat().st_size > 100_000

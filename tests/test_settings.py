@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from plumecast.errors import PlumecastError
 from plumecast.settings import PRESETS, choose_settings
 
 
@@ -14,6 +17,29 @@ def test_another_degree_has_its_penalty_chosen_and_another_name():
     assert changed.penalty is None
     assert changed.preset == "paper-linear, changed"
     assert choose_settings("paper-linear", degree=1).penalty == 0.0
+
+
+def test_another_kernel_has_its_penalty_chosen():
+    changed = choose_settings("paper-linear", kernel="matern-5/2")
+    assert (changed.kernel, changed.penalty) == ("matern-5/2", None)
+    given = choose_settings("paper-linear", kernel="matern-5/2", penalty=0.1, length_scale=2.0)
+    assert (given.penalty, given.length_scale) == (0.1, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"kernel": "cubic"}, "kernel 'cubic' is unknown; choose from"),
+        ({"length_scale": 2.0}, "kernel 'polynomial' has no length scale"),
+        ({"kernel": "matern-5/2", "length_scale": -1.0}, "length_scale=-1.0 must be a finite"),
+        ({"kernel": "matern-5/2", "degree": 2}, "'polynomial-2 \\+ matern-5/2'"),
+        ({"preset": "recommended", "kernel": "matern-5/2"}, "'kernel' is no choice of a spectral"),
+    ],
+    ids=str,
+)
+def test_kernels_that_cannot_be_are_refused(choices, message):
+    with pytest.raises(PlumecastError, match=message):
+        choose_settings(choices.pop("preset", None), **choices)
 
 
 def test_another_share_keeps_the_limit_and_a_rank_drops_it():

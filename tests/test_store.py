@@ -19,6 +19,7 @@ from plumecast.baselines import BASELINES, fit_baseline
 from plumecast.encode import fit_basis
 from plumecast.errors import PlumecastError
 from plumecast.fit import fit_surrogate
+from plumecast.kernel_map import KernelMap
 from plumecast.operators import DualMap, PrimalMap
 from plumecast.quantity.optical_depth import with_log_smoke
 from plumecast.store import read_header, save_value
@@ -32,6 +33,8 @@ POLYNOMIALS: dict[str, tuple[type, dict[str, Any]]] = {
     "dual quadratic, penalty given": (DualMap, {"degree": 2, "fire_rank": 10, "penalty": 1e3}),
     "dual cubic, centred": (DualMap, {"degree": 3, "fire_rank": 8, "center": True}),
     "centred": (PrimalMap, {"degree": 1, "center": True}),
+    "matern": (KernelMap, {"kernel": "matern-5/2"}),
+    "sum, centred": (KernelMap, {"kernel": "polynomial-1 + matern-5/2", "center": True}),
 }
 
 

@@ -27,6 +27,9 @@ FITS = {
     "primal quadratic": {"degree": 2, "fire_rank": 3},
     "dual quadratic": {"degree": 2, "fire_rank": 10},
     "dual cubic": {"degree": 3, "fire_rank": 8, "penalty": 1e4},
+    "matern": {"kernel": "matern-5/2"},
+    "trend and matern": {"kernel": "polynomial-1 + matern-5/2", "penalty": 0.01},
+    "squared exponential": {"kernel": "squared-exponential", "length_scale": 2.0},
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -86,6 +87,11 @@ def arrays_in(value: Any) -> Iterator[Array]:
         yield from arrays_in(list(value.values()))
 
 
+def bytes_in(tree: Any) -> int:
+    """Bytes of all arrays in a tree."""
+    return sum(math.prod(a.shape) * getattr(a.dtype, "itemsize", 8) for a in arrays_in(tree))
+
+
 def beside(values: np.ndarray, tree: Any) -> Array:
     """NumPy values where the first floating-point array of a tree is, in its precision."""
     for array in arrays_in(tree):
@@ -119,6 +125,7 @@ __all__ = [
     "array_namespace",
     "arrays_in",
     "beside",
+    "bytes_in",
     "contiguous",
     "device_of",
     "is_cupy_array",

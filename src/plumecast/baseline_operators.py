@@ -11,6 +11,7 @@ import scipy.optimize
 
 from plumecast._array import Array, array_namespace, contiguous
 from plumecast.errors import PlumecastError
+from plumecast.linalg import squared_distances
 
 GP_SAMPLES = 100
 """The paper trains its Gaussian processes on 100 random snapshots."""
@@ -58,13 +59,6 @@ class GaussianProcess:
         distances = squared_distances(inputs, self.support)
         xp = array_namespace(distances)
         return xp.exp(distances / (-2.0 * self.length_scale**2)) @ self.weights
-
-
-def squared_distances(a: Array, b: Array) -> Array:
-    """‖aᵢ − bⱼ‖², (Ma, Mb), from one matrix product; never below zero."""
-    xp = array_namespace(a, b)
-    squares = xp.sum(a**2, axis=1)[:, None] + xp.sum(b**2, axis=1)[None, :]
-    return xp.clip(squares - 2.0 * (a @ b.T), 0.0, None)
 
 
 def sample_rows(count: int, seed: int) -> Array:

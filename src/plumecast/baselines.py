@@ -7,24 +7,32 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
+from plumecast._array import read_rows
 from plumecast.baseline_operators import (
     MeanField,
     NearestFire,
     fit_gaussian_process,
     sample_rows,
 )
+from plumecast.blocks import add_up, row_blocks
 from plumecast.encode import fit_basis
 from plumecast.errors import PlumecastError
 from plumecast.fit import TrainingMatrices, provenance, training_matrices
+from plumecast.memory import parse_memory
 from plumecast.names import FIRE, SMOKE
 from plumecast.operators import CodedOperator, Operator
 from plumecast.surrogate import Surrogate
 
 PAPER_STD_FRACTION = 0.95
 
+MEAN_BLOCK = 256
+"""Snapshots added up together."""
+
 
 def _mean_field(data: TrainingMatrices, seed: int) -> Operator:
-    return MeanField(np.mean(data.outputs, axis=0))
+    blocks = row_blocks(data.outputs.shape[0], MEAN_BLOCK)
+    total = add_up(np.sum(read_rows(data.outputs, rows), axis=0) for rows in blocks)
+    return MeanField(total / data.outputs.shape[0])
 
 
 def _nearest_fire(data: TrainingMatrices, seed: int) -> Operator:
@@ -62,14 +70,19 @@ def fit_baseline(
     inputs: str | Sequence[str] = FIRE,
     outputs: str | Sequence[str] = SMOKE,
     seed: int = 0,
+    memory: str | int | None = None,
 ) -> Surrogate:
     """A baseline by name, trained on the same snapshots as a surrogate.
 
-    `seed` draws the 100 snapshots of the Gaussian processes.
+    `seed` draws the 100 snapshots of the Gaussian processes. With `memory` ("2GB") the mean field
+    is added up over blocks; the others hold all training snapshots.
     """
     if name not in BASELINES:
         raise PlumecastError(f"baseline '{name}' is unknown; choose from {', '.join(BASELINES)}")
-    data = training_matrices(train, inputs, outputs)
+    limit = None if memory is None else parse_memory(memory)
+    data = training_matrices(train, inputs, outputs, stored=memory is not None)
+    if name != "mean-field":
+        data = data.in_memory(limit)
     return Surrogate(
         inputs=data.input_layout,
         outputs=data.output_layout,

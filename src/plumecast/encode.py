@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from plumecast._array import Array, array_namespace, contiguous
+from plumecast._array import Array, Rows, array_namespace, contiguous, device_of, read_rows
+from plumecast.blocks import add_up, row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.linalg import gram, leading_eigen, orthonormal_rows
 
@@ -53,6 +54,23 @@ class Basis:
                 f"rank={rank} is not within 1…{self.rank}, the modes of this basis"
             )
         return replace(self, modes=self.modes[:rank])
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The codes of a matrix of fields, encoded as they are read."""
+
+    basis: Basis
+    fields: Rows
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, r)."""
+        return (self.fields.shape[0], self.basis.rank)
+
+    def read(self, rows: slice) -> Array:
+        """The codes of these rows."""
+        return self.basis.encode(read_rows(self.fields, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,22 +139,70 @@ def fit_basis(
     return fit_truncated_basis(snapshots, Truncation(rank, std_fraction, variance_fraction), center)
 
 
-def fit_truncated_basis(snapshots: Array, rule: Truncation, center: bool = False) -> Basis:
-    """`fit_basis` with the truncation as a value."""
-    xp = array_namespace(snapshots)
-    matrix = xp.astype(snapshots, xp.float64, copy=False)
-    mean = xp.mean(matrix, axis=0) if center else None
-    if mean is not None:
-        matrix = matrix - mean
-    spectrum, modes = gram_modes(matrix, rule) or svd_modes(matrix, rule)
+def fit_truncated_basis(
+    snapshots: Rows, rule: Truncation, center: bool = False, block: int | None = None
+) -> Basis:
+    """`fit_basis` with the truncation as a value, of a matrix that may be read by blocks.
+
+    `block` is the number of rows in memory at a time; without it the matrix is one block. The
+    result depends on it only by the rounding of sums.
+    """
+    mean = _mean(snapshots, block) if center else None
+    matrix = _Centred(snapshots, mean)
+    found = gram_modes(matrix, rule, block)
+    if found is None:
+        if block is not None and block < snapshots.shape[0]:
+            raise PlumecastError(_beyond_gram(snapshots, rule))
+        found = svd_modes(matrix.read(slice(0, snapshots.shape[0])), rule)
+    spectrum, modes = found
     return Basis(modes=contiguous(_fix_signs(modes)), spectrum=contiguous(spectrum), mean=mean)
 
 
-def gram_modes(matrix: Array, rule: Truncation) -> tuple[Array, Array] | None:
+@dataclass(frozen=True, slots=True)
+class _Centred:
+    """Rows in float64, less the mean."""
+
+    rows: Rows
+    mean: Array | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.rows.shape
+
+    def read(self, rows: slice) -> Array:
+        part = read_rows(self.rows, rows)
+        xp = array_namespace(part)
+        part = xp.astype(part, xp.float64, copy=False)
+        return part if self.mean is None else part - self.mean
+
+
+def _mean(snapshots: Rows, block: int | None) -> Array:
+    count = snapshots.shape[0]
+
+    def total(rows: slice) -> Array:
+        part = read_rows(snapshots, rows)
+        xp = array_namespace(part)
+        return xp.sum(xp.astype(part, xp.float64, copy=False), axis=0)
+
+    return add_up(total(rows) for rows in row_blocks(count, block)) / count
+
+
+def _beyond_gram(snapshots: Rows, rule: Truncation) -> str:
+    return (
+        f"{rule} keeps modes that blocks of snapshots do not resolve (singular values below "
+        f"{GRAM_LIMIT:g} of the largest of {snapshots.shape[0]} snapshots); lower the rank or the "
+        "share, or allow the memory for all snapshots at once"
+    )
+
+
+def gram_modes(
+    matrix: Rows, rule: Truncation, block: int | None = None
+) -> tuple[Array, Array] | None:
     """Spectrum and modes from the smaller Gram matrix; None where its rounding hides them."""
-    xp = array_namespace(matrix)
-    tall = matrix.shape[0] > matrix.shape[1]
-    eigen = leading_eigen(gram(matrix.T if tall else matrix))
+    rows, columns = matrix.shape
+    tall = rows > columns
+    eigen = leading_eigen(cell_gram(matrix, block) if tall else snapshot_gram(matrix, block))
+    xp = array_namespace(eigen.values)
     spectrum = xp.sqrt(eigen.values)
     count = rule.count(spectrum)
     if not 1 <= count <= spectrum.shape[0]:
@@ -147,7 +213,38 @@ def gram_modes(matrix: Array, rule: Truncation) -> tuple[Array, Array] | None:
     if tall:
         return spectrum, vectors.T
     # W = Uᵀ X / σ loses orthogonality like (σ₁/σ)² ε; one Cholesky step restores it.
-    return spectrum, orthonormal_rows((vectors.T @ matrix) / spectrum[:count, None])
+    product = add_up(
+        vectors[part, :].T @ read_rows(matrix, part) for part in row_blocks(rows, block)
+    )
+    return spectrum, orthonormal_rows(product / spectrum[:count, None])
+
+
+def cell_gram(matrix: Rows, block: int | None = None) -> Array:
+    """Xᵀ X, (N, N): a sum over blocks of rows, one pass over them."""
+    return add_up(gram(read_rows(matrix, part).T) for part in row_blocks(matrix.shape[0], block))
+
+
+def snapshot_gram(matrix: Rows, block: int | None = None) -> Array:
+    """X Xᵀ, (M, M), tile by tile.
+
+    A panel of `block` rows is held while those before it pass by in quarters of that, so the rows
+    are read about M / 2·block times.
+    """
+    count = matrix.shape[0]
+    panels = list(row_blocks(count, block))
+    first = read_rows(matrix, panels[0])
+    if len(panels) == 1:
+        return gram(first)
+    xp = array_namespace(first)
+    out = xp.empty((count, count), dtype=first.dtype, device=device_of(first))
+    for panel in panels:
+        held = read_rows(matrix, panel)
+        out[panel, panel] = gram(held)
+        for before in row_blocks(panel.start, max(1, (block or count) // 4)):
+            tile = held @ read_rows(matrix, before).T
+            out[panel, before] = tile
+            out[before, panel] = tile.T
+    return out
 
 
 def svd_modes(matrix: Array, rule: Truncation) -> tuple[Array, Array]:

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
+from plumecast._array import Array, array_namespace, bytes_in, like
+from plumecast.blocks import row_blocks
 from plumecast.errors import PlumecastError
+from plumecast.matrix import to_rows
+from plumecast.memory import parse_memory, rows_within
 from plumecast.names import SMOKE, SNAPSHOT
 from plumecast.quantity.footprint import (
-    choose_decision_threshold,
-    relative_error,
-    score_footprints,
+    as_scores,
+    ratio,
+    row_errors,
+    sample_coords,
+    score_rows,
     smoke_threshold,
-    snapshot_relative_errors,
 )
+from plumecast.roc import decision_threshold_over
 from plumecast.surrogate import Surrogate
+
+BLOCK = 256
+"""Snapshots scored together."""
+
+SCORE_BYTES = 160.0
+"""Bytes per cell while a snapshot is scored: about twenty arrays, most of them of the ROC."""
 
 CAPTURED = 0.95
 """The share of the footprint that the smoke threshold captures: β in the paper."""
@@ -60,12 +72,23 @@ class Thresholds:
 
 
 def fit_thresholds(
-    surrogate: Surrogate, validation: xr.Dataset, captured: float = CAPTURED
+    surrogate: Surrogate,
+    validation: xr.Dataset,
+    captured: float = CAPTURED,
+    *,
+    device: str = "cpu",
+    memory: str | int | None = None,
 ) -> Thresholds:
     """τ by its rule and the one α of largest mean IoU, both on validation snapshots."""
-    observed = _observed(surrogate, validation)
-    tau = smoke_threshold(observed, captured)
-    alpha = choose_decision_threshold(_detect(surrogate, validation), observed, tau)
+    placed = surrogate.on_device(device)
+    tau = smoke_threshold(_observed(surrogate, validation), captured)
+    size = _block_size(surrogate, memory)
+
+    def pairs() -> Iterator[tuple[Array, Array]]:
+        blocks = _detections(placed, validation, size)
+        return ((found, truth > tau) for found, truth in blocks)
+
+    alpha = decision_threshold_over(pairs, [tau])
     return Thresholds(tau, alpha)
 
 
@@ -77,10 +100,14 @@ def evaluate(
     captured: float = CAPTURED,
     by: str = "ignition_id",
     progress: Callable[[str], None] = lambda name: None,
+    device: str = "cpu",
+    memory: str | int | None = None,
 ) -> Evaluation:
-    """Thresholds from validation, scores on test, for every surrogate. `progress` hears each name.
+    """Thresholds on validation, scores on test, for every surrogate. `progress` hears each name.
 
     A surrogate that was trained on an ignition (or what `by` names) of either part is refused.
+    Predictions and scores are made on `device`, block by block: fields that stay in their store
+    are read so that `memory` ("2GB") is kept.
     """
     if not surrogates:
         raise PlumecastError("there is no surrogate to evaluate")
@@ -89,30 +116,78 @@ def evaluate(
     for name, surrogate in surrogates.items():
         progress(name)
         refuse_leaks(surrogate, by, validation, test)
-        thresholds = fit_thresholds(surrogate, validation, captured)
+        thresholds = fit_thresholds(surrogate, validation, captured, device=device, memory=memory)
         tau = thresholds.smoke
-        observed = _observed(surrogate, test)
-        start = time.perf_counter()
-        predicted = _predict(surrogate, test)
-        elapsed = time.perf_counter() - start
-        detected = _detect(surrogate, test) if surrogate.detects else predicted
-        each = score_footprints(detected, observed, tau, thresholds.decision)
-        each["relative_error"] = (SNAPSHOT, snapshot_relative_errors(predicted, observed))
-        details[name] = each
-        scores.append(
-            Score(
-                name=name,
-                auc=_median(each.auc),
-                iou=_median(each.iou),
-                deployable_iou=_median(each.deployable_iou),
-                decision_threshold=thresholds.decision,
-                relative_error=relative_error(predicted, observed),
-                snapshot_error=_median(each.relative_error),
-                auc_undefined=int(np.isnan(each.auc.values).sum()),
-                predict_ms=1e3 * elapsed / test.sizes[SNAPSHOT],
-            )
-        )
+        size = _block_size(surrogate, memory)
+        score, details[name] = _score(name, surrogate.on_device(device), test, size, thresholds)
+        scores.append(score)
     return Evaluation(scores, int(test.sizes[SNAPSHOT]), tau, captured, details)
+
+
+def _score(
+    name: str, surrogate: Surrogate, test: xr.Dataset, block_size: int, thresholds: Thresholds
+) -> tuple[Score, xr.Dataset]:
+    """The scores of a surrogate over blocks of snapshots: means of sums, and per snapshot."""
+    parts: list[dict[str, np.ndarray]] = []
+    seconds = wrong = size = 0.0
+    for block in _blocks(test, block_size):
+        start = time.perf_counter()
+        predicted = surrogate.predict_dataset_rows(block)
+        float(predicted[0, 0])  # waits for the device
+        seconds += time.perf_counter() - start
+        truth = _truth(surrogate, block, predicted)
+        detected = (
+            surrogate.detector.predict_dataset_rows(block) if surrogate.detects else predicted
+        )
+        part = score_rows(detected, truth, thresholds.smoke, thresholds.decision)
+        parts.append(part | {"relative_error": row_errors(predicted, truth)})
+        xp = array_namespace(predicted)
+        wrong += float(xp.sum((predicted - truth) ** 2))
+        size += float(xp.sum(truth**2))
+    each = as_scores(parts, sample_coords(_observed(surrogate, test)), thresholds.smoke)
+    score = Score(
+        name=name,
+        auc=_median(each.auc),
+        iou=_median(each.iou),
+        deployable_iou=_median(each.deployable_iou),
+        decision_threshold=thresholds.decision,
+        relative_error=ratio(wrong, size),
+        snapshot_error=_median(each.relative_error),
+        auc_undefined=int(np.isnan(each.auc.values).sum()),
+        predict_ms=1e3 * seconds / each.sizes[SNAPSHOT],
+    )
+    return score, each
+
+
+def _block_size(surrogate: Surrogate, memory: str | int | None) -> int:
+    """Snapshots scored together: few enough for the memory, whose bulk is the sorting."""
+    if memory is None:
+        return BLOCK
+    return rows_within(
+        parse_memory(memory),
+        fixed=float(bytes_in(surrogate.operator)),
+        per_row=24.0 * surrogate.inputs.size + SCORE_BYTES * surrogate.outputs.size,
+        what="scoring",
+        most=BLOCK,
+    )
+
+
+def _blocks(part: xr.Dataset, size: int) -> Iterator[xr.Dataset]:
+    for rows in row_blocks(part.sizes[SNAPSHOT], size):
+        yield part.isel({SNAPSHOT: rows})
+
+
+def _detections(surrogate: Surrogate, part: xr.Dataset, size: int) -> Iterator[tuple[Array, Array]]:
+    """What the footprint is read from, and the observed smoke, block by block."""
+    source = surrogate.detector if surrogate.detects else surrogate
+    for block in _blocks(part, size):
+        found = source.predict_dataset_rows(block)
+        yield found, _truth(surrogate, block, found)
+
+
+def _truth(surrogate: Surrogate, block: xr.Dataset, near: Array) -> Array:
+    rows = to_rows(_observed(surrogate, block), surrogate.outputs.fields[0], [SNAPSHOT])
+    return like(rows, near)
 
 
 def refuse_leaks(surrogate: Surrogate, by: str, *parts: xr.Dataset) -> None:
@@ -141,20 +216,6 @@ def _observed(surrogate: Surrogate, part: xr.Dataset) -> xr.DataArray:
     if name not in part:
         raise PlumecastError(f"variable '{name}' is missing; is this a store of {SMOKE}?")
     return part[name]
-
-
-def _predict(surrogate: Surrogate, part: xr.Dataset) -> xr.DataArray:
-    predicted = surrogate.predict(part)
-    assert isinstance(predicted, xr.DataArray)
-    return predicted
-
-
-def _detect(surrogate: Surrogate, part: xr.Dataset) -> xr.DataArray:
-    """What the footprint is read from: the detection score where there is one, else the smoke."""
-    if not surrogate.detects:
-        return _predict(surrogate, part)
-    score: xr.DataArray = surrogate.predict_footprint(part)
-    return score
 
 
 def _median(values: xr.DataArray) -> float:

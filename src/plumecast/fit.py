@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from plumecast import operators
-from plumecast._array import Array
+from plumecast._array import Array, Rows, map_arrays, to_numpy
 from plumecast._version import __version__
+from plumecast.blocks import whole
+from plumecast.device import naming_memory
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
+from plumecast.features import monomial_count
+from plumecast.kernel_map import KernelMap, fit_kernel_map
+from plumecast.kernel_search import tune_kernel_map
+from plumecast.kernels import POLYNOMIAL, has_length_scale
 from plumecast.matrix import Layout, fit_layout
+from plumecast.memory import show_memory
 from plumecast.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.operators import CodedOperator, DualMap, Operator, PrimalMap
+from plumecast.placement import IN_MEMORY, Placement, choose_placement
 from plumecast.plume import PlumeOperator, fit_plume_operator
 from plumecast.quantity.footprint import smoke_threshold
 from plumecast.settings import Settings, choose_settings
 from plumecast.snapshot_store import DATA_VERSION
 from plumecast.snapshots import check_values
 from plumecast.split import group_rows
+from plumecast.stored import StoredRows
 from plumecast.surrogate import Surrogate
 
 SCENARIO = "drought"
 """Snapshots of different droughts have different weather: the spectral family tells them apart."""
+
+SPECTRAL_BYTES = 40
+"""Bytes of memory per value of the training fields that the spectral family takes at most."""
 
 
 def fit_surrogate(
@@ -42,16 +54,23 @@ def fit_surrogate(
     smoke_std_fraction: float | None = None,
     smoke_variance_fraction: float | None = None,
     center: bool | None = None,
+    kernel: str | None = None,
+    length_scale: float | None = None,
     layers: int | None = None,
     age_bins: int | None = None,
     inputs: str | Sequence[str] = FIRE,
     outputs: str | Sequence[str] = SMOKE,
     nonnegative: bool = True,
     group_by: str = "ignition_id",
+    device: str = "cpu",
+    memory: str | int | None = None,
 ) -> Surrogate:
     """Fit a surrogate to training snapshots.
 
-    The *coded* family: PCA of both sides, then a polynomial of the codes. The *spectral* family
+    The *coded* family: PCA of both sides, then a polynomial of the codes of some `degree`, or
+    another `kernel`: "matern-5/2", "squared-exponential", or a sum such as
+    "polynomial-1 + matern-5/2". Its `length_scale` is in units of the typical distance between
+    training snapshots; without one it is chosen together with the penalty. The *spectral* family
     (preset "recommended"): an equivariant operator in `layers`, on `age_bins` of the time since
     ignition, one per drought where the data has several; needs `group_by` to leave fires out.
 
@@ -59,6 +78,10 @@ def fit_surrogate(
     the input basis and `smoke_*` the output basis, whatever the variables are called. Without a
     `penalty` (and with a preset that leaves it open) it is chosen by leaving out one `group_by`
     at a time, in closed form.
+
+    `device` says where the arithmetic runs: "cpu", "cuda" (PyTorch) or "cupy"; the surrogate comes
+    back as NumPy's. With `memory` ("2GB") the snapshots stay in their store and are read by blocks
+    (coded family); the result is the same up to rounding.
     """
     settings = choose_settings(
         preset,
@@ -67,6 +90,8 @@ def fit_surrogate(
         degree=degree,
         penalty=penalty,
         center=center,
+        kernel=kernel,
+        length_scale=length_scale,
         fire={
             "rank": fire_rank,
             "std_fraction": fire_std_fraction,
@@ -78,13 +103,18 @@ def fit_surrogate(
             "variance_fraction": smoke_variance_fraction,
         },
     )
-    data = training_matrices(train, inputs, outputs)
+    place = choose_placement(device, memory, *_size(train, inputs, outputs))
+    data = training_matrices(train, inputs, outputs, stored=memory is not None, by=group_by)
     operator: Operator
     scenario: str | None = None
     if settings.family == "spectral":
+        if not place.device.is_host:
+            raise PlumecastError(f"the spectral family runs on the CPU, not on '{device}'")
+        data = data.in_memory(place.limit)
         operator, chosen, scenario = fit_plume(data, settings, group_by)
     else:
-        operator, chosen = fit_coded(data, settings, group_by)
+        with naming_memory(place.device, place.advice(*_size(train, inputs, outputs))):
+            operator, chosen = fit_coded(data, settings, group_by, place)
     return Surrogate(
         inputs=data.input_layout,
         outputs=data.output_layout,
@@ -103,8 +133,23 @@ class TrainingMatrices:
     snapshots: xr.Dataset
     input_layout: Layout
     output_layout: Layout
-    inputs: Array  # (M, N)
-    outputs: Array  # (M, Ñ)
+    inputs: Array  # (M, N), or rows read from a store
+    outputs: Array  # (M, Ñ), or rows read from a store
+
+    def in_memory(self, limit: int | None = None) -> TrainingMatrices:
+        """The same with whole matrices; refused where they exceed the limit."""
+        if isinstance(self.inputs, StoredRows) and isinstance(self.outputs, StoredRows):
+            count, cells = self.inputs.shape[0], self.inputs.shape[1] + self.outputs.shape[1]
+            needed = SPECTRAL_BYTES * count * cells
+            if limit is not None and needed > limit:
+                raise PlumecastError(
+                    f"this family holds all {count} snapshots in memory, about "
+                    f"{show_memory(needed)}; raise the limit of {show_memory(limit)}, or choose a "
+                    "coded preset"
+                )
+            rows = slice(0, count)
+            return replace(self, inputs=self.inputs.read(rows), outputs=self.outputs.read(rows))
+        return self
 
     def groups(self, by: str) -> list[Array]:
         """Rows that belong together."""
@@ -116,17 +161,47 @@ class TrainingMatrices:
         return group_rows(self.snapshots[by].values)
 
 
-def training_matrices(
+def _names(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _size(
     train: xr.Dataset, inputs: str | Sequence[str], outputs: str | Sequence[str]
+) -> tuple[int, int]:
+    """Snapshots, and the cells of both sides together; 0 for what is not there."""
+    rows = train.sizes.get(SNAPSHOT, 0)
+    known = [train[n] for n in (*_names(inputs), *_names(outputs)) if n in train]
+    return rows, sum(item.size // max(rows, 1) for item in known)
+
+
+def training_matrices(
+    train: xr.Dataset,
+    inputs: str | Sequence[str],
+    outputs: str | Sequence[str],
+    *,
+    stored: bool = False,
+    by: str = "ignition_id",
 ) -> TrainingMatrices:
-    """Check training snapshots and lay their fields out as matrices."""
-    input_names = [inputs] if isinstance(inputs, str) else list(inputs)
-    output_names = [outputs] if isinstance(outputs, str) else list(outputs)
+    """Check training snapshots and lay their fields out as matrices.
+
+    `stored` ones stay in their store and are read by rows, those of one group after another.
+    """
+    input_names, output_names = _names(inputs), _names(outputs)
     if SNAPSHOT not in train.dims or train.sizes[SNAPSHOT] == 0:
         raise PlumecastError("there are no training snapshots")
     input_layout = fit_layout(train, input_names)
     output_layout = fit_layout(train, output_names)
     check_values(train, [*input_names, *output_names])
+    if stored:
+        if by in train.variables:
+            train = train.isel({SNAPSHOT: np.concatenate(group_rows(train[by].values))})
+        return TrainingMatrices(
+            snapshots=train,
+            input_layout=input_layout,
+            output_layout=output_layout,
+            inputs=StoredRows(input_layout, train),
+            outputs=StoredRows(output_layout, train),
+        )
     return TrainingMatrices(
         snapshots=train,
         input_layout=input_layout,
@@ -137,28 +212,76 @@ def training_matrices(
 
 
 def fit_coded(
-    data: TrainingMatrices, settings: Settings, group_by: str
+    data: TrainingMatrices, settings: Settings, group_by: str, place: Placement = IN_MEMORY
 ) -> tuple[CodedOperator, dict[str, Any]]:
     """Encode both sides and fit the map between the codes; also what was chosen on the way."""
-    input_basis = _fit_side(data.inputs, settings.fire, settings.center, data.input_layout)
-    output_basis = _fit_side(data.outputs, settings.smoke, settings.center, data.output_layout)
-    codes, targets = input_basis.encode(data.inputs), output_basis.encode(data.outputs)
+    inputs, outputs = place.hold(data.inputs), place.hold(data.outputs)
+    input_basis = _fit_side(inputs, settings.fire, settings.center, data.input_layout, place)
+    output_basis = _fit_side(outputs, settings.smoke, settings.center, data.output_layout, place)
+    codes, targets = place.encode(input_basis, inputs), place.encode(output_basis, outputs)
     chosen: dict[str, Any] = {"fire_rank": input_basis.rank, "smoke_rank": output_basis.rank}
-    code_map: PrimalMap | DualMap
-    if settings.penalty is None:
+    of_distance = settings.kernel != POLYNOMIAL
+    groups = data.groups(group_by) if _leaves_out(settings) else []
+    closed_form = settings.degree == 1 and settings.penalty == 0.0 and not of_distance
+    block = place.map_rows(
+        codes,
+        targets,
+        features=None if of_distance else monomial_count(input_basis.rank, settings.degree),
+        cells=inputs.shape[1] + outputs.shape[1],
+        group=max((rows.size for rows in groups), default=0),
+        closed_form=closed_form,
+    )
+    code_map: PrimalMap | DualMap | KernelMap
+    if of_distance:
+        code_map, more = _fit_kernel(
+            whole(codes, block), whole(targets, block), settings, groups or None
+        )
+        chosen |= more | ({"leave_out": group_by} if groups else {})
+    elif settings.penalty is None:
         code_map, scan = operators.tune_polynomial_map(
-            codes, targets, degree=settings.degree, groups=data.groups(group_by), penalties=None
+            codes, targets, degree=settings.degree, groups=groups, penalties=None, block=block
         )
         chosen |= {"penalty": scan.best, "leave_out": group_by, "leave_out_error": min(scan.errors)}
-    elif settings.degree == 1 and settings.penalty == 0.0:
-        code_map = operators.fit_linear_map(codes, input_basis.singular_values, targets)
+    elif closed_form:
+        code_map = operators.fit_linear_map(codes, input_basis.singular_values, targets, block)
         chosen |= {"penalty": 0.0}
     else:
         code_map = operators.fit_polynomial_map(
-            codes, targets, degree=settings.degree, penalty=settings.penalty
+            codes, targets, degree=settings.degree, penalty=settings.penalty, block=block
         )
         chosen |= {"penalty": settings.penalty}
-    return CodedOperator(input_basis, code_map, output_basis), chosen
+    return map_arrays(CodedOperator(input_basis, code_map, output_basis), to_numpy), chosen
+
+
+def _leaves_out(settings: Settings) -> bool:
+    of_distance = settings.kernel != POLYNOMIAL and has_length_scale(settings.kernel)
+    return settings.penalty is None or (of_distance and settings.length_scale is None)
+
+
+def _fit_kernel(
+    codes: Array, targets: Array, settings: Settings, groups: list[Array] | None
+) -> tuple[KernelMap, dict[str, Any]]:
+    """A kernel other than the polynomial; what is left open is chosen by leaving out `groups`.
+
+    In an uncentred basis the code 0 is the empty fire, whose smoke is known: none.
+    """
+    anchored = not settings.center
+    if groups is None:
+        assert settings.penalty is not None
+        given = {"length_scale": settings.length_scale or 1.0, "penalty": settings.penalty}
+        fitted = fit_kernel_map(codes, targets, kernel=settings.kernel, anchored=anchored, **given)
+        return fitted, given
+    fitted, scan = tune_kernel_map(
+        codes,
+        targets,
+        kernel=settings.kernel,
+        groups=groups,
+        length_scale=settings.length_scale,
+        penalty=settings.penalty,
+        anchored=anchored,
+    )
+    found = {"length_scale": scan.length_scale, "penalty": scan.penalty}
+    return fitted, {**found, "leave_out_error": scan.error}
 
 
 def fit_plume(
@@ -205,9 +328,11 @@ def _scenarios(snapshots: xr.Dataset, groups: Array) -> Array | None:
     return labels if enough else None
 
 
-def _fit_side(matrix: Array, rule: Truncation, center: bool, layout: Layout) -> Basis:
+def _fit_side(
+    matrix: Rows, rule: Truncation, center: bool, layout: Layout, place: Placement
+) -> Basis:
     try:
-        return fit_truncated_basis(matrix, rule, center)
+        return fit_truncated_basis(matrix, rule, center, place.encode_rows(matrix))
     except PlumecastError as error:
         raise PlumecastError(f"{', '.join(layout.names)}: {error}") from None
 

@@ -1,4 +1,7 @@
-"""The few factorisations plumecast needs, for NumPy (through LAPACK) and any array namespace."""
+"""The few factorisations plumecast needs, for NumPy (through LAPACK) and any array namespace.
+
+SciPy is imported where NumPy arrays need it: on a GPU the numerics run without it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
-from scipy.linalg import lapack
 
-from plumecast._array import Array, array_namespace, contiguous, is_numpy_namespace
+from plumecast._array import (
+    Array,
+    array_namespace,
+    contiguous,
+    is_cupy_array,
+    is_numpy_array,
+    is_numpy_namespace,
+    is_torch_array,
+)
 from plumecast.errors import PlumecastError
 
 SYRK_LIMIT = 8192
@@ -35,10 +44,19 @@ def gram(rows: Array) -> Array:
     return out
 
 
+def squared_distances(a: Array, b: Array) -> Array:
+    """‖aᵢ − bⱼ‖², (Ma, Mb), from one matrix product; never below zero."""
+    xp = array_namespace(a, b)
+    squares = xp.sum(a**2, axis=1)[:, None] + xp.sum(b**2, axis=1)[None, :]
+    return xp.clip(squares - 2.0 * (a @ b.T), 0.0, None)
+
+
 def symmetric_eigen(matrix: Array) -> tuple[Array, Array]:
     """All eigenvalues (descending, negative rounding set to 0) and vectors of a PSD matrix."""
     xp = array_namespace(matrix)
     if is_numpy_namespace(xp):
+        import scipy.linalg
+
         # Divide and conquer: all vectors are wanted, and it spends its time in matrix products.
         values, vectors = scipy.linalg.eigh(matrix, driver="evd", check_finite=False)
     else:
@@ -70,6 +88,9 @@ def leading_eigen(matrix: Array) -> LeadingEigen:
 
 
 def _leading_eigen_lapack(matrix: Array) -> LeadingEigen:
+    import scipy.linalg
+    from scipy.linalg import lapack
+
     n = matrix.shape[0]
     lwork = int(lapack.dsytrd_lwork(n, lower=1)[0])
     reflectors, diagonal, off_diagonal, tau, info = lapack.dsytrd(matrix, lower=1, lwork=lwork)
@@ -98,24 +119,60 @@ def _check_lapack(routine: str, info: int) -> None:
 
 def solve_positive(matrix: Array, right: Array) -> Array:
     """Solve a symmetric positive definite system by Cholesky; refuse a singular one."""
-    xp = array_namespace(matrix, right)
-    if not is_numpy_namespace(xp):
-        lower = xp.linalg.cholesky(matrix)
-        return xp.linalg.solve(xp.matrix_transpose(lower), xp.linalg.solve(lower, right))
+    lower = cholesky(matrix)
+    return solve_upper(lower, solve_lower(lower, right))
+
+
+def cholesky(matrix: Array) -> Array:
+    """Lower Cholesky factor; a matrix that is not positive definite is refused."""
+    xp = array_namespace(matrix)
     try:
-        factor = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
-    except np.linalg.LinAlgError as error:
+        lower = xp.linalg.cholesky(matrix)
+        # CuPy gives NaN where the others raise.
+        singular = not bool(xp.isfinite(xp.sum(xp.linalg.diagonal(lower))))
+    except Exception as error:  # each namespace has its own class of this name
+        if type(error).__name__ not in ("LinAlgError", "_LinAlgError"):
+            raise
+        singular = True
+    if singular:
         raise PlumecastError(
             f"the {matrix.shape[0]}×{matrix.shape[0]} least-squares system is singular; "
             "give a penalty > 0 or lower the rank"
-        ) from error
-    return scipy.linalg.cho_solve(factor, right, check_finite=False)
+        )
+    return lower
+
+
+def solve_lower(lower: Array, right: Array) -> Array:
+    """L⁻¹ B for a lower triangular L."""
+    return _solve_triangular(lower, right, transposed=False)
+
+
+def solve_upper(lower: Array, right: Array) -> Array:
+    """L⁻ᵀ B for a lower triangular L."""
+    return _solve_triangular(lower, right, transposed=True)
+
+
+def _solve_triangular(lower: Array, right: Array, *, transposed: bool) -> Array:
+    """The one operation the array API lacks: a general solve would factor L again."""
+    if is_numpy_array(lower):
+        import scipy.linalg
+
+        return scipy.linalg.solve_triangular(
+            lower, right, lower=True, trans=int(transposed), check_finite=False
+        )
+    if is_torch_array(lower):
+        import torch
+
+        factor = lower.mT if transposed else lower
+        return torch.linalg.solve_triangular(factor, right, upper=transposed)
+    if is_cupy_array(lower):
+        from cupyx.scipy.linalg import solve_triangular
+
+        return solve_triangular(lower, right, lower=True, trans=int(transposed))
+    xp = array_namespace(lower, right)
+    return xp.linalg.solve(xp.matrix_transpose(lower) if transposed else lower, right)
 
 
 def orthonormal_rows(rows: Array) -> Array:
     """Rows made orthonormal by one Cholesky step; they must be nearly so already."""
-    xp = array_namespace(rows)
-    lower = xp.linalg.cholesky(gram(rows))
-    if is_numpy_namespace(xp):
-        return scipy.linalg.solve_triangular(lower, rows, lower=True, check_finite=False)
-    return xp.linalg.solve(lower, rows)
+    return solve_lower(cholesky(gram(rows)), rows)

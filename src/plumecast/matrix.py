@@ -22,6 +22,8 @@ GRID_TOLERANCE = 1e-6
 """Two grids are the same when their coordinates agree to this share of the largest coordinate
 (float32 storage loses about a tenth of that)."""
 
+_BLOCK = 256  # snapshots looked at together, where a field may be larger than memory
+
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
@@ -109,7 +111,11 @@ def fit_layout(data: xr.Dataset, names: Sequence[str]) -> Layout:
 
 
 def _rms(array: xr.DataArray) -> float:
-    size = float(np.sqrt(np.mean(np.square(array.values, dtype=np.float64))))
+    total = 0.0
+    for start in range(0, array.sizes[SNAPSHOT], _BLOCK):
+        values = array.isel({SNAPSHOT: slice(start, start + _BLOCK)}).values
+        total += float(np.sum(np.square(values, dtype=np.float64)))
+    size = math.sqrt(total / array.size)
     if size == 0.0:
         raise PlumecastError(f"variable '{array.name}' is zero in every snapshot: leave it out")
     return size

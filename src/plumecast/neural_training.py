@@ -27,7 +27,7 @@ from plumecast.errors import PlumecastError
 WARM_UP = 0.05
 """Share of the training in which the learning rate rises."""
 
-DECAY = 1e-3
+DECAY = 0.1
 """Weight decay of AdamW."""
 
 LARGEST_GRADIENT = 1.0

@@ -6,10 +6,12 @@ store writes it field by field.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from plumecast._array import Array, array_namespace, contiguous
+from plumecast._array import Array, Rows, array_namespace, contiguous, read_rows
+from plumecast.blocks import add_up, group_blocks, row_blocks, whole
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
 from plumecast.features import (
@@ -19,14 +21,19 @@ from plumecast.features import (
     monomials,
     power_features,
 )
+from plumecast.linalg import gram
 from plumecast.solve import (
+    PenaltyPath,
     PenaltyScan,
+    check_groups,
     dual_path,
-    linear_closed_form,
+    feature_span,
+    left_out_squares,
     penalty_grid,
     primal_path,
+    relative_scan,
     ridge_dual,
-    ridge_primal,
+    ridge_normal,
     scan_penalties,
 )
 
@@ -82,56 +89,167 @@ class CodedOperator:
         return self.output_basis.decode(self.code_map.predict(self.input_basis.encode(inputs)))
 
 
+@dataclass(frozen=True, slots=True)
+class FoldedLinear:
+    """A linear coded operator with its map folded into the input modes: two products, not three."""
+
+    weights: Array  # (N, q): input modes times map
+    offset: Array | None  # (q,), codes of the mean that is subtracted
+    output_basis: Basis
+
+    def predict(self, inputs: Array) -> Array:
+        """(M, N) fields → (M, Ñ) fields."""
+        codes = inputs @ self.weights
+        return self.output_basis.decode(codes if self.offset is None else codes - self.offset)
+
+
+def folded(operator: Operator) -> Operator:
+    """The operator itself, or a linear one in fewer products."""
+    if not isinstance(operator, CodedOperator) or not isinstance(operator.code_map, PrimalMap):
+        return operator
+    weights, basis = operator.code_map.weights, operator.input_basis
+    if operator.code_map.degree != 1 or weights.shape[1] > weights.shape[0]:
+        return operator
+    product = basis.modes.T @ weights
+    offset = None if basis.mean is None else basis.mean @ product
+    return FoldedLinear(product, offset, operator.output_basis)
+
+
 def dual_map(support: Array, dual_weights: Array, degree: int) -> DualMap:
     """A dual map with its plain inner products folded into weights."""
     power_weights = power_features(support, degree).T @ dual_weights
     return DualMap(contiguous(support), contiguous(dual_weights), power_weights, degree)
 
 
-def prefers_primal(codes: Array, degree: int) -> bool:
+def prefers_primal(codes: Rows, degree: int) -> bool:
     """Explicit features where they are no more than the snapshots, the kernel otherwise."""
     return monomial_count(codes.shape[1], degree) <= int(codes.shape[0])
 
 
-def fit_linear_map(codes: Array, singular_values: Array, targets: Array) -> PrimalMap:
+def fit_linear_map(
+    codes: Rows, singular_values: Array, targets: Rows, block: int | None = None
+) -> PrimalMap:
     """The paper's linear operator by Theorem 1."""
-    return PrimalMap(linear_closed_form(codes, singular_values, targets), degree=1)
+    cross = add_up(a.T @ b for a, b in _pairs(codes, targets, row_blocks(codes.shape[0], block)))
+    return PrimalMap(cross / singular_values[:, None] ** 2, degree=1)
+
+
+def _pairs(codes: Rows, targets: Rows, parts: Iterable[slice]) -> Iterator[tuple[Array, Array]]:
+    return ((read_rows(codes, part), read_rows(targets, part)) for part in parts)
+
+
+def feature_sums(
+    codes: Rows, targets: Rows, degree: int, block: int | None
+) -> tuple[Array, Array, float]:
+    """ZᵀZ, ZᵀB and ‖B‖² of the monomials Z of all codes, added up over blocks of rows."""
+    normal: Array = None
+    cross: Array = None
+    size = 0.0
+    for a, b in _pairs(codes, targets, row_blocks(codes.shape[0], block)):
+        features = monomials(a, degree)
+        size += float(array_namespace(b).sum(b**2))
+        if normal is None:
+            normal, cross = gram(features.T), features.T @ b
+        else:
+            normal += gram(features.T)
+            cross += features.T @ b
+    return normal, cross, size
 
 
 def fit_polynomial_map(
-    codes: Array, targets: Array, *, degree: int, penalty: float
+    codes: Rows, targets: Rows, *, degree: int, penalty: float, block: int | None = None
 ) -> PrimalMap | DualMap:
-    """Polynomial of the given degree and penalty, by whichever system is smaller."""
+    """Polynomial of the given degree and penalty, by whichever system is smaller.
+
+    `block` rows are read at a time; the dual system needs all codes at once.
+    """
     if prefers_primal(codes, degree):
-        weights = ridge_primal(monomials(codes, degree), targets, penalty)
-        return PrimalMap(contiguous(weights), degree)
+        normal, cross, _ = feature_sums(codes, targets, degree, block)
+        return PrimalMap(contiguous(ridge_normal(normal, cross, penalty)), degree)
     if not penalty > 0.0:
         raise PlumecastError(
             f"{monomial_count(codes.shape[1], degree)} features (degree {degree}, rank "
             f"{codes.shape[1]}) for {codes.shape[0]} snapshots are not determined without "
             "a penalty; give penalty > 0, or leave it out to have it chosen"
         )
-    kernel = monomial_kernel(codes, codes, degree)
-    return dual_map(codes, ridge_dual(kernel, targets, penalty), degree)
+    support, right = whole(codes, block), whole(targets, block)
+    kernel = monomial_kernel(support, support, degree)
+    return dual_map(support, ridge_dual(kernel, right, penalty), degree)
+
+
+@dataclass(frozen=True, slots=True)
+class PolynomialPath:
+    """A polynomial map at every penalty, from one eigendecomposition."""
+
+    codes: Array  # (M, r)
+    targets: Array  # (M, q)
+    features: Array | None  # (M, P) where they are no more than the snapshots
+    path: PenaltyPath
+    degree: int
+
+    @property
+    def mean_diagonal(self) -> float:
+        """Mean of the kernel's diagonal: the scale of its penalties."""
+        xp = array_namespace(self.codes)
+        return float(xp.sum(self.path.eigenvalues) / self.codes.shape[0])
+
+    def at(self, penalty: float) -> PrimalMap | DualMap:
+        """The map of one penalty."""
+        alpha = self.path.dual_weights(penalty)
+        if self.features is not None:
+            return PrimalMap(self.features.T @ alpha, self.degree)
+        return dual_map(self.codes, alpha, self.degree)
+
+
+def polynomial_path(codes: Array, targets: Array, degree: int) -> PolynomialPath:
+    """Eigendecompose the Gram matrix of the features or the kernel, whichever is smaller."""
+    if prefers_primal(codes, degree):
+        features = monomials(codes, degree)
+        return PolynomialPath(codes, targets, features, primal_path(features, targets), degree)
+    path = dual_path(monomial_kernel(codes, codes, degree), targets)
+    return PolynomialPath(codes, targets, None, path, degree)
 
 
 def tune_polynomial_map(
-    codes: Array, targets: Array, *, degree: int, groups: list[Array], penalties: list[float] | None
+    codes: Rows,
+    targets: Rows,
+    *,
+    degree: int,
+    groups: list[Array],
+    penalties: list[float] | None,
+    block: int | None = None,
 ) -> tuple[PrimalMap | DualMap, PenaltyScan]:
     """Polynomial whose penalty minimises the leave-one-group-out error; one eigendecomposition.
 
-    `penalties` defaults to a grid relative to the kernel's mean diagonal.
+    `penalties` defaults to a grid relative to the kernel's mean diagonal. With a `block`, groups
+    must be consecutive runs of rows.
     """
-    xp = array_namespace(codes)
-    primal = prefers_primal(codes, degree)
-    features = monomials(codes, degree) if primal else None
-    if features is not None:
-        path = primal_path(features, targets)
-    else:
-        path = dual_path(monomial_kernel(codes, codes, degree), targets)
-    grid = penalties or penalty_grid(float(xp.sum(path.eigenvalues)) / codes.shape[0])
-    scan = scan_penalties(path, grid, groups)
-    alpha = path.dual_weights(scan.best)
-    if features is not None:
-        return PrimalMap(features.T @ alpha, degree), scan
-    return dual_map(codes, alpha, degree), scan
+    check_groups(groups)
+    if prefers_primal(codes, degree):
+        return _tune_primal(codes, targets, degree, groups, penalties, block)
+    found = polynomial_path(whole(codes, block), whole(targets, block), degree)
+    scan = scan_penalties(found.path, penalties or penalty_grid(found.mean_diagonal), groups)
+    return found.at(scan.best), scan
+
+
+def _tune_primal(
+    codes: Rows,
+    targets: Rows,
+    degree: int,
+    groups: list[Array],
+    penalties: list[float] | None,
+    block: int | None,
+) -> tuple[PrimalMap, PenaltyScan]:
+    """Two passes: the span of the features, then every group left out of it."""
+    normal, cross, size = feature_sums(codes, targets, degree, block)
+    span = feature_span(normal, cross)
+    kernel_trace = float(array_namespace(normal).sum(span.eigenvalues))
+    grid = penalties or penalty_grid(kernel_trace / codes.shape[0])
+
+    def squares(rows: slice, members: list[Array]) -> Array:
+        a, b = read_rows(codes, rows), read_rows(targets, rows)
+        return left_out_squares(span.path(monomials(a, degree), b), grid, members)
+
+    total = add_up(squares(rows, members) for rows, members in group_blocks(groups, block))
+    scan = relative_scan(grid, total, size)
+    return PrimalMap(contiguous(span.weights(scan.best)), degree), scan

@@ -8,15 +8,22 @@ from typing import Any
 
 import xarray as xr
 
+from plumecast._array import bytes_in
+from plumecast.blocks import row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.export import FOOTPRINT, footprint_of
+from plumecast.memory import parse_memory, rows_within
 from plumecast.names import FIRE, SNAPSHOT
 from plumecast.snapshot_store import open_snapshots
 from plumecast.source.rasters import iter_arrival_times
 from plumecast.surrogate import Surrogate
 
 BLOCK = 512
-"""Snapshots of a store predicted together."""
+"""Snapshots of a store predicted together, where memory does not ask for fewer."""
+
+BYTES = 40.0
+"""Bytes per cell of a snapshot being predicted: as stored, in float64, decoded, clipped, rounded
+and on its way to a file."""
 
 Progress = Callable[[int, int, str], object]
 
@@ -26,15 +33,31 @@ def predict_store(
     path: str | Path,
     *,
     threshold: float | None = None,
+    memory: str | int | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> Iterator[xr.Dataset]:
-    """Predicted fields of every snapshot of a store; with `threshold`, footprints beside them."""
+    """Predicted fields of every snapshot of a store; with `threshold`, footprints beside them.
+
+    Blocks of snapshots are read and predicted so that `memory` ("2GB") is kept.
+    """
     fires = open_snapshots(path, fields=list(surrogate.inputs.names))
     total = fires.sizes[SNAPSHOT]
-    for start in range(0, total, BLOCK):
-        block = fires.isel({SNAPSHOT: slice(start, start + BLOCK)})
-        yield predict_block(surrogate, block, threshold)
-        progress(min(start + BLOCK, total), total, "snapshots")
+    for rows in row_blocks(total, block_size(surrogate, memory)):
+        yield predict_block(surrogate, fires.isel({SNAPSHOT: rows}), threshold)
+        progress(rows.stop, total, "snapshots")
+
+
+def block_size(surrogate: Surrogate, memory: str | int | None) -> int:
+    """Snapshots that can be predicted together within a memory limit, at most BLOCK."""
+    if memory is None:
+        return BLOCK
+    return rows_within(
+        parse_memory(memory),
+        fixed=float(bytes_in(surrogate.operator)),
+        per_row=BYTES * (surrogate.inputs.size + surrogate.outputs.size),
+        what="predicting",
+        most=BLOCK,
+    )
 
 
 def predict_rasters(
@@ -49,17 +72,28 @@ def predict_rasters(
 
     `options` are those of `iter_arrival_times`, without `like`.
     """
+    for fires in raster_blocks(surrogate, paths, progress=progress, **options):
+        yield predict_block(surrogate, fires, threshold)
+
+
+def raster_blocks(
+    surrogate: Surrogate,
+    paths: Sequence[str | Path],
+    *,
+    progress: Progress = lambda done, total, what: None,
+    **options: Any,
+) -> Iterator[xr.Dataset]:
+    """Fires of arrival-time rasters on the surrogate's grid, in batches."""
     if surrogate.inputs.names != (FIRE,):
         raise PlumecastError(
             f"the surrogate needs {', '.join(surrogate.inputs.names)}; rasters give {FIRE} alone"
         )
-    for fires in iter_arrival_times(
+    yield from iter_arrival_times(
         paths,
         like=surrogate.grid,
         progress=lambda done, total: progress(done, total, "files"),
         **options,
-    ):
-        yield predict_block(surrogate, fires, threshold)
+    )
 
 
 def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | None) -> xr.Dataset:

@@ -6,11 +6,13 @@ threshold α ≥ 0; sweeping α traces the curve (FPR, TPR).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from plumecast._array import Array, array_namespace, is_numpy_namespace
+from plumecast._array import Array, array_namespace, device_of, is_numpy_namespace, to_numpy
+from plumecast.sketch import bin_edges, count_above, edges_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def roc_curves(predicted: Array, observed: Array) -> RocCurves:
     hits = xp.astype(xp.take_along_axis(observed, order, axis=1), xp.float64)
     true_positives = xp.cumulative_sum(hits, axis=1)
     false_positives = xp.cumulative_sum(1.0 - hits, axis=1)
-    last = xp.ones((ranked.shape[0], 1), dtype=xp.bool)
+    last = xp.ones((ranked.shape[0], 1), dtype=xp.bool, device=device_of(ranked))
     is_point = xp.concat([ranked[:, :-1] > ranked[:, 1:], last], axis=1)
     return RocCurves(ranked, true_positives, false_positives, is_point)
 
@@ -62,12 +64,12 @@ def roc_scores(predicted: Array, observed: Array) -> RocScores:
     positives = curves.true_positives[:, -1:]
     negatives = cells - positives
     undefined = (positives == 0) | (negatives == 0)
-    tpr = curves.true_positives / xp.where(positives == 0, xp.asarray(1.0), positives)
-    fpr = curves.false_positives / xp.where(negatives == 0, xp.asarray(1.0), negatives)
-    auc = xp.where(undefined[:, 0], xp.asarray(xp.nan), _area(fpr, tpr, curves.is_point))
+    tpr = curves.true_positives / xp.where(positives == 0, 1.0, positives)
+    fpr = curves.false_positives / xp.where(negatives == 0, 1.0, negatives)
+    auc = xp.where(undefined[:, 0], xp.nan, _area(fpr, tpr, curves.is_point))
 
     allowed = curves.is_point & (curves.predicted > 0.0)
-    distance = xp.where(allowed, fpr**2 + (1.0 - tpr) ** 2, xp.asarray(xp.inf))
+    distance = xp.where(allowed, fpr**2 + (1.0 - tpr) ** 2, xp.inf)
     # "No cell" (α at or above the largest prediction) is a point too: (0, 0), at distance 1.
     best = xp.argmin(distance, axis=1)[:, None]
     none = ~(xp.take_along_axis(distance, best, axis=1) < 1.0)
@@ -105,7 +107,7 @@ def _area(fpr: Array, tpr: Array, is_point: Array) -> Array:
     both rates only grow.
     """
     xp = array_namespace(fpr)
-    zero = xp.zeros((fpr.shape[0], 1), dtype=fpr.dtype)
+    zero = xp.zeros_like(fpr[:, :1])
 
     def previous(rate: Array) -> Array:
         at_points = xp.where(is_point, rate, xp.zeros_like(rate))
@@ -148,8 +150,8 @@ def rates_at(fpr_grid: Array, predicted: Array, observed: Array) -> Array:
             xp.where(inside, curves.true_positives, xp.zeros_like(curves.true_positives)), axis=1
         )
         columns.append(best)
-    reached = xp.stack(columns, axis=1) / xp.where(positives == 0, xp.asarray(1.0), positives)
-    return xp.where(undefined, xp.asarray(xp.nan), reached)
+    reached = xp.stack(columns, axis=1) / xp.where(positives == 0, 1.0, positives)
+    return xp.where(undefined, xp.nan, reached)
 
 
 def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
@@ -158,17 +160,62 @@ def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
     called = predicted > alpha
     both = xp.sum(xp.astype(called & observed, xp.float64), axis=1)
     either = xp.sum(xp.astype(called | observed, xp.float64), axis=1)
-    return xp.where(
-        either == 0, xp.asarray(1.0), both / xp.where(either == 0, xp.asarray(1.0), either)
-    )
+    return xp.where(either == 0, 1.0, both / xp.where(either == 0, 1.0, either))
 
 
-def best_decision_threshold(predicted: Array, observed: Array, candidates: Array) -> float:
-    """The decision threshold with the largest mean IoU over all rows.
+def best_decision_threshold(
+    predicted: Array, observed: Array, candidates: Iterable[float]
+) -> float:
+    """`decision_threshold_over` of one block: (M, N) predictions and boolean observations."""
+    return decision_threshold_over(lambda: [(predicted, observed)], candidates)
 
-    Tried are 0, `candidates` and quantiles of the positive predictions. NumPy arrays.
+
+def decision_threshold_over(
+    pairs: Callable[[], Iterable[tuple[Array, Array]]], candidates: Iterable[float]
+) -> float:
+    """The decision threshold with the largest mean IoU over all rows of all blocks.
+
+    `pairs` starts anew over blocks of predictions and boolean observations, (m, N). Tried are 0,
+    the `candidates` and quantiles of the positive predictions; without any, all are alike and the
+    largest candidate is returned. Two passes: counts of the predictions in fixed bins, then the
+    mean IoU of everything tried; both are sums, so blocks do not matter.
     """
-    quantiles = np.quantile(predicted[predicted > 0.0], np.linspace(0.0, 0.995, 120))
-    tried = np.unique(np.concatenate([[0.0], candidates, quantiles]))
-    means = [float(np.mean(iou_at(predicted, observed, float(alpha)))) for alpha in tried]
-    return float(tried[int(np.argmax(means))])
+    above: Array = None
+    edges: Array = None
+    for guess, _ in pairs():
+        edges = bin_edges(guess) if edges is None else edges
+        counted = count_above(guess, edges)
+        above = counted if above is None else above + counted
+    given = [float(alpha) for alpha in candidates]
+    if int(above[0]) == 0:
+        return max(given, default=0.0)
+    quantiles = edges_at(np.linspace(0.0, 0.995, 120).tolist(), to_numpy(above), to_numpy(edges))
+    tried = sorted({0.0, *given, *quantiles})
+    sums = np.zeros(len(tried))
+    for guess, footprint in pairs():
+        xp = array_namespace(guess, footprint)
+        if is_numpy_namespace(xp):
+            sums += iou_sums(guess, footprint, np.asarray(tried))
+        else:
+            sums += [float(xp.sum(iou_at(guess, footprint, alpha))) for alpha in tried]
+    # Sums of other blocks differ by rounding, which must not choose between equals.
+    best = np.flatnonzero(sums >= sums.max() * (1.0 - 1e-12))
+    return tried[int(best[0])]
+
+
+def iou_sums(predicted: Array, observed: Array, alphas: Array) -> Array:
+    """Sum over rows of `iou_at` for many ascending decision thresholds at once, (A,).
+
+    Each cell exceeds the first so-and-so many thresholds; counting cells by that number gives
+    every threshold's hits and calls as sums from the end. NumPy arrays only.
+    """
+    total = np.zeros(alphas.size)
+    for guess, truth in zip(predicted, observed, strict=True):
+        exceeded = np.searchsorted(alphas, guess, side="left")  # thresholds below the prediction
+        calls, hits = (
+            np.cumsum(np.bincount(kind, minlength=alphas.size + 1)[::-1])[::-1][1:]
+            for kind in (exceeded, exceeded[truth])
+        )
+        either = calls + np.count_nonzero(truth) - hits
+        total += np.where(either == 0, 1.0, hits / np.where(either == 0, 1, either))
+    return total

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from plumecast.encode import Truncation
 from plumecast.errors import PlumecastError
 from plumecast.features import check_degree
+from plumecast.kernels import POLYNOMIAL, check_kernel
 
 PAPER_TRUNCATION = Truncation(std_fraction=0.95)
 
@@ -20,6 +21,8 @@ class Settings:
     fire: Truncation = PAPER_TRUNCATION
     smoke: Truncation = PAPER_TRUNCATION
     center: bool = False
+    kernel: str = POLYNOMIAL  # of that degree; or one of `kernels`, or a sum of them
+    length_scale: float | None = None  # None: chosen by leave-one-fire-out with the penalty
     preset: str | None = None
     family: str = "coded"  # or "spectral", with the two choices below and none of the above
     layers: int = 3
@@ -27,6 +30,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_degree(self.degree)
+        check_kernel(self.kernel, self.length_scale)
         if self.layers < 1 or self.age_bins < 1:
             raise PlumecastError(
                 f"layers={self.layers} and age_bins={self.age_bins} must be at least 1"
@@ -56,6 +60,8 @@ def choose_settings(
     degree: int | None = None,
     penalty: float | None = None,
     center: bool | None = None,
+    kernel: str | None = None,
+    length_scale: float | None = None,
     fire: dict[str, float | int | None] | None = None,
     smoke: dict[str, float | int | None] | None = None,
     layers: int | None = None,
@@ -65,10 +71,22 @@ def choose_settings(
     if preset is not None and preset not in PRESETS:
         raise PlumecastError(f"preset '{preset}' is unknown; choose from {', '.join(PRESETS)}")
     settings = Settings() if preset is None else PRESETS[preset]
-    simple = {"degree": degree, "penalty": penalty, "center": center}
+    simple = {
+        "degree": degree,
+        "penalty": penalty,
+        "center": center,
+        "kernel": kernel,
+        "length_scale": length_scale,
+    }
     changes: dict[str, object] = {k: v for k, v in simple.items() if v is not None}
-    if degree is not None and degree != settings.degree and penalty is None:
-        changes["penalty"] = None  # another degree needs another penalty: have it chosen
+    if degree is not None and (kernel or settings.kernel) != POLYNOMIAL:
+        raise PlumecastError(
+            f"degree={degree} belongs to kernel '{POLYNOMIAL}'; write it into the sum, as in "
+            f"'polynomial-{degree} + matern-5/2'"
+        )
+    other = {"degree", "kernel"} & {k for k, v in changes.items() if v != getattr(settings, k)}
+    if other and penalty is None:
+        changes["penalty"] = None  # another degree or kernel needs another penalty: have it chosen
     for side, choice in (("fire", fire), ("smoke", smoke)):
         given = {k: v for k, v in (choice or {}).items() if v is not None}
         if given:

@@ -170,14 +170,19 @@ def _check_coordinates(snapshots: xr.Dataset) -> None:
             raise PlumecastError(f"fire '{twice[0]}' has two snapshots at {twice[1]:g} h")
 
 
+def check_floor(floor: float) -> None:
+    """Refuse a floor below zero."""
+    if not floor >= 0.0:
+        raise PlumecastError(f"smoke floor {floor} must be ≥ 0")
+
+
 def apply_smoke_floor(snapshots: xr.Dataset, floor: float, name: str = SMOKE) -> xr.Dataset:
     """Set smoke below `floor` (its own unit) to exactly zero and record the floor.
 
     Numerical diffusion leaves traces of smoke in every cell; without a floor the smoke threshold
     would be a trace itself.
     """
-    if not floor >= 0.0:
-        raise PlumecastError(f"smoke floor {floor} must be ≥ 0")
+    check_floor(floor)
     smoke = snapshots[name]
     kept = smoke.where(smoke >= floor, 0.0).astype(smoke.dtype)
     return snapshots.assign({name: kept.assign_attrs({**smoke.attrs, SMOKE_FLOOR: floor})})

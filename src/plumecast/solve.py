@@ -10,9 +10,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from plumecast._array import Array, array_namespace
+import numpy as np
+
+from plumecast._array import Array, array_namespace, device_of, like, to_numpy
+from plumecast.blocks import row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.linalg import gram, solve_positive, symmetric_eigen
+
+GROUP_ROWS = 512
+"""Rows whose leave-out blocks are built together: few enough for a cache, many enough for a GPU."""
 
 
 def linear_closed_form(codes: Array, singular_values: Array, targets: Array) -> Array:
@@ -25,7 +31,12 @@ def linear_closed_form(codes: Array, singular_values: Array, targets: Array) -> 
 
 def ridge_primal(features: Array, targets: Array, penalty: float = 0.0) -> Array:
     """θ = (ZᵀZ + λI)⁻¹ ZᵀB, (P, q): the Gramian system. Cheapest when P ≤ M."""
-    return solve_positive(_shifted(gram(features.T), penalty), features.T @ targets)
+    return ridge_normal(gram(features.T), features.T @ targets, penalty)
+
+
+def ridge_normal(normal: Array, cross: Array, penalty: float = 0.0) -> Array:
+    """`ridge_primal` from ZᵀZ and ZᵀB, which are sums over snapshots."""
+    return solve_positive(_shifted(normal, penalty), cross)
 
 
 def ridge_dual(kernel: Array, targets: Array, penalty: float) -> Array:
@@ -35,7 +46,8 @@ def ridge_dual(kernel: Array, targets: Array, penalty: float) -> Array:
 
 def _shifted(matrix: Array, penalty: float) -> Array:
     xp = array_namespace(matrix)
-    return matrix + penalty * xp.eye(matrix.shape[0], dtype=matrix.dtype)
+    identity = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=device_of(matrix))
+    return matrix + penalty * identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +83,7 @@ class PenaltyPath:
     def leave_groups_out(self, penalties: list[float], groups: list[Array]) -> Iterator[Array]:
         """`leave_group_out` of many penalties; the blocks R_gg of all of them are built at once."""
         xp = array_namespace(self.vectors)
-        alike = _stack_by_size(groups)
+        alike = _stack_by_size(groups, self.vectors)
         blocks = [self._blocks(rows, penalties) for rows in alike]
         order = xp.argsort(xp.concat([xp.reshape(rows, (-1,)) for rows in alike]))
         for index, penalty in enumerate(penalties):
@@ -87,20 +99,26 @@ class PenaltyPath:
     def _blocks(self, rows: Array, penalties: list[float]) -> Array:
         """R_gg of groups of one size for every penalty, (groups, n, n, penalties).
 
-        Row by row of a group, as one product over the spectrum with all penalties as columns.
+        Column by column of many groups at once, as one product over the spectrum with all
+        penalties as columns.
         """
         xp = array_namespace(self.vectors)
         damping = xp.stack([self._damping(penalty) for penalty in penalties], axis=1)
         kept = damping if self.outside is None else 1.0 - damping
-        blocks = []
-        for group in range(rows.shape[0]):
-            q = xp.take(self.vectors, rows[group, :], axis=0)
-            blocks.append(xp.stack([(q * q[i : i + 1, :]) @ kept for i in range(q.shape[0])]))
-        products = xp.stack(blocks)
+        total, size = rows.shape
+        built = []
+        for part in row_blocks(total, max(1, GROUP_ROWS // size)):
+            chosen = xp.reshape(rows[part, :], (-1,))
+            q = xp.reshape(xp.take(self.vectors, chosen, axis=0), (-1, size, kept.shape[0]))
+            columns = [
+                xp.reshape(q * q[:, i : i + 1, :], (-1, kept.shape[0])) @ kept for i in range(size)
+            ]
+            built.append(xp.reshape(xp.stack(columns, axis=1), (-1, size, size, kept.shape[1])))
+        products = xp.permute_dims(xp.concat(built), (0, 2, 1, 3))
         if self.outside is None:
             return products
         # R = I − Q (1 − damping) Qᵀ: the part outside the span of the features is kept whole.
-        identity = xp.eye(rows.shape[1], dtype=products.dtype)
+        identity = xp.eye(size, dtype=products.dtype, device=device_of(products))
         return identity[None, :, :, None] - products
 
     def _damping(self, penalty: float) -> Array:
@@ -112,11 +130,11 @@ class PenaltyPath:
         return penalty / (self.eigenvalues + penalty)
 
 
-def _stack_by_size(groups: list[Array]) -> list[Array]:
-    """Groups of equal size as the rows of one (count, size) index array each."""
-    xp = array_namespace(*groups)
-    sizes = sorted({int(rows.shape[0]) for rows in groups})
-    return [xp.stack([rows for rows in groups if rows.shape[0] == size]) for size in sizes]
+def _stack_by_size(groups: list[Array], other: Array) -> list[Array]:
+    """Groups of equal size as the rows of one (count, size) index array each, beside `other`."""
+    known = [to_numpy(rows) for rows in groups]
+    sizes = sorted({rows.size for rows in known})
+    return [like(np.stack([r for r in known if r.size == size]), other) for size in sizes]
 
 
 def dual_path(kernel: Array, targets: Array) -> PenaltyPath:
@@ -128,14 +146,41 @@ def dual_path(kernel: Array, targets: Array) -> PenaltyPath:
 def primal_path(features: Array, targets: Array) -> PenaltyPath:
     """Penalty path from the (P, P) Gram matrix of (M, P) features, for fewer features than
     snapshots: the eigenvectors of K are Z W Λ^(−1/2)."""
-    xp = array_namespace(features)
-    eigenvalues, right = symmetric_eigen(gram(features.T))
-    floor = float(eigenvalues[0]) * features.shape[1] * float(xp.finfo(xp.float64).eps)
+    return feature_span(gram(features.T), features.T @ targets).path(features, targets)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSpan:
+    """Every penalty from one eigendecomposition ZᵀZ = W Λ Wᵀ; needs no snapshots once it is made.
+
+    With V = Z W Λ^(−1/2) the eigenvectors of the kernel, `projected` = VᵀB.
+    """
+
+    eigenvalues: Array  # (k,), descending, those above rounding
+    whitening: Array  # (P, k), W Λ^(−1/2)
+    projected: Array  # (k, q)
+
+    def path(self, features: Array, targets: Array) -> PenaltyPath:
+        """The penalty path of some rows: (m, P) features and their (m, q) targets."""
+        vectors = features @ self.whitening
+        outside = targets - vectors @ self.projected
+        return PenaltyPath(self.eigenvalues, vectors, self.projected, outside)
+
+    def weights(self, penalty: float) -> Array:
+        """θ = W Λ^(1/2) (Λ + λ)⁻¹ VᵀB, (P, q)."""
+        share = self.eigenvalues / (self.eigenvalues + penalty)
+        return self.whitening @ (share[:, None] * self.projected)
+
+
+def feature_span(normal: Array, cross: Array) -> FeatureSpan:
+    """The span of features from ZᵀZ (P, P) and ZᵀB (P, q), which are sums over snapshots."""
+    xp = array_namespace(normal)
+    eigenvalues, right = symmetric_eigen(normal)
+    floor = float(eigenvalues[0]) * normal.shape[0] * float(xp.finfo(xp.float64).eps)
     kept = int(xp.sum(xp.astype(eigenvalues > floor, xp.int64)))
     eigenvalues, right = eigenvalues[:kept], right[:, :kept]
-    vectors = features @ (right / xp.sqrt(eigenvalues))
-    projected = vectors.T @ targets
-    return PenaltyPath(eigenvalues, vectors, projected, targets - vectors @ projected)
+    whitening = right / xp.sqrt(eigenvalues)
+    return FeatureSpan(eigenvalues, whitening, whitening.T @ cross)
 
 
 def penalty_grid(mean_diagonal: float, count: int = 40) -> list[float]:
@@ -163,14 +208,30 @@ class PenaltyScan:
 
 def scan_penalties(path: PenaltyPath, penalties: list[float], groups: list[Array]) -> PenaltyScan:
     """Score every penalty by leave-one-group-out; no refits."""
+    check_groups(groups)
+    xp = array_namespace(path.vectors)
+    size = float(xp.sum(path.projected**2))
+    if path.outside is not None:
+        size += float(xp.sum(path.outside**2))
+    return relative_scan(penalties, left_out_squares(path, penalties, groups), size)
+
+
+def check_groups(groups: list[Array]) -> None:
+    """Refuse to leave one out of one."""
     if len(groups) < 2:
         raise PlumecastError(
             "choosing a penalty leaves one fire out at a time, but training holds a single fire; "
             "add fires or give the penalty"
         )
+
+
+def left_out_squares(path: PenaltyPath, penalties: list[float], groups: list[Array]) -> Array:
+    """‖residuals‖² of the path's rows by penalty, each group left out; adds up over blocks."""
     xp = array_namespace(path.vectors)
-    size = float(xp.sum(path.projected**2))
-    if path.outside is not None:
-        size += float(xp.sum(path.outside**2))
-    left_out = path.leave_groups_out(penalties, groups)
-    return PenaltyScan(penalties, [math.sqrt(float(xp.sum(part**2)) / size) for part in left_out])
+    return xp.stack([xp.sum(part**2) for part in path.leave_groups_out(penalties, groups)])
+
+
+def relative_scan(penalties: list[float], squares: Array, size: float) -> PenaltyScan:
+    """The scan of summed squares, relative to ‖B‖² = `size`."""
+    errors = [math.sqrt(float(squares[i]) / size) for i in range(len(penalties))]
+    return PenaltyScan(penalties, errors)

@@ -10,13 +10,15 @@ from typing import Any, overload
 import numpy as np
 import xarray as xr
 
-from plumecast._array import Array
+from plumecast._array import Array, array_namespace, beside, map_arrays, to_numpy
 from plumecast.baseline_operators import GaussianProcess, MeanField, NearestFire
+from plumecast.device import choose_device
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
+from plumecast.kernel_map import KernelMap
 from plumecast.lift import AgeLift
 from plumecast.matrix import Coordinate, Field, Layout, from_rows, grid_template, leading_dims
-from plumecast.operators import CodedOperator, DualMap, Operator, PrimalMap
+from plumecast.operators import CodedOperator, DualMap, FoldedLinear, Operator, PrimalMap, folded
 from plumecast.plume import PlumeMap, PlumeOperator
 from plumecast.spectral import Layer, SpectralMap
 from plumecast.store import load_value, save_value
@@ -77,10 +79,12 @@ class Surrogate:
                 "this surrogate has no footprint target; threshold its smoke, or train with "
                 "preset='recommended'"
             )
-        found = replace(
-            self, operator=_Detector(self.operator), outputs=_score_layout(self.outputs)
-        )
-        return found.predict(data)
+        return self.detector.predict(data)
+
+    @property
+    def detector(self) -> Surrogate:
+        """A surrogate of the detection score in place of the smoke."""
+        return replace(self, operator=_Detector(self.operator), outputs=_score_layout(self.outputs))
 
     def _only_input(self) -> Field:
         if len(self.inputs.fields) > 1:
@@ -137,25 +141,70 @@ class Surrogate:
         rows: Array = label.transpose(*lead).values.ravel()
         return rows
 
-    def predict_matrix(self, inputs: Array, labels: Array | None = None) -> Array:
+    def predict_matrix(self, inputs: Array, labels: Array | None = None) -> np.ndarray:
         """(M, N) → (M, Ñ) in the layouts' columns, clipped at zero where smoke is predicted.
 
         `labels` (M,) are the rows' scenarios, for surrogates that tell them apart.
         """
-        blocks = []
+        blocks = [np.empty((0, self.outputs.size))]
         for start in range(0, inputs.shape[0], PREDICT_BLOCK):
             rows = slice(start, start + PREDICT_BLOCK)
-            if isinstance(self.operator, PlumeOperator | _Detector):
-                part = None if labels is None else labels[rows]
-                blocks.append(self.operator.predict(inputs[rows], part))
-            else:
-                blocks.append(self.operator.predict(inputs[rows]))
-        out = np.concatenate(blocks) if blocks else np.empty((0, self.outputs.size))
-        return np.maximum(out, 0.0, out=out) if self.nonnegative else out
+            part = None if labels is None else labels[rows]
+            blocks.append(to_numpy(self.predict_rows(inputs[rows], part)))
+        return blocks[1] if len(blocks) == 2 else np.concatenate(blocks)
+
+    def predict_rows(self, inputs: np.ndarray, labels: Array | None = None) -> Array:
+        """`predict_matrix` of a few rows at once, left where the operator's arrays are."""
+        rows = beside(inputs, self.operator)
+        if isinstance(self.operator, PlumeOperator | _Detector):
+            out = self.operator.predict(rows, labels)
+        else:
+            out = self.operator.predict(rows)
+        return array_namespace(out).clip(out, 0.0, None) if self.nonnegative else out
+
+    def predict_dataset_rows(self, data: xr.Dataset) -> Array:
+        """The prediction of a few snapshots as a float64 matrix, left where the operator is.
+
+        Rounded to the input's precision, as `predict` gives it.
+        """
+        out = self.predict_block_rows(data)
+        xp = array_namespace(out)
+        if data[self.inputs.fields[0].name].dtype == np.float32:
+            out = xp.astype(out, xp.float32, copy=False)
+        return xp.astype(out, xp.float64, copy=False)
+
+    def predict_block_rows(self, data: xr.Dataset) -> Array:
+        """The prediction of a few snapshots as a matrix, left as and where the operator made it."""
+        like = data[self.inputs.fields[0].name]
+        labels = self._labels(data, like, leading_dims(like, self.inputs.fields[0]))
+        return self.predict_rows(self.inputs.to_matrix(data), labels)
+
+    def input_rows(self, data: xr.Dataset) -> Array:
+        """The inputs of a few snapshots as a matrix, where the operator is."""
+        return beside(self.inputs.to_matrix(data), self.operator)
+
+    def on_device(self, device: str, precision: str = "float64") -> Surrogate:
+        """The same surrogate with its operator's arrays on a device ("cuda", "cupy", "cpu").
+
+        Predictions are made there and come back as NumPy's. In `precision` "float32" they are
+        faster and right to about four digits; a linear operator is folded to fewer products.
+        """
+        if precision not in ("float64", "float32"):
+            raise PlumecastError(f"precision '{precision}' is unknown; float64 or float32")
+        if device != "cpu" and isinstance(self.operator, PlumeOperator):
+            raise PlumecastError(f"the spectral family runs on the CPU, not on '{device}'")
+        put = choose_device(device).put
+        operator = folded(self.operator) if precision == "float32" else self.operator
+
+        def place(array: Array) -> Array:
+            host = to_numpy(array)
+            return put(host.astype(np.float32) if precision == "float32" else host)
+
+        return replace(self, operator=map_arrays(operator, place))
 
     def save(self, path: str | Path) -> Path:
         """Write the surrogate to one safetensors file, all or nothing."""
-        return save_value(self, path)
+        return save_value(replace(self, operator=map_arrays(self.operator, to_numpy)), path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +233,10 @@ SAVED_CLASSES: dict[str, type] = {
         Field,
         Coordinate,
         CodedOperator,
+        FoldedLinear,
         PrimalMap,
         DualMap,
+        KernelMap,
         Basis,
         MeanField,
         NearestFire,

@@ -13,8 +13,9 @@ import xarray as xr
 from plumecast.errors import PlumecastError
 from plumecast.names import FIRE, SMOKE
 from plumecast.snapshot_store import open_snapshots
-from plumecast.snapshots import apply_smoke_floor, drop_small_fires, select_drought
+from plumecast.snapshots import drop_small_fires, select_drought
 from plumecast.split import PAPER_FRACTIONS, Split, split_by_fire
+from plumecast.stored import floor_as_read
 
 DATA = typer.Argument(help="Snapshot store: Icechunk, Zarr or NetCDF.", show_default=False)
 MIN_ACRES = typer.Option(
@@ -29,6 +30,10 @@ FRACTIONS = typer.Option(
 )
 INPUT = typer.Option(None, help=f"Input variables, separated by commas; {FIRE} if not given.")
 OUTPUT = typer.Option(None, help=f"Output variable; {SMOKE} if not given.")
+DEVICE = typer.Option("cpu", help="Where to compute: cpu, cuda (PyTorch) or cupy.")
+MEMORY = typer.Option(
+    None, help="Keep the fields in their store and take at most this much memory, e.g. 2GB."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class Recipe:
         if self.min_acres is not None:
             snapshots = drop_small_fires(snapshots, self.min_acres)
         if self.smoke_floor is not None:
-            snapshots = apply_smoke_floor(snapshots, self.smoke_floor, self.outputs)
+            snapshots = floor_as_read(snapshots, self.smoke_floor, self.outputs)
         return snapshots
 
     def split(self, data: Path) -> Split:

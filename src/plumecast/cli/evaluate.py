@@ -27,8 +27,13 @@ def command(
     ),
     captured: float = typer.Option(CAPTURED, help="Share of the footprint the threshold captures."),
     baselines: str = typer.Option(
-        ",".join(BASELINES), help="Baselines shown beside it, separated by commas, or 'none'."
+        None,
+        help="Baselines shown beside it, separated by commas, or 'none'; all if not given, with "
+        "--memory the mean field alone.",
+        show_default=False,
     ),
+    device: str = options.DEVICE,
+    memory: str = options.MEMORY,
 ) -> None:
     """Score a surrogate beside the baselines on the test part of its split.
 
@@ -47,22 +52,42 @@ def command(
     version = split.train.attrs.get(DATA_VERSION)
     if version != surrogate.training.get("data_version"):
         note(f"{data} has changed since {model} was trained (version {version})")
-    names = [] if baselines == "none" else baselines.split(",")
-    train, validation, test = (part.load() for part in (split.train, split.validation, split.test))
+    names = _names(baselines, memory)
+    parts = (split.train, split.validation, split.test)
+    train, validation, test = parts if memory else (part.load() for part in parts)
     with progress("evaluating", total=2 * len(names) + 1) as begin:
         own = surrogate.settings.get("preset") or model.stem
         surrogates = {f"{own} (model)" if own in BASELINES else own: surrogate}
         for name in names:
             begin(f"fitting {name}")
             surrogates[name] = fit_baseline(
-                name, train, inputs=recipe.input_names, outputs=recipe.outputs
+                name, train, inputs=recipe.input_names, outputs=recipe.outputs, memory=memory
             )
         result = evaluate(
-            surrogates, validation, test, captured=captured, by=recipe.by, progress=begin
+            surrogates,
+            validation,
+            test,
+            captured=captured,
+            by=recipe.by,
+            progress=begin,
+            device=device,
+            memory=memory,
         )
     show_scores(result)
     where = out or model.with_suffix(".scores.json")
     write_json(where, _record(result, model, data, version), "the scores")
+
+
+def _names(baselines: str | None, memory: str | None) -> list[str]:
+    """The baselines asked for; by default those that keep the memory limit."""
+    if baselines == "none":
+        return []
+    if baselines is not None:
+        return baselines.split(",")
+    if memory is None:
+        return list(BASELINES)
+    note("only the mean field is shown beside it: the other baselines hold all training fires")
+    return ["mean-field"]
 
 
 def show_scores(result: Evaluation) -> None:

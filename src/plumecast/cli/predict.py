@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from plumecast.cli import data as data_options
 from plumecast.cli import rasters as options
 from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import counted, note, say, wrote
@@ -35,6 +36,9 @@ def command(
     horizon: float = options.HORIZON,
     aggregate: str = options.AGGREGATE,
     batch: int = options.BATCH,
+    device: str = data_options.DEVICE,
+    precision: str = typer.Option("float64", help="Arithmetic: float64, or float32 for speed."),
+    memory: str = data_options.MEMORY,
 ) -> None:
     """Predict the smoke of every snapshot in a store, or of arrival-time rasters.
 
@@ -45,13 +49,13 @@ def command(
     Example: `plumecast predict smoke.plume fires.zarr -o smoke.nc` or
     `plumecast predict smoke.plume runs/*.asc --format farsite --hours 6,12 -o smoke.tif`
     """
-    surrogate = load_surrogate(model)
+    surrogate = load_surrogate(model).on_device(device, precision)
     threshold = _threshold(surrogate, model) if footprint else None
     problems: list[str] = []
     with counted("predicting") as step:
         common: dict[str, Any] = {"threshold": threshold, "progress": step}
         if format is None and unit is None:
-            blocks = predict_store(surrogate, _store(fires), **common)
+            blocks = predict_store(surrogate, _store(fires), memory=memory, **common)
         else:
             given = options.chosen(
                 format=format,

@@ -37,6 +37,12 @@ def command(
     smoke_rank: int = typer.Option(None, help="Modes of the output."),
     smoke_std: float = typer.Option(None, help="Share of Σσ kept of the output, e.g. 0.95."),
     center: bool = typer.Option(None, help="Subtract the mean fields before encoding."),
+    kernel: str = typer.Option(
+        None, help="polynomial, matern-5/2, squared-exponential, or 'polynomial-1 + matern-5/2'."
+    ),
+    length_scale: float = typer.Option(
+        None, help="Of the kernel, 1 = typical distance between fires; else chosen."
+    ),
     layers: int = typer.Option(None, help="Layers of the recommended surrogate."),
     age_bins: int = typer.Option(None, help="Bins of the time since ignition, for the same."),
     whole: bool = typer.Option(
@@ -50,6 +56,8 @@ def command(
     fractions: str = options.FRACTIONS,
     inputs: str = options.INPUT,
     outputs: str = options.OUTPUT,
+    device: str = options.DEVICE,
+    memory: str = options.MEMORY,
 ) -> None:
     """Fit a fire-to-smoke surrogate and save it.
 
@@ -76,6 +84,8 @@ def command(
         "smoke_rank": smoke_rank,
         "smoke_std_fraction": smoke_std,
         "center": center,
+        "kernel": kernel,
+        "length_scale": length_scale,
         "layers": layers,
         "age_bins": age_bins,
     }
@@ -83,10 +93,16 @@ def command(
     for side, share in (("fire", fire_std), ("smoke", smoke_std)):
         if share is not None:  # replaces a rank that came with the settings
             choices.pop(f"{side}_rank", None)
-    if preset is None and not choices:
-        preset = "paper-linear"
+    tuned_preset = choices.pop("preset", None)
+    chosen = preset or tuned_preset or (None if choices else "paper-linear")
     surrogate, train, seconds = _train_and_save(
-        recipe, data, out, whole=whole, preset=preset, choices=choices
+        recipe,
+        data,
+        out,
+        whole=whole,
+        preset=chosen,
+        choices=choices,
+        place={"device": device, "memory": memory},
     )
     count = train.sizes[SNAPSHOT]
     say(f"trained on {count} snapshots in {seconds:.2f} s: {_summary(surrogate.training)}")
@@ -105,12 +121,15 @@ def _train_and_save(
     whole: bool,
     preset: str | None,
     choices: dict[str, Any],
+    place: dict[str, Any],
 ) -> tuple[Surrogate, xr.Dataset, float]:
     """The saved surrogate, what it was trained on, and the seconds of the fit."""
     with progress("training", total=4) as begin:
         begin("reading")
         split = None if whole else recipe.split(data)
-        train = (recipe.select(data) if split is None else split.train).load()
+        train = recipe.select(data) if split is None else split.train
+        if place["memory"] is None:
+            train.load()
         begin("encoding and fitting")
         start = time.perf_counter()
         surrogate = fit_surrogate(
@@ -120,12 +139,16 @@ def _train_and_save(
             outputs=recipe.outputs,
             group_by=recipe.by,
             **choices,
+            **place,
         )
         seconds = time.perf_counter() - start
         begin("thresholds")
         record: dict[str, Any] = {"split": recipe.record() | {"all": whole}}
         if split is not None:
-            thresholds = fit_thresholds(surrogate, split.validation.load())
+            validation = split.validation
+            if place["memory"] is None:
+                validation.load()
+            thresholds = fit_thresholds(surrogate, validation, **place)
             record["thresholds"] = {"smoke": thresholds.smoke, "decision": thresholds.decision}
         surrogate = replace(surrogate, training=surrogate.training | record)
         begin("saving")
@@ -138,7 +161,8 @@ def _summary(chosen: dict[str, Any]) -> str:
     if "fire_rank" not in chosen:
         return f"scenarios {', '.join(chosen['scenarios']) or 'not told apart'}"
     ranks = f"{chosen['fire_rank']} → {chosen['smoke_rank']}"
-    return f"ranks {ranks}, penalty {chosen['penalty']:.4g}"
+    length = f", length scale {chosen['length_scale']:.3g}" if "length_scale" in chosen else ""
+    return f"ranks {ranks}{length}, penalty {chosen['penalty']:.4g}"
 
 
 def _read_settings(path: Path | None) -> tuple[Recipe, dict[str, Any]]:

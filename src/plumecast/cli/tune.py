@@ -1,18 +1,21 @@
-"""`plumecast tune`: choose degree, rank and penalty."""
+"""`plumecast tune`: choose a surrogate among families, ranks, degrees, kernels and layers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
 import typer
 
+from plumecast.candidates import FAMILIES, KERNELS, STD_FRACTIONS
 from plumecast.cli import data as options
 from plumecast.cli.data import Recipe
-from plumecast.cli.show import counted, say, table, write_json
+from plumecast.cli.show import counted, note, say, table, write_json
 from plumecast.errors import PlumecastError
-from plumecast.tune import STD_FRACTIONS, tune_surrogate
+from plumecast.search import Candidate
+from plumecast.tune import tune_surrogate
 
 Number = TypeVar("Number", int, float)
 
@@ -22,13 +25,21 @@ def command(
     out: Path = typer.Option(
         Path("tuned.json"), "--out", "-o", help="Where to write the settings."
     ),
+    families: str = typer.Option(",".join(FAMILIES), help="Families to try, separated by commas."),
     degrees: str = typer.Option("1,2,3", help="Degrees to try, separated by commas."),
+    kernels: str = typer.Option(
+        ",".join(KERNELS), help="Kernels to try, separated by commas; '' for none."
+    ),
     std_fractions: str = typer.Option(
         ",".join(map(str, STD_FRACTIONS)), help="Shares of Σσ of the input to try."
     ),
     rank_by: str = typer.Option(
         "iou", help="Score to rank by: iou, deployable_iou, auc, relative_error."
     ),
+    folds: int = typer.Option(3, help="Parts of the training ignitions left out in turn."),
+    confirm: int = typer.Option(3, help="Candidates confirmed on validation."),
+    candidates: int = typer.Option(None, help="Try at most so many, the cheapest first."),
+    budget_seconds: float = typer.Option(None, help="Begin no candidate after this time."),
     min_acres: float = options.MIN_ACRES,
     drought: str = options.DROUGHT,
     smoke_floor: float = options.FLOOR,
@@ -38,9 +49,9 @@ def command(
     inputs: str = options.INPUT,
     outputs: str = options.OUTPUT,
 ) -> None:
-    """Choose degree and rank on validation, and each penalty on training without refits.
+    """Choose a surrogate: candidates scored by folds within training, the best on validation.
 
-    Example: `plumecast tune ensemble.zarr -o tuned.json`, then
+    Example: `plumecast tune ensemble.zarr -o tuned.json --budget-seconds 600`, then
     `plumecast train ensemble.zarr --settings tuned.json`
     """
     recipe = Recipe().override(
@@ -55,34 +66,62 @@ def command(
     )
     split = recipe.split(data)
     with counted("tuning") as step:
-        candidates = tune_surrogate(
+        found = tune_surrogate(
             split.train.load(),
             split.validation.load(),
+            families=_words(families),
             degrees=_numbers(degrees, int),
+            kernels=_words(kernels),
             std_fractions=_numbers(std_fractions, float),
             inputs=recipe.input_names,
             outputs=recipe.outputs,
             group_by=recipe.by,
             rank_by=rank_by,
+            folds=folds,
+            confirm=confirm,
+            most=candidates,
+            budget_seconds=budget_seconds,
             progress=lambda done, total: step(done, total, "candidates"),
         )
-    columns = ["degree", "rank", "λ", "left out", "error", "AUC", "IoU", "depl. IoU", "s"]
-    rows = [
-        [
-            str(c.degree), str(c.fire_rank), f"{c.penalty:.3g}", f"{c.leave_out_error:.3f}",
-            f"{c.relative_error:.3f}", f"{c.auc:.3f}", f"{c.iou:.3f}", f"{c.deployable_iou:.3f}",
-            f"{c.seconds:.2f}",
-        ]
-        for c in candidates
-    ]  # fmt: skip
-    table(f"validation scores, best first by {rank_by}", columns, rows)
+    _show(found, rank_by, folds)
     content = {
-        "settings": candidates[0].settings(),
+        "settings": found[0].settings(),
         "recipe": recipe.record(),
-        "candidates": [asdict(c) for c in candidates],
+        "candidates": [asdict(candidate) for candidate in found],
     }
-    write_json(out, content, "the best settings")
+    write_json(out, content, f"the settings of '{found[0].name}'")
     say(f"next: plumecast train {data} --settings {out}")
+
+
+def _show(found: Sequence[Candidate], rank_by: str, folds: int) -> None:
+    columns = ["candidate", "error", "AUC", "IoU", "depl.", "s", "valid."]
+    rows = []
+    for candidate in found:
+        scores = candidate.folds
+        if scores is None:
+            continue
+        values = (scores.relative_error, scores.auc, scores.iou, scores.deployable_iou)
+        confirmed = candidate.validation
+        rows.append(
+            [
+                candidate.name,
+                *(f"{value:.3f}" for value in values),
+                f"{candidate.seconds:.1f}",
+                "" if confirmed is None else f"{getattr(confirmed, rank_by):.3f}",
+            ]
+        )
+    table(f"{folds} folds of training; valid.: {rank_by} on validation, best first", columns, rows)
+    failed = [c for c in found if c.problem is not None and not c.problem.startswith("not tried")]
+    for candidate in failed:
+        note(f"{candidate.name}: {candidate.problem}")
+    untried = [c for c in found if c.problem is not None and c not in failed]
+    if untried:
+        names = "; ".join(candidate.name for candidate in untried)
+        note(f"{untried[0].problem}: {names}")
+
+
+def _words(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _numbers(text: str, kind: type[Number]) -> list[Number]:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
 
-from plumecast._array import Array
+from plumecast._array import Array, array_namespace, to_numpy
 from plumecast.errors import PlumecastError
 from plumecast.names import SNAPSHOT
-from plumecast.roc import best_decision_threshold, iou_at, roc_scores
+from plumecast.roc import decision_threshold_over, iou_at, roc_scores
 
 _BLOCK = 256  # snapshots scored together: bounds the memory of sorting
+_DIGIT = 16  # bits of a value found in one pass
 
 _ATTRS = {
     "auc": "area under the receiver operating characteristic",
     "iou": "intersection over union at the ROC point nearest (0, 1)",
     "decision_threshold": "prediction above which a cell is called smoke at that point",
     "extent": "share of cells with observed smoke above the smoke threshold",
+    "relative_error": "relative ℓ² error of the prediction",
     "deployable_iou": "intersection over union at one decision threshold chosen on validation",
 }
 
@@ -35,19 +37,53 @@ def smoke_threshold(smoke: xr.DataArray | Array, captured: float = 0.95) -> floa
     """
     if not 0.0 < captured < 1.0:
         raise PlumecastError(f"captured={captured} is not within (0, 1)")
-    rows = _rows(smoke)
-    counts = np.count_nonzero(rows > 0.0, axis=1)
-    present = np.flatnonzero(counts)
-    if present.size == 0:
+    fields = _snapshots_first(smoke)
+    counts = np.concatenate([np.count_nonzero(rows > 0.0, axis=1) for rows in _parts(fields)])
+    present = np.count_nonzero(counts)
+    if present == 0:
         raise PlumecastError("no snapshot holds smoke: no threshold can be chosen")
-    weights = np.repeat(1.0 / (counts[present] * present.size), counts[present])
-    values = rows[present][rows[present] > 0.0]
-    order = np.argsort(values, kind="stable")
-    values, share = values[order], 1.0 - np.cumsum(weights[order])
-    # The share left above a value is known at the last of its equals.
-    last = np.append(values[1:] > values[:-1], True)
-    kept = values[last][share[last] > captured + 1e-12]
-    return float(kept[-1]) if kept.size else 0.0
+    weights = 1.0 / (np.maximum(counts, 1) * present)
+    passed = _value_at(fields, weights, 1.0 - captured - 1e-12)
+    below = [rows[(rows > 0.0) & (rows < passed)] for rows in _parts(fields)]
+    return max((float(values.max()) for values in below if values.size), default=0.0)
+
+
+def _value_at(fields: xr.DataArray | Array, weights: Array, share: float) -> np.floating:
+    """The smallest positive value up to which the values' weights (by row) add up to `share`.
+
+    Positive floating-point numbers are ordered like their bits read as integers, so the value is
+    found sixteen bits at a time, each by a pass that adds up weights: exact, whatever the blocks.
+    """
+    dtype = next(_parts(fields)).dtype
+    kind = np.dtype(f"u{dtype.itemsize}")
+    prefix, known, below = 0, 0, 0.0
+    while known < 8 * dtype.itemsize:
+        shift = 8 * dtype.itemsize - known - _DIGIT
+        sums = np.zeros(1 << _DIGIT)
+        start = 0
+        for rows in _parts(fields):
+            row, column = np.nonzero(rows > 0.0)
+            bits = rows[row, column].view(kind)
+            same = (bits >> (shift + _DIGIT)) == prefix if known else np.ones(bits.size, bool)
+            digits = (bits[same] >> shift) & ((1 << _DIGIT) - 1)
+            sums += np.bincount(
+                digits.astype(np.intp), weights[start + row[same]], minlength=1 << _DIGIT
+            )
+            start += rows.shape[0]
+        total = below + np.cumsum(sums)
+        occurring = np.flatnonzero((sums > 0.0) & (total >= share))
+        digit = int(occurring[0]) if occurring.size else int(np.flatnonzero(sums)[-1])
+        below = float(total[digit] - sums[digit])
+        prefix, known = (prefix << _DIGIT) | digit, known + _DIGIT
+    value: np.floating = np.array([prefix], dtype=kind).view(dtype)[0]
+    return value
+
+
+def _parts(fields: xr.DataArray | Array) -> Iterator[np.ndarray]:
+    """Blocks of rows, (≤ _BLOCK, N), read from their store where that is where they are."""
+    for start in range(0, fields.shape[0], _BLOCK):
+        values = np.ascontiguousarray(fields[start : start + _BLOCK])
+        yield values.reshape(values.shape[0], -1)
 
 
 def score_footprints(
@@ -64,19 +100,37 @@ def score_footprints(
     what a user can have. AUC is NaN where a snapshot has no smoke or nothing else; without smoke,
     observed or predicted, IoU is 1.
     """
-    parts = []
-    for guess, truth in _blocks(predicted, observed):
-        footprint = truth > threshold
-        scores = roc_scores(guess, footprint)
-        part = {
-            "auc": scores.auc,
-            "iou": scores.iou,
-            "decision_threshold": scores.decision_threshold,
-            "extent": footprint.mean(axis=1),
-        }
-        if decision_threshold is not None:
-            part["deployable_iou"] = iou_at(guess, footprint, decision_threshold)
-        parts.append(part)
+    parts = [
+        score_rows(guess, truth, threshold, decision_threshold)
+        for guess, truth in _blocks(predicted, observed)
+    ]
+    return as_scores(parts, sample_coords(observed), threshold)
+
+
+def score_rows(
+    guess: Array, truth: Array, threshold: float, decision_threshold: float | None
+) -> dict[str, np.ndarray]:
+    """The scores of some snapshots as (M, N) matrices on any device, by name."""
+    xp = array_namespace(guess, truth)
+    footprint = truth > threshold
+    scores = roc_scores(guess, footprint)
+    found = {
+        "auc": scores.auc,
+        "iou": scores.iou,
+        "decision_threshold": scores.decision_threshold,
+        "extent": xp.mean(xp.astype(footprint, xp.float64), axis=1),
+    }
+    if decision_threshold is not None:
+        found["deployable_iou"] = iou_at(guess, footprint, decision_threshold)
+    return {name: to_numpy(values) for name, values in found.items()}
+
+
+def as_scores(
+    parts: Sequence[Mapping[str, np.ndarray]], coords: Mapping[str, xr.DataArray], threshold: float
+) -> xr.Dataset:
+    """Scores of consecutive blocks of snapshots as one labelled table."""
+    if not parts:
+        raise PlumecastError("there are no snapshots to score")
     data = {
         name: (
             SNAPSHOT,
@@ -85,8 +139,7 @@ def score_footprints(
         )
         for name in parts[0]
     }
-    coords = _sample_coords(observed)
-    return xr.Dataset(data, coords=coords, attrs={"smoke_threshold": threshold})
+    return xr.Dataset(data, coords=dict(coords), attrs={"smoke_threshold": threshold})
 
 
 def choose_decision_threshold(
@@ -95,15 +148,20 @@ def choose_decision_threshold(
     """One decision threshold α for all snapshots: the one with the largest mean IoU here.
 
     To be chosen on validation snapshots and used elsewhere. Candidates are τ itself and quantiles
-    of the positive predictions.
+    of the positive predictions, known to 2 %.
     """
-    observed = _snapshots_first(observed)
-    if isinstance(predicted, xr.DataArray) and isinstance(observed, xr.DataArray):
-        predicted = predicted.transpose(*observed.dims)
-    guess, truth = _rows(predicted), _rows(observed)
-    if not (guess > 0.0).any():
-        return threshold
-    return best_decision_threshold(guess, truth > threshold, np.array([threshold]))
+
+    def pairs() -> Iterator[tuple[Array, Array]]:
+        return ((guess, truth > threshold) for guess, truth in _blocks(predicted, observed))
+
+    return decision_threshold_over(pairs, [threshold])
+
+
+def ratio(wrong: float, size: float) -> float:
+    """√(wrong / size); 0 where both are zero, NaN where only the size is."""
+    if size == 0.0:
+        return 0.0 if wrong == 0.0 else float("nan")
+    return float(np.sqrt(wrong / size))
 
 
 def relative_error(predicted: xr.DataArray | Array, observed: xr.DataArray | Array) -> float:
@@ -112,22 +170,23 @@ def relative_error(predicted: xr.DataArray | Array, observed: xr.DataArray | Arr
     for guess, truth in _blocks(predicted, observed):
         wrong += float(np.sum((guess - truth) ** 2))
         size += float(np.sum(truth**2))
-    if size == 0.0:
-        return 0.0 if wrong == 0.0 else float("nan")
-    return float(np.sqrt(wrong / size))
+    return ratio(wrong, size)
 
 
 def snapshot_relative_errors(
     predicted: xr.DataArray | Array, observed: xr.DataArray | Array
 ) -> Array:
     """‖ĝ − g‖ / ‖g‖ of every snapshot, (M,); without smoke 0 if none is predicted, else NaN."""
-    parts = []
-    for guess, truth in _blocks(predicted, observed):
-        wrong = np.sqrt(np.sum((guess - truth) ** 2, axis=1))
-        size = np.sqrt(np.sum(truth**2, axis=1))
-        empty = np.where(wrong == 0.0, 0.0, np.nan)
-        parts.append(np.where(size > 0.0, wrong / np.where(size > 0.0, size, 1.0), empty))
-    return np.concatenate(parts)
+    return np.concatenate([row_errors(*pair) for pair in _blocks(predicted, observed)])
+
+
+def row_errors(guess: Array, truth: Array) -> np.ndarray:
+    """`snapshot_relative_errors` of (M, N) matrices on any device."""
+    xp = array_namespace(guess, truth)
+    wrong = xp.sqrt(xp.sum((guess - truth) ** 2, axis=1))
+    size = xp.sqrt(xp.sum(truth**2, axis=1))
+    empty = xp.where(wrong == 0.0, xp.zeros_like(wrong), xp.nan)
+    return to_numpy(xp.where(size > 0.0, wrong / xp.where(size > 0.0, size, 1.0), empty))
 
 
 def _rows(fields: xr.DataArray | Array) -> Array:
@@ -158,7 +217,8 @@ def _blocks(
         yield _rows(predicted[block]).astype(np.float64), _rows(observed[block]).astype(np.float64)
 
 
-def _sample_coords(observed: xr.DataArray | Array) -> dict[str, xr.DataArray]:
+def sample_coords(observed: xr.DataArray | Array) -> dict[str, xr.DataArray]:
+    """What labels the snapshots of a field."""
     if not isinstance(observed, xr.DataArray):
         return {}
     return {str(k): v for k, v in observed.coords.items() if v.dims == (SNAPSHOT,)}

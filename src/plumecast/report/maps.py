@@ -34,13 +34,16 @@ def compare_maps(
     rows: Sequence[int],
     titles: Sequence[str],
     threshold: float,
+    width: float | None = None,
 ) -> Figure:
     """One column per chosen snapshot: observed on top, each prediction below, one colour scale.
 
-    Smoke below `threshold` is left white; the outline is the burned area.
+    Smoke below `threshold` is left white; the outline is the burned area. `width` in inches.
     """
     fields = {"observed": snapshots[SMOKE], **predictions}
-    figure = Figure(figsize=(2.6 * len(rows) + 0.8, 2.3 * len(fields) + 0.5), layout="constrained")
+    wide = 2.6 * len(rows) + 0.8 if width is None else width
+    tall = (wide - 0.8) / len(rows) * 0.88 * len(fields) + (0.5 if width is None else 1.0)
+    figure = Figure(figsize=(wide, tall), layout="constrained")
     axes = figure.subplots(len(fields), len(rows), squeeze=False, sharex=True, sharey=True)
     for column, (row, title) in enumerate(zip(rows, titles, strict=True)):
         top = float(snapshots[SMOKE].isel({SNAPSHOT: row}).max())
@@ -52,7 +55,7 @@ def compare_maps(
             _outline(ax, snapshots[FIRE].isel({SNAPSHOT: row}))
             if column == 0:
                 ax.set_ylabel(f"{name}\ny (km)")
-        axes[0, column].set_title(title, fontsize=9)
+        axes[0, column].set_title(title, fontsize=8, fontweight="normal")
         axes[-1, column].set_xlabel("x (km)")
         bar = figure.colorbar(image, ax=axes[:, column], location="bottom", shrink=0.9, aspect=30)
         bar.set_label("smoke (µg m⁻³)", fontsize=8)

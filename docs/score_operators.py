@@ -1,0 +1,158 @@
+"""Print the table of docs/accuracy.md on fields that have nothing to do with smoke.
+
+    python docs/score_operators.py neuraloperator-0.3.0-py3-none-any.whl
+
+The argument is the wheel or a folder it was unpacked to; only its data files are read (torch
+must be installed to read them). Every choice, of rank, centring, length scale and penalty, is made
+by leaving one training sample out at a time; the test part is predicted once by what was chosen.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from plumecast.baseline_operators import MeanField, NearestFire
+from plumecast.encode import fit_basis
+from plumecast.kernel_search import tune_kernel_map
+from plumecast.operators import tune_polynomial_map
+
+FOLDER = "neuralop/datasets/data"
+STD_FRACTIONS = (0.5, 0.8, 0.95, 1.0)
+OUTPUT_STD = 0.999
+BURGERS_TRAIN = 1000  # of 1,200; the rest is the test part
+
+DEGREES = {"linear": 1, "quadratic": 2, "cubic": 3}
+KERNELS = (
+    "matern-5/2",
+    "squared-exponential",
+    "polynomial-1 + matern-5/2",
+    "polynomial-1 + squared-exponential",
+    "polynomial-2 + matern-5/2",
+)
+WHITENED = "matern-5/2, whitened codes"
+
+Predict = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Input and output fields as rows, to train and to test."""
+
+    inputs: np.ndarray
+    outputs: np.ndarray
+    new_inputs: np.ndarray
+    new_outputs: np.ndarray
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was chosen, its left-out error in the fields, and how it predicts."""
+
+    choice: str
+    left_out: float
+    predict: Predict
+
+
+def read(source: Path, name: str) -> dict[str, np.ndarray]:
+    if source.is_dir():
+        content = (source / FOLDER / name).read_bytes()
+    else:
+        with zipfile.ZipFile(source) as wheel:
+            content = wheel.read(f"{FOLDER}/{name}")
+    tensors = torch.load(io.BytesIO(content), weights_only=True)
+    return {key: value.double().numpy() for key, value in tensors.items()}
+
+
+def rows(fields: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(fields.reshape(fields.shape[0], -1))
+
+
+def darcy(source: Path) -> Problem:
+    """Permeability (two values) to pressure, 16 × 16."""
+    train, test = (read(source, f"darcy_{part}_16.pt") for part in ("train", "test"))
+    return Problem(rows(train["x"]), rows(train["y"]), rows(test["x"]), rows(test["y"]))
+
+
+def burgers(source: Path) -> Problem:
+    """Initial velocity on 16 points to the 16 later times; the time 0 of the file, which is the
+    input again, is left out."""
+    data = read(source, "burgers_lowres.pt")
+    inputs, outputs = rows(data["input"]), rows(data["output"][:, 1:])
+    n = BURGERS_TRAIN
+    return Problem(inputs[:n], outputs[:n], inputs[n:], outputs[n:])
+
+
+def fit(problem: Problem, name: str, center: bool, share: float) -> Fit:
+    input_basis = fit_basis(problem.inputs, std_fraction=share, center=center)
+    output_basis = fit_basis(problem.outputs, std_fraction=OUTPUT_STD, center=center)
+    codes, targets = input_basis.encode(problem.inputs), output_basis.encode(problem.outputs)
+    sizes = np.sqrt(np.mean(codes**2, axis=0)) if name == WHITENED else np.ones(codes.shape[1])
+    groups = [np.array([i]) for i in range(codes.shape[0])]
+    choice = f"rank {input_basis.rank}{', centred' if center else ''}"
+    if name in DEGREES:
+        fitted, scan = tune_polynomial_map(
+            codes, targets, degree=DEGREES[name], groups=groups, penalties=None
+        )
+        error = min(scan.errors)
+    else:
+        kernel = name.split(",")[0]
+        fitted, scan = tune_kernel_map(
+            codes / sizes, targets, kernel=kernel, groups=groups, anchored=not center
+        )
+        error = scan.error
+        choice += f", length {scan.length_scale:.2g}"
+    outside = np.sum((problem.outputs - output_basis.decode(targets)) ** 2)
+    total = error**2 * np.sum(targets**2) + outside
+    return Fit(
+        choice,
+        float(np.sqrt(total / np.sum(problem.outputs**2))),
+        lambda new: output_basis.decode(fitted.predict(input_basis.encode(new) / sizes)),
+    )
+
+
+def relative_error(predicted: np.ndarray, observed: np.ndarray) -> float:
+    wrong = np.linalg.norm(predicted - observed, axis=1)
+    return float(np.mean(wrong / np.linalg.norm(observed, axis=1)))
+
+
+def score(problem: Problem, title: str) -> None:
+    print(f"\n{title}: {len(problem.inputs)} to train, {len(problem.new_inputs)} to test\n")
+    print("| | chosen | left out | test | seconds |\n| --- | --- | --- | --- | --- |")
+    baselines = {
+        "mean field": MeanField(problem.outputs.mean(axis=0)),
+        "nearest sample": NearestFire(problem.inputs, problem.outputs),
+    }
+    for name, baseline in baselines.items():
+        error = relative_error(baseline.predict(problem.new_inputs), problem.new_outputs)
+        print(f"| {name} | | | {error:.4f} | |")
+    for name in (*DEGREES, *KERNELS, WHITENED):
+        begin = time.perf_counter()
+        tried = (
+            fit(problem, name, center, share) for center in (False, True) for share in STD_FRACTIONS
+        )
+        best = min(tried, key=lambda found: found.left_out)
+        seconds = time.perf_counter() - begin
+        error = relative_error(best.predict(problem.new_inputs), problem.new_outputs)
+        print(
+            f"| {name} | {best.choice} | {best.left_out:.4f} | {error:.4f} | {seconds:.0f} |",
+            flush=True,
+        )
+
+
+def main() -> None:
+    source = Path(sys.argv[1])
+    score(darcy(source), "Darcy")
+    score(burgers(source), "Burgers")
+
+
+if __name__ == "__main__":
+    main()

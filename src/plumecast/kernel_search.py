@@ -1,0 +1,185 @@
+"""Choose the length scale and the penalty of a kernel by leaving groups out, in closed form.
+
+Arrays only, no labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plumecast._array import Array, array_namespace, like, to_numpy
+from plumecast.kernel_map import KernelMap, TrainingKernel, training_kernel
+from plumecast.kernels import has_length_scale
+from plumecast.solve import (
+    PenaltyPath,
+    PenaltyScan,
+    dual_path,
+    penalty_grid,
+    scan_penalties,
+)
+
+LENGTH_STEP = 2.0
+"""Ratio of the length scales tried; the best is then refined by its square root, once."""
+
+LENGTH_RANGE = (2.0**-5, 2.0**6)
+"""Length scales the search stays within."""
+
+COARSE_PENALTIES = 12
+"""Penalties tried beside each length scale; those of the best are then scanned finely."""
+
+SEARCH_ROWS = 1500
+"""Snapshots the search for a length scale is made on; of more, whole groups at even steps, because
+the cost of an eigendecomposition grows with the cube. All snapshots then walk on from its end, by
+smaller steps: the more there are, the shorter the length scale they support."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelScan:
+    """The length scale and the penalty chosen, with what was tried on the way."""
+
+    length_scale: float
+    penalties: PenaltyScan  # of that length scale, on all training snapshots
+    length_errors: dict[float, float]  # smallest error of every length scale tried
+
+    @property
+    def penalty(self) -> float:
+        """The penalty of the smallest error."""
+        return self.penalties.best
+
+    @property
+    def error(self) -> float:
+        """The smallest leave-one-group-out error, relative to ‖B‖."""
+        return min(self.penalties.errors)
+
+
+def tune_kernel_map(
+    codes: Array,
+    targets: Array,
+    *,
+    kernel: str,
+    groups: list[Array],
+    length_scale: float | None = None,
+    penalty: float | None = None,
+    anchored: bool,
+) -> tuple[KernelMap, KernelScan]:
+    """The map whose length scale and penalty minimise the leave-one-group-out error together.
+
+    One eigendecomposition per length scale gives all its penalties. The search walks from 1 (the
+    typical distance between snapshots) by factors of 2 while the error falls, then looks once
+    halfway to either neighbour. A `length_scale` or `penalty` that is given is kept.
+    """
+    training = training_kernel(codes, kernel, anchored)
+    if length_scale is not None:
+        training.check(length_scale)
+    searched = length_scale is None and has_length_scale(kernel)
+    part = _some_groups(training, targets, groups) if searched else None
+    tried: dict[float, float] = {}
+    if part is not None:
+        tried = _search(*part, penalty)
+        length_scale = min(tried, key=tried.__getitem__)
+    best = _scan(training, targets, groups, length_scale or 1.0, penalty)
+    if part is not None and part[0] is not training:
+        tried, best = _walk_on(best, lambda at: _scan(training, targets, groups, at, penalty))
+    fitted = training.fitted(best.length_scale, best.weights, best.path.dual_weights(best.penalty))
+    return fitted, KernelScan(best.length_scale, best.penalties, tried)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """All penalties of one length scale."""
+
+    length_scale: float
+    path: PenaltyPath
+    penalties: PenaltyScan
+    weights: tuple[float, ...]
+
+    @property
+    def penalty(self) -> float:
+        return self.penalties.best
+
+    @property
+    def error(self) -> float:
+        return min(self.penalties.errors)
+
+
+def _scan(
+    training: TrainingKernel,
+    targets: Array,
+    groups: list[Array],
+    length_scale: float,
+    penalty: float | None,
+    count: int = 40,
+) -> _Scan:
+    matrix, weights = training(length_scale)
+    path = dual_path(matrix, targets)
+    mean_diagonal = float(len(weights))  # every term has a mean diagonal of 1
+    grid = penalty_grid(mean_diagonal, count) if penalty is None else [penalty]
+    return _Scan(length_scale, path, scan_penalties(path, grid, groups), weights)
+
+
+def _walk_on(best: _Scan, scan: Callable[[float], _Scan]) -> tuple[dict[float, float], _Scan]:
+    """From the end of a search on fewer snapshots: half steps while the error falls."""
+    start, tried = best, {best.length_scale: best.error}
+    for step in (LENGTH_STEP**-0.5, LENGTH_STEP**0.5):
+        while LENGTH_RANGE[0] <= best.length_scale * step <= LENGTH_RANGE[1]:
+            other = scan(best.length_scale * step)
+            tried[other.length_scale] = other.error
+            if other.error >= best.error:
+                break
+            best = other
+        if best is not start:
+            break
+    return tried, best
+
+
+def _search(
+    training: TrainingKernel, targets: Array, groups: list[Array], penalty: float | None
+) -> dict[float, float]:
+    """Smallest error of every length scale on the way downhill from 1, and around the lowest."""
+    errors: dict[float, float] = {}
+
+    def error(length: float) -> float:
+        if length not in errors:
+            errors[length] = _scan(
+                training, targets, groups, length, penalty, COARSE_PENALTIES
+            ).error
+        return errors[length]
+
+    def downhill(step: float) -> float:
+        length = 1.0
+        while LENGTH_RANGE[0] <= length * step <= LENGTH_RANGE[1]:
+            if error(length * step) >= error(length):
+                break
+            length *= step
+        return length
+
+    best = downhill(LENGTH_STEP)
+    if best == 1.0:
+        best = downhill(1.0 / LENGTH_STEP)
+    for ratio in (LENGTH_STEP**0.5, LENGTH_STEP**-0.5):
+        if LENGTH_RANGE[0] <= best * ratio <= LENGTH_RANGE[1]:
+            error(best * ratio)
+    return errors
+
+
+def _some_groups(
+    training: TrainingKernel, targets: Array, groups: list[Array]
+) -> tuple[TrainingKernel, Array, list[Array]]:
+    """The same problem on whole groups of at most SEARCH_ROWS snapshots, at least two groups."""
+    xp = array_namespace(training.support)
+    total = int(training.support.shape[0])
+    if total <= SEARCH_ROWS:
+        return training, targets, groups
+    step = max(1, min(-(-total // SEARCH_ROWS), len(groups) // 2))
+    kept = groups[::step]
+    rows = like(np.concatenate([to_numpy(part) for part in kept]), training.support)
+    ends = np.cumsum([part.shape[0] for part in kept])
+    alike = list(np.split(np.arange(ends[-1]), ends[:-1]))
+    squares = training.squares
+    if squares is not None:
+        squares = xp.take(xp.take(squares, rows, axis=0), rows, axis=1)
+    some = replace(training, support=xp.take(training.support, rows, axis=0), squares=squares)
+    return some, xp.take(targets, rows, axis=0), alike

@@ -1,0 +1,62 @@
+"""Fields that stay in their store: matrices read by rows, smoke floors applied on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from xarray.backends.common import BackendArray
+from xarray.core import indexing
+
+from plumecast._array import Array
+from plumecast.matrix import Layout
+from plumecast.names import SMOKE, SNAPSHOT
+from plumecast.snapshots import SMOKE_FLOOR, check_floor
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """The (M, N) matrix of a layout's fields, read from their store by slices of rows."""
+
+    layout: Layout
+    snapshots: xr.Dataset
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, N)."""
+        return (int(self.snapshots.sizes[SNAPSHOT]), self.layout.size)
+
+    def read(self, rows: slice) -> Array:
+        """The rows as a float64 matrix."""
+        return self.layout.to_matrix(self.snapshots.isel({SNAPSHOT: rows}))
+
+
+class _Floored(BackendArray):
+    """A stored variable whose values below a floor read as zero."""
+
+    def __init__(self, variable: xr.Variable, floor: float) -> None:
+        self.variable, self.floor = variable, floor
+        self.shape, self.dtype = variable.shape, variable.dtype
+
+    def __getitem__(self, key: Any) -> Any:
+        return indexing.explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.OUTER, self._read
+        )
+
+    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
+        values = np.asarray(self.variable[key].values)
+        return np.where(values >= self.floor, values, 0.0).astype(self.dtype, copy=False)
+
+
+def floor_as_read(snapshots: xr.Dataset, floor: float, name: str = SMOKE) -> xr.Dataset:
+    """`apply_smoke_floor` for fields that stay in their store: applied to what is read."""
+    check_floor(floor)
+    smoke = snapshots[name].variable
+    lazy = xr.Variable(
+        smoke.dims,
+        indexing.LazilyIndexedArray(_Floored(smoke, floor)),
+        {**smoke.attrs, SMOKE_FLOOR: floor},
+    )
+    return snapshots.assign({name: lazy})

@@ -1,0 +1,189 @@
+"""A device changes where the arithmetic runs, not what comes out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+import xarray as xr
+
+from plumecast._array import arrays_in, map_arrays, to_numpy
+from plumecast.device import choose_device, naming_memory
+from plumecast.encode import fit_basis
+from plumecast.errors import PlumecastError
+from plumecast.evaluation import evaluate, fit_thresholds
+from plumecast.fit import fit_surrogate
+from plumecast.operators import CodedOperator, fit_linear_map, folded, tune_polynomial_map
+from plumecast.roc import roc_scores
+from plumecast.surrogate import load_surrogate
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+AGREE = 1e-8  # relative: another factorisation, the same mathematics in float64
+SINGLE = (
+    1e-4  # relative: float32 rounds at 6e-8; weights of either sign cancel to a part of themselves
+)
+
+CHOICES = {
+    "linear": {"preset": "paper-linear"},
+    "centred": {"preset": "paper-linear", "center": True},
+    "dual": {"preset": "paper-quadratic"},
+    "primal": {"degree": 2, "fire_rank": 3, "smoke_rank": 4},
+    "kernel": {"kernel": "polynomial-1 + matern-5/2", "fire_rank": 8, "smoke_rank": 4},
+    "given": {"degree": 2, "fire_rank": 5, "smoke_rank": 4, "penalty": 10.0},
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_fit_and_prediction_on_torch_equal_numpy(split, choice):
+    ours = fit_surrogate(split.train, **CHOICES[choice])
+    theirs = fit_surrogate(split.train, **CHOICES[choice], device="torch")
+    assert all(isinstance(array, np.ndarray) for array in arrays_in(theirs.operator))
+    assert theirs.training["fire_rank"] == ours.training["fire_rank"]
+    fires = split.test.astype(np.float64)
+    expected = ours.predict(fires).values
+    for surrogate in (theirs, theirs.on_device("torch")):
+        found = surrogate.predict(fires).values
+        np.testing.assert_allclose(found, expected, atol=AGREE * np.abs(expected).max())
+
+
+def test_predictions_stay_on_the_device_until_they_are_labelled(split):
+    surrogate = fit_surrogate(split.train, "paper-linear").on_device("torch")
+    rows = split.test.time_since_ignition.values.reshape(split.test.sizes["snapshot"], -1)
+    assert isinstance(surrogate.predict_rows(rows), torch.Tensor)
+    assert isinstance(surrogate.predict_matrix(rows), np.ndarray)
+    assert isinstance(surrogate.predict(split.test), xr.DataArray)
+
+
+def test_a_surrogate_on_a_device_is_saved_as_any_other(split, tmp_path):
+    surrogate = fit_surrogate(split.train, "paper-linear")
+    surrogate.on_device("torch").save(tmp_path / "a.plume")
+    xr.testing.assert_identical(
+        load_surrogate(tmp_path / "a.plume").predict(split.test), surrogate.predict(split.test)
+    )
+
+
+def test_scores_on_torch_equal_numpy(split):
+    surrogate = fit_surrogate(split.train, "paper-quadratic")
+    ours = evaluate({"a": surrogate}, split.validation, split.test)
+    theirs = evaluate({"a": surrogate}, split.validation, split.test, device="torch")
+    for name in ("auc", "iou", "deployable_iou", "relative_error"):
+        np.testing.assert_allclose(
+            theirs.details["a"][name].values, ours.details["a"][name].values, rtol=AGREE
+        )
+    assert theirs.scores[0].relative_error == pytest.approx(
+        ours.scores[0].relative_error, rel=AGREE
+    )
+    assert theirs.smoke_threshold == ours.smoke_threshold
+    one, other = (fit_thresholds(surrogate, split.validation, device=d) for d in ("cpu", "torch"))
+    assert other.decision == pytest.approx(one.decision, rel=AGREE)
+
+
+def test_single_precision_is_near_and_folds_the_linear_operator(split):
+    for preset in ("paper-linear", "paper-quadratic"):
+        surrogate = fit_surrogate(split.train, preset)
+        expected = surrogate.predict(split.test).values
+        found = surrogate.on_device("cpu", "float32").predict(split.test).values
+        np.testing.assert_allclose(found, expected, atol=SINGLE * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_folding_a_linear_operator_changes_nothing(center):
+    rng = np.random.default_rng(0)
+    fire, smoke = rng.normal(size=(20, 30)), rng.normal(size=(20, 25))
+    bases = fit_basis(fire, rank=8, center=center), fit_basis(smoke, rank=5, center=center)
+    codes, targets = bases[0].encode(fire), bases[1].encode(smoke)
+    code_map = fit_linear_map(codes, bases[0].singular_values, targets)
+    operator = CodedOperator(bases[0], code_map, bases[1])
+    assert folded(operator) is not operator
+    np.testing.assert_allclose(folded(operator).predict(fire), operator.predict(fire), atol=1e-12)
+
+
+def test_no_array_is_made_on_another_device():
+    """array-api-strict has several devices and refuses to mix them, as a GPU would."""
+    rng = np.random.default_rng(1)
+    fire, smoke = rng.normal(size=(16, 20)), np.abs(rng.normal(size=(16, 22)))
+    away = strict.Device("device1")
+
+    def there(array):
+        return strict.asarray(array, device=away)
+
+    groups = np.split(np.arange(16), [3, 8, 12])
+    for rank, degree in ((2, 2), (6, 2), (6, 3)):
+        fire_basis = fit_basis(there(fire), rank=rank, center=True)
+        smoke_basis = fit_basis(there(smoke), rank=4)
+        code_map, _ = tune_polynomial_map(
+            fire_basis.encode(there(fire)),
+            smoke_basis.encode(there(smoke)),
+            degree=degree,
+            groups=groups,
+            penalties=None,
+        )
+        predicted = CodedOperator(fire_basis, code_map, smoke_basis).predict(there(fire))
+        scores = roc_scores(predicted, there(smoke) > 0.5)
+        assert {array.device for array in arrays_in((predicted, scores))} == {away}
+
+
+def test_map_arrays_keeps_the_tree():
+    tree = {"a": (np.ones(2), "text"), "b": [None, 3.0]}
+    changed = map_arrays(tree, lambda array: 2 * array)
+    assert changed["a"][1] == "text"
+    assert changed["b"] == [None, 3.0]
+    np.testing.assert_array_equal(changed["a"][0], [2.0, 2.0])
+    np.testing.assert_array_equal(to_numpy(torch.ones(2)), np.ones(2))
+
+
+def test_read_only_arrays_can_be_put_on_a_device():
+    host = np.arange(3.0)
+    host.flags.writeable = False
+    placed = choose_device("torch").put(host)
+    placed += 1.0
+    np.testing.assert_array_equal(host, np.arange(3.0))
+
+
+def test_unknown_device_lists_the_known():
+    with pytest.raises(PlumecastError, match="'tpu' is unknown; choose from cpu, cuda"):
+        choose_device("tpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_missing_gpu_is_named_with_what_was_found(split):
+    message = rf"device 'cuda' asks for a GPU, but PyTorch {torch.__version__.split('+')[0]}"
+    with pytest.raises(PlumecastError, match=message):
+        fit_surrogate(split.train, "paper-linear", device="cuda")
+
+
+@pytest.mark.parametrize(("device", "library"), [("cuda", "PyTorch"), ("cupy", "CuPy")])
+def test_a_missing_library_is_named(monkeypatch, device, library):
+    monkeypatch.setitem(sys.modules, {"cuda": "torch", "cupy": "cupy"}[device], None)
+    with pytest.raises(PlumecastError, match=f"needs {library}, which is not installed"):
+        choose_device(device)
+
+
+def test_running_out_of_device_memory_says_what_to_do():
+    device = choose_device("torch")
+    with (
+        pytest.raises(PlumecastError, match=r"'torch' ran out of memory .*; take fewer"),
+        naming_memory(device, "take fewer"),
+    ):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    with pytest.raises(RuntimeError, match="something else"), naming_memory(device, ""):
+        raise RuntimeError("something else")
+
+
+def test_torch_is_not_imported_without_a_request():
+    code = (
+        "import sys, numpy as np, plumecast.fit, plumecast.cli;"
+        "from plumecast.encode import fit_basis; fit_basis(np.eye(3), rank=1);"
+        "from plumecast.device import choose_device; choose_device('cpu');"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_spectral_family_says_that_it_stays_on_the_cpu(split):
+    with pytest.raises(PlumecastError, match="the spectral family runs on the CPU, not on 'torch'"):
+        fit_surrogate(split.train, "recommended", device="torch")

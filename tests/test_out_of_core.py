@@ -1,0 +1,314 @@
+"""Blocks of snapshots give the result of all at once, within a memory limit that is kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from conftest import make_snapshots
+from plumecast.baselines import fit_baseline
+from plumecast.blocks import group_blocks, row_blocks, whole
+from plumecast.encode import Encoded, Truncation, fit_truncated_basis
+from plumecast.errors import PlumecastError
+from plumecast.evaluation import evaluate
+from plumecast.fit import fit_surrogate
+from plumecast.memory import parse_memory, rows_within
+from plumecast.operators import fit_linear_map, fit_polynomial_map, tune_polynomial_map
+from plumecast.placement import Placement
+from plumecast.prediction import predict_store
+from plumecast.quantity.footprint import smoke_threshold
+from plumecast.snapshot_store import append_fire, open_snapshots
+from plumecast.snapshots import apply_smoke_floor
+from plumecast.split import split_by_fire
+from plumecast.stored import StoredRows, floor_as_read
+from plumecast.surrogate import load_surrogate
+
+ROUNDING = 1e-9  # relative: sums in another order, then an eigendecomposition
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("store") / "ensemble.zarr"
+    append_fire(path, make_snapshots(fires=20, checkpoints=5))
+    return path
+
+
+@pytest.mark.parametrize("shape", [(30, 12), (12, 30)])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("block", [1, 4, 7, 29, 100])
+def test_bases_of_any_blocks_are_equal(shape, center, block):
+    fields = np.random.default_rng(0).normal(size=shape) + 1.0
+    rule = Truncation(std_fraction=0.8)
+    one = fit_truncated_basis(fields, rule, center)
+    other = fit_truncated_basis(fields, rule, center, block)
+    np.testing.assert_allclose(other.modes, one.modes, atol=ROUNDING)
+    np.testing.assert_allclose(other.spectrum**2, one.spectrum**2, atol=ROUNDING)
+    assert (other.mean is None) is (one.mean is None)
+
+
+def test_modes_that_blocks_do_not_resolve_are_refused():
+    rng = np.random.default_rng(0)
+    fields = rng.normal(size=(20, 6)) * np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1e-9])
+    assert fit_truncated_basis(fields, Truncation(rank=6)).rank == 6
+    with pytest.raises(PlumecastError, match="blocks of snapshots do not resolve"):
+        fit_truncated_basis(fields, Truncation(rank=6), block=5)
+
+
+@pytest.mark.parametrize("block", [1, 5, 11, 40])
+@pytest.mark.parametrize("rank", [3, 8])  # 9 features: primal; 44: dual
+def test_maps_of_any_blocks_are_equal(block, rank):
+    rng = np.random.default_rng(1)
+    fields, targets = rng.normal(size=(40, 20)), rng.normal(size=(40, 4))
+    basis = fit_truncated_basis(fields, Truncation(rank=rank))
+    codes, lazy = basis.encode(fields), Encoded(basis, fields)
+    groups = np.split(np.arange(40), [5, 6, 14, 30])
+    common = {"degree": 2, "groups": groups, "penalties": None}
+    (one, scan), (other, blocked) = (
+        tune_polynomial_map(codes, targets, **common),
+        tune_polynomial_map(lazy, targets, **common, block=block),
+    )
+    np.testing.assert_allclose(blocked.errors, scan.errors, rtol=ROUNDING)
+    np.testing.assert_allclose(other.predict(codes), one.predict(codes), atol=1e-8)
+    pairs = [
+        [
+            fit_linear_map(c, basis.singular_values, targets, b)
+            for c, b in ((codes, None), (lazy, block))
+        ],
+        [
+            fit_polynomial_map(c, targets, degree=2, penalty=1.0, block=b)
+            for c, b in ((codes, None), (lazy, block))
+        ],
+    ]
+    for first, second in pairs:
+        np.testing.assert_allclose(second.predict(codes), first.predict(codes), atol=ROUNDING)
+
+
+def test_blocks_cover_the_rows_and_tear_no_group_apart():
+    assert list(row_blocks(7, 3)) == [slice(0, 3), slice(3, 6), slice(6, 7)]
+    assert list(row_blocks(7, None)) == [slice(0, 7)]
+    groups = np.split(np.arange(10), [4, 5, 8])
+    found = list(group_blocks(groups, 5))
+    assert [part for part, _ in found] == [slice(0, 5), slice(5, 10)]
+    assert [[len(rows) for rows in members] for _, members in found] == [[4, 1], [3, 2]]
+    assert all(int(members[0][0]) == 0 for _, members in found)
+    np.testing.assert_array_equal(whole(np.arange(10)[:, None], 3), np.arange(10)[:, None])
+
+
+CHOICES = {
+    "linear": {"preset": "paper-linear"},
+    "centred": {"preset": "paper-linear", "center": True},
+    "primal": {"degree": 2, "fire_rank": 4, "smoke_rank": 5},
+    "dual": {"degree": 2, "fire_rank": 9, "smoke_rank": 5},
+    "kernel": {"kernel": "matern-5/2", "fire_rank": 9, "smoke_rank": 5},
+}
+
+
+@pytest.mark.parametrize(
+    ("choice", "memory"),
+    [
+        *((choice, memory) for choice in CHOICES for memory in ("170kB", "250kB", "2MB")),
+        ("linear", "75kB"),
+        ("centred", "75kB"),
+    ],
+)
+def test_fit_from_a_store_equals_the_fit_in_memory(store, choice, memory):
+    split = split_by_fire(open_snapshots(store), seed=2)
+    one = fit_surrogate(split.train.load(), **CHOICES[choice])
+    lazy = split_by_fire(open_snapshots(store), seed=2)
+    other = fit_surrogate(lazy.train, **CHOICES[choice], memory=memory)
+    expected = one.predict(split.test).values
+    np.testing.assert_allclose(
+        other.predict(split.test).values, expected, atol=1e-6 * expected.max()
+    )  # stored in float32
+    assert other.training["fire_rank"] == one.training["fire_rank"]
+    assert other.training["penalty"] == pytest.approx(one.training["penalty"], rel=1e-8)
+
+
+def test_the_limits_of_these_tests_make_blocks(store):
+    """Or they would compare the whole with itself."""
+    train = split_by_fire(open_snapshots(store), seed=2).train
+    rows = StoredRows(fit_surrogate(train, "paper-linear").inputs, train)
+    place = Placement(limit=parse_memory("75kB"))
+    assert place.encode_rows(rows) < rows.shape[0] / 2
+    assert Placement(limit=parse_memory("2MB")).encode_rows(rows) == rows.shape[0]
+
+
+@pytest.mark.parametrize("memory", ["100kB", "300kB"])
+def test_scores_and_predictions_from_a_store_equal_those_in_memory(store, memory):
+    split = split_by_fire(open_snapshots(store), seed=2)
+    surrogate = fit_surrogate(split.train.load(), "paper-linear")
+    one = evaluate({"a": surrogate}, split.validation.load(), split.test.load())
+    lazy = split_by_fire(open_snapshots(store), seed=2)
+    other = evaluate({"a": surrogate}, lazy.validation, lazy.test, memory=memory)
+    xr.testing.assert_allclose(other.details["a"], one.details["a"], rtol=1e-12)
+    assert other.smoke_threshold == one.smoke_threshold
+    assert other.scores[0].decision_threshold == one.scores[0].decision_threshold
+    blocks = list(predict_store(surrogate, store, memory=memory))
+    joined = np.concatenate([block.smoke.values for block in blocks])
+    expected = surrogate.predict(open_snapshots(store)).values
+    np.testing.assert_allclose(joined, expected, rtol=1e-5)  # float32 of other products
+    assert len(blocks) > 1
+
+
+def test_mean_field_of_blocks_is_the_mean_field(store):
+    train = open_snapshots(store)
+    mean = fit_baseline("mean-field", train, memory="1MB").operator.mean
+    np.testing.assert_allclose(mean, train.smoke.values.mean(axis=0, dtype=float).ravel())
+    with pytest.raises(PlumecastError, match="holds all 100 snapshots in memory, about"):
+        fit_baseline("nearest-fire", train, memory="100kB")
+
+
+def reference_threshold(rows, captured):
+    """By sorting all values."""
+    rows = rows[(rows > 0).any(axis=1)]
+    values = np.unique(rows[rows > 0])
+    counts = (rows > 0).sum(axis=1)
+    shares = [np.mean((rows > v).sum(axis=1) / counts) for v in values]
+    kept = values[np.array(shares) > captured + 1e-12]
+    return float(kept[-1]) if kept.size else 0.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("captured", [0.05, 0.5, 0.95])
+def test_smoke_threshold_by_bits_equals_sorting(dtype, captured):
+    rng = np.random.default_rng(3)
+    rows = np.exp(rng.normal(size=(300, 20), scale=5.0)).astype(dtype)
+    rows[rng.random(rows.shape) < 0.4] = 0.0
+    rows[7] = 0.0
+    rows = np.where(rng.random(rows.shape) < 0.2, np.round(rows), rows).astype(dtype)
+    assert smoke_threshold(rows, captured) == reference_threshold(rows, captured)
+
+
+def test_floor_applied_as_read_equals_the_floor(store):
+    lazy = floor_as_read(open_snapshots(store), 5.0)
+    eager = apply_smoke_floor(open_snapshots(store), 5.0)
+    rows = np.array([7, 3, 50])
+    xr.testing.assert_identical(lazy.isel(snapshot=rows).load(), eager.isel(snapshot=rows))
+    xr.testing.assert_identical(
+        lazy.isel(snapshot=slice(3, 9)).load(), eager.isel(snapshot=slice(3, 9))
+    )
+    with pytest.raises(PlumecastError, match="smoke floor -1"):
+        floor_as_read(open_snapshots(store), -1.0)
+
+
+def test_limits_too_small_say_what_is_needed(store):
+    train = open_snapshots(store)
+    with pytest.raises(PlumecastError, match=r"decomposition of 100 snapshots .* at least 273 kB"):
+        fit_surrogate(train, "paper-linear", memory="100kB")
+    with pytest.raises(PlumecastError, match="a coded preset"):
+        fit_surrogate(train, "recommended", memory="300kB")
+    with pytest.raises(PlumecastError, match=r"scoring needs at least .* the limit is 10 kB"):
+        rows_within(10_000, fixed=9_000.0, per_row=500.0, what="scoring", most=3)
+
+
+@pytest.mark.parametrize("text", ["", "two", "0GB", "-1", "5PB", "1.2.3GB"])
+def test_sizes_that_are_none_are_refused(text):
+    with pytest.raises(PlumecastError, match="is no size; write for example 2GB"):
+        parse_memory(text)
+
+
+def test_sizes_are_read_as_people_write_them():
+    assert [parse_memory(t) for t in ("2GB", "1 mib", "1.5k", 77)] == [2 * 10**9, 2**20, 1500, 77]
+
+
+MEASURED = """
+import json, sys
+import plumecast as pc
+from plumecast.cli.data import Recipe
+from plumecast.evaluation import evaluate, fit_thresholds
+from plumecast.fit import fit_surrogate
+from plumecast.prediction import predict_store
+from pathlib import Path
+
+def kilobytes(name):
+    line = next(l for l in Path("/proc/self/status").read_text().splitlines() if l.startswith(name))
+    return int(line.split()[1])
+
+store, memory, choices = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+# A fit of the smallest thing loads every library, and starts their threads, before the count.
+tiny = pc.open_snapshots(store).isel(snapshot=slice(0, 64)).load()
+fit_surrogate(tiny, degree=2, fire_rank=2, smoke_rank=2)
+split = Recipe(smoke_floor=0.05).split(Path(store))
+Path("/proc/self/clear_refs").write_text("5")  # the largest resident set is counted from here
+before = kilobytes("VmRSS")
+surrogate = fit_surrogate(split.train, **choices, memory=memory)
+fitted = kilobytes("VmHWM")
+evaluate({"a": surrogate}, split.validation, split.test, memory=memory)
+blocks = sum(block.sizes["snapshot"] for block in predict_store(surrogate, store, memory=memory))
+after = kilobytes("VmHWM")
+surrogate.save(sys.argv[4])
+print(json.dumps({"fit": fitted - before, "all": after - before, "predicted": blocks}))
+"""
+
+
+def measured_run(store: Path, memory: int, choices: dict, out: Path) -> dict:
+    """Kilobytes of the largest resident set above that before the fit, in a process of its own.
+
+    Not `getrusage`: its maximum is inherited from the process that started this one.
+    """
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("the peak of resident memory is read from Linux's /proc")
+    command = [sys.executable, "-c", MEASURED, store, f"{memory}", json.dumps(choices), out]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def large_store(path: Path, snapshots: int, shape: tuple[int, int]) -> int:
+    """A store of smooth random fields, block by block; the bytes of its fields in float32."""
+    template = make_snapshots(fires=200, checkpoints=10, shape=shape)
+    rng = np.random.default_rng(0)
+    modes = np.stack([np.abs(template.smoke.values[k]) for k in range(7, 2000, 25)]).astype(
+        np.float32
+    )
+    size = template.sizes["snapshot"]
+    for number in range(0, snapshots, size):
+        mix = rng.dirichlet(np.ones(len(modes)) * 0.1, size=size).astype(np.float32)
+        fields = np.tensordot(mix, modes, 1)
+        fires = template.copy(
+            data={
+                "smoke": fields,
+                "time_since_ignition": (fields / (1.0 + fields)).astype(np.float32),
+            }
+        )
+        names = {
+            n: ("snapshot", np.char.add(f"{number}-", template[n].values), template[n].attrs)
+            for n in ("fire_id", "ignition_id")
+        }
+        append_fire(path, fires.assign_coords(names))
+    return 2 * 4 * snapshots * shape[0] * shape[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", ["linear", "primal"])
+def test_a_store_four_times_the_limit_is_trained_within_it(tmp_path, choice):
+    choices = {
+        "linear": {"preset": "paper-linear", "fire_rank": 60, "smoke_rank": 60},
+        "primal": {"degree": 2, "fire_rank": 20, "smoke_rank": 40},
+    }[choice]
+    size = large_store(tmp_path / "large.zarr", 40_000, (24, 40))
+    limit = size // 4
+    used = measured_run(tmp_path / "large.zarr", limit, choices, tmp_path / "a.plume")
+    print(f"{choice}: store {size / 1e6:.0f} MB, limit {limit / 1e6:.0f} MB, used {used}")
+    assert used["predicted"] == 40_000
+    assert used["all"] * 1024 < limit
+    split = split_by_fire(floor_as_read(open_snapshots(tmp_path / "large.zarr"), 0.05))
+    one = fit_surrogate(split.train.load(), **choices)
+    other = load_surrogate(tmp_path / "a.plume")
+    few = split.test.isel(snapshot=slice(0, 50))
+    expected = one.predict(few).values
+    np.testing.assert_allclose(other.predict(few).values, expected, atol=1e-5 * expected.max())
+
+
+def test_a_small_store_four_times_the_limit_is_trained_within_it(tmp_path):
+    choices = {"preset": "paper-linear", "fire_rank": 10, "smoke_rank": 10}
+    size = large_store(tmp_path / "large.zarr", 24_000, (20, 30))
+    used = measured_run(tmp_path / "large.zarr", size // 4, choices, tmp_path / "a.plume")
+    print(f"store {size / 1e6:.0f} MB, limit {size / 4e6:.0f} MB, used {used}")
+    assert used["all"] * 1024 < size // 4
