@@ -79,7 +79,8 @@ def evaluate(
     rows, fields = predict("test")
     seconds = time.perf_counter() - start
     truth = data["smoke"][rows]
-    smoke, score, footprint = operator.targets.smoke(fields), operator.targets.score(fields), truth > tau
+    smoke, score = operator.targets.smoke(fields), operator.targets.score(fields)
+    footprint = truth > tau
     error, log_error = relative_errors(smoke, truth)
     found = {
         "auc": np.nanmedian(in_blocks(lambda a, b: roc_scores(a, b).auc, score, footprint)),
@@ -130,7 +131,7 @@ def main() -> None:
                 network = "cuda" if "cuda" in options.device else "cpu"
                 own = {"seconds": options.seconds, "epochs": 400, "device": network}
             start = time.perf_counter()
-            operator = fit_plume_operator(
+            operator, _ = fit_plume_operator(
                 data["fire"][rows],
                 data["smoke"][rows],
                 data["ignition"][rows],

@@ -126,7 +126,7 @@ def make_transform(frequencies: Frequencies, example: Array) -> Transform:
             times = scale * np.where(once, 1.0, 2.0)[:, None]
             forth = np.concatenate([np.cos(angle), -np.sin(angle)])
             return_ = np.concatenate([times * np.cos(angle), -times * np.sin(angle)]).T
-            kind = np.float32
+            kind: type = np.float32
         else:
             forth, return_ = np.exp(-1j * angle), np.exp(1j * angle).T
             kind = np.complex64

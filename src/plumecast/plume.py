@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from plumecast._array import Array
+from plumecast.coded_map import CodedMap, fit_coded_map
+from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
 from plumecast.frame import WindFrame
 from plumecast.lift import fit_lift
 from plumecast.neural import NeuralMap, fit_neural
+from plumecast.operators import Operator
 from plumecast.spectral import SpectralMap, fit_spectral, fold_numbers
 from plumecast.target import Targets, choose_inverse, fit_targets
 
@@ -40,6 +43,9 @@ class Conditions:
 
 NOTHING = Conditions()
 
+FieldMap: TypeAlias = SpectralMap | CodedMap | NeuralMap
+"""From lifted fire to targets."""
+
 
 def _host(array: Array) -> Array:
     return array
@@ -50,7 +56,7 @@ class PlumeOperator:
     """A map from lifted fire to targets, and the way back to smoke."""
 
     labels: tuple[str, ...]  # scenarios told apart; empty where there is one map for all
-    fields: SpectralMap | NeuralMap
+    fields: FieldMap
     targets: Targets
     shape: tuple[int, ...]  # the grid
     frame: WindFrame | None = None
@@ -76,6 +82,8 @@ class PlumeOperator:
             fire = self.frame.to_wind(fire, given.wind)
         if isinstance(self.fields, SpectralMap):
             fields = self.fields.predict(fire, given.covariates, numbers, put)
+        elif isinstance(self.fields, CodedMap):
+            fields = self.fields.predict(fire, given.covariates)
         else:
             fields = self.fields.predict(fire, _joined(given.covariates, numbers, len(self.labels)))
         return fields if self.frame is None else self.frame.to_map(fields, given.wind)
@@ -85,6 +93,8 @@ class PlumeOperator:
 
     def _scenarios(self, count: int, labels: Array | None) -> Array:
         if not self.labels:
+            return np.zeros(count, dtype=np.int64)
+        if labels is None and len(self.labels) == 1:
             return np.zeros(count, dtype=np.int64)
         if labels is None:
             raise PlumecastError(
@@ -110,7 +120,9 @@ class PlumeChoices:
     bins: int = 3
     targets: Sequence[str] = ("log", "smoke", "footprint")
     epsilon: float = 1.0
-    layers: int = 3
+    layers: int = 3  # of the spectral family
+    fit_basis: Callable[[str, Array], Basis] | None = None  # of the coded family, as the next
+    fit_map: Callable[[Array, Array, list[Array]], Operator] | None = None
     epochs: int = 60  # of a network, as the two below
     seconds: float | None = None
     device: str | None = None
@@ -127,32 +139,49 @@ def fit_plume_operator(
     frame: WindFrame | None = None,
     put: Callable[[Array], Array] = _host,
     progress: Callable[[str], None] = lambda step: None,
-) -> PlumeOperator:
+) -> tuple[PlumeOperator, float]:
     """Fit (M, *grid) ages to (M, *grid) smoke; `groups` (M,) names what is left out together.
 
-    The way back from the targets is chosen on predictions of fires that were left out.
+    The way back from the targets is chosen on predictions of fires that were left out; their error
+    is returned too: the sum of the median relative errors of g and of ln(1 + g/ε).
     """
     shape = tuple(int(n) for n in fire.shape[1:])
     targets = fit_targets(smoke, choices.targets, threshold=threshold, epsilon=choices.epsilon)
     encoded = targets.encode(smoke)
     if frame is not None:
         fire = frame.to_wind(fire, given.wind)
-        encoded = np.stack(
-            [frame.to_wind(encoded[:, t], given.wind) for t in range(encoded.shape[1])], axis=1
-        )
+        each = [frame.to_wind(encoded[:, t], given.wind) for t in range(encoded.shape[1])]
+        encoded = np.stack(each, axis=1)
     labels: tuple[str, ...] = ()
+    if given.labels is not None:
+        labels = tuple(str(name) for name in np.unique(given.labels))
+    fields, rows, left_out = _fit_fields(fire, encoded, groups, given, choices, put, progress)
+    if frame is not None:
+        left_out = frame.to_map(left_out, given.at(rows).wind)
+    targets, error = choose_inverse(targets, left_out, smoke[rows])
+    return PlumeOperator(labels, fields, targets, shape, frame), error
+
+
+def _fit_fields(
+    fire: Array,
+    encoded: Array,
+    groups: Array,
+    given: Conditions,
+    choices: PlumeChoices,
+    put: Callable[[Array], Array],
+    progress: Callable[[str], None],
+) -> tuple[FieldMap, Array, Array]:
+    """The map, and predictions of some rows by maps that did not see them."""
     numbers = None
     if given.labels is not None:
-        names, numbers = np.unique(given.labels, return_inverse=True)
-        labels = tuple(str(name) for name in names)
+        numbers = np.unique(given.labels, return_inverse=True)[1]
     folds = fold_numbers(groups, FOLDS)
-    rows = np.arange(fire.shape[0])
-    fields: SpectralMap | NeuralMap
+    by_covariate = given.covariates if choices.family == "spectral" else None
+    lift = fit_lift(
+        fire, choices.lift, choices.products, bins=choices.bins, covariates=by_covariate
+    )
     if choices.family == "spectral":
-        lift = fit_lift(
-            fire, choices.lift, choices.products, bins=choices.bins, covariates=given.covariates
-        )
-        fields, left_out = fit_spectral(
+        spectral, left_out = fit_spectral(
             fire,
             encoded,
             folds,
@@ -163,24 +192,32 @@ def fit_plume_operator(
             put=put,
             progress=progress,
         )
-    else:
-        lift = fit_lift(fire, choices.lift, choices.products, bins=choices.bins)
-        fields, rows, left_out = fit_neural(
+        return spectral, np.arange(fire.shape[0]), left_out
+    if choices.family == "coded":
+        assert choices.fit_basis is not None
+        assert choices.fit_map is not None
+        return fit_coded_map(
             fire,
             encoded,
             folds,
+            [np.flatnonzero(groups == name) for name in np.unique(groups)],
             lift=lift,
-            scalars=_joined(given.covariates, numbers, len(labels)),
-            architecture=choices.family,
-            epochs=choices.epochs,
-            seconds=choices.seconds,
-            device=choices.device,
-            progress=lambda epoch: progress(f"epoch {epoch.number}"),
+            covariates=given.covariates,
+            fit_basis=choices.fit_basis,
+            fit_map=choices.fit_map,
         )
-    if frame is not None:
-        left_out = frame.to_map(left_out, given.at(rows).wind)
-    targets = choose_inverse(targets, left_out, smoke[rows])
-    return PlumeOperator(labels, fields, targets, shape, frame)
+    return fit_neural(
+        fire,
+        encoded,
+        folds,
+        lift=lift,
+        scalars=_joined(given.covariates, numbers, 0 if numbers is None else numbers.max() + 1),
+        architecture=choices.family,
+        epochs=choices.epochs,
+        seconds=choices.seconds,
+        device=choices.device,
+        progress=lambda epoch: progress(f"epoch {epoch.number} of {epoch.of}"),
+    )
 
 
 def _joined(covariates: Array | None, numbers: Array | None, labels: int) -> Array | None:
@@ -189,4 +226,3 @@ def _joined(covariates: Array | None, numbers: Array | None, labels: int) -> Arr
         return covariates
     one_hot = np.eye(labels, dtype=np.float32)[numbers]
     return one_hot if covariates is None else np.concatenate([covariates, one_hot], axis=1)
-

@@ -78,7 +78,7 @@ class SpectralMap:
             weights = [put(_complex(layer.weights[number])) for layer in self.layers]
             transform = make_transform(self.frequencies, weights[0])
             for rows in _blocks(np.flatnonzero(numbers == number)):
-                block = _Block(self.lift, transform, put(_grid_first(fire[rows])), covariates, rows)
+                block = _Block(self.lift, transform, put(_fire_block(fire[rows])), covariates, rows)
                 values, ramps = None, None
                 for layer, by_frequency in zip(self.layers, weights, strict=True):
                     values = transform.fields(block.spectra(ramps) @ by_frequency)
@@ -146,10 +146,10 @@ def fit_spectral(
     predicted: Array = None
 
     def block(rows: Array) -> tuple[_Block, Array | None]:
-        own = _Block(lift, transform, put(_grid_first(fire[rows])), covariates, rows)
+        own = _Block(lift, transform, put(_fire_block(fire[rows])), covariates, rows)
         if not fitted:
             return own, None
-        return own, _ramps(put(_grid_first(predicted[rows])), fitted[-1])
+        return own, _ramps(put(_target_block(predicted[rows])), fitted[-1])
 
     for depth in range(layers):
         progress(f"layer {depth + 1} of {layers}")
@@ -178,7 +178,7 @@ def _accumulate(
     for some in _blocks(rows):
         snapshots, ramps = block(some)
         x = snapshots.spectra(ramps)
-        y = snapshots.transform.spectra(like(_grid_first(targets[some]), snapshots.fire))
+        y = snapshots.transform.spectra(like(_target_block(targets[some]), snapshots.fire))
         part = Equations.of(x, y)
         total = part if total is None else total + part
     return total
@@ -211,10 +211,14 @@ def _blocks(rows: Array) -> list[Array]:
     return np.array_split(rows, -(-rows.size // BLOCK)) if rows.size else []
 
 
-def _grid_first(fields: Array) -> Array:
-    """(B, *grid) → (*grid, B) and (B, T, *grid) → (*grid, B, T), float32 in rows."""
-    moved = np.moveaxis(fields, 0, -1) if fields.ndim == 3 else np.moveaxis(fields, (0, 1), (-2, -1))
-    return np.ascontiguousarray(moved, dtype=np.float32)
+def _fire_block(fire: Array) -> Array:
+    """(B, *grid) → (*grid, B), float32 in rows."""
+    return np.ascontiguousarray(np.moveaxis(fire, 0, -1), dtype=np.float32)
+
+
+def _target_block(fields: Array) -> Array:
+    """(B, T, *grid) → (*grid, B, T), float32 in rows."""
+    return np.ascontiguousarray(np.moveaxis(fields, (0, 1), (-2, -1)), dtype=np.float32)
 
 
 def _snapshot_first(fields: Array) -> Array:

@@ -45,12 +45,13 @@ class Targets:
 
     def encode(self, smoke: Array) -> Array:
         """(M, *grid) smoke → (M, T, *grid) float32."""
-        ways = {
-            "log": lambda: np.log1p(smoke / self.epsilon),
-            "smoke": lambda: smoke,
-            "footprint": lambda: smoke > self.threshold,
-        }
-        return np.stack([ways[name]() for name in self.names], axis=1).astype(np.float32)
+        out = np.empty((smoke.shape[0], len(self.names), *smoke.shape[1:]), dtype=np.float32)
+        for number, name in enumerate(self.names):
+            if name == "log":
+                out[:, number] = np.log1p(smoke / self.epsilon)
+            else:
+                out[:, number] = smoke if name == "smoke" else smoke > self.threshold
+        return out
 
     def smoke(self, fields: Array) -> Array:
         """(M, T, *grid) predictions → (M, *grid) smoke, within 0 and the largest in training.
@@ -105,9 +106,9 @@ def fit_targets(
     return Targets(tuple(names), epsilon, threshold, largest)
 
 
-def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> Targets:
+def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Targets, float]:
     """The blend and the gate with the smallest sum of the median relative errors of g and of
-    ln(1 + g/ε), on (M, T, *grid) predictions of fires that were left out."""
+    ln(1 + g/ε), on (M, T, *grid) predictions of fires that were left out; and that sum."""
     step = -(-smoke.shape[0] // CHOICE_ROWS)
     predicted, smoke = predicted[::step], smoke[::step]
     size = float(np.sqrt(np.mean(np.square(smoke, dtype=np.float64))))
@@ -115,7 +116,9 @@ def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> Targets:
     blends = [share * size for share in BLENDS] if both else [0.0]
     gates = GATES if targets.detects else (0.0,)
     choices = [replace(targets, blend=blend, gate=gate) for blend in blends for gate in gates]
-    return min(choices, key=lambda choice: _error(choice.smoke(predicted), smoke, choice.epsilon))
+    errors = [_error(choice.smoke(predicted), smoke, choice.epsilon) for choice in choices]
+    best = int(np.argmin(errors))
+    return choices[best], errors[best]
 
 
 def _error(predicted: Array, smoke: Array, epsilon: float) -> float:
