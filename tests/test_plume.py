@@ -134,10 +134,9 @@ def test_transform_equals_a_padded_fft_and_its_inverse_returns():
 def test_a_budget_keeps_the_lowest_frequencies():
     kept = choose_frequencies((100, 80), budget=2000)
     assert 1500 < kept.count <= 2000
-    fraction = [
-        high / (length // 2) for high, length in zip(kept.highest, kept.padded, strict=True)
-    ]
-    assert fraction[0] == pytest.approx(fraction[1], abs=0.03)
+    assert kept.highest[0] / kept.padded[0] == pytest.approx(
+        kept.highest[1] / kept.padded[1], abs=0.015
+    )
 
 
 def test_a_grid_too_small_for_the_padding_is_refused():
@@ -295,17 +294,10 @@ def test_left_out_weights_are_those_of_a_fit_without_the_fold():
         (rng.normal(size=(kept.count, 12, c)) + 1j * rng.normal(size=(kept.count, 12, c)))
         for c in (3, 2)
     )
-    parts = [
-        Equations.of(x[:, rows], y[:, rows]) for rows in (slice(0, 4), slice(4, 9), slice(9, 12))
-    ]
-    _, without = Systems([list(parts)], kept).solve()
-    others = parts[0] + parts[2]
-    penalties = [
-        np.abs(without[0][1] - others.solve(p * Systems([list(parts)], kept).scale())).max(
-            axis=(0, 1)
-        )
-        for p in (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-    ]
-    assert np.isfinite(penalties).all()
+    folds = (slice(0, 4), slice(4, 9), slice(9, 12))
+    parts = [Equations.of(x[:, rows], y[:, rows]) for rows in folds]
+    systems = Systems([list(parts)], kept)
+    _, without = systems.solve()
     # Noise has nothing to find: every ring and target takes the largest penalty.
-    np.testing.assert_allclose(penalties[-1], 0.0, atol=1e-12)
+    alone = (parts[0] + parts[2]).solve(PENALTIES[-1] * systems.scale())
+    np.testing.assert_allclose(without[0][1], alone, atol=1e-12)

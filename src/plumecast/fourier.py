@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumecast._array import Array, array_namespace, like
+from plumecast._array import Array, array_namespace, like, to_complex
 from plumecast.errors import PlumecastError
 
 PADDING = 2.0
@@ -90,7 +90,7 @@ class Transform:
         last = fields.shape[len(self.grid) :]
         out = self.there[0] @ xp.reshape(fields, (self.grid[0], -1))
         half = out.shape[0] // 2
-        out = _complex(out[:half, :], out[half:, :])
+        out = to_complex(out[:half, :], out[half:, :])
         before = half
         for count, matrix in zip(self.grid[1:], self.there[1:], strict=True):
             out = matrix @ xp.reshape(out, (before, count, -1))
@@ -133,8 +133,3 @@ def make_transform(frequencies: Frequencies, example: Array) -> Transform:
         there.append(like(np.ascontiguousarray(forth.astype(kind)), example))
         back.append(like(np.ascontiguousarray(return_.astype(kind)), example))
     return Transform(frequencies.grid, tuple(there), tuple(back))
-
-
-def _complex(real: Array, imaginary: Array) -> Array:
-    xp = array_namespace(real)
-    return xp.astype(real, xp.complex64) + 1j * xp.astype(imaginary, xp.complex64)

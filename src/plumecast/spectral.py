@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumecast._array import Array, array_namespace, like, to_numpy
+from plumecast._array import Array, array_namespace, like, positive_part, to_numpy
 from plumecast.errors import PlumecastError
 from plumecast.fourier import BUDGET, Frequencies, Transform, choose_frequencies, make_transform
 from plumecast.lift import Lift
@@ -27,6 +27,9 @@ from plumecast.normal_equations import Equations, Systems
 
 BLOCK = 96
 """Snapshots transformed together: bounds the memory of their spectra."""
+
+PREDICT_BLOCK = 24
+"""Snapshots predicted together: few enough for their spectra to stay in the cache."""
 
 RAMPS = (0.25, 0.5, 0.75, 0.9)
 """Quantiles of the positive predictions at which the ramps of a further layer begin; one more
@@ -74,40 +77,31 @@ class SpectralMap:
         numbers = np.zeros(count, dtype=np.int64) if scenarios is None else scenarios
         out = np.empty((count, self.target_scales.size, *self.frequencies.grid), dtype=np.float32)
         scales = self.target_scales.astype(np.float32)
+        channels = self.lift.channels
         for number in np.unique(numbers):
             weights = [put(_complex(layer.weights[number])) for layer in self.layers]
             transform = make_transform(self.frequencies, weights[0])
-            for rows in _blocks(np.flatnonzero(numbers == number)):
-                block = _Block(self.lift, transform, put(_fire_block(fire[rows])), covariates, rows)
-                values, ramps = None, None
+            for rows in _blocks(np.flatnonzero(numbers == number), PREDICT_BLOCK):
+                own = None if covariates is None else covariates[rows]
+                lifted = _lifted(self.lift, transform, put(_fire_block(fire[rows])), own)
+                values, before = None, None
                 for layer, by_frequency in zip(self.layers, weights, strict=True):
-                    values = transform.fields(block.spectra(ramps) @ by_frequency)
-                    ramps = _ramps(values, layer)
+                    spectra = lifted @ by_frequency[:, :channels, :]
+                    if before is not None:
+                        ramps = transform.spectra(_ramps(values, before))
+                        spectra = spectra + ramps @ by_frequency[:, channels:, :]
+                    values, before = transform.fields(spectra), layer
                 assert values is not None
                 out[rows] = _snapshot_first(to_numpy(values) * scales)
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Some snapshots on the device, their lifted spectra computed when asked for."""
-
-    lift: Lift
-    transform: Transform
-    fire: Array  # (*grid, B)
-    covariates: Array | None  # (M, P) of all snapshots
-    rows: Array
-
-    def spectra(self, ramps: Array | None) -> Array:
-        """(F, B, C): fields of the lift times its factors, then the ramps of the layer before."""
-        xp = array_namespace(self.fire)
-        own = None if self.covariates is None else self.covariates[self.rows]
-        lifted = self.transform.spectra(self.lift.fields(self.fire))
-        factors = xp.astype(self.lift.factors(self.fire, own), lifted.dtype)
-        channels = xp.reshape(lifted[:, :, None, :] * factors[None], (*lifted.shape[:2], -1))
-        if ramps is None:
-            return channels
-        return xp.concat([channels, self.transform.spectra(ramps)], axis=2)
+def _lifted(lift: Lift, transform: Transform, fire: Array, covariates: Array | None) -> Array:
+    """(*grid, B) ages → (F, B, C) spectra: of the fields, times the factors."""
+    xp = array_namespace(fire)
+    spectra = transform.spectra(lift.fields(fire))
+    factors = xp.astype(lift.factors(fire, covariates), spectra.dtype)
+    return xp.reshape(spectra[:, :, None, :] * factors[None], (*spectra.shape[:2], -1))
 
 
 def fit_spectral(
@@ -145,43 +139,39 @@ def fit_spectral(
     fitted: list[Layer] = []
     predicted: Array = None
 
-    def block(rows: Array) -> tuple[_Block, Array | None]:
-        own = _Block(lift, transform, put(_fire_block(fire[rows])), covariates, rows)
+    def spectra(rows: Array) -> Array:
+        """(F, B, C) inputs of the next layer: the lifted fire, then ramps of the layer before."""
+        own = None if covariates is None else covariates[rows]
+        lifted = _lifted(lift, transform, put(_fire_block(fire[rows])), own)
         if not fitted:
-            return own, None
-        return own, _ramps(put(_target_block(predicted[rows])), fitted[-1])
+            return lifted
+        ramps = _ramps(put(_target_block(predicted[rows])), fitted[-1])
+        return array_namespace(lifted).concat([lifted, transform.spectra(ramps)], axis=2)
+
+    def accumulate(rows: Array) -> Equations | None:
+        """Normal equations of some snapshots, block by block; None without snapshots."""
+        total: Equations | None = None
+        for some in _blocks(rows):
+            part = Equations.of(spectra(some), transform.spectra(put(_target_block(scaled[some]))))
+            total = part if total is None else total + part
+        return total
 
     for depth in range(layers):
         progress(f"layer {depth + 1} of {layers}")
-        systems = [[_accumulate(block, scaled, rows) for rows in own] for own in parts]
+        systems = [[accumulate(rows) for rows in own] for own in parts]
         weights, without = Systems(systems, frequencies).solve()
         del systems
         next_predicted = np.empty_like(scaled)
         for own, fold_weights in zip(parts, without, strict=True):
             for rows, by_frequency in zip(own, fold_weights, strict=True):
                 for some in _blocks(rows):
-                    snapshots, ramps = block(some)
-                    values = transform.fields(snapshots.spectra(ramps) @ by_frequency)
+                    values = transform.fields(spectra(some) @ by_frequency)
                     next_predicted[some] = _snapshot_first(to_numpy(values))
         predicted = next_predicted
         fitted.append(_layer(weights, predicted, scaled))
     fitted_map = SpectralMap(lift, frequencies, tuple(fitted), scales)
     back = scales.astype(np.float32).reshape(-1, *([1] * (targets.ndim - 2)))
     return fitted_map, predicted * back
-
-
-def _accumulate(
-    block: Callable[[Array], tuple[_Block, Array | None]], targets: Array, rows: Array
-) -> Equations | None:
-    """Normal equations of some snapshots, block by block; None without snapshots."""
-    total: Equations | None = None
-    for some in _blocks(rows):
-        snapshots, ramps = block(some)
-        x = snapshots.spectra(ramps)
-        y = snapshots.transform.spectra(like(_target_block(targets[some]), snapshots.fire))
-        part = Equations.of(x, y)
-        total = part if total is None else total + part
-    return total
 
 
 def _layer(weights: list[Array], predicted: Array, targets: Array) -> Layer:
@@ -204,11 +194,11 @@ def _ramps(predicted: Array, layer: Layer) -> Array:
     limits = like(layer.limits, predicted, predicted.dtype)
     bounded = xp.minimum(xp.clip(predicted, 0.0, None), limits)
     above = bounded[..., None] - like(layer.knots, predicted, predicted.dtype)
-    return xp.reshape(xp.clip(above, 0.0, None), (*predicted.shape[:-1], -1))
+    return xp.reshape(positive_part(above), (*predicted.shape[:-1], -1))
 
 
-def _blocks(rows: Array) -> list[Array]:
-    return np.array_split(rows, -(-rows.size // BLOCK)) if rows.size else []
+def _blocks(rows: Array, size: int = BLOCK) -> list[Array]:
+    return np.array_split(rows, -(-rows.size // size)) if rows.size else []
 
 
 def _fire_block(fire: Array) -> Array:
