@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from conftest import CELL, REPOSITORY, make_snapshots, shared_data
-from plumecast import export_snapshots, open_snapshots, stored_fires
+from plumecast import append_fire, export_snapshots, open_snapshots, stored_fires
 from raster_files import write_ascii
 from wrf_files import Circle, write_run
 
@@ -109,3 +110,15 @@ def test_choose_a_surrogate(tmp_path):
     coded = json.loads((tmp_path / "coded.json").read_text())
     assert {c["family"] for c in coded["candidates"]} == {"coded"}
     assert (tmp_path / "tuned.plume").exists()
+
+
+def test_a_million_fires(tmp_path):
+    pytest.importorskip("distributed", reason="Dask distributed is not installed")
+    append_fire(tmp_path / "ensemble.zarr", make_snapshots(fires=24))
+    append_fire(tmp_path / "fires.zarr", make_snapshots(fires=40, seed=5))
+    printed = follow("a-million-fires.md", tmp_path)
+    assert "statistics of 160 snapshots of 40 fires" in printed
+    one, other = (xr.open_dataset(tmp_path / name).load() for name in ("stats.nc", "again.nc"))
+    np.testing.assert_allclose(other.mean_log_smoke, one.mean_log_smoke, rtol=1e-9)
+    assert one.smoke_quantile.sizes["quantile"] == 3
+    assert open_snapshots(tmp_path / "smoke.nc", fields=["smoke"]).sizes["snapshot"] == 160
