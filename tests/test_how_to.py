@@ -15,10 +15,13 @@ import xarray as xr
 
 from conftest import CELL, REPOSITORY, make_snapshots, shared_data
 from plumecast import append_fire, export_snapshots, open_snapshots, stored_fires
+from plumecast.study.registry import STUDIES
 from raster_files import write_ascii
+from study_runs import three_droughts
 from wrf_files import Circle, write_run
 
-BLOCK = re.compile(r"^```(python)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+RUN = ("", "python")  # blocks in other languages are for machines the tests do not have
 FIRES = ("fire_003_complete", "fire_006", "fire_018", "fire_019", "fire_020", "fire_021")
 
 
@@ -34,6 +37,8 @@ def follow(page: str, folder: Path) -> str:
     text = (REPOSITORY / "docs" / "how-to" / page).read_text(encoding="utf-8")
     printed = ""
     for language, block in BLOCK.findall(text):
+        if language not in RUN:
+            continue
         command = [sys.executable, "-c"] if language else ["bash", "-euo", "pipefail", "-c"]
         done = subprocess.run(
             [*command, block], cwd=folder, env=environment, capture_output=True, text=True,
@@ -122,3 +127,12 @@ def test_a_million_fires(tmp_path):
     np.testing.assert_allclose(other.mean_log_smoke, one.mean_log_smoke, rtol=1e-9)
     assert one.smoke_quantile.sizes["quantile"] == 3
     assert open_snapshots(tmp_path / "smoke.nc", fields=["smoke"]).sizes["snapshot"] == 160
+
+
+def test_the_papers_case_on_my_data(tmp_path):
+    export_snapshots(three_droughts(), tmp_path / "ensemble.zarr")
+    printed = follow("the-papers-case-on-my-data.md", tmp_path)
+    assert printed.count(" done ") == printed.count(" reused ") == len(STUDIES)
+    assert "wrote the report to report.html" in printed
+    assert "Recommended (spectral)" in printed
+    assert (tmp_path / "report.html").stat().st_size > 100_000

@@ -65,7 +65,7 @@ def write_study(
         with styled():
             drawn = study.figures(finding)
             for name, figure in drawn.items():
-                save_all(figure, partial, name, ("svg", "png"))
+                save_all(figure, partial, name, ("png", "svg"))
         record = Record(study.name, fingerprint, run, seconds, list(drawn))
         write_json(partial / RECORD, asdict(record))
         partial.chmod(0o755)
@@ -78,7 +78,9 @@ def write_study(
 
 
 def read_record(folder: Path, name: str) -> Record | None:
-    """The record of a study that was finished in this folder."""
+    """The record of a study that was finished in this folder and still has its table."""
+    if not (folder / name / f"{TABLE}.nc").exists():
+        return None
     try:
         return Record(**json.loads((folder / name / RECORD).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
