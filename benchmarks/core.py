@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from plumecast.encode import fit_basis
 from plumecast.features import monomial_kernel, monomials
-from plumecast.linalg import gram, symmetric_eigen
+from plumecast.linalg import symmetric_eigen
 from plumecast.operators import fit_linear_map, fit_polynomial_map
 from plumecast.solve import dual_path, penalty_grid, scan_penalties
+from plumecast.study.literal import literal_quadratic
 
 
 @dataclass(frozen=True)
@@ -94,36 +94,6 @@ def fields(size: Size, seed: int) -> np.ndarray:
     return 30.0 * codes @ modes + 0.01 * rng.normal(size=(size.snapshots, size.cells))
 
 
-def literal_quadratic(a: np.ndarray, b: np.ndarray, penalty: float) -> np.ndarray:
-    """The paper's route: explicit features, normal equations, Cholesky."""
-    features = monomials(a, 2)
-    normal = gram(features.T)
-    normal.flat[:: normal.shape[0] + 1] += penalty
-    lower = blocked_cholesky(normal)
-    half = scipy.linalg.solve_triangular(lower, features.T @ b, lower=True, check_finite=False)
-    return scipy.linalg.solve_triangular(lower.T, half, lower=False, check_finite=False)
-
-
-def blocked_cholesky(matrix: np.ndarray, block: int = 2048) -> np.ndarray:
-    """Lower Cholesky factor in place, as LAPACK does it, in panels.
-
-    LAPACK's own call crashes in common OpenBLAS builds at 20,000 rows, like the symmetric product.
-    """
-    n = matrix.shape[0]
-    for start in range(0, n, block):
-        stop = min(start + block, n)
-        diagonal = np.linalg.cholesky(matrix[start:stop, start:stop])
-        matrix[start:stop, start:stop] = diagonal
-        panel = scipy.linalg.solve_triangular(
-            diagonal, matrix[stop:, start:stop].T, lower=True, check_finite=False
-        ).T
-        matrix[stop:, start:stop] = panel
-        for row in range(stop, n, block):
-            last = min(row + block, n)
-            matrix[row:last, stop:last] -= panel[row - stop : last - stop] @ panel[: last - stop].T
-    return matrix
-
-
 def row(what: str, literal: float, ours: float, target: str, note: str = "") -> None:
     cells = [what, f"{literal:.3f} s", f"{ours:.3f} s", f"{literal / ours:.1f}×", target, note]
     print(f"| {' | '.join(cells)} |", flush=True)
@@ -154,7 +124,7 @@ def bench(size: Size) -> None:
     ours, fitted = timed(lambda: fit_polynomial_map(a, b, degree=2, penalty=penalty), 3)
     memory = peak_extra_memory(lambda: fit_polynomial_map(a, b, degree=2, penalty=penalty))
     predict_seconds, predicted = timed(lambda: fitted.predict(a), fast)
-    literal, theta = timed(lambda: literal_quadratic(a, b, penalty), slow)
+    literal, theta = timed(lambda: literal_quadratic(a, b, penalty).weights, slow)
     explicit_seconds, explicit = timed(lambda: monomials(a, 2) @ theta, slow + 2)
     apart = np.linalg.norm(predicted - explicit) / np.linalg.norm(explicit)
     check = f"predictions {apart:.0e}"

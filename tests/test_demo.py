@@ -31,7 +31,8 @@ def test_demo_writes_ensemble_surrogates_scores_and_maps(small_demo, tmp_path, c
         main(["demo", "-o", str(out)])
     assert stop.value.code == 0
     said = capsys.readouterr().out
-    for name in ("paper-linear.plume", "recommended.plume", "scores.json", "maps.png"):
+    shown = ("paper-linear.plume", "recommended.plume", "scores.json", "maps.png", "report.html")
+    for name in shown:
         assert (out / name).stat().st_size > 0
         assert str(out / name) in said
     scores = {row["name"]: row for row in json.loads((out / "scores.json").read_text())["scores"]}

@@ -12,6 +12,7 @@ import typer
 from conftest import REPOSITORY
 from plumecast.cli import (
     app,
+    ensemble,
     evaluate,
     info,
     ingest_rasters,
@@ -86,7 +87,7 @@ def test_commands_of_a_document_exist(path):
 
 @pytest.mark.parametrize(
     "module",
-    [ingest_wrf, ingest_rasters, simulate, train, tune, evaluate, predict, info],
+    [ingest_wrf, ingest_rasters, simulate, train, tune, evaluate, predict, ensemble, info],
     ids=lambda module: module.__name__,
 )
 def test_examples_of_the_help_exist(module):

@@ -11,6 +11,7 @@ from plumecast.errors import PlumecastError
 if TYPE_CHECKING:
     from plumecast.baselines import fit_baseline
     from plumecast.encode import Basis, fit_basis, projection_error
+    from plumecast.ensemble import ensemble_statistics
     from plumecast.evaluation import evaluate
     from plumecast.fit import fit_surrogate
     from plumecast.generation import simulate
@@ -55,6 +56,7 @@ _HOME = {
     "apply_smoke_floor": "snapshots",
     "choose_decision_threshold": "quantity.footprint",
     "drop_small_fires": "snapshots",
+    "ensemble_statistics": "ensemble",
     "evaluate": "evaluation",
     "export_snapshots": "snapshot_store",
     "final_snapshots": "snapshots",
@@ -97,6 +99,7 @@ __all__ = [
     "apply_smoke_floor",
     "choose_decision_threshold",
     "drop_small_fires",
+    "ensemble_statistics",
     "evaluate",
     "export_snapshots",
     "final_snapshots",

@@ -72,17 +72,28 @@ def predict_rasters(
 
     `options` are those of `iter_arrival_times`, without `like`.
     """
+    for fires in raster_blocks(surrogate, paths, progress=progress, **options):
+        yield predict_block(surrogate, fires, threshold)
+
+
+def raster_blocks(
+    surrogate: Surrogate,
+    paths: Sequence[str | Path],
+    *,
+    progress: Progress = lambda done, total, what: None,
+    **options: Any,
+) -> Iterator[xr.Dataset]:
+    """Fires of arrival-time rasters on the surrogate's grid, in batches."""
     if surrogate.inputs.names != (FIRE,):
         raise PlumecastError(
             f"the surrogate needs {', '.join(surrogate.inputs.names)}; rasters give {FIRE} alone"
         )
-    for fires in iter_arrival_times(
+    yield from iter_arrival_times(
         paths,
         like=surrogate.grid,
         progress=lambda done, total: progress(done, total, "files"),
         **options,
-    ):
-        yield predict_block(surrogate, fires, threshold)
+    )
 
 
 def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | None) -> xr.Dataset:

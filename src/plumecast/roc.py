@@ -194,7 +194,28 @@ def decision_threshold_over(
     sums = np.zeros(len(tried))
     for guess, footprint in pairs():
         xp = array_namespace(guess, footprint)
-        sums += [float(xp.sum(iou_at(guess, footprint, alpha))) for alpha in tried]
+        if is_numpy_namespace(xp):
+            sums += iou_sums(guess, footprint, np.asarray(tried))
+        else:
+            sums += [float(xp.sum(iou_at(guess, footprint, alpha))) for alpha in tried]
     # Sums of other blocks differ by rounding, which must not choose between equals.
     best = np.flatnonzero(sums >= sums.max() * (1.0 - 1e-12))
     return tried[int(best[0])]
+
+
+def iou_sums(predicted: Array, observed: Array, alphas: Array) -> Array:
+    """Sum over rows of `iou_at` for many ascending decision thresholds at once, (A,).
+
+    Each cell exceeds the first so-and-so many thresholds; counting cells by that number gives
+    every threshold's hits and calls as sums from the end. NumPy arrays only.
+    """
+    total = np.zeros(alphas.size)
+    for guess, truth in zip(predicted, observed, strict=True):
+        exceeded = np.searchsorted(alphas, guess, side="left")  # thresholds below the prediction
+        calls, hits = (
+            np.cumsum(np.bincount(kind, minlength=alphas.size + 1)[::-1])[::-1][1:]
+            for kind in (exceeded, exceeded[truth])
+        )
+        either = calls + np.count_nonzero(truth) - hits
+        total += np.where(either == 0, 1.0, hits / np.where(either == 0, 1, either))
+    return total

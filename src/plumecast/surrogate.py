@@ -167,14 +167,21 @@ class Surrogate:
 
         Rounded to the input's precision, as `predict` gives it.
         """
-        like = data[self.inputs.fields[0].name]
-        lead = leading_dims(like, self.inputs.fields[0])
-        labels = self._labels(data, like, lead)
-        out = self.predict_rows(self.inputs.to_matrix(data), labels)
+        out = self.predict_block_rows(data)
         xp = array_namespace(out)
-        if like.dtype == np.float32:
+        if data[self.inputs.fields[0].name].dtype == np.float32:
             out = xp.astype(out, xp.float32, copy=False)
         return xp.astype(out, xp.float64, copy=False)
+
+    def predict_block_rows(self, data: xr.Dataset) -> Array:
+        """The prediction of a few snapshots as a matrix, left as and where the operator made it."""
+        like = data[self.inputs.fields[0].name]
+        labels = self._labels(data, like, leading_dims(like, self.inputs.fields[0]))
+        return self.predict_rows(self.inputs.to_matrix(data), labels)
+
+    def input_rows(self, data: xr.Dataset) -> Array:
+        """The inputs of a few snapshots as a matrix, where the operator is."""
+        return beside(self.inputs.to_matrix(data), self.operator)
 
     def on_device(self, device: str, precision: str = "float64") -> Surrogate:
         """The same surrogate with its operator's arrays on a device ("cuda", "cupy", "cpu").

@@ -9,11 +9,13 @@ import typer
 from plumecast._version import __version__
 from plumecast.cli import (
     demo,
+    ensemble,
     evaluate,
     info,
     ingest_rasters,
     ingest_wrf,
     predict,
+    report,
     simulate,
     study,
     train,
@@ -57,7 +59,7 @@ def _options(
         typer.echo(context.get_help())
 
 
-for _module in (demo, simulate, train, tune, evaluate, predict, study, info):
+for _module in (demo, simulate, train, tune, evaluate, predict, ensemble, study, report, info):
     app.command(name=_module.__name__.rsplit(".", 1)[-1])(_module.command)
 
 _ingest = typer.Typer(help="Read fires that other models made into a store.", no_args_is_help=True)

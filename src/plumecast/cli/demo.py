@@ -1,29 +1,42 @@
-"""`plumecast demo`: from nothing to a scored surrogate and its maps."""
+"""`plumecast demo`: from nothing to scored surrogates, their maps and a report."""
 
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import typer
 import xarray as xr
 
-from plumecast.baselines import BASELINES, fit_baseline
+from plumecast.cli.data import Recipe
 from plumecast.cli.evaluate import show_scores
 from plumecast.cli.show import counted, progress, say, write_json, wrote
-from plumecast.evaluation import Evaluation, evaluate
-from plumecast.fit import fit_surrogate
+from plumecast.evaluation import Evaluation, Score
 from plumecast.generation import simulate
 from plumecast.names import SNAPSHOT
 from plumecast.report.maps import compare_maps, percentile_rows, save_figure
+from plumecast.report.page import write_report
 from plumecast.settings import PRESETS
 from plumecast.snapshots import PAPER_MIN_ACRES, drop_small_fires
-from plumecast.split import Split, split_by_fire
+from plumecast.split import split_by_fire
+from plumecast.study.context import Context, Limits
+from plumecast.study.methods import fitted
+from plumecast.study.registry import find_studies
+from plumecast.study.run import claim_folder, command_line, describe_run, run_studies
+from plumecast.study.scoring import outcome
 from plumecast.surrogate import Surrogate
 
 PERCENTILES = (10, 50, 90)
+STUDIES = [
+    "optical-depth", "footprint-linear", "footprint-quadratic", "footprint-recommended",
+    "sensitivity", "gaussian-process", "summary",
+]  # fmt: skip
+"""Those that share the surrogates the demo trains; the others train many more."""
+
+LIMITS = Limits(repeats=10, literal=False)
 
 
 def command(
@@ -32,9 +45,9 @@ def command(
     seed: int = typer.Option(0, help="Seed of the ensemble."),
     workers: int = typer.Option(os.cpu_count() or 1, help="Processes for the simulation."),
 ) -> None:
-    """Simulate fires, train every preset, score them beside the baselines, draw maps.
+    """Simulate fires, train every preset, score them beside the baselines, write a report.
 
-    An ensemble that is already there is used again.
+    An ensemble that is already there is used again, and so is what was trained on it.
 
     Example: `plumecast demo`
     """
@@ -47,44 +60,79 @@ def command(
         f"{large.sizes[SNAPSHOT]} with at least {PAPER_MIN_ACRES:,.0f} burned acres"
     )
     split = split_by_fire(large.load())
-    surrogates = _train(split, out)
-    with progress("scoring", total=len(surrogates)) as begin:
-        result = evaluate(surrogates, split.validation, split.test, progress=begin)
+    recipe = Recipe(min_acres=PAPER_MIN_ACRES).record()
+    run = describe_run(split, store, recipe, seed=0, command=command_line())
+    context = Context(split, fingerprint=run["fingerprint"], folder=out, limits=LIMITS)
+    _train(context, out)
+    result = _score(context)
     show_scores(result)
     say("A surrogate that does not beat the mean field and the nearest fire is worth nothing.")
     wrote(store, "the ensemble")
     content = {"scores": [asdict(score) for score in result.scores]}
     write_json(out / "scores.json", content, "the scores")
-    wrote(_maps(split.test, surrogates, result, out / "maps.png"), "maps, observed and predicted")
+    shown = {name: fitted(context, name).surrogate for name in PRESETS}
+    wrote(_maps(split.test, shown, result, out / "maps.png"), "maps, observed and predicted")
+    _report(context, run, out)
 
 
-def _train(split: Split, out: Path) -> dict[str, Surrogate]:
-    surrogates: dict[str, Surrogate] = {}
-    with progress("training", total=len(PRESETS) + len(BASELINES)) as begin:
-        for name in PRESETS:
+def _train(context: Context, out: Path) -> None:
+    count = context.split.train.sizes[SNAPSHOT]
+    with progress("training", total=len(context.methods)) as begin:
+        for name in context.methods:
             begin(name)
-            start = time.perf_counter()
-            surrogates[name] = fit_surrogate(split.train, name)
-            seconds = time.perf_counter() - start
-            where = surrogates[name].save(out / f"{name}.plume")
-            say(f"trained {name} on {split.train.sizes[SNAPSHOT]} snapshots in {seconds:.2f} s")
-            wrote(where, "the surrogate")
-        for name in BASELINES:
+            seconds = sum(fitted(context, name).seconds.values())
+            if name in PRESETS:
+                say(f"trained {name} on {count} snapshots in {seconds:.2f} s")
+                wrote(out / f"{name}.plume", "the surrogate")
+
+
+def _score(context: Context) -> Evaluation:
+    scores = []
+    with progress("scoring", total=len(context.methods)) as begin:
+        for name in context.methods:
             begin(name)
-            surrogates[name] = fit_baseline(name, split.train)
-    return surrogates
+            found = outcome(context, name)
+            scores.append(
+                Score(
+                    name=name,
+                    auc=found.median("auc"),
+                    iou=found.median("iou"),
+                    deployable_iou=found.median("deployable_iou"),
+                    decision_threshold=found.decision_threshold,
+                    relative_error=found.relative_error,
+                    snapshot_error=found.median("relative_error"),
+                    auc_undefined=int(np.isnan(found.scores.auc.values).sum()),
+                    predict_ms=1e3 * found.seconds["predicting"] / found.snapshots,
+                )
+            )
+    details = {name: outcome(context, name).scores for name in context.methods}
+    count = int(context.split.test.sizes[SNAPSHOT])
+    return Evaluation(scores, count, context.smoke_threshold, context.captured, details)
+
+
+def _report(context: Context, run: dict[str, Any], out: Path) -> None:
+    """The studies that need no further training, and the page of them."""
+    claim_folder(out / "results", run)
+    with progress("studying", total=len(STUDIES)) as begin:
+        outcomes = run_studies(
+            find_studies(STUDIES), context, out / "results", begin=lambda study: begin(study.name)
+        )
+    for item in outcomes:
+        if item.problem:
+            say(f"{item.study.name} could not be run: {item.problem}")
+    page, _ = write_report(out / "results", out / "report.html")
+    wrote(page, "the report")
 
 
 def _maps(
     test: xr.Dataset, surrogates: dict[str, Surrogate], result: Evaluation, path: Path
 ) -> Path:
-    shown = ["paper-linear", "paper-quadratic", "recommended"]
     scores = result.details["recommended"].iou
     rows = percentile_rows(scores, PERCENTILES)
     chosen = test.isel({SNAPSHOT: rows}).load()
     predictions = {}
-    for name in shown:
-        predicted = surrogates[name].predict(chosen)
+    for name, surrogate in surrogates.items():
+        predicted = surrogate.predict(chosen)
         assert isinstance(predicted, xr.DataArray)
         predictions[name] = predicted
     titles = [

@@ -55,7 +55,7 @@ def compare_maps(
             _outline(ax, snapshots[FIRE].isel({SNAPSHOT: row}))
             if column == 0:
                 ax.set_ylabel(f"{name}\ny (km)")
-        axes[0, column].set_title(title, fontsize=9)
+        axes[0, column].set_title(title, fontsize=8, fontweight="normal")
         axes[-1, column].set_xlabel("x (km)")
         bar = figure.colorbar(image, ax=axes[:, column], location="bottom", shrink=0.9, aspect=30)
         bar.set_label("smoke (µg m⁻³)", fontsize=8)

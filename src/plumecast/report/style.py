@@ -102,12 +102,15 @@ def histogram(
     ax.hist(known, bins=np.linspace(0.0, 1.0, 41).tolist(), color=colour, alpha=0.75)
     ax.set_xlim(0.0, 1.0)
     ax.set_xlabel(label)
+    told = []
     if known.size:
         middle = float(np.median(known))
-        ax.axvline(middle, color=INK, linewidth=1.2, label=f"median {middle:.2f}")
+        ax.axvline(middle, color=INK, linewidth=1.2)
+        told.append(f"median {middle:.2f}")
     if paper is not None:
-        ax.axvline(paper, color=INK, linewidth=1.2, linestyle=":", label=f"paper {paper:.2f}")
-    ax.legend(loc="upper left", handlelength=1.4)
+        ax.axvline(paper, color=INK, linewidth=1.2, linestyle=":")
+        told.append(f"paper {paper:.2f} (dotted)")
+    ax.set_title(", ".join(told), fontweight="normal", fontsize=8.5)
     ax.set_ylabel("snapshots")
 
 

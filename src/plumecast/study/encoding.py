@@ -9,6 +9,7 @@ from typing import Any
 
 import xarray as xr
 
+from plumecast._array import Array, contiguous
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
 from plumecast.fit import TrainingMatrices, provenance, training_matrices
 from plumecast.names import FIRE, SMOKE
@@ -37,6 +38,8 @@ class Encodings:
     data: TrainingMatrices
     inputs: Basis
     outputs: Basis
+    input_codes: Array  # (M, r) of the training part, all of `inputs`' modes
+    output_codes: Array  # (M, r̃)
     seconds: float
 
     def bases(self, fire: Truncation, smoke: Truncation) -> tuple[Basis, Basis]:
@@ -65,7 +68,8 @@ def encode_both(train: xr.Dataset) -> Encodings:
     start = time.perf_counter()
     inputs = fit_truncated_basis(data.inputs, rule)
     outputs = fit_truncated_basis(data.outputs, rule)
-    return Encodings(data, inputs, outputs, time.perf_counter() - start)
+    codes, targets = inputs.encode(data.inputs), outputs.encode(data.outputs)
+    return Encodings(data, inputs, outputs, codes, targets, time.perf_counter() - start)
 
 
 def linear_surrogate(
@@ -74,9 +78,9 @@ def linear_surrogate(
     """The paper's linear operator on slices of the decomposition (Theorem 1)."""
     inputs, outputs = encodings.bases(fire, smoke)
     code_map = fit_linear_map(
-        inputs.encode(encodings.data.inputs),
+        encodings.input_codes[:, : inputs.rank],
         inputs.singular_values,
-        outputs.encode(encodings.data.outputs),
+        encodings.output_codes[:, : outputs.rank],
     )
     return encodings.surrogate(
         CodedOperator(inputs, code_map, outputs),
@@ -106,7 +110,8 @@ def quadratic_path(encodings: Encodings, by: str) -> Quadratic:
     """Eigendecompose the quadratic's kernel and score its penalties by leaving fires out."""
     settings = PRESETS["paper-quadratic"]
     inputs, outputs = encodings.bases(settings.fire, settings.smoke)
-    codes, targets = inputs.encode(encodings.data.inputs), outputs.encode(encodings.data.outputs)
+    codes = contiguous(encodings.input_codes[:, : inputs.rank])
+    targets = contiguous(encodings.output_codes[:, : outputs.rank])
     start = time.perf_counter()
     path = polynomial_path(codes, targets, settings.degree)
     grid = penalty_grid(path.mean_diagonal)

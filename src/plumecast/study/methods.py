@@ -143,8 +143,8 @@ def _fit_gp_codes(context: Context) -> Fitted:
     rule = Truncation(std_fraction=PAPER_STD_FRACTION)
     inputs, outputs = encodings.bases(rule, rule)
     rows = sample_rows(encodings.data.inputs.shape[0], context.seed)
-    codes = inputs.encode(encodings.data.inputs[rows])
-    targets = outputs.encode(encodings.data.outputs[rows])
+    codes = encodings.input_codes[rows, : inputs.rank]
+    targets = encodings.output_codes[rows, : outputs.rank]
     watch = Stopwatch()
     code_map = watch.time("training", lambda: fit_gaussian_process(codes, targets))
     found = encodings.surrogate(

@@ -37,7 +37,7 @@ ESTIMATORS = {
     "corrected": "operator, corrected",
 }
 STD_FRACTION = 0.95
-SIZES = (10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 400)
+SIZES = (5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 400)
 WANTED = 0.10  # relative error asked for
 FOLDS = 5
 FEWEST = 10  # final training snapshots below which nothing can be estimated
@@ -203,7 +203,7 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
     ax.axhline(found.attrs["wanted"], color=style.INK, linewidth=0.7, linestyle="--")
     ax.set(xscale="log", yscale="log", xlabel="high-fidelity samples",
            ylabel="relative error of Q = E[ln(g + 1)]")  # fmt: skip
-    shown = [size for size in (10, 20, 50, 100, 200, 400) if sizes[0] <= size <= sizes[-1]]
+    shown = [size for size in (5, 10, 20, 50, 100, 200, 400) if sizes[0] <= size <= sizes[-1]]
     ax.set_xticks(shown, [str(size) for size in shown])
     levels = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
     ax.set_yticks(levels, [f"{100 * level:g} %" for level in levels])

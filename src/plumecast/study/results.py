@@ -65,7 +65,7 @@ def write_study(
         with styled():
             drawn = study.figures(finding)
             for name, figure in drawn.items():
-                save_all(figure, partial, name, ("svg", "png"))
+                save_all(figure, partial, name, ("png", "svg"))
         record = Record(study.name, fingerprint, run, seconds, list(drawn))
         write_json(partial / RECORD, asdict(record))
         partial.chmod(0o755)

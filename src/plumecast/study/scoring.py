@@ -86,9 +86,9 @@ def _score(context: Context, name: str) -> Outcome:
 
 
 def curves_on_grid(detected: xr.DataArray, observed: xr.DataArray, tau: float) -> Array:
-    """TPR of every snapshot on FPR_GRID, (M, F): the best point of the curve up to each FPR.
+    """TPR of every snapshot on FPR_GRID, (M, F): straight lines between the points of a curve.
 
-    Both counts only grow along a curve, so the point is found by bisection.
+    The same curve that the AUC is the area of: cells of equal prediction are one point.
     """
     out = np.full((observed.sizes[SNAPSHOT], FPR_GRID.size), np.nan)
     detected = detected.transpose(*observed.dims)
@@ -101,11 +101,17 @@ def curves_on_grid(detected: xr.DataArray, observed: xr.DataArray, tau: float) -
             points = curves.is_point[row]
             hits, misses = curves.true_positives[row], curves.false_positives[row]
             if hits[-1] > 0 and misses[-1] > 0:
-                limit = FPR_GRID * misses[-1] + 1e-9  # rates are shares of whole numbers
-                last = np.searchsorted(misses[points], limit, side="right") - 1
-                reached = np.where(last >= 0, hits[points][last], 0.0)
-                out[start + row] = reached / hits[-1]
+                out[start + row] = _interpolate(hits[points], misses[points])
     return out
+
+
+def _interpolate(hits: Array, misses: Array) -> Array:
+    """TPR on FPR_GRID from counts that only grow; of several points at one FPR the highest."""
+    highest = np.append(misses[1:] > misses[:-1], True)
+    x, y = misses[highest] / misses[-1], hits[highest] / hits[-1]
+    if x[0] > 0.0:
+        x, y = np.concatenate([[0.0], x]), np.concatenate([[0.0], y])
+    return np.interp(FPR_GRID, x, y)
 
 
 def _maps(scores: xr.Dataset, smoke: xr.DataArray, test: xr.Dataset) -> xr.Dataset:

@@ -1,0 +1,114 @@
+"""`plumecast ensemble`: statistics of the smoke of very many fires; no field is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+import xarray as xr
+
+from plumecast.cli import data as data_options
+from plumecast.cli import rasters as options
+from plumecast.cli.outcomes import exit_code, show_problems
+from plumecast.cli.show import counted, say, wrote
+from plumecast.ensemble import Fires, ensemble_statistics
+from plumecast.ensemble_sums import QUANTILE_ERROR
+from plumecast.errors import PlumecastError
+from plumecast.prediction import raster_blocks
+from plumecast.surrogate import load_surrogate
+from plumecast.writers import new_path, quiet_zarr
+
+
+def command(
+    model: Path = typer.Argument(help="A saved surrogate.", show_default=False),
+    fires: list[str] = typer.Argument(
+        help="Snapshot stores; or, with --format or --unit, rasters.", show_default=False
+    ),
+    out: Path = typer.Option(..., "--out", "-o", help="Where to write: .nc or .zarr."),
+    thresholds: str = typer.Option(
+        "", help="Smoke (µg m⁻³) whose exceedance is wanted, separated by commas."
+    ),
+    quantiles: str = typer.Option(
+        "", help="Quantiles wanted, separated by commas, e.g. 0.05,0.95."
+    ),
+    quantile_error: float = typer.Option(
+        QUANTILE_ERROR, help="Largest relative error of a quantile."
+    ),
+    final: bool = typer.Option(False, help="Take the last checkpoint of every fire only."),
+    format: str = options.FORMAT,
+    unit: str = options.UNIT,
+    crs: str = options.CRS,
+    hours: str = options.HOURS,
+    drought: str = options.DROUGHT,
+    nodata: float = options.NODATA,
+    variable: str = options.VARIABLE,
+    horizon: float = options.HORIZON,
+    aggregate: str = options.AGGREGATE,
+    batch: int = options.BATCH,
+    device: str = data_options.DEVICE,
+    precision: str = typer.Option("float64", help="Arithmetic: float64, or float32 for speed."),
+    memory: str = data_options.MEMORY,
+) -> None:
+    """Mean, exceedance probabilities and quantiles of the smoke of very many fires.
+
+    Written are mean ln(smoke + 1) with its standard error, mean smoke, P(smoke > threshold) with
+    its standard error, and quantiles, by cell. The fields themselves are never stored.
+
+    Example: `plumecast ensemble smoke.plume fires.zarr -o stats.nc --thresholds 35 --quantiles 0.5`
+    """
+    if out.suffix not in (".nc", ".zarr"):
+        raise PlumecastError(f"{out}: the ending says the format; use .nc or .zarr")
+    surrogate = load_surrogate(model)
+    problems: list[str] = []
+    with counted("predicting") as step:
+        blocks: Fires = fires
+        if format is not None or unit is not None:
+            given = options.chosen(
+                format=format,
+                unit=unit,
+                crs=crs,
+                hours=hours,
+                drought=drought,
+                nodata=nodata,
+                variable=variable,
+                horizon=horizon,
+                aggregate=aggregate,
+                batch=batch,
+            )
+            given["on_error"] = lambda path, message: problems.append(message)
+            blocks = raster_blocks(surrogate, fires, progress=step, **given)
+        statistics = ensemble_statistics(
+            surrogate,
+            blocks,
+            thresholds=_numbers(thresholds),
+            quantiles=_numbers(quantiles),
+            quantile_error=quantile_error,
+            final=final,
+            device=device,
+            precision=precision,
+            memory=memory,
+            progress=step,
+        )
+    write_statistics(statistics, out)
+    count, snapshots = statistics.attrs["fires"], statistics.attrs["snapshots"]
+    say(f"statistics of {snapshots} snapshots of {count} fires")
+    wrote(out, "them")
+    show_problems(problems)
+    exit_code(failed=len(problems), done=snapshots)
+
+
+def write_statistics(statistics: xr.Dataset, out: Path) -> None:
+    """One file, all or nothing."""
+    with new_path(out) as partial:
+        if out.suffix == ".nc":
+            statistics.to_netcdf(partial, engine="netcdf4")
+        else:
+            with quiet_zarr():
+                statistics.to_zarr(partial, mode="w", consolidated=False, zarr_format=3)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise PlumecastError(f"'{text}' are not numbers separated by commas") from None

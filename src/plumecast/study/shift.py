@@ -1,0 +1,194 @@
+"""Distributional shift: train on one drought, test on the others, with and without covariates.
+
+τ and α come from validation fires of the training droughts, as they would for a user who has no
+others. Spectral surrogates are trained without being told droughts apart, on a bounded sample.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plumecast.errors import PlumecastError
+from plumecast.fit import fit_surrogate
+from plumecast.names import COVARIATES, SMOKE
+from plumecast.quantity.footprint import (
+    choose_decision_threshold,
+    score_footprints,
+    smoke_threshold,
+)
+from plumecast.report import style
+from plumecast.snapshots import select_drought
+from plumecast.study import paper
+from plumecast.study.context import Context, bounded
+from plumecast.study.methods import title_of
+from plumecast.study.scoring import median, predict_both
+from plumecast.study.table import select, tidy
+
+METHODS = ("paper-linear", "recommended")
+ORDER = ("low", "medium", "high")
+OTHERS = "all others"
+
+COLUMNS = {
+    "method": ("method", "1"),
+    "covariates": ("whether covariates join the input: 1 or 0", "1"),
+    "trained_on": ("drought of training", "1"),
+    "tested_on": ("drought of the test", "1"),
+    "auc": ("area under the ROC curve", "1"),
+    "iou": ("IoU at the ROC point nearest (0, 1)", "1"),
+    "deployable_iou": ("IoU at one threshold from validation", "1"),
+    "extent": ("share of cells with smoke", "1"),
+}
+
+
+def run(context: Context) -> xr.Dataset:
+    """Per-snapshot scores for every pair of droughts."""
+    droughts = known_droughts(context.split.train)
+    covariates = known_covariates(context.split.train)
+    rng = context.rng("shift")
+    tests = {
+        name: bounded(_drought(context.split.test, [name]), context.limits.scored // 2, rng)
+        for name in droughts
+    }
+    pairs = [([name], droughts, name) for name in droughts]
+    if len(droughts) > 2:
+        pairs += [([n for n in droughts if n != name], [name], OTHERS) for name in droughts]
+    rows: list[dict[str, Any]] = []
+    for trained, tested, label in pairs:
+        train = _drought(context.split.train, trained)
+        sample = bounded(train, context.limits.shift_train, rng)
+        validation = bounded(
+            _drought(context.split.validation, trained), context.limits.scored // 2, rng
+        )
+        tau = smoke_threshold(validation[SMOKE], context.captured)
+        for method in METHODS:
+            part = sample if method == "recommended" else train
+            for names in ((), covariates) if covariates else ((),):
+                context.tell(f"shift: {method} trained on {' and '.join(trained)}")
+                made = _fit(method, part, names, context.split.by)
+                alpha = choose_decision_threshold(
+                    predict_both(made, validation)[1], validation[SMOKE], tau
+                )
+                for name in tested:
+                    scores = score_footprints(
+                        predict_both(made, tests[name])[1], tests[name][SMOKE], tau, alpha
+                    )
+                    named = {"method": method, "covariates": int(bool(names)),
+                             "trained_on": label, "tested_on": name}  # fmt: skip
+                    rows += [named | row for row in _scores(scores)]
+    return tidy(rows, COLUMNS).assign_attrs(
+        droughts=",".join(droughts),
+        covariates=",".join(covariates),
+        shift_train=context.limits.shift_train,
+        paper_iou=paper.SHIFT_IOU,
+        paper_auc_medium_low=paper.SHIFT_AUC["medium", "low"],
+    )
+
+
+def known_droughts(train: xr.Dataset) -> list[str]:
+    """The droughts of the training part, from low to high; two are needed."""
+    found = set(train.drought.values.astype(str)) if "drought" in train.variables else set()
+    if len(found) < 2:
+        named = f"only drought '{found.pop()}'" if found else "no droughts"
+        raise PlumecastError(f"the data has {named}; a shift needs at least two")
+    return sorted(found, key=lambda name: (ORDER.index(name) if name in ORDER else 9, name))
+
+
+def known_covariates(train: xr.Dataset) -> tuple[str, ...]:
+    """Covariates of the data that differ between its snapshots, where fits take them."""
+    if "covariates" not in inspect.signature(fit_surrogate).parameters:
+        return ()
+    names = (entry.name for entry in COVARIATES)
+    return tuple(
+        name for name in names if name in train.variables and np.ptp(train[name].values) > 0.0
+    )
+
+
+def _drought(part: xr.Dataset, names: list[str]) -> xr.Dataset:
+    """The snapshots of some droughts, without the label: an unseen drought has none."""
+    return select_drought(part, names).drop_vars("drought")
+
+
+def _fit(method: str, part: xr.Dataset, covariates: tuple[str, ...], by: str) -> Any:
+    extra: dict[str, Any] = {"covariates": covariates} if covariates else {}
+    return fit_surrogate(part, method, group_by=by, **extra)
+
+
+def _scores(scores: xr.Dataset) -> list[dict[str, float]]:
+    names = ("auc", "iou", "deployable_iou", "extent")
+    columns = [scores[name].values.tolist() for name in names]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def figures(found: xr.Dataset) -> dict[str, Figure]:
+    """Median IoU of every pair of droughts, and the paper's case as distributions."""
+    drawn = {"pairs": _pairs(found)}
+    if {"low", "medium", "high"} <= set(found.attrs["droughts"].split(",")):
+        drawn["medium"] = _medium(found)
+    return drawn
+
+
+def _pairs(found: xr.Dataset) -> Figure:
+    kinds = sorted(set(zip(found.method.values.tolist(), found.covariates.values.tolist(),
+                           strict=True)), key=lambda kind: (kind[1], kind[0]))  # fmt: skip
+    tested = found.attrs["droughts"].split(",")
+    trained = [*tested, OTHERS] if len(tested) > 2 else tested
+    figure = style.new_figure(2.6 * -(-len(kinds) // 2))
+    axes = figure.subplots(-(-len(kinds) // 2), 2, squeeze=False)
+    for ax, (method, covariates) in zip(axes.flat, kinds, strict=False):
+        values = np.array(
+            [
+                [
+                    median(
+                        select(found, method=method, covariates=covariates, trained_on=row,
+                               tested_on=column).iou.values
+                    )
+                    for column in tested
+                ]
+                for row in trained
+            ]
+        )  # fmt: skip
+        title = title_of(method) + (", with covariates" if covariates else "")
+        _matrix(ax, values, trained, tested, title)
+    for ax in axes.flat[len(kinds) :]:
+        ax.set_axis_off()
+    return figure
+
+
+def _matrix(ax: Axes, values: np.ndarray, rows: list[str], columns: list[str], title: str) -> None:
+    ax.imshow(values, vmin=0.0, vmax=1.0, cmap=style.SHARE_COLOURS, aspect="auto")
+    for (row, column), value in np.ndenumerate(values):
+        text = "–" if np.isnan(value) else f"{value:.2f}"
+        ax.text(column, row, text, ha="center", va="center",
+                color="black" if value > 0.55 else "white")  # fmt: skip
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.set(title=title, xlabel="tested on drought", ylabel="trained on drought")
+
+
+def _medium(found: xr.Dataset) -> Figure:
+    figure = style.new_figure(2.5)
+    axes = figure.subplots(1, 2)
+    part = select(found, method="paper-linear", covariates=0, trained_on="medium")
+    colours = {"low": style.BLUE, "medium": style.MUTED, "high": style.VERMILION}
+    bins = np.linspace(0.0, 1.0, 31).tolist()
+    for ax, (name, label) in zip(axes, (("auc", "AUC"), ("iou", "IoU")), strict=True):
+        for drought, colour in colours.items():
+            values = select(part, tested_on=drought)[name].values
+            known = values[~np.isnan(values)]
+            if known.size:
+                label_of = f"{drought}, median {np.median(known):.2f}"
+                ax.hist(known, bins, histtype="step", linewidth=1.5, color=colour, density=True,
+                        label=label_of)  # fmt: skip
+        ax.set(xlabel=label, ylabel="density of snapshots", xlim=(0.0, 1.0))
+        ax.legend(loc="upper left", title="tested on")
+    axes[0].set_title("Linear operator trained on medium drought")
+    return figure
