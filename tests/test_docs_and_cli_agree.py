@@ -18,7 +18,9 @@ from plumecast.cli import (
     ingest_rasters,
     ingest_wrf,
     predict,
+    report,
     simulate,
+    study,
     train,
     tune,
 )
@@ -87,7 +89,19 @@ def test_commands_of_a_document_exist(path):
 
 @pytest.mark.parametrize(
     "module",
-    [ingest_wrf, ingest_rasters, simulate, train, tune, evaluate, predict, ensemble, info],
+    [
+        ingest_wrf,
+        ingest_rasters,
+        simulate,
+        train,
+        tune,
+        evaluate,
+        predict,
+        ensemble,
+        study,
+        report,
+        info,
+    ],
     ids=lambda module: module.__name__,
 )
 def test_examples_of_the_help_exist(module):

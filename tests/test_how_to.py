@@ -14,7 +14,9 @@ import pytest
 
 from conftest import CELL, REPOSITORY, make_snapshots, shared_data
 from plumecast import export_snapshots, open_snapshots, stored_fires
+from plumecast.study.registry import STUDIES
 from raster_files import write_ascii
+from study_runs import three_droughts
 from wrf_files import Circle, write_run
 
 BLOCK = re.compile(r"^```(python)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -109,3 +111,12 @@ def test_choose_a_surrogate(tmp_path):
     coded = json.loads((tmp_path / "coded.json").read_text())
     assert {c["family"] for c in coded["candidates"]} == {"coded"}
     assert (tmp_path / "tuned.plume").exists()
+
+
+def test_the_papers_case_on_my_data(tmp_path):
+    export_snapshots(three_droughts(), tmp_path / "ensemble.zarr")
+    printed = follow("the-papers-case-on-my-data.md", tmp_path)
+    assert printed.count(" done ") == printed.count(" reused ") == len(STUDIES)
+    assert "wrote the report to report.html" in printed
+    assert "Recommended (spectral)" in printed
+    assert (tmp_path / "report.html").stat().st_size > 100_000

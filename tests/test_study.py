@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -18,11 +19,12 @@ from plumecast.roc import iou_at, iou_sums, rates_at, roc_scores
 from plumecast.settings import PRESETS
 from plumecast.split import split_by_fire
 from plumecast.study import optical_depth
-from plumecast.study.context import Context
+from plumecast.study.context import Context, Limits
 from plumecast.study.encoding import encode_both, linear_surrogate
 from plumecast.study.methods import fitted
 from plumecast.study.registry import STUDIES, find_studies
 from plumecast.study.results import read_results
+from plumecast.study.run import study_fingerprint
 from plumecast.study.scoring import FPR_GRID, curves_on_grid
 from plumecast.study.subset_operator import fit_subset, make_pool
 from plumecast.study.table import columns_of, rows_of, select, tidy, write_csv
@@ -87,6 +89,20 @@ def test_a_finished_study_is_reused_until_something_changes(small, succeed, run,
     assert "the settings have changed" in again.err
     assert " done " in again.out
     assert " done " in succeed(*arguments, "--seed", 1, "--fresh")
+    (tmp_path / "optical-depth" / "table.nc").unlink()
+    assert " done " in succeed(*arguments, "--seed", 1)
+
+
+def test_a_limit_decides_only_about_the_studies_it_changes(context):
+    other = Context(context.split, limits=replace(SMALL, repeats=4))
+    changed = {
+        name
+        for name, study in STUDIES.items()
+        if study_fingerprint(study, context) != study_fingerprint(study, other)
+    }
+    assert changed == {"optical-depth"}
+    named = {name for study in STUDIES.values() for name in study.limits}
+    assert named == {field.name for field in fields(Limits)}
 
 
 def test_costly_surrogates_are_kept_and_read_back_bit_for_bit(context, tmp_path):
@@ -124,6 +140,9 @@ def test_bad_input_is_refused_with_the_next_step(small, refused, succeed, store,
     assert "name a study" in refused("study", "--data", store)
     assert "drought 'extreme' is not in the data" in refused(
         "study", "all", "--data", store, "--drought", "extreme", "-o", tmp_path / "x"
+    )
+    assert "leave --neural out" in refused(
+        "study", "summary", "--data", store, "--min-acres", 1, "--neural", "-o", tmp_path / "n"
     )
     out = tmp_path / "results"
     succeed("study", "optical-depth", "--data", store, "-o", out)

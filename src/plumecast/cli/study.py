@@ -16,6 +16,7 @@ from plumecast.names import SNAPSHOT
 from plumecast.snapshots import PAPER_MIN_ACRES
 from plumecast.split import Split
 from plumecast.study.context import Context, Limits
+from plumecast.study.methods import neural_methods
 from plumecast.study.registry import STUDIES, find_studies
 from plumecast.study.run import (
     StudyOutcome,
@@ -35,6 +36,7 @@ def command(
     out: Path = typer.Option(Path("results"), "--out", "-o", help="Folder of the results."),
     listed: bool = typer.Option(False, "--list", help="List the studies and stop."),
     fresh: bool = typer.Option(False, "--fresh", help="Run again what is finished."),
+    neural: bool = typer.Option(False, help="Train networks for the summary too; slow."),
     literal: bool = typer.Option(
         True, help="Time the paper's literal quadratic fit too (5 GB, about a minute)."
     ),
@@ -58,6 +60,7 @@ def command(
         pairs("studies", [(study.name, study.title) for study in STUDIES.values()])
         return
     studies = find_studies(names or [])
+    networks = neural_methods() if neural else ()
     if data is None:
         raise PlumecastError("say which snapshots to study: --data ensemble.zarr")
     recipe = Recipe().override(
@@ -67,6 +70,8 @@ def command(
     recipe = with_paper_filter(recipe, data)
     split = _load(recipe.split(data))
     run = describe_run(split, data, recipe.record(), seed=recipe.seed, command=command_line())
+    if recipe.smoke_floor is None and not run["smoke_floor"]:
+        note("the data records no smoke floor, so traces count as smoke; --smoke-floor sets one")
     changed = claim_folder(out, run)
     if changed:
         note(changed)
@@ -76,7 +81,7 @@ def command(
             fingerprint=run["fingerprint"],
             folder=out / "surrogates",
             seed=recipe.seed,
-            limits=Limits(literal=literal),
+            limits=Limits(literal=literal, neural=networks),
             tell=step,
         )
         outcomes = run_studies(

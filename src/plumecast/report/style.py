@@ -109,7 +109,7 @@ def histogram(
         told.append(f"median {middle:.2f}")
     if paper is not None:
         ax.axvline(paper, color=INK, linewidth=1.2, linestyle=":")
-        told.append(f"paper {paper:.2f} (dotted)")
+        told.append(f"paper {paper:.2f}")
     ax.set_title(", ".join(told), fontweight="normal", fontsize=8.5)
     ax.set_ylabel("snapshots")
 

@@ -34,6 +34,7 @@ class Limits:
     scored: int = 600  # test snapshots scored in `shift` and `learning-curve`
     curves: int = 60  # ROC curves drawn
     literal: bool = True  # time the paper's literal quadratic fit for `summary`
+    neural: tuple[str, ...] = ()  # presets that are networks, trained for `summary`
 
 
 @dataclass
@@ -49,7 +50,6 @@ class Context:
     seed: int = 0
     captured: float = CAPTURED
     limits: Limits = field(default_factory=Limits)
-    neural: tuple[str, ...] = ()
     tell: Callable[[str], None] = lambda step: None
     _done: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -81,7 +81,7 @@ class Context:
         """Every method compared, the paper's order first."""
         return (
             "paper-linear", "paper-quadratic", "gp-images", "gp-codes", "recommended",
-            *self.neural, "mean-field", "nearest-fire",
+            *self.limits.neural, "mean-field", "nearest-fire",
         )  # fmt: skip
 
 

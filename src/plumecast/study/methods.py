@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -47,6 +48,9 @@ TITLES = {
 }
 
 
+NEURAL_FAMILIES = ("unet", "fno")
+
+
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """A surrogate and the seconds of `encoding`, `training` and `tuning` behind it."""
@@ -58,6 +62,16 @@ class Fitted:
 def title_of(name: str) -> str:
     """A method's name for readers."""
     return TITLES.get(name, name)
+
+
+def neural_methods() -> tuple[str, ...]:
+    """The presets that are networks, where PyTorch is installed."""
+    known = tuple(name for name, made in PRESETS.items() if made.family in NEURAL_FAMILIES)
+    if not known:
+        raise PlumecastError("no preset is a network yet; leave --neural out")
+    if importlib.util.find_spec("torch") is None:
+        raise PlumecastError("networks need PyTorch; install it with: pip install '.[neural]'")
+    return known
 
 
 def fitted(context: Context, name: str) -> Fitted:

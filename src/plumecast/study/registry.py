@@ -32,6 +32,7 @@ class Study:
     figures: Callable[[xr.Dataset], dict[str, Figure]]
     captions: dict[str, str] = field(default_factory=dict)  # by figure
     bitmap: tuple[str, ...] = ()  # figures shown as PNG: maps, whose vectors are large
+    limits: tuple[str, ...] = ()  # those of the context's limits that change the table
     version: int = 1  # raised when the study would give another table
 
 
@@ -62,6 +63,7 @@ def _footprint(name: str, method: str, title: str) -> Study:
         figures=footprint.figures,
         captions=_FOOTPRINT_CAPTIONS,
         bitmap=("maps",),
+        limits=("curves",),
     )
 
 
@@ -72,6 +74,7 @@ _ALL = (
         question="How many high-fidelity samples does the mean of ln(g + 1) need?",
         run=optical_depth.run,
         figures=optical_depth.figures,
+        limits=("repeats",),
         captions={
             "errors": (
                 "Relative error of the mean optical-depth proxy over the final test snapshots "
@@ -105,6 +108,7 @@ _ALL = (
         question="What remains when a surrogate meets a drought it was not trained on?",
         run=shift.run,
         figures=shift.figures,
+        limits=("shift_train", "scored"),
         captions={
             "pairs": (
                 "Median IoU of surrogates trained on one drought (rows) or on all but the tested "
@@ -123,6 +127,7 @@ _ALL = (
         question="Does a Gaussian process on 100 snapshots do as well?",
         run=gaussian_process.run,
         figures=gaussian_process.figures,
+        limits=("curves",),
         captions={"classification": _FOOTPRINT_CAPTIONS["classification"]},
     ),
     Study(
@@ -131,6 +136,7 @@ _ALL = (
         question="What does each method cost, and how well does it do?",
         run=summary.run,
         figures=summary.figures,
+        limits=("literal", "neural"),
         captions={
             "scores": (
                 "Median scores over the test snapshots; open circles are the paper's, on its own "
@@ -146,6 +152,7 @@ _ALL = (
         question="How many fires does each method need?",
         run=learning_curve.run,
         figures=learning_curve.figures,
+        limits=("curve_train", "scored"),
         captions={
             "curves": (
                 "Median scores on the same test snapshots against the number of training "

@@ -78,7 +78,9 @@ def write_study(
 
 
 def read_record(folder: Path, name: str) -> Record | None:
-    """The record of a study that was finished in this folder."""
+    """The record of a study that was finished in this folder and still has its table."""
+    if not (folder / name / f"{TABLE}.nc").exists():
+        return None
     try:
         return Record(**json.loads((folder / name / RECORD).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):

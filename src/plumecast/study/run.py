@@ -6,10 +6,11 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -158,11 +159,16 @@ def run_studies(
 def study_fingerprint(study: Study, context: Context) -> str:
     """What decides a study's table: the run, the limits, the study's own version."""
     return _digest(
-        [context.fingerprint, study.name, study.version, asdict(context.limits), context.captured,
-         list(context.neural)]
-    )  # fmt: skip
+        [
+            context.fingerprint,
+            study.name,
+            study.version,
+            {name: getattr(context.limits, name) for name in study.limits},
+            context.captured,
+        ]
+    )
 
 
 def command_line() -> str:
     """The command as typed, for the record."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    return shlex.join(["plumecast", *sys.argv[1:]])

@@ -175,20 +175,25 @@ def _matrix(ax: Axes, values: np.ndarray, rows: list[str], columns: list[str], t
 
 
 def _medium(found: xr.Dataset) -> Figure:
-    figure = style.new_figure(2.5)
+    figure = style.new_figure(2.7)
     axes = figure.subplots(1, 2)
     part = select(found, method="paper-linear", covariates=0, trained_on="medium")
-    colours = {"low": style.BLUE, "medium": style.MUTED, "high": style.VERMILION}
+    colours = {"low": style.BLUE, "medium": style.INK, "high": style.VERMILION}
     bins = np.linspace(0.0, 1.0, 31).tolist()
-    for ax, (name, label) in zip(axes, (("auc", "AUC"), ("iou", "IoU")), strict=True):
-        for drought, colour in colours.items():
-            values = select(part, tested_on=drought)[name].values
-            known = values[~np.isnan(values)]
-            if known.size:
-                label_of = f"{drought}, median {np.median(known):.2f}"
-                ax.hist(known, bins, histtype="step", linewidth=1.5, color=colour, density=True,
-                        label=label_of)  # fmt: skip
-        ax.set(xlabel=label, ylabel="density of snapshots", xlim=(0.0, 1.0))
-        ax.legend(loc="upper left", title="tested on")
+    for drought, colour in colours.items():
+        tested = select(part, tested_on=drought)
+        label = (
+            f"tested on {drought}: median AUC {median(tested.auc.values):.2f}, "
+            f"IoU {median(tested.iou.values):.2f}"
+        )
+        for ax, name in zip(axes, ("auc", "iou"), strict=True):
+            known = tested[name].values[~np.isnan(tested[name].values)]
+            weights = np.full(known.size, 1.0 / max(known.size, 1))
+            ax.hist(known, bins, weights=weights, histtype="step", linewidth=1.5, color=colour,
+                    label=label)  # fmt: skip
+    for ax, name in zip(axes, ("AUC", "IoU"), strict=True):
+        ax.set(xlabel=name, ylabel="share of snapshots", xlim=(0.0, 1.0))
     axes[0].set_title("Linear operator trained on medium drought")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=1)
     return figure
