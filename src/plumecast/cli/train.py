@@ -16,7 +16,7 @@ from plumecast.cli.data import Recipe
 from plumecast.cli.show import note, progress, say, wrote
 from plumecast.errors import PlumecastError
 from plumecast.evaluation import fit_thresholds
-from plumecast.fit import fit_surrogate
+from plumecast.fit import CLUSTER_MEMORY, fit_surrogate
 from plumecast.names import SNAPSHOT
 from plumecast.settings import PRESETS
 from plumecast.snapshots import SMOKE_FLOOR
@@ -58,6 +58,7 @@ def command(
     outputs: str = options.OUTPUT,
     device: str = options.DEVICE,
     memory: str = options.MEMORY,
+    scheduler: str = options.SCHEDULER,
 ) -> None:
     """Fit a fire-to-smoke surrogate and save it.
 
@@ -102,7 +103,8 @@ def command(
         whole=whole,
         preset=chosen,
         choices=choices,
-        place={"device": device, "memory": memory},
+        place={"device": device, "memory": memory or (CLUSTER_MEMORY if scheduler else None)},
+        scheduler=scheduler,
     )
     count = train.sizes[SNAPSHOT]
     say(f"trained on {count} snapshots in {seconds:.2f} s: {_summary(surrogate.training)}")
@@ -122,6 +124,7 @@ def _train_and_save(
     preset: str | None,
     choices: dict[str, Any],
     place: dict[str, Any],
+    scheduler: str | None,
 ) -> tuple[Surrogate, xr.Dataset, float]:
     """The saved surrogate, what it was trained on, and the seconds of the fit."""
     with progress("training", total=4) as begin:
@@ -132,15 +135,17 @@ def _train_and_save(
             train.load()
         begin("encoding and fitting")
         start = time.perf_counter()
-        surrogate = fit_surrogate(
-            train,
-            preset,
-            inputs=recipe.input_names,
-            outputs=recipe.outputs,
-            group_by=recipe.by,
-            **choices,
-            **place,
-        )
+        with options.running(scheduler, device=place["device"]) as runner:
+            surrogate = fit_surrogate(
+                train,
+                preset,
+                inputs=recipe.input_names,
+                outputs=recipe.outputs,
+                group_by=recipe.by,
+                runner=runner,
+                **choices,
+                **place,
+            )
         seconds = time.perf_counter() - start
         begin("thresholds")
         record: dict[str, Any] = {"split": recipe.record() | {"all": whole}}
