@@ -11,15 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from conftest import CELL, REPOSITORY, make_snapshots, shared_data
-from plumecast import export_snapshots, open_snapshots, stored_fires
+from plumecast import append_fire, export_snapshots, open_snapshots, stored_fires
 from plumecast.study.registry import STUDIES
 from raster_files import write_ascii
 from study_runs import three_droughts
 from wrf_files import Circle, write_run
 
-BLOCK = re.compile(r"^```(python)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+RUN = ("", "python")  # blocks in other languages are for machines the tests do not have
 FIRES = ("fire_003_complete", "fire_006", "fire_018", "fire_019", "fire_020", "fire_021")
 
 
@@ -35,6 +37,8 @@ def follow(page: str, folder: Path) -> str:
     text = (REPOSITORY / "docs" / "how-to" / page).read_text(encoding="utf-8")
     printed = ""
     for language, block in BLOCK.findall(text):
+        if language not in RUN:
+            continue
         command = [sys.executable, "-c"] if language else ["bash", "-euo", "pipefail", "-c"]
         done = subprocess.run(
             [*command, block], cwd=folder, env=environment, capture_output=True, text=True,
@@ -111,6 +115,18 @@ def test_choose_a_surrogate(tmp_path):
     coded = json.loads((tmp_path / "coded.json").read_text())
     assert {c["family"] for c in coded["candidates"]} == {"coded"}
     assert (tmp_path / "tuned.plume").exists()
+
+
+def test_a_million_fires(tmp_path):
+    pytest.importorskip("distributed", reason="Dask distributed is not installed")
+    append_fire(tmp_path / "ensemble.zarr", make_snapshots(fires=24))
+    append_fire(tmp_path / "fires.zarr", make_snapshots(fires=40, seed=5))
+    printed = follow("a-million-fires.md", tmp_path)
+    assert "statistics of 160 snapshots of 40 fires" in printed
+    one, other = (xr.open_dataset(tmp_path / name).load() for name in ("stats.nc", "again.nc"))
+    np.testing.assert_allclose(other.mean_log_smoke, one.mean_log_smoke, rtol=1e-9)
+    assert one.smoke_quantile.sizes["quantile"] == 3
+    assert open_snapshots(tmp_path / "smoke.nc", fields=["smoke"]).sizes["snapshot"] == 160
 
 
 def test_the_papers_case_on_my_data(tmp_path):

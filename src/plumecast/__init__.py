@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         reduced_mean_log_smoke,
         with_log_smoke,
     )
+    from plumecast.scale import cluster
     from plumecast.snapshot_store import (
         append_fire,
         export_snapshots,
@@ -55,6 +56,7 @@ _HOME = {
     "append_fire": "snapshot_store",
     "apply_smoke_floor": "snapshots",
     "choose_decision_threshold": "quantity.footprint",
+    "cluster": "scale",
     "drop_small_fires": "snapshots",
     "ensemble_statistics": "ensemble",
     "evaluate": "evaluation",
@@ -98,6 +100,7 @@ __all__ = [
     "append_fire",
     "apply_smoke_floor",
     "choose_decision_threshold",
+    "cluster",
     "drop_small_fires",
     "ensemble_statistics",
     "evaluate",

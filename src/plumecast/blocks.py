@@ -6,7 +6,8 @@ is read block by block and the partial results added; a matrix that fits is a si
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 from plumecast._array import Array, Rows, array_namespace, read_rows
 
@@ -40,8 +41,28 @@ def group_blocks(groups: Sequence[Array], size: int | None) -> Iterator[tuple[sl
     yield slice(start, total), held
 
 
-def add_up(parts: Iterable[Array]) -> Array:
-    """The sum of arrays of one shape, in place of the first."""
+class Runner(Protocol):
+    """Something that works on items elsewhere: the processes of a cluster."""
+
+    def sum(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Any:
+        """Σ function(item), in an order that does not depend on who finishes first."""
+        ...
+
+    def map(
+        self, function: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]
+    ) -> Iterator[Any]:
+        """function(shared, item) of every item, in order."""
+        ...
+
+
+def sum_over(function: Callable[[Any], Any], items: Iterable[Any], source: Rows) -> Any:
+    """Σ function(item): here, one after another, or wherever the source's runner does it."""
+    runner: Runner | None = getattr(source, "runner", None)
+    return add_up(map(function, items)) if runner is None else runner.sum(function, items)
+
+
+def add_up(parts: Iterable[Any]) -> Any:
+    """The sum of arrays (or what else can be added), in place of the first."""
     remaining = iter(parts)
     total = next(remaining)
     for part in remaining:
@@ -51,5 +72,10 @@ def add_up(parts: Iterable[Array]) -> Array:
 
 def whole(rows: Rows, size: int | None = None) -> Array:
     """All rows as one array."""
-    parts = [read_rows(rows, part) for part in row_blocks(rows.shape[0], size)]
+    slices = row_blocks(rows.shape[0], size)
+    runner: Runner | None = getattr(rows, "runner", None)
+    if runner is None:
+        parts = [read_rows(rows, part) for part in slices]
+    else:
+        parts = list(runner.map(read_rows, rows, slices))
     return parts[0] if len(parts) == 1 else array_namespace(parts[0]).concat(parts)

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from plumecast._array import Array, Rows, array_namespace, contiguous, device_of, read_rows
-from plumecast.blocks import add_up, row_blocks
+from plumecast.blocks import Runner, row_blocks, sum_over
 from plumecast.errors import PlumecastError
 from plumecast.linalg import gram, leading_eigen, orthonormal_rows
 
@@ -67,6 +67,11 @@ class Encoded:
     def shape(self) -> tuple[int, ...]:
         """(M, r)."""
         return (self.fields.shape[0], self.basis.rank)
+
+    @property
+    def runner(self) -> Runner | None:
+        """Who works on the blocks of the fields."""
+        return getattr(self.fields, "runner", None)
 
     def read(self, rows: slice) -> Array:
         """The codes of these rows."""
@@ -169,6 +174,10 @@ class _Centred:
     def shape(self) -> tuple[int, ...]:
         return self.rows.shape
 
+    @property
+    def runner(self) -> Runner | None:
+        return getattr(self.rows, "runner", None)
+
     def read(self, rows: slice) -> Array:
         part = read_rows(self.rows, rows)
         xp = array_namespace(part)
@@ -184,7 +193,7 @@ def _mean(snapshots: Rows, block: int | None) -> Array:
         xp = array_namespace(part)
         return xp.sum(xp.astype(part, xp.float64, copy=False), axis=0)
 
-    return add_up(total(rows) for rows in row_blocks(count, block)) / count
+    return sum_over(total, row_blocks(count, block), snapshots) / count
 
 
 def _beyond_gram(snapshots: Rows, rule: Truncation) -> str:
@@ -213,15 +222,16 @@ def gram_modes(
     if tall:
         return spectrum, vectors.T
     # W = Uᵀ X / σ loses orthogonality like (σ₁/σ)² ε; one Cholesky step restores it.
-    product = add_up(
-        vectors[part, :].T @ read_rows(matrix, part) for part in row_blocks(rows, block)
+    product = sum_over(
+        lambda part: vectors[part, :].T @ read_rows(matrix, part), row_blocks(rows, block), matrix
     )
     return spectrum, orthonormal_rows(product / spectrum[:count, None])
 
 
 def cell_gram(matrix: Rows, block: int | None = None) -> Array:
     """Xᵀ X, (N, N): a sum over blocks of rows, one pass over them."""
-    return add_up(gram(read_rows(matrix, part).T) for part in row_blocks(matrix.shape[0], block))
+    parts = row_blocks(matrix.shape[0], block)
+    return sum_over(lambda part: gram(read_rows(matrix, part).T), parts, matrix)
 
 
 def snapshot_gram(matrix: Rows, block: int | None = None) -> Array:

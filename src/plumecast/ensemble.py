@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,7 +13,7 @@ import xarray as xr
 
 from plumecast._array import Array, array_namespace, bytes_in, map_arrays, to_numpy
 from plumecast._version import __version__
-from plumecast.blocks import row_blocks
+from plumecast.blocks import Runner, row_blocks
 from plumecast.ensemble_sums import (
     QUANTILE_ERROR,
     CodeSums,
@@ -28,7 +29,7 @@ from plumecast.memory import parse_memory, rows_within
 from plumecast.names import SNAPSHOT
 from plumecast.operators import CodedOperator
 from plumecast.quantity.optical_depth import LOG_SMOKE
-from plumecast.snapshot_store import open_snapshots
+from plumecast.snapshot_store import check_unchanged, open_snapshots
 from plumecast.snapshots import final_snapshots
 from plumecast.surrogate import Surrogate
 
@@ -79,6 +80,7 @@ def ensemble_statistics(
     device: str = "cpu",
     precision: str = "float64",
     memory: str | int | None = None,
+    runner: Runner | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> xr.Dataset:
     """Mean, exceedance probabilities and quantiles of the predicted smoke of many fires, by cell.
@@ -86,18 +88,50 @@ def ensemble_statistics(
     `fires` is a Dataset, a store, or several of them. Q = E[ln(g + 1)] has a standard error;
     P(g > threshold) too; both take the snapshots of one fire for one sample, which is cautious.
     Quantiles are right to `quantile_error`, relative. Fields are predicted in blocks that keep
-    `memory` ("2GB") and never stored. `final` keeps the last checkpoint of every fire.
+    `memory` ("2GB") and never stored; a `runner` (`pc.cluster`) spreads the blocks of stores over
+    a cluster. `final` keeps the last checkpoint of every fire.
     """
     request = Request(tuple(map(float, thresholds)), tuple(map(float, quantiles)), quantile_error)
     placed = surrogate.on_device(device, precision)
     size = block_size(surrogate, request, memory)
+    if runner is not None:
+        blocks: Iterable[EnsembleSums] = _cluster_sums(
+            placed, fires, request, size=size, final=final, runner=runner
+        )
+    else:
+        parts = fire_blocks(surrogate, fires, size, final=final, progress=progress)
+        blocks = (block_sums(placed, part, request) for part in parts)
     total: EnsembleSums | None = None
-    for block in fire_blocks(surrogate, fires, size, final=final, progress=progress):
-        part = block_sums(placed, block, request)
-        total = part if total is None else total + part
+    for block in blocks:
+        total = block if total is None else total + block
     if total is None:
         raise PlumecastError("there are no fires to make statistics of")
     return as_statistics(surrogate, total, request)
+
+
+def _cluster_sums(
+    surrogate: Surrogate,
+    fires: Fires,
+    request: Request,
+    *,
+    size: int,
+    final: bool,
+    runner: Runner,
+) -> Iterator[EnsembleSums]:
+    """The sums of each store, its blocks read, predicted and added up by the runner's processes."""
+    names = list(surrogate.inputs.names)
+    for source in [fires] if isinstance(fires, xr.Dataset | str | Path) else fires:
+        data = source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=names)
+        data = final_snapshots(data) if final else data
+        sums = partial(_part_sums, surrogate, data, request)
+        yield runner.sum(sums, row_blocks(data.sizes[SNAPSHOT], size))
+
+
+def _part_sums(
+    surrogate: Surrogate, fires: xr.Dataset, request: Request, rows: slice
+) -> EnsembleSums:
+    check_unchanged(fires)
+    return block_sums(surrogate, fires.isel({SNAPSHOT: rows}), request)
 
 
 def fire_blocks(
@@ -115,6 +149,7 @@ def fire_blocks(
         fires = final_snapshots(fires) if final else fires
         count = fires.sizes[SNAPSHOT]
         for rows in row_blocks(count, size):
+            check_unchanged(fires)
             yield fires.isel({SNAPSHOT: rows})
             progress(rows.stop, count, "snapshots")
         return

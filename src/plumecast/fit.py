@@ -12,7 +12,7 @@ import xarray as xr
 from plumecast import operators
 from plumecast._array import Array, Rows, map_arrays, to_numpy
 from plumecast._version import __version__
-from plumecast.blocks import whole
+from plumecast.blocks import Runner, whole
 from plumecast.device import naming_memory
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
@@ -33,6 +33,9 @@ from plumecast.snapshots import check_values
 from plumecast.split import group_rows
 from plumecast.stored import StoredRows
 from plumecast.surrogate import Surrogate
+
+CLUSTER_MEMORY = "1GB"
+"""Memory of each block's process where a cluster works on them and no limit is given."""
 
 SPECTRAL_BYTES = 40
 """Bytes of memory per value of the training fields that the spectral family takes at most."""
@@ -68,6 +71,7 @@ def fit_surrogate(
     group_by: str = "ignition_id",
     device: str = "cpu",
     memory: str | int | None = None,
+    runner: Runner | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Surrogate:
     """Fit a surrogate to training snapshots.
@@ -94,7 +98,8 @@ def fit_surrogate(
     `device` says where the arithmetic runs: "cpu", "cuda" (PyTorch) or "cupy"; the surrogate comes
     back as NumPy's. `progress` hears the steps of a long fit. With `memory` ("2GB") the snapshots
     stay in their store and are read by blocks (coded family); the result is the same up to
-    rounding.
+    rounding. A `runner` (`pc.cluster`) has the blocks worked on by the processes of a cluster, each
+    within `memory`.
     """
     settings = choose_settings(
         preset,
@@ -123,8 +128,14 @@ def fit_surrogate(
             "variance_fraction": smoke_variance_fraction,
         },
     )
+    if runner is not None:
+        memory = memory or CLUSTER_MEMORY
+        if device != "cpu":
+            raise PlumecastError(f"give a runner or device '{device}', not both")
     place = choose_placement(device, memory, *_size(train, inputs, outputs))
-    data = training_matrices(train, inputs, outputs, stored=memory is not None, by=group_by)
+    data = training_matrices(
+        train, inputs, outputs, stored=memory is not None, by=group_by, runner=runner
+    )
     record: dict[str, Any] = {
         "inputs": data.input_layout,
         "outputs": data.output_layout,
@@ -249,6 +260,7 @@ def training_matrices(
     *,
     stored: bool = False,
     by: str = "ignition_id",
+    runner: Runner | None = None,
 ) -> TrainingMatrices:
     """Check training snapshots and lay their fields out as matrices.
 
@@ -267,8 +279,8 @@ def training_matrices(
             snapshots=train,
             input_layout=input_layout,
             output_layout=output_layout,
-            inputs=StoredRows(input_layout, train),
-            outputs=StoredRows(output_layout, train),
+            inputs=StoredRows(input_layout, train, runner),
+            outputs=StoredRows(output_layout, train, runner),
         )
     return TrainingMatrices(
         snapshots=train,

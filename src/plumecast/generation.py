@@ -10,6 +10,7 @@ from typing import Any
 
 import xarray as xr
 
+from plumecast.blocks import Runner
 from plumecast.errors import PlumecastError
 from plumecast.snapshot_store import append_fire, open_snapshots, stored_fires
 from plumecast.source.simulator import ensemble
@@ -29,6 +30,7 @@ def simulate(
     checkpoints: int | None = None,
     seed: int = 0,
     workers: int = 1,
+    runner: Runner | None = None,
     dem: str | Path | None = None,
     fuels: str | Path | None = None,
     bare_where_missing: bool = False,
@@ -40,7 +42,8 @@ def simulate(
     continued, one made with other settings refused. Without, the snapshots are kept in memory.
     `preset` ("demo" or "paper") sets what is not given; without it, the grid is the paper's. `dem`
     and `fuels` are GeoTIFFs of elevation and Scott & Burgan fuels that replace the synthetic
-    landscape, `bare_where_missing` takes their holes as bare ground. `progress(finished, total,
+    landscape, `bare_where_missing` takes their holes as bare ground. A `runner` (`pc.cluster`) has
+    fires simulated by a cluster; only this process writes. `progress(finished, total,
     fire_id)` follows every fire.
     """
     size = ensemble.ensemble_size(preset, ignitions, checkpoints)
@@ -69,6 +72,7 @@ def simulate(
         droughts=droughts,
         seed=seed,
         workers=workers,
+        runner=runner,
         append=None if out is None else append,
         done=frozenset() if out is None else stored_fires(out),
         progress=progress,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from plumecast.blocks import Runner
 from plumecast.errors import PlumecastError
 from plumecast.names import FIRE, SNAPSHOT, TABLE
 from plumecast.snapshot_store import append_fire, open_snapshots, stored_fires
@@ -82,13 +83,15 @@ def ingest_wrf(
     drought: str | None = None,
     labels: str | Path | None = None,
     workers: int = 1,
+    runner: Runner | None = None,
     progress: Progress = lambda done, total, name: None,
     **options: Any,
 ) -> list[Outcome]:
     """Append WRF-Fire runs to a store, one commit per fire; those already there are passed over.
 
     `drought` labels all fires, or `labels` names a table for `read_labels`, which must hold every
-    fire. `options` are those of `read_wrf`. `progress(finished, total, fire_id)` follows them.
+    fire. A `runner` (`pc.cluster`) has fires read by a cluster; only this process writes. `options`
+    are those of `read_wrf`. `progress(finished, total, fire_id)` follows them.
     """
     store = _Store(Path(out), FIELD_NAMES)
     table = read_labels(labels) if labels is not None else None
@@ -105,6 +108,7 @@ def ingest_wrf(
         drought=table.drought if table else drought,
         ignition_id=table.ignition_id if table else None,
         workers=workers,
+        runner=runner,
         done=store.there,
         progress=lambda result, done, total: progress(done, total, result.fire_id),
         **options,

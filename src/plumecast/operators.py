@@ -6,12 +6,11 @@ store writes it field by field.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from plumecast._array import Array, Rows, array_namespace, contiguous, read_rows
-from plumecast.blocks import add_up, group_blocks, row_blocks, whole
+from plumecast.blocks import group_blocks, row_blocks, sum_over, whole
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
 from plumecast.features import (
@@ -130,30 +129,38 @@ def fit_linear_map(
     codes: Rows, singular_values: Array, targets: Rows, block: int | None = None
 ) -> PrimalMap:
     """The paper's linear operator by Theorem 1."""
-    cross = add_up(a.T @ b for a, b in _pairs(codes, targets, row_blocks(codes.shape[0], block)))
+    cross = sum_over(
+        lambda part: read_rows(codes, part).T @ read_rows(targets, part),
+        row_blocks(codes.shape[0], block),
+        codes,
+    )
     return PrimalMap(cross / singular_values[:, None] ** 2, degree=1)
 
 
-def _pairs(codes: Rows, targets: Rows, parts: Iterable[slice]) -> Iterator[tuple[Array, Array]]:
-    return ((read_rows(codes, part), read_rows(targets, part)) for part in parts)
+@dataclass(frozen=True, slots=True)
+class FeatureSums:
+    """What the primal systems need of all snapshots."""
+
+    normal: Array  # (P, P), ZᵀZ
+    cross: Array  # (P, q), ZᵀB
+    size: float  # ‖B‖²
+
+    def __add__(self, other: FeatureSums) -> FeatureSums:
+        return FeatureSums(
+            self.normal + other.normal, self.cross + other.cross, self.size + other.size
+        )
 
 
-def feature_sums(
-    codes: Rows, targets: Rows, degree: int, block: int | None
-) -> tuple[Array, Array, float]:
+def feature_sums(codes: Rows, targets: Rows, degree: int, block: int | None) -> FeatureSums:
     """ZᵀZ, ZᵀB and ‖B‖² of the monomials Z of all codes, added up over blocks of rows."""
-    normal: Array = None
-    cross: Array = None
-    size = 0.0
-    for a, b in _pairs(codes, targets, row_blocks(codes.shape[0], block)):
-        features = monomials(a, degree)
-        size += float(array_namespace(b).sum(b**2))
-        if normal is None:
-            normal, cross = gram(features.T), features.T @ b
-        else:
-            normal += gram(features.T)
-            cross += features.T @ b
-    return normal, cross, size
+
+    def sums(part: slice) -> FeatureSums:
+        features, b = monomials(read_rows(codes, part), degree), read_rows(targets, part)
+        size = float(array_namespace(b).sum(b**2))
+        return FeatureSums(gram(features.T), features.T @ b, size)
+
+    total: FeatureSums = sum_over(sums, row_blocks(codes.shape[0], block), codes)
+    return total
 
 
 def fit_polynomial_map(
@@ -164,8 +171,8 @@ def fit_polynomial_map(
     `block` rows are read at a time; the dual system needs all codes at once.
     """
     if prefers_primal(codes, degree):
-        normal, cross, _ = feature_sums(codes, targets, degree, block)
-        return PrimalMap(contiguous(ridge_normal(normal, cross, penalty)), degree)
+        sums = feature_sums(codes, targets, degree, block)
+        return PrimalMap(contiguous(ridge_normal(sums.normal, sums.cross, penalty)), degree)
     if not penalty > 0.0:
         raise PlumecastError(
             f"{monomial_count(codes.shape[1], degree)} features (degree {degree}, rank "
@@ -241,15 +248,16 @@ def _tune_primal(
     block: int | None,
 ) -> tuple[PrimalMap, PenaltyScan]:
     """Two passes: the span of the features, then every group left out of it."""
-    normal, cross, size = feature_sums(codes, targets, degree, block)
-    span = feature_span(normal, cross)
-    kernel_trace = float(array_namespace(normal).sum(span.eigenvalues))
+    sums = feature_sums(codes, targets, degree, block)
+    span = feature_span(sums.normal, sums.cross)
+    kernel_trace = float(array_namespace(sums.normal).sum(span.eigenvalues))
     grid = penalties or penalty_grid(kernel_trace / codes.shape[0])
 
-    def squares(rows: slice, members: list[Array]) -> Array:
+    def squares(part: tuple[slice, list[Array]]) -> Array:
+        rows, members = part
         a, b = read_rows(codes, rows), read_rows(targets, rows)
         return left_out_squares(span.path(monomials(a, degree), b), grid, members)
 
-    total = add_up(squares(rows, members) for rows, members in group_blocks(groups, block))
-    scan = relative_scan(grid, total, size)
+    total = sum_over(squares, group_blocks(groups, block), codes)
+    scan = relative_scan(grid, total, sums.size)
     return PrimalMap(contiguous(span.weights(scan.best)), degree), scan

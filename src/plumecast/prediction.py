@@ -9,12 +9,12 @@ from typing import Any
 import xarray as xr
 
 from plumecast._array import bytes_in
-from plumecast.blocks import row_blocks
+from plumecast.blocks import Runner, row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.export import FOOTPRINT, footprint_of
 from plumecast.memory import parse_memory, rows_within
 from plumecast.names import FIRE, SNAPSHOT
-from plumecast.snapshot_store import open_snapshots
+from plumecast.snapshot_store import check_unchanged, open_snapshots
 from plumecast.source.rasters import iter_arrival_times
 from plumecast.surrogate import Surrogate
 
@@ -34,17 +34,32 @@ def predict_store(
     *,
     threshold: float | None = None,
     memory: str | int | None = None,
+    runner: Runner | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> Iterator[xr.Dataset]:
     """Predicted fields of every snapshot of a store; with `threshold`, footprints beside them.
 
-    Blocks of snapshots are read and predicted so that `memory` ("2GB") is kept.
+    Blocks of snapshots are read and predicted so that `memory` ("2GB") is kept, by a `runner`
+    (`pc.cluster`) in the processes of a cluster.
     """
     fires = open_snapshots(path, fields=list(surrogate.inputs.names))
     total = fires.sizes[SNAPSHOT]
-    for rows in row_blocks(total, block_size(surrogate, memory)):
-        yield predict_block(surrogate, fires.isel({SNAPSHOT: rows}), threshold)
+    parts = list(row_blocks(total, block_size(surrogate, memory)))
+    shared = (surrogate, fires, threshold)
+    blocks = (
+        (_predict_part(shared, rows) for rows in parts)
+        if runner is None
+        else runner.map(_predict_part, shared, parts)
+    )
+    for rows, block in zip(parts, blocks, strict=True):
+        yield block
         progress(rows.stop, total, "snapshots")
+
+
+def _predict_part(shared: tuple[Surrogate, xr.Dataset, float | None], rows: slice) -> xr.Dataset:
+    surrogate, fires, threshold = shared
+    check_unchanged(fires)
+    return predict_block(surrogate, fires.isel({SNAPSHOT: rows}), threshold)
 
 
 def block_size(surrogate: Surrogate, memory: str | int | None) -> int:

@@ -11,8 +11,10 @@ from xarray.backends.common import BackendArray
 from xarray.core import indexing
 
 from plumecast._array import Array
+from plumecast.blocks import Runner
 from plumecast.matrix import Layout
 from plumecast.names import SMOKE, SNAPSHOT
+from plumecast.snapshot_store import check_unchanged
 from plumecast.snapshots import SMOKE_FLOOR, check_floor
 
 
@@ -22,6 +24,7 @@ class StoredRows:
 
     layout: Layout
     snapshots: xr.Dataset
+    runner: Runner | None = None  # who works on blocks of these rows; None: this process
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -29,7 +32,8 @@ class StoredRows:
         return (int(self.snapshots.sizes[SNAPSHOT]), self.layout.size)
 
     def read(self, rows: slice) -> Array:
-        """The rows as a float64 matrix."""
+        """The rows as a float64 matrix; a store that changed since it was opened is refused."""
+        check_unchanged(self.snapshots)
         return self.layout.to_matrix(self.snapshots.isel({SNAPSHOT: rows}))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import typer
 import xarray as xr
 
+from plumecast.blocks import Runner
 from plumecast.errors import PlumecastError
 from plumecast.names import FIRE, SMOKE
 from plumecast.snapshot_store import open_snapshots
@@ -34,6 +37,25 @@ DEVICE = typer.Option("cpu", help="Where to compute: cpu, cuda (PyTorch) or cupy
 MEMORY = typer.Option(
     None, help="Keep the fields in their store and take at most this much memory, e.g. 2GB."
 )
+SCHEDULER = typer.Option(
+    None, help="Work on a Dask cluster: tcp://host:8786, or local for processes of this machine."
+)
+
+
+@contextlib.contextmanager
+def running(
+    scheduler: str | None, workers: int | None = None, device: str = "cpu"
+) -> Iterator[Runner | None]:
+    """A runner on the scheduler that was given; None without one."""
+    if scheduler is None:
+        yield None
+        return
+    if device != "cpu":
+        raise PlumecastError(f"give --scheduler or --device {device}, not both")
+    from plumecast.scale import cluster
+
+    with cluster(scheduler, workers or os.cpu_count() or 1) as runner:
+        yield runner
 
 
 @dataclass(frozen=True, slots=True)

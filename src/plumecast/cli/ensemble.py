@@ -48,6 +48,7 @@ def command(
     device: str = data_options.DEVICE,
     precision: str = typer.Option("float64", help="Arithmetic: float64, or float32 for speed."),
     memory: str = data_options.MEMORY,
+    scheduler: str = data_options.SCHEDULER,
 ) -> None:
     """Mean, exceedance probabilities and quantiles of the smoke of very many fires.
 
@@ -60,7 +61,7 @@ def command(
         raise PlumecastError(f"{out}: the ending says the format; use .nc or .zarr")
     surrogate = load_surrogate(model)
     problems: list[str] = []
-    with counted("predicting") as step:
+    with counted("predicting") as step, data_options.running(scheduler, device=device) as runner:
         blocks: Fires = fires
         if format is not None or unit is not None:
             given = options.chosen(
@@ -87,6 +88,7 @@ def command(
             device=device,
             precision=precision,
             memory=memory,
+            runner=runner,
             progress=step,
         )
     write_statistics(statistics, out)

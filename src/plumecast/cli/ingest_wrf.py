@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from plumecast.cli.data import SCHEDULER, running
 from plumecast.cli.outcomes import show_outcomes
 from plumecast.cli.show import counted
 from plumecast.errors import PlumecastError
@@ -33,6 +34,7 @@ def command(
     floor: float = typer.Option(SMOKE_FLOOR, help="Smoke below this (µg m⁻³) is stored as zero."),
     workers: int = typer.Option(os.cpu_count() or 1, help="Processes; the result does not change."),
     report: Path = typer.Option(None, "--json", help="Also write the table of fires here."),
+    scheduler: str = SCHEDULER,
 ) -> None:
     """Read WRF-Fire runs into a snapshot store, one fire per folder.
 
@@ -45,13 +47,14 @@ def command(
         raise PlumecastError(f"workers={workers}; give at least one")
     if drought is not None and drought_from is not None:
         raise PlumecastError("give either --drought or --drought-from")
-    with counted("reading fires") as step:
+    with counted("reading fires") as step, running(scheduler, workers) as runner:
         outcomes = ingest_wrf(
             runs,
             out,
             drought=drought,
             labels=drought_from,
             workers=workers,
+            runner=runner,
             progress=step,
             smoke=smoke,
             smoke_unit=smoke_unit,

@@ -39,6 +39,7 @@ def command(
     device: str = data_options.DEVICE,
     precision: str = typer.Option("float64", help="Arithmetic: float64, or float32 for speed."),
     memory: str = data_options.MEMORY,
+    scheduler: str = data_options.SCHEDULER,
 ) -> None:
     """Predict the smoke of every snapshot in a store, or of arrival-time rasters.
 
@@ -52,10 +53,14 @@ def command(
     surrogate = load_surrogate(model).on_device(device, precision)
     threshold = _threshold(surrogate, model) if footprint else None
     problems: list[str] = []
-    with counted("predicting") as step:
+    with (
+        counted("predicting") as step,
+        data_options.running(scheduler, device=device) as runner,
+    ):
         common: dict[str, Any] = {"threshold": threshold, "progress": step}
         if format is None and unit is None:
-            blocks = predict_store(surrogate, _store(fires), memory=memory, **common)
+            place: dict[str, Any] = {"memory": memory, "runner": runner}
+            blocks = predict_store(surrogate, _store(fires), **place, **common)
         else:
             given = options.chosen(
                 format=format,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from plumecast.cli.data import SCHEDULER, running
 from plumecast.cli.show import counted, say, wrote
 from plumecast.errors import PlumecastError
 from plumecast.generation import simulate
@@ -28,6 +29,7 @@ def command(
     bare_where_missing: bool = typer.Option(
         False, "--bare-where-missing", help="Take holes in the rasters as bare ground."
     ),
+    scheduler: str = SCHEDULER,
 ) -> None:
     """Simulate an ensemble of large fires and their smoke.
 
@@ -37,7 +39,7 @@ def command(
     """
     if workers < 1:
         raise PlumecastError(f"workers={workers}; give at least one")
-    with counted("simulating fires") as step:
+    with counted("simulating fires") as step, running(scheduler, workers) as runner:
         snapshots = simulate(
             out,
             preset=preset,
@@ -46,6 +48,7 @@ def command(
             checkpoints=checkpoints,
             seed=seed,
             workers=workers,
+            runner=runner,
             dem=dem,
             fuels=fuels,
             bare_where_missing=bare_where_missing,

@@ -16,7 +16,7 @@ from plumecast.cli.data import Recipe
 from plumecast.cli.show import note, progress, say, wrote
 from plumecast.errors import PlumecastError
 from plumecast.evaluation import fit_thresholds
-from plumecast.fit import fit_surrogate
+from plumecast.fit import CLUSTER_MEMORY, fit_surrogate
 from plumecast.lift import PARTS, PRODUCTS
 from plumecast.names import SNAPSHOT
 from plumecast.settings import FAMILIES, FRAMES, PRESETS
@@ -67,6 +67,7 @@ def command(
     outputs: str = options.OUTPUT,
     device: str = options.DEVICE,
     memory: str = options.MEMORY,
+    scheduler: str = options.SCHEDULER,
 ) -> None:
     """Fit a fire-to-smoke surrogate and save it.
 
@@ -116,7 +117,8 @@ def command(
         whole=whole,
         preset=chosen,
         choices=choices,
-        place={"device": device, "memory": memory},
+        place={"device": device, "memory": memory or (CLUSTER_MEMORY if scheduler else None)},
+        scheduler=scheduler,
     )
     count = train.sizes[SNAPSHOT]
     say(f"trained on {count} snapshots in {seconds:.2f} s: {_summary(surrogate.training)}")
@@ -136,6 +138,7 @@ def _train_and_save(
     preset: str | None,
     choices: dict[str, Any],
     place: dict[str, Any],
+    scheduler: str | None,
 ) -> tuple[Surrogate, xr.Dataset, float]:
     """The saved surrogate, what it was trained on, and the seconds of the fit."""
     with progress("training", total=4) as begin:
@@ -146,16 +149,18 @@ def _train_and_save(
             train.load()
         begin("encoding and fitting")
         start = time.perf_counter()
-        surrogate = fit_surrogate(
-            train,
-            preset,
-            inputs=recipe.input_names,
-            outputs=recipe.outputs,
-            group_by=recipe.by,
-            progress=lambda step: begin(f"fitting, {step}", within=True),
-            **choices,
-            **place,
-        )
+        with options.running(scheduler, device=place["device"]) as runner:
+            surrogate = fit_surrogate(
+                train,
+                preset,
+                inputs=recipe.input_names,
+                outputs=recipe.outputs,
+                group_by=recipe.by,
+                runner=runner,
+                progress=lambda step: begin(f"fitting, {step}", within=True),
+                **choices,
+                **place,
+            )
         seconds = time.perf_counter() - start
         begin("thresholds")
         record: dict[str, Any] = {"split": recipe.record() | {"all": whole}}

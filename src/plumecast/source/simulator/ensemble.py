@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from plumecast.blocks import Runner
 from plumecast.errors import PlumecastError
 from plumecast.names import SNAPSHOT
 from plumecast.source.simulator.fire import INTERVAL_HOURS, Terrain, simulate_fire, terrain
@@ -84,7 +85,7 @@ def simulate(
     workers: int = 1, append: Callable[[xr.Dataset], object] | None = None,
     done: Collection[str] = frozenset(), progress: Callable[[int, int, str], object] | None = None,
     landscape: Landscape | None = None, region: npt.NDArray[np.bool_] | None = None,
-    interval: float = INTERVAL_HOURS,
+    interval: float = INTERVAL_HOURS, runner: Runner | None = None,
 ) -> xr.Dataset | None:  # fmt: skip
     """Simulate an ensemble of fires, `ignitions` times `droughts`, with their smoke.
 
@@ -93,7 +94,7 @@ def simulate(
     order; without `append` all snapshots are returned as one Dataset. Fires whose `fire_id` is in
     `done` are skipped: resuming is calling again. `progress(finished, total, fire_id)` follows
     every fire. `landscape` replaces the synthetic ones and `region`, a boolean mask on its cells,
-    the ground that may ignite. With several workers see `run_fires`.
+    the ground that may ignite. With several workers or a runner see `run_fires`.
     """
     size = ensemble_size(preset, ignitions, checkpoints)
     years = size.years if landscape is None else 1
@@ -103,7 +104,7 @@ def simulate(
     kept: list[xr.Dataset] = []
     finished = len(plans) - len(ahead)
     take = kept.append if append is None else append
-    with closing(run_fires(world, ahead, workers)) as fires:
+    with closing(run_fires(world, ahead, workers, runner)) as fires:
         for fire, snapshots in zip(ahead, fires, strict=True):
             take(snapshots)
             finished += 1
@@ -204,15 +205,18 @@ class Simulator:
 
 
 def run_fires(
-    world: World, plans: Sequence[FirePlan], workers: int = 1
+    world: World, plans: Sequence[FirePlan], workers: int = 1, runner: Runner | None = None
 ) -> Generator[xr.Dataset, None, None]:
-    """The planned fires in their order, computed by `workers` processes.
+    """The planned fires in their order, computed by `workers` processes, or by a `runner`'s.
 
     Several workers are fresh interpreters: a script must guard its own start with
     `if __name__ == "__main__":`.
     """
     if workers < 1:
         raise PlumecastError(f"workers={workers}; give at least one")
+    if runner is not None:
+        yield from runner.map(Simulator.fire, Simulator(world), plans)
+        return
     if workers == 1 or len(plans) < 2:
         simulator = Simulator(world)
         yield from map(simulator.fire, plans)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
+from plumecast.blocks import Runner
 from plumecast.errors import PlumecastError
 from plumecast.source.paths import Paths
 from plumecast.source.workers import end_with_parent
@@ -70,6 +71,7 @@ def read_wrf_fires(
     drought: str | Mapping[str, str] | None = None,
     ignition_id: Mapping[str, str] | None = None,
     workers: int = 1,
+    runner: Runner | None = None,
     done: Collection[str] = frozenset(),
     progress: Callable[[FireResult, int, int], object] | None = None,
     **options: Any,
@@ -78,7 +80,8 @@ def read_wrf_fires(
 
     Fires are named after their directory; those in `done` are passed over. `drought` and
     `ignition_id` may map fire_id to a label; `options` are those of `read_wrf`. With `workers` > 1
-    fires are read by processes, at most `workers` ahead of the one being yielded.
+    fires are read by processes, at most `workers` ahead of the one being yielded; with a `runner`
+    by those of a cluster.
     `progress(result, finished, total)` is called as each fire ends.
     """
     settings = Options(**options)
@@ -92,7 +95,7 @@ def read_wrf_fires(
         labels = Labels(name, (ignition_id or {}).get(name, name), label or "unknown")
         if clash or name not in done:
             jobs.append(Job(paths, settings, labels, clash))
-    for count, result in enumerate(in_order(jobs, workers), start=1):
+    for count, result in enumerate(in_order(jobs, workers, runner), start=1):
         if progress is not None:
             progress(result, count, len(jobs))
         yield result
@@ -128,8 +131,17 @@ def read_job(job: Job) -> FireResult:
         return FireResult(name, f"{job.paths}: {type(error).__name__}: {error}", ())
 
 
-def in_order(jobs: Sequence[Job], workers: int) -> Iterator[FireResult]:
+def _read_elsewhere(shared: None, job: Job) -> FireResult:
+    return read_job(job)
+
+
+def in_order(
+    jobs: Sequence[Job], workers: int, runner: Runner | None = None
+) -> Iterator[FireResult]:
     """Results in the jobs' order; a worker holds one job, so one that dies names its fire."""
+    if runner is not None:
+        yield from runner.map(_read_elsewhere, None, jobs)
+        return
     if workers <= 1:
         yield from map(read_job, jobs)
         return

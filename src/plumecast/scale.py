@@ -1,0 +1,163 @@
+"""Blocks on a cluster: the only module that knows Dask distributed.
+
+A block is a task. Dask runs it again elsewhere when its worker dies, so a killed worker costs its
+own blocks and nothing else; sums are taken in a fixed order, so the result does not depend on who
+finishes first. Workers need plumecast and the same file system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plumecast.errors import PlumecastError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+CONNECT_SECONDS = 10.0
+"""How long a scheduler may take to answer."""
+
+GRACE_SECONDS = 60.0
+"""How long there may be no worker at all before a run gives up."""
+
+RETRIES = 3
+"""How often a block that fails for reasons of its machine is tried again."""
+
+AHEAD = 4
+"""Blocks handed out per worker before the first result is taken: bounds what waits in memory."""
+
+_LOOK_SECONDS = 1.0  # between looks at the workers while waiting
+
+
+@contextlib.contextmanager
+def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
+    """A runner on a Dask scheduler ("tcp://host:8786"), or on processes of this machine ("local").
+
+    With "local", `workers` processes are started and end with the block.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise PlumecastError(
+            "a cluster needs Dask distributed; pip install 'plumecast[cluster]'"
+        ) from None
+    with contextlib.ExitStack() as stack:
+        address = scheduler
+        if scheduler == "local":
+            if workers < 1:
+                raise PlumecastError(f"workers={workers}; give at least one")
+            address = stack.enter_context(
+                LocalCluster(
+                    n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
+                )
+            ).scheduler_address
+        try:
+            client = stack.enter_context(Client(address, timeout=CONNECT_SECONDS))
+        except (OSError, ValueError) as error:
+            raise PlumecastError(
+                f"no Dask scheduler answers at {scheduler} ({type(error).__name__}); start one "
+                "with `dask scheduler`, or take the scheduler 'local'"
+            ) from error
+        yield ClusterRunner(client)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRunner:
+    """Runs functions of blocks on the workers of a cluster."""
+
+    client: Client
+    grace: float = GRACE_SECONDS
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is sent to a worker may hold this runner; there, blocks are worked on in place.
+        return (_nobody, ())
+
+    def sum(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Any:
+        """Σ function(item), added pairwise on the workers."""
+        shared = self._share(function)
+        level = [self._submit(_call, shared, item) for item in items]
+        while len(level) > 1:
+            pairs = zip(level[::2], level[1::2], strict=False)
+            added = [self._submit(operator.add, a, b) for a, b in pairs]
+            level = added + ([level[-1]] if len(level) % 2 else [])
+        return self._result(level[0])
+
+    def map(
+        self, function: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]
+    ) -> Iterator[Any]:
+        """function(shared, item) of every item, in order, a few of them at a time."""
+        sent = self._share(shared)
+        waiting: deque[Future] = deque()
+        for item in items:
+            if len(waiting) >= AHEAD * max(1, len(self._workers())):
+                yield self._result(waiting.popleft())
+            waiting.append(self._submit(function, sent, item))
+        while waiting:
+            yield self._result(waiting.popleft())
+
+    def _share(self, value: Any) -> Future:
+        """A value sent once, not with every task; remade from here if its worker dies."""
+        return self._submit(_kept, _Opaque(value))
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        with warnings.catch_warnings():
+            # A basis is large, and sent once; scattering it would lose it with its worker.
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            return self.client.submit(function, *arguments, retries=RETRIES, pure=False)
+
+    def _workers(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        return found
+
+    def _result(self, future: Future) -> Any:
+        """The result, watching that there is somebody to work on it."""
+        from distributed import KilledWorker, wait
+
+        seen = time.monotonic()
+        while not future.done():
+            with contextlib.suppress(TimeoutError):
+                wait(future, timeout=_LOOK_SECONDS)
+            try:
+                present = bool(self._workers())
+            except (OSError, RuntimeError) as error:
+                raise PlumecastError(f"the scheduler is gone ({error}); run again") from error
+            seen = time.monotonic() if present else seen
+            if not present and time.monotonic() - seen > self.grace:
+                raise PlumecastError(
+                    f"no worker has been there for {self.grace:.0f} s; start workers with "
+                    "`dask worker` and run again"
+                )
+        try:
+            return future.result()
+        except KilledWorker as error:
+            raise PlumecastError(
+                f"a block was lost with each of {error.allowed_failures + 1} workers that took it "
+                f"(last {error.last_worker.address}), perhaps for want of memory; lower --memory "
+                "or give workers more"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Opaque:
+    """A value that Dask must not look into."""
+
+    value: Any
+
+
+def _kept(opaque: _Opaque) -> Any:
+    return opaque.value
+
+
+def _call(function: Callable[[Any], Any], item: Any) -> Any:
+    return function(item)
+
+
+def _nobody() -> None:
+    """In the place of a runner, on a worker."""

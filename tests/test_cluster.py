@@ -1,0 +1,271 @@
+"""Blocks on a cluster of real processes: the same results, also when a worker is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import plumecast as pc
+from conftest import make_snapshots
+from plumecast import scale
+from plumecast.errors import PlumecastError
+from plumecast.ingestion import ingest_wrf
+from plumecast.prediction import predict_store
+from plumecast.snapshot_store import open_snapshots
+from plumecast.source.simulator import ensemble as simulator
+from wrf_files import Circle, write_run
+
+dask = pytest.importorskip("dask", reason="Dask is not installed")
+distributed = pytest.importorskip("distributed", reason="Dask distributed is not installed")
+
+ROUNDING = 1e-9  # relative: sums in another order
+
+
+@pytest.fixture(scope="module")
+def client():
+    settings = {
+        "distributed.scheduler.allowed-failures": 1,  # a block lost with two workers is lost
+        "distributed.worker.memory.terminate": False,  # the tests kill workers themselves
+    }
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def runner(client):
+    client.wait_for_workers(2, timeout=30)
+    return scale.ClusterRunner(client)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cluster") / "ensemble.zarr"
+    pc.append_fire(path, make_snapshots(fires=24, checkpoints=5))
+    return path
+
+
+def double(shared, item):
+    return shared * item
+
+
+def recorded(folder: Path, item: int) -> int:
+    """Says who worked on it, slowly."""
+    with (folder / "log").open("a") as log:
+        log.write(f"{item} {os.getpid()}\n")
+    time.sleep(0.15)
+    return item
+
+
+def who_worked(folder: Path) -> list[tuple[int, int]]:
+    lines = (folder / "log").read_text().splitlines()
+    return [(int(item), int(process)) for item, process in map(str.split, lines)]
+
+
+def killed_soon(folder: Path) -> threading.Thread:
+    """Kill the worker that began the third item, at once."""
+
+    def kill() -> None:
+        while not (folder / "log").exists() or len(who_worked(folder)) < 3:
+            time.sleep(0.01)
+        os.kill(who_worked(folder)[2][1], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
+
+
+def test_map_keeps_the_order_and_sum_adds_everything(runner):
+    assert list(runner.map(double, 2, range(30))) == [2 * n for n in range(30)]
+    assert runner.sum(lambda n: np.full(3, float(n)), range(7)).tolist() == [21.0] * 3
+
+
+def test_a_killed_worker_costs_only_its_blocks(runner, tmp_path):
+    killer = killed_soon(tmp_path)
+    assert list(runner.map(recorded, tmp_path, range(14))) == list(range(14))
+    killer.join()
+    worked = who_worked(tmp_path)
+    victim = worked[2][1]
+    items = [item for item, _ in worked]
+    again = {item for item in items if items.count(item) > 1}
+    assert again, "the worker was killed while it worked"
+    assert again <= {item for item, process in worked if process == victim}
+    assert len(worked) < 2 * 14
+
+
+def test_a_sum_survives_a_killed_worker(runner, tmp_path):
+    killer = killed_soon(tmp_path)
+    assert runner.sum(lambda item: recorded(tmp_path, item), range(12)) == sum(range(12))
+    killer.join()
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"preset": "paper-linear", "center": True},
+        {"degree": 2, "fire_rank": 4, "smoke_rank": 5},
+        {"degree": 2, "fire_rank": 9, "smoke_rank": 5},
+    ],
+)
+def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
+    split = pc.split_by_fire(open_snapshots(store), seed=2)
+    other = pc.fit_surrogate(split.train, **choices, memory="250kB", runner=runner)
+    one = pc.fit_surrogate(split.train.load(), **choices)
+    fires = split.test.astype(np.float64)
+    expected = one.predict(fires).values
+    np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
+
+
+def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store):
+    surrogate = pc.fit_surrogate(open_snapshots(store).load(), "paper-linear")
+    common = {"memory": "300kB"}
+    ours = xr.concat(predict_store(surrogate, store, **common), "snapshot")
+    theirs = xr.concat(predict_store(surrogate, store, **common, runner=runner), "snapshot")
+    xr.testing.assert_identical(theirs, ours)
+    asked = {"thresholds": [1.0], "quantiles": [0.5], "memory": "8MB"}
+    one = pc.ensemble_statistics(surrogate, store, **asked)
+    other = pc.ensemble_statistics(surrogate, [store], **asked, runner=runner)
+    xr.testing.assert_allclose(other, one, rtol=ROUNDING)
+
+
+def test_statistics_survive_a_killed_worker(runner, store):
+    surrogate = pc.fit_surrogate(open_snapshots(store).load(), "paper-linear")
+    one = pc.ensemble_statistics(surrogate, store)
+    victim = next(iter(runner.client.run(os.getpid).values()))
+    timer = threading.Timer(0.1, lambda: os.kill(victim, signal.SIGKILL))
+    timer.start()
+    other = pc.ensemble_statistics(surrogate, [store] * 8, memory="60kB", runner=runner)
+    timer.join()
+    xr.testing.assert_allclose(other.mean_log_smoke, one.mean_log_smoke, rtol=ROUNDING)
+    assert other.attrs["snapshots"] == 8 * one.attrs["snapshots"]
+
+
+def test_simulated_fires_are_the_same_on_a_cluster(runner):
+    world = simulator.World(seed=1, checkpoints=1, shape=(80, 100), cell=600.0)
+    plans = simulator.plan_fires(2, ["low"], seed=1)
+    ours = list(simulator.run_fires(world, plans))
+    theirs = list(simulator.run_fires(world, plans, runner=runner))
+    for one, other in zip(ours, theirs, strict=True):
+        xr.testing.assert_identical(other, one)
+
+
+def test_wrf_fires_are_read_on_a_cluster(runner, tmp_path):
+    for name, x in (("fire_a", 2100.0), ("fire_b", 2700.0)):
+        write_run(tmp_path / "runs" / name, range(3), fire=Circle(x=x, speed=0.2))
+    (tmp_path / "runs" / "fire_c").mkdir()
+    runs = sorted((tmp_path / "runs").iterdir())
+    outcomes = ingest_wrf(runs, tmp_path / "a.zarr", drought="low", runner=runner)
+    assert {out.fire_id: out.state for out in outcomes} == {
+        "fire_a": "read",
+        "fire_b": "read",
+        "fire_c": "failed",
+    }
+    ingest_wrf(runs, tmp_path / "b.zarr", drought="low")
+    one, other = (open_snapshots(tmp_path / f"{name}.zarr") for name in "ba")
+    xr.testing.assert_equal(other, one)
+
+
+def test_a_runner_is_nobody_on_a_worker(runner):
+    assert pickle.loads(pickle.dumps(runner)) is None
+
+
+def test_an_error_in_a_block_is_raised_as_it_is(runner):
+    def wrong(item: int) -> int:
+        raise PlumecastError(f"block {item} is wrong")
+
+    with pytest.raises(PlumecastError, match="block 0 is wrong"):
+        runner.sum(wrong, range(1))
+
+
+def test_a_block_lost_with_every_worker_is_named(runner):
+    with pytest.raises(PlumecastError, match=r"a block was lost with each of 2 workers .* memory"):
+        runner.sum(lambda item: os._exit(1), range(1))
+
+
+def test_no_worker_at_all_is_named():
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as client,
+        pytest.raises(PlumecastError, match="no worker has been there for 1 s; start workers"),
+    ):
+        scale.ClusterRunner(client, grace=1.0).sum(abs, [1])
+
+
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
+    monkeypatch.setattr(scale, "CONNECT_SECONDS", 0.5)
+    for address in ("tcp://127.0.0.1:9", "nonsense://here"):
+        with (
+            pytest.raises(PlumecastError, match=f"no Dask scheduler answers at {address}"),
+            pc.cluster(address),
+        ):
+            pass
+
+
+def test_a_cluster_needs_workers_and_the_library(monkeypatch):
+    with pytest.raises(PlumecastError, match="workers=0"), pc.cluster("local", 0):
+        pass
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with (
+        pytest.raises(PlumecastError, match=r"pip install 'plumecast\[cluster\]'"),
+        pc.cluster("local"),
+    ):
+        pass
+
+
+def test_device_and_runner_exclude_each_other(runner, store):
+    with pytest.raises(PlumecastError, match="give a runner or device 'torch', not both"):
+        pc.fit_surrogate(open_snapshots(store), "paper-linear", device="torch", runner=runner)
+
+
+def test_commands_on_a_local_cluster(succeed, refused, store, tmp_path):
+    model = tmp_path / "smoke.plume"
+    succeed("train", store, "-o", model, "--scheduler", "local", "--memory", "1MB")
+    common = ("--scheduler", "local")
+    succeed("predict", model, store, "-o", tmp_path / "a.nc", *common)
+    succeed("ensemble", model, store, "-o", tmp_path / "s.nc", *common)
+    assert open_snapshots(tmp_path / "a.nc", fields=["smoke"]).sizes["snapshot"] == 120
+    assert xr.open_dataset(tmp_path / "s.nc").attrs["snapshots"] == 120
+    message = refused(
+        "predict", model, store, "-o", tmp_path / "b.nc", *common, "--device", "torch"
+    )
+    assert message == "give --scheduler or --device torch, not both"
+
+
+@pytest.mark.parametrize("kind", ["nc", "zarr"])
+def test_a_store_that_changes_while_it_is_read_is_refused(tmp_path, kind):
+    path = tmp_path / f"fires.{kind}"
+    pc.export_snapshots(make_snapshots(fires=12), path)
+    surrogate = pc.fit_surrogate(open_snapshots(path).load(), "paper-linear")
+    blocks = predict_store(surrogate, path, memory="100kB")
+    next(blocks)
+    for part in [path] if path.is_file() else path.glob("*/zarr.json"):
+        with contextlib.suppress(OSError):
+            os.utime(part, ns=(1, 1))
+    with pytest.raises(PlumecastError, match="changed while it was read"):
+        list(blocks)
+
+
+def test_an_icechunk_store_is_read_at_the_commit_it_was_opened_at(tmp_path):
+    path = tmp_path / "fires.zarr"
+    snapshots = make_snapshots(fires=12)
+    names = snapshots.fire_id.values
+    pc.append_fire(path, snapshots.isel(snapshot=names != names[-1]))
+    opened = open_snapshots(path)
+    pc.append_fire(path, snapshots.isel(snapshot=names == names[-1]))
+    surrogate = pc.fit_surrogate(opened, "paper-linear", memory="1MB")
+    assert surrogate.training["data_version"] == opened.attrs["data_version"]
+    assert surrogate.training["snapshots"] == np.count_nonzero(names != names[-1])
