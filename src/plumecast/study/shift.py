@@ -2,11 +2,12 @@
 
 τ and α come from validation fires of the training droughts, as they would for a user who has no
 others. Spectral surrogates are trained without being told droughts apart, on a bounded sample.
+Within one drought the moisture is constant and the wind nearly so: a coefficient for them cannot be
+learned. What can be told is the direction of the wind, in a frame that turns with it.
 """
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from plumecast.covariates import WIND
 from plumecast.errors import PlumecastError
 from plumecast.fit import fit_surrogate
-from plumecast.names import COVARIATES, SMOKE
+from plumecast.names import SMOKE
 from plumecast.quantity.footprint import (
     choose_decision_threshold,
     score_footprints,
@@ -36,7 +38,7 @@ OTHERS = "all others"
 
 COLUMNS = {
     "method": ("method", "1"),
-    "covariates": ("whether covariates join the input: 1 or 0", "1"),
+    "covariates": ("whether the wind is told, by a frame that turns with it: 1 or 0", "1"),
     "trained_on": ("drought of training", "1"),
     "tested_on": ("drought of the test", "1"),
     "auc": ("area under the ROC curve", "1"),
@@ -68,9 +70,9 @@ def run(context: Context) -> xr.Dataset:
         tau = smoke_threshold(validation[SMOKE], context.captured)
         for method in METHODS:
             part = sample if method == "recommended" else train
-            for names in ((), covariates) if covariates else ((),):
+            for told in (False, True) if covariates and method == "recommended" else (False,):
                 context.tell(f"shift: {method} trained on {' and '.join(trained)}")
-                made = _fit(method, part, names, context.split.by)
+                made = _fit(method, part, told, context.split.by)
                 alpha = choose_decision_threshold(
                     predict_both(made, validation)[1], validation[SMOKE], tau
                 )
@@ -78,7 +80,7 @@ def run(context: Context) -> xr.Dataset:
                     scores = score_footprints(
                         predict_both(made, tests[name])[1], tests[name][SMOKE], tau, alpha
                     )
-                    named = {"method": method, "covariates": int(bool(names)),
+                    named = {"method": method, "covariates": int(told),
                              "trained_on": label, "tested_on": name}  # fmt: skip
                     rows += [named | row for row in _scores(scores)]
     return tidy(rows, COLUMNS).assign_attrs(
@@ -100,13 +102,9 @@ def known_droughts(train: xr.Dataset) -> list[str]:
 
 
 def known_covariates(train: xr.Dataset) -> tuple[str, ...]:
-    """Covariates of the data that differ between its snapshots, where fits take them."""
-    if "covariates" not in inspect.signature(fit_surrogate).parameters:
-        return ()
-    names = (entry.name for entry in COVARIATES)
-    return tuple(
-        name for name in names if name in train.variables and np.ptp(train[name].values) > 0.0
-    )
+    """The wind, where the data has it and it differs between the droughts."""
+    known = all(name in train.variables for name in WIND)
+    return WIND if known and any(np.ptp(train[name].values) > 0.0 for name in WIND) else ()
 
 
 def _drought(part: xr.Dataset, names: list[str]) -> xr.Dataset:
@@ -114,8 +112,8 @@ def _drought(part: xr.Dataset, names: list[str]) -> xr.Dataset:
     return select_drought(part, names).drop_vars("drought")
 
 
-def _fit(method: str, part: xr.Dataset, covariates: tuple[str, ...], by: str) -> Any:
-    extra: dict[str, Any] = {"covariates": covariates} if covariates else {}
+def _fit(method: str, part: xr.Dataset, told: bool, by: str) -> Any:
+    extra: dict[str, Any] = {"frame": "wind" if told else "map"} if method == "recommended" else {}
     return fit_surrogate(part, method, group_by=by, **extra)
 
 
@@ -153,7 +151,7 @@ def _pairs(found: xr.Dataset) -> Figure:
                 for row in trained
             ]
         )  # fmt: skip
-        title = title_of(method) + (", with covariates" if covariates else "")
+        title = title_of(method) + (", told the wind" if covariates else "")
         _matrix(ax, values, trained, tested, title)
     for ax in axes.flat[len(kinds) :]:
         ax.set_axis_off()
