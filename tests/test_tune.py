@@ -111,6 +111,18 @@ def test_fold_scores_are_those_of_fits_without_the_fold(every, split):
         assert error == pytest.approx(candidate.folds.relative_error, rel=REFIT), candidate.name
 
 
+def test_candidates_of_ones_own(split):
+    given = {
+        "centred": {"degree": 1, "center": True, "penalty": 0.5},
+        "impossible": {"degree": 1, "fire_rank": 900},
+    }
+    found = tune_surrogate(split.train, split.validation, families=(), given=given)
+    assert [c.name for c in found] == ["centred", "impossible"]
+    assert found[0].choices["center"]
+    assert found[0].choices["penalty"] == 0.5
+    assert "rank=900 exceeds" in found[1].problem
+
+
 def test_folds_are_whole_groups_that_cover_every_row_once():
     labels = np.array(list("abcabcddee"))
     parts = fold_rows(labels, 2, "fire")
@@ -178,7 +190,7 @@ def test_progress_counts_candidates_and_confirmations(split):
     [
         ({"rank_by": "luck"}, "rank_by='luck' is unknown; choose from iou, deployable_iou, auc"),
         ({"families": ("neutral",)}, "family 'neutral' is unknown; choose from coded, spectral"),
-        ({"families": ()}, "family '' is unknown"),
+        ({"families": ()}, "there is nothing to try; name a family or give candidates"),
         ({"kernels": ("box",)}, "kernel 'box' is unknown; choose from polynomial, matern-5/2"),
         ({"degrees": (1, 5)}, "degree=5 is not one of 1…4"),
         ({"std_fractions": (0.5, 1.5)}, r"std_fraction=1.5 is not within \(0, 1\]"),

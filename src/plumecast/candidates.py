@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,11 @@ SPECTRAL = ({"layers": 1}, {"layers": 2}, {"layers": 3}, {"layers": 3, "age_bins
 
 FAMILIES = ("coded", "spectral")
 
+_OF_THE_MAP = {
+    *("degree", "kernel", "fire_rank"),
+    *("smoke_rank", "smoke_std_fraction", "smoke_variance_fraction"),
+}
+
 KERNEL_COST, SPECTRAL_COST = 8.0, 40.0
 """Times of a fit, relative to a polynomial's: of a kernel, and of a spectral layer. Rough, and only
 for the order in which candidates are tried."""
@@ -38,6 +43,11 @@ class Plan:
     family: str
     choices: dict[str, Any]
     cost: float  # relative
+
+    @property
+    def shares_codes(self) -> bool:
+        """Whether it differs from other coded candidates in the map between the codes alone."""
+        return self.family == "coded" and set(self.choices) <= _OF_THE_MAP
 
 
 def coded_plans(
@@ -92,11 +102,13 @@ def spectral_plans() -> list[Plan]:
     return plans
 
 
+def given_plans(given: Mapping[str, Mapping[str, Any]]) -> list[Plan]:
+    """A caller's own candidates by name, tried before all others."""
+    return [Plan(name, "given", dict(choices), 0.0) for name, choices in given.items()]
+
+
 def check_families(families: Sequence[str]) -> None:
     """Refuse a family that is not known."""
     unknown = [name for name in families if name not in FAMILIES]
-    if unknown or not families:
-        raise PlumecastError(
-            f"family '{unknown[0] if unknown else ''}' is unknown; choose from "
-            f"{', '.join(FAMILIES)}"
-        )
+    if unknown:
+        raise PlumecastError(f"family '{unknown[0]}' is unknown; choose from {', '.join(FAMILIES)}")

@@ -89,7 +89,7 @@ class Fold:
 
     def fit(self, plan: Plan) -> Surrogate:
         """A candidate fitted to the snapshots that are not left out."""
-        if plan.family != "coded":
+        if not plan.shares_codes:
             return fit_surrogate(
                 self.rest,
                 inputs=self.inputs,

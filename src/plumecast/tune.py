@@ -7,7 +7,9 @@ one ignition at a time. One decomposition of each side of a fold serves every co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import xarray as xr
 
@@ -17,6 +19,7 @@ from plumecast.candidates import (
     STD_FRACTIONS,
     check_families,
     coded_plans,
+    given_plans,
     spectral_plans,
 )
 from plumecast.encode import Truncation
@@ -36,6 +39,7 @@ def tune_surrogate(
     validation: xr.Dataset,
     *,
     families: Sequence[str] = FAMILIES,
+    given: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     degrees: Sequence[int] = (1, 2, 3),
     kernels: Sequence[str] = KERNELS,
     std_fractions: Sequence[float] = STD_FRACTIONS,
@@ -54,9 +58,11 @@ def tune_surrogate(
     """Candidates from best to worst: those confirmed on validation, then the others by their
     folds, then those that failed or were not tried.
 
-    At most `most` candidates are tried, and none begun after `budget_seconds`; the cheapest come
-    first. The best `confirm` are fitted again. The decision threshold of the deployable IoU is
-    chosen on the predictions of the folds, so on validation it is what a user would have had.
+    `given` are candidates of your own: keywords of `fit_surrogate` by a name of your choice. At
+    most `most` candidates are tried, and none begun after `budget_seconds`; the cheapest come first
+    (your own before all). The best `confirm` are fitted again. The decision threshold of the
+    deployable IoU is chosen on the predictions of the folds, so on validation it is what a user
+    would have had.
     """
     if rank_by not in RANK_BY:
         raise PlumecastError(f"rank_by='{rank_by}' is unknown; choose from {', '.join(RANK_BY)}")
@@ -64,7 +70,9 @@ def tune_surrogate(
     check_families(families)
     check_apart(group_by, train=train, validation=validation)
     parts = fold_rows(train[group_by].values, folds, group_by)
-    plans = spectral_plans() if "spectral" in families else []
+    plans = given_plans(given)
+    if "spectral" in families:
+        plans += spectral_plans()
     if "coded" in families:
         plans += coded_plans(
             input_basis(train, inputs, Truncation(std_fraction=max(std_fractions, default=1.0))),
@@ -74,7 +82,9 @@ def tune_surrogate(
             std_fractions=std_fractions,
             smoke=smoke,
         )
-    largest = max((plan.choices.get("fire_rank", 1) for plan in plans), default=1)
+    if not plans:
+        raise PlumecastError("there is nothing to try; name a family or give candidates")
+    largest = max(plan.choices.get("fire_rank", 1) for plan in plans)
     fire = Truncation(std_fraction=1.0, max_rank=largest)  # as many modes as are wanted and there
     search = Search(
         train=train,
