@@ -18,6 +18,7 @@ import importlib.metadata
 import importlib.util
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 
 import plumecast as pc
+from limits import into_document
 from plumecast.names import FIRE, SMOKE, SNAPSHOT
 
 Predict = Callable[[np.ndarray], np.ndarray]
@@ -263,22 +265,38 @@ def run(name: str, data: Data) -> dict[str, Any]:
     return {"name": name, "version": version, "fit_s": seconds, "chosen": chosen, **scores}
 
 
+HEAD = (
+    "| | fit with its choices | predict | AUC | IoU | deployable IoU | rel | rel ln | chosen |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+)
+
+
+def row(found: dict[str, Any]) -> str:
+    return (
+        f"| {found['name']} {found['version']} | {found['fit_s']:.1f} s "
+        f"| {found['predict_ms']:.2f} ms | {found['auc']:.3f} | {found['iou']:.3f} "
+        f"| {found['deployable_iou']:.3f} | {found['relative_error']:.2f} "
+        f"| {found['log_error']:.2f} | {found['chosen']} |"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("store")
     parser.add_argument("--ignitions", type=int, help="train on this many ignitions only")
     parser.add_argument("--only", help="names that contain this")
     parser.add_argument("--out", type=Path, help="where to write the table as JSON")
+    parser.add_argument("--docs", type=Path, help="a document whose section `peers` is replaced")
     arguments = parser.parse_args()
     data = prepare(arguments.store, arguments.ignitions)
-    print(
+    title = (
         f"{data.fire.shape[0]} training snapshots on {data.fire.shape[1]} cells, ranks "
-        f"{data.fire_rank} → {data.smoke_rank}, {data.split.test.sizes[SNAPSHOT]} test snapshots\n"
+        f"{data.fire_rank} → {data.smoke_rank}, {data.split.test.sizes[SNAPSHOT]} test snapshots, "
+        f"{os.environ.get('OPENBLAS_NUM_THREADS', 'all')} BLAS thread(s)."
     )
-    print(
-        "| | fit with its choices | predict | AUC | IoU | deployable IoU | rel | rel ln | chosen |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print(f"{title}\n")
+    lines = [title, "", *HEAD]
+    print("\n".join(HEAD))
     records = []
     for name, (package, _) in PEERS.items():
         if arguments.only and arguments.only not in name:
@@ -288,15 +306,12 @@ def main() -> None:
             continue
         found = run(name, data)
         records.append(found)
-        print(
-            f"| {name} {found['version']} | {found['fit_s']:.1f} s "
-            f"| {found['predict_ms']:.2f} ms | {found['auc']:.3f} | {found['iou']:.3f} "
-            f"| {found['deployable_iou']:.3f} | {found['relative_error']:.2f} "
-            f"| {found['log_error']:.2f} | {found['chosen']} |",
-            flush=True,
-        )
+        lines.append(row(found))
+        print(lines[-1], flush=True)
         if arguments.out is not None:
             arguments.out.write_text(json.dumps(records, indent=1) + "\n")
+        if arguments.docs is not None:
+            into_document(arguments.docs, "peers", "\n".join(lines))
 
 
 if __name__ == "__main__":
