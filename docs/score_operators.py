@@ -4,7 +4,7 @@
 
 The argument is the wheel or a folder it was unpacked to; only its data files are read (torch
 must be installed to read them). Every choice, of rank, centring, length scale and penalty, is made
-by leaving one training sample out at a time; the test part is predicted once by what was chosen.
+by leaving one training sample out at a time; the test part is predicted by what was chosen.
 """
 
 from __future__ import annotations
