@@ -55,6 +55,13 @@ def outcome(context: Context, name: str) -> Outcome:
     return context.once(f"scoring {name}", lambda: _score(context, name))
 
 
+def detect(surrogate: Surrogate, part: xr.Dataset) -> xr.DataArray:
+    """What footprints are read from: the detection score where there is one, else the smoke."""
+    found = surrogate.predict_footprint(part) if surrogate.detects else surrogate.predict(part)
+    assert isinstance(found, xr.DataArray)
+    return found
+
+
 def predict_both(surrogate: Surrogate, part: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     """Smoke, and what its footprint is read from: the detection score where there is one."""
     smoke = surrogate.predict(part)
@@ -67,7 +74,7 @@ def _score(context: Context, name: str) -> Outcome:
     validation, test = context.split.validation, context.split.test
     tau = context.smoke_threshold
     watch = Stopwatch()
-    detected = predict_both(surrogate, validation)[1]
+    detected = detect(surrogate, validation)
     alpha = watch.time(
         "threshold", lambda: choose_decision_threshold(detected, validation[SMOKE], tau)
     )

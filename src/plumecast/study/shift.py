@@ -29,8 +29,9 @@ from plumecast.snapshots import select_drought
 from plumecast.study import paper
 from plumecast.study.context import Context, bounded
 from plumecast.study.methods import title_of
-from plumecast.study.scoring import median, predict_both
+from plumecast.study.scoring import detect, median
 from plumecast.study.table import select, tidy
+from plumecast.surrogate import Surrogate
 
 METHODS = ("paper-linear", "recommended")
 ORDER = ("low", "medium", "high")
@@ -73,13 +74,11 @@ def run(context: Context) -> xr.Dataset:
             for told in (False, True) if covariates and method == "recommended" else (False,):
                 context.tell(f"shift: {method} trained on {' and '.join(trained)}")
                 made = _fit(method, part, told, context.split.by)
-                alpha = choose_decision_threshold(
-                    predict_both(made, validation)[1], validation[SMOKE], tau
-                )
+                found = detect(made, validation)
+                alpha = choose_decision_threshold(found, validation[SMOKE], tau)
                 for name in tested:
-                    scores = score_footprints(
-                        predict_both(made, tests[name])[1], tests[name][SMOKE], tau, alpha
-                    )
+                    found = detect(made, tests[name])
+                    scores = score_footprints(found, tests[name][SMOKE], tau, alpha)
                     named = {"method": method, "covariates": int(told),
                              "trained_on": label, "tested_on": name}  # fmt: skip
                     rows += [named | row for row in _scores(scores)]
@@ -112,7 +111,7 @@ def _drought(part: xr.Dataset, names: list[str]) -> xr.Dataset:
     return select_drought(part, names).drop_vars("drought")
 
 
-def _fit(method: str, part: xr.Dataset, told: bool, by: str) -> Any:
+def _fit(method: str, part: xr.Dataset, told: bool, by: str) -> Surrogate:
     extra: dict[str, Any] = {"frame": "wind" if told else "map"} if method == "recommended" else {}
     return fit_surrogate(part, method, group_by=by, **extra)
 
