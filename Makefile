@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 SIZE   ?= paper
+STORE  ?= paper.zarr
 READY  := $(VENV)/.ready
 
 # One BLAS thread per test process: the tests already run in parallel.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test slow bench clean
+.PHONY: help demo check test slow bench peers clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
@@ -40,6 +41,11 @@ bench: $(READY)  ## the benchmarks (SIZE=small: under a minute)
 	$(BIN)/python benchmarks/core.py --size $(SIZE)
 	$(BIN)/python benchmarks/simulator.py --size $(SIZE)
 	$(BIN)/python benchmarks/ingest.py --size $(SIZE)
+	$(BIN)/python benchmarks/limits.py --size $(SIZE) $(if $(filter paper,$(SIZE)),--docs docs/benchmarks.md)
+
+peers: $(READY)  ## plumecast beside other packages on STORE=paper.zarr, into docs/benchmarks.md
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt ezyrb pyapprox
+	$(BIN)/python benchmarks/peers.py $(STORE) --docs docs/benchmarks.md
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

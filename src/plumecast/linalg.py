@@ -5,7 +5,8 @@ SciPy is imported where NumPy arrays need it: on a GPU the numerics run without 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,6 +120,12 @@ def _check_lapack(routine: str, info: int) -> None:
 
 def solve_positive(matrix: Array, right: Array) -> Array:
     """Solve a symmetric positive definite system by Cholesky; refuse a singular one."""
+    if is_numpy_array(matrix):
+        import scipy.linalg
+
+        with _naming_singular(matrix.shape[0]):
+            factor = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
+        return scipy.linalg.cho_solve(factor, right, check_finite=False)
     lower = cholesky(matrix)
     return solve_upper(lower, solve_lower(lower, right))
 
@@ -126,20 +133,25 @@ def solve_positive(matrix: Array, right: Array) -> Array:
 def cholesky(matrix: Array) -> Array:
     """Lower Cholesky factor; a matrix that is not positive definite is refused."""
     xp = array_namespace(matrix)
-    try:
+    with _naming_singular(matrix.shape[0]):
         lower = xp.linalg.cholesky(matrix)
-        # CuPy gives NaN where the others raise.
-        singular = not bool(xp.isfinite(xp.sum(xp.linalg.diagonal(lower))))
+        if not bool(xp.isfinite(xp.sum(xp.linalg.diagonal(lower)))):
+            raise np.linalg.LinAlgError  # CuPy gives NaN where the others raise
+    return lower
+
+
+@contextlib.contextmanager
+def _naming_singular(order: int) -> Iterator[None]:
+    """Say what to do about a system that is not positive definite."""
+    try:
+        yield
     except Exception as error:  # each namespace has its own class of this name
         if type(error).__name__ not in ("LinAlgError", "_LinAlgError"):
             raise
-        singular = True
-    if singular:
         raise PlumecastError(
-            f"the {matrix.shape[0]}×{matrix.shape[0]} least-squares system is singular; "
+            f"the {order}×{order} least-squares system is singular; "
             "give a penalty > 0 or lower the rank"
-        )
-    return lower
+        ) from error
 
 
 def solve_lower(lower: Array, right: Array) -> Array:

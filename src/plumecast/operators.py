@@ -90,28 +90,35 @@ class CodedOperator:
 
 @dataclass(frozen=True, slots=True)
 class FoldedLinear:
-    """A linear coded operator with its map folded into the input modes: two products, not three."""
+    """A linear coded operator with its map folded into the modes of the larger rank: two products
+    through the smaller rank k, not three."""
 
-    weights: Array  # (N, q): input modes times map
-    offset: Array | None  # (q,), codes of the mean that is subtracted
-    output_basis: Basis
+    left: Array  # (N, k)
+    right: Array  # (k, Ñ)
+    constant: Array | None  # (Ñ,), what centred bases add
 
     def predict(self, inputs: Array) -> Array:
         """(M, N) fields → (M, Ñ) fields."""
-        codes = inputs @ self.weights
-        return self.output_basis.decode(codes if self.offset is None else codes - self.offset)
+        out = (inputs @ self.left) @ self.right
+        return out if self.constant is None else out + self.constant
 
 
 def folded(operator: Operator) -> Operator:
     """The operator itself, or a linear one in fewer products."""
     if not isinstance(operator, CodedOperator) or not isinstance(operator.code_map, PrimalMap):
         return operator
-    weights, basis = operator.code_map.weights, operator.input_basis
-    if operator.code_map.degree != 1 or weights.shape[1] > weights.shape[0]:
+    if operator.code_map.degree != 1:
         return operator
-    product = basis.modes.T @ weights
-    offset = None if basis.mean is None else basis.mean @ product
-    return FoldedLinear(product, offset, operator.output_basis)
+    weights, source, target = operator.code_map.weights, operator.input_basis, operator.output_basis
+    if weights.shape[1] <= weights.shape[0]:
+        left, right = source.modes.T @ weights, target.modes
+    else:
+        left, right = source.modes.T, weights @ target.modes
+    constant = target.mean
+    if source.mean is not None:
+        moved = -((source.mean[None, :] @ left) @ right)[0, :]
+        constant = moved if constant is None else constant + moved
+    return FoldedLinear(contiguous(left), right, constant)
 
 
 def dual_map(support: Array, dual_weights: Array, degree: int) -> DualMap:
