@@ -106,7 +106,7 @@ def _shift(found: xr.Dataset) -> list[str]:
             text += f", {np.mean(rest):.2f} on one left out of three"
         out.append(text + " (means over droughts).")
     if not found.attrs["covariates"]:
-        out.append("Without covariates: none vary in this data, or fits do not take them.")
+        out.append("No covariates vary in this data.")
     out.append(
         f"Spectral surrogates were trained on at most {found.attrs['shift_train']} snapshots each."
     )

@@ -34,7 +34,7 @@ class Limits:
     scored: int = 600  # test snapshots scored in `shift` and `learning-curve`
     curves: int = 60  # ROC curves drawn
     literal: bool = True  # time the paper's literal quadratic fit for `summary`
-    neural: tuple[str, ...] = ()  # presets that are networks, trained for `summary`
+    neural: tuple[str, ...] = ()  # networks trained for `summary`
 
 
 @dataclass

@@ -6,7 +6,6 @@ others. Spectral surrogates are trained without being told droughts apart, on a 
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from typing import Any
 
@@ -100,12 +99,10 @@ def known_droughts(train: xr.Dataset) -> list[str]:
 
 
 def known_covariates(train: xr.Dataset) -> tuple[str, ...]:
-    """Covariates that differ between these snapshots, where fits take them.
+    """Covariates that differ between these snapshots.
 
     The fuel moisture of a single drought is constant: nothing can be learned from it there.
     """
-    if "covariates" not in inspect.signature(fit_surrogate).parameters:
-        return ()
     known = [entry.name for entry in COVARIATES if entry.name in train.variables]
     spread = {name: float(np.ptp(train[name].values)) for name in known}
     return tuple(
