@@ -177,11 +177,11 @@ def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch):
         assert rows[name]["training"] > 0.0
 
 
-def test_covariates_join_where_they_differ(context, shifted):
-    train = context.split.train
-    assert shift.known_covariates(train) == ("fuel_moisture", "wind_speed")
-    dry = select_drought(train, "high")
-    assert shift.known_covariates(dry) == ("wind_speed",)
+def test_the_wind_is_told_where_it_is_known(context, shifted):
+    assert shifted.attrs["covariates"] == "wind_speed,wind_from_direction"
     both = select(shifted, method="recommended", trained_on=shift.OTHERS, tested_on="medium")
     assert set(both.covariates.values.tolist()) == {0, 1}
-    assert shifted.attrs["covariates"] == "fuel_moisture,wind_speed"
+    linear = select(shifted, method="paper-linear")
+    assert set(linear.covariates.values.tolist()) == {0}
+    calm = context.split.train.drop_vars("wind_from_direction")
+    assert shift.known_covariates(calm) == ()

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumecast._array import Array
+from plumecast._array import Array, is_torch_array
 from plumecast.coded_map import CodedMap, fit_coded_map
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
@@ -85,7 +85,8 @@ class PlumeOperator:
         elif isinstance(self.fields, CodedMap):
             fields = self.fields.predict(fire, given.covariates)
         else:
-            fields = self.fields.predict(fire, _joined(given.covariates, numbers, len(self.labels)))
+            scalars = _joined(given.covariates, numbers, len(self.labels))
+            fields = self.fields.predict(fire, scalars, _torch_device(put))
         return fields if self.frame is None else self.frame.to_map(fields, given.wind)
 
     def _flat(self, fields: Array) -> Array:
@@ -218,6 +219,12 @@ def _fit_fields(
         device=choices.device,
         progress=lambda epoch: progress(f"epoch {epoch.number} of {epoch.of}"),
     )
+
+
+def _torch_device(put: Callable[[Array], Array]) -> str | None:
+    """The torch device that `put` brings arrays to, if it is one."""
+    there = put(np.zeros(1, dtype=np.float32))
+    return str(there.device) if is_torch_array(there) else None
 
 
 def _joined(covariates: Array | None, numbers: Array | None, labels: int) -> Array | None:
