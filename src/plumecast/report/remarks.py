@@ -153,10 +153,11 @@ def _quadratic_times(facts: dict[str, Any], rows: dict[str, dict[str, Any]]) -> 
     if literal is None or math.isnan(literal["training"]):
         why = facts.get("literal_problem", "it was not asked for")
         return f"{text}; the literal method was not timed: {why}."
+    alone, tuned = _plain(literal["training"]), _plain(literal["tuning"])
     return (
-        f"{text}; the literal method takes {_plain(literal['training'])} s on this machine, and for "
-        f"as many penalties {_plain(literal['tuning'])} s (one solve timed, times their number), with "
-        f"the same predictions to {facts['literal_difference']:.0e}."
+        f"{text}; the literal method takes {alone} s on this machine, and for as many penalties "
+        f"{tuned} s (one solve timed, times their number), with the same predictions to "
+        f"{facts['literal_difference']:.0e}."
     )
 
 
