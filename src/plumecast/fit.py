@@ -114,7 +114,7 @@ def fit_surrogate(
             raise PlumecastError(f"give a runner or device '{device}', not both")
     place = choose_placement(device, memory, *_size(train, inputs, outputs))
     data = training_matrices(
-        train, inputs, outputs, stored=memory is not None, by=group_by, runner=runner
+        train, inputs, outputs, stored=place.limit is not None, by=group_by, runner=runner
     )
     operator: Operator
     scenario: str | None = None
