@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plumecast.errors import PlumecastError
-from plumecast.lift import AgeLift, fit_age_lift
+from plumecast.lift import Lift, fit_lift
 from plumecast.neural import SIZES, NeuralMap, fit_neural
 from plumecast.store import load_value, save_value
 
@@ -58,7 +58,7 @@ def train(
         fire,
         targets(fire),
         np.arange(FIRES) % FOLDS,
-        lift=fit_age_lift(fire, 3),
+        lift=fit_lift(fire),
         **{
             "architecture": architecture,
             "sizes": SMALL[architecture],
@@ -102,7 +102,7 @@ def test_the_left_out_part_is_the_last_and_its_predictions_are_the_network_s(fit
 def test_saved_and_loaded_predicts_the_same_bit_for_bit(fitted, tmp_path):
     network, _, _ = fitted
     save_value(network, tmp_path / "network.plume")
-    loaded = load_value(tmp_path / "network.plume", {"NeuralMap": NeuralMap, "AgeLift": AgeLift})
+    loaded = load_value(tmp_path / "network.plume", {"NeuralMap": NeuralMap, "Lift": Lift})
     fire = fires(5, seed=2)
     np.testing.assert_array_equal(loaded.predict(fire), network.predict(fire))
 
@@ -160,7 +160,7 @@ def test_scalars_tell_scenarios_apart():
         fire,
         truth,
         np.repeat(np.arange(FIRES) % FOLDS, 2),
-        lift=fit_age_lift(fire, 3),
+        lift=fit_lift(fire),
         scalars=scalars,
         sizes=SMALL["unet"],
         learning_rate=RATES["unet"],
@@ -270,7 +270,7 @@ def test_bad_choices_name_the_next_step(choices, message):
             fire,
             targets(fire),
             np.arange(12) % 2,
-            lift=fit_age_lift(fire, 3),
+            lift=fit_lift(fire),
             **{"sizes": SMALL["unet"], "epochs": 1, "device": "cpu", **choices},
         )
 
@@ -278,7 +278,7 @@ def test_bad_choices_name_the_next_step(choices, message):
 def test_one_ignition_cannot_be_left_out():
     fire = fires(3)
     with pytest.raises(PlumecastError, match="at least two ignitions"):
-        fit_neural(fire, targets(fire), np.zeros(3), lift=fit_age_lift(fire, 3))
+        fit_neural(fire, targets(fire), np.zeros(3), lift=fit_lift(fire))
 
 
 def test_another_grid_is_refused(fitted):
@@ -312,7 +312,7 @@ def test_an_all_zero_target_is_predicted_as_zero():
         fire,
         empty,
         np.arange(12) % 2,
-        lift=fit_age_lift(fire, 3),
+        lift=fit_lift(fire),
         sizes=SMALL["unet"],
         epochs=1,
         device="cpu",

@@ -9,9 +9,10 @@ import xarray as xr
 from scipy.signal import fftconvolve
 
 import plumecast as pc
-from plumecast.lift import fit_age_lift
-from plumecast.plume import blended
-from plumecast.spectral import NormalEquations, fit_spectral, fold_numbers
+from plumecast.lift import fit_lift
+from plumecast.normal_equations import Equations
+from plumecast.spectral import fit_spectral, fold_numbers
+from plumecast.target import Targets
 
 GRID = (16, 20)
 
@@ -71,7 +72,7 @@ def test_a_convolution_of_the_lift_is_found():
     """One layer holds the operator exactly, but for the penalty: left-out error below 5 %."""
     fire = fires(24)
     targets = plume(fire)[:, None]
-    lift = fit_age_lift(fire, bins=4)
+    lift = fit_lift(fire, bins=4)
     _, left_out = fit_spectral(fire, targets, np.arange(24) % 6, lift=lift, layers=1)
     assert np.linalg.norm(left_out - targets) < 0.05 * np.linalg.norm(targets)
 
@@ -125,8 +126,7 @@ def test_parts_of_the_normal_equations_add_up():
 
     def equations(rows):
         a, b = x[:, rows], y[:, rows]
-        adjoint = np.conj(np.swapaxes(a, 1, 2))
-        return NormalEquations(adjoint @ a, adjoint @ b, np.sum(np.abs(b) ** 2, axis=1))
+        return Equations.of(a, b)
 
     whole, first, second = (equations(r) for r in (slice(8), slice(0, 5), slice(5, 8)))
     np.testing.assert_allclose((first + second).gram, whole.gram)
@@ -139,9 +139,8 @@ def test_parts_of_the_normal_equations_add_up():
 def test_lift_is_a_partition_of_the_burned_ages():
     """The hats of one age sum to one from the first knot on, and to less below it."""
     fire = fires(5)
-    lift = fit_age_lift(fire, bins=3)
-    hats = lift(fire)[:, : lift.knots.size - 1] * lift.scales[: lift.knots.size - 1, None, None]
-    total = hats.sum(axis=1)
+    lift = fit_lift(fire, ("age-bins",), (), bins=3)
+    total = lift.fields(np.moveaxis(fire, 0, -1)).sum(axis=-1).transpose(2, 0, 1)
     old = fire >= lift.knots[1]
     np.testing.assert_allclose(total[old], 1.0, atol=1e-6)
     assert (total[fire == 0.0] == 0.0).all()
@@ -151,7 +150,8 @@ def test_blend_takes_thin_smoke_from_the_logarithm_and_thick_from_the_plain_targ
     targets = np.zeros((1, 3, 2))
     targets[0, 0] = np.log1p([0.01, 100.0])
     targets[0, 1] = [5.0, 120.0]
-    thin, thick = blended(targets, blend=1.0, largest=1000.0)[0]
+    way = Targets(("log", "smoke", "footprint"), 1.0, 0.1, largest=1000.0, blend=1.0)
+    thin, thick = way.smoke(targets)[0]
     assert thin == pytest.approx(0.01, abs=0.06)
     assert thick == pytest.approx(120.0, abs=0.5)
 
@@ -208,7 +208,7 @@ def test_unknown_and_missing_scenarios_are_refused(surrogate, data):
 
 def test_one_ignition_is_refused(data):
     one = data.isel(snapshot=[0, 1])
-    with pytest.raises(pc.PlumecastError, match="at least two ignitions"):
+    with pytest.raises(pc.PlumecastError, match="needs at least two 'ignition_id'"):
         pc.fit_surrogate(one, "recommended")
 
 
@@ -252,6 +252,6 @@ def test_one_drought_is_remembered(data):
 
 def test_one_age_bin_reaches_the_largest_age():
     fire = fires(5)
-    lift = fit_age_lift(fire, bins=1)
+    lift = fit_lift(fire, bins=1)
     assert lift.duration == pytest.approx(float(fire.max()))
     assert lift.knots.tolist() == [0.0, pytest.approx(float(fire.max()))]

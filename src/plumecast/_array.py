@@ -62,6 +62,25 @@ def like(values: Any, other: Array, dtype: Any = None) -> Array:
     return array_namespace(other).asarray(values, dtype=dtype, device=device_of(other))
 
 
+def to_complex(real: Array, imaginary: Array) -> Array:
+    """Single-precision complex numbers from their parts, in one pass."""
+    if is_numpy_array(real):
+        out = np.empty(real.shape, dtype=np.complex64)
+        out.real, out.imag = real, imaginary
+        return out
+    xp = array_namespace(real)
+    if is_torch_array(real):
+        return xp.complex(real, imaginary)
+    return xp.astype(real, xp.complex64) + 1j * xp.astype(imaginary, xp.complex64)
+
+
+def positive_part(array: Array) -> Array:
+    """max(array, 0), in the array's own memory where that is NumPy's."""
+    if is_numpy_array(array):
+        return np.maximum(array, 0.0, out=array)
+    return array_namespace(array).clip(array, 0.0, None)
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """The array on the host, as NumPy's."""
     if is_torch_array(array):
@@ -134,6 +153,8 @@ __all__ = [
     "is_torch_array",
     "like",
     "map_arrays",
+    "positive_part",
     "read_rows",
+    "to_complex",
     "to_numpy",
 ]

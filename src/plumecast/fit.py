@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from plumecast.device import naming_memory
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
 from plumecast.features import monomial_count
+from plumecast.fit_plume import PlumeData, PlumeFit, fit_plume
 from plumecast.kernel_map import KernelMap, fit_kernel_map
 from plumecast.kernel_search import tune_kernel_map
 from plumecast.kernels import POLYNOMIAL, has_length_scale
@@ -25,17 +26,13 @@ from plumecast.memory import show_memory
 from plumecast.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.operators import CodedOperator, DualMap, Operator, PrimalMap
 from plumecast.placement import IN_MEMORY, Placement, choose_placement
-from plumecast.plume import PlumeOperator, fit_plume_operator
-from plumecast.quantity.footprint import smoke_threshold
+from plumecast.plume import PlumeChoices
 from plumecast.settings import Settings, choose_settings
 from plumecast.snapshot_store import DATA_VERSION
 from plumecast.snapshots import check_values
 from plumecast.split import group_rows
 from plumecast.stored import StoredRows
 from plumecast.surrogate import Surrogate
-
-SCENARIO = "drought"
-"""Snapshots of different droughts have different weather: the spectral family tells them apart."""
 
 CLUSTER_MEMORY = "1GB"
 """Memory of each block's process where a cluster works on them and no limit is given."""
@@ -59,8 +56,15 @@ def fit_surrogate(
     center: bool | None = None,
     kernel: str | None = None,
     length_scale: float | None = None,
-    layers: int | None = None,
+    family: str | None = None,
+    lift: str | Sequence[str] | None = None,
+    products: str | Sequence[str] | None = None,
     age_bins: int | None = None,
+    targets: str | Sequence[str] | None = None,
+    covariates: str | Sequence[str] | None = None,
+    frame: str | None = None,
+    layers: int | None = None,
+    epochs: int | None = None,
     inputs: str | Sequence[str] = FIRE,
     outputs: str | Sequence[str] = SMOKE,
     nonnegative: bool = True,
@@ -68,6 +72,7 @@ def fit_surrogate(
     device: str = "cpu",
     memory: str | int | None = None,
     runner: Runner | None = None,
+    progress: Callable[[str], None] = lambda step: None,
 ) -> Surrogate:
     """Fit a surrogate to training snapshots.
 
@@ -75,8 +80,15 @@ def fit_surrogate(
     another `kernel`: "matern-5/2", "squared-exponential", or a sum such as
     "polynomial-1 + matern-5/2". Its `length_scale` is in units of the typical distance between
     training snapshots; without one it is chosen together with the penalty. The *spectral* family
-    (preset "recommended"): an equivariant operator in `layers`, on `age_bins` of the time since
-    ignition, one per drought where the data has several; needs `group_by` to leave fires out.
+    (preset "recommended"): equivariant operators in `layers`, one per drought where the data has
+    several, each drawn to what all have in common; needs `group_by` to leave fires out. Networks:
+    family "unet" or "fno", in `epochs`.
+
+    `lift` names the fields made of the input ("age-bins" has `age_bins` of them), `products` the
+    scalars of a fire that multiply them, `targets` what is fitted ("log", "smoke", "footprint").
+    `covariates` are scalars of the snapshots that join the operator; predictions then need them.
+    `frame` "wind" turns fields with the wind of each snapshot, "wind-stretch" also stretches them,
+    "auto" turns where that serves fires that were left out.
 
     A preset, every choice by keyword, or a preset with single choices replaced. `fire_*` truncates
     the input basis and `smoke_*` the output basis, whatever the variables are called. Without a
@@ -84,14 +96,22 @@ def fit_surrogate(
     at a time, in closed form.
 
     `device` says where the arithmetic runs: "cpu", "cuda" (PyTorch) or "cupy"; the surrogate comes
-    back as NumPy's. With `memory` ("2GB") the snapshots stay in their store and are read by blocks
-    (coded family); the result is the same up to rounding. A `runner` (`pc.cluster`) has the blocks
-    worked on by the processes of a cluster, each within `memory`.
+    back as NumPy's. `progress` hears the steps of a long fit. With `memory` ("2GB") the snapshots
+    stay in their store and are read by blocks (coded family); the result is the same up to
+    rounding. A `runner` (`pc.cluster`) has the blocks worked on by the processes of a cluster, each
+    within `memory`.
     """
     settings = choose_settings(
         preset,
-        layers=layers,
+        family=family,
+        lift=lift,
+        products=products,
         age_bins=age_bins,
+        targets=targets,
+        covariates=covariates,
+        frame=frame,
+        layers=layers,
+        epochs=epochs,
         degree=degree,
         penalty=penalty,
         center=center,
@@ -116,25 +136,73 @@ def fit_surrogate(
     data = training_matrices(
         train, inputs, outputs, stored=place.limit is not None, by=group_by, runner=runner
     )
-    operator: Operator
-    scenario: str | None = None
-    if settings.family == "spectral":
-        if not place.device.is_host:
-            raise PlumecastError(f"the spectral family runs on the CPU, not on '{device}'")
-        data = data.in_memory(place.limit)
-        operator, chosen, scenario = fit_plume(data, settings, group_by)
-    else:
-        with naming_memory(place.device, place.advice(*_size(train, inputs, outputs))):
+    record: dict[str, Any] = {
+        "inputs": data.input_layout,
+        "outputs": data.output_layout,
+        "nonnegative": nonnegative,
+        "settings": asdict(settings),
+    }
+    with naming_memory(place.device, place.advice(*_size(train, inputs, outputs))):
+        if is_plain(settings):
             operator, chosen = fit_coded(data, settings, group_by, place)
+            training = {**provenance(train), **chosen}
+            return Surrogate(operator=operator, training=training, **record)
+        found = _fit_lifted(data.in_memory(place.limit), settings, group_by, place, progress)
     return Surrogate(
-        inputs=data.input_layout,
-        outputs=data.output_layout,
-        operator=operator,
-        nonnegative=nonnegative,
-        settings=asdict(settings),
-        training={**provenance(train), **chosen},
-        scenario=scenario,
+        operator=found.operator,
+        training={**provenance(train), **found.chosen},
+        scenario=found.scenario,
+        covariates=found.covariates,
+        **record,
     )
+
+
+def is_plain(settings: Settings) -> bool:
+    """Whether a surrogate is the paper's: fields encoded as they are, smoke from their codes."""
+    plain = settings.targets == ("smoke",) and not settings.lift and not settings.covariates
+    return plain and settings.family == "coded" and settings.frame == "map"
+
+
+def _fit_lifted(
+    data: TrainingMatrices,
+    settings: Settings,
+    group_by: str,
+    place: Placement,
+    progress: Callable[[str], None],
+) -> PlumeFit:
+    groups = np.empty(data.inputs.shape[0], dtype=np.int64)
+    rows_of = data.groups(group_by)
+    for number, rows in enumerate(rows_of):
+        groups[rows] = number
+    if len(rows_of) < 2:
+        raise PlumecastError(
+            f"this surrogate leaves fires out to choose its penalties: it needs at least two "
+            f"'{group_by}', the training data has {len(rows_of)}"
+        )
+
+    def fit_basis(side: str, matrix: Array) -> Basis:
+        rule = settings.fire if side == "inputs" else settings.smoke
+        layout = data.input_layout if side == "inputs" else data.output_layout
+        return _fit_side(matrix, rule, settings.center, layout, IN_MEMORY)
+
+    def fit_map(codes: Array, targets: Array, parts: list[Array]) -> Operator:
+        return fit_code_map(codes, targets, settings, parts)[0]
+
+    choices = PlumeChoices(
+        family=settings.family,
+        lift=settings.lift or ("identity",),
+        products=settings.products,
+        bins=settings.age_bins,
+        targets=settings.targets,
+        layers=settings.layers,
+        epochs=settings.epochs,
+        fit_basis=fit_basis,
+        fit_map=fit_map,
+        device=None if place.device.is_host else place.device.name,
+    )
+    fields = (*data.input_layout.fields, *data.output_layout.fields)
+    snapshots = PlumeData(data.snapshots, fields, data.inputs, data.outputs, groups)
+    return fit_plume(snapshots, settings, choices, place.device.put, progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +333,23 @@ def fit_coded(
     return map_arrays(CodedOperator(input_basis, code_map, output_basis), to_numpy), chosen
 
 
+def fit_code_map(
+    codes: Array, targets: Array, settings: Settings, groups: list[Array]
+) -> tuple[PrimalMap | DualMap | KernelMap, dict[str, Any]]:
+    """The map between codes held in memory; what is left open is chosen by leaving out `groups`."""
+    if settings.kernel != POLYNOMIAL:
+        return _fit_kernel(codes, targets, settings, groups if _leaves_out(settings) else None)
+    if settings.penalty is None:
+        code_map, scan = operators.tune_polynomial_map(
+            codes, targets, degree=settings.degree, groups=groups, penalties=None
+        )
+        return code_map, {"penalty": scan.best}
+    fitted = operators.fit_polynomial_map(
+        codes, targets, degree=settings.degree, penalty=settings.penalty
+    )
+    return fitted, {"penalty": settings.penalty}
+
+
 def _leaves_out(settings: Settings) -> bool:
     of_distance = settings.kernel != POLYNOMIAL and has_length_scale(settings.kernel)
     return settings.penalty is None or (of_distance and settings.length_scale is None)
@@ -294,50 +379,6 @@ def _fit_kernel(
     )
     found = {"length_scale": scan.length_scale, "penalty": scan.penalty}
     return fitted, {**found, "leave_out_error": scan.error}
-
-
-def fit_plume(
-    data: TrainingMatrices, settings: Settings, group_by: str
-) -> tuple[PlumeOperator, dict[str, Any], str | None]:
-    """The spectral family: one map per drought, or one for all where a drought has one ignition
-    or the data has no droughts."""
-    fields = (*data.input_layout.fields, *data.output_layout.fields)
-    if len(fields) != 2 or fields[0].shape != fields[1].shape:
-        raise PlumecastError(
-            "a spectral surrogate maps one field to one on the same grid, not "
-            + " and ".join(f"{part.name} {part.shape}" for part in fields)
-        )
-    lowest = float(data.outputs.min())
-    if lowest < 0.0:
-        raise PlumecastError(
-            f"a spectral surrogate needs an output that is never negative; "
-            f"'{fields[1].name}' goes down to {lowest:g}; choose another preset"
-        )
-    groups = np.empty(data.inputs.shape[0], dtype=np.int64)
-    for number, rows in enumerate(data.groups(group_by)):
-        groups[rows] = number
-    labels = _scenarios(data.snapshots, groups)
-    shape = (-1, *fields[0].shape)
-    threshold = smoke_threshold(data.outputs)
-    operator = fit_plume_operator(
-        data.inputs.reshape(shape),
-        data.outputs.reshape(shape),
-        groups,
-        labels,
-        threshold=threshold,
-        layers=settings.layers,
-        bins=settings.age_bins,
-    )
-    chosen = {"footprint_threshold": threshold, "scenarios": list(operator.labels)}
-    return operator, chosen, None if labels is None else SCENARIO
-
-
-def _scenarios(snapshots: xr.Dataset, groups: Array) -> Array | None:
-    if SCENARIO not in snapshots.variables:
-        return None
-    labels = snapshots[SCENARIO].values.astype(str)
-    enough = all(np.unique(groups[labels == name]).size >= 2 for name in np.unique(labels))
-    return labels if enough else None
 
 
 def _fit_side(

@@ -1,41 +1,105 @@
 """Pointwise functions of the input that make smoke nearly linear in it. Arrays only, no labels.
 
 Smoke is close to a sum over burned cells of something nonlinear in each cell's age. A lift turns
-the age into channels whose linear combinations are any piecewise-linear function of it, and
-repeats them times the size and the duration of the fire.
+the age into fields, its parts, whose linear combinations are the functions one wants; every field
+is also multiplied by scalars of the fire, the products, and by covariates. What counts as one
+channel is one field times one scalar. Every part is zero where nothing burned, so an empty fire
+has no channels.
+
+Fields are held grid first, (*grid, B) for B snapshots: a lift adds a last axis, and the Fourier
+transform of `fourier` then needs no transposition.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from plumecast._array import Array
+from plumecast._array import Array, array_namespace, like
 from plumecast.errors import PlumecastError
+
+PARTS = {
+    "identity": "the age itself",
+    "burned": "1 where burned",
+    "age-bins": "hat functions of the age, on quantiles of the ages that occur",
+    "saturating": "1 − exp(−age / s) for three times s",
+    "position": "1 where burned, times the place along every axis",
+}
+"""Fields a lift can have."""
+
+PRODUCTS = {
+    "hours": "the largest age of the fire",
+    "area": "the number of burned cells",
+}
+"""Scalars of a fire that multiply the fields."""
+
+SATURATION = (0.1, 0.3, 1.0)
+"""Times of the saturating functions, relative to the largest age in training."""
+
+FIT_BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True)
-class AgeLift:
-    """Age of burn as hat functions, each also times two scalars of the fire."""
+class Lift:
+    """Named parts times named products and covariates, each channel of unit root mean square."""
 
-    knots: Array  # (K,), ages in the unit of the input, the first 0
+    parts: tuple[str, ...]
+    products: tuple[str, ...]
+    knots: Array  # (K,), ages where the hat functions peak, the first 0
     duration: float  # largest age in training
     extent: float  # largest number of burned cells in training
-    scales: Array  # (C,), root mean square of each channel in training
+    scales: Array  # (S, H), root mean square of factor s times field h in training
 
     @property
     def channels(self) -> int:
-        """Number of channels C."""
-        return int(self.scales.shape[0])
+        """Number of channels C = S · H."""
+        return int(self.scales.shape[0] * self.scales.shape[1])
 
-    def __call__(self, fire: Array) -> Array:
-        """(M, *grid) ages → (M, C, *grid) float32 channels of unit size; an empty fire gives 0."""
-        return _channels(fire, self.knots, self.duration, self.extent) / _columns(self.scales, fire)
+    def fields(self, fire: Array) -> Array:
+        """(*grid, B) ages → (*grid, B, H)."""
+        return _fields(fire, self.parts, self.knots, self.duration)
+
+    def factors(self, fire: Array, covariates: Array | None = None) -> Array:
+        """(*grid, B) ages and (B, P) covariates → (B, S, H), what multiplies every field."""
+        scalars = _scalars(fire, self.products, self.duration, self.extent, covariates)
+        if scalars.shape[1] != self.scales.shape[0]:
+            raise PlumecastError(
+                f"this lift takes {self.scales.shape[0] - 1 - len(self.products)} covariates, "
+                f"got {0 if covariates is None else covariates.shape[1]}"
+            )
+        return scalars[:, :, None] / like(self.scales, scalars, scalars.dtype)[None]
+
+    def __call__(self, fire: Array, covariates: Array | None = None) -> Array:
+        """(M, *grid) ages → (M, C, *grid) float32 channels, fields times factors."""
+        grid_first = np.moveaxis(np.asarray(fire, dtype=np.float32), 0, -1)
+        fields = self.fields(grid_first)[..., None, :] * self.factors(grid_first, covariates)
+        flat = fields.reshape(*fields.shape[:-2], -1)
+        return np.ascontiguousarray(np.moveaxis(flat, (-2, -1), (0, 1)))
 
 
-def fit_age_lift(fire: Array, bins: int = 5) -> AgeLift:
-    """A lift whose knots are quantiles of the ages that occur: the bins are filled alike."""
+def check_lift(parts: Sequence[str], products: Sequence[str]) -> None:
+    """Raise for a name that is unknown, and for a lift without fields."""
+    for kind, names, known in (("lift", parts, PARTS), ("product", products, PRODUCTS)):
+        for name in names:
+            if name not in known:
+                raise PlumecastError(f"{kind} '{name}' is unknown; choose from {', '.join(known)}")
+    if not parts:
+        raise PlumecastError(f"a lift needs at least one part of {', '.join(PARTS)}")
+
+
+def fit_lift(
+    fire: Array,
+    parts: Sequence[str] = ("age-bins", "burned"),
+    products: Sequence[str] = ("hours",),
+    *,
+    bins: int = 3,
+    covariates: Array | None = None,
+) -> Lift:
+    """A lift for (M, *grid) ages on the host; the knots of the bins are quantiles of the ages that
+    occur, so that the bins are filled alike."""
+    check_lift(parts, products)
     burned = fire[fire > 0.0]
     if burned.size == 0:
         raise PlumecastError("no training snapshot has a burned cell: there is nothing to lift")
@@ -43,34 +107,83 @@ def fit_age_lift(fire: Array, bins: int = 5) -> AgeLift:
     knots = np.unique(np.concatenate([[0.0], np.quantile(burned, shares)]))
     cells = np.count_nonzero(fire > 0.0, axis=tuple(range(1, fire.ndim)))
     duration, extent = float(knots[-1]), float(cells.max())
-    size = np.zeros(3 * knots.size)
-    for block in np.array_split(fire, -(-fire.shape[0] // 256)):
-        channels = _channels(block, knots, duration, extent)
-        size += np.sum(np.square(channels, dtype=np.float64), axis=(0, *range(2, channels.ndim)))
+    size: Array = 0.0
+    for start in range(0, fire.shape[0], FIT_BLOCK):
+        rows = slice(start, start + FIT_BLOCK)
+        block = np.moveaxis(fire[rows], 0, -1).astype(np.float32)
+        own = None if covariates is None else covariates[rows]
+        squares = np.square(_fields(block, tuple(parts), knots, duration), dtype=np.float64)
+        energy = squares.sum(axis=tuple(range(fire.ndim - 1)))
+        scalars = _scalars(block, tuple(products), duration, extent, own)
+        size = size + np.square(scalars, dtype=np.float64).T @ energy
     scales = np.sqrt(size / fire.size)
-    return AgeLift(knots, duration, extent, np.where(scales > 0.0, scales, 1.0))
+    return Lift(
+        tuple(parts), tuple(products), knots, duration, extent, np.where(scales > 0.0, scales, 1.0)
+    )
 
 
-def _columns(scales: Array, fire: Array) -> Array:
-    return scales.astype(np.float32).reshape(1, -1, *([1] * (fire.ndim - 1)))
+def _fields(fire: Array, parts: tuple[str, ...], knots: Array, duration: float) -> Array:
+    xp = array_namespace(fire)
+    burned = xp.astype(fire > 0.0, fire.dtype)
+    out: list[Array] = []
+    for part in parts:
+        if part == "identity":
+            out.append(fire / duration)
+        elif part == "burned":
+            out.append(burned)
+        elif part == "age-bins":
+            out += _hats(fire, [float(knot) for knot in knots])
+        elif part == "saturating":
+            ages = xp.clip(fire, 0.0, None)
+            out += [1.0 - xp.exp(-ages / (share * duration)) for share in SATURATION]
+        else:
+            out += [burned * place for place in _places(fire)]
+    return xp.stack(out, axis=-1)
 
 
-def _channels(fire: Array, knots: Array, duration: float, extent: float) -> Array:
-    hats = np.stack([*_hats(fire, knots), fire > 0.0], axis=1).astype(np.float32)
-    axes = tuple(range(1, fire.ndim))
-    age = (fire.max(axis=axes) / duration).astype(np.float32)
-    cells = (np.count_nonzero(fire > 0.0, axis=axes) / extent).astype(np.float32)
-    each = (slice(None), *([None] * fire.ndim))
-    return np.concatenate([hats, hats * age[each], hats * cells[each]], axis=1)
+def _places(fire: Array) -> list[Array]:
+    """For every axis of the grid, the place on it from −1 to 1, shaped to multiply (*grid, B)."""
+    places = []
+    for axis in range(fire.ndim - 1):
+        count = fire.shape[axis]
+        along = like(np.linspace(-1.0, 1.0, count), fire, fire.dtype)
+        shape = [1] * fire.ndim
+        shape[axis] = count
+        places.append(array_namespace(fire).reshape(along, tuple(shape)))
+    return places
 
 
-def _hats(fire: Array, knots: Array) -> list[Array]:
+def _hats(fire: Array, knots: list[float]) -> list[Array]:
     """Hat functions on the knots but the first: their span holds every piecewise-linear function
     of the age that vanishes at 0; the last stays at 1 beyond its knot."""
+    xp = array_namespace(fire)
     hats = []
-    for i in range(1, knots.size):
-        rise = np.clip((fire - knots[i - 1]) / (knots[i] - knots[i - 1]), 0.0, 1.0)
-        if i + 1 < knots.size:
-            rise = rise - np.clip((fire - knots[i]) / (knots[i + 1] - knots[i]), 0.0, 1.0)
+    for i in range(1, len(knots)):
+        rise = xp.clip((fire - knots[i - 1]) / (knots[i] - knots[i - 1]), 0.0, 1.0)
+        if i + 1 < len(knots):
+            rise = rise - xp.clip((fire - knots[i]) / (knots[i + 1] - knots[i]), 0.0, 1.0)
         hats.append(rise)
     return hats
+
+
+def _scalars(
+    fire: Array,
+    products: tuple[str, ...],
+    duration: float,
+    extent: float,
+    covariates: Array | None,
+) -> Array:
+    """(B, S): one, the products, the covariates."""
+    xp = array_namespace(fire)
+    axes = tuple(range(fire.ndim - 1))
+    burned = xp.astype(fire > 0.0, fire.dtype)
+    columns = [xp.ones_like(fire[(0,) * (fire.ndim - 1)])]
+    for product in products:
+        if product == "hours":
+            columns.append(xp.max(fire, axis=axes) / duration)
+        else:
+            columns.append(xp.sum(burned, axis=axes) / extent)
+    scalars = xp.stack(columns, axis=-1)
+    if covariates is None or covariates.shape[1] == 0:
+        return scalars
+    return xp.concat([scalars, like(covariates, fire, fire.dtype)], axis=1)

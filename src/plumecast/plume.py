@@ -1,152 +1,235 @@
-"""The spectral surrogate of smoke: one equivariant map per scenario, three targets at once.
+"""The surrogate of smoke with lift and targets: fire → fields → operator → targets → smoke.
 
-The targets share every factorisation: ln(g + 1) for thin smoke, g for thick smoke, and the
-footprint g > τ for detection. Arrays only, no labels.
+The operator between lifted fire and targets is one of three families with the same inputs and
+outputs: spectral, coded on lifted fields, or a network. Arrays only, no labels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumecast._array import Array
+from plumecast._array import Array, is_torch_array
+from plumecast.coded_map import CodedMap, fit_coded_map
+from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
-from plumecast.lift import fit_age_lift
+from plumecast.frame import WindFrame
+from plumecast.lift import fit_lift
+from plumecast.neural import NeuralMap, fit_neural
+from plumecast.operators import Operator
 from plumecast.spectral import SpectralMap, fit_spectral, fold_numbers
+from plumecast.target import Targets, choose_inverse, fit_targets
 
-LOG, SMOKE, FOOTPRINT = range(3)
-
-BLENDS = (0.03, 0.1, 0.3, 1.0, 3.0)
-"""Concentrations, relative to the root mean square of the smoke, tried as the blend."""
-
-FOLDS = 6
+FOLDS = 8
 """Parts of the ignitions left out in turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlumeMap:
-    """One scenario's map and how its targets become smoke."""
+class Conditions:
+    """What is known of every snapshot beside its fire."""
 
-    spectral: SpectralMap
-    blend: float  # concentration below which the logarithmic target is trusted more
-    largest: float  # largest smoke in training; predictions stay below it
+    labels: Array | None = None  # (M,), its scenario
+    covariates: Array | None = None  # (M, P), normalised
+    wind: Array | None = None  # (M, 2), towards east and north
 
-    def smoke(self, fire: Array) -> Array:
-        """(M, *grid) ages → (M, *grid) smoke."""
-        return blended(self.spectral.predict(fire), self.blend, self.largest)
+    def at(self, rows: Array | slice) -> Conditions:
+        """Of some snapshots."""
+        parts = (self.labels, self.covariates, self.wind)
+        return Conditions(*(None if part is None else part[rows] for part in parts))
 
-    def footprint(self, fire: Array) -> Array:
-        """(M, *grid) ages → (M, *grid) detection score, within 0 and 1."""
-        return np.clip(self.spectral.predict(fire)[:, FOOTPRINT], 0.0, 1.0)
+
+NOTHING = Conditions()
+
+FieldMap: TypeAlias = SpectralMap | CodedMap | NeuralMap
+"""From lifted fire to targets."""
+
+
+def _host(array: Array) -> Array:
+    return array
 
 
 @dataclass(frozen=True, slots=True)
 class PlumeOperator:
-    """Maps of all scenarios (droughts); one without a label serves every snapshot."""
+    """A map from lifted fire to targets, and the way back to smoke."""
 
-    labels: tuple[str, ...]  # empty where there is one map for all
-    maps: tuple[PlumeMap, ...]
-    shape: tuple[int, ...]
+    labels: tuple[str, ...]  # scenarios told apart; empty where there is one map for all
+    fields: FieldMap
+    targets: Targets
+    shape: tuple[int, ...]  # the grid
+    frame: WindFrame | None = None
 
-    def predict(self, inputs: Array, labels: Array | None = None) -> Array:
-        """(M, N) → (M, N) smoke; `labels` (M,) says the scenario of every row."""
-        return self._by_scenario(inputs, labels, footprint=False)
+    def predict(self, inputs: Array, given: Conditions = NOTHING, put: Any = _host) -> Array:
+        """(M, N) → (M, N) smoke."""
+        return self._flat(self.targets.smoke(self.target_fields(inputs, given, put)))
 
-    def footprint(self, inputs: Array, labels: Array | None = None) -> Array:
+    def footprint(self, inputs: Array, given: Conditions = NOTHING, put: Any = _host) -> Array:
         """(M, N) → (M, N) detection score."""
-        return self._by_scenario(inputs, labels, footprint=True)
+        return self._flat(self.targets.score(self.target_fields(inputs, given, put)))
 
-    def _by_scenario(self, inputs: Array, labels: Array | None, *, footprint: bool) -> Array:
-        out = np.empty(inputs.shape)
-        for member, rows in self._parts(inputs.shape[0], labels):
-            fire = inputs[rows].reshape(-1, *self.shape)
-            values = member.footprint(fire) if footprint else member.smoke(fire)
-            out[rows] = values.reshape(-1, inputs.shape[1])
-        return out
+    def target_fields(self, inputs: Array, given: Conditions = NOTHING, put: Any = _host) -> Array:
+        """(M, N) → (M, T, *grid): one pass that serves smoke and footprint."""
+        fire = inputs.reshape(-1, *self.shape)
+        numbers = self._scenarios(fire.shape[0], given.labels)
+        if self.frame is not None:
+            if given.wind is None:
+                raise PlumecastError(
+                    "this surrogate was trained in the frame of the wind: pass a Dataset with "
+                    "'wind_speed' and 'wind_from_direction'"
+                )
+            fire = self.frame.to_wind(fire, given.wind)
+        if isinstance(self.fields, SpectralMap):
+            fields = self.fields.predict(fire, given.covariates, numbers, put)
+        elif isinstance(self.fields, CodedMap):
+            fields = self.fields.predict(fire, given.covariates)
+        else:
+            scalars = _joined(given.covariates, numbers, len(self.labels))
+            fields = self.fields.predict(fire, scalars, _torch_device(put))
+        return fields if self.frame is None else self.frame.to_map(fields, given.wind)
 
-    def _parts(self, count: int, labels: Array | None) -> list[tuple[PlumeMap, Array]]:
+    def _flat(self, fields: Array) -> Array:
+        return fields.reshape(fields.shape[0], -1).astype(np.float64)
+
+    def _scenarios(self, count: int, labels: Array | None) -> Array:
         if not self.labels:
-            return [(self.maps[0], np.arange(count))]
-        if labels is None and len(self.labels) > 1:
+            return np.zeros(count, dtype=np.int64)
+        if labels is None and len(self.labels) == 1:
+            return np.zeros(count, dtype=np.int64)
+        if labels is None:
             raise PlumecastError(
                 f"this surrogate was trained on the droughts {', '.join(self.labels)}; pass a "
                 "Dataset or DataArray whose coordinate 'drought' says which each snapshot is of"
             )
-        if labels is None:
-            return [(self.maps[0], np.arange(count))]
         unknown = sorted(set(np.asarray(labels).tolist()) - set(self.labels))
         if unknown:
             raise PlumecastError(
                 f"drought '{unknown[0]}' was not in training; known are {', '.join(self.labels)}"
             )
-        rows = [np.flatnonzero(np.asarray(labels) == label) for label in self.labels]
-        return list(zip(self.maps, rows, strict=True))
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        return np.array([numbers[str(label)] for label in labels], dtype=np.int64)
 
 
-def blended(targets: Array, blend: float, largest: float) -> Array:
-    """Smoke from its logarithmic and its plain prediction, (M, *grid).
+@dataclass(frozen=True, slots=True)
+class PlumeChoices:
+    """Everything that is chosen before a plume operator is fitted."""
 
-    Thin smoke is right in the logarithm and noise in g; thick smoke the other way round. With a
-    the first, b the second and w = a / (a + blend): w b + (1 − w) a, both within 0 and `largest`.
-    """
-    thin = np.expm1(np.clip(targets[:, LOG], 0.0, np.log1p(largest)))
-    thick = np.clip(targets[:, SMOKE], 0.0, largest)
-    weight = np.divide(thin, thin + blend, out=np.zeros_like(thin), where=thin > 0.0)
-    return weight * thick + (1.0 - weight) * thin
-
-
-def fit_plume_map(
-    fire: Array, smoke: Array, groups: Array, *, threshold: float, layers: int, bins: int
-) -> PlumeMap:
-    """Fit (M, *grid) ages to (M, *grid) smoke; `groups` (M,) names what is left out together.
-
-    The blend is the one with the smallest sum of the median relative errors of g and of ln(g + 1)
-    on predictions of fires that were left out.
-    """
-    targets = np.stack([np.log1p(smoke), smoke, smoke > threshold], axis=1).astype(np.float32)
-    lift = fit_age_lift(fire, bins)
-    fitted, left_out = fit_spectral(
-        fire, targets, fold_numbers(groups, FOLDS), lift=lift, layers=layers
-    )
-    size = float(np.sqrt(np.mean(np.square(smoke, dtype=np.float64))))
-    largest = float(smoke.max())
-    errors = {
-        share * size: _error(blended(left_out, share * size, largest), smoke) for share in BLENDS
-    }
-    return PlumeMap(fitted, min(errors, key=errors.__getitem__), largest)
-
-
-def _error(predicted: Array, smoke: Array) -> float:
-    total = 0.0
-    for guess, truth in ((predicted, smoke), (np.log1p(predicted), np.log1p(smoke))):
-        axes = tuple(range(1, truth.ndim))
-        size = np.sqrt(np.sum(np.square(truth, dtype=np.float64), axis=axes))
-        wrong = np.sqrt(np.sum(np.square(guess - truth, dtype=np.float64), axis=axes))
-        if (size > 0.0).any():
-            total += float(np.median((wrong / np.where(size > 0.0, size, 1.0))[size > 0.0]))
-    return total
+    family: str = "spectral"
+    lift: Sequence[str] = ("age-bins", "burned")
+    products: Sequence[str] = ("hours",)
+    bins: int = 3
+    targets: Sequence[str] = ("log", "smoke", "footprint")
+    epsilon: float = 1.0
+    layers: int = 3  # of the spectral family
+    fit_basis: Callable[[str, Array], Basis] | None = None  # of the coded family, as the next
+    fit_map: Callable[[Array, Array, list[Array]], Operator] | None = None
+    epochs: int = 60  # of a network, as the two below
+    seconds: float | None = None
+    device: str | None = None
 
 
 def fit_plume_operator(
     fire: Array,
     smoke: Array,
     groups: Array,
-    labels: Array | None,
+    given: Conditions,
     *,
     threshold: float,
-    layers: int,
-    bins: int,
-) -> PlumeOperator:
-    """One map per label, or one for all without labels."""
+    choices: PlumeChoices,
+    frame: WindFrame | None = None,
+    put: Callable[[Array], Array] = _host,
+    progress: Callable[[str], None] = lambda step: None,
+) -> tuple[PlumeOperator, float]:
+    """Fit (M, *grid) ages to (M, *grid) smoke; `groups` (M,) names what is left out together.
+
+    The way back from the targets is chosen on predictions of fires that were left out; their error
+    is returned too: the sum of the median relative errors of g and of ln(1 + g/ε).
+    """
     shape = tuple(int(n) for n in fire.shape[1:])
+    targets = fit_targets(smoke, choices.targets, threshold=threshold, epsilon=choices.epsilon)
+    encoded = targets.encode(smoke)
+    if frame is not None:
+        fire = frame.to_wind(fire, given.wind)
+        each = [frame.to_wind(encoded[:, t], given.wind) for t in range(encoded.shape[1])]
+        encoded = np.stack(each, axis=1)
+    labels: tuple[str, ...] = ()
+    if given.labels is not None:
+        labels = tuple(str(name) for name in np.unique(given.labels))
+    fields, rows, left_out = _fit_fields(fire, encoded, groups, given, choices, put, progress)
+    if frame is not None:
+        left_out = frame.to_map(left_out, given.at(rows).wind)
+    targets, error = choose_inverse(targets, left_out, smoke[rows])
+    return PlumeOperator(labels, fields, targets, shape, frame), error
 
-    def fit(rows: Array) -> PlumeMap:
-        return fit_plume_map(
-            fire[rows], smoke[rows], groups[rows], threshold=threshold, layers=layers, bins=bins
+
+def _fit_fields(
+    fire: Array,
+    encoded: Array,
+    groups: Array,
+    given: Conditions,
+    choices: PlumeChoices,
+    put: Callable[[Array], Array],
+    progress: Callable[[str], None],
+) -> tuple[FieldMap, Array, Array]:
+    """The map, and predictions of some rows by maps that did not see them."""
+    numbers = None
+    if given.labels is not None:
+        numbers = np.unique(given.labels, return_inverse=True)[1]
+    folds = fold_numbers(groups, FOLDS)
+    by_covariate = given.covariates if choices.family == "spectral" else None
+    lift = fit_lift(
+        fire, choices.lift, choices.products, bins=choices.bins, covariates=by_covariate
+    )
+    if choices.family == "spectral":
+        spectral, left_out = fit_spectral(
+            fire,
+            encoded,
+            folds,
+            lift=lift,
+            layers=choices.layers,
+            covariates=given.covariates,
+            scenarios=numbers,
+            put=put,
+            progress=progress,
         )
+        return spectral, np.arange(fire.shape[0]), left_out
+    if choices.family == "coded":
+        assert choices.fit_basis is not None
+        assert choices.fit_map is not None
+        return fit_coded_map(
+            fire,
+            encoded,
+            folds,
+            [np.flatnonzero(groups == name) for name in np.unique(groups)],
+            lift=lift,
+            covariates=given.covariates,
+            fit_basis=choices.fit_basis,
+            fit_map=choices.fit_map,
+        )
+    return fit_neural(
+        fire,
+        encoded,
+        folds,
+        lift=lift,
+        scalars=_joined(given.covariates, numbers, 0 if numbers is None else numbers.max() + 1),
+        architecture=choices.family,
+        epochs=choices.epochs,
+        seconds=choices.seconds,
+        device=choices.device,
+        progress=lambda epoch: progress(f"epoch {epoch.number} of {epoch.of}"),
+    )
 
-    if labels is None:
-        return PlumeOperator((), (fit(np.arange(fire.shape[0])),), shape)
-    names = tuple(str(name) for name in np.unique(labels))
-    return PlumeOperator(names, tuple(fit(np.flatnonzero(labels == name)) for name in names), shape)
+
+def _torch_device(put: Callable[[Array], Array]) -> str | None:
+    """The torch device that `put` brings arrays to, if it is one."""
+    there = put(np.zeros(1, dtype=np.float32))
+    return str(there.device) if is_torch_array(there) else None
+
+
+def _joined(covariates: Array | None, numbers: Array | None, labels: int) -> Array | None:
+    """Covariates and the scenario as zeros and a one, for a network."""
+    if numbers is None or labels == 0:
+        return covariates
+    one_hot = np.eye(labels, dtype=np.float32)[numbers]
+    return one_hot if covariates is None else np.concatenate([covariates, one_hot], axis=1)

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from plumecast.encode import Truncation
 from plumecast.errors import PlumecastError
 from plumecast.features import check_degree
 from plumecast.kernels import POLYNOMIAL, check_kernel
+from plumecast.lift import check_lift
+from plumecast.target import check_targets
 
 PAPER_TRUNCATION = Truncation(std_fraction=0.95)
+
+
+FAMILIES = {
+    "coded": "PCA of both sides, a polynomial or another kernel between the codes",
+    "spectral": "convolutions by least squares per frequency, in layers",
+    "unet": "a U-Net, trained with PyTorch",
+    "fno": "a Fourier neural operator, trained with PyTorch",
+}
+
+FRAMES = {
+    "map": "fields as they lie",
+    "wind": "fields turned so that the wind of each snapshot blows the same way",
+    "wind-stretch": "also stretched, so that it blows equally strongly",
+    "auto": "turned where fires have winds of their own and left-out fires say that it helps",
+}
+
+CODED_CHOICES = ("degree", "penalty", "center", "kernel", "length_scale", "fire", "smoke")
+"""Choices of the coded family alone."""
+
+OTHER_CHOICES = {"layers": ("spectral",), "epochs": ("unet", "fno")}
+"""Choices of other families alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +48,33 @@ class Settings:
     kernel: str = POLYNOMIAL  # of that degree; or one of `kernels`, or a sum of them
     length_scale: float | None = None  # None: chosen by leave-one-fire-out with the penalty
     preset: str | None = None
-    family: str = "coded"  # or "spectral", with the two choices below and none of the above
-    layers: int = 3
+    family: str = "coded"
+    lift: tuple[str, ...] = ()  # parts; without any, the coded family takes the input as it is
+    products: tuple[str, ...] = ()  # scalars of the fire that multiply the parts
     age_bins: int = 3
+    targets: tuple[str, ...] = ("smoke",)
+    covariates: tuple[str, ...] = ()
+    frame: str = "map"
+    layers: int = 3  # of the spectral family
+    epochs: int = 60  # of a network
 
     def __post_init__(self) -> None:
         check_degree(self.degree)
         check_kernel(self.kernel, self.length_scale)
-        if self.layers < 1 or self.age_bins < 1:
+        if self.family not in FAMILIES:
             raise PlumecastError(
-                f"layers={self.layers} and age_bins={self.age_bins} must be at least 1"
+                f"family '{self.family}' is unknown; choose from {', '.join(FAMILIES)}"
             )
+        if self.frame not in FRAMES:
+            raise PlumecastError(
+                f"frame '{self.frame}' is unknown; choose from {', '.join(FRAMES)}"
+            )
+        if self.lift or self.products or self.family != "coded":
+            check_lift(self.lift, self.products)
+        check_targets(self.targets)
+        for name in ("layers", "age_bins", "epochs"):
+            if getattr(self, name) < 1:
+                raise PlumecastError(f"{name}={getattr(self, name)} must be at least 1")
         if self.penalty is not None and not self.penalty >= 0.0:
             raise PlumecastError(f"penalty={self.penalty} must be ≥ 0")
 
@@ -44,7 +84,14 @@ PRESETS = {
     "paper-quadratic": Settings(
         degree=2, fire=Truncation(std_fraction=0.95, max_rank=200), preset="paper-quadratic"
     ),
-    "recommended": Settings(family="spectral", preset="recommended"),
+    "recommended": Settings(
+        family="spectral",
+        lift=("age-bins", "burned"),
+        products=("hours",),
+        targets=("log", "smoke", "footprint"),
+        frame="auto",
+        preset="recommended",
+    ),
 }
 """The paper's two operators, and the equivariant one that docs/accuracy.md recommends. Of the
 paper's: all choices as printed there, the quadratic's penalty tuned.
@@ -54,53 +101,66 @@ square; data with fewer modes keeps them all.
 """
 
 
-def choose_settings(
-    preset: str | None,
-    *,
-    degree: int | None = None,
-    penalty: float | None = None,
-    center: bool | None = None,
-    kernel: str | None = None,
-    length_scale: float | None = None,
-    fire: dict[str, float | int | None] | None = None,
-    smoke: dict[str, float | int | None] | None = None,
-    layers: int | None = None,
-    age_bins: int | None = None,
-) -> Settings:
-    """A preset (or the defaults) with single choices replaced."""
+def choose_settings(preset: str | None = None, **given: Any) -> Settings:
+    """A preset (or a family's defaults) with single choices replaced.
+
+    `given` are fields of Settings, those that are None left as they are; `fire` and `smoke` are
+    dictionaries of one rule of a truncation.
+    """
+    choices = {name: value for name, value in given.items() if value is not None}
     if preset is not None and preset not in PRESETS:
         raise PlumecastError(f"preset '{preset}' is unknown; choose from {', '.join(PRESETS)}")
+    family = choices.pop("family", None)
     settings = Settings() if preset is None else PRESETS[preset]
-    simple = {
-        "degree": degree,
-        "penalty": penalty,
-        "center": center,
-        "kernel": kernel,
-        "length_scale": length_scale,
-    }
-    changes: dict[str, object] = {k: v for k, v in simple.items() if v is not None}
-    if degree is not None and (kernel or settings.kernel) != POLYNOMIAL:
+    if family is not None and family != settings.family:
+        if preset not in (None, "recommended"):
+            raise PlumecastError(f"preset '{preset}' is of family '{settings.family}'")
+        # Other families share the lift, the targets and the frame of the recommended one.
+        plain = family == "coded" or family not in FAMILIES
+        settings = (
+            Settings(family=family)
+            if plain
+            else replace(PRESETS["recommended"], family=family, preset=None, frame="map")
+        )
+    changes: dict[str, Any] = {}
+    for name, value in choices.items():
+        if name in ("fire", "smoke"):
+            rule = {k: v for k, v in value.items() if v is not None}
+            if rule:
+                limit = None if "rank" in rule else getattr(settings, name).max_rank
+                changes[name] = Truncation(**rule, max_rank=limit)
+        elif name in ("lift", "products", "targets", "covariates"):
+            changes[name] = (value,) if isinstance(value, str) else tuple(value)
+        else:
+            changes[name] = value
+    _refuse_misplaced(settings, changes)
+    other = {"degree", "kernel"} & {k for k, v in changes.items() if v != getattr(settings, k)}
+    if other and "penalty" not in changes:
+        changes["penalty"] = None  # another degree or kernel needs another penalty: have it chosen
+    if changes and preset is not None:
+        changes["preset"] = f"{preset}, changed"
+    return replace(settings, **changes)
+
+
+def _refuse_misplaced(settings: Settings, changes: dict[str, Any]) -> None:
+    kernel = changes.get("kernel", settings.kernel)
+    if "degree" in changes and kernel != POLYNOMIAL:
+        degree = changes["degree"]
         raise PlumecastError(
             f"degree={degree} belongs to kernel '{POLYNOMIAL}'; write it into the sum, as in "
             f"'polynomial-{degree} + matern-5/2'"
         )
-    other = {"degree", "kernel"} & {k for k, v in changes.items() if v != getattr(settings, k)}
-    if other and penalty is None:
-        changes["penalty"] = None  # another degree or kernel needs another penalty: have it chosen
-    for side, choice in (("fire", fire), ("smoke", smoke)):
-        given = {k: v for k, v in (choice or {}).items() if v is not None}
-        if given:
-            limit = None if "rank" in given else getattr(settings, side).max_rank
-            changes[side] = Truncation(**given, max_rank=limit)  # type: ignore[arg-type]
-    spectral = {"layers": layers, "age_bins": age_bins}
-    own = {name: value for name, value in spectral.items() if value is not None}
-    misplaced = sorted(changes if settings.family == "spectral" else own)
+    lifted = settings.lift or changes.get("lift")
+    misplaced = [
+        name
+        for name in sorted(changes)
+        if (name in CODED_CHOICES and settings.family != "coded")
+        or settings.family not in OTHER_CHOICES.get(name, (settings.family,))
+        or (name in ("age_bins", "products") and not lifted)
+    ]
     if misplaced:
         raise PlumecastError(
-            f"'{misplaced[0]}' is no choice of a {settings.family} surrogate; leave it out or "
-            "choose another preset"
+            f"'{misplaced[0]}' is no choice of a {settings.family} surrogate"
+            + (" without a lift" if misplaced[0] in ("age_bins", "products") else "")
+            + "; leave it out or choose another preset"
         )
-    changes |= own
-    if changes and preset is not None:
-        changes["preset"] = f"{preset}, changed"
-    return replace(settings, **changes)  # type: ignore[arg-type]

@@ -2,44 +2,52 @@
 
 The same fire a few cells away makes the same plume a few cells away. A linear operator with that
 property is a convolution, ŷ(k) = x̂(k) W(k): in a Fourier basis it is block-diagonal, so fitting it
-is one small ridge system per frequency, (C, C) for C channels, all independent. Fields are padded
-with zeros to twice their size against wrap-around. A further layer takes pointwise ramps of the
-layer before, predicted for every fire by weights fitted without that fire's fold, beside the lifted
-input, and solves the same systems again: closed form, no optimiser. (From the third layer on, the
-inputs of other folds come from weights that saw the fire; its own never do.)
+is one small ridge system per frequency, (C, C) for C channels, all independent. A further layer
+takes pointwise ramps of the layer before, predicted for every fire by weights fitted without that
+fire's fold, beside the lifted input, and solves the same systems again: closed form, no optimiser.
+(From the third layer on, the inputs of other folds come from weights that saw the fire; its own
+never do.)
+
+Scenarios have weights of their own, drawn towards zero or towards the weights of all scenarios
+together, whichever serves the fires left out better: a rare scenario borrows from the others.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.fft
 
-from plumecast._array import Array
+from plumecast._array import Array, array_namespace, like, positive_part, to_numpy
 from plumecast.errors import PlumecastError
-from plumecast.lift import AgeLift
+from plumecast.fourier import BUDGET, Frequencies, Transform, choose_frequencies, make_transform
+from plumecast.lift import Lift
+from plumecast.normal_equations import Equations, Systems
 
-BLOCK = 48
+BLOCK = 96
 """Snapshots transformed together: bounds the memory of their spectra."""
 
-PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-"""Penalties tried, relative to the mean diagonal of the Gram matrices."""
-
-BANDS = 6
-"""Rings of frequencies that choose their penalty on their own."""
+PREDICT_BLOCK = 24
+"""Snapshots predicted together: few enough for their spectra to stay in the cache."""
 
 RAMPS = (0.25, 0.5, 0.75, 0.9)
 """Quantiles of the positive predictions at which the ramps of a further layer begin; one more
 begins at zero."""
 
+QUANTILE_VALUES = 200_000
+"""Predictions from which those quantiles are read, at most."""
+
+
+def _host(array: Array) -> Array:
+    return array
+
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One convolution from channels to targets, by frequency."""
+    """One convolution from channels to targets, by scenario and frequency."""
 
-    weights: Array  # (F, C, T, 2) float32: real and imaginary part
+    weights: Array  # (S, F, C, T, 2) float32: real and imaginary part
     knots: Array  # (T, R) where the ramps of its predictions begin, for the next layer
     limits: Array  # (T,) predictions are kept within 0 and this
 
@@ -48,228 +56,167 @@ class Layer:
 class SpectralMap:
     """Layers from lifted input to targets, each target in units of its root mean square."""
 
-    lift: AgeLift
+    lift: Lift
+    frequencies: Frequencies
     layers: tuple[Layer, ...]
     target_scales: Array  # (T,)
-    shape: tuple[int, ...]  # the grid
 
-    def predict(self, fire: Array) -> Array:
-        """(M, *grid) → (M, T, *grid), in the targets' own units."""
-        blocks = [np.empty((0, self.target_scales.size, *self.shape))]
-        for start in range(0, fire.shape[0], BLOCK):
-            lifted = self.lift(fire[start : start + BLOCK])
-            channels = lifted
-            for depth, layer in enumerate(self.layers):
-                targets = _apply(_weights(layer.weights), _transform(channels), self.shape)
-                if depth + 1 < len(self.layers):
-                    channels = np.concatenate([lifted, _ramps(targets, layer)], axis=1)
-            blocks.append(targets * _along(self.target_scales, targets))
-        return np.concatenate(blocks)
+    def predict(
+        self,
+        fire: Array,
+        covariates: Array | None = None,
+        scenarios: Array | None = None,
+        put: Callable[[Array], Array] = _host,
+    ) -> Array:
+        """(M, *grid) → (M, T, *grid), in the targets' own units.
+
+        `covariates` (M, P) and `scenarios` (M,) as in the fit; `put` brings an array to the device
+        that computes.
+        """
+        count = fire.shape[0]
+        numbers = np.zeros(count, dtype=np.int64) if scenarios is None else scenarios
+        out = np.empty((count, self.target_scales.size, *self.frequencies.grid), dtype=np.float32)
+        scales = self.target_scales.astype(np.float32)
+        channels = self.lift.channels
+        for number in np.unique(numbers):
+            weights = [put(_complex(layer.weights[number])) for layer in self.layers]
+            transform = make_transform(self.frequencies, weights[0])
+            for rows in _blocks(np.flatnonzero(numbers == number), PREDICT_BLOCK):
+                own = None if covariates is None else covariates[rows]
+                lifted = _lifted(self.lift, transform, put(_fire_block(fire[rows])), own)
+                values, before = None, None
+                for layer, by_frequency in zip(self.layers, weights, strict=True):
+                    spectra = lifted @ by_frequency[:, :channels, :]
+                    if before is not None:
+                        ramps = transform.spectra(_ramps(values, before))
+                        spectra = spectra + ramps @ by_frequency[:, channels:, :]
+                    values, before = transform.fields(spectra), layer
+                assert values is not None
+                out[rows] = _snapshot_first(to_numpy(values) * scales)
+        return out
 
 
-@dataclass(frozen=True, slots=True)
-class NormalEquations:
-    """Σ x̂ᴴx̂ and Σ x̂ᴴŷ over snapshots, by frequency; sums of parts are those of the whole."""
-
-    gram: Array  # (F, C, C) complex
-    cross: Array  # (F, C, T) complex
-    size: Array  # (F, T), Σ |ŷ|²
-
-    def __add__(self, other: NormalEquations) -> NormalEquations:
-        return NormalEquations(
-            self.gram + other.gram, self.cross + other.cross, self.size + other.size
-        )
-
-    def __sub__(self, other: NormalEquations) -> NormalEquations:
-        return NormalEquations(
-            self.gram - other.gram, self.cross - other.cross, self.size - other.size
-        )
-
-    def solve(self, penalty: float) -> Array:
-        """(F, C, T) weights of the ridge systems."""
-        eye = np.eye(self.gram.shape[1], dtype=self.gram.dtype)
-        return np.linalg.solve(self.gram + self.gram.dtype.type(penalty) * eye, self.cross)
-
-    def error(self, weights: Array) -> Array:
-        """Σ |ŷ − x̂ W|², (F, T), of the snapshots summed here, without going back to them."""
-        fitted = np.sum(np.conj(weights) * (self.gram @ weights), axis=1).real
-        return self.size - 2.0 * np.sum(np.conj(weights) * self.cross, axis=1).real + fitted
+def _lifted(lift: Lift, transform: Transform, fire: Array, covariates: Array | None) -> Array:
+    """(*grid, B) ages → (F, B, C) spectra: of the fields, times the factors."""
+    xp = array_namespace(fire)
+    spectra = transform.spectra(lift.fields(fire))
+    factors = xp.astype(lift.factors(fire, covariates), spectra.dtype)
+    return xp.reshape(spectra[:, :, None, :] * factors[None], (*spectra.shape[:2], -1))
 
 
 def fit_spectral(
-    fire: Array, targets: Array, folds: Array, *, lift: AgeLift, layers: int = 3
+    fire: Array,
+    targets: Array,
+    folds: Array,
+    *,
+    lift: Lift,
+    layers: int = 3,
+    covariates: Array | None = None,
+    scenarios: Array | None = None,
+    budget: int = BUDGET,
+    put: Callable[[Array], Array] = _host,
+    progress: Callable[[str], None] = lambda step: None,
 ) -> tuple[SpectralMap, Array]:
     """Fit layers to (M, *grid) inputs and (M, T, *grid) targets; also every snapshot's targets as
-    predicted by the last layer without its own part.
+    predicted by the last layer without its own fold.
 
     `folds` (M,) numbers the part of every snapshot; parts are left out in turn to choose penalties
-    and to make the inputs of the next layer, so a fire must not be in two of them.
+    and to make the inputs of the next layer, so a fire must not be in two of them. `scenarios` (M,)
+    counts from 0. `put` brings blocks to the device that computes; what is returned is on the host.
     """
-    parts = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
-    if len(parts) < 2:
-        raise PlumecastError("a spectral operator needs at least two ignitions to leave one out")
-    grid = fire.shape[1:]
-    scales = np.sqrt(
-        np.mean(np.square(targets, dtype=np.float64), axis=(0, *range(2, targets.ndim)))
-    )
-    scales = np.where(scales > 0.0, scales, 1.0)
-    targets = (targets / _along(scales, targets)).astype(np.float32)
-    fitted: list[Layer] = []
-    before: Array | None = None
-    predicted = targets
-    for _ in range(layers):
-        equations = [
-            _accumulate(lift, fire[rows], None if before is None else before[rows], targets[rows])
-            for rows in parts
-        ]
-        chosen, out_of_part = _fit_layer(equations, grid)
-        predicted = np.empty_like(targets)
-        for rows, weights in zip(parts, out_of_part, strict=True):
-            for block in np.array_split(rows, -(-rows.size // BLOCK)):
-                channels = _join(lift(fire[block]), None if before is None else before[block])
-                predicted[block] = _apply(weights, _transform(channels), grid)
-        layer = _with_ramps(chosen, predicted, targets)
-        fitted.append(layer)
-        before = _ramps(predicted, layer)
-    fitted_map = SpectralMap(lift, tuple(fitted), scales, tuple(int(n) for n in grid))
-    return fitted_map, predicted * _along(scales, predicted)
-
-
-def _fit_layer(
-    equations: list[NormalEquations], grid: tuple[int, ...]
-) -> tuple[Array, list[Array]]:
-    """Weights from all parts, and from all but each; the penalty of every band and target is the
-    one with the smallest error on the parts left out."""
-    whole = equations[0]
-    for part in equations[1:]:
-        whole = whole + part
-    channels = whole.gram.shape[1]
-    scale = float(np.trace(whole.gram, axis1=1, axis2=2).real.mean()) / channels
-    bands, multiplicity = _rings(grid)
-    best: Array | None = None
-    chosen_whole: Array | None = None
-    chosen_parts: list[Array] = []
-    for penalty in PENALTIES:
-        without = [(whole - part).solve(penalty * scale) for part in equations]
-        by_frequency = sum(part.error(w) for part, w in zip(equations, without, strict=True))
-        assert not isinstance(by_frequency, int)
-        errors = np.stack(
-            [np.sum((by_frequency * multiplicity)[bands == band], axis=0) for band in range(BANDS)]
-        )
-        weights = whole.solve(penalty * scale)
-        if best is None or chosen_whole is None:
-            best, chosen_whole, chosen_parts = errors, weights, without
-            continue
-        better = (errors < best)[bands][:, None, :]
-        best = np.minimum(best, errors)
-        chosen_whole = np.where(better, weights, chosen_whole)
-        pairs = zip(without, chosen_parts, strict=True)
-        chosen_parts = [np.where(better, new, old) for new, old in pairs]
-    assert chosen_whole is not None
-    return chosen_whole, chosen_parts
-
-
-def _accumulate(
-    lift: AgeLift, fire: Array, before: Array | None, targets: Array
-) -> NormalEquations:
-    """Normal equations of some snapshots, block by block."""
-    total: NormalEquations | None = None
-    for start in range(0, fire.shape[0], BLOCK):
-        rows = slice(start, start + BLOCK)
-        x = _transform(_join(lift(fire[rows]), None if before is None else before[rows]))
-        y = _transform(targets[rows])
-        adjoint = np.conj(np.swapaxes(x, 1, 2))
-        part = NormalEquations(adjoint @ x, adjoint @ y, np.sum(np.abs(y) ** 2, axis=1))
-        total = part if total is None else total + part
-    assert total is not None
-    return total
-
-
-def _join(lifted: Array, before: Array | None) -> Array:
-    return lifted if before is None else np.concatenate([lifted, before], axis=1)
-
-
-def padded_shape(grid: tuple[int, ...]) -> tuple[int, ...]:
-    """Twice the grid, rounded up to lengths that transform fast."""
-    return tuple(int(scipy.fft.next_fast_len(2 * n, real=True)) for n in grid)
-
-
-def _transform(fields: Array) -> Array:
-    """(M, C, *grid) → (F, M, C) complex64, padded with zeros."""
-    grid = fields.shape[2:]
-    axes = tuple(range(2, fields.ndim))
-    spectrum = scipy.fft.rfftn(
-        fields.astype(np.float32, copy=False), s=padded_shape(grid), axes=axes, workers=_workers()
-    )
-    flat = spectrum.reshape(*spectrum.shape[:2], -1)
-    return np.ascontiguousarray(np.moveaxis(flat, 2, 0))
-
-
-def _apply(weights: Array, spectrum: Array, grid: tuple[int, ...]) -> Array:
-    """(F, C, T) weights on (F, M, C) spectra → (M, T, *grid) fields."""
-    padded = padded_shape(grid)
-    product = np.moveaxis(spectrum @ weights, 0, 2)
-    half = (*padded[:-1], padded[-1] // 2 + 1)
-    fields = scipy.fft.irfftn(
-        np.ascontiguousarray(product).reshape(*product.shape[:2], *half),
-        s=padded,
-        axes=tuple(range(2, 2 + len(grid))),
-        workers=_workers(),
-    )
-    inside = (slice(None), slice(None), *(slice(0, n) for n in grid))
-    return fields[inside]
-
-
-def _workers() -> int:
-    return int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
-
-
-def _rings(grid: tuple[int, ...]) -> tuple[Array, Array]:
-    """Band of every frequency by its distance from zero, and how often it counts: a real field's
-    half spectrum stands for both signs of its last axis."""
-    padded = padded_shape(grid)
-    axes = [np.fft.fftfreq(n) for n in padded[:-1]] + [np.fft.rfftfreq(padded[-1])]
-    mesh = np.meshgrid(*axes, indexing="ij")
-    radius = np.sqrt(sum(axis**2 for axis in mesh)).ravel()
-    edges = np.quantile(radius, np.linspace(0.0, 1.0, BANDS + 1)[1:-1] ** 2)
-    last = mesh[-1].ravel()
-    multiplicity = np.where((last == 0.0) | (last == 0.5), 1.0, 2.0)
-    return np.searchsorted(edges, radius), multiplicity[:, None]
-
-
-def _with_ramps(weights: Array, predicted: Array, targets: Array) -> Layer:
-    knots = [
-        np.concatenate([[0.0], np.quantile(values, RAMPS)])
-        for values in (_positive(predicted[:, t]) for t in range(predicted.shape[1]))
+    numbers = np.zeros(fire.shape[0], dtype=np.int64) if scenarios is None else scenarios
+    parts = [
+        [np.flatnonzero((numbers == number) & (folds == fold)) for fold in np.unique(folds)]
+        for number in range(int(numbers.max()) + 1)
     ]
+    if len(parts[0]) < 2:
+        raise PlumecastError("a spectral operator needs at least two ignitions to leave one out")
+    frequencies = choose_frequencies(fire.shape[1:], budget)
+    scales = np.sqrt([np.mean(np.square(t, dtype=np.float64)) for t in np.moveaxis(targets, 1, 0)])
+    scales = np.where(scales > 0.0, scales, 1.0)
+    scaled = targets / scales.astype(np.float32).reshape(-1, *([1] * (targets.ndim - 2)))
+    transform = make_transform(frequencies, put(np.zeros(1, dtype=np.float32)))
+    fitted: list[Layer] = []
+    predicted: Array = None
+
+    def spectra(rows: Array) -> Array:
+        """(F, B, C) inputs of the next layer: the lifted fire, then ramps of the layer before."""
+        own = None if covariates is None else covariates[rows]
+        lifted = _lifted(lift, transform, put(_fire_block(fire[rows])), own)
+        if not fitted:
+            return lifted
+        ramps = _ramps(put(_target_block(predicted[rows])), fitted[-1])
+        return array_namespace(lifted).concat([lifted, transform.spectra(ramps)], axis=2)
+
+    def accumulate(rows: Array) -> Equations | None:
+        """Normal equations of some snapshots, block by block; None without snapshots."""
+        total: Equations | None = None
+        for some in _blocks(rows):
+            part = Equations.of(spectra(some), transform.spectra(put(_target_block(scaled[some]))))
+            total = part if total is None else total + part
+        return total
+
+    for depth in range(layers):
+        progress(f"layer {depth + 1} of {layers}")
+        systems = [[accumulate(rows) for rows in own] for own in parts]
+        weights, without = Systems(systems, frequencies).solve()
+        del systems
+        next_predicted = np.empty_like(scaled)
+        for own, fold_weights in zip(parts, without, strict=True):
+            for rows, by_frequency in zip(own, fold_weights, strict=True):
+                for some in _blocks(rows):
+                    values = transform.fields(spectra(some) @ by_frequency)
+                    next_predicted[some] = _snapshot_first(to_numpy(values))
+        predicted = next_predicted
+        fitted.append(_layer(weights, predicted, scaled))
+    fitted_map = SpectralMap(lift, frequencies, tuple(fitted), scales)
+    back = scales.astype(np.float32).reshape(-1, *([1] * (targets.ndim - 2)))
+    return fitted_map, predicted * back
+
+
+def _layer(weights: list[Array], predicted: Array, targets: Array) -> Layer:
+    step = max(1, predicted[:, 0].size // QUANTILE_VALUES)
+    knots = []
+    for t in range(predicted.shape[1]):
+        values = predicted[:, t].ravel()[::step]
+        positive = values[values > 0.0]
+        starts = np.quantile(positive, RAMPS) if positive.size else np.zeros(len(RAMPS))
+        knots.append(np.concatenate([[0.0], starts]))
     limits = np.max(targets, axis=(0, *range(2, targets.ndim)))
-    pair = np.stack([weights.real, weights.imag], axis=-1).astype(np.float32)
+    together = np.stack([to_numpy(own) for own in weights])
+    pair = np.stack([together.real, together.imag], axis=-1).astype(np.float32)
     return Layer(pair, np.stack(knots).astype(np.float32), limits.astype(np.float32))
 
 
-def _positive(values: Array) -> Array:
-    positive = values[values > 0.0]
-    return positive if positive.size else np.zeros(1, dtype=values.dtype)
-
-
 def _ramps(predicted: Array, layer: Layer) -> Array:
-    """(M, T, *grid) predictions → (M, T·R, *grid): how far each exceeds every knot, bounded."""
-    bounded = np.clip(predicted, 0.0, _along(layer.limits, predicted))
-    ramps = [
-        np.maximum(bounded[:, t] - knot, 0.0)
-        for t in range(predicted.shape[1])
-        for knot in layer.knots[t]
-    ]
-    return np.stack(ramps, axis=1).astype(np.float32)
+    """(*grid, B, T) predictions → (*grid, B, T·R): how far each exceeds every knot, bounded."""
+    xp = array_namespace(predicted)
+    limits = like(layer.limits, predicted, predicted.dtype)
+    bounded = xp.minimum(xp.clip(predicted, 0.0, None), limits)
+    above = bounded[..., None] - like(layer.knots, predicted, predicted.dtype)
+    return xp.reshape(positive_part(above), (*predicted.shape[:-1], -1))
 
 
-def _weights(pair: Array) -> Array:
+def _blocks(rows: Array, size: int = BLOCK) -> list[Array]:
+    return np.array_split(rows, -(-rows.size // size)) if rows.size else []
+
+
+def _fire_block(fire: Array) -> Array:
+    """(B, *grid) → (*grid, B), float32 in rows."""
+    return np.ascontiguousarray(np.moveaxis(fire, 0, -1), dtype=np.float32)
+
+
+def _target_block(fields: Array) -> Array:
+    """(B, T, *grid) → (*grid, B, T), float32 in rows."""
+    return np.ascontiguousarray(np.moveaxis(fields, (0, 1), (-2, -1)), dtype=np.float32)
+
+
+def _snapshot_first(fields: Array) -> Array:
+    return np.moveaxis(fields, (-2, -1), (0, 1))
+
+
+def _complex(pair: Array) -> Array:
     return np.ascontiguousarray(pair).view(np.complex64)[..., 0]
-
-
-def _along(values: Array, fields: Array) -> Array:
-    """(T,) values shaped to multiply (M, T, *grid) fields."""
-    return values.reshape(1, -1, *([1] * (fields.ndim - 2)))
 
 
 def fold_numbers(labels: Array, folds: int) -> Array:

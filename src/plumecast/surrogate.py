@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
@@ -12,16 +12,22 @@ import xarray as xr
 
 from plumecast._array import Array, array_namespace, beside, map_arrays, to_numpy
 from plumecast.baseline_operators import GaussianProcess, MeanField, NearestFire
+from plumecast.coded_map import CodedMap
+from plumecast.covariates import WIND, Covariate, read_covariates, read_scalar
 from plumecast.device import choose_device
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
+from plumecast.fourier import Frequencies
+from plumecast.frame import WindFrame, wind_vector
 from plumecast.kernel_map import KernelMap
-from plumecast.lift import AgeLift
+from plumecast.lift import Lift
 from plumecast.matrix import Coordinate, Field, Layout, from_rows, grid_template, leading_dims
+from plumecast.neural import NeuralMap
 from plumecast.operators import CodedOperator, DualMap, FoldedLinear, Operator, PrimalMap, folded
-from plumecast.plume import PlumeMap, PlumeOperator
+from plumecast.plume import NOTHING, Conditions, PlumeOperator
 from plumecast.spectral import Layer, SpectralMap
 from plumecast.store import load_value, save_value
+from plumecast.target import Targets
 
 PREDICT_BLOCK = 2048
 """Rows predicted together: bounds the memory of kernels and decoded fields."""
@@ -38,6 +44,7 @@ class Surrogate:
     settings: dict[str, Any]
     training: dict[str, Any]  # provenance: data version, fires, counts, chosen penalty
     scenario: str | None = None  # coordinate that says which scenario a snapshot belongs to
+    covariates: tuple[Covariate, ...] = ()  # coordinates that join the operator
 
     @overload
     def predict(self, data: xr.Dataset) -> xr.DataArray | xr.Dataset: ...
@@ -66,7 +73,8 @@ class Surrogate:
     @property
     def detects(self) -> bool:
         """Whether the surrogate was trained to find the footprint, beside predicting smoke."""
-        return isinstance(self.operator, PlumeOperator)
+        plume = _plume_of(self.operator)
+        return plume is not None and plume.targets.detects
 
     def predict_footprint(self, data: Any) -> Any:
         """Detection score of smoke, within 0 and 1, in the kind of the input.
@@ -84,7 +92,11 @@ class Surrogate:
     @property
     def detector(self) -> Surrogate:
         """A surrogate of the detection score in place of the smoke."""
-        return replace(self, operator=_Detector(self.operator), outputs=_score_layout(self.outputs))
+        plume = _plume_of(self.operator)
+        assert plume is not None
+        put = self.operator.put if isinstance(self.operator, _Placed) else _host
+        placed = _Placed(plume, put, detect=True)
+        return replace(self, operator=placed, outputs=_score_layout(self.outputs))
 
     def _only_input(self) -> Field:
         if len(self.inputs.fields) > 1:
@@ -101,8 +113,8 @@ class Surrogate:
         like = data[self.inputs.fields[0].name]
         lead = leading_dims(like, self.inputs.fields[0])
         dtype = like.dtype if like.dtype.kind == "f" else np.dtype(np.float64)
-        labels = self._labels(data, like, lead)
-        values = self.outputs.split(self.predict_matrix(matrix, labels))
+        given = self._conditions(data, like, lead)
+        values = self.outputs.split(self.predict_matrix(matrix, given))
         fields = [
             from_rows(rows.astype(dtype, copy=False), part, like, lead)
             for part, rows in zip(self.outputs.fields, values, strict=True)
@@ -125,6 +137,24 @@ class Surrogate:
             )
         return out.values
 
+    def _conditions(
+        self,
+        data: Mapping[Hashable, xr.DataArray] | xr.Dataset,
+        like: xr.DataArray,
+        lead: list[Hashable],
+    ) -> Conditions:
+        """What the operator needs to know of every row beside its fields."""
+        plume = _plume_of(self.operator)
+        if plume is None:
+            return NOTHING
+        found = data if isinstance(data, xr.Dataset) else like.to_dataset(name="fire")
+        wind = None
+        if plume.frame is not None:
+            wind = wind_vector(*(read_scalar(found, name) for name in WIND))
+        return Conditions(
+            self._labels(data, like, lead), read_covariates(found, self.covariates), wind
+        )
+
     def _labels(
         self,
         data: Mapping[Hashable, xr.DataArray] | xr.Dataset,
@@ -141,25 +171,20 @@ class Surrogate:
         rows: Array = label.transpose(*lead).values.ravel()
         return rows
 
-    def predict_matrix(self, inputs: Array, labels: Array | None = None) -> np.ndarray:
-        """(M, N) → (M, Ñ) in the layouts' columns, clipped at zero where smoke is predicted.
-
-        `labels` (M,) are the rows' scenarios, for surrogates that tell them apart.
-        """
+    def predict_matrix(self, inputs: Array, given: Conditions = NOTHING) -> np.ndarray:
+        """(M, N) → (M, Ñ) in the layouts' columns, clipped at zero where smoke is predicted."""
         blocks = [np.empty((0, self.outputs.size))]
         for start in range(0, inputs.shape[0], PREDICT_BLOCK):
             rows = slice(start, start + PREDICT_BLOCK)
-            part = None if labels is None else labels[rows]
-            blocks.append(to_numpy(self.predict_rows(inputs[rows], part)))
+            blocks.append(to_numpy(self.predict_rows(inputs[rows], given.at(rows))))
         return blocks[1] if len(blocks) == 2 else np.concatenate(blocks)
 
-    def predict_rows(self, inputs: np.ndarray, labels: Array | None = None) -> Array:
+    def predict_rows(self, inputs: np.ndarray, given: Conditions = NOTHING) -> Array:
         """`predict_matrix` of a few rows at once, left where the operator's arrays are."""
-        rows = beside(inputs, self.operator)
-        if isinstance(self.operator, PlumeOperator | _Detector):
-            out = self.operator.predict(rows, labels)
+        if isinstance(self.operator, PlumeOperator | _Placed):
+            out = self.operator.predict(inputs, given)
         else:
-            out = self.operator.predict(rows)
+            out = self.operator.predict(beside(inputs, self.operator))
         return array_namespace(out).clip(out, 0.0, None) if self.nonnegative else out
 
     def predict_dataset_rows(self, data: xr.Dataset) -> Array:
@@ -176,8 +201,8 @@ class Surrogate:
     def predict_block_rows(self, data: xr.Dataset) -> Array:
         """The prediction of a few snapshots as a matrix, left as and where the operator made it."""
         like = data[self.inputs.fields[0].name]
-        labels = self._labels(data, like, leading_dims(like, self.inputs.fields[0]))
-        return self.predict_rows(self.inputs.to_matrix(data), labels)
+        given = self._conditions(data, like, leading_dims(like, self.inputs.fields[0]))
+        return self.predict_rows(self.inputs.to_matrix(data), given)
 
     def input_rows(self, data: xr.Dataset) -> Array:
         """The inputs of a few snapshots as a matrix, where the operator is."""
@@ -191,9 +216,10 @@ class Surrogate:
         """
         if precision not in ("float64", "float32"):
             raise PlumecastError(f"precision '{precision}' is unknown; float64 or float32")
-        if device != "cpu" and isinstance(self.operator, PlumeOperator):
-            raise PlumecastError(f"the spectral family runs on the CPU, not on '{device}'")
         put = choose_device(device).put
+        plume = _plume_of(self.operator)
+        if plume is not None:  # in single precision anyway; it brings blocks to the device
+            return replace(self, operator=_Placed(plume, put))
         operator = folded(self.operator) if precision == "float32" else self.operator
 
         def place(array: Array) -> Array:
@@ -204,18 +230,32 @@ class Surrogate:
 
     def save(self, path: str | Path) -> Path:
         """Write the surrogate to one safetensors file, all or nothing."""
-        return save_value(replace(self, operator=map_arrays(self.operator, to_numpy)), path)
+        operator = _plume_of(self.operator) or map_arrays(self.operator, to_numpy)
+        return save_value(replace(self, operator=operator), path)
+
+
+def _host(array: Array) -> Array:
+    return array
 
 
 @dataclass(frozen=True, slots=True)
-class _Detector:
-    """The footprint target of an operator in the place of its smoke."""
+class _Placed:
+    """A plume operator with the device it computes on, for its smoke or its detection score."""
 
-    operator: Any
+    operator: PlumeOperator
+    put: Callable[[Array], Array]
+    detect: bool = False
 
-    def predict(self, inputs: Array, labels: Array | None = None) -> Array:
-        """(M, N) → (M, N) detection score."""
-        return self.operator.footprint(inputs, labels)
+    def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
+        """(M, N) → (M, N)."""
+        way = self.operator.footprint if self.detect else self.operator.predict
+        return way(inputs, given, self.put)
+
+
+def _plume_of(operator: Any) -> PlumeOperator | None:
+    if isinstance(operator, _Placed):
+        return operator.operator
+    return operator if isinstance(operator, PlumeOperator) else None
 
 
 def _score_layout(outputs: Layout) -> Layout:
@@ -242,10 +282,15 @@ SAVED_CLASSES: dict[str, type] = {
         NearestFire,
         GaussianProcess,
         PlumeOperator,
-        PlumeMap,
+        Targets,
+        WindFrame,
+        Covariate,
+        CodedMap,
+        NeuralMap,
         SpectralMap,
+        Frequencies,
         Layer,
-        AgeLift,
+        Lift,
     )
 }
 """What a surrogate file may hold."""

@@ -13,6 +13,7 @@ import xarray as xr
 from plumecast.cli.show import note, pairs, say
 from plumecast.ingestion import QUALITY
 from plumecast.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.settings import CODED_CHOICES, OTHER_CHOICES
 from plumecast.snapshot_store import DATA_VERSION, open_snapshots
 from plumecast.snapshots import FIELD_NAMES, GROUPS, SMOKE_FLOOR, check_values
 from plumecast.store import is_saved, read_header
@@ -97,7 +98,7 @@ def _show_surrogate(surrogate: Surrogate, path: Path) -> None:
     header = read_header(path)
     training, settings = surrogate.training, surrogate.settings
     fires = len(training.get("fire_id", ()))
-    chosen = ("fire_rank", "smoke_rank", "penalty", "leave_out_error", "scenarios")
+    chosen = ("fire_rank", "smoke_rank", "penalty", "leave_out_error", "scenarios", "frame")
     items = [
         ("preset", str(settings.get("preset") or "none")),
         ("map", f"{_fields(surrogate.inputs)} → {_fields(surrogate.outputs)}"),
@@ -121,10 +122,16 @@ def _fields(layout: Any) -> str:
 
 def _own_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """The choices of a surrogate's own family."""
-    spectral = ("family", "layers", "age_bins")
-    if settings.get("family") == "spectral":
-        return {name: settings[name] for name in spectral}
-    return {k: v for k, v in settings.items() if k not in (*spectral, "preset")}
+    family = settings.get("family", "coded")
+    lifted = ("lift", "products", "age_bins", "targets", "covariates", "frame")
+    plain = family == "coded" and not settings.get("lift") and not settings.get("covariates")
+    hidden = {
+        "preset",
+        *(CODED_CHOICES if family != "coded" else ()),
+        *(lifted if plain else ()),
+        *(name for name, families in OTHER_CHOICES.items() if family not in families),
+    }
+    return {name: value for name, value in settings.items() if name not in hidden}
 
 
 def _shown(items: dict[str, Any]) -> str:
@@ -134,4 +141,6 @@ def _shown(items: dict[str, Any]) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {_value(v)}" for k, v in value.items() if v is not None)
+    if isinstance(value, tuple | list):
+        return " + ".join(map(str, value)) or "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -72,15 +72,16 @@ def _bar(title: str, total: int | None) -> Iterator[Callable[[int, int | None, s
 
 
 @contextlib.contextmanager
-def progress(title: str, total: int | None) -> Iterator[Callable[[str], None]]:
-    """A bar for named steps; the yielded function is called as each one begins."""
+def progress(title: str, total: int | None) -> Iterator[Callable[..., None]]:
+    """A bar for named steps; the yielded function is called as each one begins, or with
+    `within=True` as a part of the step before begins."""
     with _bar(title, total) as update:
         begun = 0
 
-        def begin(step: str) -> None:
+        def begin(step: str, *, within: bool = False) -> None:
             nonlocal begun
-            update(begun, total, step)
-            begun += 1
+            begun += not within
+            update(begun - 1, total, step)
 
         yield begin
 

@@ -17,10 +17,12 @@ from plumecast.cli.show import note, progress, say, wrote
 from plumecast.errors import PlumecastError
 from plumecast.evaluation import fit_thresholds
 from plumecast.fit import CLUSTER_MEMORY, fit_surrogate
+from plumecast.lift import PARTS, PRODUCTS
 from plumecast.names import SNAPSHOT
-from plumecast.settings import PRESETS
+from plumecast.settings import FAMILIES, FRAMES, PRESETS
 from plumecast.snapshots import SMOKE_FLOOR
 from plumecast.surrogate import Surrogate
+from plumecast.target import TARGETS
 
 
 def command(
@@ -43,8 +45,15 @@ def command(
     length_scale: float = typer.Option(
         None, help="Of the kernel, 1 = typical distance between fires; else chosen."
     ),
-    layers: int = typer.Option(None, help="Layers of the recommended surrogate."),
-    age_bins: int = typer.Option(None, help="Bins of the time since ignition, for the same."),
+    family: str = typer.Option(None, help=f"{', '.join(FAMILIES)}; else the preset's."),
+    lift: str = typer.Option(None, help=f"Fields of the fire, by commas: {', '.join(PARTS)}."),
+    products: str = typer.Option(None, help=f"What multiplies them: {', '.join(PRODUCTS)}."),
+    age_bins: int = typer.Option(None, help="Bins of the time since ignition, for age-bins."),
+    targets: str = typer.Option(None, help=f"What is fitted: {', '.join(TARGETS)}."),
+    covariates: str = typer.Option(None, help="Scalars that join, e.g. fuel_moisture,wind_speed."),
+    frame: str = typer.Option(None, help=f"{', '.join(FRAMES)}."),
+    layers: int = typer.Option(None, help="Layers of the spectral family."),
+    epochs: int = typer.Option(None, help="Passes over the data, of a network."),
     whole: bool = typer.Option(
         False, "--all", help="Train on every snapshot; nothing is held out."
     ),
@@ -87,9 +96,14 @@ def command(
         "center": center,
         "kernel": kernel,
         "length_scale": length_scale,
-        "layers": layers,
+        "family": family,
         "age_bins": age_bins,
+        "frame": frame,
+        "layers": layers,
+        "epochs": epochs,
     }
+    lists = {"lift": lift, "products": products, "targets": targets, "covariates": covariates}
+    given |= {name: text.split(",") for name, text in lists.items() if text is not None}
     choices |= {name: value for name, value in given.items() if value is not None}
     for side, share in (("fire", fire_std), ("smoke", smoke_std)):
         if share is not None:  # replaces a rank that came with the settings
@@ -143,6 +157,7 @@ def _train_and_save(
                 outputs=recipe.outputs,
                 group_by=recipe.by,
                 runner=runner,
+                progress=lambda step: begin(f"fitting, {step}", within=True),
                 **choices,
                 **place,
             )
@@ -164,7 +179,8 @@ def _train_and_save(
 def _summary(chosen: dict[str, Any]) -> str:
     """What the fit chose, of either family."""
     if "fire_rank" not in chosen:
-        return f"scenarios {', '.join(chosen['scenarios']) or 'not told apart'}"
+        told = ", ".join(chosen["scenarios"]) or "not told apart"
+        return f"scenarios {told}, frame {chosen['frame']}"
     ranks = f"{chosen['fire_rank']} → {chosen['smoke_rank']}"
     length = f", length scale {chosen['length_scale']:.3g}" if "length_scale" in chosen else ""
     return f"ranks {ranks}{length}, penalty {chosen['penalty']:.4g}"

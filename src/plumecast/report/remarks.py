@@ -98,7 +98,7 @@ def _shift(found: xr.Dataset) -> list[str]:
             for a in droughts for b in droughts if a != b
         ]  # fmt: skip
         text = (
-            f"{title_of(method)}{' with covariates' if with_covariates else ''}: median IoU "
+            f"{title_of(method)}{' told the wind' if with_covariates else ''}: median IoU "
             f"{np.mean(same):.2f} on the drought of training, {np.mean(other):.2f} on another"
         )
         if len(droughts) > 2:
@@ -106,7 +106,7 @@ def _shift(found: xr.Dataset) -> list[str]:
             text += f", {np.mean(rest):.2f} on one left out of three"
         out.append(text + " (means over droughts).")
     if not found.attrs["covariates"]:
-        out.append("Without covariates: none vary in this data, or fits do not take them.")
+        out.append("The wind is not told: it is not in this data, or never differs.")
     out.append(
         f"Spectral surrogates were trained on at most {found.attrs['shift_train']} snapshots each."
     )

@@ -2,12 +2,12 @@
 
 τ and α come from validation fires of the training droughts, as they would for a user who has no
 others. Spectral surrogates are trained without being told droughts apart, on a bounded sample.
+Within one drought the moisture is constant and the wind nearly so: a coefficient for them cannot be
+learned. What can be told is the direction of the wind, in a frame that turns with it.
 """
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from plumecast.covariates import WIND
 from plumecast.errors import PlumecastError
 from plumecast.fit import fit_surrogate
-from plumecast.names import COVARIATES, SMOKE
+from plumecast.names import SMOKE
 from plumecast.quantity.footprint import (
     choose_decision_threshold,
     score_footprints,
@@ -38,7 +39,7 @@ OTHERS = "all others"
 
 COLUMNS = {
     "method": ("method", "1"),
-    "covariates": ("whether covariates join the input: 1 or 0", "1"),
+    "covariates": ("whether the wind is told, by a frame that turns with it: 1 or 0", "1"),
     "trained_on": ("drought of training", "1"),
     "tested_on": ("drought of the test", "1"),
     "auc": ("area under the ROC curve", "1"),
@@ -51,6 +52,7 @@ COLUMNS = {
 def run(context: Context) -> xr.Dataset:
     """Per-snapshot scores for every pair of droughts."""
     droughts = known_droughts(context.split.train)
+    covariates = known_covariates(context.split.train)
     rng = context.rng("shift")
     tests = {
         name: bounded(_drought(context.split.test, [name]), context.limits.scored // 2, rng)
@@ -69,21 +71,20 @@ def run(context: Context) -> xr.Dataset:
         tau = smoke_threshold(validation[SMOKE], context.captured)
         for method in METHODS:
             part = sample if method == "recommended" else train
-            covariates = known_covariates(part)
-            for names in ((), covariates) if covariates else ((),):
+            for told in (False, True) if covariates and method == "recommended" else (False,):
                 context.tell(f"shift: {method} trained on {' and '.join(trained)}")
-                made = _fit(method, part, names, context.split.by)
-                found = _detect(made, validation)
+                made = _fit(method, part, told, context.split.by)
+                found = detect(made, validation)
                 alpha = choose_decision_threshold(found, validation[SMOKE], tau)
                 for name in tested:
-                    found = _detect(made, tests[name])
+                    found = detect(made, tests[name])
                     scores = score_footprints(found, tests[name][SMOKE], tau, alpha)
-                    named = {"method": method, "covariates": int(bool(names)),
+                    named = {"method": method, "covariates": int(told),
                              "trained_on": label, "tested_on": name}  # fmt: skip
                     rows += [named | row for row in _scores(scores)]
     return tidy(rows, COLUMNS).assign_attrs(
         droughts=",".join(droughts),
-        covariates=",".join(known_covariates(context.split.train)),
+        covariates=",".join(covariates),
         shift_train=context.limits.shift_train,
         paper_iou=paper.SHIFT_IOU,
         paper_auc_medium_low=paper.SHIFT_AUC["medium", "low"],
@@ -100,17 +101,9 @@ def known_droughts(train: xr.Dataset) -> list[str]:
 
 
 def known_covariates(train: xr.Dataset) -> tuple[str, ...]:
-    """Covariates that differ between these snapshots, where fits take them.
-
-    The fuel moisture of a single drought is constant: nothing can be learned from it there.
-    """
-    if "covariates" not in inspect.signature(fit_surrogate).parameters:
-        return ()
-    known = [entry.name for entry in COVARIATES if entry.name in train.variables]
-    spread = {name: float(np.ptp(train[name].values)) for name in known}
-    return tuple(
-        name for name in known if spread[name] > 1e-6 * float(np.abs(train[name].values).max())
-    )
+    """The wind, where the data has it and it differs between the droughts."""
+    known = all(name in train.variables for name in WIND)
+    return WIND if known and any(np.ptp(train[name].values) > 0.0 for name in WIND) else ()
 
 
 def _drought(part: xr.Dataset, names: list[str]) -> xr.Dataset:
@@ -118,22 +111,9 @@ def _drought(part: xr.Dataset, names: list[str]) -> xr.Dataset:
     return select_drought(part, names).drop_vars("drought")
 
 
-def _fit(method: str, part: xr.Dataset, covariates: tuple[str, ...], by: str) -> Surrogate:
-    """The method, or with covariates its relative: the linear operator then needs a penalty,
-    because fewer covariates than fires may be collinear."""
-    if not covariates:
-        return fit_surrogate(part, method, group_by=by)
-    extra: dict[str, Any] = {"covariates": covariates}
-    if method == "paper-linear":
-        return fit_surrogate(part, degree=1, group_by=by, **extra)
+def _fit(method: str, part: xr.Dataset, told: bool, by: str) -> Surrogate:
+    extra: dict[str, Any] = {"frame": "wind" if told else "map"} if method == "recommended" else {}
     return fit_surrogate(part, method, group_by=by, **extra)
-
-
-def _detect(made: Surrogate, part: xr.Dataset) -> xr.DataArray:
-    """What footprints are read from; that covariates extrapolate is what this study is about."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*the prediction extrapolates")
-        return detect(made, part)
 
 
 def _scores(scores: xr.Dataset) -> list[dict[str, float]]:
@@ -170,7 +150,7 @@ def _pairs(found: xr.Dataset) -> Figure:
                 for row in trained
             ]
         )  # fmt: skip
-        title = title_of(method) + (", with covariates" if covariates else "")
+        title = title_of(method) + (", told the wind" if covariates else "")
         _matrix(ax, values, trained, tested, title)
     for ax in axes.flat[len(kinds) :]:
         ax.set_axis_off()

@@ -1,0 +1,165 @@
+"""The spectral family and networks on one split of snapshots: scores and times, one JSON line each.
+
+    PYTHONPATH=src python benchmarks/families.py snapshots.npz --threshold 0.185 \\
+        --families spectral,unet,fno --counts 8,16,32,64,all --seconds 80 --out families.jsonl
+
+Needs numpy, scipy, array-api-compat and torch only, so that it runs on a machine that has a GPU and
+not much else. The file holds, for M snapshots: `fire` and `smoke` (M, y, x), and text (M,)
+`ignition`, `drought` and `part` ("train", "validation" or "test").
+
+The training ignitions are the first n of one seeded order, so that larger sets hold the smaller.
+The decision threshold is chosen on validation. Scores are medians over the test snapshots.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plumecast.device import choose_device
+from plumecast.plume import Conditions, PlumeChoices, PlumeOperator, fit_plume_operator
+from plumecast.roc import best_decision_threshold, iou_at, roc_scores
+
+BLOCK = 256
+MAPS = 5
+
+
+def training_rows(data: dict[str, np.ndarray], count: str, seed: int) -> np.ndarray:
+    """Rows of the first `count` training ignitions ("all": of all) in one seeded order."""
+    train = np.flatnonzero(data["part"] == "train")
+    known = np.random.default_rng(seed).permutation(np.unique(data["ignition"][train]))
+    if count != "all" and not 2 <= int(count) <= known.size:
+        raise SystemExit(f"--counts {count}: the file has {known.size} training ignitions")
+    chosen = known if count == "all" else known[: int(count)]
+    return train[np.isin(data["ignition"][train], chosen)]
+
+
+def relative_errors(predicted: np.ndarray, smoke: np.ndarray) -> tuple[float, float]:
+    """Medians over snapshots of the relative l² error of g and of ln(g + 1)."""
+
+    def median(guess: np.ndarray, truth: np.ndarray) -> float:
+        rows = (truth.reshape(truth.shape[0], -1), (guess - truth).reshape(truth.shape[0], -1))
+        size, wrong = (np.linalg.norm(values.astype(np.float64), axis=1) for values in rows)
+        return float(np.median(wrong[size > 0.0] / size[size > 0.0]))
+
+    return median(predicted, smoke), median(np.log1p(predicted), np.log1p(smoke))
+
+
+def in_blocks(
+    score: Callable[[np.ndarray, np.ndarray], np.ndarray], guess: np.ndarray, truth: np.ndarray
+) -> np.ndarray:
+    """A score per snapshot, without sorting all snapshots at once."""
+    flat = (guess.reshape(guess.shape[0], -1), truth.reshape(truth.shape[0], -1))
+    starts = range(0, guess.shape[0], BLOCK)
+    return np.concatenate([score(*(values[i : i + BLOCK] for values in flat)) for i in starts])
+
+
+def evaluate(
+    operator: PlumeOperator, data: dict[str, np.ndarray], tau: float, put: Any
+) -> tuple[dict[str, float], np.ndarray, np.ndarray]:
+    """Scores on the test snapshots, their smoke and their detection scores."""
+
+    def predict(part: str) -> tuple[np.ndarray, np.ndarray]:
+        rows = np.flatnonzero(data["part"] == part)
+        flat = data["fire"][rows].reshape(rows.size, -1)
+        return rows, operator.target_fields(flat, Conditions(labels=data["drought"][rows]), put)
+
+    rows, fields = predict("validation")
+    pair = (operator.targets.score(fields), data["smoke"][rows] > tau)
+    flat = (values.reshape(rows.size, -1) for values in pair)
+    alpha = best_decision_threshold(*flat, np.empty(0))
+    start = time.perf_counter()
+    rows, fields = predict("test")
+    seconds = time.perf_counter() - start
+    truth = data["smoke"][rows]
+    smoke, score = operator.targets.smoke(fields), operator.targets.score(fields)
+    footprint = truth > tau
+    error, log_error = relative_errors(smoke, truth)
+    found = {
+        "auc": np.nanmedian(in_blocks(lambda a, b: roc_scores(a, b).auc, score, footprint)),
+        "iou": np.median(in_blocks(lambda a, b: roc_scores(a, b).iou, score, footprint)),
+        "deployable_iou": np.median(in_blocks(lambda a, b: iou_at(a, b, alpha), score, footprint)),
+        "relative_error": error,
+        "relative_error_log": log_error,
+        "predict_ms": 1e3 * seconds / rows.size,
+    }
+    return {name: round(float(value), 5) for name, value in found.items()}, smoke, score
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--threshold", type=float, required=True, help="smoke threshold τ, µg m⁻³")
+    parser.add_argument("--out", type=Path, required=True, help="JSON lines, appended to")
+    parser.add_argument("--maps", type=Path, help="predictions of five test snapshots, .npz")
+    parser.add_argument("--families", default="spectral,unet,fno")
+    parser.add_argument("--counts", default="all", help="training ignitions, as in 8,16,all")
+    parser.add_argument("--choices", default="{}", help='other choices, as in {"layers": 2}')
+    parser.add_argument("--seconds", type=float, help="limit of one training of a network")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="cpu, torch, cuda")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    with np.load(options.data) as file:
+        data = {name: file[name] for name in file.files}
+    data |= {name: data[name].astype(np.float32) for name in ("fire", "smoke")}
+    device = choose_device(options.device)
+    test = np.flatnonzero(data["part"] == "test")
+    order = np.argsort(data["smoke"][test].sum(axis=(1, 2)), kind="stable")
+    shown = order[(np.linspace(0.1, 0.9, MAPS) * (order.size - 1)).astype(int)]
+    maps = {
+        "fire": data["fire"][test[shown]].astype(np.float16),
+        "truth": data["smoke"][test[shown]].astype(np.float16),
+    }
+    for count in options.counts.split(","):
+        for family in options.families.split(","):
+            rows = training_rows(data, count, options.seed)
+            own = json.loads(options.choices)
+            if family != "spectral":
+                network = "cuda" if "cuda" in options.device else "cpu"
+                own = {"seconds": options.seconds, "epochs": 400, "device": network}
+            start = time.perf_counter()
+            operator, _ = fit_plume_operator(
+                data["fire"][rows],
+                data["smoke"][rows],
+                data["ignition"][rows],
+                Conditions(labels=data["drought"][rows]),
+                threshold=options.threshold,
+                choices=PlumeChoices(family=family, **own),
+                put=device.put,
+            )
+            seconds = time.perf_counter() - start
+            scores, smoke, score = evaluate(operator, data, options.threshold, device.put)
+            line = {
+                "family": family,
+                "ignitions": int(np.unique(data["ignition"][rows]).size),
+                "snapshots": int(rows.size),
+                "fit_seconds": round(seconds, 2),
+                **scores,
+                "choices": own,
+                "device": options.device,
+                "machine": platform.machine(),
+            }
+            with options.out.open("a") as file:
+                print(json.dumps(line), file=file, flush=True)
+            print(json.dumps(line), flush=True)
+            maps[f"{family}-{count}-smoke"] = smoke[shown].astype(np.float16)
+            maps[f"{family}-{count}-score"] = score[shown].astype(np.float16)
+            if options.maps is not None:
+                np.savez_compressed(options.maps, **maps)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Scalars of a snapshot that join an operator: read, normalised, checked against training."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from plumecast._array import Array
+from plumecast.errors import PlumecastError
+from plumecast.names import SNAPSHOT, TABLE
+
+WIND = ("wind_speed", "wind_from_direction")
+"""What a frame that turns with the wind needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Covariate:
+    """A scalar in training: its size, its range, and for a text its values.
+
+    A direction in degrees becomes its sine and cosine, a text zeros and a one.
+    """
+
+    name: str
+    kind: str  # "number", "direction" or "text"
+    mean: float = 0.0
+    scale: float = 1.0
+    low: float = 0.0
+    high: float = 0.0
+    values: tuple[str, ...] = ()
+
+    def columns(self, values: Array) -> Array:
+        """(M,) values → (M, P) normalised columns."""
+        if self.kind == "text":
+            return (values.astype(str)[:, None] == np.array(self.values)).astype(np.float32)
+        if self.kind == "direction":
+            angle = np.deg2rad(values.astype(np.float64))
+            return np.stack([np.sin(angle), np.cos(angle)], axis=1).astype(np.float32)
+        return ((values.astype(np.float64) - self.mean) / self.scale)[:, None].astype(np.float32)
+
+    def check(self, values: Array) -> None:
+        """Refuse a text that training did not have; warn of a number beyond its range."""
+        if self.kind == "text":
+            unknown = sorted(set(values.astype(str).tolist()) - set(self.values))
+            if unknown:
+                raise PlumecastError(
+                    f"{self.name} '{unknown[0]}' was not in training; known are "
+                    f"{', '.join(self.values)}"
+                )
+        elif self.kind == "number":
+            below, above = self.low - float(values.min()), float(values.max()) - self.high
+            if max(below, above) > 1e-6 * max(abs(self.low), abs(self.high), 1e-30):
+                far = max(below, above)
+                value = float(values.min() if below >= above else values.max())
+                warnings.warn(
+                    f"{self.name} {value:.4g} lies outside the {self.low:.4g} … {self.high:.4g} of "
+                    f"training, by {far / (self.high - self.low):.2g} of that range: the "
+                    "prediction extrapolates",
+                    stacklevel=4,
+                )
+
+
+def fit_covariates(train: xr.Dataset, names: Sequence[str]) -> tuple[Covariate, ...]:
+    """The covariates of training snapshots; a constant one is refused, as nothing is learned."""
+    found = []
+    for name in names:
+        values = read_scalar(train, name)
+        if values.dtype.kind in "US":
+            known = tuple(np.unique(values.astype(str)).tolist())
+            constant = len(known) == 1
+            covariate = Covariate(name, "text", values=known)
+        else:
+            low, high = float(values.min()), float(values.max())
+            constant = not high - low > 1e-9 * max(abs(low), abs(high))
+            direction = name in TABLE and TABLE[name].units == "degree"
+            covariate = Covariate(
+                name,
+                "direction" if direction else "number",
+                float(values.mean()),
+                float(values.std()) or 1.0,
+                low,
+                high,
+            )
+        if constant:
+            raise PlumecastError(
+                f"covariate '{name}' is {values.ravel()[0]} in all training snapshots: nothing can "
+                "be learned from it; leave it out, or train on snapshots where it differs"
+            )
+        found.append(covariate)
+    return tuple(found)
+
+
+def read_covariates(
+    data: xr.Dataset | Mapping[Hashable, xr.DataArray], covariates: Sequence[Covariate]
+) -> Array | None:
+    """(M, P) normalised columns of all covariates; None without any."""
+    if not covariates:
+        return None
+    columns = []
+    for covariate in covariates:
+        values = read_scalar(data, covariate.name)
+        if values.size:
+            covariate.check(values)
+        columns.append(covariate.columns(values))
+    return np.concatenate(columns, axis=1)
+
+
+def read_scalar(data: xr.Dataset | Mapping[Hashable, xr.DataArray], name: str) -> Array:
+    """(M,) values of a scalar, finite."""
+    known = data.variables if isinstance(data, xr.Dataset) else {}
+    if name not in known:
+        raise PlumecastError(
+            f"covariate '{name}' is missing; pass a Dataset that has it as a coordinate of every "
+            "snapshot"
+        )
+    assert isinstance(data, xr.Dataset)
+    variable = data[name]
+    if SNAPSHOT in variable.dims and variable.dims != (SNAPSHOT,):
+        raise PlumecastError(f"covariate '{name}' has dimensions {variable.dims}, not (snapshot,)")
+    values = np.atleast_1d(variable.values)
+    if SNAPSHOT in data.sizes and variable.ndim == 0:
+        values = np.repeat(values, data.sizes[SNAPSHOT])
+    if values.dtype.kind == "O":
+        values = values.astype(str)
+    if values.dtype.kind not in "US" and not np.isfinite(values.astype(np.float64)).all():
+        raise PlumecastError(f"covariate '{name}' has values that are not finite; fill them in")
+    return values

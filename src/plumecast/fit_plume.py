@@ -1,0 +1,170 @@
+"""Fit surrogates with a lift and targets: scenarios, covariates and the frame from the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from plumecast._array import Array
+from plumecast.covariates import WIND, Covariate, fit_covariates, read_covariates, read_scalar
+from plumecast.errors import PlumecastError
+from plumecast.frame import WindFrame, fit_wind_frame, wind_vector
+from plumecast.matrix import Field
+from plumecast.plume import Conditions, PlumeChoices, PlumeOperator, fit_plume_operator
+from plumecast.quantity.footprint import smoke_threshold
+from plumecast.settings import Settings
+
+SCENARIO = "drought"
+"""Snapshots of different droughts have different weather: operators tell them apart."""
+
+OWN_WIND = 0.1
+"""Winds differ between fires when they vary by more than this share of their mean speed among
+snapshots of the same drought and hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlumeFit:
+    """A fitted operator with what its predictions need from the labels."""
+
+    operator: PlumeOperator
+    chosen: dict[str, Any]
+    scenario: str | None
+    covariates: tuple[Covariate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlumeData:
+    """Training snapshots on their grid."""
+
+    snapshots: xr.Dataset
+    fields: tuple[Field, ...]
+    inputs: Array  # (M, N)
+    outputs: Array  # (M, N)
+    groups: Array  # (M,)
+
+    def __post_init__(self) -> None:
+        fields = self.fields
+        if len(fields) != 2 or fields[0].shape != fields[1].shape:
+            raise PlumecastError(
+                "a surrogate with a lift maps one field to one on the same grid, not "
+                + " and ".join(f"{part.name} {part.shape}" for part in fields)
+            )
+        lowest = float(self.outputs.min())
+        if lowest < 0.0:
+            raise PlumecastError(
+                f"a surrogate with a lift needs an output that is never negative; "
+                f"'{fields[1].name}' goes down to {lowest:g}; choose another preset"
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The grid."""
+        return self.fields[0].shape
+
+    def wind(self) -> Array | None:
+        """(M, 2) towards east and north; None where the snapshots do not say."""
+        if any(name not in self.snapshots.variables for name in WIND):
+            return None
+        return wind_vector(*(read_scalar(self.snapshots, name) for name in WIND))
+
+    def labels(self) -> Array | None:
+        """(M,) scenario of every snapshot; None where the snapshots do not say."""
+        if SCENARIO not in self.snapshots.variables:
+            return None
+        labels: Array = self.snapshots[SCENARIO].values.astype(str)
+        return labels
+
+    def spacing(self) -> tuple[float, float]:
+        """Size of a cell along y and x; equal where the grid does not say."""
+        sizes = []
+        for dim in self.fields[0].dims:
+            places = self.snapshots[dim].values if dim in self.snapshots.coords else np.empty(0)
+            known = places.size > 1 and places.dtype.kind in "fi"
+            sizes.append(abs(float(np.mean(np.diff(places)))) if known else 0.0)
+        return (sizes[0], sizes[1]) if len(sizes) == 2 and all(sizes) else (1.0, 1.0)
+
+
+def fit_plume(
+    data: PlumeData,
+    settings: Settings,
+    choices: PlumeChoices,
+    put: Callable[[Array], Array],
+    progress: Callable[[str], None],
+) -> PlumeFit:
+    """Fit one operator for all droughts, each with weights of its own; with frame "auto", the one
+    of map and wind with the smaller error on fires that were left out."""
+    threshold = smoke_threshold(data.outputs)
+    covariates = fit_covariates(data.snapshots, settings.covariates)
+    told = Conditions(
+        labels=data.labels() if settings.family != "coded" else None,
+        covariates=read_covariates(data.snapshots, covariates),
+        wind=data.wind(),
+    )
+    fire, smoke = (part.reshape(-1, *data.shape) for part in (data.inputs, data.outputs))
+
+    def fit(frame: WindFrame | None, layers: int, given: Conditions) -> tuple[PlumeOperator, float]:
+        return fit_plume_operator(
+            fire,
+            smoke,
+            data.groups,
+            given,
+            threshold=threshold,
+            choices=replace(choices, layers=layers),
+            frame=frame,
+            put=put,
+            progress=progress,
+        )
+
+    # In the frame of the wind, what a drought's weather is called says nothing more.
+    turned = replace(told, labels=None)
+    chosen = settings.frame
+    if chosen == "auto":
+        chosen = "map"
+        if _own_winds(data, told):
+            progress("comparing frames")
+            frame = _frame(data, told.wind, "wind")
+            errors = fit(None, 1, told)[1], fit(frame, 1, turned)[1]
+            chosen = "map" if errors[0] <= errors[1] else "wind"
+    if chosen == "map":
+        operator, error = fit(None, settings.layers, told)
+    else:
+        operator, error = fit(_frame(data, told.wind, chosen), settings.layers, turned)
+    record = {
+        "footprint_threshold": threshold,
+        "scenarios": list(operator.labels),
+        "frame": chosen,
+        "leave_out_error": error,
+    }
+    scenario = SCENARIO if operator.labels else None
+    return PlumeFit(operator, record, scenario, covariates)
+
+
+def _frame(data: PlumeData, wind: Array | None, kind: str) -> WindFrame:
+    if wind is None:
+        raise PlumecastError(
+            f"frame '{kind}' needs the coordinates {' and '.join(WIND)} on every snapshot; leave "
+            "it out, or add them"
+        )
+    return fit_wind_frame(data.shape, data.spacing(), wind, stretch=kind == "wind-stretch")
+
+
+def _own_winds(data: PlumeData, given: Conditions) -> bool:
+    """Whether fires differ in their wind where drought and hours are the same."""
+    if given.wind is None or len(data.shape) != 2:
+        return False
+    count = data.inputs.shape[0]
+    labels = np.zeros(count, dtype=str) if given.labels is None else given.labels
+    has_hours = "hours" in data.snapshots.variables
+    hours = data.snapshots["hours"].values if has_hours else np.zeros(count)
+    keys = np.unique(np.stack([labels, np.asarray(hours).astype(str)]), axis=1, return_inverse=True)
+    speed = float(np.mean(np.hypot(*given.wind.T)))
+    spread = []
+    for key in np.unique(keys[1]):
+        rows = np.flatnonzero(keys[1] == key)
+        if np.unique(data.groups[rows]).size > 1:
+            spread.append(float(np.sqrt(np.var(given.wind[rows], axis=0).sum())))
+    return bool(spread) and float(np.median(spread)) > OWN_WIND * speed

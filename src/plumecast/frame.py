@@ -1,0 +1,117 @@
+"""A frame that turns with the wind. Arrays only, no labels.
+
+Where every fire has a wind of its own, fires are alike only once they are turned so that the wind
+blows the same way, and perhaps stretched so that it carries smoke equally far. Fields are brought
+into the frame, predicted there and brought back, by bilinear interpolation about the middle of the
+grid; the canvas holds the turned grid whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumecast._array import Array
+from plumecast.errors import PlumecastError
+
+STRETCH = 2.0
+"""Fields are stretched or shrunk by this factor at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindFrame:
+    """Map grid and wind canvas; the wind blows along +x on the canvas."""
+
+    grid: tuple[int, int]
+    canvas: tuple[int, int]
+    spacing: tuple[float, float]  # of the map grid, along y and x
+    speed: float | None  # wind whose fields are not stretched; None: turned only
+
+    def to_wind(self, fields: Array, wind: Array) -> Array:
+        """(M, *grid) on the map → (M, *canvas); `wind` (M, 2) blows towards east, north."""
+        return self._resample(fields, wind, self.grid, self.canvas, inverse=False)
+
+    def to_map(self, fields: Array, wind: Array) -> Array:
+        """(M, T, *canvas) → (M, T, *grid)."""
+        return self._resample(fields, wind, self.canvas, self.grid, inverse=True)
+
+    def _resample(
+        self,
+        fields: Array,
+        wind: Array,
+        source: tuple[int, int],
+        goal: tuple[int, int],
+        *,
+        inverse: bool,
+    ) -> Array:
+        out = np.zeros((*fields.shape[:-2], *goal), dtype=np.float32)
+        cell = min(self.spacing)
+        own = self.spacing if inverse else (cell, cell)
+        other = (cell, cell) if inverse else self.spacing
+        y, x = np.meshgrid(*[_centred(n, d) for n, d in zip(goal, own, strict=True)], indexing="ij")
+        for number, (east, north) in enumerate(np.asarray(wind, dtype=np.float64)):
+            cos, sin, factor = self._motion(east, north)
+            if inverse:  # a place on the map → its place on the canvas
+                there_x, there_y = (cos * x + sin * y) * factor, (cos * y - sin * x) * factor
+            else:
+                there_x, there_y = (cos * x - sin * y) / factor, (sin * x + cos * y) / factor
+            rows = there_y / other[0] + 0.5 * (source[0] - 1)
+            columns = there_x / other[1] + 0.5 * (source[1] - 1)
+            out[number] = _bilinear(fields[number], rows, columns)
+        return out
+
+    def _motion(self, east: float, north: float) -> tuple[float, float, float]:
+        strength = float(np.hypot(east, north))
+        if strength == 0.0:
+            return 1.0, 0.0, 1.0
+        factor = 1.0
+        if self.speed is not None:
+            factor = float(np.clip(self.speed / strength, 1.0 / STRETCH, STRETCH))
+        return east / strength, north / strength, factor
+
+
+def fit_wind_frame(
+    grid: tuple[int, ...], spacing: tuple[float, float], wind: Array, *, stretch: bool
+) -> WindFrame:
+    """A frame whose canvas holds every training snapshot, turned and stretched."""
+    if len(grid) != 2:
+        raise PlumecastError("a wind frame needs fields on a grid (y, x)")
+    speeds = np.hypot(*np.asarray(wind, dtype=np.float64).T)
+    speed = float(np.median(speeds)) if stretch else None
+    frame = WindFrame((grid[0], grid[1]), (1, 1), spacing, speed)
+    reach = np.zeros(2)
+    corners = [(sy * grid[0] * spacing[0] / 2, sx * grid[1] * spacing[1] / 2)
+               for sy in (-1, 1) for sx in (-1, 1)]  # fmt: skip
+    for east, north in np.asarray(wind, dtype=np.float64):
+        cos, sin, factor = frame._motion(east, north)
+        for y, x in corners:
+            place = (abs(cos * y - sin * x) * factor, abs(cos * x + sin * y) * factor)
+            reach = np.maximum(reach, place)
+    cells = np.ceil(2.0 * reach / min(spacing)).astype(int)
+    return WindFrame(frame.grid, (int(cells[0]), int(cells[1])), spacing, speed)
+
+
+def wind_vector(speed: Array, from_direction: Array) -> Array:
+    """(M, 2) towards east and north, from speed and the direction it comes from in degrees."""
+    angle = np.deg2rad(np.asarray(from_direction, dtype=np.float64))
+    towards = np.stack([-np.sin(angle), -np.cos(angle)], axis=1)
+    return np.asarray(speed, dtype=np.float64)[:, None] * towards
+
+
+def _centred(count: int, spacing: float) -> Array:
+    return (np.arange(count) - 0.5 * (count - 1)) * spacing
+
+
+def _bilinear(field: Array, rows: Array, columns: Array) -> Array:
+    """(…, *source) at places (*goal) in cells; zero beyond the edge."""
+    height, width = field.shape[-2:]
+    top, left = np.floor(rows).astype(int), np.floor(columns).astype(int)
+    out = np.zeros((*field.shape[:-2], *rows.shape))
+    for down in (0, 1):
+        for right in (0, 1):
+            i, j = top + down, left + right
+            inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
+            share = (1 - np.abs(rows - i)) * (1 - np.abs(columns - j)) * inside
+            out += field[..., np.clip(i, 0, height - 1), np.clip(j, 0, width - 1)] * share
+    return out
