@@ -47,10 +47,7 @@ def print_summary(found: xr.Dataset) -> None:
             beside(number(row["iou"]), row["paper_iou"]),
             number(row["deployable_iou"]),
             number(row["median_error"]),
-            *(
-                beside(number(row[step], 2, " s"), row[f"paper_{step}"], 2, " s")
-                for step in steps
-            ),
+            *(beside(number(row[step], 2, " s"), row[f"paper_{step}"], 2, " s") for step in steps),
         )
 
 
