@@ -161,9 +161,10 @@ def _fit_lifted(
     rows_of = data.groups(group_by)
     for number, rows in enumerate(rows_of):
         groups[rows] = number
-    if len(rows_of) < 2:
+    needed = 3 if settings.family == "coded" else 2
+    if len(rows_of) < needed:
         raise PlumecastError(
-            f"this surrogate leaves fires out to choose its penalties: it needs at least two "
+            f"this surrogate leaves fires out to choose its penalties: it needs at least {needed} "
             f"'{group_by}', the training data has {len(rows_of)}"
         )
 
@@ -185,7 +186,7 @@ def _fit_lifted(
         epochs=settings.epochs,
         fit_basis=fit_basis,
         fit_map=fit_map,
-        device=None if place.device.is_host else place.device.name,
+        device="cpu" if place.device.is_host else place.device.name,
     )
     fields = (*data.input_layout.fields, *data.output_layout.fields)
     snapshots = PlumeData(data.snapshots, fields, data.inputs, data.outputs, groups)

@@ -48,10 +48,17 @@ class PlumeData:
 
     def __post_init__(self) -> None:
         fields = self.fields
-        if len(fields) != 2 or fields[0].shape != fields[1].shape:
+        same = len(fields) == 2 and (fields[0].shape, fields[0].dims) == (
+            fields[1].shape,
+            fields[1].dims,
+        )
+        if not same:
+            told = [
+                f"{part.name} {tuple(zip(part.dims, part.shape, strict=True))}" for part in fields
+            ]
             raise PlumecastError(
                 "a surrogate with a lift maps one field to one on the same grid, not "
-                + " and ".join(f"{part.name} {part.shape}" for part in fields)
+                + " and ".join(told)
             )
         lowest = float(self.outputs.min())
         if lowest < 0.0:
@@ -75,16 +82,17 @@ class PlumeData:
         """(M,) scenario of every snapshot; None where the snapshots do not say."""
         if SCENARIO not in self.snapshots.variables:
             return None
-        labels: Array = self.snapshots[SCENARIO].values.astype(str)
-        return labels
+        labels = self.snapshots[SCENARIO].values.astype(str)
+        return np.broadcast_to(labels, (self.inputs.shape[0],))
 
     def spacing(self) -> tuple[float, float]:
-        """Size of a cell along y and x; equal where the grid does not say."""
+        """Size of a cell along y and x, negative where the axis descends; 1 where the grid does
+        not say."""
         sizes = []
         for dim in self.fields[0].dims:
             places = self.snapshots[dim].values if dim in self.snapshots.coords else np.empty(0)
             known = places.size > 1 and places.dtype.kind in "fi"
-            sizes.append(abs(float(np.mean(np.diff(places)))) if known else 0.0)
+            sizes.append(float(np.mean(np.diff(places))) if known else 0.0)
         return (sizes[0], sizes[1]) if len(sizes) == 2 and all(sizes) else (1.0, 1.0)
 
 
@@ -144,6 +152,10 @@ def fit_plume(
 
 
 def _frame(data: PlumeData, wind: Array | None, kind: str) -> WindFrame:
+    if data.fields[0].dims[-2:] != ("y", "x") or len(data.shape) != 2:
+        raise PlumecastError(
+            f"frame '{kind}' needs fields on (y, x), not on {data.fields[0].dims}; transpose them"
+        )
     if wind is None:
         raise PlumecastError(
             f"frame '{kind}' needs the coordinates {' and '.join(WIND)} on every snapshot; leave "
@@ -154,12 +166,12 @@ def _frame(data: PlumeData, wind: Array | None, kind: str) -> WindFrame:
 
 def _own_winds(data: PlumeData, given: Conditions) -> bool:
     """Whether fires differ in their wind where drought and hours are the same."""
-    if given.wind is None or len(data.shape) != 2:
+    if given.wind is None or data.fields[0].dims != ("y", "x"):
         return False
     count = data.inputs.shape[0]
     labels = np.zeros(count, dtype=str) if given.labels is None else given.labels
     has_hours = "hours" in data.snapshots.variables
-    hours = data.snapshots["hours"].values if has_hours else np.zeros(count)
+    hours = np.broadcast_to(data.snapshots["hours"].values if has_hours else 0.0, (count,))
     keys = np.unique(np.stack([labels, np.asarray(hours).astype(str)]), axis=1, return_inverse=True)
     speed = float(np.mean(np.hypot(*given.wind.T)))
     spread = []
