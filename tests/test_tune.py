@@ -365,12 +365,14 @@ def test_settings_survive_json():
 
 def test_networks_are_tried_when_asked_for(split):
     pytest.importorskip("torch")
+    quick = {"one epoch": {"family": "fno", "epochs": 1}}  # what is given is tried first
     found = tune_surrogate(
-        split.train, split.validation, families=plans.NETWORKS, most=1, confirm=1
+        split.train, split.validation, families=plans.NETWORKS, given=quick, most=1
     )
-    assert {c.family for c in found} == {"unet", "fno"}
+    assert [c.name for c in found] == ["one epoch", "unet", "fno"]
     assert found[0].validation is not None
-    assert found[0].settings() == {"family": found[0].family}
+    assert found[0].settings() == quick["one epoch"]
+    assert all(choose_settings(**c.choices).family == c.family for c in found[1:])
 
 
 def test_networks_without_torch_are_refused_before_anything_is_fitted(split, monkeypatch):
