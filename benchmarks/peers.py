@@ -179,6 +179,7 @@ def pyapprox_operator(data: Data) -> tuple[str, Predict]:
 PEERS: dict[str, tuple[str, Callable[[Data], tuple[str, Predict]]]] = {
     "plumecast, linear": ("plumecast", plumecast_with(degree=1)),
     "plumecast, quadratic": ("plumecast", plumecast_with(degree=2)),
+    "plumecast, quadratic, centred": ("plumecast", plumecast_with(degree=2, center=True)),
     "plumecast, Matérn-5/2": ("plumecast", plumecast_with(kernel="polynomial-1 + matern-5/2")),
     "scikit-learn, PCA + PolynomialFeatures + Ridge": ("scikit-learn", sklearn_polynomial),
     "scikit-learn, PCA + KernelRidge (rbf)": ("scikit-learn", sklearn_kernel),

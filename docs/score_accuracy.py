@@ -31,8 +31,6 @@ def main() -> None:
     path, design, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     snapshots = pc.apply_smoke_floor(pc.open_snapshots(path).load(), FLOOR)
     snapshots = rows(snapshots, snapshots.ensemble.values == design)
-    if design != "shared-weather":  # the droughts of this design are not weathers
-        snapshots = snapshots.drop_vars("drought")
     ignitions = np.unique(snapshots.ignition_id.values)
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for start in range(0, ignitions.size, count):

@@ -29,6 +29,11 @@ def three_droughts(ignitions: int = 20, checkpoints: int = 2) -> xr.Dataset:
     return snapshots.assign_coords(
         fuel_moisture=(SNAPSHOT, moisture, TABLE["fuel_moisture"].attrs),
         wind_speed=(SNAPSHOT, wind, TABLE["wind_speed"].attrs),
+        wind_from_direction=(
+            SNAPSHOT,
+            200.0 + 400.0 * moisture,
+            TABLE["wind_from_direction"].attrs,
+        ),
     )
 
 

@@ -30,8 +30,8 @@ distributed = pytest.importorskip("distributed", reason="Dask distributed is not
 ROUNDING = 1e-9  # relative: sums in another order
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextlib.contextmanager
+def two_workers():
     settings = {
         "distributed.scheduler.allowed-failures": 1,  # a block lost with two workers is lost
         "distributed.worker.memory.terminate": False,  # the tests kill workers themselves
@@ -43,13 +43,21 @@ def client():
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        yield client
+        yield scale.ClusterRunner(client)
+
+
+@pytest.fixture(scope="module")
+def runner():
+    """A cluster that nothing happens to."""
+    with two_workers() as runner:
+        yield runner
 
 
 @pytest.fixture
-def runner(client):
-    client.wait_for_workers(2, timeout=30)
-    return scale.ClusterRunner(client)
+def mortal():
+    """A cluster of its own, for tests that kill its workers."""
+    with two_workers() as runner:
+        yield runner
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +102,9 @@ def test_map_keeps_the_order_and_sum_adds_everything(runner):
     assert runner.sum(lambda n: np.full(3, float(n)), range(7)).tolist() == [21.0] * 3
 
 
-def test_a_killed_worker_costs_only_its_blocks(runner, tmp_path):
+def test_a_killed_worker_costs_only_its_blocks(mortal, tmp_path):
     killer = killed_soon(tmp_path)
-    assert list(runner.map(recorded, tmp_path, range(14))) == list(range(14))
+    assert list(mortal.map(recorded, tmp_path, range(14))) == list(range(14))
     killer.join()
     worked = who_worked(tmp_path)
     victim = worked[2][1]
@@ -107,9 +115,9 @@ def test_a_killed_worker_costs_only_its_blocks(runner, tmp_path):
     assert len(worked) < 2 * 14
 
 
-def test_a_sum_survives_a_killed_worker(runner, tmp_path):
+def test_a_sum_survives_a_killed_worker(mortal, tmp_path):
     killer = killed_soon(tmp_path)
-    assert runner.sum(lambda item: recorded(tmp_path, item), range(12)) == sum(range(12))
+    assert mortal.sum(lambda item: recorded(tmp_path, item), range(12)) == sum(range(12))
     killer.join()
 
 
@@ -142,13 +150,13 @@ def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store)
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
 
 
-def test_statistics_survive_a_killed_worker(runner, store):
+def test_statistics_survive_a_killed_worker(mortal, store):
     surrogate = pc.fit_surrogate(open_snapshots(store).load(), "paper-linear")
     one = pc.ensemble_statistics(surrogate, store)
-    victim = next(iter(runner.client.run(os.getpid).values()))
+    victim = next(iter(mortal.client.run(os.getpid).values()))
     timer = threading.Timer(0.1, lambda: os.kill(victim, signal.SIGKILL))
     timer.start()
-    other = pc.ensemble_statistics(surrogate, [store] * 8, memory="60kB", runner=runner)
+    other = pc.ensemble_statistics(surrogate, [store] * 8, memory="60kB", runner=mortal)
     timer.join()
     xr.testing.assert_allclose(other.mean_log_smoke, one.mean_log_smoke, rtol=ROUNDING)
     assert other.attrs["snapshots"] == 8 * one.attrs["snapshots"]
@@ -191,9 +199,9 @@ def test_an_error_in_a_block_is_raised_as_it_is(runner):
         runner.sum(wrong, range(1))
 
 
-def test_a_block_lost_with_every_worker_is_named(runner):
+def test_a_block_lost_with_every_worker_is_named(mortal):
     with pytest.raises(PlumecastError, match=r"a block was lost with each of 2 workers .* memory"):
-        runner.sum(lambda item: os._exit(1), range(1))
+        mortal.sum(lambda item: os._exit(1), range(1))
 
 
 def test_no_worker_at_all_is_named():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import array_api_strict as strict
 import numpy as np
 import pytest
 import xarray as xr
 
+from plumecast import placement
 from plumecast._array import arrays_in, map_arrays, to_numpy
 from plumecast.device import choose_device, naming_memory
 from plumecast.encode import fit_basis
@@ -183,6 +185,27 @@ def test_torch_is_not_imported_without_a_request():
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_does_not_fit_a_device_is_fitted_there_by_blocks(split, monkeypatch):
+    """A device with little memory of its own, its free bytes stated in place of a GPU's."""
+    choices = {"degree": 2, "fire_rank": 3, "smoke_rank": 4}
+    rows = np.random.default_rng(0).permutation(split.train.sizes["snapshot"])
+    train = split.train.isel(snapshot=rows)
+    expected = fit_surrogate(train, **choices)
+    read = []
+
+    def put(array):
+        read.append(array.shape[0])
+        return torch.from_numpy(np.array(array))
+
+    small = replace(choose_device("torch"), put=put, free_bytes=lambda: 150_000)
+    monkeypatch.setattr(placement, "choose_device", lambda name: small)
+    found = fit_surrogate(train, **choices, device="cuda")
+    assert min(read) < rows.size / 2
+    fires = split.test.astype(np.float64)
+    one, other = expected.predict(fires).values, found.predict(fires).values
+    np.testing.assert_allclose(other, one, atol=AGREE * one.max())
 
 
 def test_the_spectral_family_runs_on_a_device(split, tmp_path):

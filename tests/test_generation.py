@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -48,11 +49,31 @@ def test_repeating_adds_nothing_and_more_ignitions_continue(store, tmp_path):
         ({"seed": 5}, "was simulated with seed=0, not 5"),
         ({"checkpoints": 2}, "was simulated with checkpoints=1, not 2"),
         ({"preset": None}, r"was simulated with years=\d+, not \d+"),
+        ({"steering": 0.0}, r"was simulated with steering=1\.2, not 0\.0"),
     ],
 )
 def test_other_settings_do_not_mix_in_one_store(store, change, message):
     with pytest.raises(pc.PlumecastError, match=message):
         pc.simulate(store, **{**SMALL, **change})
+
+
+def test_steering_is_recorded_and_changes_fire_and_smoke(store, tmp_path):
+    still = pc.simulate(tmp_path / "still.zarr", **SMALL, steering=0.0).load()
+    usual = pc.open_snapshots(store).isel(snapshot=slice(still.sizes["snapshot"])).load()
+    assert json.loads(still.attrs["simulation"])["steering"] == 0.0
+    assert still.fire_id.values.tolist() == usual.fire_id.values.tolist()
+    for name in ("time_since_ignition", "smoke"):
+        assert pc.relative_error(usual[name], still[name]) > 0.01  # far beyond rounding
+
+
+def test_store_without_a_recorded_steering_counts_as_the_default(tmp_path):
+    path, one = tmp_path / "before.zarr", {**SMALL, "ignitions": 1}
+    settings = json.loads(pc.simulate(tmp_path / "now.zarr", **one).attrs["simulation"])
+    assert settings.pop("steering") == 1.2
+    pc.append_fire(path, pc.simulate(**one).assign_attrs(simulation=json.dumps(settings)))
+    assert pc.simulate(path, **SMALL).sizes["snapshot"] == 2
+    with pytest.raises(pc.PlumecastError, match=r"was simulated with steering=1\.2, not 1\.3"):
+        pc.simulate(path, **SMALL, steering=1.3)
 
 
 def test_store_from_another_source_is_refused(snapshots, tmp_path):
@@ -71,6 +92,9 @@ def test_store_from_another_source_is_refused(snapshots, tmp_path):
         ({"droughts": ("severe",)}, "unknown drought 'severe'; known are 'low'"),
         ({"workers": 0}, "workers=0"),
         ({"dem": "dem.tif"}, "both an elevation and a fuel raster"),
+        ({"steering": -1.0}, r"steering strength=-1\.0; use 0 \(none\)"),
+        ({"steering": float("nan")}, "steering strength=nan"),
+        ({"steering": 50.0}, r"strength=50 would blow wind .* backwards; use \d\S* or less"),
     ],
 )
 def test_impossible_ensembles_are_refused(change, message):

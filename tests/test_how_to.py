@@ -18,6 +18,7 @@ from plumecast import append_fire, export_snapshots, open_snapshots, stored_fire
 from plumecast.study.registry import STUDIES
 from raster_files import write_ascii
 from study_runs import three_droughts
+from windy_fires import windy
 from wrf_files import Circle, write_run
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -71,6 +72,12 @@ def test_from_wrf_runs_to_a_surrogate(tmp_path, prepare):
     assert set(ensemble.ignition_id.values) == {"ridge", "valley", "slope", "mesa"}
     predicted = open_snapshots(tmp_path / "predicted.nc", fields=["smoke"])
     assert predicted.sizes == ensemble.sizes
+
+
+def test_fires_with_winds_of_their_own(tmp_path):
+    export_snapshots(windy(30), tmp_path / "windy.nc")
+    printed = follow("fires-with-winds-of-their-own.md", tmp_path)
+    assert [frame for frame in ("wind", "map") if f"frame {frame}" in printed] == ["wind", "map"]
 
 
 def small_fires(folder: Path) -> None:

@@ -12,53 +12,7 @@ from plumecast.frame import fit_wind_frame, wind_vector
 from plumecast.lift import PARTS, PRODUCTS, fit_lift
 from plumecast.normal_equations import PENALTIES, Equations, Systems
 from plumecast.target import Targets, choose_inverse, fit_targets
-
-GRID = (20, 24)
-
-
-def puff(row: float, column: float, width: float) -> np.ndarray:
-    y, x = np.mgrid[: GRID[0], : GRID[1]]
-    return np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2.0 * width**2))
-
-
-def windy(ignitions: int = 24, seed: int = 0) -> xr.Dataset:
-    """Round fires near the middle, each with a wind of its own that carries its smoke 5 cells."""
-    rng = np.random.default_rng(seed)
-    fire, smoke, speed, direction = [], [], [], []
-    for _ in range(ignitions):
-        row, column, size = rng.uniform(8, 11), rng.uniform(10, 13), rng.uniform(1.5, 2.5)
-        towards = rng.uniform(0.0, 2.0 * np.pi)
-        age = np.maximum(puff(row, column, size) - 0.4, 0.0) * 10.0
-        plume = [
-            puff(row + step * np.sin(towards), column + step * np.cos(towards), 1.5)
-            for step in range(6)
-        ]
-        fire.append(age)
-        smoke.append(sum(plume) * size)
-        speed.append(rng.uniform(4.0, 6.0))
-        direction.append((270.0 - np.rad2deg(towards)) % 360.0)
-    names = [f"i{n:02d}" for n in range(ignitions)]
-    fields = np.stack(smoke).astype(np.float32)
-    fields[fields < 0.05] = 0.0
-    return xr.Dataset(
-        {
-            "time_since_ignition": (
-                ("snapshot", "y", "x"),
-                np.stack(fire).astype(np.float32),
-                {"units": "h"},
-            ),
-            "smoke": (("snapshot", "y", "x"), fields, {"units": "ug m-3"}),
-        },
-        coords={
-            "ignition_id": ("snapshot", names),
-            "fire_id": ("snapshot", names),
-            "hours": ("snapshot", np.full(ignitions, 6.0)),
-            "wind_speed": ("snapshot", speed),
-            "wind_from_direction": ("snapshot", direction),
-            "y": np.arange(GRID[0]) * 1000.0,
-            "x": np.arange(GRID[1]) * 1000.0,
-        },
-    )
+from windy_fires import GRID, puff, windy
 
 
 @pytest.fixture(scope="module")

@@ -141,9 +141,6 @@ def test_bad_input_is_refused_with_the_next_step(small, refused, succeed, store,
     assert "drought 'extreme' is not in the data" in refused(
         "study", "all", "--data", store, "--drought", "extreme", "-o", tmp_path / "x"
     )
-    assert "leave --neural out" in refused(
-        "study", "summary", "--data", store, "--min-acres", 1, "--neural", "-o", tmp_path / "n"
-    )
     out = tmp_path / "results"
     succeed("study", "optical-depth", "--data", store, "-o", out)
     other = tmp_path / "other.nc"

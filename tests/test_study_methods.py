@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from conftest import make_snapshots
 from plumecast.errors import PlumecastError
@@ -17,7 +19,7 @@ from plumecast.quantity.footprint import score_footprints
 from plumecast.report.remarks import remarks_of
 from plumecast.snapshots import select_drought
 from plumecast.split import split_by_fire
-from plumecast.study import learning_curve, literal, paper, sensitivity, shift, summary
+from plumecast.study import learning_curve, literal, methods, paper, sensitivity, shift, summary
 from plumecast.study.context import Context, bounded
 from plumecast.study.methods import quadratic
 from plumecast.study.scoring import median, outcome
@@ -110,8 +112,13 @@ def test_the_summary_has_the_papers_rows_and_our_own(context):
     assert "the literal method takes" in told
 
 
-def test_shift_trains_on_what_it_says_and_tests_on_every_drought(context):
-    found = shift.run(context)
+@pytest.fixture(scope="module")
+def shifted(context) -> xr.Dataset:
+    return shift.run(context)
+
+
+def test_shift_trains_on_what_it_says_and_tests_on_every_drought(context, shifted):
+    found = shifted
     pairs = set(zip(found.trained_on.values.tolist(), found.tested_on.values.tolist(), strict=True))
     droughts = ("low", "medium", "high")
     assert pairs == {(a, b) for a in (*droughts, shift.OTHERS) for b in droughts}
@@ -149,3 +156,32 @@ def test_a_bounded_part_keeps_its_order(context):
     assert len(kept) == 10
     assert kept == sorted(kept, key=names.index)
     assert bounded(part, 10, np.random.default_rng(0)) is part
+
+
+def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch):
+    monkeypatch.setattr(methods.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(PlumecastError, match="networks need PyTorch"):
+        methods.neural_methods()
+    monkeypatch.undo()
+    pytest.importorskip("torch", reason="the extra 'neural' is not installed")
+    limits = replace(SMALL, neural=methods.neural_methods(), literal=False)
+    asked = Context(context.split, limits=limits)
+
+    def briefly(train, **given):
+        return fit_surrogate(train, **given, **({"epochs": 1} if "family" in given else {}))
+
+    monkeypatch.setattr(methods, "fit_surrogate", briefly)
+    rows = {row["method"]: row for row in rows_of(summary.run(asked))}
+    for name in ("unet", "fno"):
+        assert 0.0 <= rows[name]["deployable_iou"] <= 1.0
+        assert rows[name]["training"] > 0.0
+
+
+def test_the_wind_is_told_where_it_is_known(context, shifted):
+    assert shifted.attrs["covariates"] == "wind_speed,wind_from_direction"
+    both = select(shifted, method="recommended", trained_on=shift.OTHERS, tested_on="medium")
+    assert set(both.covariates.values.tolist()) == {0, 1}
+    linear = select(shifted, method="paper-linear")
+    assert set(linear.covariates.values.tolist()) == {0}
+    calm = context.split.train.drop_vars("wind_from_direction")
+    assert shift.known_covariates(calm) == ()

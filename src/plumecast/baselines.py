@@ -17,11 +17,11 @@ from plumecast.baseline_operators import (
 from plumecast.blocks import add_up, row_blocks
 from plumecast.encode import fit_basis
 from plumecast.errors import PlumecastError
-from plumecast.fit import TrainingMatrices, provenance, training_matrices
 from plumecast.memory import parse_memory
 from plumecast.names import FIRE, SMOKE
 from plumecast.operators import CodedOperator, Operator
 from plumecast.surrogate import Surrogate
+from plumecast.training import TrainingMatrices, provenance, training_matrices
 
 PAPER_STD_FRACTION = 0.95
 

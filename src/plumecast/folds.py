@@ -13,13 +13,14 @@ from plumecast._array import Array
 from plumecast.candidates import Plan
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
-from plumecast.fit import TrainingMatrices, fit_surrogate, training_matrices
+from plumecast.fit import fit_surrogate
 from plumecast.kernel_search import tune_kernel_map
 from plumecast.matrix import fit_layout
 from plumecast.names import SNAPSHOT
 from plumecast.operators import CodedOperator, Operator, tune_polynomial_map
 from plumecast.split import group_rows
 from plumecast.surrogate import Surrogate
+from plumecast.training import TrainingMatrices, training_matrices
 
 
 def fold_rows(labels: Array, folds: int, by: str) -> list[Array]:

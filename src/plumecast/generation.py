@@ -16,6 +16,7 @@ from plumecast.snapshot_store import append_fire, open_snapshots, stored_fires
 from plumecast.source.simulator import ensemble
 from plumecast.source.simulator.fire import BLOCK
 from plumecast.source.simulator.landscape import Landscape, read_landscape
+from plumecast.source.simulator.weather import STEERING_STRENGTH, check_steering
 
 SETTINGS = "simulation"
 """Attribute of a simulated store: the settings that made it, as JSON."""
@@ -34,6 +35,7 @@ def simulate(
     dem: str | Path | None = None,
     fuels: str | Path | None = None,
     bare_where_missing: bool = False,
+    steering: float | None = None,
     progress: Callable[[int, int, str], object] | None = None,
 ) -> xr.Dataset:
     """Simulate fires and their smoke: `ignitions` times `droughts`, `checkpoints` six hours apart.
@@ -42,12 +44,16 @@ def simulate(
     continued, one made with other settings refused. Without, the snapshots are kept in memory.
     `preset` ("demo" or "paper") sets what is not given; without it, the grid is the paper's. `dem`
     and `fuels` are GeoTIFFs of elevation and Scott & Burgan fuels that replace the synthetic
-    landscape, `bare_where_missing` takes their holes as bare ground. A `runner` (`pc.cluster`) has
-    fires simulated by a cluster; only this process writes. `progress(finished, total,
-    fire_id)` follows every fire.
+    landscape, `bare_where_missing` takes their holes as bare ground. `steering` is how strongly
+    terrain turns the wind along its valleys, 0 not at all and 1.2 by default: wind along a straight
+    deep valley gains half of it times its speed, wind across loses as much. A `runner`
+    (`pc.cluster`) has fires simulated by a cluster; only this process writes.
+    `progress(finished, total, fire_id)` follows every fire.
     """
     size = ensemble.ensemble_size(preset, ignitions, checkpoints)
     landscape = _landscape(dem, fuels, bare_where_missing)
+    strength = STEERING_STRENGTH if steering is None else float(steering)
+    check_steering(strength)
     settings = {
         "checkpoints": size.checkpoints,
         "years": size.years,
@@ -57,6 +63,7 @@ def simulate(
         "dem": _recorded(dem),
         "fuels": _recorded(fuels),
         "bare_where_missing": bare_where_missing,
+        "steering": strength,
     }
     if out is not None:
         _refuse_other_settings(Path(out), settings)
@@ -77,6 +84,7 @@ def simulate(
         done=frozenset() if out is None else stored_fires(out),
         progress=progress,
         landscape=landscape,
+        steering=strength,
     )
     if out is not None:
         return open_snapshots(out)
@@ -113,7 +121,8 @@ def _refuse_other_settings(out: Path, settings: dict[str, Any]) -> None:
     recorded = open_snapshots(out).attrs.get(SETTINGS)
     if recorded is None:
         raise PlumecastError(f"{out} holds fires from another source; choose another path")
-    other = json.loads(recorded)
+    # Stores made before steering was a choice have the default and do not say so.
+    other = {"steering": STEERING_STRENGTH} | json.loads(recorded)
     changed = [name for name in settings if other.get(name) != settings[name]]
     if changed:
         name = changed[0]

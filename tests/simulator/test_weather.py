@@ -98,7 +98,7 @@ def test_a_valley_turns_oblique_wind_along_itself_and_holds_back_wind_across():
     assert local[0, 0] < 1.0 < local[1, 1]
     assert abs(local[1, 0]) < 1e-9
     assert local[1, 2] > local[0, 2]
-    with pytest.raises(PlumecastError, match=r"strength=2\.5"):
+    with pytest.raises(PlumecastError, match=r"strength=2\.5 .* use 2\.\d+ or less"):
         steering(terrain, 300.0, 2.5)
     np.testing.assert_array_equal(
         steering(terrain, 300.0, 0.0), np.broadcast_to(np.eye(2), (100, 120, 2, 2))
@@ -112,3 +112,13 @@ def test_steering_turns_with_the_terrain():
     turned = steering(np.rot90(terrain, axes=(1, 0)), 300.0)
     want = quarter @ np.rot90(steering(terrain, 300.0), axes=(1, 0)) @ quarter.T
     np.testing.assert_allclose(turned, want, atol=1e-9)
+
+
+def test_the_strongest_steering_stops_wind_across_a_valley_and_never_turns_it_back():
+    x = np.arange(120) * 300.0
+    terrain = np.broadcast_to(1500.0 + 400.0 * np.sin(2 * np.pi * x / 9000.0), (100, 120))
+    with pytest.raises(PlumecastError, match="or less") as refusal:
+        steering(terrain, 300.0, 1e6)
+    most = float(str(refusal.value).split()[-3])
+    least = np.linalg.eigvalsh(steering(terrain, 300.0, most)).min()
+    assert 0.0 < least < 0.01  # the number is rounded down to 0.01

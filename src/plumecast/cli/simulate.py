@@ -12,6 +12,7 @@ from plumecast.cli.show import counted, say, wrote
 from plumecast.errors import PlumecastError
 from plumecast.generation import simulate
 from plumecast.names import SNAPSHOT
+from plumecast.source.simulator.weather import STEERING_STRENGTH
 
 
 def command(
@@ -28,6 +29,12 @@ def command(
     fuels: Path = typer.Option(None, help="GeoTIFF of Scott & Burgan fuel codes (FBFM40)."),
     bare_where_missing: bool = typer.Option(
         False, "--bare-where-missing", help="Take holes in the rasters as bare ground."
+    ),
+    steering: float = typer.Option(
+        None,
+        show_default=f"{STEERING_STRENGTH:g}",
+        help="How strongly terrain steers the wind, 0 not at all: at s, wind along a straight deep "
+        "valley blows 1 + s/2 times and across it 1 − s/2 times as fast.",
     ),
     scheduler: str = SCHEDULER,
 ) -> None:
@@ -52,6 +59,7 @@ def command(
             dem=dem,
             fuels=fuels,
             bare_where_missing=bare_where_missing,
+            steering=steering,
             progress=step,
         )
     fires = len(set(snapshots.fire_id.values.tolist()))

@@ -38,6 +38,7 @@ class Section:
     title: str
     question: str
     seconds: float
+    cpu_seconds: float
     remarks: list[str]
     pictures: list[Picture]
 
@@ -86,6 +87,7 @@ def _section(item: Finished) -> Section:
         title=item.study.title,
         question=item.study.question,
         seconds=item.record.seconds,
+        cpu_seconds=item.record.cpu_seconds,
         remarks=remarks_of(item.study.name, item.finding),
         pictures=[_picture(item, name) for name in item.record.figures],
     )

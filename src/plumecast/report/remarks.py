@@ -137,21 +137,27 @@ def _summary(found: xr.Dataset) -> list[str]:
     return out
 
 
+def _plain(seconds: float) -> str:
+    """Two digits, and no powers of ten."""
+    return f"{seconds:,.0f}" if seconds >= 100.0 else f"{seconds:.2g}"
+
+
 def _quadratic_times(facts: dict[str, Any], rows: dict[str, dict[str, Any]]) -> str:
     ours, literal = rows["paper-quadratic"], rows.get("paper-quadratic-literal")
     known = paper.TABLE["paper-quadratic"]
     text = (
-        f"The quadratic operator trains in {ours['training']:.2g} s after encoding (paper: "
+        f"The quadratic operator trains in {_plain(ours['training'])} s after encoding (paper: "
         f"{known.training:.0f} s) and is tuned over {facts['penalties_scanned']} penalties in "
-        f"{ours['tuning']:.2g} s (paper: {known.tuning:.0f} s)"
+        f"{_plain(ours['tuning'])} s (paper: {known.tuning:.0f} s)"
     )
     if literal is None or math.isnan(literal["training"]):
         why = facts.get("literal_problem", "it was not asked for")
         return f"{text}; the literal method was not timed: {why}."
+    alone, tuned = _plain(literal["training"]), _plain(literal["tuning"])
     return (
-        f"{text}; the literal method takes {literal['training']:.2g} s on this machine, and for as "
-        f"many penalties {literal['tuning']:.2g} s (one solve timed, times their number), with "
-        f"the same predictions to {facts['literal_difference']:.0e}."
+        f"{text}; the literal method takes {alone} s on this machine, and for as many penalties "
+        f"{tuned} s (one solve timed, times their number), with the same predictions to "
+        f"{facts['literal_difference']:.0e}."
     )
 
 

@@ -28,13 +28,13 @@ Value = TypeVar("Value")
 class Limits:
     """How much work the studies may do; part of what decides whether a result can be reused."""
 
-    repeats: int = 20  # draws of the optical-depth study
+    repeats: int = 40  # draws of the optical-depth study
     shift_train: int = 400  # training snapshots of a spectral surrogate in `shift`
     curve_train: int = 1200  # and in `learning-curve`, beside the whole training part
     scored: int = 600  # test snapshots scored in `shift` and `learning-curve`
     curves: int = 60  # ROC curves drawn
     literal: bool = True  # time the paper's literal quadratic fit for `summary`
-    neural: tuple[str, ...] = ()  # presets that are networks, trained for `summary`
+    neural: tuple[str, ...] = ()  # networks trained for `summary`
 
 
 @dataclass

@@ -11,7 +11,6 @@ import xarray as xr
 
 from plumecast._array import Array, contiguous
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
-from plumecast.fit import TrainingMatrices, provenance, training_matrices
 from plumecast.names import FIRE, SMOKE
 from plumecast.operators import (
     CodedOperator,
@@ -26,6 +25,7 @@ from plumecast.operators import (
 from plumecast.settings import PRESETS
 from plumecast.solve import PenaltyScan, penalty_grid, scan_penalties
 from plumecast.surrogate import Surrogate
+from plumecast.training import TrainingMatrices, provenance, training_matrices
 
 LARGEST_STD = 0.99
 """Share of Σσ up to which both sides are decomposed."""

@@ -7,6 +7,7 @@ import importlib.util
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from plumecast._version import __version__
 from plumecast.baseline_operators import fit_gaussian_process, sample_rows
@@ -15,7 +16,7 @@ from plumecast.encode import Truncation
 from plumecast.errors import PlumecastError
 from plumecast.fit import fit_surrogate
 from plumecast.operators import CodedOperator
-from plumecast.settings import PRESETS
+from plumecast.settings import PRESETS, choose_settings
 from plumecast.study.context import Context, Stopwatch, is_baseline
 from plumecast.study.encoding import (
     Quadratic,
@@ -43,12 +44,15 @@ TITLES = {
     "gp-images": "Gaussian process (images)",
     "gp-codes": "Gaussian process (codes)",
     "recommended": "Recommended (spectral)",
+    "unet": "U-Net",
+    "fno": "Fourier neural operator",
     "mean-field": "Mean field",
     "nearest-fire": "Nearest fire",
 }
 
 
-NEURAL_FAMILIES = ("unet", "fno")
+NEURAL = ("unet", "fno")
+"""Families of the networks, with the lift and the targets of the recommended operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +69,12 @@ def title_of(name: str) -> str:
 
 
 def neural_methods() -> tuple[str, ...]:
-    """The presets that are networks, where PyTorch is installed."""
-    known = tuple(name for name, made in PRESETS.items() if made.family in NEURAL_FAMILIES)
-    if not known:
-        raise PlumecastError("no preset is a network yet; leave --neural out")
+    """The networks, where PyTorch is installed."""
     if importlib.util.find_spec("torch") is None:
-        raise PlumecastError("networks need PyTorch; install it with: pip install '.[neural]'")
-    return known
+        raise PlumecastError(
+            "networks need PyTorch; install it with pip install '.[neural]', or leave --neural out"
+        )
+    return NEURAL
 
 
 def fitted(context: Context, name: str) -> Fitted:
@@ -100,8 +103,12 @@ def _kept(context: Context, name: str) -> Fitted:
 
 
 def _fingerprint(context: Context, name: str) -> str:
-    content = [__version__, context.fingerprint, name, asdict(PRESETS[name])]
+    content = [__version__, context.fingerprint, name, asdict(choose_settings(**_choice(name)))]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def _choice(name: str) -> dict[str, Any]:
+    return {"family": name} if name in NEURAL else {"preset": name}
 
 
 def _load(where: Path, mark: str) -> Fitted | None:
@@ -126,8 +133,10 @@ def _fit(context: Context, name: str) -> Fitted:
     if is_baseline(name):
         found = watch.time("training", lambda: fit_baseline(name, train, seed=context.seed))
     else:
-        by = context.split.by
-        found = watch.time("training", lambda: fit_surrogate(train, name, group_by=by))
+        by, tell = context.split.by, lambda step: context.tell(f"{name}: {step}")
+        found = watch.time(
+            "training", lambda: fit_surrogate(train, group_by=by, progress=tell, **_choice(name))
+        )
     return Fitted(found, watch.seconds)
 
 

@@ -31,6 +31,7 @@ class Record:
     fingerprint: str
     run: str  # fingerprint of the run it belongs to
     seconds: float
+    cpu_seconds: float = 0.0  # of the processor: what counts on a machine that is shared
     figures: list[str] = field(default_factory=list)
 
 
@@ -49,7 +50,14 @@ class Finished:
 
 
 def write_study(
-    folder: Path, study: Study, finding: xr.Dataset, *, fingerprint: str, run: str, seconds: float
+    folder: Path,
+    study: Study,
+    finding: xr.Dataset,
+    *,
+    fingerprint: str,
+    run: str,
+    seconds: float,
+    cpu_seconds: float,
 ) -> Record:
     """Write table, figures and record of a study, all or nothing."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,13 +68,13 @@ def write_study(
         if clocks:
             first = columns_of(finding, clocks=False)[:1]
             write_csv(finding, partial / "times.csv", [*first, *clocks])
-        timed = finding.assign_attrs(seconds=seconds)
+        timed = finding.assign_attrs(seconds=seconds, cpu_seconds=cpu_seconds)
         timed.to_netcdf(partial / f"{TABLE}.nc", engine="netcdf4")
         with styled():
             drawn = study.figures(finding)
             for name, figure in drawn.items():
                 save_all(figure, partial, name, ("png", "svg"))
-        record = Record(study.name, fingerprint, run, seconds, list(drawn))
+        record = Record(study.name, fingerprint, run, seconds, cpu_seconds, list(drawn))
         write_json(partial / RECORD, asdict(record))
         partial.chmod(0o755)
         shutil.rmtree(folder / study.name, ignore_errors=True)

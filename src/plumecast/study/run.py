@@ -141,7 +141,7 @@ def run_studies(
         if before is not None and before.fingerprint == mark:
             outcomes.append(StudyOutcome(study, before.seconds, reused=True))
             continue
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         try:
             finding = study.run(context)
         except (PlumecastError, np.linalg.LinAlgError) as error:
@@ -150,7 +150,13 @@ def run_studies(
             continue
         seconds = time.perf_counter() - start
         write_study(
-            folder, study, finding, fingerprint=mark, run=context.fingerprint, seconds=seconds
+            folder,
+            study,
+            finding,
+            fingerprint=mark,
+            run=context.fingerprint,
+            seconds=seconds,
+            cpu_seconds=time.process_time() - cpu,
         )
         outcomes.append(StudyOutcome(study, seconds))
     return outcomes

@@ -150,7 +150,7 @@ def _pairs(found: xr.Dataset) -> Figure:
                 for row in trained
             ]
         )  # fmt: skip
-        title = title_of(method) + (", told the wind" if covariates else "")
+        title = title_of(method).split(" (")[0] + (", told the wind" if covariates else "")
         _matrix(ax, values, trained, tested, title)
     for ax in axes.flat[len(kinds) :]:
         ax.set_axis_off()

@@ -27,7 +27,7 @@ from plumecast.names import SNAPSHOT
 from plumecast.source.simulator.fire import INTERVAL_HOURS, Terrain, simulate_fire, terrain
 from plumecast.source.simulator.fuels import fuel_table
 from plumecast.source.simulator.landscape import Landscape, ignition_mask, synthetic_landscape
-from plumecast.source.simulator.weather import SCENARIOS, Weather, weather
+from plumecast.source.simulator.weather import SCENARIOS, STEERING_STRENGTH, Weather, weather
 from plumecast.source.workers import end_with_parent
 
 DROUGHTS = tuple(SCENARIOS)
@@ -67,6 +67,7 @@ class World:
     interval: float = INTERVAL_HOURS
     landscape: Landscape | None = None  # instead of the synthetic ones
     region: npt.NDArray[np.bool_] | None = None  # cells that may ignite; default `ignition_mask`
+    steering: float = STEERING_STRENGTH  # how strongly terrain steers the wind
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ def simulate(
     done: Collection[str] = frozenset(), progress: Callable[[int, int, str], object] | None = None,
     landscape: Landscape | None = None, region: npt.NDArray[np.bool_] | None = None,
     interval: float = INTERVAL_HOURS, runner: Runner | None = None,
+    steering: float = STEERING_STRENGTH,
 ) -> xr.Dataset | None:  # fmt: skip
     """Simulate an ensemble of fires, `ignitions` times `droughts`, with their smoke.
 
@@ -94,11 +96,14 @@ def simulate(
     order; without `append` all snapshots are returned as one Dataset. Fires whose `fire_id` is in
     `done` are skipped: resuming is calling again. `progress(finished, total, fire_id)` follows
     every fire. `landscape` replaces the synthetic ones and `region`, a boolean mask on its cells,
-    the ground that may ignite. With several workers or a runner see `run_fires`.
+    the ground that may ignite. `steering` is the strength of `weather.steering`. With several
+    workers or a runner see `run_fires`.
     """
     size = ensemble_size(preset, ignitions, checkpoints)
     years = size.years if landscape is None else 1
-    world = World(seed, size.checkpoints, years, size.shape, size.cell, interval, landscape, region)
+    world = World(
+        seed, size.checkpoints, years, size.shape, size.cell, interval, landscape, region, steering
+    )
     plans = plan_fires(size.ignitions, droughts, seed)
     ahead = [fire for fire in plans if fire.fire_id not in done]
     kept: list[xr.Dataset] = []
@@ -175,7 +180,7 @@ class Simulator:
             self._weathers[plan.drought] = weather(plan.drought, seed=world.seed, hours=hours)
         landscape, candidates = self._grounds[year]
         if not self._terrains:  # years differ in fuel, not in terrain
-            self._terrains.append(terrain(landscape))
+            self._terrains.append(terrain(landscape, strength=world.steering))
         chosen = np.random.default_rng([world.seed, plan.number]).choice(candidates)
         row, column = divmod(int(chosen), landscape.fuel.shape[1])
         return simulate_fire(

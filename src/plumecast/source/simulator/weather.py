@@ -196,10 +196,10 @@ def steering(
     m (its structure tensor J). w is the anisotropy of J, 0 for round hills and 1 for a straight
     valley, times s / (s + `STEERING_RELIEF`) with the local standard deviation s of the elevation:
     flat ground does not steer. A kinematic stand-in for channelling (Whiteman and Doran 1993,
-    J. Appl. Meteorol. 32, 1669), not a flow model.
+    J. Appl. Meteorol. 32, 1669), not a flow model. At strength·w ≥ 2 wind across a valley would
+    blow backwards: such a strength is refused, and how large it may be depends on the terrain.
     """
-    if not 0.0 <= strength < 2.0:
-        raise PlumecastError(f"steering strength={strength}; use 0 (none) to below 2")
+    check_steering(strength)
 
     def smooth(field: Field) -> Field:
         return np.asarray(gaussian_filter(field, scale / cell, mode="nearest"))
@@ -211,13 +211,29 @@ def steering(
     safe_size = np.where(size > 0.0, size, 1.0)
     deviation = smooth((elevation - smooth(elevation)) ** 2) ** 0.5
     anisotropy = size / np.where(size > 0.0, xx + yy, 1.0)
-    half = 0.5 * strength * anisotropy * deviation / (deviation + STEERING_RELIEF)
+    weight = anisotropy * deviation / (deviation + STEERING_RELIEF)
+    if strength * weight.max() >= 2.0:
+        most = np.floor(200.0 / weight.max()) / 100.0
+        raise PlumecastError(
+            f"steering strength={strength:g} would blow wind across a valley of this landscape "
+            f"backwards; use {most:g} or less"
+        )
+    half = 0.5 * strength * weight
     # P − ½ I = −½ [[cos 2θ, sin 2θ], [sin 2θ, −cos 2θ]] with θ the direction of the gradient
     cosine, sine = half * difference / safe_size, half * twice / safe_size
     return np.stack(
         [np.stack([1.0 - cosine, -sine], axis=-1), np.stack([-sine, 1.0 + cosine], axis=-1)],
         axis=-2,
     )
+
+
+def check_steering(strength: float) -> None:
+    """Raise for a strength that no landscape allows."""
+    if not 0.0 <= strength < np.inf:
+        raise PlumecastError(
+            f"steering strength={strength}; use 0 (none), {STEERING_STRENGTH} (default) or another "
+            "positive number"
+        )
 
 
 def _surface_wind(scenario: Scenario, times: Field, noise: Field) -> tuple[Field, Field]:
