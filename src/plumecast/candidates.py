@@ -42,7 +42,7 @@ SPECTRAL: Mapping[str, dict[str, Any]] = MappingProxyType(
 LIFT = ("age-bins", "burned")
 
 LIFTED_MAPS: Mapping[str, dict[str, Any]] = MappingProxyType(
-    {"linear": {"degree": 1}, "linear + matern-5/2": {"kernel": "polynomial-1 + matern-5/2"}}
+    {"linear": {"degree": 1}, "matern-5/2": {"kernel": "polynomial-1 + matern-5/2"}}
 )
 LIFTED_TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"log": ("log",), "all targets": tuple(TARGETS)}
