@@ -390,7 +390,7 @@ def test_tune_says_what_it_did_not_try(run, ensemble, tmp_path):
     assert result.code == 0
     note = next(line for line in result.err.splitlines() if "not tried" in line)
     assert "beyond the first 2" in note
-    assert "spectral, 3 layers" in note
+    assert "spectral, recommended" in note
     tried = [c for c in json.loads(where.read_text())["candidates"] if c["folds"] is not None]
     assert len(tried) == 2
 
@@ -421,6 +421,26 @@ def test_train_with_a_tuned_spectral_surrogate(succeed, ensemble, tmp_path):
     succeed("train", ensemble.store, "-o", model, "--settings", tuned)
     settings = load_surrogate(model).settings
     assert (settings["family"], settings["layers"]) == ("spectral", 1)
+
+
+def test_train_with_tuned_lift_and_targets(succeed, ensemble, tmp_path):
+    tuned, model = tmp_path / "tuned.json", tmp_path / "tuned.plume"
+    succeed("tune", ensemble.store, "-o", tuned, "--families", "lifted", "--confirm", 1)
+    written = json.loads(tuned.read_text())["settings"]
+    succeed("train", ensemble.store, "-o", model, "--settings", tuned)
+    settings = load_surrogate(model).settings
+    assert tuple(settings["lift"]) == tuple(written["lift"]) == ("age-bins", "burned")
+    assert tuple(settings["targets"]) == tuple(written["targets"])
+    split = split_by_fire(open_snapshots(ensemble.store), seed=0)
+    expected = fit_surrogate(split.train.load(), **written).predict(split.test)
+    np.testing.assert_array_equal(load_surrogate(model).predict(split.test), expected)
+
+
+def test_tune_with_networks_needs_torch(refused, ensemble, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    where = tmp_path / "tuned.json"
+    message = refused("tune", ensemble.store, "-o", where, "--families", "coded", "--neural")
+    assert "pip install 'plumecast[neural]'" in message
 
 
 def test_train_with_tuned_settings_repeats_choices_filters_and_split(succeed, ensemble, tmp_path):

@@ -118,7 +118,7 @@ def test_choose_a_surrogate(tmp_path):
     printed = follow("choose-a-surrogate.md", tmp_path)
     tuned = json.loads((tmp_path / "tuned.json").read_text())
     assert f"the settings of '{tuned['candidates'][0]['name']}' to tuned.json" in printed
-    assert {c["family"] for c in tuned["candidates"]} == {"coded", "spectral"}
+    assert {c["family"] for c in tuned["candidates"]} == {"coded", "lifted", "spectral"}
     coded = json.loads((tmp_path / "coded.json").read_text())
     assert {c["family"] for c in coded["candidates"]} == {"coded"}
     assert (tmp_path / "tuned.plume").exists()

@@ -356,8 +356,3 @@ def test_numbers_kept_as_objects_are_numbers(data):
     fitted = pc.fit_surrogate(told, degree=1, covariates="fuel_moisture")
     assert fitted.covariates[0].kind == "number"
     assert float(fitted.predict(told * 0.0).max()) == 0.0
-
-
-def test_a_lifted_coded_surrogate_needs_three_ignitions(data):
-    with pytest.raises(pc.PlumecastError, match="at least 3 'ignition_id'"):
-        pc.fit_surrogate(data.isel(snapshot=[0, 1]), lift="identity")

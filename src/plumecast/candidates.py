@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
+from plumecast.covariates import WIND
 from plumecast.encode import Basis, Truncation, rank_for_std
 from plumecast.errors import PlumecastError
 from plumecast.features import monomial_count
 from plumecast.kernels import check_kernel
+from plumecast.lift import SATURATION
+from plumecast.settings import Settings, choose_settings
+from plumecast.target import TARGETS
 
 STD_FRACTIONS = (0.5, 0.7, 0.8, 0.9, 0.95)
 """Shares of Σσ tried for the input basis; at degree ≥ 2 ranks beyond MAX_RANK are left out."""
@@ -20,19 +25,46 @@ MAX_RANK = {1: 2000, 2: 400, 3: 200, 4: 100}
 KERNELS = ("matern-5/2", "polynomial-1 + matern-5/2", "squared-exponential")
 """Kernels tried, at every second of the shares: a distance hardly changes with the last modes."""
 
-SPECTRAL = ({"layers": 1}, {"layers": 2}, {"layers": 3}, {"layers": 3, "age_bins": 5})
-"""Changes of the preset "recommended" that are tried."""
+SPECTRAL: Mapping[str, dict[str, Any]] = MappingProxyType(
+    {
+        "recommended": {},
+        "1 layer": {"layers": 1},
+        "2 layers": {"layers": 2},
+        "5 age bins": {"age_bins": 5},
+        "position": {"lift": ("age-bins", "burned", "position")},
+        "saturating": {"lift": ("saturating", "burned")},
+        "no product": {"products": ()},
+        "hours and area": {"products": ("hours", "area")},
+    }
+)
+"""Changes of the preset "recommended" that are tried on any data, one at a time."""
 
-FAMILIES = ("coded", "spectral")
+LIFT = ("age-bins", "burned")
+
+LIFTED_MAPS: Mapping[str, dict[str, Any]] = MappingProxyType(
+    {"linear": {"degree": 1}, "matern-5/2": {"kernel": "polynomial-1 + matern-5/2"}}
+)
+LIFTED_TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"log": ("log",), "all targets": tuple(TARGETS)}
+)
+"""Codes of lifted fields: maps between them and targets that are tried, all pairs."""
+
+NETWORKS = ("unet", "fno")
+
+FAMILIES = ("coded", "lifted", "spectral")
+"""Families of candidates without networks: "lifted" is the coded family on lifted fields."""
 
 _OF_THE_MAP = {
     *("degree", "kernel", "fire_rank"),
     *("smoke_rank", "smoke_std_fraction", "smoke_variance_fraction"),
 }
 
-KERNEL_COST, SPECTRAL_COST = 8.0, 40.0
-"""Times of a fit, relative to a polynomial's: of a kernel, and of a spectral layer. Rough, and only
-for the order in which candidates are tried."""
+KERNEL_COST, SPECTRAL_COST, NETWORK_COST = 8.0, 5.0, 1e4
+"""Times of a fit, relative to a polynomial's: of a kernel, of a channel in a spectral layer, of a
+network. Rough, and only for the order in which candidates are tried."""
+
+FRAME_COST = 2.0
+"""Times more cells that a frame which turns with the wind has, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +96,7 @@ def coded_plans(
         raise PlumecastError(
             "give at least one of std_fractions to try, and one of degrees or kernels"
         )
-    output = {
-        f"smoke_{rule}": getattr(smoke, rule)
-        for rule in ("rank", "std_fraction", "variance_fraction")
-        if getattr(smoke, rule) is not None
-    }
+    output = _output_rule(smoke)
     ranks = sorted({rank_for_std(basis.spectrum, fraction) for fraction in std_fractions})
     plans = []
     for degree in degrees:
@@ -86,20 +114,65 @@ def coded_plans(
     return plans
 
 
-def spectral_plans() -> list[Plan]:
-    """The recommended preset with fewer layers or other age bins."""
+def _output_rule(smoke: Truncation) -> dict[str, Any]:
+    return {
+        f"smoke_{rule}": getattr(smoke, rule)
+        for rule in ("rank", "std_fraction", "variance_fraction")
+        if getattr(smoke, rule) is not None
+    }
+
+
+def lifted_plans(smoke: Truncation) -> list[Plan]:
+    """The coded family on lifted fields, for one target and for all of them together."""
     plans = []
-    for changes in SPECTRAL:
-        parts = [f"{value} {name.replace('_', ' ')}" for name, value in changes.items()]
-        plans.append(
-            Plan(
-                f"spectral, {', '.join(parts)}".replace("1 layers", "1 layer"),
-                "spectral",
-                {"preset": "recommended", **changes},
-                SPECTRAL_COST * changes["layers"],
-            )
-        )
+    for map_name, of_map in LIFTED_MAPS.items():
+        for target_name, targets in LIFTED_TARGETS.items():
+            choices = {"lift": LIFT, "targets": targets, **of_map, **_output_rule(smoke)}
+            cost = (1.0 if "degree" in of_map else KERNEL_COST) * (1 + len(targets))
+            name = f"lifted {map_name}, {target_name}"
+            plans.append(Plan(name, "lifted", choices, cost))
     return plans
+
+
+def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
+    """The recommended preset and single changes of it.
+
+    Where fires have `winds` of their own, also its frames; and the `covariates` in which fires
+    differ, each alone, but the wind whole: beside its covariates the fields lie as they are.
+    """
+    changes = dict(SPECTRAL)
+    if winds:
+        changes |= {f"{frame} frame": {"frame": frame} for frame in ("wind", "wind-stretch")}
+    told = [name for name in covariates if name in WIND]
+    if told:
+        changes["wind told"] = {"covariates": tuple(told), "frame": "map"}
+    changes |= {f"{name} told": {"covariates": (name,)} for name in covariates if name not in told}
+    return [
+        Plan(
+            f"spectral, {name}",
+            "spectral",
+            {"preset": "recommended", **change},
+            _spectral_cost(choose_settings("recommended", **change)),
+        )
+        for name, change in changes.items()
+    ]
+
+
+def _spectral_cost(settings: Settings) -> float:
+    channels = _fields(settings) * (1 + len(settings.products) + len(settings.covariates))
+    turned = FRAME_COST if settings.frame.startswith("wind") else 1.0
+    return SPECTRAL_COST * settings.layers * channels * turned
+
+
+def _fields(settings: Settings) -> int:
+    """Number of fields of a lift on a grid (y, x)."""
+    many = {"age-bins": settings.age_bins, "saturating": len(SATURATION), "position": 2}
+    return sum(many.get(part, 1) for part in settings.lift)
+
+
+def neural_plans(networks: Sequence[str]) -> list[Plan]:
+    """Networks on the lift and the targets of the recommended preset."""
+    return [Plan(name, name, {"family": name}, NETWORK_COST) for name in networks]
 
 
 def given_plans(given: Mapping[str, Mapping[str, Any]]) -> list[Plan]:
@@ -109,6 +182,7 @@ def given_plans(given: Mapping[str, Mapping[str, Any]]) -> list[Plan]:
 
 def check_families(families: Sequence[str]) -> None:
     """Refuse a family that is not known."""
-    unknown = [name for name in families if name not in FAMILIES]
+    known = (*FAMILIES, *NETWORKS)
+    unknown = [name for name in families if name not in known]
     if unknown:
-        raise PlumecastError(f"family '{unknown[0]}' is unknown; choose from {', '.join(FAMILIES)}")
+        raise PlumecastError(f"family '{unknown[0]}' is unknown; choose from {', '.join(known)}")

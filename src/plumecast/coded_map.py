@@ -90,6 +90,8 @@ def fit_coded_map(
     for index, rows in enumerate(groups):
         number[rows] = index
     parts = [np.flatnonzero(number[kept] == g) for g in np.unique(number[kept])]
+    if len(parts) == 1:  # of two groups one is left: its penalty is chosen by single snapshots
+        parts = [np.array([row]) for row in range(kept.size)]
     partial = fit_map(codes[kept], goal[kept], parts)
     flat = outputs.decode(partial.predict(codes[left_out]))
     predicted = flat.reshape(left_out.size, *targets.shape[1:]) * shaped

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +12,25 @@ import xarray as xr
 
 from plumecast._array import Array
 from plumecast.errors import PlumecastError
-from plumecast.names import SNAPSHOT, TABLE
+from plumecast.frame import wind_vector
+from plumecast.names import COVARIATES, SNAPSHOT, TABLE
 
 WIND = ("wind_speed", "wind_from_direction")
 """What a frame that turns with the wind needs."""
+
+SCENARIO = "drought"
+"""Snapshots of different droughts have different weather: operators tell them apart."""
+
+ALIKE = (SCENARIO, "hours")
+"""Snapshots that agree in these have the same weather, unless fires have weather of their own."""
+
+OWN_WEATHER = 0.1
+"""Fires have a wind of their own when it varies by more than this share of its mean speed among
+snapshots that are alike, and a covariate of their own by this share of its spread in training."""
+
+
+class ExtrapolationWarning(UserWarning):
+    """A covariate lies outside its range in training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +75,7 @@ class Covariate:
                     f"{self.name} {value:.4g} lies outside the {self.low:.4g} … {self.high:.4g} of "
                     f"training, by {far / (self.high - self.low):.2g} of that range: the "
                     "prediction extrapolates",
+                    ExtrapolationWarning,
                     stacklevel=4,
                 )
 
@@ -106,6 +123,65 @@ def read_covariates(
             covariate.check(values)
         columns.append(covariate.columns(values))
     return np.concatenate(columns, axis=1)
+
+
+@contextlib.contextmanager
+def extrapolating() -> Iterator[None]:
+    """Predict beyond the range of training without a warning, where that is what is measured."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        yield
+
+
+def own_winds(
+    snapshots: xr.Dataset, groups: Array, wind: Array | None, alike: Sequence[str] = ALIKE
+) -> bool:
+    """Whether fires differ in their (M, 2) wind where they are `alike`; no where it is unknown."""
+    if wind is None:
+        return False
+    speed = float(np.mean(np.hypot(*wind.T)))
+    return _spread(snapshots, groups, wind, alike) > OWN_WEATHER * speed
+
+
+def own_covariates(snapshots: xr.Dataset, groups: Array) -> tuple[str, ...]:
+    """Those of the known covariates in which fires differ where drought and hours are the same:
+    what the scenario does not say already."""
+    found = []
+    for entry in COVARIATES:
+        try:
+            (covariate,) = fit_covariates(snapshots, (entry.name,))
+        except PlumecastError:  # not there, or not to be learned from
+            continue
+        columns = covariate.columns(read_scalar(snapshots, entry.name))
+        if _spread(snapshots, groups, columns, ALIKE) > OWN_WEATHER:
+            found.append(entry.name)
+    return tuple(found)
+
+
+def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequence[str]) -> float:
+    """Root mean square deviation of (M, P) columns among snapshots that are alike, the median over
+    all kinds of snapshot that several groups have; 0 without any."""
+    count = columns.shape[0]
+    known = [
+        np.broadcast_to(snapshots[name].values.astype(str), (count,))
+        for name in alike
+        if name in snapshots.variables
+    ]
+    constant = np.zeros(count, dtype=str)
+    kinds = np.unique(np.stack([constant, *known]), axis=1, return_inverse=True)[1]
+    spread = []
+    for kind in np.unique(kinds):
+        rows = np.flatnonzero(kinds == kind)
+        if np.unique(groups[rows]).size > 1:
+            spread.append(float(np.sqrt(np.var(columns[rows], axis=0).sum())))
+    return float(np.median(spread)) if spread else 0.0
+
+
+def read_wind(snapshots: xr.Dataset) -> Array | None:
+    """(M, 2) towards east and north; None where the snapshots do not say."""
+    if any(name not in snapshots.variables for name in WIND):
+        return None
+    return wind_vector(*(read_scalar(snapshots, name) for name in WIND))
 
 
 def read_scalar(data: xr.Dataset, name: str, sizes: Mapping[Hashable, int] | None = None) -> Array:

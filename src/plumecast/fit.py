@@ -161,10 +161,9 @@ def _fit_lifted(
     rows_of = data.groups(group_by)
     for number, rows in enumerate(rows_of):
         groups[rows] = number
-    needed = 3 if settings.family == "coded" else 2
-    if len(rows_of) < needed:
+    if len(rows_of) < 2:
         raise PlumecastError(
-            f"this surrogate leaves fires out to choose its penalties: it needs at least {needed} "
+            f"this surrogate leaves fires out to choose its penalties: it needs at least 2 "
             f"'{group_by}', the training data has {len(rows_of)}"
         )
 

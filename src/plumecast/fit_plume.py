@@ -10,20 +10,26 @@ import numpy as np
 import xarray as xr
 
 from plumecast._array import Array
-from plumecast.covariates import WIND, Covariate, fit_covariates, read_covariates, read_scalar
+from plumecast.covariates import (
+    ALIKE,
+    SCENARIO,
+    WIND,
+    Covariate,
+    fit_covariates,
+    own_winds,
+    read_covariates,
+    read_wind,
+)
 from plumecast.errors import PlumecastError
-from plumecast.frame import WindFrame, fit_wind_frame, wind_vector
+from plumecast.frame import WindFrame, fit_wind_frame
 from plumecast.matrix import Field
 from plumecast.plume import Conditions, PlumeChoices, PlumeOperator, fit_plume_operator
 from plumecast.quantity.footprint import smoke_threshold
 from plumecast.settings import Settings
 
-SCENARIO = "drought"
-"""Snapshots of different droughts have different weather: operators tell them apart."""
-
-OWN_WIND = 0.1
-"""Winds differ between fires when they vary by more than this share of their mean speed among
-snapshots of the same drought and hour."""
+CLEARLY = 0.8
+"""Where winds differ, fields are turned unless the map's left-out error is below this share of the
+turned one's: with a handful of fires the comparison is noise, and the physics is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,6 @@ class PlumeData:
         """The grid."""
         return self.fields[0].shape
 
-    def wind(self) -> Array | None:
-        """(M, 2) towards east and north; None where the snapshots do not say."""
-        if any(name not in self.snapshots.variables for name in WIND):
-            return None
-        return wind_vector(*(read_scalar(self.snapshots, name) for name in WIND))
-
     def labels(self) -> Array | None:
         """(M,) scenario of every snapshot; None where the snapshots do not say."""
         if SCENARIO not in self.snapshots.variables:
@@ -110,7 +110,7 @@ def fit_plume(
     told = Conditions(
         labels=data.labels() if settings.family != "coded" else None,
         covariates=read_covariates(data.snapshots, covariates),
-        wind=data.wind(),
+        wind=read_wind(data.snapshots),
     )
     fire, smoke = (part.reshape(-1, *data.shape) for part in (data.inputs, data.outputs))
 
@@ -132,11 +132,13 @@ def fit_plume(
     chosen = settings.frame
     if chosen == "auto":
         chosen = "map"
-        if _own_winds(data, told):
+        alike = ALIKE if told.labels is not None else ("hours",)
+        on_map = data.fields[0].dims == ("y", "x")
+        if on_map and own_winds(data.snapshots, data.groups, told.wind, alike):
             progress("comparing frames")
             frame = _frame(data, told.wind, "wind")
             errors = fit(None, 1, told)[1], fit(frame, 1, turned)[1]
-            chosen = "map" if errors[0] <= errors[1] else "wind"
+            chosen = "map" if errors[0] < CLEARLY * errors[1] else "wind"
     if chosen == "map":
         operator, error = fit(None, settings.layers, told)
     else:
@@ -162,21 +164,3 @@ def _frame(data: PlumeData, wind: Array | None, kind: str) -> WindFrame:
             "it out, or add them"
         )
     return fit_wind_frame(data.shape, data.spacing(), wind, stretch=kind == "wind-stretch")
-
-
-def _own_winds(data: PlumeData, given: Conditions) -> bool:
-    """Whether fires differ in their wind where drought and hours are the same."""
-    if given.wind is None or data.fields[0].dims != ("y", "x"):
-        return False
-    count = data.inputs.shape[0]
-    labels = np.zeros(count, dtype=str) if given.labels is None else given.labels
-    has_hours = "hours" in data.snapshots.variables
-    hours = np.broadcast_to(data.snapshots["hours"].values if has_hours else 0.0, (count,))
-    keys = np.unique(np.stack([labels, np.asarray(hours).astype(str)]), axis=1, return_inverse=True)
-    speed = float(np.mean(np.hypot(*given.wind.T)))
-    spread = []
-    for key in np.unique(keys[1]):
-        rows = np.flatnonzero(keys[1] == key)
-        if np.unique(data.groups[rows]).size > 1:
-            spread.append(float(np.sqrt(np.var(given.wind[rows], axis=0).sum())))
-    return bool(spread) and float(np.median(spread)) > OWN_WIND * speed

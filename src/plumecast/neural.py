@@ -259,6 +259,11 @@ def _device(name: str | None) -> Any:
         ) from error
 
 
+def check_torch() -> None:
+    """Refuse networks where PyTorch is not installed."""
+    _torch()
+
+
 def _torch() -> Any:
     try:
         import torch

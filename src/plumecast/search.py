@@ -13,6 +13,7 @@ import xarray as xr
 
 from plumecast._array import Array
 from plumecast.candidates import Plan
+from plumecast.covariates import extrapolating
 from plumecast.errors import PlumecastError
 from plumecast.fit import fit_surrogate
 from plumecast.folds import Fold
@@ -161,10 +162,9 @@ class Search:
             return replace(candidate, problem=str(error))
         seconds = time.perf_counter() - start
         pinned = {name: surrogate.training[name] for name in PINNED if name in surrogate.training}
+        sides = tuple(f"{side}_" for side in ("fire", "smoke") if f"{side}_rank" in pinned)
         kept = {
-            name: value
-            for name, value in candidate.choices.items()
-            if not name.startswith(("fire_", "smoke_"))
+            name: value for name, value in candidate.choices.items() if not name.startswith(sides)
         }
         smoke, found = _predict(surrogate, self.validation)
         observed = self.validation[self.fields["outputs"]].transpose(SNAPSHOT, ...).values
@@ -176,8 +176,9 @@ class Search:
 
 def _predict(surrogate: Surrogate, part: xr.Dataset) -> tuple[Array, Array]:
     """Smoke, and what its footprint is read from: the detection score where there is one."""
-    smoke = surrogate.predict(part)
-    found = surrogate.predict_footprint(part) if surrogate.detects else smoke
+    with extrapolating():
+        smoke = surrogate.predict(part)
+        found = surrogate.predict_footprint(part) if surrogate.detects else smoke
     return tuple(  # type: ignore[return-value]
         field.transpose(SNAPSHOT, ...).values for field in (smoke, found)
     )

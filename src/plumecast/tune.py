@@ -16,16 +16,22 @@ import xarray as xr
 from plumecast.candidates import (
     FAMILIES,
     KERNELS,
+    NETWORKS,
     STD_FRACTIONS,
+    Plan,
     check_families,
     coded_plans,
     given_plans,
+    lifted_plans,
+    neural_plans,
     spectral_plans,
 )
+from plumecast.covariates import own_covariates, own_winds, read_wind
 from plumecast.encode import Truncation
 from plumecast.errors import PlumecastError
 from plumecast.folds import Fold, fold_rows, input_basis
 from plumecast.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.neural import check_torch
 from plumecast.quantity.footprint import smoke_threshold
 from plumecast.search import Candidate, Limits, Search
 from plumecast.settings import PAPER_TRUNCATION
@@ -58,6 +64,8 @@ def tune_surrogate(
     """Candidates from best to worst: those confirmed on validation, then the others by their
     folds, then those that failed or were not tried.
 
+    `families` are "coded" (ranks, degrees and kernels), "lifted" (the same on lifted fields),
+    "spectral" (the recommended preset and single changes of it), "unet" and "fno".
     `given` are candidates of your own: keywords of `fit_surrogate` by a name of your choice. At
     most `most` candidates are tried, and none begun after `budget_seconds`; the cheapest come first
     (your own before all). The best `confirm` are fitted again. The decision threshold of the
@@ -68,11 +76,17 @@ def tune_surrogate(
         raise PlumecastError(f"rank_by='{rank_by}' is unknown; choose from {', '.join(RANK_BY)}")
     limits = Limits(confirm, most, budget_seconds)
     check_families(families)
+    networks = [name for name in NETWORKS if name in families]
+    if networks:
+        check_torch()
     check_apart(group_by, train=train, validation=validation)
     parts = fold_rows(train[group_by].values, folds, group_by)
     plans = given_plans(given)
     if "spectral" in families:
-        plans += spectral_plans()
+        plans += _spectral_plans(train, group_by)
+    if "lifted" in families:
+        plans += lifted_plans(smoke)
+    plans += neural_plans(networks)
     if "coded" in families:
         plans += coded_plans(
             input_basis(train, inputs, Truncation(std_fraction=max(std_fractions, default=1.0))),
@@ -96,3 +110,13 @@ def tune_surrogate(
         rank_by=rank_by,
     )
     return search.run(sorted(plans, key=lambda plan: plan.cost), limits, progress)
+
+
+def _spectral_plans(train: xr.Dataset, group_by: str) -> list[Plan]:
+    """What the weather of the training fires gives reason to try."""
+    groups = train[group_by].values
+    try:
+        winds = own_winds(train, groups, read_wind(train))
+    except PlumecastError:  # winds that are not finite; the candidates that need them will say so
+        winds = False
+    return spectral_plans(winds=winds, covariates=own_covariates(train, groups))

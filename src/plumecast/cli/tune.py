@@ -1,4 +1,4 @@
-"""`plumecast tune`: choose a surrogate among families, ranks, degrees, kernels and layers."""
+"""`plumecast tune`: choose a surrogate among families and the choices of each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import typer
 
-from plumecast.candidates import FAMILIES, KERNELS, STD_FRACTIONS
+from plumecast.candidates import FAMILIES, KERNELS, NETWORKS, STD_FRACTIONS
 from plumecast.cli import data as options
 from plumecast.cli.data import Recipe
 from plumecast.cli.show import counted, note, say, table, write_json
@@ -26,6 +26,9 @@ def command(
         Path("tuned.json"), "--out", "-o", help="Where to write the settings."
     ),
     families: str = typer.Option(",".join(FAMILIES), help="Families to try, separated by commas."),
+    neural: bool = typer.Option(
+        False, "--neural", help=f"Also networks: {', '.join(NETWORKS)}; needs PyTorch."
+    ),
     degrees: str = typer.Option("1,2,3", help="Degrees to try, separated by commas."),
     kernels: str = typer.Option(
         ",".join(KERNELS), help="Kernels to try, separated by commas; '' for none."
@@ -69,7 +72,7 @@ def command(
         found = tune_surrogate(
             split.train.load(),
             split.validation.load(),
-            families=_words(families),
+            families=[*_words(families), *(NETWORKS if neural else ())],
             degrees=_numbers(degrees, int),
             kernels=_words(kernels),
             std_fractions=_numbers(std_fractions, float),
