@@ -255,3 +255,104 @@ def test_left_out_weights_are_those_of_a_fit_without_the_fold():
     # Noise has nothing to find: every ring and target takes the largest penalty.
     alone = (parts[0] + parts[2]).solve(PENALTIES[-1] * systems.scale())
     np.testing.assert_allclose(without[0][1], alone, atol=1e-12)
+
+
+@pytest.mark.parametrize("same", ["hours", "ages"])
+def test_equal_channels_do_not_stop_a_fit(same):
+    """Large fires, all equally old (or of one age): channels coincide, and a penalty lost in
+    rounding would leave the system singular."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:48, :48]
+    distance = [np.hypot(y - row, x - column) for row, column in rng.uniform(15, 33, size=(12, 2))]
+    radius = rng.uniform(9, 14, size=12)
+    age = np.stack([np.clip(r - d, 0.0, None) for r, d in zip(radius, distance, strict=True)])
+    age = 6.0 * age / age.max(axis=(1, 2), keepdims=True) if same == "hours" else 6.0 * (age > 0)
+    data = windy(12).isel(x=0, y=0, drop=True).drop_vars(["wind_speed", "wind_from_direction"])
+    data["time_since_ignition"] = (("snapshot", "y", "x"), age.astype(np.float32))
+    data["smoke"] = data.time_since_ignition.rolling(x=5, center=True, min_periods=1).mean()
+    assert error(pc.fit_surrogate(data, "recommended", layers=1), data) < 0.2
+
+
+@pytest.mark.parametrize("axis", ["y", "x"])
+def test_the_wind_frame_turns_the_right_way_on_descending_axes(data, axis):
+    """The same data stored from north to south (or east to west) gives the same errors."""
+    turned = data.isel({axis: slice(None, None, -1)})
+    errors = [
+        error(
+            pc.fit_surrogate(each.isel(snapshot=slice(0, 18)), "recommended", frame="wind"),
+            each.isel(snapshot=slice(18, None)),
+        )
+        for each in (data, turned)
+    ]
+    assert errors[1] == pytest.approx(errors[0], rel=0.1)  # single precision, sums reordered
+
+
+def test_fields_laid_out_otherwise_are_refused(data):
+    swapped = data.transpose("snapshot", "x", "y")
+    with pytest.raises(pc.PlumecastError, match="needs fields on"):
+        pc.fit_surrogate(swapped, "recommended", frame="wind")
+    mixed = data.assign(smoke=data.smoke.transpose("snapshot", "x", "y"))
+    with pytest.raises(pc.PlumecastError, match="maps one field to one on the same grid"):
+        pc.fit_surrogate(mixed, "recommended")
+
+
+def test_the_canvas_holds_the_grid_for_winds_not_seen():
+    wind = wind_vector(np.full(2, 5.0), np.array([0.0, 270.0]))
+    frame = fit_wind_frame(GRID, (1.0, 1.0), wind, stretch=False)
+    full = np.ones((1, *GRID), dtype=np.float32)
+    other = wind_vector(np.array([5.0]), np.array([225.0]))
+    back = frame.to_map(frame.to_wind(full, other)[:, None], other)[0, 0]
+    assert back[1:-1, 1:-1].min() > 0.5  # the rim mixes with what lies outside
+    for direction in (0.0, 90.0, 180.0, 270.0):  # quarter turns move cells onto cells
+        turn = wind_vector(np.array([5.0]), np.array([direction]))
+        spot = np.zeros((1, *GRID), dtype=np.float32)
+        spot[0, 5, 6] = 1.0
+        if GRID[0] % 2 == GRID[1] % 2:
+            assert frame.to_wind(spot, turn).max() == pytest.approx(1.0, abs=1e-5)
+    with pytest.raises(pc.PlumecastError, match="not \\(1, 2\\)"):
+        frame.to_wind(full, np.zeros((3, 2)))
+
+
+def test_scalars_follow_the_dimensions_of_the_fire(data):
+    """Members by hours, the wind of each member: as if every pair were one snapshot."""
+    fitted = pc.fit_surrogate(data, "recommended", frame="wind", layers=1)
+    rows = [0, 1, 2, 0, 1, 2]
+    flat = data.isel(snapshot=rows)
+    winds = {
+        name: ("member", data[name].values[:3]) for name in ("wind_speed", "wind_from_direction")
+    }
+    grid = xr.Dataset(
+        {
+            "time_since_ignition": (
+                ("time", "member", "y", "x"),
+                flat.time_since_ignition.values.reshape(2, 3, *GRID),
+            )
+        },
+        coords={**winds, "y": data.y, "x": data.x},
+    )
+    expected = fitted.predict(flat).values.reshape(2, 3, *GRID)
+    np.testing.assert_array_equal(fitted.predict(grid).values, expected)
+    with pytest.raises(pc.PlumecastError, match="has dimension 'member', which the input has not"):
+        fitted.predict(grid.assign(time_since_ignition=grid.time_since_ignition.isel(member=0)))
+
+
+def test_a_saved_detector_still_detects(data, tmp_path):
+    fitted = pc.fit_surrogate(data, "recommended", layers=1)
+    expected = fitted.predict_footprint(data)
+    loaded = pc.load_surrogate(fitted.detector.save(tmp_path / "detector.plume"))
+    np.testing.assert_array_equal(loaded.predict(data), expected)
+    np.testing.assert_array_equal(fitted.detector.on_device("cpu").predict(data), expected)
+
+
+def test_any_coordinate_may_be_called_fire_and_any_may_be_a_single_value(data):
+    fitted = pc.fit_surrogate(data.assign_coords(drought="medium"), "recommended", frame="map")
+    named = data.time_since_ignition.rename(snapshot="fire").assign_coords(fire=np.arange(24))
+    assert fitted.predict(named.drop_vars("drought")).sizes["fire"] == 24
+
+
+def test_numbers_kept_as_objects_are_numbers(data):
+    told = moist(data)
+    told["fuel_moisture"] = told.fuel_moisture.astype(object)
+    fitted = pc.fit_surrogate(told, degree=1, covariates="fuel_moisture")
+    assert fitted.covariates[0].kind == "number"
+    assert float(fitted.predict(told * 0.0).max()) == 0.0

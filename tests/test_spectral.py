@@ -208,7 +208,7 @@ def test_unknown_and_missing_scenarios_are_refused(surrogate, data):
 
 def test_one_ignition_is_refused(data):
     one = data.isel(snapshot=[0, 1])
-    with pytest.raises(pc.PlumecastError, match="needs at least two 'ignition_id'"):
+    with pytest.raises(pc.PlumecastError, match="needs at least 2 'ignition_id'"):
         pc.fit_surrogate(one, "recommended")
 
 

@@ -32,11 +32,13 @@ class CodedMap:
     target_scales: Array  # (T,)
 
     def predict(self, fire: Array, covariates: Array | None = None) -> Array:
-        """(M, *grid) and (M, P) → (M, T, *grid), in the targets' own units."""
+        """(M, *grid) and (M, P) → (M, T, *grid), in the targets' own units; no fire, no smoke."""
         codes = join_codes(encode(self.inputs, self.lift, fire), covariates, self.covariate_size)
         flat = self.outputs.decode(self.code_map.predict(codes))
         fields = flat.reshape(fire.shape[0], self.target_scales.size, *fire.shape[1:])
-        return fields * self.target_scales.reshape(-1, *([1] * (fire.ndim - 1)))
+        fields = fields * self.target_scales.reshape(-1, *([1] * (fire.ndim - 1)))
+        fields[~(fire != 0.0).any(axis=tuple(range(1, fire.ndim)))] = 0.0
+        return fields
 
 
 def encode(basis: Basis, lift: Lift, fire: Array) -> Array:

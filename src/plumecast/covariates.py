@@ -111,14 +111,14 @@ def fit_covariates(train: xr.Dataset, names: Sequence[str]) -> tuple[Covariate, 
 
 
 def read_covariates(
-    data: xr.Dataset | Mapping[Hashable, xr.DataArray], covariates: Sequence[Covariate]
+    data: xr.Dataset, covariates: Sequence[Covariate], sizes: Mapping[Hashable, int] | None = None
 ) -> Array | None:
     """(M, P) normalised columns of all covariates; None without any."""
     if not covariates:
         return None
     columns = []
     for covariate in covariates:
-        values = read_scalar(data, covariate.name)
+        values = read_scalar(data, covariate.name, sizes)
         if values.size:
             covariate.check(values)
         columns.append(covariate.columns(values))
@@ -161,8 +161,13 @@ def own_covariates(snapshots: xr.Dataset, groups: Array) -> tuple[str, ...]:
 def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequence[str]) -> float:
     """Root mean square deviation of (M, P) columns among snapshots that are alike, the median over
     all kinds of snapshot that several groups have; 0 without any."""
-    known = [snapshots[name].values.astype(str) for name in alike if name in snapshots.variables]
-    constant = np.zeros(columns.shape[0], dtype=str)
+    count = columns.shape[0]
+    known = [
+        np.broadcast_to(snapshots[name].values.astype(str), (count,))
+        for name in alike
+        if name in snapshots.variables
+    ]
+    constant = np.zeros(count, dtype=str)
     kinds = np.unique(np.stack([constant, *known]), axis=1, return_inverse=True)[1]
     spread = []
     for kind in np.unique(kinds):
@@ -179,23 +184,32 @@ def read_wind(snapshots: xr.Dataset) -> Array | None:
     return wind_vector(*(read_scalar(snapshots, name) for name in WIND))
 
 
-def read_scalar(data: xr.Dataset | Mapping[Hashable, xr.DataArray], name: str) -> Array:
-    """(M,) values of a scalar, finite."""
-    known = data.variables if isinstance(data, xr.Dataset) else {}
-    if name not in known:
+def read_scalar(data: xr.Dataset, name: str, sizes: Mapping[Hashable, int] | None = None) -> Array:
+    """(M,) finite values of a scalar, one per row.
+
+    Rows are all combinations of the dimensions in `sizes`, the last the fastest; by default the
+    snapshots. A scalar that has only some of them is the same along the others.
+    """
+    if name not in data.variables:
         raise PlumecastError(
             f"covariate '{name}' is missing; pass a Dataset that has it as a coordinate of every "
             "snapshot"
         )
-    assert isinstance(data, xr.Dataset)
-    variable = data[name]
-    if SNAPSHOT in variable.dims and variable.dims != (SNAPSHOT,):
-        raise PlumecastError(f"covariate '{name}' has dimensions {variable.dims}, not (snapshot,)")
-    values = np.atleast_1d(variable.values)
-    if SNAPSHOT in data.sizes and variable.ndim == 0:
-        values = np.repeat(values, data.sizes[SNAPSHOT])
+    rows = {SNAPSHOT: data.sizes[SNAPSHOT]} if sizes is None else dict(sizes)
+    variable = data[name].variable
+    beyond = [str(dim) for dim in variable.dims if dim not in rows]
+    if beyond:
+        known = ", ".join(map(str, rows)) or "none"
+        raise PlumecastError(
+            f"covariate '{name}' has dimension '{beyond[0]}', which the input has not (it has "
+            f"{known})"
+        )
+    ones = xr.Variable(list(rows), np.empty(list(rows.values())))
+    (broadcast, _) = xr.broadcast(xr.DataArray(variable), xr.DataArray(ones))
+    values = broadcast.transpose(*rows).values.ravel()
     if values.dtype.kind == "O":
-        values = values.astype(str)
+        text = any(isinstance(value, str) for value in values)
+        values = values.astype(str if text else np.float64)
     if values.dtype.kind not in "US" and not np.isfinite(values.astype(np.float64)).all():
         raise PlumecastError(f"covariate '{name}' has values that are not finite; fill them in")
     return values

@@ -163,7 +163,7 @@ def _fit_lifted(
         groups[rows] = number
     if len(rows_of) < 2:
         raise PlumecastError(
-            f"this surrogate leaves fires out to choose its penalties: it needs at least two "
+            f"this surrogate leaves fires out to choose its penalties: it needs at least 2 "
             f"'{group_by}', the training data has {len(rows_of)}"
         )
 
@@ -185,7 +185,7 @@ def _fit_lifted(
         epochs=settings.epochs,
         fit_basis=fit_basis,
         fit_map=fit_map,
-        device=None if place.device.is_host else place.device.name,
+        device="cpu" if place.device.is_host else place.device.name,
     )
     fields = (*data.input_layout.fields, *data.output_layout.fields)
     snapshots = PlumeData(data.snapshots, fields, data.inputs, data.outputs, groups)

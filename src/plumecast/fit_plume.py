@@ -27,6 +27,10 @@ from plumecast.plume import Conditions, PlumeChoices, PlumeOperator, fit_plume_o
 from plumecast.quantity.footprint import smoke_threshold
 from plumecast.settings import Settings
 
+CLEARLY = 0.8
+"""Where winds differ, fields are turned unless the map's left-out error is below this share of the
+turned one's: with a handful of fires the comparison is noise, and the physics is known."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlumeFit:
@@ -50,10 +54,17 @@ class PlumeData:
 
     def __post_init__(self) -> None:
         fields = self.fields
-        if len(fields) != 2 or fields[0].shape != fields[1].shape:
+        same = len(fields) == 2 and (fields[0].shape, fields[0].dims) == (
+            fields[1].shape,
+            fields[1].dims,
+        )
+        if not same:
+            told = [
+                f"{part.name} {tuple(zip(part.dims, part.shape, strict=True))}" for part in fields
+            ]
             raise PlumecastError(
                 "a surrogate with a lift maps one field to one on the same grid, not "
-                + " and ".join(f"{part.name} {part.shape}" for part in fields)
+                + " and ".join(told)
             )
         lowest = float(self.outputs.min())
         if lowest < 0.0:
@@ -71,16 +82,17 @@ class PlumeData:
         """(M,) scenario of every snapshot; None where the snapshots do not say."""
         if SCENARIO not in self.snapshots.variables:
             return None
-        labels: Array = self.snapshots[SCENARIO].values.astype(str)
-        return labels
+        labels = self.snapshots[SCENARIO].values.astype(str)
+        return np.broadcast_to(labels, (self.inputs.shape[0],))
 
     def spacing(self) -> tuple[float, float]:
-        """Size of a cell along y and x; equal where the grid does not say."""
+        """Size of a cell along y and x, negative where the axis descends; 1 where the grid does
+        not say."""
         sizes = []
         for dim in self.fields[0].dims:
             places = self.snapshots[dim].values if dim in self.snapshots.coords else np.empty(0)
             known = places.size > 1 and places.dtype.kind in "fi"
-            sizes.append(abs(float(np.mean(np.diff(places)))) if known else 0.0)
+            sizes.append(float(np.mean(np.diff(places))) if known else 0.0)
         return (sizes[0], sizes[1]) if len(sizes) == 2 and all(sizes) else (1.0, 1.0)
 
 
@@ -121,11 +133,12 @@ def fit_plume(
     if chosen == "auto":
         chosen = "map"
         alike = ALIKE if told.labels is not None else ("hours",)
-        if len(data.shape) == 2 and own_winds(data.snapshots, data.groups, told.wind, alike):
+        on_map = data.fields[0].dims == ("y", "x")
+        if on_map and own_winds(data.snapshots, data.groups, told.wind, alike):
             progress("comparing frames")
             frame = _frame(data, told.wind, "wind")
             errors = fit(None, 1, told)[1], fit(frame, 1, turned)[1]
-            chosen = "map" if errors[0] <= errors[1] else "wind"
+            chosen = "map" if errors[0] < CLEARLY * errors[1] else "wind"
     if chosen == "map":
         operator, error = fit(None, settings.layers, told)
     else:
@@ -141,6 +154,10 @@ def fit_plume(
 
 
 def _frame(data: PlumeData, wind: Array | None, kind: str) -> WindFrame:
+    if data.fields[0].dims[-2:] != ("y", "x") or len(data.shape) != 2:
+        raise PlumecastError(
+            f"frame '{kind}' needs fields on (y, x), not on {data.fields[0].dims}; transpose them"
+        )
     if wind is None:
         raise PlumecastError(
             f"frame '{kind}' needs the coordinates {' and '.join(WIND)} on every snapshot; leave "

@@ -25,7 +25,7 @@ class WindFrame:
 
     grid: tuple[int, int]
     canvas: tuple[int, int]
-    spacing: tuple[float, float]  # of the map grid, along y and x
+    spacing: tuple[float, float]  # of the map grid, along y and x; negative where it descends
     speed: float | None  # wind whose fields are not stretched; None: turned only
 
     def to_wind(self, fields: Array, wind: Array) -> Array:
@@ -45,8 +45,13 @@ class WindFrame:
         *,
         inverse: bool,
     ) -> Array:
+        if np.shape(wind) != (fields.shape[0], 2):
+            raise PlumecastError(
+                f"the wind has shape {np.shape(wind)}, not ({fields.shape[0]}, 2); give one per "
+                "snapshot"
+            )
         out = np.zeros((*fields.shape[:-2], *goal), dtype=np.float32)
-        cell = min(self.spacing)
+        cell = min(map(abs, self.spacing))
         own = self.spacing if inverse else (cell, cell)
         other = (cell, cell) if inverse else self.spacing
         y, x = np.meshgrid(*[_centred(n, d) for n, d in zip(goal, own, strict=True)], indexing="ij")
@@ -74,22 +79,15 @@ class WindFrame:
 def fit_wind_frame(
     grid: tuple[int, ...], spacing: tuple[float, float], wind: Array, *, stretch: bool
 ) -> WindFrame:
-    """A frame whose canvas holds every training snapshot, turned and stretched."""
+    """A frame whose canvas holds the grid whole, however it is turned and stretched."""
     if len(grid) != 2:
         raise PlumecastError("a wind frame needs fields on a grid (y, x)")
-    speeds = np.hypot(*np.asarray(wind, dtype=np.float64).T)
-    speed = float(np.median(speeds)) if stretch else None
-    frame = WindFrame((grid[0], grid[1]), (1, 1), spacing, speed)
-    reach = np.zeros(2)
-    corners = [(sy * grid[0] * spacing[0] / 2, sx * grid[1] * spacing[1] / 2)
-               for sy in (-1, 1) for sx in (-1, 1)]  # fmt: skip
-    for east, north in np.asarray(wind, dtype=np.float64):
-        cos, sin, factor = frame._motion(east, north)
-        for y, x in corners:
-            place = (abs(cos * y - sin * x) * factor, abs(cos * x + sin * y) * factor)
-            reach = np.maximum(reach, place)
-    cells = np.ceil(2.0 * reach / min(spacing)).astype(int)
-    return WindFrame(frame.grid, (int(cells[0]), int(cells[1])), spacing, speed)
+    speed = float(np.median(np.hypot(*np.asarray(wind, dtype=np.float64).T))) if stretch else None
+    across = np.hypot(grid[0] * spacing[0], grid[1] * spacing[1]) / min(map(abs, spacing))
+    cells = int(np.ceil(across * (STRETCH if stretch else 1.0)))
+    # An even number more than the grid has: turned by nothing, cells then fall on cells.
+    canvas = (cells + (cells - grid[0]) % 2, cells + (cells - grid[1]) % 2)
+    return WindFrame((grid[0], grid[1]), canvas, spacing, speed)
 
 
 def wind_vector(speed: Array, from_direction: Array) -> Array:

@@ -20,6 +20,9 @@ PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 RINGS = 6
 """Rings of frequencies that choose their penalty on their own."""
 
+ROUNDING = 8.0
+"""A penalty is at least so many units of rounding of the sum of its Gram matrix's diagonal."""
+
 SCANNED = 80
 """Frequencies of a ring on which penalties are compared, at most."""
 
@@ -55,11 +58,19 @@ class Equations:
         return Equations(gram, cross, size)
 
     def solve(self, penalty: float, towards: Array | None = None) -> Array:
-        """(F, C, T) weights that minimise the error plus penalty · |W − towards|²."""
+        """(F, C, T) weights that minimise the error plus penalty · |W − towards|².
+
+        Where the penalty is lost in the rounding of a frequency's Gram matrix it is raised above
+        it: channels may be equal, as when all fires are equally old.
+        """
         xp = array_namespace(self.gram)
-        eye = like(np.eye(self.gram.shape[1], dtype=np.complex64), self.gram, self.gram.dtype)
-        right = self.cross if towards is None else self.cross + penalty * towards
-        return xp.linalg.solve(self.gram + penalty * eye, right)
+        eye = like(np.eye(self.gram.shape[1]), self.gram, self.gram.dtype)
+        diagonal = xp.real(xp.linalg.diagonal(self.gram))
+        rounding = ROUNDING * float(xp.finfo(self.gram.dtype).eps)
+        raised = xp.clip(rounding * xp.sum(diagonal, axis=1), penalty, None)
+        own = xp.astype(raised, self.gram.dtype)[:, None, None]
+        right = self.cross if towards is None else self.cross + own * towards
+        return xp.linalg.solve(self.gram + own * eye, right)
 
     def error(self, weights: Array) -> Array:
         """Σ |ŷ − x̂ W|², (F, T), of the snapshots summed here."""
@@ -180,8 +191,9 @@ class _Scan:
                 np.sum((total * self.weight)[self.rings == ring], axis=0) for ring in range(RINGS)
             ]
             errors.append(np.stack(by_ring))
-        index = np.argmin(errors, axis=0)
-        return Choice(index, np.full(index.shape, towards is not None), np.min(errors, axis=0))
+        known = np.where(np.isfinite(errors), errors, np.inf)
+        index = np.argmin(known, axis=0)
+        return Choice(index, np.full(index.shape, towards is not None), np.min(known, axis=0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,14 +60,13 @@ class PlumeOperator:
     targets: Targets
     shape: tuple[int, ...]  # the grid
     frame: WindFrame | None = None
+    detect: bool = False  # predict the detection score instead of the smoke
 
     def predict(self, inputs: Array, given: Conditions = NOTHING, put: Any = _host) -> Array:
-        """(M, N) → (M, N) smoke."""
-        return self._flat(self.targets.smoke(self.target_fields(inputs, given, put)))
-
-    def footprint(self, inputs: Array, given: Conditions = NOTHING, put: Any = _host) -> Array:
-        """(M, N) → (M, N) detection score."""
-        return self._flat(self.targets.score(self.target_fields(inputs, given, put)))
+        """(M, N) → (M, N) smoke, or the detection score."""
+        fields = self.target_fields(inputs, given, put)
+        out = self.targets.score(fields) if self.detect else self.targets.smoke(fields)
+        return out.reshape(out.shape[0], -1).astype(np.float64)
 
     def target_fields(self, inputs: Array, given: Conditions = NOTHING, put: Any = _host) -> Array:
         """(M, N) → (M, T, *grid): one pass that serves smoke and footprint."""
@@ -88,9 +87,6 @@ class PlumeOperator:
             scalars = _joined(given.covariates, numbers, len(self.labels))
             fields = self.fields.predict(fire, scalars, _torch_device(put))
         return fields if self.frame is None else self.frame.to_map(fields, given.wind)
-
-    def _flat(self, fields: Array) -> Array:
-        return fields.reshape(fields.shape[0], -1).astype(np.float64)
 
     def _scenarios(self, count: int, labels: Array | None) -> Array:
         if not self.labels:
@@ -221,10 +217,10 @@ def _fit_fields(
     )
 
 
-def _torch_device(put: Callable[[Array], Array]) -> str | None:
-    """The torch device that `put` brings arrays to, if it is one."""
+def _torch_device(put: Callable[[Array], Array]) -> str:
+    """The torch device that `put` brings arrays to, or the CPU."""
     there = put(np.zeros(1, dtype=np.float32))
-    return str(there.device) if is_torch_array(there) else None
+    return str(there.device) if is_torch_array(there) else "cpu"
 
 
 def _joined(covariates: Array | None, numbers: Array | None, labels: int) -> Array | None:

@@ -5,8 +5,8 @@ property is a convolution, ŷ(k) = x̂(k) W(k): in a Fourier basis it is block-d
 is one small ridge system per frequency, (C, C) for C channels, all independent. A further layer
 takes pointwise ramps of the layer before, predicted for every fire by weights fitted without that
 fire's fold, beside the lifted input, and solves the same systems again: closed form, no optimiser.
-(From the third layer on, the inputs of other folds come from weights that saw the fire; its own
-never do.)
+(From the second layer on, the inputs of other folds come from weights that saw the fire; its own
+never do. Left-out errors of deep operators are therefore a little optimistic.)
 
 Scenarios have weights of their own, drawn towards zero or towards the weights of all scenarios
 together, whichever serves the fires left out better: a rare scenario borrows from the others.
@@ -24,6 +24,7 @@ from plumecast.errors import PlumecastError
 from plumecast.fourier import BUDGET, Frequencies, Transform, choose_frequencies, make_transform
 from plumecast.lift import Lift
 from plumecast.normal_equations import Equations, Systems
+from plumecast.target import sample_rows
 
 BLOCK = 96
 """Snapshots transformed together: bounds the memory of their spectra."""
@@ -175,10 +176,10 @@ def fit_spectral(
 
 
 def _layer(weights: list[Array], predicted: Array, targets: Array) -> Layer:
-    step = max(1, predicted[:, 0].size // QUANTILE_VALUES)
+    rows = sample_rows(predicted.shape[0], QUANTILE_VALUES // predicted[0, 0].size + 1)
     knots = []
     for t in range(predicted.shape[1]):
-        values = predicted[:, t].ravel()[::step]
+        values = predicted[rows, t]
         positive = values[values > 0.0]
         starts = np.quantile(positive, RAMPS) if positive.size else np.zeros(len(RAMPS))
         knots.append(np.concatenate([[0.0], starts]))

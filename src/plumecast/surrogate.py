@@ -94,9 +94,10 @@ class Surrogate:
         """A surrogate of the detection score in place of the smoke."""
         plume = _plume_of(self.operator)
         assert plume is not None
-        put = self.operator.put if isinstance(self.operator, _Placed) else _host
-        placed = _Placed(plume, put, detect=True)
-        return replace(self, operator=placed, outputs=_score_layout(self.outputs))
+        found = replace(plume, detect=True)
+        placed = self.operator
+        operator = _Placed(found, placed.put) if isinstance(placed, _Placed) else found
+        return replace(self, operator=operator, outputs=_score_layout(self.outputs))
 
     def _only_input(self) -> Field:
         if len(self.inputs.fields) > 1:
@@ -147,29 +148,14 @@ class Surrogate:
         plume = _plume_of(self.operator)
         if plume is None:
             return NOTHING
-        found = data if isinstance(data, xr.Dataset) else like.to_dataset(name="fire")
-        wind = None
+        found = data if isinstance(data, xr.Dataset) else like.coords.to_dataset()
+        sizes = {dim: like.sizes[dim] for dim in lead}
+        labels = wind = None
+        if self.scenario is not None and self.scenario in found.variables:
+            labels = read_scalar(found, self.scenario, sizes).astype(str)
         if plume.frame is not None:
-            wind = wind_vector(*(read_scalar(found, name) for name in WIND))
-        return Conditions(
-            self._labels(data, like, lead), read_covariates(found, self.covariates), wind
-        )
-
-    def _labels(
-        self,
-        data: Mapping[Hashable, xr.DataArray] | xr.Dataset,
-        like: xr.DataArray,
-        lead: list[Hashable],
-    ) -> Array | None:
-        """The scenario of every row, where the surrogate tells them apart and the input says."""
-        known = data.variables if isinstance(data, xr.Dataset) else like.coords
-        if self.scenario is None or self.scenario not in known:
-            return None
-        found = data[self.scenario] if isinstance(data, xr.Dataset) else like.coords[self.scenario]
-        template = xr.DataArray(np.empty([like.sizes[dim] for dim in lead]), dims=lead)
-        label = found.astype(str).broadcast_like(template)
-        rows: Array = label.transpose(*lead).values.ravel()
-        return rows
+            wind = wind_vector(*(read_scalar(found, name, sizes) for name in WIND))
+        return Conditions(labels, read_covariates(found, self.covariates, sizes), wind)
 
     def predict_matrix(self, inputs: Array, given: Conditions = NOTHING) -> np.ndarray:
         """(M, N) → (M, Ñ) in the layouts' columns, clipped at zero where smoke is predicted."""
@@ -234,22 +220,16 @@ class Surrogate:
         return save_value(replace(self, operator=operator), path)
 
 
-def _host(array: Array) -> Array:
-    return array
-
-
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A plume operator with the device it computes on, for its smoke or its detection score."""
+    """A plume operator with the device it computes on."""
 
     operator: PlumeOperator
     put: Callable[[Array], Array]
-    detect: bool = False
 
     def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, N)."""
-        way = self.operator.footprint if self.detect else self.operator.predict
-        return way(inputs, given, self.put)
+        return self.operator.predict(inputs, given, self.put)
 
 
 def _plume_of(operator: Any) -> PlumeOperator | None:

@@ -109,8 +109,8 @@ def fit_targets(
 def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Targets, float]:
     """The blend and the gate with the smallest sum of the median relative errors of g and of
     ln(1 + g/ε), on (M, T, *grid) predictions of fires that were left out; and that sum."""
-    step = -(-smoke.shape[0] // CHOICE_ROWS)
-    predicted, smoke = predicted[::step], smoke[::step]
+    rows = sample_rows(smoke.shape[0], CHOICE_ROWS)
+    predicted, smoke = predicted[rows], smoke[rows]
     size = float(np.sqrt(np.mean(np.square(smoke, dtype=np.float64))))
     both = {"log", "smoke"} <= set(targets.names)
     blends = [share * size for share in BLENDS] if both else [0.0]
@@ -119,6 +119,14 @@ def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Ta
     errors = [_error(choice.smoke(predicted), smoke, choice.epsilon) for choice in choices]
     best = int(np.argmin(errors))
     return choices[best], errors[best]
+
+
+def sample_rows(count: int, most: int) -> Array:
+    """At most so many of the first `count` numbers, rising: drawn, because snapshots come in the
+    order of their hours and droughts, and a stride would meet only some; always the same."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).choice(count, most, replace=False))
 
 
 def _error(predicted: Array, smoke: Array, epsilon: float) -> float:
