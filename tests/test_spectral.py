@@ -169,6 +169,14 @@ def test_saved_surrogate_predicts_bit_for_bit(surrogate, data, tmp_path):
     np.testing.assert_array_equal(loaded.predict_footprint(test), surrogate.predict_footprint(test))
 
 
+def test_one_pass_gives_smoke_and_score(surrogate, data):
+    smoke, score = surrogate.predict_both(data)
+    xr.testing.assert_identical(smoke, surrogate.predict(data))
+    xr.testing.assert_identical(score, surrogate.predict_footprint(data))
+    coded = pc.fit_surrogate(data, "paper-linear")
+    xr.testing.assert_identical(*coded.predict_both(data))
+
+
 def test_folds_keep_ignitions_together():
     labels = np.array(["b", "a", "b", "c", "a", "d"])
     folds = fold_numbers(labels, 3)

@@ -14,7 +14,7 @@ from plumecast._array import Array, array_namespace, beside, map_arrays, to_nump
 from plumecast.baseline_operators import GaussianProcess, MeanField, NearestFire
 from plumecast.coded_map import CodedMap
 from plumecast.covariates import WIND, Covariate, read_covariates, read_scalar
-from plumecast.device import choose_device
+from plumecast.device import HOST, choose_device
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
 from plumecast.fourier import Frequencies
@@ -88,6 +88,30 @@ class Surrogate:
                 "preset='recommended'"
             )
         return self.detector.predict(data)
+
+    def predict_both(self, data: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+        """Smoke and detection score of a data set in one pass; without a score, the smoke twice."""
+        plume = _plume_of(self.operator)
+        if plume is None or not plume.targets.detects:
+            smoke = self.predict(data)
+            assert isinstance(smoke, xr.DataArray)
+            return smoke, smoke
+        put = self.operator.put if isinstance(self.operator, _Placed) else HOST.put
+        matrix, like = self.inputs.to_matrix(data), data[self.inputs.fields[0].name]
+        lead = leading_dims(like, self.inputs.fields[0])
+        given = self._conditions(data, like, lead)
+        dtype = like.dtype if like.dtype.kind == "f" else np.dtype(np.float64)
+        both = np.empty((2, *matrix.shape), dtype=dtype)
+        for start in range(0, matrix.shape[0], PREDICT_BLOCK):
+            rows = slice(start, start + PREDICT_BLOCK)
+            fields = plume.target_fields(matrix[rows], given.at(rows), put)
+            for out, values in zip(both, plume.targets.both(fields), strict=True):
+                out[rows] = values.reshape(values.shape[0], -1)
+        parts = (self.outputs.fields[0], _score_layout(self.outputs).fields[0])
+        smoke, score = (
+            from_rows(rows, part, like, lead) for rows, part in zip(both, parts, strict=True)
+        )
+        return smoke, score
 
     @property
     def detector(self) -> Surrogate:

@@ -24,7 +24,7 @@ from plumecast.quantity.footprint import (
 from plumecast.report import style
 from plumecast.study.context import Context, bounded, is_baseline
 from plumecast.study.methods import fitted, title_of
-from plumecast.study.scoring import detect, median, predict_both
+from plumecast.study.scoring import detect, median
 from plumecast.study.table import select, tidy
 from plumecast.surrogate import Surrogate
 
@@ -106,7 +106,7 @@ def _row(
 ) -> dict[str, Any]:
     tau = context.smoke_threshold
     alpha = choose_decision_threshold(detect(made, validation), validation[SMOKE], tau)
-    smoke, detected = predict_both(made, test)
+    smoke, detected = made.predict_both(test)
     scores = score_footprints(detected, test[SMOKE], tau, alpha)
     return {
         "method": name,

@@ -62,13 +62,6 @@ def detect(surrogate: Surrogate, part: xr.Dataset) -> xr.DataArray:
     return found
 
 
-def predict_both(surrogate: Surrogate, part: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
-    """Smoke, and what its footprint is read from: the detection score where there is one."""
-    smoke = surrogate.predict(part)
-    assert isinstance(smoke, xr.DataArray)
-    return smoke, surrogate.predict_footprint(part) if surrogate.detects else smoke
-
-
 def _score(context: Context, name: str) -> Outcome:
     surrogate = fitted(context, name).surrogate
     validation, test = context.split.validation, context.split.test
@@ -78,7 +71,7 @@ def _score(context: Context, name: str) -> Outcome:
     alpha = watch.time(
         "threshold", lambda: choose_decision_threshold(detected, validation[SMOKE], tau)
     )
-    smoke, detected = watch.time("predicting", lambda: predict_both(surrogate, test))
+    smoke, detected = watch.time("predicting", lambda: surrogate.predict_both(test))
     scores = score_footprints(detected, test[SMOKE], tau, alpha)
     scores["relative_error"] = (SNAPSHOT, snapshot_relative_errors(smoke, test[SMOKE]))
     return Outcome(
