@@ -41,7 +41,7 @@ def two_workers():
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield scale.ClusterRunner(client)
 
@@ -207,7 +207,7 @@ def test_a_block_lost_with_every_worker_is_named(mortal):
 def test_no_worker_at_all_is_named():
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster, set_as_default=False) as client,
         pytest.raises(PlumecastError, match="no worker has been there for 1 s; start workers"),
     ):
         scale.ClusterRunner(client, grace=1.0).sum(abs, [1])
@@ -277,3 +277,11 @@ def test_an_icechunk_store_is_read_at_the_commit_it_was_opened_at(tmp_path):
     surrogate = pc.fit_surrogate(opened, "paper-linear", memory="1MB")
     assert surrogate.training["data_version"] == opened.attrs["data_version"]
     assert surrogate.training["snapshots"] == np.count_nonzero(names != names[-1])
+
+
+def test_a_cluster_leaves_no_default_behind(runner):
+    """Other work of the process, as xarray's writing of files, must not be sent to it."""
+    address = runner.client.scheduler.address
+    with pc.cluster(address), pc.cluster(address):
+        assert dask.config.get("scheduler", None) is None
+    assert dask.config.get("scheduler", None) is None

@@ -59,7 +59,10 @@ def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
                 )
             ).scheduler_address
         try:
-            client = stack.enter_context(Client(address, timeout=CONNECT_SECONDS))
+            # Not the default of this process: other libraries' work would go there, and clients
+            # within clients would leave a default behind that is closed.
+            made = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            client = stack.enter_context(made)
         except (OSError, ValueError) as error:
             raise PlumecastError(
                 f"no Dask scheduler answers at {scheduler} ({type(error).__name__}); start one "
@@ -122,7 +125,7 @@ class ClusterRunner:
 
         seen = time.monotonic()
         while not future.done():
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError), self.client.as_current():
                 wait(future, timeout=_LOOK_SECONDS)
             try:
                 present = bool(self._workers())
