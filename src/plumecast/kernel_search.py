@@ -52,7 +52,7 @@ class KernelScan:
     @property
     def error(self) -> float:
         """The smallest leave-one-group-out error, relative to ‖B‖."""
-        return min(self.penalties.errors)
+        return self.penalties.error
 
 
 def tune_kernel_map(
@@ -83,7 +83,9 @@ def tune_kernel_map(
     best = _scan(training, targets, groups, length_scale or 1.0, penalty)
     if part is not None and part[0] is not training:
         tried, best = _walk_on(best, lambda at: _scan(training, targets, groups, at, penalty))
-    fitted = training.fitted(best.length_scale, best.weights, best.path.dual_weights(best.penalty))
+    fitted = training.fitted(
+        best.length_scale, best.weights, best.path.dual_weights(best.penalties.best)
+    )
     return fitted, KernelScan(best.length_scale, best.penalties, tried)
 
 
@@ -95,14 +97,6 @@ class _Scan:
     path: PenaltyPath
     penalties: PenaltyScan
     weights: tuple[float, ...]
-
-    @property
-    def penalty(self) -> float:
-        return self.penalties.best
-
-    @property
-    def error(self) -> float:
-        return min(self.penalties.errors)
 
 
 def _scan(
@@ -122,12 +116,12 @@ def _scan(
 
 def _walk_on(best: _Scan, scan: Callable[[float], _Scan]) -> tuple[dict[float, float], _Scan]:
     """From the end of a search on fewer snapshots: half steps while the error falls."""
-    start, tried = best, {best.length_scale: best.error}
+    start, tried = best, {best.length_scale: best.penalties.error}
     for step in (LENGTH_STEP**-0.5, LENGTH_STEP**0.5):
         while LENGTH_RANGE[0] <= best.length_scale * step <= LENGTH_RANGE[1]:
             other = scan(best.length_scale * step)
-            tried[other.length_scale] = other.error
-            if other.error >= best.error:
+            tried[other.length_scale] = other.penalties.error
+            if other.penalties.error >= best.penalties.error:
                 break
             best = other
         if best is not start:
@@ -145,7 +139,7 @@ def _search(
         if length not in errors:
             errors[length] = _scan(
                 training, targets, groups, length, penalty, COARSE_PENALTIES
-            ).error
+            ).penalties.error
         return errors[length]
 
     def downhill(step: float) -> float:

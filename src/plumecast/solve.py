@@ -203,7 +203,12 @@ class PenaltyScan:
     @property
     def best(self) -> float:
         """The penalty with the smallest error."""
-        return self.penalties[self.errors.index(min(self.errors))]
+        return self.penalties[self.errors.index(self.error)]
+
+    @property
+    def error(self) -> float:
+        """The smallest error."""
+        return min(self.errors)
 
 
 def scan_penalties(path: PenaltyPath, penalties: list[float], groups: list[Array]) -> PenaltyScan:

@@ -135,44 +135,70 @@ def fit_spectral(
     frequencies = choose_frequencies(fire.shape[1:], budget)
     scales = np.sqrt([np.mean(np.square(t, dtype=np.float64)) for t in np.moveaxis(targets, 1, 0)])
     scales = np.where(scales > 0.0, scales, 1.0)
-    scaled = targets / scales.astype(np.float32).reshape(-1, *([1] * (targets.ndim - 2)))
+    units = scales.astype(np.float32).reshape(-1, *([1] * (targets.ndim - 2)))
     transform = make_transform(frequencies, put(np.zeros(1, dtype=np.float32)))
+    training = _Training(fire, targets / units, covariates, lift, transform, put)
     fitted: list[Layer] = []
-    predicted: Array = None
+    before: tuple[Layer, Array] | None = None
+    for depth in range(layers):
+        progress(f"layer {depth + 1} of {layers}")
+        systems = [[training.equations(rows, before) for rows in own] for own in parts]
+        weights, without = Systems(systems, frequencies).solve()
+        del systems
+        predicted = training.left_out(parts, without, before)
+        fitted.append(_layer(weights, predicted, training.targets))
+        before = fitted[-1], predicted
+    return SpectralMap(lift, frequencies, tuple(fitted), scales), predicted * units
 
-    def spectra(rows: Array) -> Array:
-        """(F, B, C) inputs of the next layer: the lifted fire, then ramps of the layer before."""
-        own = None if covariates is None else covariates[rows]
-        lifted = _lifted(lift, transform, put(_fire_block(fire[rows])), own)
-        if not fitted:
+
+@dataclass(frozen=True, slots=True)
+class _Training:
+    """Training snapshots on the host, brought to the device block by block.
+
+    `before` is the layer before with its left-out predictions; None for the first layer.
+    """
+
+    fire: Array  # (M, *grid)
+    targets: Array  # (M, T, *grid), in units of their root mean square
+    covariates: Array | None
+    lift: Lift
+    transform: Transform
+    put: Callable[[Array], Array]
+
+    def spectra(self, rows: Array, before: tuple[Layer, Array] | None) -> Array:
+        """(F, B, C) inputs of a layer: the lifted fire, then ramps of the layer before."""
+        own = None if self.covariates is None else self.covariates[rows]
+        fire = self.put(_fire_block(self.fire[rows]))
+        lifted = _lifted(self.lift, self.transform, fire, own)
+        if before is None:
             return lifted
-        ramps = _ramps(put(_target_block(predicted[rows])), fitted[-1])
-        return array_namespace(lifted).concat([lifted, transform.spectra(ramps)], axis=2)
+        layer, predicted = before
+        ramps = _ramps(self.put(_target_block(predicted[rows])), layer)
+        return array_namespace(lifted).concat([lifted, self.transform.spectra(ramps)], axis=2)
 
-    def accumulate(rows: Array) -> Equations | None:
-        """Normal equations of some snapshots, block by block; None without snapshots."""
+    def equations(self, rows: Array, before: tuple[Layer, Array] | None) -> Equations | None:
+        """Normal equations of some snapshots; None without snapshots."""
         total: Equations | None = None
         for some in _blocks(rows):
-            part = Equations.of(spectra(some), transform.spectra(put(_target_block(scaled[some]))))
+            targets = self.transform.spectra(self.put(_target_block(self.targets[some])))
+            part = Equations.of(self.spectra(some, before), targets)
             total = part if total is None else total + part
         return total
 
-    for depth in range(layers):
-        progress(f"layer {depth + 1} of {layers}")
-        systems = [[accumulate(rows) for rows in own] for own in parts]
-        weights, without = Systems(systems, frequencies).solve()
-        del systems
-        next_predicted = np.empty_like(scaled)
-        for own, fold_weights in zip(parts, without, strict=True):
-            for rows, by_frequency in zip(own, fold_weights, strict=True):
+    def left_out(
+        self,
+        parts: list[list[Array]],
+        weights: list[list[Array]],
+        before: tuple[Layer, Array] | None,
+    ) -> Array:
+        """(M, T, *grid) targets of every part, by weights that were fitted without it."""
+        predicted = np.empty_like(self.targets)
+        for own, own_weights in zip(parts, weights, strict=True):
+            for rows, by_frequency in zip(own, own_weights, strict=True):
                 for some in _blocks(rows):
-                    values = transform.fields(spectra(some) @ by_frequency)
-                    next_predicted[some] = _snapshot_first(to_numpy(values))
-        predicted = next_predicted
-        fitted.append(_layer(weights, predicted, scaled))
-    fitted_map = SpectralMap(lift, frequencies, tuple(fitted), scales)
-    back = scales.astype(np.float32).reshape(-1, *([1] * (targets.ndim - 2)))
-    return fitted_map, predicted * back
+                    values = self.transform.fields(self.spectra(some, before) @ by_frequency)
+                    predicted[some] = _snapshot_first(to_numpy(values))
+        return predicted
 
 
 def _layer(weights: list[Array], predicted: Array, targets: Array) -> Layer:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +71,10 @@ class Recipe:
     inputs: str = FIRE
     outputs: str = SMOKE
 
-    def override(self, **given: Any) -> Recipe:
-        """This recipe with the options a user gave."""
-        return replace(self, **{name: value for name, value in given.items() if value is not None})
+    def override(self, parameters: Mapping[str, Any]) -> Recipe:
+        """This recipe with what a user gave: of all parameters of a command those that are its."""
+        own = {field.name: parameters.get(field.name) for field in fields(self)}
+        return replace(self, **{name: value for name, value in own.items() if value is not None})
 
     def select(self, data: Path) -> xr.Dataset:
         """The snapshots of a store that pass the filters."""

@@ -20,6 +20,7 @@ from plumecast.writers import new_path, quiet_zarr
 
 
 def command(
+    parsed: typer.Context,
     model: Path = typer.Argument(help="A saved surrogate.", show_default=False),
     fires: list[str] = typer.Argument(
         help="Snapshot stores; or, with --format or --unit, rasters.", show_default=False
@@ -64,18 +65,7 @@ def command(
     with counted("predicting") as step, data_options.running(scheduler, device=device) as runner:
         blocks: Fires = fires
         if format is not None or unit is not None:
-            given = options.chosen(
-                format=format,
-                unit=unit,
-                crs=crs,
-                hours=hours,
-                drought=drought,
-                nodata=nodata,
-                variable=variable,
-                horizon=horizon,
-                aggregate=aggregate,
-                batch=batch,
-            )
+            given = options.chosen(parsed.params)
             given["on_error"] = lambda path, message: problems.append(message)
             blocks = raster_blocks(surrogate, fires, progress=step, **given)
         statistics = ensemble_statistics(

@@ -13,6 +13,7 @@ from plumecast.ingestion import ingest_rasters
 
 
 def command(
+    parsed: typer.Context,
     files: list[str] = typer.Argument(
         help="Files, folders or globs in quotes; one fire per file.", show_default=False
     ),
@@ -40,18 +41,7 @@ def command(
 
     Example: `plumecast ingest rasters runs/*.asc --format farsite --like smoke.plume -o fires.zarr`
     """
-    given = options.chosen(
-        format=format,
-        unit=unit,
-        crs=crs,
-        hours=hours,
-        drought=drought,
-        nodata=nodata,
-        variable=variable,
-        horizon=horizon,
-        aggregate=aggregate,
-        batch=batch,
-    )
+    given = options.chosen(parsed.params)
     grid = None if like is None else options.grid_of(like)
     with counted("reading fires") as step:
         outcomes = ingest_rasters(files, out, like=grid, progress=step, **given)

@@ -18,6 +18,7 @@ from plumecast.surrogate import Surrogate, load_surrogate
 
 
 def command(
+    parsed: typer.Context,
     model: Path = typer.Argument(help="A saved surrogate.", show_default=False),
     fires: list[str] = typer.Argument(
         help="A snapshot store; or, with --format or --unit, rasters.", show_default=False
@@ -62,18 +63,7 @@ def command(
             place: dict[str, Any] = {"memory": memory, "runner": runner}
             blocks = predict_store(surrogate, _store(fires), **place, **common)
         else:
-            given = options.chosen(
-                format=format,
-                unit=unit,
-                crs=crs,
-                hours=hours,
-                drought=drought,
-                nodata=nodata,
-                variable=variable,
-                horizon=horizon,
-                aggregate=aggregate,
-                batch=batch,
-            )
+            given = options.chosen(parsed.params)
             given["on_error"] = lambda path, message: problems.append(message)
             blocks = predict_rasters(surrogate, fires, **given, **common)
         written = export_fields(blocks, out, title=f"Smoke predicted by {model.name}")

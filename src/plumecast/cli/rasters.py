@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,32 @@ AGGREGATE = typer.Option("mean", help="Raster cells to grid cells: mean (by area
 BATCH = typer.Option(64, help="Files in memory, and in a commit, at a time.")
 
 
-def chosen(*, hours: str | None, batch: int, **given: Any) -> dict[str, Any]:
-    """The options as the readers take them."""
+NAMES = (
+    "format",
+    "unit",
+    "crs",
+    "hours",
+    "drought",
+    "nodata",
+    "variable",
+    "horizon",
+    "aggregate",
+    "batch",
+)
+"""What a command that reads rasters calls these options."""
+
+
+def chosen(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Of all parameters of a command those above, as the readers take them."""
+    given = {name: parameters[name] for name in NAMES}
+    hours, batch = given["hours"], given["batch"]
     if batch < 1:
         raise PlumecastError(f"batch={batch}; give at least one")
     try:
-        series = None if hours is None else [float(part) for part in hours.split(",")]
+        given["hours"] = None if hours is None else [float(part) for part in hours.split(",")]
     except ValueError:
         raise PlumecastError(f"hours '{hours}' are not numbers separated by commas") from None
-    return {"hours": series, "batch": batch, **given}
+    return given
 
 
 def grid_of(path: Path) -> xr.Dataset:

@@ -31,6 +31,7 @@ FEWEST_IGNITIONS = 20
 
 
 def command(
+    parsed: typer.Context,
     names: list[str] = typer.Argument(None, help="Studies, or all.", show_default=False),
     data: Path = typer.Option(None, help="Snapshot store: Icechunk, Zarr or NetCDF."),
     out: Path = typer.Option(Path("results"), "--out", "-o", help="Folder of the results."),
@@ -63,10 +64,7 @@ def command(
     networks = neural_methods() if neural else ()
     if data is None:
         raise PlumecastError("say which snapshots to study: --data ensemble.zarr")
-    recipe = Recipe().override(
-        min_acres=min_acres, drought=drought, smoke_floor=smoke_floor, seed=seed, by=by,
-        fractions=fractions,
-    )  # fmt: skip
+    recipe = Recipe().override(parsed.params)
     recipe = with_paper_filter(recipe, data)
     split = _load(recipe.split(data))
     run = describe_run(split, data, recipe.record(), seed=recipe.seed, command=command_line())
@@ -103,7 +101,7 @@ def with_paper_filter(recipe: Recipe, data: Path) -> Recipe:
             f"{snapshots.sizes[SNAPSHOT]} snapshots are kept (--min-acres sets a limit)"
         )
         return recipe
-    return recipe.override(min_acres=PAPER_MIN_ACRES)
+    return recipe.override({"min_acres": PAPER_MIN_ACRES})
 
 
 def _load(split: Split) -> Split:

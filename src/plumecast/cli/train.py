@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,34 @@ from plumecast.snapshots import SMOKE_FLOOR
 from plumecast.surrogate import Surrogate
 from plumecast.target import TARGETS
 
+CHOICES = (
+    "degree",
+    "penalty",
+    "fire_rank",
+    "smoke_rank",
+    "center",
+    "kernel",
+    "length_scale",
+    "family",
+    "age_bins",
+    "frame",
+    "layers",
+    "epochs",
+)
+"""Options that are choices of `fit_surrogate` by the same name."""
+
+LISTS = ("lift", "products", "targets", "covariates")
+"""The same, several separated by commas."""
+
+SHARES = {
+    "fire_std": ("fire_rank", "fire_std_fraction"),
+    "smoke_std": ("smoke_rank", "smoke_std_fraction"),
+}
+"""Options that replace a rank, and the name of their choice."""
+
 
 def command(
+    parsed: typer.Context,
     data: Path = options.DATA,
     out: Path = typer.Option(Path("smoke.plume"), "--out", "-o", help="Where to save."),
     preset: str = typer.Option(None, help=f"{', '.join(PRESETS)}; default paper-linear."),
@@ -76,38 +103,8 @@ def command(
     Example: `plumecast train ensemble.zarr --preset paper-quadratic -o smoke.plume`
     """
     tuned, choices = _read_settings(settings)
-    recipe = tuned.override(
-        min_acres=min_acres,
-        drought=drought,
-        smoke_floor=smoke_floor,
-        seed=seed,
-        by=by,
-        fractions=fractions,
-        inputs=inputs,
-        outputs=outputs,
-    )
-    given: dict[str, Any] = {
-        "degree": degree,
-        "penalty": penalty,
-        "fire_rank": fire_rank,
-        "fire_std_fraction": fire_std,
-        "smoke_rank": smoke_rank,
-        "smoke_std_fraction": smoke_std,
-        "center": center,
-        "kernel": kernel,
-        "length_scale": length_scale,
-        "family": family,
-        "age_bins": age_bins,
-        "frame": frame,
-        "layers": layers,
-        "epochs": epochs,
-    }
-    lists = {"lift": lift, "products": products, "targets": targets, "covariates": covariates}
-    given |= {name: text.split(",") for name, text in lists.items() if text is not None}
-    choices |= {name: value for name, value in given.items() if value is not None}
-    for side, share in (("fire", fire_std), ("smoke", smoke_std)):
-        if share is not None:  # replaces a rank that came with the settings
-            choices.pop(f"{side}_rank", None)
+    recipe = tuned.override(parsed.params)
+    choices = _choices(choices, parsed.params)
     tuned_preset = choices.pop("preset", None)
     chosen = preset or tuned_preset or (None if choices else "paper-linear")
     surrogate, train, seconds = _train_and_save(
@@ -127,6 +124,20 @@ def command(
         note("the data records no smoke floor: traces count as smoke; see --smoke-floor")
     if not whole:
         say(f"next: plumecast evaluate {out} {data}")
+
+
+def _choices(tuned: dict[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Choices of `fit_surrogate`: what was tuned, replaced by what was given."""
+    given = {name: parameters[name] for name in (*CHOICES, *LISTS, *SHARES)}
+    given = {name: value for name, value in given.items() if value is not None}
+    choices = dict(tuned)
+    for name, value in given.items():
+        if name in SHARES:
+            choices.pop(SHARES[name][0], None)  # replaces a rank that came with the settings
+            choices[SHARES[name][1]] = value
+        else:
+            choices[name] = value.split(",") if name in LISTS else value
+    return choices
 
 
 def _train_and_save(

@@ -21,6 +21,7 @@ Number = TypeVar("Number", int, float)
 
 
 def command(
+    parsed: typer.Context,
     data: Path = options.DATA,
     out: Path = typer.Option(
         Path("tuned.json"), "--out", "-o", help="Where to write the settings."
@@ -57,16 +58,7 @@ def command(
     Example: `plumecast tune ensemble.zarr -o tuned.json --budget-seconds 600`, then
     `plumecast train ensemble.zarr --settings tuned.json`
     """
-    recipe = Recipe().override(
-        min_acres=min_acres,
-        drought=drought,
-        smoke_floor=smoke_floor,
-        seed=seed,
-        by=by,
-        fractions=fractions,
-        inputs=inputs,
-        outputs=outputs,
-    )
+    recipe = Recipe().override(parsed.params)
     split = recipe.split(data)
     with counted("tuning") as step:
         found = tune_surrogate(
