@@ -189,8 +189,8 @@ def scaling(size: Size) -> list[dict[str, Any]]:
     shares = (0.1, 0.2, 0.4, 0.7, 1.0)
     m, n, r = size.snapshots, size.cells, size.fire_rank
     plans = {
-        "M": [(round(s * m), n // 2, r // 4) for s in shares],
-        "N": [(m // 2, round(s * n), r // 4) for s in shares],
+        "M": [(round(2 * s * m), n // 2, r // 4) for s in shares],
+        "N": [(m // 2, round(4 * s * n), r // 4) for s in shares],
         "r": [(m // 2, n // 2, max(4, round(s * r))) for s in shares],
     }
     records = []
@@ -205,7 +205,8 @@ def scaling(size: Size) -> list[dict[str, Any]]:
                 "codes of new fires": lambda fire=fire, basis=basis: basis.encode(fire),
             }
             for name, function in work.items():
-                seconds = median_seconds(function, 3)
+                function()
+                seconds = median_seconds(function, 3 if rows > m else 9)
                 tracemalloc.start()
                 function()
                 peak = tracemalloc.get_traced_memory()[1]
@@ -278,6 +279,7 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     figure, axes = plt.subplots(1, 3, figsize=(9.0, 3.0), sharey=True, constrained_layout=True)
     labels = {"M": "snapshots M", "N": "cells N", "r": "rank r"}
@@ -285,6 +287,9 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
         for what in dict.fromkeys(record["what"] for record in records):
             part = [x for x in records if x["what"] == what and x["axis"] == axis]
             panel.loglog([x["value"] for x in part], [x["seconds"] for x in part], "o-", label=what)
+        sizes = sorted({x["value"] for x in records if x["axis"] == axis})
+        panel.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
+        panel.xaxis.set_minor_formatter(NullFormatter())
         panel.set_xlabel(labels[axis])
         panel.grid(which="both", alpha=0.2)
     axes[0].set_ylabel("seconds")

@@ -166,11 +166,12 @@ def test_output_rule_is_the_callers(split):
     assert [candidate.choices["smoke_rank"] for candidate in found] == [3]
 
 
-def test_the_cheapest_are_tried_first_and_the_rest_is_named(split):
+def test_recommended_and_the_cheapest_are_tried_first_and_the_rest_is_named(split):
     found = tune_surrogate(split.train, split.validation, most=3, confirm=1)
     tried = [c for c in found if c.problem is None]
     assert len(tried) == 3
-    assert {c.choices.get("degree") for c in tried} == {1}
+    assert sorted(c.name for c in tried if c.family == "spectral") == ["spectral, recommended"]
+    assert {c.choices.get("degree") for c in tried if c.family == "coded"} == {1}
     untried = [c for c in found if c.problem is not None]
     assert {c.problem for c in untried} == {"not tried: beyond the first 3"}
     assert {c.family for c in untried} == {"coded", "lifted", "spectral"}

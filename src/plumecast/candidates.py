@@ -180,6 +180,13 @@ def given_plans(given: Mapping[str, Mapping[str, Any]]) -> list[Plan]:
     return [Plan(name, "given", dict(choices), 0.0) for name, choices in given.items()]
 
 
+def turn(plan: Plan) -> tuple[bool, float]:
+    """The order of trying: what the user gave, the recommended surrogate, then the cheapest, so
+    that no budget leaves out the one that is most likely to win."""
+    later = plan.cost > 0.0 and plan.choices != {"preset": "recommended"}
+    return later, plan.cost
+
+
 def check_families(families: Sequence[str]) -> None:
     """Refuse a family that is not known."""
     known = (*FAMILIES, *NETWORKS)

@@ -25,6 +25,7 @@ from plumecast.candidates import (
     lifted_plans,
     neural_plans,
     spectral_plans,
+    turn,
 )
 from plumecast.covariates import own_covariates, own_winds, read_wind
 from plumecast.encode import Truncation
@@ -67,8 +68,8 @@ def tune_surrogate(
     `families` are "coded" (ranks, degrees and kernels), "lifted" (the same on lifted fields),
     "spectral" (the recommended preset and single changes of it), "unet" and "fno".
     `given` are candidates of your own: keywords of `fit_surrogate` by a name of your choice. At
-    most `most` candidates are tried, and none begun after `budget_seconds`; the cheapest come first
-    (your own before all). The best `confirm` are fitted again. The decision threshold of the
+    most `most` candidates are tried, and none begun after `budget_seconds`: your own, then
+    `recommended`, then the cheapest. The best `confirm` are fitted again. The decision threshold of the
     deployable IoU is chosen on the predictions of the folds, so on validation it is what a user
     would have had.
     """
@@ -109,7 +110,7 @@ def tune_surrogate(
         validation_tau=smoke_threshold(validation[outputs], captured),
         rank_by=rank_by,
     )
-    return search.run(sorted(plans, key=lambda plan: plan.cost), limits, progress)
+    return search.run(sorted(plans, key=turn), limits, progress)
 
 
 def _spectral_plans(train: xr.Dataset, group_by: str) -> list[Plan]:

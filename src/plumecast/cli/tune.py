@@ -42,7 +42,9 @@ def command(
     ),
     folds: int = typer.Option(3, help="Parts of the training ignitions left out in turn."),
     confirm: int = typer.Option(3, help="Candidates confirmed on validation."),
-    candidates: int = typer.Option(None, help="Try at most so many, the cheapest first."),
+    candidates: int = typer.Option(
+        None, help="Try at most so many: recommended, then the cheapest."
+    ),
     budget_seconds: float = typer.Option(None, help="Begin no candidate after this time."),
     min_acres: float = options.MIN_ACRES,
     drought: str = options.DROUGHT,
