@@ -8,6 +8,7 @@ import pickle
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ import xarray as xr
 import plumecast as pc
 from conftest import make_snapshots
 from plumecast import scale
+from plumecast._array import bytes_in
+from plumecast.baselines import fit_baseline
 from plumecast.errors import PlumecastError
 from plumecast.ingestion import ingest_wrf
 from plumecast.prediction import predict_store
@@ -150,6 +153,68 @@ def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store)
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
 
 
+@pytest.mark.parametrize("choices", [{"preset": "paper-linear"}, {"preset": "recommended"}])
+def test_scores_on_a_cluster_equal_those_here(runner, store, choices):
+    split = pc.split_by_fire(open_snapshots(store), seed=2)
+    surrogates = {
+        "own": pc.fit_surrogate(split.train.load(), **choices),
+        "mean": fit_baseline("mean-field", split.train, runner=runner),
+    }
+    memory = 1.4 * bytes_in(surrogates["own"].operator) + 150_000  # for several blocks
+    parts = (split.validation, split.test)
+    one = pc.evaluate(surrogates, *parts, memory=memory)
+    other = pc.evaluate(surrogates, *parts, memory=memory, runner=runner)
+    for name in surrogates:
+        xr.testing.assert_identical(other.details[name], one.details[name])
+    for here, there in zip(one.scores, other.scores, strict=True):
+        assert replace(there, predict_ms=0.0) == replace(here, predict_ms=0.0)
+    assert other.smoke_threshold == one.smoke_threshold
+
+
+def test_scores_survive_a_killed_worker(mortal, store):
+    split = pc.split_by_fire(open_snapshots(store), seed=2)
+    surrogate = pc.fit_surrogate(split.train.load(), "paper-linear")
+    expected = pc.evaluate({"a": surrogate}, split.validation, split.test, memory="100kB")
+    watched = Watched(mortal.client)
+    found = pc.evaluate(
+        {"a": surrogate}, split.validation, split.test, memory="100kB", runner=watched
+    )
+    assert watched.blocks > 8, "or the worker that was killed had nothing to do"
+    xr.testing.assert_identical(found.details["a"], expected.details["a"])
+
+
+class Watched(scale.ClusterRunner):
+    """Kills a worker after the second block that was scored."""
+
+    blocks = 0
+
+    def map(self, function, shared, items):
+        for number, part in enumerate(super().map(function, shared, items)):
+            if hasattr(part, "each"):  # scores, not counts for the thresholds
+                type(self).blocks += 1
+                if number == 1:
+                    victim = next(iter(self.client.run(os.getpid).values()))
+                    os.kill(victim, signal.SIGKILL)
+            yield part
+
+
+@pytest.mark.parametrize("kind", ["nc", "zarr"])
+def test_a_store_that_changes_while_it_is_scored_is_refused(runner, tmp_path, kind):
+    path = tmp_path / f"fires.{kind}"
+    pc.export_snapshots(make_snapshots(fires=12), path)
+    split = pc.split_by_fire(open_snapshots(path))
+    surrogate = pc.fit_surrogate(split.train.load(), "paper-linear")
+    touch(path)
+    with pytest.raises(PlumecastError, match="changed while it was read"):
+        pc.evaluate({"a": surrogate}, split.validation, split.test, runner=runner)
+
+
+def touch(path: Path) -> None:
+    """As a writer of a file or a plain Zarr store would."""
+    for part in [path] if path.is_file() else path.glob("*/zarr.json"):
+        os.utime(part, ns=(1, 1))
+
+
 def test_statistics_survive_a_killed_worker(mortal, store):
     surrogate = pc.fit_surrogate(open_snapshots(store).load(), "paper-linear")
     one = pc.ensemble_statistics(surrogate, store)
@@ -223,6 +288,20 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
             pass
 
 
+@pytest.mark.parametrize("command", [["evaluate", "{model}", "{store}", "--baselines", "none"]])
+def test_commands_name_a_scheduler_that_does_not_answer(
+    refused, monkeypatch, store, tmp_path, command
+):
+    monkeypatch.setattr(scale, "CONNECT_SECONDS", 0.5)
+    model, out = tmp_path / "smoke.plume", tmp_path / "out"
+    split = pc.split_by_fire(open_snapshots(store))
+    pc.fit_surrogate(split.train.load(), "paper-linear").save(model)
+    words = [word.format(model=model, store=store, out=out) for word in command]
+    message = refused(*words, "--scheduler", "tcp://127.0.0.1:9")
+    assert message.startswith("no Dask scheduler answers at tcp://127.0.0.1:9")
+    assert not list(tmp_path.glob("out*"))
+
+
 def test_a_cluster_needs_workers_and_the_library(monkeypatch):
     with pytest.raises(PlumecastError, match="workers=0"), pc.cluster("local", 0):
         pass
@@ -245,6 +324,8 @@ def test_commands_on_a_local_cluster(succeed, refused, store, tmp_path):
     common = ("--scheduler", "local")
     succeed("predict", model, store, "-o", tmp_path / "a.nc", *common)
     succeed("ensemble", model, store, "-o", tmp_path / "s.nc", *common)
+    shown = succeed("evaluate", model, store, *common)
+    assert "mean-field" in shown
     assert open_snapshots(tmp_path / "a.nc", fields=["smoke"]).sizes["snapshot"] == 120
     assert xr.open_dataset(tmp_path / "s.nc").attrs["snapshots"] == 120
     message = refused(
@@ -260,9 +341,7 @@ def test_a_store_that_changes_while_it_is_read_is_refused(tmp_path, kind):
     surrogate = pc.fit_surrogate(open_snapshots(path).load(), "paper-linear")
     blocks = predict_store(surrogate, path, memory="100kB")
     next(blocks)
-    for part in [path] if path.is_file() else path.glob("*/zarr.json"):
-        with contextlib.suppress(OSError):
-            os.utime(part, ns=(1, 1))
+    touch(path)
     with pytest.raises(PlumecastError, match="changed while it was read"):
         list(blocks)
 
