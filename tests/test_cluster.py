@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import icechunk
 import numpy as np
 import pytest
 import xarray as xr
@@ -21,10 +22,12 @@ from plumecast import scale
 from plumecast._array import bytes_in
 from plumecast.baselines import fit_baseline
 from plumecast.errors import PlumecastError
-from plumecast.ingestion import ingest_wrf
+from plumecast.ingestion import ingest_rasters, ingest_wrf
+from plumecast.names import FIRE
 from plumecast.prediction import predict_store
 from plumecast.snapshot_store import open_snapshots
 from plumecast.source.simulator import ensemble as simulator
+from raster_files import COARSE, fire, write_ascii
 from wrf_files import Circle, write_run
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
@@ -252,6 +255,46 @@ def test_wrf_fires_are_read_on_a_cluster(runner, tmp_path):
     xr.testing.assert_equal(other, one)
 
 
+def raster_fires(folder: Path) -> list[Path]:
+    """Twelve fires, one of them damaged, one twice."""
+    folder.mkdir()
+    files = [write_ascii(folder / f"f{n:02d}.asc", fire(5.0 + n)) for n in range(12)]
+    files[3].write_text("no raster")
+    (folder / "twin").mkdir()
+    return [*files, write_ascii(folder / "twin" / "f01.asc", fire())]
+
+
+def test_rasters_are_read_on_a_cluster(runner, tmp_path):
+    files = raster_fires(tmp_path / "fires")
+    common = {"like": COARSE, "hours": [1.0, 2.0], "format": "farsite", "batch": 5}
+    theirs = ingest_rasters(files, tmp_path / "a.zarr", **common, runner=runner)
+    ours = ingest_rasters(files, tmp_path / "b.zarr", **common)
+    assert theirs == ours
+    assert [out.fire_id for out in ours if out.problem] == ["f03", "f01"]
+    one, other = (open_snapshots(tmp_path / f"{name}.zarr", fields=(FIRE,)) for name in "ba")
+    xr.testing.assert_equal(other, one)
+    repeated = ingest_rasters(files[4:12], tmp_path / "a.zarr", **common, runner=runner)
+    assert {out.state for out in repeated} == {"skipped"}
+
+
+def test_a_worker_killed_while_rasters_are_read_costs_nothing(mortal, tmp_path):
+    files = raster_fires(tmp_path / "fires")
+    common = {"like": COARSE, "format": "farsite", "batch": 2}
+    victim = next(iter(mortal.client.run(os.getpid).values()))
+
+    def kill_once(done: int, total: int, name: str) -> None:
+        if done == 2:
+            os.kill(victim, signal.SIGKILL)
+
+    store = tmp_path / "a.zarr"
+    theirs = ingest_rasters(files, store, **common, runner=mortal, progress=kill_once)
+    assert theirs == ingest_rasters(files, tmp_path / "b.zarr", **common)
+    commits = icechunk.Repository.open(icechunk.local_filesystem_storage(str(store))).ancestry(
+        branch="main"
+    )
+    assert len(list(commits)) == 1 + 6  # an empty store, then one for every two files
+
+
 def test_a_runner_is_nobody_on_a_worker(runner):
     assert pickle.loads(pickle.dumps(runner)) is None
 
@@ -288,7 +331,13 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
             pass
 
 
-@pytest.mark.parametrize("command", [["evaluate", "{model}", "{store}", "--baselines", "none"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["evaluate", "{model}", "{store}", "--baselines", "none"],
+        ["ingest", "rasters", "fire.asc", "-o", "{out}", "--unit", "min"],
+    ],
+)
 def test_commands_name_a_scheduler_that_does_not_answer(
     refused, monkeypatch, store, tmp_path, command
 ):
@@ -324,6 +373,9 @@ def test_commands_on_a_local_cluster(succeed, refused, store, tmp_path):
     common = ("--scheduler", "local")
     succeed("predict", model, store, "-o", tmp_path / "a.nc", *common)
     succeed("ensemble", model, store, "-o", tmp_path / "s.nc", *common)
+    raster = write_ascii(tmp_path / "fire.asc", fire())
+    succeed("ingest", "rasters", raster, "-o", tmp_path / "r.zarr", "--unit", "min", *common)
+    assert pc.stored_fires(tmp_path / "r.zarr") == {"fire"}
     shown = succeed("evaluate", model, store, *common)
     assert "mean-field" in shown
     assert open_snapshots(tmp_path / "a.nc", fields=["smoke"]).sizes["snapshot"] == 120
