@@ -8,7 +8,7 @@ import pickle
 import signal
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import icechunk
@@ -21,12 +21,16 @@ from conftest import make_snapshots
 from plumecast import scale
 from plumecast._array import bytes_in
 from plumecast.baselines import fit_baseline
+from plumecast.encode import Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
+from plumecast.gram_blocks import snapshot_gram
 from plumecast.ingestion import ingest_rasters, ingest_wrf
+from plumecast.matrix import fit_layout
 from plumecast.names import FIRE
 from plumecast.prediction import predict_store
 from plumecast.snapshot_store import open_snapshots
 from plumecast.source.simulator import ensemble as simulator
+from plumecast.stored import StoredRows
 from raster_files import COARSE, fire, write_ascii
 from wrf_files import Circle, write_run
 
@@ -70,6 +74,14 @@ def mortal():
 def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("cluster") / "ensemble.zarr"
     pc.append_fire(path, make_snapshots(fires=24, checkpoints=5))
+    return path
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """A store with more cells than snapshots."""
+    path = tmp_path_factory.mktemp("cluster") / "wide.zarr"
+    pc.append_fire(path, make_snapshots(fires=24, checkpoints=5, shape=(15, 20)))
     return path
 
 
@@ -127,6 +139,32 @@ def test_a_sum_survives_a_killed_worker(mortal, tmp_path):
     killer.join()
 
 
+@dataclass(frozen=True)
+class Logged:
+    """A partial result that tells when it was made, and when two of them became one."""
+
+    folder: Path
+
+    def __add__(self, other: Logged) -> Logged:
+        self.log("-")
+        return self
+
+    def log(self, sign: str) -> Logged:
+        with (self.folder / "log").open("a") as log:
+            log.write(sign)
+        time.sleep(0.05)
+        return self
+
+
+def test_a_sum_keeps_few_parts_in_memory(runner, tmp_path):
+    runner.sum(lambda item: np.zeros(1), range(16))  # workers have met
+    runner.sum(lambda item: Logged(tmp_path).log("+"), range(64))
+    signs = (tmp_path / "log").read_text()
+    held = np.cumsum([1 if sign == "+" else -1 for sign in signs])
+    assert held[-1] == 1
+    assert held.max() <= 6 + 2 * 5  # log₂ 64, and what two workers hold, begin and wait for
+
+
 @pytest.mark.parametrize(
     "choices",
     [
@@ -142,6 +180,42 @@ def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
     fires = split.test.astype(np.float64)
     expected = one.predict(fires).values
     np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
+
+
+def test_more_cells_than_snapshots_are_encoded_on_a_cluster(runner, wide):
+    """The Gram matrix of the snapshots comes from the workers; this process reads no field."""
+    train = pc.split_by_fire(open_snapshots(wide), seed=2).train
+    here = StoredRows(fit_layout(train, ["smoke"]), train)
+    rows, cells = here.shape
+    assert rows < cells
+    unread = Unread(here.layout, train, runner)
+    block = 2 * rows // 7  # panels of a seventh, and one of what remains
+    expected = here.read(slice(0, rows))
+    found = snapshot_gram(unread, block)
+    np.testing.assert_allclose(found, expected @ expected.T, rtol=ROUNDING, atol=ROUNDING)
+    np.testing.assert_array_equal(found, found.T)
+    rule = Truncation(std_fraction=0.95)
+    one, other = fit_truncated_basis(expected, rule), fit_truncated_basis(unread, rule, block=block)
+    np.testing.assert_allclose(other.modes, one.modes, atol=1e-8)  # rounding over a gap of σ²
+
+
+class Unread(StoredRows):
+    """Rows that only workers may read."""
+
+    def read(self, rows: slice) -> np.ndarray:
+        assert self.runner is None, "read in the process that started the run"
+        return super().read(rows)
+
+
+def test_fit_of_more_cells_than_snapshots_equals_the_fit_here(runner, wide):
+    split = pc.split_by_fire(open_snapshots(wide), seed=2)
+    other = pc.fit_surrogate(split.train, "paper-linear", memory="500kB", runner=runner)
+    one = pc.fit_surrogate(split.train.load(), "paper-linear")
+    fires = split.test.astype(np.float64)
+    expected = one.predict(fires).values
+    np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
+    with pytest.raises(PlumecastError, match=r"needs at least .* for a Gram matrix of 50 × 50"):
+        pc.fit_surrogate(split.train, "paper-linear", memory="80kB", runner=runner)
 
 
 def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store):
