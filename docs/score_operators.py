@@ -28,7 +28,7 @@ from plumecast.encode import fit_basis
 from plumecast.kernel_search import tune_kernel_map
 from plumecast.lift import fit_lift
 from plumecast.operators import tune_polynomial_map
-from plumecast.spectral import fit_spectral, fold_numbers
+from plumecast.spectral_fit import fit_spectral, fold_numbers
 
 FOLDER = "neuralop/datasets/data"
 STD_FRACTIONS = (0.5, 0.8, 0.95, 1.0)
@@ -113,7 +113,7 @@ def fit_layers(problem: Problem, parts: tuple[str, ...], layers: int) -> Fit:
     lift = fit_lift(fire, parts, ())
     folds = fold_numbers(np.arange(count), FOLDS)
     fitted, left_out = fit_spectral(fire, targets, folds, lift=lift, layers=layers)
-    wrong = np.sum((left_out - targets) ** 2, dtype=np.float64)
+    wrong = np.sum((left_out[:] - targets) ** 2, dtype=np.float64)
     return Fit(
         f"{layers} layer{'s' if layers > 1 else ''}, {', '.join(parts)}",
         float(np.sqrt(wrong / np.sum(problem.outputs**2))),

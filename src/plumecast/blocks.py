@@ -6,10 +6,16 @@ is read block by block and the partial results added; a matrix that fits is a si
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from plumecast._array import Array, Rows, array_namespace, read_rows
+
+VALUES = 150_000
+"""Values of fields looked at together where a pass over them only adds something up."""
 
 
 def row_blocks(rows: int, size: int | None) -> Iterator[slice]:
@@ -17,6 +23,11 @@ def row_blocks(rows: int, size: int | None) -> Iterator[slice]:
     step = rows if size is None else max(1, size)
     for start in range(0, rows, max(step, 1)):
         yield slice(start, min(start + step, rows))
+
+
+def field_blocks(fields: Array) -> Iterator[slice]:
+    """Slices of the rows of (M, …) fields that hold about VALUES, at least one row each."""
+    return row_blocks(fields.shape[0], VALUES // max(1, math.prod(fields.shape[1:])))
 
 
 def group_blocks(groups: Sequence[Array], size: int | None) -> Iterator[tuple[slice, list[Array]]]:
@@ -39,6 +50,14 @@ def group_blocks(groups: Sequence[Array], size: int | None) -> Iterator[tuple[sl
             start, held = start + filled, []
         held.append(rows - start)
     yield slice(start, total), held
+
+
+def drawn_rows(count: int, most: int) -> Array:
+    """At most so many of the first `count` numbers, rising: drawn, because snapshots come in the
+    order of their hours and droughts, and a stride would meet only some; always the same."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).choice(count, most, replace=False))
 
 
 class Runner(Protocol):

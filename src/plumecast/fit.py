@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -84,9 +84,9 @@ def fit_surrogate(
 
     `device` says where the arithmetic runs: "cpu", "cuda" (PyTorch) or "cupy"; the surrogate comes
     back as NumPy's. `progress` hears the steps of a long fit. With `memory` ("2GB") the snapshots
-    stay in their store and are read by blocks (coded family); the result is the same up to
-    rounding. A `runner` (`pc.cluster`) has the blocks worked on by the processes of a cluster, each
-    within `memory`.
+    stay in their store and are read by blocks (coded family without a lift, spectral family); the
+    result is the same up to rounding. A `runner` (`pc.cluster`) has the blocks worked on by the
+    processes of a cluster, each within `memory`.
     """
     settings = choose_settings(
         preset,
@@ -120,8 +120,14 @@ def fit_surrogate(
         if device != "cpu":
             raise PlumecastError(f"give a runner or device '{device}', not both")
     place = choose_placement(device, memory, *training_size(train, inputs, outputs))
+    plain = is_plain(settings)
     data = training_matrices(
-        train, inputs, outputs, stored=place.limit is not None, by=group_by, runner=runner
+        train,
+        inputs,
+        outputs,
+        stored=place.limit is not None,
+        by=group_by if plain else None,
+        runner=runner,
     )
     record: dict[str, Any] = {
         "inputs": data.input_layout,
@@ -130,11 +136,11 @@ def fit_surrogate(
         "settings": asdict(settings),
     }
     with naming_memory(place.device, place.advice(*training_size(train, inputs, outputs))):
-        if is_plain(settings):
+        if plain:
             operator, chosen = fit_coded(data, settings, group_by, place)
             training = {**provenance(train), **chosen}
             return Surrogate(operator=operator, training=training, **record)
-        found = _fit_lifted(data.in_memory(place.limit), settings, group_by, place, progress)
+        found = _fit_lifted(data, settings, group_by, place, progress)
     return Surrogate(
         operator=found.operator,
         training={**provenance(train), **found.chosen},
@@ -157,6 +163,8 @@ def _fit_lifted(
     place: Placement,
     progress: Callable[[str], None],
 ) -> PlumeFit:
+    if settings.family != "spectral":
+        data, place = data.in_memory(place.limit), replace(place, limit=None)
     groups = np.empty(data.inputs.shape[0], dtype=np.int64)
     rows_of = data.groups(group_by)
     for number, rows in enumerate(rows_of):
@@ -188,5 +196,5 @@ def _fit_lifted(
         device="cpu" if place.device.is_host else place.device.name,
     )
     fields = (*data.input_layout.fields, *data.output_layout.fields)
-    snapshots = PlumeData(data.snapshots, fields, data.inputs, data.outputs, groups)
-    return fit_plume(snapshots, settings, choices, place.device.put, progress)
+    snapshots = PlumeData(data.snapshots, fields, *data.on_grids(), groups)
+    return fit_plume(snapshots, settings, choices, place, progress)

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast._array import Array
+from plumecast.blocks import field_blocks
 from plumecast.covariates import (
     ALIKE,
     SCENARIO,
@@ -23,6 +24,7 @@ from plumecast.covariates import (
 from plumecast.errors import PlumecastError
 from plumecast.frame import WindFrame, fit_wind_frame
 from plumecast.matrix import Field
+from plumecast.placement import Placement
 from plumecast.plume import Conditions, PlumeChoices, PlumeOperator, fit_plume_operator
 from plumecast.quantity.footprint import smoke_threshold
 from plumecast.settings import Settings
@@ -48,8 +50,8 @@ class PlumeData:
 
     snapshots: xr.Dataset
     fields: tuple[Field, ...]
-    inputs: Array  # (M, N)
-    outputs: Array  # (M, N)
+    fire: Array  # (M, *grid), as the next an array or what gives one of some rows
+    smoke: Array  # (M, *grid)
     groups: Array  # (M,)
 
     def __post_init__(self) -> None:
@@ -66,7 +68,7 @@ class PlumeData:
                 "a surrogate with a lift maps one field to one on the same grid, not "
                 + " and ".join(told)
             )
-        lowest = float(self.outputs.min())
+        lowest = min(float(self.smoke[rows].min()) for rows in field_blocks(self.smoke))
         if lowest < 0.0:
             raise PlumecastError(
                 f"a surrogate with a lift needs an output that is never negative; "
@@ -83,7 +85,7 @@ class PlumeData:
         if SCENARIO not in self.snapshots.variables:
             return None
         labels = self.snapshots[SCENARIO].values.astype(str)
-        return np.broadcast_to(labels, (self.inputs.shape[0],))
+        return np.broadcast_to(labels, (self.fire.shape[0],))
 
     def spacing(self) -> tuple[float, float]:
         """Size of a cell along y and x, negative where the axis descends; 1 where the grid does
@@ -100,30 +102,30 @@ def fit_plume(
     data: PlumeData,
     settings: Settings,
     choices: PlumeChoices,
-    put: Callable[[Array], Array],
+    place: Placement,
     progress: Callable[[str], None],
 ) -> PlumeFit:
     """Fit one operator for all droughts, each with weights of its own; with frame "auto", the one
     of map and wind with the smaller error on fires that were left out."""
-    threshold = smoke_threshold(data.outputs)
+    threshold = smoke_threshold(data.smoke)
     covariates = fit_covariates(data.snapshots, settings.covariates)
     told = Conditions(
         labels=data.labels() if settings.family != "coded" else None,
         covariates=read_covariates(data.snapshots, covariates),
         wind=read_wind(data.snapshots),
     )
-    fire, smoke = (part.reshape(-1, *data.shape) for part in (data.inputs, data.outputs))
 
     def fit(frame: WindFrame | None, layers: int, given: Conditions) -> tuple[PlumeOperator, float]:
         return fit_plume_operator(
-            fire,
-            smoke,
+            data.fire,
+            data.smoke,
             data.groups,
             given,
             threshold=threshold,
             choices=replace(choices, layers=layers),
             frame=frame,
-            put=put,
+            limit=place.limit,
+            put=place.device.put,
             progress=progress,
         )
 

@@ -12,12 +12,14 @@ transform of `fourier` then needs no transposition.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from plumecast._array import Array, array_namespace, like
+from plumecast.blocks import VALUES, drawn_rows, field_blocks, row_blocks
 from plumecast.errors import PlumecastError
 
 PARTS = {
@@ -38,7 +40,11 @@ PRODUCTS = {
 SATURATION = (0.1, 0.3, 1.0)
 """Times of the saturating functions, relative to the largest age in training."""
 
-FIT_BLOCK = 256
+AGE_VALUES = 2_000_000
+"""Values of the snapshots whose ages give the knots of the bins; more would not move them."""
+
+LEAST_ROWS = 64
+"""… and of at least so many snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,29 +103,48 @@ def fit_lift(
     bins: int = 3,
     covariates: Array | None = None,
 ) -> Lift:
-    """A lift for (M, *grid) ages on the host; the knots of the bins are quantiles of the ages that
-    occur, so that the bins are filled alike."""
+    """A lift for (M, *grid) ages on the host, an array or what gives one of some rows; the knots of
+    the bins are quantiles of the ages that occur, so that the bins are filled alike."""
     check_lift(parts, products)
-    burned = fire[fire > 0.0]
-    if burned.size == 0:
+    duration, extent = _extremes(fire)
+    if not duration > 0.0:
         raise PlumecastError("no training snapshot has a burned cell: there is nothing to lift")
-    shares = np.linspace(1.0, 0.1, bins)[::-1]
-    knots = np.unique(np.concatenate([[0.0], np.quantile(burned, shares)]))
-    cells = np.count_nonzero(fire > 0.0, axis=tuple(range(1, fire.ndim)))
-    duration, extent = float(knots[-1]), float(cells.max())
+    shares = np.linspace(1.0, 0.1, bins)[:0:-1]
+    knots = np.unique(np.concatenate([[0.0], np.quantile(_ages(fire), shares), [duration]]))
     size: Array = 0.0
-    for start in range(0, fire.shape[0], FIT_BLOCK):
-        rows = slice(start, start + FIT_BLOCK)
+    for rows in field_blocks(fire):
         block = np.moveaxis(fire[rows], 0, -1).astype(np.float32)
         own = None if covariates is None else covariates[rows]
-        squares = np.square(_fields(block, tuple(parts), knots, duration), dtype=np.float64)
-        energy = squares.sum(axis=tuple(range(fire.ndim - 1)))
+        squares = np.square(_fields(block, tuple(parts), knots, duration))
+        energy = squares.sum(axis=tuple(range(block.ndim - 1)), dtype=np.float64)
         scalars = _scalars(block, tuple(products), duration, extent, own)
         size = size + np.square(scalars, dtype=np.float64).T @ energy
-    scales = np.sqrt(size / fire.size)
+    scales = np.sqrt(size / math.prod(fire.shape))
     return Lift(
         tuple(parts), tuple(products), knots, duration, extent, np.where(scales > 0.0, scales, 1.0)
     )
+
+
+def _extremes(fire: Array) -> tuple[float, float]:
+    """The largest age, and the largest number of burned cells of a snapshot."""
+    oldest, most = 0.0, 0
+    for rows in field_blocks(fire):
+        block = fire[rows]
+        oldest = max(oldest, float(block.max()))
+        cells = np.count_nonzero(block > 0.0, axis=tuple(range(1, block.ndim)))
+        most = max(most, int(cells.max()))
+    return oldest, float(most)
+
+
+def _ages(fire: Array) -> Array:
+    """Ages of burned cells, of some snapshots where there are many."""
+    cells = math.prod(fire.shape[1:])
+    rows = drawn_rows(fire.shape[0], max(LEAST_ROWS, AGE_VALUES // cells))
+    found = []
+    for part in row_blocks(rows.size, VALUES // cells):
+        block = fire[rows[part]]
+        found.append(block[block > 0.0])
+    return np.concatenate(found)
 
 
 def _fields(fire: Array, parts: tuple[str, ...], knots: Array, duration: float) -> Array:

@@ -123,10 +123,12 @@ class Systems:
         common, choices = self._choose(rings, scale)
         solver = _RingSolver(rings, scale)
         borrow = any(choice.shared.any() for choice in choices)
-        whole = solver(_total(list(together)), common) if borrow else None
-        without = [
-            solver(_total(list(together)) - part, common) if borrow else None for part in together
-        ]
+        whole: Array | None = None
+        without: list[Array | None] = [None] * len(together)
+        if borrow:
+            everything = _total(list(together))
+            whole = solver(everything, common)
+            without = [solver(everything - part, common) for part in together]
         weights, left_out = [], []
         for own, choice in zip(self.parts, choices, strict=True):
             total = _total(own)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumecast._array import Array, is_torch_array
+from plumecast.blocks import drawn_rows
 from plumecast.coded_map import CodedMap, fit_coded_map
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
@@ -20,8 +21,10 @@ from plumecast.frame import WindFrame
 from plumecast.lift import fit_lift
 from plumecast.neural import NeuralMap, fit_neural
 from plumecast.operators import Operator
-from plumecast.spectral import SpectralMap, fit_spectral, fold_numbers
-from plumecast.target import Targets, choose_inverse, fit_targets
+from plumecast.spectral import SpectralMap
+from plumecast.spectral_fit import fit_spectral, fold_numbers
+from plumecast.target import CHOICE_ROWS, Targets, choose_inverse, fit_targets
+from plumecast.training_fields import TrainingFields
 
 FOLDS = 8
 """Parts of the ignitions left out in turn."""
@@ -134,28 +137,34 @@ def fit_plume_operator(
     threshold: float,
     choices: PlumeChoices,
     frame: WindFrame | None = None,
+    limit: int | None = None,
     put: Callable[[Array], Array] = _host,
     progress: Callable[[str], None] = lambda step: None,
 ) -> tuple[PlumeOperator, float]:
     """Fit (M, *grid) ages to (M, *grid) smoke; `groups` (M,) names what is left out together.
+
+    Both are arrays, or with a `limit` in bytes what gives arrays of some rows when indexed.
 
     The way back from the targets is chosen on predictions of fires that were left out; their error
     is returned too: the sum of the median relative errors of g and of ln(1 + g/ε).
     """
     shape = tuple(int(n) for n in fire.shape[1:])
     targets = fit_targets(smoke, choices.targets, threshold=threshold, epsilon=choices.epsilon)
-    encoded = targets.encode(smoke)
-    if frame is not None:
-        fire = frame.to_wind(fire, given.wind)
-        each = [frame.to_wind(encoded[:, t], given.wind) for t in range(encoded.shape[1])]
-        encoded = np.stack(each, axis=1)
+    ages = TrainingFields(fire, None, frame, given.wind)
+    encoded = TrainingFields(smoke, targets, frame, given.wind)
+    if limit is None:
+        ages, encoded = ages.held(), encoded.held()
     labels: tuple[str, ...] = ()
     if given.labels is not None:
         labels = tuple(str(name) for name in np.unique(given.labels))
-    fields, rows, left_out = _fit_fields(fire, encoded, groups, given, choices, put, progress)
+    fields, rows, left_out = _fit_fields(
+        ages, encoded, groups, given, choices, limit, put, progress
+    )
+    some = drawn_rows(rows.size, CHOICE_ROWS)
+    predicted, rows = left_out[some], rows[some]
     if frame is not None:
-        left_out = frame.to_map(left_out, given.at(rows).wind)
-    targets, error = choose_inverse(targets, left_out, smoke[rows])
+        predicted = frame.to_map(predicted, given.at(rows).wind)
+    targets, error = choose_inverse(targets, predicted, smoke[rows])
     return PlumeOperator(labels, fields, targets, shape, frame), error
 
 
@@ -165,10 +174,11 @@ def _fit_fields(
     groups: Array,
     given: Conditions,
     choices: PlumeChoices,
+    limit: int | None,
     put: Callable[[Array], Array],
     progress: Callable[[str], None],
 ) -> tuple[FieldMap, Array, Array]:
-    """The map, and predictions of some rows by maps that did not see them."""
+    """The map, some rows, and predictions of these by maps that did not see them."""
     numbers = None
     if given.labels is not None:
         numbers = np.unique(given.labels, return_inverse=True)[1]
@@ -186,6 +196,7 @@ def _fit_fields(
             layers=choices.layers,
             covariates=given.covariates,
             scenarios=numbers,
+            limit=limit,
             put=put,
             progress=progress,
         )

@@ -20,7 +20,7 @@ from plumecast.snapshots import SMOKE_FLOOR, check_floor
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """The (M, N) matrix of a layout's fields, read from their store by slices of rows."""
+    """The (M, N) matrix of a layout's fields, read from their store by rows."""
 
     layout: Layout
     snapshots: xr.Dataset
@@ -31,10 +31,31 @@ class StoredRows:
         """(M, N)."""
         return (int(self.snapshots.sizes[SNAPSHOT]), self.layout.size)
 
-    def read(self, rows: slice) -> Array:
+    def read(self, rows: slice | Array) -> Array:
         """The rows as a float64 matrix; a store that changed since it was opened is refused."""
         check_unchanged(self.snapshots)
         return self.layout.to_matrix(self.snapshots.isel({SNAPSHOT: rows}))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFields:
+    """(M, *grid) fields of one variable; indexed by rows, it reads them."""
+
+    rows: StoredRows
+    grid: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, *grid)."""
+        return (self.rows.shape[0], *self.grid)
+
+    @property
+    def runner(self) -> Runner | None:
+        """Who works on blocks of these rows."""
+        return self.rows.runner
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        return self.rows.read(rows).reshape(-1, *self.grid)
 
 
 class _Floored(BackendArray):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumecast._array import Array
+from plumecast.blocks import field_blocks
 from plumecast.errors import PlumecastError
 
 TARGETS = {
@@ -102,9 +103,9 @@ def check_targets(names: Sequence[str]) -> None:
 def fit_targets(
     smoke: Array, names: Sequence[str], *, threshold: float, epsilon: float = 1.0
 ) -> Targets:
-    """Targets for (M, *grid) training smoke."""
+    """Targets for (M, *grid) training smoke, an array or what gives one of some rows."""
     check_targets(names)
-    largest = float(smoke.max())
+    largest = max(float(smoke[rows].max()) for rows in field_blocks(smoke))
     if not largest > 0.0:
         raise PlumecastError("the training smoke is zero everywhere: there is nothing to learn")
     return Targets(tuple(names), epsilon, threshold, largest)
@@ -112,9 +113,10 @@ def fit_targets(
 
 def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Targets, float]:
     """The blend and the gate with the smallest sum of the median relative errors of g and of
-    ln(1 + g/ε), on (M, T, *grid) predictions of fires that were left out; and that sum."""
-    rows = sample_rows(smoke.shape[0], CHOICE_ROWS)
-    predicted, smoke = predicted[rows], smoke[rows]
+    ln(1 + g/ε), on (M, T, *grid) predictions of fires that were left out; and that sum.
+
+    CHOICE_ROWS of them are enough.
+    """
     size = float(np.sqrt(np.mean(np.square(smoke, dtype=np.float64))))
     both = {"log", "smoke"} <= set(targets.names)
     blends = [share * size for share in BLENDS] if both else [0.0]
@@ -123,14 +125,6 @@ def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Ta
     errors = [_error(choice.smoke(predicted), smoke, choice.epsilon) for choice in choices]
     best = int(np.argmin(errors))
     return choices[best], errors[best]
-
-
-def sample_rows(count: int, most: int) -> Array:
-    """At most so many of the first `count` numbers, rising: drawn, because snapshots come in the
-    order of their hours and droughts, and a stride would meet only some; always the same."""
-    if count <= most:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(0).choice(count, most, replace=False))
 
 
 def _error(predicted: Array, smoke: Array, epsilon: float) -> float:

@@ -19,10 +19,10 @@ from plumecast.names import SNAPSHOT
 from plumecast.snapshot_store import DATA_VERSION
 from plumecast.snapshots import check_values
 from plumecast.split import group_rows
-from plumecast.stored import StoredRows
+from plumecast.stored import StoredFields, StoredRows
 
-SPECTRAL_BYTES = 40
-"""Bytes of memory per value of the training fields that the spectral family takes at most."""
+HELD_BYTES = 40
+"""Bytes of memory per value of the training fields that a family which holds them all takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,20 @@ class TrainingMatrices:
         """The same with whole matrices; refused where they exceed the limit."""
         if isinstance(self.inputs, StoredRows) and isinstance(self.outputs, StoredRows):
             count, cells = self.inputs.shape[0], self.inputs.shape[1] + self.outputs.shape[1]
-            needed = SPECTRAL_BYTES * count * cells
+            needed = HELD_BYTES * count * cells
             if limit is not None and needed > limit:
                 raise PlumecastError(
                     f"this family holds all {count} snapshots in memory, about "
-                    f"{show_memory(needed)}; raise the limit of {show_memory(limit)}, or choose a "
-                    "coded preset"
+                    f"{show_memory(needed)}; raise the limit of {show_memory(limit)}, or choose "
+                    "the preset recommended or a coded one"
                 )
             rows = slice(0, count)
             return replace(self, inputs=self.inputs.read(rows), outputs=self.outputs.read(rows))
         return self
+
+    def on_grids(self) -> tuple[Array, Array]:
+        """Inputs and outputs as (M, *grid) fields, where each is one variable."""
+        return _on_grid(self.inputs, self.input_layout), _on_grid(self.outputs, self.output_layout)
 
     def groups(self, by: str) -> list[Array]:
         """Rows that belong together."""
@@ -58,6 +62,11 @@ class TrainingMatrices:
                 "such coordinate; add it or give the penalty"
             )
         return group_rows(self.snapshots[by].values)
+
+
+def _on_grid(rows: Array | StoredRows, layout: Layout) -> Array:
+    grid = layout.fields[0].shape if len(layout.fields) == 1 else (layout.size,)
+    return StoredFields(rows, grid) if isinstance(rows, StoredRows) else rows.reshape(-1, *grid)
 
 
 def field_names(names: str | Sequence[str]) -> list[str]:
@@ -80,12 +89,12 @@ def training_matrices(
     outputs: str | Sequence[str],
     *,
     stored: bool = False,
-    by: str = "ignition_id",
+    by: str | None = "ignition_id",
     runner: Runner | None = None,
 ) -> TrainingMatrices:
     """Check training snapshots and lay their fields out as matrices.
 
-    `stored` ones stay in their store and are read by rows, those of one group after another.
+    `stored` ones stay in their store and are read by rows, in the order of their groups `by`.
     """
     input_names, output_names = field_names(inputs), field_names(outputs)
     if SNAPSHOT not in train.dims or train.sizes[SNAPSHOT] == 0:
@@ -94,7 +103,7 @@ def training_matrices(
     output_layout = fit_layout(train, output_names)
     check_values(train, [*input_names, *output_names])
     if stored:
-        if by in train.variables:
+        if by is not None and by in train.variables:
             train = train.isel({SNAPSHOT: np.concatenate(group_rows(train[by].values))})
         return TrainingMatrices(
             snapshots=train,

@@ -69,8 +69,8 @@ def tune_surrogate(
     "spectral" (the recommended preset and single changes of it), "unet" and "fno".
     `given` are candidates of your own: keywords of `fit_surrogate` by a name of your choice. At
     most `most` candidates are tried, and none begun after `budget_seconds`: your own, then
-    `recommended`, then the cheapest. The best `confirm` are fitted again. The decision threshold of the
-    deployable IoU is chosen on the predictions of the folds, so on validation it is what a user
+    `recommended`, then the cheapest. The best `confirm` are fitted again. The decision threshold of
+    the deployable IoU is chosen on the predictions of the folds, so on validation it is what a user
     would have had.
     """
     if rank_by not in RANK_BY:

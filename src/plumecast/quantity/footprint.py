@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast._array import Array, array_namespace, to_numpy
-from plumecast.blocks import add_up
+from plumecast.blocks import add_up, field_blocks
 from plumecast.errors import PlumecastError
 from plumecast.names import SNAPSHOT
 from plumecast.roc import decision_threshold_over, iou_at, roc_scores
@@ -102,9 +102,9 @@ def _weigh_digits(prefix: int, known: int, rows: np.ndarray) -> np.ndarray:
 
 
 def _parts(fields: xr.DataArray | Array) -> Iterator[np.ndarray]:
-    """Blocks of rows, (≤ _BLOCK, N), read from their store where that is where they are."""
-    for start in range(0, fields.shape[0], _BLOCK):
-        values = np.ascontiguousarray(fields[start : start + _BLOCK])
+    """Blocks of rows, (≤ M, N), read from their store where that is where they are."""
+    for rows in field_blocks(fields):
+        values = np.ascontiguousarray(fields[rows])
         yield values.reshape(values.shape[0], -1)
 
 
