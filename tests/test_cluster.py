@@ -8,8 +8,10 @@ import pickle
 import signal
 import threading
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import icechunk
 import numpy as np
 import pytest
 import xarray as xr
@@ -17,11 +19,19 @@ import xarray as xr
 import plumecast as pc
 from conftest import make_snapshots
 from plumecast import scale
+from plumecast._array import bytes_in
+from plumecast.baselines import fit_baseline
+from plumecast.encode import Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
-from plumecast.ingestion import ingest_wrf
+from plumecast.gram_blocks import snapshot_gram
+from plumecast.ingestion import ingest_rasters, ingest_wrf
+from plumecast.matrix import fit_layout
+from plumecast.names import FIRE
 from plumecast.prediction import predict_store
 from plumecast.snapshot_store import open_snapshots
 from plumecast.source.simulator import ensemble as simulator
+from plumecast.stored import StoredRows
+from raster_files import COARSE, fire, write_ascii
 from wrf_files import Circle, write_run
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
@@ -64,6 +74,14 @@ def mortal():
 def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("cluster") / "ensemble.zarr"
     pc.append_fire(path, make_snapshots(fires=24, checkpoints=5))
+    return path
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """A store with more cells than snapshots."""
+    path = tmp_path_factory.mktemp("cluster") / "wide.zarr"
+    pc.append_fire(path, make_snapshots(fires=24, checkpoints=5, shape=(15, 20)))
     return path
 
 
@@ -121,6 +139,32 @@ def test_a_sum_survives_a_killed_worker(mortal, tmp_path):
     killer.join()
 
 
+@dataclass(frozen=True)
+class Logged:
+    """A partial result that tells when it was made, and when two of them became one."""
+
+    folder: Path
+
+    def __add__(self, other: Logged) -> Logged:
+        self.log("-")
+        return self
+
+    def log(self, sign: str) -> Logged:
+        with (self.folder / "log").open("a") as log:
+            log.write(sign)
+        time.sleep(0.05)
+        return self
+
+
+def test_a_sum_keeps_few_parts_in_memory(runner, tmp_path):
+    runner.sum(lambda item: np.zeros(1), range(16))  # workers have met
+    runner.sum(lambda item: Logged(tmp_path).log("+"), range(64))
+    signs = (tmp_path / "log").read_text()
+    held = np.cumsum([1 if sign == "+" else -1 for sign in signs])
+    assert held[-1] == 1
+    assert held.max() <= 6 + 2 * 5  # log₂ 64, and what two workers hold, begin and wait for
+
+
 @pytest.mark.parametrize(
     "choices",
     [
@@ -138,6 +182,42 @@ def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
     np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
 
 
+def test_more_cells_than_snapshots_are_encoded_on_a_cluster(runner, wide):
+    """The Gram matrix of the snapshots comes from the workers; this process reads no field."""
+    train = pc.split_by_fire(open_snapshots(wide), seed=2).train
+    here = StoredRows(fit_layout(train, ["smoke"]), train)
+    rows, cells = here.shape
+    assert rows < cells
+    unread = Unread(here.layout, train, runner)
+    block = 2 * rows // 7  # panels of a seventh, and one of what remains
+    expected = here.read(slice(0, rows))
+    found = snapshot_gram(unread, block)
+    np.testing.assert_allclose(found, expected @ expected.T, rtol=ROUNDING, atol=ROUNDING)
+    np.testing.assert_array_equal(found, found.T)
+    rule = Truncation(std_fraction=0.95)
+    one, other = fit_truncated_basis(expected, rule), fit_truncated_basis(unread, rule, block=block)
+    np.testing.assert_allclose(other.modes, one.modes, atol=1e-8)  # rounding over a gap of σ²
+
+
+class Unread(StoredRows):
+    """Rows that only workers may read."""
+
+    def read(self, rows: slice) -> np.ndarray:
+        assert self.runner is None, "read in the process that started the run"
+        return super().read(rows)
+
+
+def test_fit_of_more_cells_than_snapshots_equals_the_fit_here(runner, wide):
+    split = pc.split_by_fire(open_snapshots(wide), seed=2)
+    other = pc.fit_surrogate(split.train, "paper-linear", memory="500kB", runner=runner)
+    one = pc.fit_surrogate(split.train.load(), "paper-linear")
+    fires = split.test.astype(np.float64)
+    expected = one.predict(fires).values
+    np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
+    with pytest.raises(PlumecastError, match=r"needs at least .* for a Gram matrix of 50 × 50"):
+        pc.fit_surrogate(split.train, "paper-linear", memory="80kB", runner=runner)
+
+
 def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store):
     surrogate = pc.fit_surrogate(open_snapshots(store).load(), "paper-linear")
     common = {"memory": "300kB"}
@@ -148,6 +228,68 @@ def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store)
     one = pc.ensemble_statistics(surrogate, store, **asked)
     other = pc.ensemble_statistics(surrogate, [store], **asked, runner=runner)
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
+
+
+@pytest.mark.parametrize("choices", [{"preset": "paper-linear"}, {"preset": "recommended"}])
+def test_scores_on_a_cluster_equal_those_here(runner, store, choices):
+    split = pc.split_by_fire(open_snapshots(store), seed=2)
+    surrogates = {
+        "own": pc.fit_surrogate(split.train.load(), **choices),
+        "mean": fit_baseline("mean-field", split.train, runner=runner),
+    }
+    memory = 1.4 * bytes_in(surrogates["own"].operator) + 150_000  # for several blocks
+    parts = (split.validation, split.test)
+    one = pc.evaluate(surrogates, *parts, memory=memory)
+    other = pc.evaluate(surrogates, *parts, memory=memory, runner=runner)
+    for name in surrogates:
+        xr.testing.assert_identical(other.details[name], one.details[name])
+    for here, there in zip(one.scores, other.scores, strict=True):
+        assert replace(there, predict_ms=0.0) == replace(here, predict_ms=0.0)
+    assert other.smoke_threshold == one.smoke_threshold
+
+
+def test_scores_survive_a_killed_worker(mortal, store):
+    split = pc.split_by_fire(open_snapshots(store), seed=2)
+    surrogate = pc.fit_surrogate(split.train.load(), "paper-linear")
+    expected = pc.evaluate({"a": surrogate}, split.validation, split.test, memory="100kB")
+    watched = Watched(mortal.client)
+    found = pc.evaluate(
+        {"a": surrogate}, split.validation, split.test, memory="100kB", runner=watched
+    )
+    assert watched.blocks > 8, "or the worker that was killed had nothing to do"
+    xr.testing.assert_identical(found.details["a"], expected.details["a"])
+
+
+class Watched(scale.ClusterRunner):
+    """Kills a worker after the second block that was scored."""
+
+    blocks = 0
+
+    def map(self, function, shared, items):
+        for number, part in enumerate(super().map(function, shared, items)):
+            if hasattr(part, "each"):  # scores, not counts for the thresholds
+                type(self).blocks += 1
+                if number == 1:
+                    victim = next(iter(self.client.run(os.getpid).values()))
+                    os.kill(victim, signal.SIGKILL)
+            yield part
+
+
+@pytest.mark.parametrize("kind", ["nc", "zarr"])
+def test_a_store_that_changes_while_it_is_scored_is_refused(runner, tmp_path, kind):
+    path = tmp_path / f"fires.{kind}"
+    pc.export_snapshots(make_snapshots(fires=12), path)
+    split = pc.split_by_fire(open_snapshots(path))
+    surrogate = pc.fit_surrogate(split.train.load(), "paper-linear")
+    touch(path)
+    with pytest.raises(PlumecastError, match="changed while it was read"):
+        pc.evaluate({"a": surrogate}, split.validation, split.test, runner=runner)
+
+
+def touch(path: Path) -> None:
+    """As a writer of a file or a plain Zarr store would."""
+    for part in [path] if path.is_file() else path.glob("*/zarr.json"):
+        os.utime(part, ns=(1, 1))
 
 
 def test_statistics_survive_a_killed_worker(mortal, store):
@@ -187,6 +329,46 @@ def test_wrf_fires_are_read_on_a_cluster(runner, tmp_path):
     xr.testing.assert_equal(other, one)
 
 
+def raster_fires(folder: Path) -> list[Path]:
+    """Twelve fires, one of them damaged, one twice."""
+    folder.mkdir()
+    files = [write_ascii(folder / f"f{n:02d}.asc", fire(5.0 + n)) for n in range(12)]
+    files[3].write_text("no raster")
+    (folder / "twin").mkdir()
+    return [*files, write_ascii(folder / "twin" / "f01.asc", fire())]
+
+
+def test_rasters_are_read_on_a_cluster(runner, tmp_path):
+    files = raster_fires(tmp_path / "fires")
+    common = {"like": COARSE, "hours": [1.0, 2.0], "format": "farsite", "batch": 5}
+    theirs = ingest_rasters(files, tmp_path / "a.zarr", **common, runner=runner)
+    ours = ingest_rasters(files, tmp_path / "b.zarr", **common)
+    assert theirs == ours
+    assert [out.fire_id for out in ours if out.problem] == ["f03", "f01"]
+    one, other = (open_snapshots(tmp_path / f"{name}.zarr", fields=(FIRE,)) for name in "ba")
+    xr.testing.assert_equal(other, one)
+    repeated = ingest_rasters(files[4:12], tmp_path / "a.zarr", **common, runner=runner)
+    assert {out.state for out in repeated} == {"skipped"}
+
+
+def test_a_worker_killed_while_rasters_are_read_costs_nothing(mortal, tmp_path):
+    files = raster_fires(tmp_path / "fires")
+    common = {"like": COARSE, "format": "farsite", "batch": 2}
+    victim = next(iter(mortal.client.run(os.getpid).values()))
+
+    def kill_once(done: int, total: int, name: str) -> None:
+        if done == 2:
+            os.kill(victim, signal.SIGKILL)
+
+    store = tmp_path / "a.zarr"
+    theirs = ingest_rasters(files, store, **common, runner=mortal, progress=kill_once)
+    assert theirs == ingest_rasters(files, tmp_path / "b.zarr", **common)
+    commits = icechunk.Repository.open(icechunk.local_filesystem_storage(str(store))).ancestry(
+        branch="main"
+    )
+    assert len(list(commits)) == 1 + 6  # an empty store, then one for every two files
+
+
 def test_a_runner_is_nobody_on_a_worker(runner):
     assert pickle.loads(pickle.dumps(runner)) is None
 
@@ -223,6 +405,26 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
             pass
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["evaluate", "{model}", "{store}", "--baselines", "none"],
+        ["ingest", "rasters", "fire.asc", "-o", "{out}", "--unit", "min"],
+    ],
+)
+def test_commands_name_a_scheduler_that_does_not_answer(
+    refused, monkeypatch, store, tmp_path, command
+):
+    monkeypatch.setattr(scale, "CONNECT_SECONDS", 0.5)
+    model, out = tmp_path / "smoke.plume", tmp_path / "out"
+    split = pc.split_by_fire(open_snapshots(store))
+    pc.fit_surrogate(split.train.load(), "paper-linear").save(model)
+    words = [word.format(model=model, store=store, out=out) for word in command]
+    message = refused(*words, "--scheduler", "tcp://127.0.0.1:9")
+    assert message.startswith("no Dask scheduler answers at tcp://127.0.0.1:9")
+    assert not list(tmp_path.glob("out*"))
+
+
 def test_a_cluster_needs_workers_and_the_library(monkeypatch):
     with pytest.raises(PlumecastError, match="workers=0"), pc.cluster("local", 0):
         pass
@@ -245,6 +447,11 @@ def test_commands_on_a_local_cluster(succeed, refused, store, tmp_path):
     common = ("--scheduler", "local")
     succeed("predict", model, store, "-o", tmp_path / "a.nc", *common)
     succeed("ensemble", model, store, "-o", tmp_path / "s.nc", *common)
+    raster = write_ascii(tmp_path / "fire.asc", fire())
+    succeed("ingest", "rasters", raster, "-o", tmp_path / "r.zarr", "--unit", "min", *common)
+    assert pc.stored_fires(tmp_path / "r.zarr") == {"fire"}
+    shown = succeed("evaluate", model, store, *common)
+    assert "mean-field" in shown
     assert open_snapshots(tmp_path / "a.nc", fields=["smoke"]).sizes["snapshot"] == 120
     assert xr.open_dataset(tmp_path / "s.nc").attrs["snapshots"] == 120
     message = refused(
@@ -260,9 +467,7 @@ def test_a_store_that_changes_while_it_is_read_is_refused(tmp_path, kind):
     surrogate = pc.fit_surrogate(open_snapshots(path).load(), "paper-linear")
     blocks = predict_store(surrogate, path, memory="100kB")
     next(blocks)
-    for part in [path] if path.is_file() else path.glob("*/zarr.json"):
-        with contextlib.suppress(OSError):
-            os.utime(part, ns=(1, 1))
+    touch(path)
     with pytest.raises(PlumecastError, match="changed while it was read"):
         list(blocks)
 

@@ -14,7 +14,7 @@ from plumecast.baseline_operators import (
     fit_gaussian_process,
     sample_rows,
 )
-from plumecast.blocks import add_up, row_blocks
+from plumecast.blocks import Runner, row_blocks, sum_over
 from plumecast.encode import fit_basis
 from plumecast.errors import PlumecastError
 from plumecast.memory import parse_memory
@@ -31,7 +31,8 @@ MEAN_BLOCK = 256
 
 def _mean_field(data: TrainingMatrices, seed: int) -> Operator:
     blocks = row_blocks(data.outputs.shape[0], MEAN_BLOCK)
-    total = add_up(np.sum(read_rows(data.outputs, rows), axis=0) for rows in blocks)
+    outputs = data.outputs
+    total = sum_over(lambda rows: np.sum(read_rows(outputs, rows), axis=0), blocks, outputs)
     return MeanField(total / data.outputs.shape[0])
 
 
@@ -71,16 +72,19 @@ def fit_baseline(
     outputs: str | Sequence[str] = SMOKE,
     seed: int = 0,
     memory: str | int | None = None,
+    runner: Runner | None = None,
 ) -> Surrogate:
     """A baseline by name, trained on the same snapshots as a surrogate.
 
     `seed` draws the 100 snapshots of the Gaussian processes. With `memory` ("2GB") the mean field
-    is added up over blocks; the others hold all training snapshots.
+    is added up over blocks, by the processes of a cluster with a `runner` (`pc.cluster`); the
+    others hold all training snapshots in this process.
     """
     if name not in BASELINES:
         raise PlumecastError(f"baseline '{name}' is unknown; choose from {', '.join(BASELINES)}")
     limit = None if memory is None else parse_memory(memory)
-    data = training_matrices(train, inputs, outputs, stored=memory is not None)
+    stored = memory is not None or runner is not None
+    data = training_matrices(train, inputs, outputs, stored=stored, runner=runner)
     if name != "mean-field":
         data = data.in_memory(limit)
     return Surrogate(

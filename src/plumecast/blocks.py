@@ -80,6 +80,15 @@ def sum_over(function: Callable[[Any], Any], items: Iterable[Any], source: Rows)
     return add_up(map(function, items)) if runner is None else runner.sum(function, items)
 
 
+def map_over(
+    function: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any], runner: Runner | None
+) -> Iterator[Any]:
+    """function(shared, item) of every item, in order: here as they are taken, or by a runner."""
+    if runner is None:
+        return (function(shared, item) for item in items)
+    return runner.map(function, shared, items)
+
+
 def add_up(parts: Iterable[Any]) -> Any:
     """The sum of arrays (or what else can be added), in place of the first."""
     remaining = iter(parts)
@@ -92,9 +101,5 @@ def add_up(parts: Iterable[Any]) -> Any:
 def whole(rows: Rows, size: int | None = None) -> Array:
     """All rows as one array."""
     slices = row_blocks(rows.shape[0], size)
-    runner: Runner | None = getattr(rows, "runner", None)
-    if runner is None:
-        parts = [read_rows(rows, part) for part in slices]
-    else:
-        parts = list(runner.map(read_rows, rows, slices))
+    parts = list(map_over(read_rows, rows, slices, getattr(rows, "runner", None)))
     return parts[0] if len(parts) == 1 else array_namespace(parts[0]).concat(parts)

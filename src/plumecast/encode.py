@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from plumecast._array import Array, Rows, array_namespace, contiguous, device_of, read_rows
+from plumecast._array import Array, Rows, array_namespace, contiguous, read_rows
 from plumecast.blocks import Runner, row_blocks, sum_over
 from plumecast.errors import PlumecastError
-from plumecast.linalg import gram, leading_eigen, orthonormal_rows
+from plumecast.gram_blocks import cell_gram, snapshot_gram
+from plumecast.linalg import leading_eigen, orthonormal_rows
 
 GRAM_LIMIT = 1e-7
 """Singular values below this share of the largest are lost in the rounding of a Gram matrix
@@ -226,35 +227,6 @@ def gram_modes(
         lambda part: vectors[part, :].T @ read_rows(matrix, part), row_blocks(rows, block), matrix
     )
     return spectrum, orthonormal_rows(product / spectrum[:count, None])
-
-
-def cell_gram(matrix: Rows, block: int | None = None) -> Array:
-    """Xᵀ X, (N, N): a sum over blocks of rows, one pass over them."""
-    parts = row_blocks(matrix.shape[0], block)
-    return sum_over(lambda part: gram(read_rows(matrix, part).T), parts, matrix)
-
-
-def snapshot_gram(matrix: Rows, block: int | None = None) -> Array:
-    """X Xᵀ, (M, M), tile by tile.
-
-    A panel of `block` rows is held while those before it pass by in quarters of that, so the rows
-    are read about M / 2·block times.
-    """
-    count = matrix.shape[0]
-    panels = list(row_blocks(count, block))
-    first = read_rows(matrix, panels[0])
-    if len(panels) == 1:
-        return gram(first)
-    xp = array_namespace(first)
-    out = xp.empty((count, count), dtype=first.dtype, device=device_of(first))
-    for panel in panels:
-        held = read_rows(matrix, panel)
-        out[panel, panel] = gram(held)
-        for before in row_blocks(panel.start, max(1, (block or count) // 4)):
-            tile = held @ read_rows(matrix, before).T
-            out[panel, before] = tile
-            out[before, panel] = tile.T
-    return out
 
 
 def svd_modes(matrix: Array, rule: Truncation) -> tuple[Array, Array]:

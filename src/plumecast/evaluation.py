@@ -6,14 +6,17 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from plumecast._array import Array, array_namespace, bytes_in, like
-from plumecast.blocks import row_blocks
+from plumecast.blocks import Runner, map_over, row_blocks
 from plumecast.errors import PlumecastError
-from plumecast.matrix import to_rows
+from plumecast.fit import CLUSTER_MEMORY
+from plumecast.matrix import Layout, to_rows
 from plumecast.memory import parse_memory, rows_within
 from plumecast.names import SMOKE, SNAPSHOT
 from plumecast.quantity.footprint import (
@@ -22,9 +25,10 @@ from plumecast.quantity.footprint import (
     row_errors,
     sample_coords,
     score_rows,
-    smoke_threshold,
+    smoke_threshold_over,
 )
 from plumecast.roc import decision_threshold_over
+from plumecast.snapshot_store import check_unchanged
 from plumecast.surrogate import Surrogate
 
 BLOCK = 256
@@ -78,18 +82,11 @@ def fit_thresholds(
     *,
     device: str = "cpu",
     memory: str | int | None = None,
+    runner: Runner | None = None,
 ) -> Thresholds:
     """τ by its rule and the one α of largest mean IoU, both on validation snapshots."""
-    placed = surrogate.on_device(device)
-    tau = smoke_threshold(_observed(surrogate, validation), captured)
-    size = _block_size(surrogate, memory)
-
-    def pairs() -> Iterator[tuple[Array, Array]]:
-        blocks = _detections(placed, validation, size)
-        return ((found, truth > tau) for found, truth in blocks)
-
-    alpha = decision_threshold_over(pairs, [tau])
-    return Thresholds(tau, alpha)
+    snapshots = _in_blocks(surrogate, validation, device, memory, runner)
+    return _thresholds(surrogate.on_device(device), snapshots, captured)
 
 
 def evaluate(
@@ -102,12 +99,15 @@ def evaluate(
     progress: Callable[[str], None] = lambda name: None,
     device: str = "cpu",
     memory: str | int | None = None,
+    runner: Runner | None = None,
 ) -> Evaluation:
     """Thresholds on validation, scores on test, for every surrogate. `progress` hears each name.
 
     A surrogate that was trained on an ignition (or what `by` names) of either part is refused.
     Predictions and scores are made on `device`, block by block: fields that stay in their store
-    are read so that `memory` ("2GB") is kept.
+    are read so that `memory` ("2GB") is kept. A `runner` (`pc.cluster`) has the blocks read,
+    predicted and scored by the processes of a cluster, each within `memory`; only scores and counts
+    come back.
     """
     if not surrogates:
         raise PlumecastError("there is no surrogate to evaluate")
@@ -116,78 +116,139 @@ def evaluate(
     for name, surrogate in surrogates.items():
         progress(name)
         refuse_leaks(surrogate, by, validation, test)
-        thresholds = fit_thresholds(surrogate, validation, captured, device=device, memory=memory)
+        parts = [_in_blocks(surrogate, part, device, memory, runner) for part in (validation, test)]
+        placed = surrogate.on_device(device)
+        thresholds = _thresholds(placed, parts[0], captured)
         tau = thresholds.smoke
-        size = _block_size(surrogate, memory)
-        score, details[name] = _score(name, surrogate.on_device(device), test, size, thresholds)
+        score, details[name] = _score(name, placed, parts[1], thresholds)
         scores.append(score)
     return Evaluation(scores, int(test.sizes[SNAPSHOT]), tau, captured, details)
 
 
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """Snapshots in blocks, visited in order by this process or by a runner's."""
+
+    snapshots: xr.Dataset
+    size: int
+    stored: bool  # in files, which may change
+    runner: Runner | None
+
+    def visit(self, function: Callable[[xr.Dataset], Any]) -> Iterator[Any]:
+        """What the function makes of each block."""
+        rows = row_blocks(self.snapshots.sizes[SNAPSHOT], self.size)
+        shared = (function, self.snapshots, self.stored)
+        return map_over(_visit_block, shared, rows, self.runner)
+
+
+def _visit_block(shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, bool], rows: slice) -> Any:
+    function, snapshots, stored = shared
+    if stored:
+        check_unchanged(snapshots)
+    return function(snapshots.isel({SNAPSHOT: rows}))
+
+
+def _in_blocks(
+    surrogate: Surrogate,
+    snapshots: xr.Dataset,
+    device: str,
+    memory: str | int | None,
+    runner: Runner | None,
+) -> _Blocks:
+    """Blocks of snapshots small enough for the memory, whose bulk is the sorting."""
+    if runner is not None:
+        memory = memory or CLUSTER_MEMORY
+        if device != "cpu":
+            raise PlumecastError(f"give a runner or device '{device}', not both")
+    size = BLOCK
+    if memory is not None:
+        size = rows_within(
+            parse_memory(memory),
+            fixed=float(bytes_in(surrogate.operator)),
+            per_row=24.0 * surrogate.inputs.size + SCORE_BYTES * surrogate.outputs.size,
+            what="scoring",
+            most=BLOCK,
+        )
+    return _Blocks(snapshots, size, memory is not None, runner)
+
+
+def _thresholds(surrogate: Surrogate, validation: _Blocks, captured: float) -> Thresholds:
+    tau = smoke_threshold_over(
+        lambda function: validation.visit(partial(_of_smoke, surrogate.outputs, function)),
+        captured,
+    )
+    alpha = decision_threshold_over(
+        lambda function: validation.visit(partial(_of_detection, surrogate, tau, function)), [tau]
+    )
+    return Thresholds(tau, alpha)
+
+
+def _of_smoke(outputs: Layout, function: Callable[[np.ndarray], Any], block: xr.Dataset) -> Any:
+    """A function of the observed smoke as it is stored, (m, N)."""
+    observed = _observed(outputs, block).transpose(SNAPSHOT, ...)
+    return function(np.ascontiguousarray(observed.values).reshape(observed.shape[0], -1))
+
+
+def _of_detection(
+    surrogate: Surrogate,
+    tau: float,
+    function: Callable[[Array, Array], np.ndarray],
+    block: xr.Dataset,
+) -> np.ndarray:
+    """A function of what the footprint is read from and of the observed footprint."""
+    source = surrogate.detector if surrogate.detects else surrogate
+    found = source.predict_dataset_rows(block)
+    return function(found, _truth(surrogate, block, found) > tau)
+
+
+class _BlockScores(NamedTuple):
+    each: dict[str, np.ndarray]  # by name, one value per snapshot
+    wrong: float  # Σ (ĝ − g)²
+    size: float  # Σ g²
+    seconds: float  # of the prediction
+
+
+def _score_block(surrogate: Surrogate, thresholds: Thresholds, block: xr.Dataset) -> _BlockScores:
+    start = time.perf_counter()
+    predicted = surrogate.predict_dataset_rows(block)
+    float(predicted[0, 0])  # waits for the device
+    seconds = time.perf_counter() - start
+    truth = _truth(surrogate, block, predicted)
+    detected = surrogate.detector.predict_dataset_rows(block) if surrogate.detects else predicted
+    each = score_rows(detected, truth, thresholds.smoke, thresholds.decision)
+    xp = array_namespace(predicted)
+    return _BlockScores(
+        each | {"relative_error": row_errors(predicted, truth)},
+        float(xp.sum((predicted - truth) ** 2)),
+        float(xp.sum(truth**2)),
+        seconds,
+    )
+
+
 def _score(
-    name: str, surrogate: Surrogate, test: xr.Dataset, block_size: int, thresholds: Thresholds
+    name: str, surrogate: Surrogate, test: _Blocks, thresholds: Thresholds
 ) -> tuple[Score, xr.Dataset]:
     """The scores of a surrogate over blocks of snapshots: means of sums, and per snapshot."""
-    parts: list[dict[str, np.ndarray]] = []
-    seconds = wrong = size = 0.0
-    for block in _blocks(test, block_size):
-        start = time.perf_counter()
-        predicted = surrogate.predict_dataset_rows(block)
-        float(predicted[0, 0])  # waits for the device
-        seconds += time.perf_counter() - start
-        truth = _truth(surrogate, block, predicted)
-        detected = (
-            surrogate.detector.predict_dataset_rows(block) if surrogate.detects else predicted
-        )
-        part = score_rows(detected, truth, thresholds.smoke, thresholds.decision)
-        parts.append(part | {"relative_error": row_errors(predicted, truth)})
-        xp = array_namespace(predicted)
-        wrong += float(xp.sum((predicted - truth) ** 2))
-        size += float(xp.sum(truth**2))
-    each = as_scores(parts, sample_coords(_observed(surrogate, test)), thresholds.smoke)
+    parts = list(test.visit(partial(_score_block, surrogate, thresholds)))
+    coords = sample_coords(_observed(surrogate.outputs, test.snapshots))
+    each = as_scores([part.each for part in parts], coords, thresholds.smoke)
     score = Score(
         name=name,
         auc=_median(each.auc),
         iou=_median(each.iou),
         deployable_iou=_median(each.deployable_iou),
         decision_threshold=thresholds.decision,
-        relative_error=ratio(wrong, size),
+        relative_error=ratio(sum(part.wrong for part in parts), sum(part.size for part in parts)),
         snapshot_error=_median(each.relative_error),
         auc_undefined=int(np.isnan(each.auc.values).sum()),
-        predict_ms=1e3 * seconds / each.sizes[SNAPSHOT],
+        predict_ms=1e3 * sum(part.seconds for part in parts) / each.sizes[SNAPSHOT],
     )
     return score, each
 
 
-def _block_size(surrogate: Surrogate, memory: str | int | None) -> int:
-    """Snapshots scored together: few enough for the memory, whose bulk is the sorting."""
-    if memory is None:
-        return BLOCK
-    return rows_within(
-        parse_memory(memory),
-        fixed=float(bytes_in(surrogate.operator)),
-        per_row=24.0 * surrogate.inputs.size + SCORE_BYTES * surrogate.outputs.size,
-        what="scoring",
-        most=BLOCK,
-    )
-
-
-def _blocks(part: xr.Dataset, size: int) -> Iterator[xr.Dataset]:
-    for rows in row_blocks(part.sizes[SNAPSHOT], size):
-        yield part.isel({SNAPSHOT: rows})
-
-
-def _detections(surrogate: Surrogate, part: xr.Dataset, size: int) -> Iterator[tuple[Array, Array]]:
-    """What the footprint is read from, and the observed smoke, block by block."""
-    source = surrogate.detector if surrogate.detects else surrogate
-    for block in _blocks(part, size):
-        found = source.predict_dataset_rows(block)
-        yield found, _truth(surrogate, block, found)
-
-
 def _truth(surrogate: Surrogate, block: xr.Dataset, near: Array) -> Array:
-    rows = to_rows(_observed(surrogate, block), surrogate.outputs.fields[0], [SNAPSHOT])
-    return like(rows, near)
+    observed = _observed(surrogate.outputs, block)
+    return like(to_rows(observed, surrogate.outputs.fields[0], [SNAPSHOT]), near)
 
 
 def refuse_leaks(surrogate: Surrogate, by: str, *parts: xr.Dataset) -> None:
@@ -207,12 +268,12 @@ def refuse_leaks(surrogate: Surrogate, by: str, *parts: xr.Dataset) -> None:
             )
 
 
-def _observed(surrogate: Surrogate, part: xr.Dataset) -> xr.DataArray:
-    if len(surrogate.outputs.names) != 1:
+def _observed(outputs: Layout, part: xr.Dataset) -> xr.DataArray:
+    if len(outputs.names) != 1:
         raise PlumecastError(
-            f"footprints need one output, this surrogate has {', '.join(surrogate.outputs.names)}"
+            f"footprints need one output, this surrogate has {', '.join(outputs.names)}"
         )
-    name = surrogate.outputs.names[0]
+    name = outputs.names[0]
     if name not in part:
         raise PlumecastError(f"variable '{name}' is missing; is this a store of {SMOKE}?")
     return part[name]

@@ -126,13 +126,15 @@ def ingest_rasters(
     out: str | Path,
     *,
     batch: int = 64,
+    runner: Runner | None = None,
     progress: Progress = lambda done, total, name: None,
     **options: Any,
 ) -> list[Outcome]:
     """Append fires of arrival-time rasters to a store of `time_since_ignition` alone.
 
-    Each of `paths` is a file, a folder or a glob; `batch` files make one commit. `options` are
-    those of `read_arrival_times`. The store opens with `open_snapshots(path,
+    Each of `paths` is a file, a folder or a glob; `batch` files make one commit. A `runner`
+    (`pc.cluster`) has files read by a cluster; only this process writes. `options` are those of
+    `read_arrival_times`. The store opens with `open_snapshots(path,
     fields=("time_since_ignition",))`.
     """
     store = _Store(Path(out), (FIRE,))
@@ -143,6 +145,7 @@ def ingest_rasters(
     for fires in iter_arrival_times(
         files,
         batch=batch,
+        runner=runner,
         done=store.there,
         on_error=lambda path, message: outcomes.append(Outcome(path.stem, problem=message)),
         progress=lambda done, total: progress(done, total, files[done - 1].stem),

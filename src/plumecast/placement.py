@@ -50,10 +50,12 @@ class Placement:
         if factorisation > RESERVE * self.limit:
             raise PlumecastError(
                 f"the decomposition of {count} snapshots on {columns} cells needs at least "
-                f"{show_memory(factorisation / RESERVE)}, the limit is {show_memory(self.limit)}; "
-                "raise the limit, or use fewer cells or snapshots"
+                f"{show_memory(factorisation / RESERVE)} here for a Gram matrix of {smaller} × "
+                f"{smaller}, the limit is {show_memory(self.limit)}; raise the limit, or use fewer "
+                "cells or snapshots"
             )
-        # A wide matrix is read twice at a time: a panel, and a quarter of it passing by.
+        # A wide matrix is read twice at a time: a panel, and a quarter of it passing by; on a
+        # cluster two halves, and up to five tiles that wait to be taken.
         per_row = READ * columns * (1.0 if count > columns else 1.25)
         return rows_within(
             self.limit,

@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from plumecast._array import bytes_in
-from plumecast.blocks import Runner, row_blocks
+from plumecast.blocks import Runner, map_over, row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.export import FOOTPRINT, footprint_of
 from plumecast.memory import parse_memory, rows_within
@@ -46,11 +46,7 @@ def predict_store(
     total = fires.sizes[SNAPSHOT]
     parts = list(row_blocks(total, block_size(surrogate, memory)))
     shared = (surrogate, fires, threshold)
-    blocks = (
-        (_predict_part(shared, rows) for rows in parts)
-        if runner is None
-        else runner.map(_predict_part, shared, parts)
-    )
+    blocks = map_over(_predict_part, shared, parts, runner)
     for rows, block in zip(parts, blocks, strict=True):
         yield block
         progress(rows.stop, total, "snapshots")

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from plumecast._array import Array, array_namespace, device_of, is_numpy_namespace, to_numpy
+from plumecast.blocks import add_up
 from plumecast.sketch import bin_edges, count_above, edges_at
 
 
@@ -167,43 +170,46 @@ def best_decision_threshold(
     predicted: Array, observed: Array, candidates: Iterable[float]
 ) -> float:
     """`decision_threshold_over` of one block: (M, N) predictions and boolean observations."""
-    return decision_threshold_over(lambda: [(predicted, observed)], candidates)
+    return decision_threshold_over(lambda function: [function(predicted, observed)], candidates)
 
 
-def decision_threshold_over(
-    pairs: Callable[[], Iterable[tuple[Array, Array]]], candidates: Iterable[float]
-) -> float:
+Visit: TypeAlias = Callable[[Callable[[Array, Array], np.ndarray]], Iterable[np.ndarray]]
+"""A pass over blocks: what a function makes of each block's predictions and observations, (m, N),
+in the order of the blocks, wherever it is computed."""
+
+
+def decision_threshold_over(visit: Visit, candidates: Iterable[float]) -> float:
     """The decision threshold with the largest mean IoU over all rows of all blocks.
 
-    `pairs` starts anew over blocks of predictions and boolean observations, (m, N). Tried are 0,
-    the `candidates` and quantiles of the positive predictions; without any, all are alike and the
+    `visit` passes over blocks of predictions and boolean observations. Tried are 0, the
+    `candidates` and quantiles of the positive predictions; without any, all are alike and the
     largest candidate is returned. Two passes: counts of the predictions in fixed bins, then the
     mean IoU of everything tried; both are sums, so blocks do not matter.
     """
-    above: Array = None
-    edges: Array = None
-    for guess, _ in pairs():
-        edges = bin_edges(guess) if edges is None else edges
-        counted = count_above(guess, edges)
-        above = counted if above is None else above + counted
+    above = add_up(visit(_count_predictions))
     given = [float(alpha) for alpha in candidates]
     if int(above[0]) == 0:
         return max(given, default=0.0)
-    quantiles = edges_at(np.linspace(0.0, 0.995, 120).tolist(), to_numpy(above), to_numpy(edges))
+    quantiles = edges_at(np.linspace(0.0, 0.995, 120).tolist(), above, bin_edges(np.empty(0)))
     tried = sorted({0.0, *given, *quantiles})
-    sums = np.zeros(len(tried))
-    for guess, footprint in pairs():
-        xp = array_namespace(guess, footprint)
-        if is_numpy_namespace(xp):
-            sums += iou_sums(guess, footprint, np.asarray(tried))
-        else:
-            sums += [float(xp.sum(iou_at(guess, footprint, alpha))) for alpha in tried]
+    sums = add_up(visit(partial(_sum_ious, np.asarray(tried))))
     # Sums of other blocks differ by rounding, which must not choose between equals.
     best = np.flatnonzero(sums >= sums.max() * (1.0 - 1e-12))
     return tried[int(best[0])]
 
 
-def iou_sums(predicted: Array, observed: Array, alphas: Array) -> Array:
+def _count_predictions(guess: Array, footprint: Array) -> np.ndarray:
+    return to_numpy(count_above(guess, bin_edges(guess)))
+
+
+def _sum_ious(alphas: np.ndarray, guess: Array, footprint: Array) -> np.ndarray:
+    xp = array_namespace(guess, footprint)
+    if is_numpy_namespace(xp):
+        return iou_sums(guess, footprint, alphas)
+    return np.array([float(xp.sum(iou_at(guess, footprint, alpha))) for alpha in alphas.tolist()])
+
+
+def iou_sums(predicted: Array, observed: Array, alphas: Array) -> np.ndarray:
     """Sum over rows of `iou_at` for many ascending decision thresholds at once, (A,).
 
     Each cell exceeds the first so-and-so many thresholds; counting cells by that number gives

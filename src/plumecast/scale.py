@@ -83,14 +83,24 @@ class ClusterRunner:
         return (_nobody, ())
 
     def sum(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Any:
-        """Σ function(item), added pairwise on the workers."""
+        """Σ function(item), added pairwise on the workers.
+
+        Sums go before further items, so that at any time only a few parts per worker, and the
+        logarithm of their number, wait in the memory of the cluster.
+        """
         shared = self._share(function)
-        level = [self._submit(_call, shared, item) for item in items]
-        while len(level) > 1:
-            pairs = zip(level[::2], level[1::2], strict=False)
-            added = [self._submit(operator.add, a, b) for a, b in pairs]
-            level = added + ([level[-1]] if len(level) % 2 else [])
-        return self._result(level[0])
+        ahead: list[tuple[int, Future]] = []  # sums of 2ʰ parts by falling h, as digits of a number
+        for item in items:
+            height, part = 0, self._submit(_call, shared, item)
+            while ahead and ahead[-1][0] == height:
+                height += 1
+                part = self._submit(operator.add, ahead.pop()[1], part, priority=height)
+            ahead.append((height, part))
+        height, total = ahead.pop()
+        while ahead:
+            height, part = ahead.pop()
+            total = self._submit(operator.add, part, total, priority=height + 1)
+        return self._result(total)
 
     def map(
         self, function: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]
@@ -109,11 +119,19 @@ class ClusterRunner:
         """A value sent once, not with every task; remade from here if its worker dies."""
         return self._submit(_kept, _Opaque(value))
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
+    def _submit(self, function: Callable[..., Any], *arguments: Any, priority: int = 0) -> Future:
         with warnings.catch_warnings():
             # A basis is large, and sent once; scattering it would lose it with its worker.
             warnings.filterwarnings("ignore", message="Sending large graph")
-            return self.client.submit(function, *arguments, retries=RETRIES, pure=False)
+            # What is handed out within a tenth of a second would be worked on in any order.
+            return self.client.submit(
+                function,
+                *arguments,
+                retries=RETRIES,
+                pure=False,
+                priority=priority,
+                fifo_timeout="0ms",
+            )
 
     def _workers(self) -> dict[str, Any]:
         found: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]

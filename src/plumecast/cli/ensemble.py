@@ -66,6 +66,7 @@ def command(
         blocks: Fires = fires
         if format is not None or unit is not None:
             given = options.chosen(parsed.params)
+            given["runner"] = runner
             given["on_error"] = lambda path, message: problems.append(message)
             blocks = raster_blocks(surrogate, fires, progress=step, **given)
         statistics = ensemble_statistics(

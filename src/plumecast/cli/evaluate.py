@@ -15,6 +15,7 @@ from plumecast.cli.data import Recipe
 from plumecast.cli.show import note, progress, table, write_json
 from plumecast.errors import PlumecastError
 from plumecast.evaluation import CAPTURED, Evaluation, evaluate
+from plumecast.fit import CLUSTER_MEMORY
 from plumecast.snapshot_store import DATA_VERSION
 from plumecast.surrogate import load_surrogate
 
@@ -29,11 +30,12 @@ def command(
     baselines: str = typer.Option(
         None,
         help="Baselines shown beside it, separated by commas, or 'none'; all if not given, with "
-        "--memory the mean field alone.",
+        "--memory or --scheduler the mean field alone.",
         show_default=False,
     ),
     device: str = options.DEVICE,
     memory: str = options.MEMORY,
+    scheduler: str = options.SCHEDULER,
 ) -> None:
     """Score a surrogate beside the baselines on the test part of its split.
 
@@ -52,16 +54,25 @@ def command(
     version = split.train.attrs.get(DATA_VERSION)
     if version != surrogate.training.get("data_version"):
         note(f"{data} has changed since {model} was trained (version {version})")
-    names = _names(baselines, memory)
+    limit = memory or (CLUSTER_MEMORY if scheduler else None)
+    names = _names(baselines, limit)
     parts = (split.train, split.validation, split.test)
-    train, validation, test = parts if memory else (part.load() for part in parts)
-    with progress("evaluating", total=2 * len(names) + 1) as begin:
+    train, validation, test = parts if limit else (part.load() for part in parts)
+    with (
+        progress("evaluating", total=2 * len(names) + 1) as begin,
+        options.running(scheduler, device=device) as runner,
+    ):
         own = surrogate.settings.get("preset") or model.stem
         surrogates = {f"{own} (model)" if own in BASELINES else own: surrogate}
         for name in names:
             begin(f"fitting {name}")
             surrogates[name] = fit_baseline(
-                name, train, inputs=recipe.input_names, outputs=recipe.outputs, memory=memory
+                name,
+                train,
+                inputs=recipe.input_names,
+                outputs=recipe.outputs,
+                memory=limit,
+                runner=runner,
             )
         result = evaluate(
             surrogates,
@@ -71,7 +82,8 @@ def command(
             by=recipe.by,
             progress=begin,
             device=device,
-            memory=memory,
+            memory=limit,
+            runner=runner,
         )
     show_scores(result)
     where = out or model.with_suffix(".scores.json")

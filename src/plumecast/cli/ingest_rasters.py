@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from plumecast.cli import rasters as options
+from plumecast.cli.data import SCHEDULER, running
 from plumecast.cli.outcomes import show_outcomes
 from plumecast.cli.show import counted
 from plumecast.ingestion import ingest_rasters
@@ -32,6 +33,7 @@ def command(
     aggregate: str = options.AGGREGATE,
     batch: int = options.BATCH,
     report: Path = typer.Option(None, "--json", help="Also write the table of fires here."),
+    scheduler: str = SCHEDULER,
 ) -> None:
     """Read arrival-time rasters (ASCII grid, GeoTIFF, NetCDF) into a store of fires.
 
@@ -43,6 +45,6 @@ def command(
     """
     given = options.chosen(parsed.params)
     grid = None if like is None else options.grid_of(like)
-    with counted("reading fires") as step:
-        outcomes = ingest_rasters(files, out, like=grid, progress=step, **given)
+    with counted("reading fires") as step, running(scheduler) as runner:
+        outcomes = ingest_rasters(files, out, like=grid, runner=runner, progress=step, **given)
     show_outcomes(outcomes, out, report)

@@ -64,6 +64,7 @@ def command(
             blocks = predict_store(surrogate, _store(fires), **place, **common)
         else:
             given = options.chosen(parsed.params)
+            given["runner"] = runner
             given["on_error"] = lambda path, message: problems.append(message)
             blocks = predict_rasters(surrogate, fires, **given, **common)
         written = export_fields(blocks, out, title=f"Smoke predicted by {model.name}")

@@ -152,7 +152,10 @@ def _train_and_save(
     scheduler: str | None,
 ) -> tuple[Surrogate, xr.Dataset, float]:
     """The saved surrogate, what it was trained on, and the seconds of the fit."""
-    with progress("training", total=4) as begin:
+    with (
+        progress("training", total=4) as begin,
+        options.running(scheduler, device=place["device"]) as runner,
+    ):
         begin("reading")
         split = None if whole else recipe.split(data)
         train = recipe.select(data) if split is None else split.train
@@ -160,18 +163,17 @@ def _train_and_save(
             train.load()
         begin("encoding and fitting")
         start = time.perf_counter()
-        with options.running(scheduler, device=place["device"]) as runner:
-            surrogate = fit_surrogate(
-                train,
-                preset,
-                inputs=recipe.input_names,
-                outputs=recipe.outputs,
-                group_by=recipe.by,
-                runner=runner,
-                progress=lambda step: begin(f"fitting, {step}", within=True),
-                **choices,
-                **place,
-            )
+        surrogate = fit_surrogate(
+            train,
+            preset,
+            inputs=recipe.input_names,
+            outputs=recipe.outputs,
+            group_by=recipe.by,
+            runner=runner,
+            progress=lambda step: begin(f"fitting, {step}", within=True),
+            **choices,
+            **place,
+        )
         seconds = time.perf_counter() - start
         begin("thresholds")
         record: dict[str, Any] = {"split": recipe.record() | {"all": whole}}
@@ -179,7 +181,7 @@ def _train_and_save(
             validation = split.validation
             if place["memory"] is None:
                 validation.load()
-            thresholds = fit_thresholds(surrogate, validation, **place)
+            thresholds = fit_thresholds(surrogate, validation, runner=runner, **place)
             record["thresholds"] = {"smoke": thresholds.smoke, "decision": thresholds.decision}
         surrogate = replace(surrogate, training=surrogate.training | record)
         begin("saving")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
 
 from plumecast._array import Array, array_namespace, to_numpy
-from plumecast.blocks import field_blocks
+from plumecast.blocks import add_up, field_blocks
 from plumecast.errors import PlumecastError
 from plumecast.names import SNAPSHOT
 from plumecast.roc import decision_threshold_over, iou_at, roc_scores
@@ -36,48 +38,67 @@ def smoke_threshold(smoke: xr.DataArray | Array, captured: float = 0.95) -> floa
     >>> smoke_threshold(np.array([[0.0, 1.0, 2.0, 3.0, 4.0]]), captured=0.5)
     1.0
     """
+    fields = _snapshots_first(smoke)
+    return smoke_threshold_over(lambda function: map(function, _parts(fields)), captured)
+
+
+Visit: TypeAlias = Callable[[Callable[[np.ndarray], Any]], Iterable[Any]]
+"""A pass over blocks: what a function makes of each block of smoke, (m, N), in order."""
+
+
+def smoke_threshold_over(visit: Visit, captured: float) -> float:
+    """`smoke_threshold` of blocks of snapshots, wherever they are read."""
     if not 0.0 < captured < 1.0:
         raise PlumecastError(f"captured={captured} is not within (0, 1)")
-    fields = _snapshots_first(smoke)
-    counts = np.concatenate([np.count_nonzero(rows > 0.0, axis=1) for rows in _parts(fields)])
-    present = np.count_nonzero(counts)
+    found = list(visit(_count_present))
+    present = sum(count for count, _ in found)
     if present == 0:
         raise PlumecastError("no snapshot holds smoke: no threshold can be chosen")
-    weights = 1.0 / (np.maximum(counts, 1) * present)
-    passed = _value_at(fields, weights, 1.0 - captured - 1e-12)
-    below = [rows[(rows > 0.0) & (rows < passed)] for rows in _parts(fields)]
-    return max((float(values.max()) for values in below if values.size), default=0.0)
+    passed = _value_at(visit, present, found[0][1], 1.0 - captured - 1e-12)
+    return float(max(visit(partial(_largest_below, passed))))
 
 
-def _value_at(fields: xr.DataArray | Array, weights: Array, share: float) -> np.floating:
-    """The smallest positive value up to which the values' weights (by row) add up to `share`.
+def _count_present(rows: np.ndarray) -> tuple[int, np.dtype[Any]]:
+    """The number of snapshots with smoke, and how values are stored."""
+    return int(np.count_nonzero((rows > 0.0).any(axis=1))), rows.dtype
 
-    Positive floating-point numbers are ordered like their bits read as integers, so the value is
-    found sixteen bits at a time, each by a pass that adds up weights: exact, whatever the blocks.
+
+def _largest_below(limit: np.floating, rows: np.ndarray) -> float:
+    return float(np.max(rows, where=(rows > 0.0) & (rows < limit), initial=0.0))
+
+
+def _value_at(visit: Visit, present: int, dtype: np.dtype[Any], share: float) -> np.floating:
+    """The smallest positive value up to which the values' weights add up to `share`.
+
+    The positive values of a snapshot weigh the same and together 1 / `present`. Positive
+    floating-point numbers are ordered like their bits read as integers, so the value is found
+    sixteen bits at a time, each by a pass that adds up weights: exact, whatever the blocks.
     """
-    dtype = next(_parts(fields)).dtype
-    kind = np.dtype(f"u{dtype.itemsize}")
     prefix, known, below = 0, 0, 0.0
     while known < 8 * dtype.itemsize:
-        shift = 8 * dtype.itemsize - known - _DIGIT
-        sums = np.zeros(1 << _DIGIT)
-        start = 0
-        for rows in _parts(fields):
-            row, column = np.nonzero(rows > 0.0)
-            bits = rows[row, column].view(kind)
-            same = (bits >> (shift + _DIGIT)) == prefix if known else np.ones(bits.size, bool)
-            digits = (bits[same] >> shift) & ((1 << _DIGIT) - 1)
-            sums += np.bincount(
-                digits.astype(np.intp), weights[start + row[same]], minlength=1 << _DIGIT
-            )
-            start += rows.shape[0]
+        sums = add_up(visit(partial(_weigh_digits, prefix, known))) / present
         total = below + np.cumsum(sums)
         occurring = np.flatnonzero((sums > 0.0) & (total >= share))
         digit = int(occurring[0]) if occurring.size else int(np.flatnonzero(sums)[-1])
         below = float(total[digit] - sums[digit])
         prefix, known = (prefix << _DIGIT) | digit, known + _DIGIT
+    kind = np.dtype(f"u{dtype.itemsize}")
     value: np.floating = np.array([prefix], dtype=kind).view(dtype)[0]
     return value
+
+
+def _weigh_digits(prefix: int, known: int, rows: np.ndarray) -> np.ndarray:
+    """Weights of the values whose first `known` bits are `prefix`, by their next sixteen bits."""
+    size = rows.dtype.itemsize
+    shift = 8 * size - known - _DIGIT
+    weights = 1.0 / np.maximum(np.count_nonzero(rows > 0.0, axis=1), 1)
+    row, column = np.nonzero(rows > 0.0)
+    bits = rows[row, column].view(f"u{size}")
+    same = (bits >> (shift + _DIGIT)) == prefix if known else np.ones(bits.size, bool)
+    digits = (bits[same] >> shift) & ((1 << _DIGIT) - 1)
+    # Without any value, NumPy counts in integers.
+    sums = np.bincount(digits.astype(np.intp), weights[row[same]], minlength=1 << _DIGIT)
+    return sums.astype(np.float64, copy=False)
 
 
 def _parts(fields: xr.DataArray | Array) -> Iterator[np.ndarray]:
@@ -152,10 +173,12 @@ def choose_decision_threshold(
     of the positive predictions, known to 2 %.
     """
 
-    def pairs() -> Iterator[tuple[Array, Array]]:
-        return ((guess, truth > threshold) for guess, truth in _blocks(predicted, observed))
-
-    return decision_threshold_over(pairs, [threshold])
+    return decision_threshold_over(
+        lambda function: (
+            function(guess, truth > threshold) for guess, truth in _blocks(predicted, observed)
+        ),
+        [threshold],
+    )
 
 
 def ratio(wrong: float, size: float) -> float:

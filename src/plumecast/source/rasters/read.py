@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ import xarray as xr
 
 from plumecast._array import Array
 from plumecast._version import __version__
+from plumecast.blocks import Runner, map_over
 from plumecast.constants import M2_PER_ACRE
 from plumecast.errors import PlumecastError
 from plumecast.names import FIRE, SNAPSHOT, TABLE
@@ -34,12 +35,37 @@ class Rows(NamedTuple):
     target: Target
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What one file holds, or why it cannot be used."""
+
+    names: list[str]  # of all its fires
+    rows: list[Rows] = field(default_factory=list)  # of those that were wanted
+    problem: str | None = None
+
+
 @dataclass(slots=True)
 class _Known:
     """What was read so far: names must differ, and grids agree."""
 
     names: set[str] = field(default_factory=set)
     first: Rows | None = None
+
+    def accept(self, path: Path, read: _Read) -> list[Rows]:
+        """The fires of one more file."""
+        for name in read.names:
+            if name in self.names:
+                raise PlumecastError(f"{path}: a fire named {name!r} was read before; rename it")
+        if read.problem is not None:
+            raise PlumecastError(read.problem)
+        for row in read.rows:
+            self.first = self.first or row
+            if row.target.grid != self.first.target.grid:
+                raise PlumecastError(
+                    f"{path}: its grid differs from that of {self.first.fire_id}; give like"
+                )
+        self.names.update(read.names)
+        return read.rows
 
 
 def read_arrival_times(
@@ -83,7 +109,8 @@ def read_arrival_times(
     files = find_rasters(paths)
     options.hours_per_unit(files[0])  # what all files share is refused at once
     known = _Known()
-    rows = [row for path in files for row in _read_rows(path, options, known, frozenset())]
+    shared = (options, frozenset[str]())
+    rows = [row for path in files for row in known.accept(path, _read_file(shared, path))]
     return _to_dataset(rows, options)
 
 
@@ -94,23 +121,30 @@ def iter_arrival_times(
     done: Collection[str] = frozenset(),
     on_error: Callable[[Path, str], None] | None = None,
     progress: Callable[[int, int], object] | None = None,
+    runner: Runner | None = None,
     **options: Any,
 ) -> Iterator[xr.Dataset]:
     """`read_arrival_times` for any number of files, `batch` files in memory at a time.
 
     Fires in `done` are passed over. With `on_error`, a file that cannot be used is reported to it
-    (path, message) and passed over. `progress(finished, total)` hears of every file.
+    (path, message) and passed over. `progress(finished, total)` hears of every file. A `runner`
+    (`pc.cluster`) has files read by the processes of a cluster, with the same result.
     """
     settings = Options(**options)
     files = find_rasters(paths)
     settings.hours_per_unit(files[0])
-    remaining = iter(enumerate(files, start=1))
     known = _Known()
+    passed = set() if settings.has_events else {path for path in files if path.stem in done}
+    ahead = [path for path in files if path not in passed]
+    shared = (replace(settings, like=_without_fields(settings.like)), frozenset(done))
+    results = map_over(_read_file, shared, ahead, runner)
+    remaining = iter(enumerate(files, start=1))
     while chunk := list(islice(remaining, batch)):
         rows: list[Rows] = []
         for number, path in chunk:
+            read = _Read([path.stem]) if path in passed else next(results)
             try:
-                rows += _read_rows(path, settings, known, done)
+                rows += known.accept(path, read)
             except PlumecastError as error:
                 if on_error is None:
                     raise
@@ -121,23 +155,23 @@ def iter_arrival_times(
             yield _to_dataset(rows, settings)
 
 
-def _read_rows(path: Path, options: Options, known: _Known, done: Collection[str]) -> list[Rows]:
-    """Everything that can fail for one file; adds its fires to `known`."""
-    passed = not options.has_events and path.stem in done
-    fires = [] if passed else read_fires(path, options)
-    names = [path.stem] if passed else [fire.fire_id for fire in fires]
-    for name in names:
-        if name in known.names:
-            raise PlumecastError(f"{path}: a fire named {name!r} was read before; rename it")
-    rows = [_rows(fire, options) for fire in fires if fire.fire_id not in done]
-    for row in rows:
-        known.first = known.first or row
-        if row.target.grid != known.first.target.grid:
-            raise PlumecastError(
-                f"{path}: its grid differs from that of {known.first.fire_id}; give like"
-            )
-    known.names.update(names)
-    return rows
+def _without_fields(like: xr.Dataset | xr.DataArray | None) -> xr.Dataset | None:
+    """A grid without the fields on it, which need not travel."""
+    if isinstance(like, xr.Dataset):
+        return like.drop_vars([name for name, item in like.data_vars.items() if item.ndim])
+    return None if like is None else like.coords.to_dataset()
+
+
+def _read_file(shared: tuple[Options, Collection[str]], path: Path) -> _Read:
+    """The fires of one file that are not done; depends on no other file."""
+    options, done = shared
+    names: list[str] = []
+    try:
+        fires = read_fires(path, options)
+        names = [fire.fire_id for fire in fires]
+        return _Read(names, [_rows(fire, options) for fire in fires if fire.fire_id not in done])
+    except PlumecastError as error:
+        return _Read(names, problem=str(error))
 
 
 def _rows(fire: Fire, options: Options) -> Rows:
