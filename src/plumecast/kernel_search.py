@@ -30,6 +30,11 @@ LENGTH_RANGE = (2.0**-5, 2.0**6)
 COARSE_PENALTIES = 12
 """Penalties tried beside each length scale; those of the best are then scanned finely."""
 
+SKETCH = 64
+"""Random combinations of the targets that stand for all of them while choices are compared: errors
+are norms over all snapshots, which so many combinations keep to about a percent, alike for every
+choice. The errors reported are of all targets."""
+
 SEARCH_ROWS = 1500
 """Snapshots the search for a length scale is made on; of more, whole groups at even steps, because
 the cost of an eigendecomposition grows with the cube. All snapshots then walk on from its end, by
@@ -41,7 +46,7 @@ class KernelScan:
     """The length scale and the penalty chosen, with what was tried on the way."""
 
     length_scale: float
-    penalties: PenaltyScan  # of that length scale, on all training snapshots
+    penalties: PenaltyScan  # of that length scale and around the best, on all training snapshots
     length_errors: dict[float, float]  # smallest error of every length scale tried
 
     @property
@@ -75,18 +80,28 @@ def tune_kernel_map(
     if length_scale is not None:
         training.check(length_scale)
     searched = length_scale is None and has_length_scale(kernel)
-    part = _some_groups(training, targets, groups) if searched else None
+    some = _sketched(targets)
+    part = _some_groups(training, some, groups) if searched else None
     tried: dict[float, float] = {}
     if part is not None:
         tried = _search(*part, penalty)
         length_scale = min(tried, key=tried.__getitem__)
-    best = _scan(training, targets, groups, length_scale or 1.0, penalty)
+    best = _scan(training, some, groups, length_scale or 1.0, penalty)
     if part is not None and part[0] is not training:
-        tried, best = _walk_on(best, lambda at: _scan(training, targets, groups, at, penalty))
-    fitted = training.fitted(
-        best.length_scale, best.weights, best.path.dual_weights(best.penalties.best)
-    )
-    return fitted, KernelScan(best.length_scale, best.penalties, tried)
+        tried, best = _walk_on(best, lambda at: _scan(training, some, groups, at, penalty))
+    path = replace(best.path, projected=best.path.vectors.T @ targets)
+    penalties = scan_penalties(path, best.around(), groups)
+    fitted = training.fitted(best.length_scale, best.weights, path.dual_weights(penalties.best))
+    return fitted, KernelScan(best.length_scale, penalties, tried)
+
+
+def _sketched(targets: Array) -> Array:
+    """(M, q) targets → (M, ≤ SKETCH) combinations of them; always the same."""
+    columns = targets.shape[1]
+    if columns <= SKETCH:
+        return targets
+    mix = np.random.default_rng(0).standard_normal((columns, SKETCH)) / np.sqrt(SKETCH)
+    return targets @ like(mix, targets, targets.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +112,12 @@ class _Scan:
     path: PenaltyPath
     penalties: PenaltyScan
     weights: tuple[float, ...]
+
+    def around(self) -> list[float]:
+        """The best penalty and those beside it."""
+        grid = self.penalties.penalties
+        index = grid.index(self.penalties.best)
+        return grid[max(0, index - 1) : index + 2]
 
 
 def _scan(
