@@ -17,18 +17,45 @@ import argparse
 import json
 import platform
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from plumecast._array import to_numpy
 from plumecast.device import choose_device
-from plumecast.plume import Conditions, PlumeChoices, PlumeOperator, fit_plume_operator
+from plumecast.plume import Conditions, PlumeChoices, fit_plume_operator
 from plumecast.roc import best_decision_threshold, iou_at, roc_scores
+from plumecast.target import Targets
 
 BLOCK = 256
 MAPS = 5
+
+
+class FieldOperator(Protocol):
+    """What is scored: a plume operator, or another package's model with the same interface."""
+
+    @property
+    def targets(self) -> Targets:
+        """The way back to smoke."""
+        ...
+
+    def target_fields(self, inputs: np.ndarray, given: Conditions, put: Any) -> np.ndarray:
+        """(M, N) → (M, T, *grid)."""
+        ...
+
+
+def load(path: Path, split: int = 0) -> dict[str, np.ndarray]:
+    """The snapshots, their fields in single precision; with another `split` than 0 the parts are
+    dealt to the ignitions anew, each part keeping its number of ignitions."""
+    with np.load(path) as file:
+        data = {name: file[name] for name in file.files}
+    data |= {name: data[name].astype(np.float32) for name in ("fire", "smoke")}
+    if split:
+        _, first, where = np.unique(data["ignition"], return_index=True, return_inverse=True)
+        parts = np.random.default_rng(split).permutation(data["part"][first])
+        data["part"] = parts[where]
+    return data
 
 
 def training_rows(data: dict[str, np.ndarray], count: str, seed: int) -> np.ndarray:
@@ -52,17 +79,22 @@ def relative_errors(predicted: np.ndarray, smoke: np.ndarray) -> tuple[float, fl
     return median(predicted, smoke), median(np.log1p(predicted), np.log1p(smoke))
 
 
-def in_blocks(
-    score: Callable[[np.ndarray, np.ndarray], np.ndarray], guess: np.ndarray, truth: np.ndarray
-) -> np.ndarray:
-    """A score per snapshot, without sorting all snapshots at once."""
-    flat = (guess.reshape(guess.shape[0], -1), truth.reshape(truth.shape[0], -1))
-    starts = range(0, guess.shape[0], BLOCK)
-    return np.concatenate([score(*(values[i : i + BLOCK] for values in flat)) for i in starts])
+def footprint_scores(
+    score: np.ndarray, footprint: np.ndarray, alpha: float, put: Any
+) -> dict[str, float]:
+    """Medians over snapshots of (M, N) detection scores, on the device, a block at a time."""
+    found: dict[str, list[np.ndarray]] = {"auc": [], "iou": [], "deployable_iou": []}
+    for start in range(0, score.shape[0], BLOCK):
+        pair = [put(values[start : start + BLOCK]) for values in (score, footprint)]
+        swept = roc_scores(*pair)
+        found["auc"].append(to_numpy(swept.auc))
+        found["iou"].append(to_numpy(swept.iou))
+        found["deployable_iou"].append(to_numpy(iou_at(*pair, alpha)))
+    return {name: float(np.nanmedian(np.concatenate(parts))) for name, parts in found.items()}
 
 
 def evaluate(
-    operator: PlumeOperator, data: dict[str, np.ndarray], tau: float, put: Any
+    operator: FieldOperator, data: dict[str, np.ndarray], tau: float, put: Any
 ) -> tuple[dict[str, float], np.ndarray, np.ndarray]:
     """Scores on the test snapshots, their smoke and their detection scores."""
 
@@ -73,24 +105,21 @@ def evaluate(
 
     rows, fields = predict("validation")
     pair = (operator.targets.score(fields), data["smoke"][rows] > tau)
-    flat = (values.reshape(rows.size, -1) for values in pair)
+    flat = (put(values.reshape(rows.size, -1)) for values in pair)
     alpha = best_decision_threshold(*flat, np.empty(0))
     start = time.perf_counter()
     rows, fields = predict("test")
     seconds = time.perf_counter() - start
     truth = data["smoke"][rows]
     smoke, score = operator.targets.smoke(fields), operator.targets.score(fields)
-    footprint = truth > tau
+    flat_pair = (values.reshape(rows.size, -1) for values in (score, truth > tau))
     error, log_error = relative_errors(smoke, truth)
-    found = {
-        "auc": np.nanmedian(in_blocks(lambda a, b: roc_scores(a, b).auc, score, footprint)),
-        "iou": np.median(in_blocks(lambda a, b: roc_scores(a, b).iou, score, footprint)),
-        "deployable_iou": np.median(in_blocks(lambda a, b: iou_at(a, b, alpha), score, footprint)),
+    found = footprint_scores(*flat_pair, alpha, put) | {
         "relative_error": error,
         "relative_error_log": log_error,
         "predict_ms": 1e3 * seconds / rows.size,
     }
-    return {name: round(float(value), 5) for name, value in found.items()}, smoke, score
+    return {name: round(value, 5) for name, value in found.items()}, smoke, score
 
 
 def arguments() -> argparse.Namespace:
@@ -104,17 +133,16 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--families", default="spectral,unet,fno")
     parser.add_argument("--counts", default="all", help="training ignitions, as in 8,16,all")
     parser.add_argument("--choices", default="{}", help='other choices, as in {"layers": 2}')
-    parser.add_argument("--seconds", type=float, help="limit of one training of a network")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", help="limit of one training of a network, or one per count")
+    parser.add_argument("--seed", type=int, default=0, help="of the order of ignitions")
+    parser.add_argument("--split", type=int, default=0, help="0: the file's; else dealt anew")
     parser.add_argument("--device", default="cpu", help="cpu, torch, cuda")
     return parser.parse_args()
 
 
 def main() -> None:
     options = arguments()
-    with np.load(options.data) as file:
-        data = {name: file[name] for name in file.files}
-    data |= {name: data[name].astype(np.float32) for name in ("fire", "smoke")}
+    data = load(options.data, options.split)
     device = choose_device(options.device)
     test = np.flatnonzero(data["part"] == "test")
     order = np.argsort(data["smoke"][test].sum(axis=(1, 2)), kind="stable")
@@ -123,13 +151,16 @@ def main() -> None:
         "fire": data["fire"][test[shown]].astype(np.float16),
         "truth": data["smoke"][test[shown]].astype(np.float16),
     }
-    for count in options.counts.split(","):
+    counts = options.counts.split(",")
+    limits = [float(text) for text in options.seconds.split(",")] if options.seconds else [None]
+    limits *= len(counts) if len(limits) == 1 else 1
+    for count, limit in zip(counts, limits, strict=True):
         for family in options.families.split(","):
             rows = training_rows(data, count, options.seed)
             own = json.loads(options.choices)
             if family != "spectral":
                 network = "cuda" if "cuda" in options.device else "cpu"
-                own = {"seconds": options.seconds, "epochs": 400, "device": network}
+                own = {"seconds": limit, "epochs": 400, "device": network}
             start = time.perf_counter()
             operator, _ = fit_plume_operator(
                 data["fire"][rows],
@@ -149,6 +180,7 @@ def main() -> None:
                 "fit_seconds": round(seconds, 2),
                 **scores,
                 "choices": own,
+                "split": options.split,
                 "device": options.device,
                 "machine": platform.machine(),
             }

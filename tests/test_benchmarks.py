@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from conftest import REPOSITORY, make_snapshots
@@ -69,3 +71,49 @@ def test_device_benchmark_runs_on_a_bare_machine(tmp_path):
     for name in ("encode both sides and quadratic fit", "penalty path, leave one fire out"):
         assert record["stages"][name]["seconds"] > 0.0
     assert record["rates"]["product_flop_per_s"] > 0.0
+
+
+@pytest.fixture(scope="module")
+def discs(tmp_path_factory):
+    """Growing discs with their smoke three cells away, as families.py reads them."""
+    y, x = np.mgrid[:10, :12]
+    rng = np.random.default_rng(0)
+    centre = rng.uniform([3, 3], [7, 6], size=(14, 2)).repeat(3, axis=0)
+    radius = np.tile([1.5, 2.5, 3.5], 14)[:, None, None]
+    distance = np.hypot(y - centre[:, 0, None, None], x - centre[:, 1, None, None])
+    fire = np.clip(radius - distance, 0.0, None).astype(np.float16)
+    path = tmp_path_factory.mktemp("families") / "discs.npz"
+    np.savez(
+        path,
+        fire=fire,
+        smoke=np.roll(fire, 3, axis=2),
+        ignition=np.array([f"ignition{i}" for i in range(14)]).repeat(3),
+        drought=np.full(42, "medium"),
+        part=np.array(["train"] * 8 + ["validation"] * 3 + ["test"] * 3).repeat(3),
+    )
+    return path
+
+
+def test_families_are_scored_on_the_files_split_and_on_another(discs, tmp_path):
+    out = tmp_path / "families.jsonl"
+    common = (discs, "--threshold", 0.05, "--families", "spectral", "--out", out)
+    run_benchmark("families.py", *common, "--counts", "4,all")
+    run_benchmark("families.py", *common, "--split", 1)
+    few, all_, dealt = (json.loads(line) for line in out.read_text().splitlines())
+    assert [line["ignitions"] for line in (few, all_, dealt)] == [4, 8, 8]
+    assert all_["relative_error"] < 0.5  # a shift is what a convolution is made for
+    assert dealt["relative_error"] != all_["relative_error"]
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("neuralop") is None, reason="neuraloperator is not installed"
+)
+def test_neuraloperator_writes_the_line_of_a_family(discs, tmp_path):
+    out = tmp_path / "peer.jsonl"
+    small = ("--modes", 8, "--width", 8, "--layers", 2, "--batch", 4, "--rate", "1e-2")
+    options = (discs, "--threshold", 0.05, "--epochs", "1,8", *small, "--out", out)
+    run_benchmark("fno_peer.py", *options)
+    short, long = (json.loads(line) for line in out.read_text().splitlines())
+    assert {"auc", "iou", "deployable_iou", "fit_seconds", "relative_error_log"} <= set(long)
+    assert len(long["curve"]) == 8
+    assert long["validation_error"] < short["validation_error"]

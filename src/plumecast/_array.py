@@ -52,6 +52,10 @@ def contiguous(array: Array) -> Array:
     """The array in row-major order: what is saved and what is used then multiply alike."""
     if is_numpy_array(array):
         return np.ascontiguousarray(array)
+    if is_cupy_array(array):
+        import cupy
+
+        return cupy.ascontiguousarray(array)
     return array.contiguous() if is_torch_array(array) else array
 
 

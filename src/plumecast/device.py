@@ -111,8 +111,8 @@ def _cupy_device() -> Device:
         import cupy
     except ImportError:
         raise PlumecastError(
-            "device 'cupy' needs CuPy, which is not installed; pip install cupy-cuda12x, or use "
-            "device 'cpu'"
+            "device 'cupy' needs CuPy, which is not installed; pip install cupy-cuda13x (or "
+            "-cuda12x, as the driver's CUDA), or use device 'cpu'"
         ) from None
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
