@@ -87,6 +87,16 @@ def _plume(age: np.ndarray, wind: tuple[float, float]) -> np.ndarray:
     return np.where(carried < FLOOR, 0.0, carried).astype(np.float32)
 
 
+def on_demo_grid() -> xr.Dataset:
+    """Snapshots on the grid of the simulator's preset `demo`."""
+    shape, cell = (40, 50), 6000.0
+    made = make_snapshots(fires=8, checkpoints=2, shape=shape)
+    centres = {axis: cell * (np.arange(n) + 0.5) for axis, n in zip("yx", shape, strict=True)}
+    return made.assign_coords(
+        {axis: (axis, values, TABLE[axis].attrs) for axis, values in centres.items()}
+    )
+
+
 def fires_of(snapshots: xr.Dataset) -> list[xr.Dataset]:
     """The snapshots of every fire, in the order of their first snapshot."""
     names = list(dict.fromkeys(snapshots.fire_id.values.tolist()))

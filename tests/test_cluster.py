@@ -17,8 +17,8 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from conftest import make_snapshots
-from plumecast import scale
+from conftest import make_snapshots, on_demo_grid
+from plumecast import generation, scale
 from plumecast._array import bytes_in
 from plumecast.baselines import fit_baseline
 from plumecast.encode import Truncation, fit_truncated_basis
@@ -313,6 +313,17 @@ def test_simulated_fires_are_the_same_on_a_cluster(runner):
         xr.testing.assert_identical(other, one)
 
 
+def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
+    monkeypatch.setattr(generation, "TOGETHER", 1)  # fire: several blocks
+    surrogate = pc.fit_surrogate(on_demo_grid(), "paper-linear")
+    asked = {"thresholds": [1.0], "quantiles": [0.5]}
+    fires = pc.draw_fires(3, like=surrogate.grid, droughts=["low"])
+    other = pc.ensemble_statistics(surrogate, fires, **asked, runner=runner)
+    one = pc.ensemble_statistics(surrogate, fires, **asked)
+    xr.testing.assert_allclose(other, one, rtol=ROUNDING)
+    assert other.attrs == one.attrs
+
+
 def test_wrf_fires_are_read_on_a_cluster(runner, tmp_path):
     for name, x in (("fire_a", 2100.0), ("fire_b", 2700.0)):
         write_run(tmp_path / "runs" / name, range(3), fire=Circle(x=x, speed=0.2))
@@ -410,16 +421,18 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     [
         ["evaluate", "{model}", "{store}", "--baselines", "none"],
         ["ingest", "rasters", "fire.asc", "-o", "{out}", "--unit", "min"],
+        ["ensemble", "{drawn}", "--simulate", "2", "-o", "{out}.nc"],
     ],
 )
 def test_commands_name_a_scheduler_that_does_not_answer(
     refused, monkeypatch, store, tmp_path, command
 ):
     monkeypatch.setattr(scale, "CONNECT_SECONDS", 0.5)
-    model, out = tmp_path / "smoke.plume", tmp_path / "out"
+    places = {name: tmp_path / name for name in ("model", "drawn", "out")} | {"store": store}
     split = pc.split_by_fire(open_snapshots(store))
-    pc.fit_surrogate(split.train.load(), "paper-linear").save(model)
-    words = [word.format(model=model, store=store, out=out) for word in command]
+    for name, train in (("model", split.train.load()), ("drawn", on_demo_grid())):
+        pc.fit_surrogate(train, "paper-linear").save(places[name])
+    words = [word.format(**places) for word in command]
     message = refused(*words, "--scheduler", "tcp://127.0.0.1:9")
     assert message.startswith("no Dask scheduler answers at tcp://127.0.0.1:9")
     assert not list(tmp_path.glob("out*"))

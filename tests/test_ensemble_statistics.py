@@ -8,7 +8,8 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from conftest import CELL, make_snapshots
+from conftest import CELL, make_snapshots, on_demo_grid
+from plumecast import generation
 from plumecast._array import to_numpy
 from plumecast.ensemble import EnsembleSums, Request, block_sums, fire_blocks
 from plumecast.ensemble_sums import bin_count, count_bins, field_sums, quantile_fields
@@ -16,6 +17,7 @@ from plumecast.errors import PlumecastError
 from plumecast.names import SNAPSHOT
 from plumecast.quantity.optical_depth import LOG_SMOKE, log_smoke, with_log_smoke
 from plumecast.sketch import CEILING, FLOOR, bin_edges, count_above, edges_at
+from plumecast.source.simulator import ensemble as simulator
 from raster_files import write_ascii
 
 THRESHOLDS, QUANTILES = (1.0, 35.0), (0.05, 0.5, 0.9, 0.99)
@@ -170,6 +172,99 @@ def test_command_writes_the_statistics(succeed, surrogate, fires, statistics, tm
         assert "statistics of 300 snapshots of 60 fires" in printed
     written = xr.open_dataset(tmp_path / "stats.nc").load()
     xr.testing.assert_allclose(written, statistics, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def on_simulated_grid():
+    return pc.fit_surrogate(on_demo_grid(), "paper-linear")
+
+
+@pytest.fixture(scope="module")
+def drawn(on_simulated_grid):
+    return pc.draw_fires(3, like=on_simulated_grid.grid, droughts=["low", "high"])
+
+
+@pytest.fixture(scope="module")
+def made(drawn):
+    """The same fires all at once."""
+    return drawn.make(drawn.plans)
+
+
+def test_statistics_of_drawn_fires_are_those_of_their_fields(
+    succeed, on_simulated_grid, drawn, made, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(generation, "TOGETHER", 2)
+    heard = []
+    found = pc.ensemble_statistics(
+        on_simulated_grid, drawn, quantiles=[0.5], progress=lambda *step: heard.append(step)
+    )
+    expected = pc.ensemble_statistics(on_simulated_grid, made, quantiles=[0.5])
+    xr.testing.assert_allclose(found, expected, rtol=ROUNDING)
+    assert heard == [(2, 3, "fires"), (3, 3, "fires")]
+    assert found.attrs["snapshots"] == 3 * 15
+    last = pc.ensemble_statistics(on_simulated_grid, drawn, final=True, memory="3MB")
+    assert last.attrs["snapshots"] == 3
+    on_simulated_grid.save(tmp_path / "smoke.plume")
+    printed = succeed(
+        "ensemble", tmp_path / "smoke.plume", "--simulate", 3, "--drought", "low,high",
+        "--quantiles", "0.5", "-o", tmp_path / "stats.nc",
+    )  # fmt: skip
+    assert "statistics of 45 snapshots of 3 fires" in printed
+    written = xr.open_dataset(tmp_path / "stats.nc").load()
+    xr.testing.assert_allclose(written, expected, rtol=1e-6)
+
+
+def test_drawn_fires_are_those_of_the_simulator_without_smoke(drawn, made):
+    assert "smoke" not in made
+    plan = drawn.plans[1]
+    whole = drawn.simulator.fire(plan)
+    front = made.isel(snapshot=made.fire_id.values == plan.fire_id)
+    xr.testing.assert_identical(whole.drop_vars("smoke"), front)
+
+
+def test_drawn_fires_are_new_ignitions_under_the_droughts_in_turn(drawn):
+    trained = {plan.number for plan in simulator.plan_fires(1000, ["low"], seed=0)}
+    assert not trained & {plan.number for plan in drawn.plans}
+    assert [plan.drought for plan in drawn.plans] == ["low", "high", "low"]
+    assert drawn.plans[0].number == drawn.plans[1].number != drawn.plans[2].number
+    other = pc.draw_fires(1, preset="demo", seed=7)
+    assert other.simulator.world.seed == 7
+    assert other.simulator.world.shape == (400, 500)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"count": 0}, "simulate=0; draw at least one fire"),
+        ({"preset": "big"}, "unknown preset 'big'"),
+        ({"droughts": ["wet"]}, "unknown drought 'wet'"),
+        ({"droughts": []}, "unknown drought of an empty list"),
+        ({"preset": "paper"}, r"preset 'paper' is not .* grid of 40 × 50 .* take preset 'demo'"),
+    ],
+)
+def test_fires_that_cannot_be_drawn_are_refused(on_simulated_grid, given, message):
+    with pytest.raises(PlumecastError, match=message):
+        pc.draw_fires(**{"count": 2, "like": on_simulated_grid.grid, **given})
+
+
+def test_command_draws_fires_only_for_surrogates_that_know_their_grid(refused, split, tmp_path):
+    model, out = tmp_path / "smoke.plume", ("-o", tmp_path / "a.nc")
+    pc.fit_surrogate(split.train, "paper-linear").save(model)
+    common = ("ensemble", model, *out)
+    said = refused(*common, "--simulate", 2)
+    assert (
+        said == "simulated fires are not on the surrogate's grid of 8 × 10 cells; no preset has it"
+    )
+    either = "give either stores or rasters of fires, or --simulate with a number"
+    assert refused(*common) == either
+    assert refused(*common, "a.zarr", "--simulate", 2) == either
+    other = "--format and --unit are for rasters, --preset is for --simulate"
+    assert refused(*common, "--simulate", 2, "--unit", "min") == other
+    assert refused(*common, "a.zarr", "--preset", "demo") == other
+    two = with_log_smoke(split.train)
+    pc.fit_surrogate(two, inputs=["time_since_ignition", LOG_SMOKE]).save(model)
+    said = refused(*common, "--simulate", 2)
+    assert said.endswith("simulated fires give time_since_ignition alone")
 
 
 def test_command_takes_rasters(run, surrogate, tmp_path):

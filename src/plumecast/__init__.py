@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plumecast.ensemble import ensemble_statistics
     from plumecast.evaluation import evaluate
     from plumecast.fit import fit_surrogate
-    from plumecast.generation import simulate
+    from plumecast.generation import draw_fires, simulate
     from plumecast.quantity.footprint import (
         choose_decision_threshold,
         relative_error,
@@ -57,6 +57,7 @@ _HOME = {
     "apply_smoke_floor": "snapshots",
     "choose_decision_threshold": "quantity.footprint",
     "cluster": "scale",
+    "draw_fires": "generation",
     "drop_small_fires": "snapshots",
     "ensemble_statistics": "ensemble",
     "evaluate": "evaluation",
@@ -101,6 +102,7 @@ __all__ = [
     "apply_smoke_floor",
     "choose_decision_threshold",
     "cluster",
+    "draw_fires",
     "drop_small_fires",
     "ensemble_statistics",
     "evaluate",

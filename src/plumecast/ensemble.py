@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
 import xarray as xr
 
 from plumecast._array import Array, array_namespace, bytes_in, map_arrays, to_numpy
-from plumecast._version import __version__
-from plumecast.blocks import Runner, row_blocks
+from plumecast.blocks import Runner, add_up, row_blocks
+from plumecast.ensemble_results import EnsembleSums, Request, as_statistics, only_output
 from plumecast.ensemble_sums import (
     QUANTILE_ERROR,
     CodeSums,
@@ -21,10 +19,8 @@ from plumecast.ensemble_sums import (
     bin_count,
     code_sums,
     field_sums,
-    quantile_fields,
 )
 from plumecast.errors import PlumecastError
-from plumecast.matrix import Field, grid_template
 from plumecast.memory import parse_memory, rows_within
 from plumecast.names import SNAPSHOT
 from plumecast.operators import CodedOperator
@@ -37,41 +33,27 @@ BLOCK = 1024
 """Snapshots predicted together, where memory does not ask for fewer."""
 
 Progress = Callable[[int, int, str], object]
+
+
+@runtime_checkable
+class FireSource(Protocol):
+    """Fires that are made when they are wanted, in the process that predicts their smoke."""
+
+    def parts(self) -> Sequence[Sequence[Any]]:
+        """What to make, a few fires at a time."""
+        ...
+
+    def make(self, part: Sequence[Any]) -> xr.Dataset:
+        """The snapshots of one part."""
+        ...
+
+
 Fires: TypeAlias = xr.Dataset | str | Path | Iterable[xr.Dataset | str | Path]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is wanted of an ensemble."""
-
-    thresholds: tuple[float, ...] = ()  # of smoke, in its unit
-    quantiles: tuple[float, ...] = ()
-    error: float = QUANTILE_ERROR  # relative, of the quantiles
-
-    def __post_init__(self) -> None:
-        wrong = [share for share in self.quantiles if not 0.0 < share < 1.0]
-        if wrong:
-            raise PlumecastError(f"quantile {wrong[0]:g} is not within (0, 1)")
-        if any(not threshold >= 0.0 for threshold in self.thresholds):
-            raise PlumecastError(f"thresholds {self.thresholds} must be ≥ 0")
-        if not 1e-4 <= self.error <= 0.5:
-            raise PlumecastError(f"a quantile error of {self.error:g} is not within 1e-4…0.5")
-
-
-@dataclass(frozen=True, slots=True)
-class EnsembleSums:
-    """Partial statistics of some fires; those of all are the sum."""
-
-    fields: FieldSums | CodeSums
-    fires: frozenset[str]  # their names, where they have any
-
-    def __add__(self, other: EnsembleSums) -> EnsembleSums:
-        return EnsembleSums(self.fields + other.fields, self.fires | other.fires)  # type: ignore[operator]
 
 
 def ensemble_statistics(
     surrogate: Surrogate,
-    fires: Fires,
+    fires: Fires | FireSource,
     *,
     thresholds: Iterable[float] = (),
     quantiles: Iterable[float] = (),
@@ -85,19 +67,23 @@ def ensemble_statistics(
 ) -> xr.Dataset:
     """Mean, exceedance probabilities and quantiles of the predicted smoke of many fires, by cell.
 
-    `fires` is a Dataset, a store, or several of them. Q = E[ln(g + 1)] has a standard error;
-    P(g > threshold) too; both take the snapshots of one fire for one sample, which is cautious.
-    Quantiles are right to `quantile_error`, relative. Fields are predicted in blocks that keep
-    `memory` ("2GB") and never stored; a `runner` (`pc.cluster`) spreads the blocks of stores over
-    a cluster. `final` keeps the last checkpoint of every fire.
+    `fires` is a Dataset, a store, several of them, or what `pc.draw_fires` gives. Q = E[ln(g + 1)]
+    has a standard error; P(g > threshold) too; both take the snapshots of one fire for one sample,
+    which is cautious. Quantiles are right to `quantile_error`, relative. Fields are predicted in
+    blocks that keep `memory` ("2GB") and never stored; a `runner` (`pc.cluster`) spreads the blocks
+    of stores, or the fires that are drawn, over a cluster. `final` keeps the last checkpoint of
+    every fire.
     """
     request = Request(tuple(map(float, thresholds)), tuple(map(float, quantiles)), quantile_error)
     placed = surrogate.on_device(device, precision)
     size = block_size(surrogate, request, memory)
-    if runner is not None:
-        blocks: Iterable[EnsembleSums] = _cluster_sums(
-            placed, fires, request, size=size, final=final, runner=runner
+    blocks: Iterable[EnsembleSums]
+    if isinstance(fires, FireSource):
+        blocks = _made_sums(
+            partial(_make_and_sum, placed, fires, request, size, final), fires, runner, progress
         )
+    elif runner is not None:
+        blocks = _cluster_sums(placed, fires, request, size=size, final=final, runner=runner)
     else:
         parts = fire_blocks(surrogate, fires, size, final=final, progress=progress)
         blocks = (block_sums(placed, part, request) for part in parts)
@@ -107,6 +93,41 @@ def ensemble_statistics(
     if total is None:
         raise PlumecastError("there are no fires to make statistics of")
     return as_statistics(surrogate, total, request)
+
+
+def _made_sums(
+    sums: Callable[[Any], EnsembleSums],
+    fires: FireSource,
+    runner: Runner | None,
+    progress: Progress,
+) -> Iterator[EnsembleSums]:
+    """The sums of fires that are made where they are counted."""
+    parts = fires.parts()
+    if runner is not None:
+        yield runner.sum(sums, parts)
+        return
+    total, done = sum(map(len, parts)), 0
+    for part in parts:
+        yield sums(part)
+        done += len(part)
+        progress(done, total, "fires")
+
+
+def _make_and_sum(
+    surrogate: Surrogate,
+    fires: FireSource,
+    request: Request,
+    size: int,
+    final: bool,
+    part: Sequence[Any],
+) -> EnsembleSums:
+    made = fires.make(part)
+    made = final_snapshots(made) if final else made
+    blocks = row_blocks(made.sizes[SNAPSHOT], size)
+    sums: EnsembleSums = add_up(
+        block_sums(surrogate, made.isel({SNAPSHOT: rows}), request) for rows in blocks
+    )
+    return sums
 
 
 def _cluster_sums(
@@ -179,7 +200,7 @@ def block_size(surrogate: Surrogate, request: Request, memory: str | int | None)
 
 def block_sums(surrogate: Surrogate, block: xr.Dataset, request: Request) -> EnsembleSums:
     """The statistics of one block, as NumPy's: prediction and sums in one go on its device."""
-    _only_output(surrogate)
+    only_output(surrogate)
     named = "fire_id" in block.variables
     names = frozenset(block.fire_id.values.astype(str).tolist()) if named else frozenset()
     sums: FieldSums | CodeSums
@@ -196,14 +217,6 @@ def block_sums(surrogate: Surrogate, block: xr.Dataset, request: Request) -> Ens
     return EnsembleSums(map_arrays(sums, to_numpy), names)
 
 
-def _only_output(surrogate: Surrogate) -> Field:
-    if len(surrogate.outputs.fields) != 1:
-        raise PlumecastError(
-            f"statistics are of one output, this surrogate has {', '.join(surrogate.outputs.names)}"
-        )
-    return surrogate.outputs.fields[0]
-
-
 def _mean_in_codes(surrogate: Surrogate, request: Request) -> bool:
     """Whether the mean field is that of the mean codes: decoding is linear, clipping is not."""
     wanted = not request.thresholds and not request.quantiles
@@ -216,57 +229,3 @@ def _smoke(surrogate: Surrogate, predicted: Array) -> Array:
     xp = array_namespace(predicted)
     clipped = xp.clip(predicted, 0.0, None)
     return xp.expm1(clipped) if surrogate.outputs.names == (LOG_SMOKE,) else clipped
-
-
-def as_statistics(surrogate: Surrogate, total: EnsembleSums, request: Request) -> xr.Dataset:
-    """The labelled statistics of summed-up fires."""
-    field = _only_output(surrogate)
-    sums = total.fields
-    samples = len(total.fires) or sums.count
-    if isinstance(sums, CodeSums):
-        assert isinstance(surrogate.operator, CodedOperator)
-        mean, variance = sums.moments(surrogate.operator.output_basis)
-        found: dict[str, Any] = {}
-    else:
-        mean = sums.log / sums.count
-        variance = np.maximum(sums.log_squares / sums.count - mean**2, 0.0)
-        found = _distribution(sums, samples, field, request)
-    error = np.sqrt(variance / samples)
-    found |= {
-        "mean_log_smoke": _on_grid(mean, field, "mean of ln(smoke + 1) over fires", "1"),
-        "mean_log_smoke_error": _on_grid(error, field, "standard error of that mean", "1"),
-    }
-    attrs = {
-        "Conventions": "CF-1.11",
-        "title": "Statistics of predicted smoke",
-        "history": f"plumecast {__version__} ensemble",
-        "fires": len(total.fires),
-        "snapshots": sums.count,
-        "trained_on": str(surrogate.training.get("data_version")),
-    }
-    given = {"threshold": list(request.thresholds), "quantile": list(request.quantiles)}
-    coords = {name: values for name, values in given.items() if values}
-    return xr.Dataset(found, coords=grid_template(field).coords, attrs=attrs).assign_coords(coords)
-
-
-def _distribution(sums: FieldSums, samples: int, field: Field, request: Request) -> dict[str, Any]:
-    unit = str(field.attrs.get("units", "1")) if field.name != LOG_SMOKE else "ug m-3"
-    found = {"mean_smoke": _on_grid(sums.plain / sums.count, field, "mean smoke over fires", unit)}
-    if request.thresholds:
-        share = sums.above / sums.count
-        error = np.sqrt(share * (1.0 - share) / samples)
-        what = "probability of more smoke than the threshold"
-        found["exceedance"] = _on_grid(share, field, what, "1", "threshold")
-        found["exceedance_error"] = _on_grid(error, field, "its standard error", "1", "threshold")
-    if request.quantiles:
-        values = quantile_fields(sums.bins, request.quantiles, request.error)
-        found["smoke_quantile"] = _on_grid(values, field, "quantile of smoke", unit, "quantile")
-        found["smoke_quantile"][2]["relative_error"] = request.error
-    return found
-
-
-def _on_grid(
-    values: np.ndarray, field: Field, long_name: str, units: str, *lead: str
-) -> tuple[list[str], np.ndarray, dict[str, Any]]:
-    shaped = values.reshape(*values.shape[: len(lead)], *field.shape)
-    return [*lead, *field.dims], shaped, {"long_name": long_name, "units": units}

@@ -5,21 +5,31 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
-from plumecast.blocks import Runner
+from plumecast.blocks import Runner, row_blocks
 from plumecast.errors import PlumecastError
+from plumecast.matrix import GRID_TOLERANCE
 from plumecast.snapshot_store import append_fire, open_snapshots, stored_fires
 from plumecast.source.simulator import ensemble
-from plumecast.source.simulator.fire import BLOCK
+from plumecast.source.simulator.fire import BLOCK, smoke_centres
 from plumecast.source.simulator.landscape import Landscape, read_landscape
 from plumecast.source.simulator.weather import STEERING_STRENGTH, check_steering
 
 SETTINGS = "simulation"
 """Attribute of a simulated store: the settings that made it, as JSON."""
+
+FIRST_DRAWN = 1_000_000
+"""Number of the first ignition that is drawn: beyond those of any ensemble that was simulated, so
+that a surrogate trained on it has seen none of them."""
+
+TOGETHER = 8
+"""Fires that are made and counted together: few enough to keep all workers of a cluster busy."""
 
 
 def simulate(
@@ -90,6 +100,75 @@ def simulate(
         return open_snapshots(out)
     assert made is not None
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnFires:
+    """Fires of the embedded simulator, made without their smoke when and where they are wanted."""
+
+    simulator: ensemble.Simulator
+    plans: Sequence[ensemble.FirePlan]
+
+    def parts(self) -> list[Sequence[ensemble.FirePlan]]:
+        """The planned fires, TOGETHER at a time."""
+        return [self.plans[rows] for rows in row_blocks(len(self.plans), TOGETHER)]
+
+    def make(self, part: Sequence[ensemble.FirePlan]) -> xr.Dataset:
+        """The snapshots of some of them."""
+        return ensemble.joined([self.simulator.fire(plan, with_smoke=False) for plan in part])
+
+
+def draw_fires(
+    count: int,
+    *,
+    like: xr.Dataset | None = None,
+    preset: str | None = None,
+    droughts: Sequence[str] = ensemble.DROUGHTS,
+    seed: int = 0,
+) -> DrawnFires:
+    """Fires for `ensemble_statistics`, drawn by the embedded simulator and never stored.
+
+    Landscape and weather are those of `simulate` with the same `preset` and `seed`; the ignitions
+    are others. Each ignition burns under every one of `droughts` in turn, until there are `count`
+    fires. Smoke does not act on a fire, so only its front is run. `like` has the y and x that the
+    fires must be on (`surrogate.grid`); without a `preset` it is the one with that grid.
+    """
+    if count < 1:
+        raise PlumecastError(f"simulate={count}; draw at least one fire")
+    size = ensemble.PRESETS[_preset_on(like, preset)]
+    world = ensemble.World(seed, size.checkpoints, size.years, size.shape, size.cell)
+    ignitions = -(-count // max(1, len(droughts)))
+    plans = ensemble.plan_fires(ignitions, droughts, seed, first=FIRST_DRAWN)
+    return DrawnFires(ensemble.Simulator(world), plans[:count])
+
+
+def _preset_on(like: xr.Dataset | None, preset: str | None) -> str:
+    """The preset that was given, or the one whose grid is that of `like`."""
+    name = preset or "paper"
+    ensemble.ensemble_size(name, None, None)  # refuses one that is unknown
+    if like is None:
+        return name
+    fitting = [known for known in ensemble.PRESETS if _has_grid(known, like)]
+    if not fitting or (preset is not None and preset not in fitting):
+        advice = f"take preset '{fitting[0]}'" if fitting else "no preset has it"
+        what = f"preset '{preset}' is" if preset else "simulated fires are"
+        raise PlumecastError(
+            f"{what} not on the surrogate's grid of {like.sizes.get('y')} × {like.sizes.get('x')} "
+            f"cells; {advice}"
+        )
+    return preset or fitting[0]
+
+
+def _has_grid(preset: str, like: xr.Dataset) -> bool:
+    size = ensemble.PRESETS[preset]
+    shape = (size.shape[0] // BLOCK, size.shape[1] // BLOCK)
+    cell = size.cell * BLOCK
+    return all(
+        axis in like.coords
+        and like[axis].shape == centres.shape
+        and np.allclose(like[axis].values, centres, rtol=0.0, atol=GRID_TOLERANCE * centres[-1])
+        for axis, centres in zip("yx", smoke_centres(shape, cell), strict=True)
+    )
 
 
 def _recorded(path: str | Path | None) -> str | None:

@@ -87,6 +87,14 @@ def predict_rasters(
         yield predict_block(surrogate, fires, threshold)
 
 
+def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
+    """Raise when a surrogate needs more of a fire than its time since ignition."""
+    if surrogate.inputs.names != (FIRE,):
+        raise PlumecastError(
+            f"the surrogate needs {', '.join(surrogate.inputs.names)}; {source} give {FIRE} alone"
+        )
+
+
 def raster_blocks(
     surrogate: Surrogate,
     paths: Sequence[str | Path],
@@ -95,10 +103,7 @@ def raster_blocks(
     **options: Any,
 ) -> Iterator[xr.Dataset]:
     """Fires of arrival-time rasters on the surrogate's grid, in batches."""
-    if surrogate.inputs.names != (FIRE,):
-        raise PlumecastError(
-            f"the surrogate needs {', '.join(surrogate.inputs.names)}; rasters give {FIRE} alone"
-        )
+    refuse_other_inputs(surrogate, "rasters")
     yield from iter_arrival_times(
         paths,
         like=surrogate.grid,

@@ -11,11 +11,13 @@ from plumecast.cli import data as data_options
 from plumecast.cli import rasters as options
 from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import counted, say, wrote
-from plumecast.ensemble import Fires, ensemble_statistics
+from plumecast.ensemble import Fires, FireSource, ensemble_statistics
 from plumecast.ensemble_sums import QUANTILE_ERROR
 from plumecast.errors import PlumecastError
-from plumecast.prediction import raster_blocks
-from plumecast.surrogate import load_surrogate
+from plumecast.generation import DrawnFires, draw_fires
+from plumecast.prediction import raster_blocks, refuse_other_inputs
+from plumecast.source.simulator.ensemble import DROUGHTS
+from plumecast.surrogate import Surrogate, load_surrogate
 from plumecast.writers import new_path, quiet_zarr
 
 
@@ -23,7 +25,9 @@ def command(
     parsed: typer.Context,
     model: Path = typer.Argument(help="A saved surrogate.", show_default=False),
     fires: list[str] = typer.Argument(
-        help="Snapshot stores; or, with --format or --unit, rasters.", show_default=False
+        None,
+        help="Snapshot stores; or, with --format or --unit, rasters; none with --simulate.",
+        show_default=False,
     ),
     out: Path = typer.Option(..., "--out", "-o", help="Where to write: .nc or .zarr."),
     thresholds: str = typer.Option(
@@ -35,12 +39,27 @@ def command(
     quantile_error: float = typer.Option(
         QUANTILE_ERROR, help="Largest relative error of a quantile."
     ),
+    simulate: int = typer.Option(
+        None,
+        help="So many fires from the embedded simulator in place of stores; their own smoke is not "
+        "computed.",
+    ),
+    preset: str = typer.Option(
+        None, help="Of --simulate: demo or paper; else the one with the surrogate's grid."
+    ),
+    seed: int = typer.Option(
+        0, help="Of --simulate: that of the training ensemble has its landscape and weather."
+    ),
     final: bool = typer.Option(False, help="Take the last checkpoint of every fire only."),
     format: str = options.FORMAT,
     unit: str = options.UNIT,
     crs: str = options.CRS,
     hours: str = options.HOURS,
-    drought: str = options.DROUGHT,
+    drought: str = typer.Option(
+        None,
+        help="Drought label of rasters; with --simulate the scenarios, separated by commas, else "
+        "all three.",
+    ),
     nodata: float = options.NODATA,
     variable: str = options.VARIABLE,
     horizon: float = options.HORIZON,
@@ -57,18 +76,26 @@ def command(
     its standard error, and quantiles, by cell. The fields themselves are never stored.
 
     Example: `plumecast ensemble smoke.plume fires.zarr -o stats.nc --thresholds 35 --quantiles 0.5`
+    or `plumecast ensemble smoke.plume --simulate 10000 -o stats.nc --scheduler local`
     """
     if out.suffix not in (".nc", ".zarr"):
         raise PlumecastError(f"{out}: the ending says the format; use .nc or .zarr")
     surrogate = load_surrogate(model)
     problems: list[str] = []
+    stores, rasters = fires or [], format is not None or unit is not None
+    if bool(stores) == (simulate is not None):
+        raise PlumecastError("give either stores or rasters of fires, or --simulate with a number")
+    if (rasters and not stores) or (preset is not None and stores):
+        raise PlumecastError("--format and --unit are for rasters, --preset is for --simulate")
+    blocks: Fires | FireSource = stores
+    if simulate is not None:
+        blocks = _drawn(surrogate, simulate, preset, drought, seed)
     with counted("predicting") as step, data_options.running(scheduler, device=device) as runner:
-        blocks: Fires = fires
-        if format is not None or unit is not None:
+        if rasters:
             given = options.chosen(parsed.params)
             given["runner"] = runner
             given["on_error"] = lambda path, message: problems.append(message)
-            blocks = raster_blocks(surrogate, fires, progress=step, **given)
+            blocks = raster_blocks(surrogate, stores, progress=step, **given)
         statistics = ensemble_statistics(
             surrogate,
             blocks,
@@ -88,6 +115,14 @@ def command(
     wrote(out, "them")
     show_problems(problems)
     exit_code(failed=len(problems), done=snapshots)
+
+
+def _drawn(
+    surrogate: Surrogate, count: int, preset: str | None, drought: str | None, seed: int
+) -> DrawnFires:
+    refuse_other_inputs(surrogate, "simulated fires")
+    droughts = DROUGHTS if drought is None else drought.split(",")
+    return draw_fires(count, like=surrogate.grid, preset=preset, droughts=droughts, seed=seed)
 
 
 def write_statistics(statistics: xr.Dataset, out: Path) -> None:

@@ -115,10 +115,11 @@ def simulate(
             finished += 1
             if progress is not None:
                 progress(finished, len(plans), fire.fire_id)
-    return _joined(kept) if kept else None
+    return joined(kept) if kept else None
 
 
-def _joined(fires: list[xr.Dataset]) -> xr.Dataset:
+def joined(fires: Sequence[xr.Dataset]) -> xr.Dataset:
+    """The snapshots of several fires of one world."""
     return xr.concat(
         fires, SNAPSHOT, data_vars="minimal", coords="minimal", compat="override", join="exact",
         combine_attrs="identical",
@@ -146,8 +147,10 @@ def ensemble_size(preset: str | None, ignitions: int | None, checkpoints: int | 
     return size
 
 
-def plan_fires(ignitions: int, droughts: Sequence[str], seed: int) -> list[FirePlan]:
-    """Every ignition under every drought, ignition by ignition."""
+def plan_fires(
+    ignitions: int, droughts: Sequence[str], seed: int, *, first: int = 0
+) -> list[FirePlan]:
+    """Every ignition under every drought, ignition by ignition, numbered from `first` on."""
     unknown = [drought for drought in droughts if drought not in SCENARIOS]
     if unknown or not droughts:
         raise PlumecastError(
@@ -155,7 +158,7 @@ def plan_fires(ignitions: int, droughts: Sequence[str], seed: int) -> list[FireP
             f"known are {', '.join(map(repr, SCENARIOS))}"
         )
     plans = []
-    for number in range(ignitions):
+    for number in range(first, first + ignitions):
         ignition_id = f"s{seed}-i{number:04d}"
         plans += [FirePlan(number, name, ignition_id, f"{ignition_id}-{name}") for name in droughts]
     return plans
@@ -170,8 +173,8 @@ class Simulator:
         self._terrains: list[Terrain] = []
         self._weathers: dict[str, Weather] = {}
 
-    def fire(self, plan: FirePlan) -> xr.Dataset:
-        """The snapshots of one fire."""
+    def fire(self, plan: FirePlan, *, with_smoke: bool = True) -> xr.Dataset:
+        """The snapshots of one fire, with or without its smoke."""
         world, year = self.world, plan.number % self.world.years
         if year not in self._grounds:
             self._grounds[year] = self._ground(year)
@@ -186,7 +189,7 @@ class Simulator:
         return simulate_fire(
             landscape, self._weathers[plan.drought], (row, column), world.checkpoints,
             interval=world.interval, ground=self._terrains[0],
-            fire_id=plan.fire_id, ignition_id=plan.ignition_id,
+            fire_id=plan.fire_id, ignition_id=plan.ignition_id, with_smoke=with_smoke,
         )  # fmt: skip
 
     def _ground(self, year: int) -> tuple[Landscape, npt.NDArray[np.intp]]:

@@ -69,12 +69,13 @@ def terrain(
 def simulate_fire(
     landscape: Landscape, weather: Weather, ignition: tuple[int, int], checkpoints: int = 10, *,
     interval: float = INTERVAL_HOURS, ground: Terrain | None = None, fire_id: str = "fire",
-    ignition_id: str | None = None,
+    ignition_id: str | None = None, with_smoke: bool = True,
 ) -> xr.Dataset:  # fmt: skip
     """The snapshots of one fire, one every `interval` hours, `checkpoints` in all.
 
     `ignition` is the row (from the south) and column of the fire cell that burns at hour 0.
-    `ground` saves computing `terrain(landscape)` anew for each fire.
+    `ground` saves computing `terrain(landscape)` anew for each fire. Smoke does not act on the
+    fire: without it (`with_smoke`) the fire is the same, and only its front is run.
     """
     if checkpoints < 1:
         raise PlumecastError(f"checkpoints={checkpoints}; a fire needs at least one")
@@ -89,12 +90,12 @@ def simulate_fire(
         landscape, weather.moisture, weather.hours, weather.wind_u, weather.wind_v,
         steering=ground.steering, ignition=ignition, until_hours=float(hours[-1]),
     )  # fmt: skip
-    means = smoke_columns(landscape, weather, arrival, hours, ground)
-    smoke = np.cumsum(means, axis=0)
-    smoke[smoke < SMOKE_FLOOR] = 0.0
+    fields = {names.FIRE: block_age(arrival, hours, ground.block)}
+    if with_smoke:
+        smoke = np.cumsum(smoke_columns(landscape, weather, arrival, hours, ground), axis=0)
+        fields[names.SMOKE] = np.where(smoke < SMOKE_FLOOR, 0.0, smoke)
     return _snapshots(
-        block_age(arrival, hours, ground.block),
-        smoke,
+        fields,
         cell=landscape.cell * ground.block,
         scalars={
             "fire_id": np.full(checkpoints, fire_id),
@@ -143,22 +144,30 @@ def _winds_so_far(weather: Weather, hours: Field) -> dict[str, Field]:
 
 
 def _snapshots(
-    age: Field, smoke: Field, *, cell: float, scalars: Mapping[str, npt.NDArray[Any]]
+    fields: Mapping[str, Field], *, cell: float, scalars: Mapping[str, npt.NDArray[Any]]
 ) -> xr.Dataset:
     """Label the fields as the snapshot contract asks."""
-    ny, nx = age.shape[1:]
-    grid = {"y": cell * (np.arange(ny) + 0.5), "x": cell * (np.arange(nx) + 0.5)}
-    fields = {names.FIRE: age.astype(np.float32), names.SMOKE: smoke.astype(np.float32)}
+    ny, nx = fields[names.FIRE].shape[1:]
+    y, x = smoke_centres((ny, nx), cell)
 
     def labelled(values: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
         table = names.TABLE
         return {key: (table[key].dims, value, table[key].attrs) for key, value in values.items()}
 
-    attributes = {
+    attributes: dict[str, Any] = {
         "Conventions": "CF-1.11",
         "title": "Wildfires and their smoke",
         "source": f"plumecast {__version__} embedded simulator: reduced physics, one-way coupled",
         "smoke_floor": SMOKE_FLOOR,
     }
-    coordinates = labelled({**scalars, **grid})
-    return xr.Dataset(labelled(fields), coords=coordinates, attrs=attributes)
+    stored = {name: values.astype(np.float32) for name, values in fields.items()}
+    return xr.Dataset(
+        labelled(stored), coords=labelled({**scalars, "y": y, "x": x}), attrs=attributes
+    )
+
+
+def smoke_centres(shape: tuple[int, int], cell: float) -> tuple[Field, Field]:
+    """Centres of the cells of the smoke grid from south to north and from west to east, m."""
+    ny, nx = shape
+    y, x = (cell * (np.arange(count, dtype=np.float64) + 0.5) for count in (ny, nx))
+    return y, x
