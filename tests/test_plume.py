@@ -115,7 +115,7 @@ def test_every_part_and_product_vanishes_with_the_fire():
     ("choices", "message"),
     [
         ({"lift": "age"}, "lift 'age' is unknown; choose from identity, burned, age-bins"),
-        ({"products": "size"}, "product 'size' is unknown; choose from hours, area"),
+        ({"products": "size"}, "product 'size' is unknown; choose from hours, hours-squared, day"),
         ({"targets": "ln"}, "target 'ln' is unknown; choose from log, smoke, footprint"),
         ({"targets": "footprint"}, "needs the target 'log' or 'smoke'"),
         ({"frame": "sun"}, "frame 'sun' is unknown; choose from map, wind, wind-stretch, auto"),

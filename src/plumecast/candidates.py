@@ -12,7 +12,7 @@ from plumecast.encode import Basis, Truncation, rank_for_std
 from plumecast.errors import PlumecastError
 from plumecast.features import monomial_count
 from plumecast.kernels import check_kernel
-from plumecast.lift import SATURATION
+from plumecast.lift import SATURATION, product_count
 from plumecast.settings import Settings, choose_settings
 from plumecast.target import TARGETS
 
@@ -159,7 +159,7 @@ def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
 
 
 def _spectral_cost(settings: Settings) -> float:
-    channels = _fields(settings) * (1 + len(settings.products) + len(settings.covariates))
+    channels = _fields(settings) * (1 + product_count(settings.products) + len(settings.covariates))
     turned = FRAME_COST if settings.frame.startswith("wind") else 1.0
     return SPECTRAL_COST * settings.layers * channels * turned
 

@@ -34,11 +34,15 @@ class CodedMap:
     def predict(self, fire: Array, covariates: Array | None = None) -> Array:
         """(M, *grid) and (M, P) → (M, T, *grid), in the targets' own units; no fire, no smoke."""
         codes = join_codes(encode(self.inputs, self.lift, fire), covariates, self.covariate_size)
-        flat = self.outputs.decode(self.code_map.predict(codes))
-        fields = flat.reshape(fire.shape[0], self.target_scales.size, *fire.shape[1:])
-        fields = fields * self.target_scales.reshape(-1, *([1] * (fire.ndim - 1)))
+        shape = (self.target_scales.size, *fire.shape[1:])
+        fields = self.decode(self.code_map.predict(codes.astype(self.inputs.modes.dtype)), shape)
         fields[~(fire != 0.0).any(axis=tuple(range(1, fire.ndim)))] = 0.0
         return fields
+
+    def decode(self, codes: Array, shape: tuple[int, ...]) -> Array:
+        """(M, q) codes → (M, T, *grid) targets in their own units; `shape` is (T, *grid)."""
+        fields = self.outputs.decode(codes).reshape(codes.shape[0], *shape)
+        return fields * self.target_scales.reshape(-1, *([1] * (len(shape) - 1)))
 
 
 def encode(basis: Basis, lift: Lift, fire: Array) -> Array:

@@ -51,6 +51,7 @@ def fit_surrogate(
     covariates: str | Sequence[str] | None = None,
     frame: str | None = None,
     layers: int | None = None,
+    correction: bool | None = None,
     epochs: int | None = None,
     inputs: str | Sequence[str] = FIRE,
     outputs: str | Sequence[str] = SMOKE,
@@ -68,8 +69,9 @@ def fit_surrogate(
     "polynomial-1 + matern-5/2". Its `length_scale` is in units of the typical distance between
     training snapshots; without one it is chosen together with the penalty. The *spectral* family
     (preset "recommended"): equivariant operators in `layers`, one per drought where the data has
-    several, each drawn to what all have in common; needs `group_by` to leave fires out. Networks:
-    family "unet" or "fno", in `epochs`.
+    several, each drawn to what all have in common; needs `group_by` to leave fires out. A
+    `correction` adds what it left over for the training fires most alike (preset "thorough", which
+    also has more channels). Networks: family "unet" or "fno", in `epochs`.
 
     `lift` names the fields made of the input ("age-bins" has `age_bins` of them), `products` the
     scalars of a fire that multiply them, `targets` what is fitted ("log", "smoke", "footprint").
@@ -98,6 +100,7 @@ def fit_surrogate(
         covariates=covariates,
         frame=frame,
         layers=layers,
+        correction=correction,
         epochs=epochs,
         degree=degree,
         penalty=penalty,
@@ -190,6 +193,7 @@ def _fit_lifted(
         bins=settings.age_bins,
         targets=settings.targets,
         layers=settings.layers,
+        correction=settings.correction,
         epochs=settings.epochs,
         fit_basis=fit_basis,
         fit_map=fit_map,

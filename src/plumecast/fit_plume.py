@@ -115,14 +115,16 @@ def fit_plume(
         wind=read_wind(data.snapshots),
     )
 
-    def fit(frame: WindFrame | None, layers: int, given: Conditions) -> tuple[PlumeOperator, float]:
+    def fit(
+        frame: WindFrame | None, given: Conditions, choices: PlumeChoices = choices
+    ) -> tuple[PlumeOperator, float]:
         return fit_plume_operator(
             data.fire,
             data.smoke,
             data.groups,
             given,
             threshold=threshold,
-            choices=replace(choices, layers=layers),
+            choices=choices,
             frame=frame,
             limit=place.limit,
             put=place.device.put,
@@ -139,12 +141,13 @@ def fit_plume(
         if on_map and own_winds(data.snapshots, data.groups, told.wind, alike):
             progress("comparing frames")
             frame = _frame(data, told.wind, "wind")
-            errors = fit(None, 1, told)[1], fit(frame, 1, turned)[1]
+            quick = replace(choices, layers=1, correction=False)
+            errors = fit(None, told, quick)[1], fit(frame, turned, quick)[1]
             chosen = "map" if errors[0] < CLEARLY * errors[1] else "wind"
     if chosen == "map":
-        operator, error = fit(None, settings.layers, told)
+        operator, error = fit(None, told)
     else:
-        operator, error = fit(_frame(data, told.wind, chosen), settings.layers, turned)
+        operator, error = fit(_frame(data, told.wind, chosen), turned)
     record = {
         "footprint_threshold": threshold,
         "scenarios": list(operator.labels),

@@ -48,6 +48,7 @@ class KernelScan:
     length_scale: float
     penalties: PenaltyScan  # of that length scale and around the best, on all training snapshots
     length_errors: dict[float, float]  # smallest error of every length scale tried
+    residuals: Array  # (M, q), of every group by the map without it
 
     @property
     def penalty(self) -> float:
@@ -92,7 +93,8 @@ def tune_kernel_map(
     path = replace(best.path, projected=best.path.vectors.T @ targets)
     penalties = scan_penalties(path, best.around(), groups)
     fitted = training.fitted(best.length_scale, best.weights, path.dual_weights(penalties.best))
-    return fitted, KernelScan(best.length_scale, penalties, tried)
+    residuals = path.leave_group_out(penalties.best, groups)
+    return fitted, KernelScan(best.length_scale, penalties, tried, residuals)
 
 
 def _sketched(targets: Array) -> Array:

@@ -33,12 +33,17 @@ PARTS = {
 
 PRODUCTS = {
     "hours": "the largest age of the fire",
+    "hours-squared": "its square",
+    "day": "sine and cosine of the largest age, once around in 24 hours",
     "area": "the number of burned cells",
 }
 """Scalars of a fire that multiply the fields."""
 
 SATURATION = (0.1, 0.3, 1.0)
 """Times of the saturating functions, relative to the largest age in training."""
+
+DAY = 24.0
+"""Hours of a day: wind and mixing follow the hour, where fires begin at the same one."""
 
 AGE_VALUES = 2_000_000
 """Values of the snapshots whose ages give the knots of the bins; more would not move them."""
@@ -71,8 +76,9 @@ class Lift:
         """(*grid, B) ages and (B, P) covariates → (B, S, H), what multiplies every field."""
         scalars = _scalars(fire, self.products, self.duration, self.extent, covariates)
         if scalars.shape[1] != self.scales.shape[0]:
+            expected = self.scales.shape[0] - 1 - product_count(self.products)
             raise PlumecastError(
-                f"this lift takes {self.scales.shape[0] - 1 - len(self.products)} covariates, "
+                f"this lift takes {expected} covariates, "
                 f"got {0 if covariates is None else covariates.shape[1]}"
             )
         return scalars[:, :, None] / like(self.scales, scalars, scalars.dtype)[None]
@@ -83,6 +89,11 @@ class Lift:
         fields = self.fields(grid_first)[..., None, :] * self.factors(grid_first, covariates)
         flat = fields.reshape(*fields.shape[:-2], -1)
         return np.ascontiguousarray(np.moveaxis(flat, (-2, -1), (0, 1)))
+
+
+def product_count(products: Sequence[str]) -> int:
+    """Number of scalars that products stand for."""
+    return len(products) + ("day" in products)
 
 
 def check_lift(parts: Sequence[str], products: Sequence[str]) -> None:
@@ -206,6 +217,11 @@ def _scalars(
     for product in products:
         if product == "hours":
             columns.append(xp.max(fire, axis=axes) / duration)
+        elif product == "hours-squared":
+            columns.append((xp.max(fire, axis=axes) / duration) ** 2)
+        elif product == "day":
+            turn = (2.0 * math.pi / DAY) * xp.max(fire, axis=axes)
+            columns += [xp.sin(turn), xp.cos(turn)]
         else:
             columns.append(xp.sum(burned, axis=axes) / extent)
     scalars = xp.stack(columns, axis=-1)

@@ -15,6 +15,7 @@ import numpy as np
 from plumecast._array import Array, is_torch_array
 from plumecast.blocks import drawn_rows
 from plumecast.coded_map import CodedMap, fit_coded_map
+from plumecast.correction import SHARES, fit_correction
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
 from plumecast.frame import WindFrame
@@ -63,6 +64,7 @@ class PlumeOperator:
     targets: Targets
     shape: tuple[int, ...]  # the grid
     frame: WindFrame | None = None
+    correction: CodedMap | None = None  # added to what a spectral map predicts
     detect: bool = False  # predict the detection score instead of the smoke
 
     def predict(self, inputs: Array, given: Conditions = NOTHING, put: Any = _host) -> Array:
@@ -84,6 +86,9 @@ class PlumeOperator:
             fire = self.frame.to_wind(fire, given.wind)
         if isinstance(self.fields, SpectralMap):
             fields = self.fields.predict(fire, given.covariates, numbers, put)
+            if self.correction is not None:
+                scalars = _joined(given.covariates, numbers, len(self.labels))
+                fields = fields + self.correction.predict(fire, scalars)
         elif isinstance(self.fields, CodedMap):
             fields = self.fields.predict(fire, given.covariates)
         else:
@@ -121,6 +126,7 @@ class PlumeChoices:
     targets: Sequence[str] = ("log", "smoke", "footprint")
     epsilon: float = 1.0
     layers: int = 3  # of the spectral family
+    correction: bool = False  # of the spectral family
     fit_basis: Callable[[str, Array], Basis] | None = None  # of the coded family, as the next
     fit_map: Callable[[Array, Array, list[Array]], Operator] | None = None
     epochs: int = 60  # of a network, as the two below
@@ -160,12 +166,47 @@ def fit_plume_operator(
     fields, rows, left_out = _fit_fields(
         ages, encoded, groups, given, choices, limit, put, progress
     )
-    some = drawn_rows(rows.size, CHOICE_ROWS)
-    predicted, rows = left_out[some], rows[some]
-    if frame is not None:
-        predicted = frame.to_map(predicted, given.at(rows).wind)
-    targets, error = choose_inverse(targets, predicted, smoke[rows])
-    return PlumeOperator(labels, fields, targets, shape, frame), error
+    correction = None
+    if choices.correction:
+        progress("correction")
+        scalars = _joined(given.covariates, _scenario_numbers(given), len(labels))
+        correction = fit_correction(ages, encoded, left_out, groups, scalars, limit=limit, put=put)
+    if correction is None:
+        some = drawn_rows(rows.size, CHOICE_ROWS)
+        rows, predicted, change = rows[some], left_out[some], None
+    else:
+        some = drawn_rows(correction.rows.size, CHOICE_ROWS)
+        rows = correction.rows[some]
+        predicted, change = left_out[rows], correction.left_out(some)
+    back = _WayBack(targets, smoke[rows], frame, given.at(rows).wind)
+    targets, error, share = back.choose(predicted, change)
+    added = correction.shared(share) if correction is not None and share > 0.0 else None
+    return PlumeOperator(labels, fields, targets, shape, frame, added), error
+
+
+@dataclass(frozen=True, slots=True)
+class _WayBack:
+    """The choice of how targets become smoke, on some fires that were left out."""
+
+    targets: Targets
+    smoke: Array  # (m, *grid)
+    frame: WindFrame | None
+    wind: Array | None  # (m, 2)
+
+    def choose(self, predicted: Array, change: Array | None) -> tuple[Targets, float, float]:
+        """From (m, T, *grid) predictions: the targets with their inverse, its error, and the share
+        of a change of the predictions that serves best."""
+        best, share = self._inverse(predicted), 0.0
+        if change is not None:
+            for part in SHARES:
+                other = self._inverse((predicted + part * change).astype(np.float32))
+                if other[1] < best[1]:
+                    best, share = other, part
+        return (*best, share)
+
+    def _inverse(self, fields: Array) -> tuple[Targets, float]:
+        turned = fields if self.frame is None else self.frame.to_map(fields, self.wind)
+        return choose_inverse(self.targets, turned, self.smoke)
 
 
 def _fit_fields(
@@ -179,9 +220,7 @@ def _fit_fields(
     progress: Callable[[str], None],
 ) -> tuple[FieldMap, Array, Array]:
     """The map, some rows, and predictions of these by maps that did not see them."""
-    numbers = None
-    if given.labels is not None:
-        numbers = np.unique(given.labels, return_inverse=True)[1]
+    numbers = _scenario_numbers(given)
     folds = fold_numbers(groups, FOLDS)
     by_covariate = given.covariates if choices.family == "spectral" else None
     lift = fit_lift(
@@ -226,6 +265,11 @@ def _fit_fields(
         device=choices.device,
         progress=lambda epoch: progress(f"epoch {epoch.number} of {epoch.of}"),
     )
+
+
+def _scenario_numbers(given: Conditions) -> Array | None:
+    """(M,) scenario of every snapshot, from 0 in the order of the labels."""
+    return None if given.labels is None else np.unique(given.labels, return_inverse=True)[1]
 
 
 def _torch_device(put: Callable[[Array], Array]) -> str:

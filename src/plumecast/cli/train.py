@@ -37,6 +37,7 @@ CHOICES = (
     "age_bins",
     "frame",
     "layers",
+    "correction",
     "epochs",
 )
 """Options that are choices of `fit_surrogate` by the same name."""
@@ -80,6 +81,9 @@ def command(
     covariates: str = typer.Option(None, help="Scalars that join, e.g. fuel_moisture,wind_speed."),
     frame: str = typer.Option(None, help=f"{', '.join(FRAMES)}."),
     layers: int = typer.Option(None, help="Layers of the spectral family."),
+    correction: bool = typer.Option(
+        None, help="Correct the spectral family by the training fires most alike."
+    ),
     epochs: int = typer.Option(None, help="Passes over the data, of a network."),
     whole: bool = typer.Option(
         False, "--all", help="Train on every snapshot; nothing is held out."

@@ -1,0 +1,112 @@
+"""What an equivariant operator cannot know of a place, learned from the fires most like a new one.
+
+The same fire elsewhere does not make quite the same plume: fuels and terrain differ, and where many
+fires were simulated, some burned where the new one burns. A kernel of the distance between codes
+carries what the operator left over for training fires, each predicted without its fold, to a new
+fire; far from all training fires it adds nothing. Arrays only, no labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plumecast._array import Array, map_arrays, to_numpy
+from plumecast.coded_map import CodedMap, encode, join_codes, lifted
+from plumecast.encode import Truncation, fit_truncated_basis
+from plumecast.errors import PlumecastError
+from plumecast.kernel_search import tune_kernel_map
+from plumecast.lift import fit_lift
+from plumecast.memory import RESERVE, show_memory
+
+KERNEL = "matern-5/2"
+
+INPUTS = Truncation(std_fraction=0.8, max_rank=400)
+OUTPUTS = Truncation(std_fraction=0.95, max_rank=200)
+"""Codes of the fire, and of what is left over: a kernel needs few of them."""
+
+VALUES = 100_000_000
+"""Values of the leftovers that are held, at most: of more snapshots, whole groups are drawn."""
+
+SHARES = (0.25, 0.5, 0.75, 1.0)
+"""Shares of the correction tried: folds leave a little more over than new fires do."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedCorrection:
+    """A correction, and its values for the snapshots it was fitted to, each without its group."""
+
+    coded: CodedMap
+    shape: tuple[int, ...]  # (T, *grid)
+    rows: Array  # (m,), of all snapshots
+    codes: Array  # (m, q), corrections of those rows without their group
+
+    def left_out(self, some: Array) -> Array:
+        """(B, T, *grid) corrections of some of the rows, by a map without their group."""
+        return self.coded.decode(self.codes[some], self.shape)
+
+    def shared(self, share: float) -> CodedMap:
+        """A share of the correction, in single precision: it is small beside what it corrects."""
+        part = replace(self.coded, target_scales=share * self.coded.target_scales)
+        return map_arrays(part, lambda array: to_numpy(array).astype(np.float32))
+
+
+def fit_correction(
+    fire: Array,
+    targets: Array,
+    predicted: Array,
+    groups: Array,
+    scalars: Array | None,
+    *,
+    limit: int | None = None,
+    put: Callable[[Array], Array] = lambda array: array,
+) -> FittedCorrection | None:
+    """Fit what (M, T, *grid) predictions without a snapshot's fold leave over of the targets.
+
+    All are arrays, or what gives arrays of some rows when indexed. `scalars` (M, P) stand beside
+    the codes of the fire; `groups` (M,) name what is left out together. None with a single group.
+    """
+    rows = _whole_groups(groups, VALUES // int(np.prod(targets.shape[1:])))
+    parts = [np.flatnonzero(groups[rows] == name) for name in np.unique(groups[rows])]
+    if len(parts) < 2:
+        return None
+    needed = (28.0 * np.prod(targets.shape[1:]) + 40.0 * rows.size) * rows.size
+    if limit is not None and needed > RESERVE * limit:
+        raise PlumecastError(
+            f"a correction by {rows.size} snapshots needs at least {show_memory(needed / RESERVE)},"
+            f" the limit is {show_memory(limit)}; raise the limit, or leave the correction out"
+        )
+    truth = targets[rows]
+    axes = (0, *range(2, truth.ndim))
+    scales = np.sqrt(np.mean(np.square(truth, dtype=np.float64), axis=axes))
+    scales = np.where(scales > 0.0, scales, 1.0)
+    over = (truth - predicted[rows]) / scales.reshape(-1, *[1] * (truth.ndim - 2))
+    del truth
+    ages = fire[rows]
+    lift = fit_lift(ages, ("identity",), ())
+    over = over.reshape(rows.size, -1)
+    if not np.any(over):
+        return None
+    inputs = _host(fit_truncated_basis(put(lifted(lift, ages)), INPUTS))
+    outputs = _host(fit_truncated_basis(put(over), OUTPUTS))
+    codes, goal = encode(inputs, lift, ages), outputs.encode(over)
+    size = float(np.sqrt(np.mean(np.square(codes[:, 0]))))
+    codes = join_codes(codes, None if scalars is None else scalars[rows], size)
+    fitted, scan = tune_kernel_map(
+        put(codes), put(goal), kernel=KERNEL, groups=parts, anchored=False
+    )
+    coded = CodedMap(lift, inputs, _host(fitted), outputs, size, scales)
+    return FittedCorrection(coded, targets.shape[1:], rows, goal - to_numpy(scan.residuals))
+
+
+def _host(value: Array) -> Array:
+    return map_arrays(value, to_numpy)
+
+
+def _whole_groups(groups: Array, most: int) -> Array:
+    """Rows of whole groups, at even steps where they are more than `most`."""
+    names = np.unique(groups)
+    step = max(1, -(-groups.size // max(1, most)))
+    return np.flatnonzero(np.isin(groups, names[::step]))
