@@ -28,6 +28,15 @@ from plumecast.plume import Conditions, PlumeChoices, fit_plume_operator
 from plumecast.roc import best_decision_threshold, iou_at, roc_scores
 from plumecast.target import Targets
 
+THOROUGH = {
+    "family": "spectral",
+    "lift": ("age-bins", "burned", "position"),
+    "products": ("hours", "hours-squared", "day"),
+    "bins": 5,
+    "correction": True,
+}
+"""The preset of that name; the labelled layer that knows presets is not asked for here."""
+
 BLOCK = 256
 MAPS = 5
 
@@ -158,7 +167,9 @@ def main() -> None:
         for family in options.families.split(","):
             rows = training_rows(data, count, options.seed)
             own = json.loads(options.choices)
-            if family != "spectral":
+            if family == "thorough":
+                own = {**THOROUGH, **own}
+            elif family != "spectral":
                 network = "cuda" if "cuda" in options.device else "cpu"
                 own = {"seconds": limit, "epochs": 400, "device": network}
             start = time.perf_counter()
@@ -168,7 +179,7 @@ def main() -> None:
                 data["ignition"][rows],
                 Conditions(labels=data["drought"][rows]),
                 threshold=options.threshold,
-                choices=PlumeChoices(family=family, **own),
+                choices=PlumeChoices(**({"family": family} | own)),
                 put=device.put,
             )
             seconds = time.perf_counter() - start

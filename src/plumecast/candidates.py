@@ -35,9 +35,11 @@ SPECTRAL: Mapping[str, dict[str, Any]] = MappingProxyType(
         "saturating": {"lift": ("saturating", "burned")},
         "no product": {"products": ()},
         "hours and area": {"products": ("hours", "area")},
+        "corrected": {"correction": True},
+        "thorough": {"preset": "thorough"},
     }
 )
-"""Changes of the preset "recommended" that are tried on any data, one at a time."""
+"""Changes of the preset "recommended" that are tried on any data, one at a time, and "thorough"."""
 
 LIFT = ("age-bins", "burned")
 
@@ -59,9 +61,9 @@ _OF_THE_MAP = {
     *("smoke_rank", "smoke_std_fraction", "smoke_variance_fraction"),
 }
 
-KERNEL_COST, SPECTRAL_COST, NETWORK_COST = 8.0, 5.0, 1e4
-"""Times of a fit, relative to a polynomial's: of a kernel, of a channel in a spectral layer, of a
-network. Rough, and only for the order in which candidates are tried."""
+KERNEL_COST, SPECTRAL_COST, CORRECTION_COST, NETWORK_COST = 8.0, 5.0, 80.0, 1e4
+"""Times of a fit, relative to a polynomial's: of a kernel, of a channel in a spectral layer, of its
+correction, of a network. Rough, and only for the order in which candidates are tried."""
 
 FRAME_COST = 2.0
 """Times more cells that a frame which turns with the wind has, about."""
@@ -152,7 +154,7 @@ def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
             f"spectral, {name}",
             "spectral",
             {"preset": "recommended", **change},
-            _spectral_cost(choose_settings("recommended", **change)),
+            _spectral_cost(choose_settings(**{"preset": "recommended", **change})),
         )
         for name, change in changes.items()
     ]
@@ -161,7 +163,8 @@ def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
 def _spectral_cost(settings: Settings) -> float:
     channels = _fields(settings) * (1 + product_count(settings.products) + len(settings.covariates))
     turned = FRAME_COST if settings.frame.startswith("wind") else 1.0
-    return SPECTRAL_COST * settings.layers * channels * turned
+    corrected = CORRECTION_COST if settings.correction else 0.0
+    return SPECTRAL_COST * settings.layers * channels * turned + corrected
 
 
 def _fields(settings: Settings) -> int:
