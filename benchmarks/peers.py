@@ -186,6 +186,7 @@ PEERS: dict[str, tuple[str, Callable[[Data], tuple[str, Predict]]]] = {
     "EZyRB, POD + RBF": ("ezyrb", ezyrb_rbf),
     "pyapprox, PCA kernel operator": ("pyapprox", pyapprox_operator),
     "plumecast, recommended": ("plumecast", plumecast_with(preset="recommended")),
+    "plumecast, thorough": ("plumecast", plumecast_with(preset="thorough")),
 }
 MODULES = {"scikit-learn": "sklearn"}
 

@@ -6,6 +6,7 @@ needs only its own sums, so that leaving folds out costs no second look at the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -58,7 +59,11 @@ class Equations:
         return Equations(gram, cross, size)
 
     def solve(self, penalty: float, towards: Array | None = None) -> Array:
-        """(F, C, T) weights that minimise the error plus penalty · |W − towards|².
+        """(F, C, T) weights that minimise the error plus penalty · |W − towards|²."""
+        return self.solve_each(penalty, [towards])[0]
+
+    def solve_each(self, penalty: float, towards: Sequence[Array | None]) -> list[Array]:
+        """The weights drawn towards each of several, from one factorisation.
 
         Where the penalty is lost in the rounding of a frequency's Gram matrix it is raised above
         it: channels may be equal, as when all fires are equally old.
@@ -69,8 +74,10 @@ class Equations:
         rounding = ROUNDING * float(xp.finfo(self.gram.dtype).eps)
         raised = xp.clip(rounding * xp.sum(diagonal, axis=1), penalty, None)
         own = xp.astype(raised, self.gram.dtype)[:, None, None]
-        right = self.cross if towards is None else self.cross + own * towards
-        return xp.linalg.solve(self.gram + own * eye, right)
+        right = [self.cross if one is None else self.cross + own * one for one in towards]
+        solved = xp.linalg.solve(self.gram + own * eye, xp.concat(right, axis=2))
+        count = self.cross.shape[2]
+        return [solved[:, :, i * count : (i + 1) * count] for i in range(len(right))]
 
     def error(self, weights: Array) -> Array:
         """Σ |ŷ − x̂ W|², (F, T), of the snapshots summed here."""
@@ -149,7 +156,7 @@ class Systems:
         together = self.folds()
         some = like(chosen, together[0].gram)
         folds: Parts = [part.at(some) for part in together]
-        common = scan(folds, None)
+        (common,) = scan(folds)
         if len(self.parts) == 1:
             return common, [common]
         solver = _RingSolver(rings[chosen], scale)
@@ -158,7 +165,7 @@ class Systems:
         choices = []
         for own in self.parts:
             sampled: Parts = [None if part is None else part.at(some) for part in own]
-            apart, shared = scan(sampled, None), scan(sampled, prior)
+            apart, shared = scan(sampled, prior)
             better = shared.error < apart.error
             choices.append(
                 Choice(
@@ -178,24 +185,29 @@ class _Scan:
     weight: np.ndarray  # (F, 1)
     scale: float
 
-    def __call__(self, parts: Parts, towards: list[Array] | None) -> Choice:
+    def __call__(self, parts: Parts, towards: list[Array] | None = None) -> list[Choice]:
+        """The choice of weights drawn to zero, and with `towards` that of weights drawn to those,
+        from the same factorisations."""
         whole = _total(parts)
-        errors = []
-        for penalty in PENALTIES:
-            total = np.zeros(whole.size.shape)
-            for number, part in enumerate(parts):
-                if part is None:
-                    continue
-                prior = None if towards is None else towards[number]
-                weights = (whole - part).solve(penalty * self.scale, prior)
-                total += to_numpy(part.error(weights))
-            by_ring = [
-                np.sum((total * self.weight)[self.rings == ring], axis=0) for ring in range(RINGS)
-            ]
-            errors.append(np.stack(by_ring))
-        known = np.where(np.isfinite(errors), errors, np.inf)
+        known = [(number, part, whole - part) for number, part in enumerate(parts) if part]
+        kinds = 1 if towards is None else 2
+        errors = np.zeros((kinds, len(PENALTIES), *whole.size.shape))
+        for at, penalty in enumerate(PENALTIES):
+            for number, part, others in known:
+                priors = [None] if towards is None else [None, towards[number]]
+                for kind, weights in enumerate(others.solve_each(penalty * self.scale, priors)):
+                    errors[kind, at] += to_numpy(part.error(weights))
+        return [self._best(own, kind == 1) for kind, own in enumerate(errors)]
+
+    def _best(self, errors: np.ndarray, shared: bool) -> Choice:
+        """From (penalties, F, T) errors."""
+        weighted = errors * self.weight
+        by_ring = np.stack(
+            [np.sum(weighted[:, self.rings == ring], axis=1) for ring in range(RINGS)], axis=1
+        )
+        known = np.where(np.isfinite(by_ring), by_ring, np.inf)
         index = np.argmin(known, axis=0)
-        return Choice(index, np.full(index.shape, towards is not None), np.min(known, axis=0))
+        return Choice(index, np.full(index.shape, shared), np.min(known, axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,14 +224,16 @@ class _RingSolver:
         for ring in np.unique(self.rings):
             own = like(np.flatnonzero(self.rings == ring), equations.gram)
             part = equations.at(own)
-            solved: dict[tuple[int, bool], Array] = {}
+            towards = None
+            if prior is not None and choice.shared[ring].any():
+                drawn = like(choice.shared[ring].astype(np.float32), equations.size)
+                towards = xp.take(prior, own, axis=0) * drawn
+            solved: dict[int, Array] = {}
             columns = []
-            for t in range(choice.index.shape[1]):
-                key = (int(choice.index[ring, t]), bool(choice.shared[ring, t]))
-                if key not in solved:
-                    towards = xp.take(prior, own, axis=0) if key[1] and prior is not None else None
-                    solved[key] = part.solve(PENALTIES[key[0]] * self.scale, towards)
-                columns.append(solved[key][:, :, t : t + 1])
+            for t, index in enumerate(choice.index[ring].tolist()):
+                if index not in solved:
+                    solved[index] = part.solve(PENALTIES[index] * self.scale, towards)
+                columns.append(solved[index][:, :, t : t + 1])
             pieces.append(xp.concat(columns, axis=2))
         back = like(np.argsort(order, kind="stable"), equations.gram)
         return xp.take(xp.concat(pieces, axis=0), back, axis=0)

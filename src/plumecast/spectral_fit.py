@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumecast._array import Array, array_namespace, to_numpy
+from plumecast._array import Array, array_namespace, is_numpy_array, to_numpy
 from plumecast.blocks import Runner, drawn_rows, row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.fourier import BUDGET, Transform, choose_frequencies, make_transform
@@ -40,8 +40,8 @@ from plumecast.spectral import (
 COMPLEX = 8
 """Bytes of a complex number in single precision."""
 
-BLOCK = 96
-"""Snapshots transformed together: bounds the memory of their spectra."""
+BLOCK, DEVICE_BLOCK = 96, 256
+"""Snapshots transformed together: bounds the memory of their spectra; a GPU takes more at once."""
 
 SOLVING = 8
 """Sums of the size of one scenario's and fold's that solving takes beside them."""
@@ -86,9 +86,12 @@ def fit_spectral(
     if names.size < 2:
         raise PlumecastError("a spectral operator needs at least two ignitions to leave one out")
     frequencies = choose_frequencies(fire.shape[1:], budget)
-    transform = make_transform(frequencies, put(np.zeros(1, dtype=np.float32)))
+    example = put(np.zeros(1, dtype=np.float32))
+    transform = make_transform(frequencies, example)
     sums = int(numbers.max() + 1) * names.size, names.size
     block = rows_at_once(limit, targets.shape, frequencies.count, lift, layers, sums)
+    if limit is None and not is_numpy_array(example):
+        block = DEVICE_BLOCK
     scales, largest = _target_sizes(targets, block)
     training = _Training(fire, targets, covariates, scales, lift, transform, block, put)
     left_out = LeftOut(training, numbers, members, ())
