@@ -218,6 +218,19 @@ def test_fit_of_more_cells_than_snapshots_equals_the_fit_here(runner, wide):
         pc.fit_surrogate(split.train, "paper-linear", memory="80kB", runner=runner)
 
 
+def test_wrong_values_are_found_on_a_cluster(runner, tmp_path):
+    wrong = make_snapshots(fires=80, checkpoints=5)
+    wrong.smoke.values[333, 2, 3] = np.nan
+    pc.export_snapshots(wrong, tmp_path / "wrong.nc")
+    said = []
+    for where in (None, runner):
+        with pytest.raises(PlumecastError) as caught:
+            pc.fit_surrogate(open_snapshots(tmp_path / "wrong.nc"), memory="5MB", runner=where)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    assert said[0].startswith("'smoke' holds 1 NaN or infinite values in fire 'fire-33-low'")
+
+
 def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store):
     surrogate = pc.fit_surrogate(open_snapshots(store).load(), "paper-linear")
     common = {"memory": "300kB"}

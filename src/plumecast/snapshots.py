@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import xarray as xr
 
+from plumecast.blocks import Runner, map_over, row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.names import COORDINATES, FIELDS, SMOKE, SNAPSHOT, TABLE, Name, same_unit
 
@@ -100,20 +101,30 @@ def _normalise_units(snapshots: xr.Dataset) -> xr.Dataset:
     return changed
 
 
-def check_values(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) -> xr.Dataset:
-    """Check every value of the fields and coordinates, in blocks of snapshots."""
+def check_values(
+    snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES, runner: Runner | None = None
+) -> xr.Dataset:
+    """Check every value of the fields and coordinates, in blocks of snapshots, here or by a
+    runner."""
     _check_coordinates(snapshots)
     for name in fields:
-        if snapshots[name].dtype.kind not in "fiu":
-            raise PlumecastError(f"variable '{name}' holds {snapshots[name].dtype}, not numbers")
-        for start in range(0, snapshots.sizes[SNAPSHOT], _BLOCK):
-            values = _rows(snapshots[name].isel({SNAPSHOT: slice(start, start + _BLOCK)}))
-            for what, wrong in _wrong_values(name, values).items():
-                if wrong.any():
-                    raise _value_error(
-                        snapshots, name, what, int(wrong.any(axis=1).argmax()) + start
-                    )
+        field = snapshots[name]
+        if field.dtype.kind not in "fiu":
+            raise PlumecastError(f"variable '{name}' holds {field.dtype}, not numbers")
+        blocks = row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK)
+        for found in map_over(_first_wrong, field, blocks, runner):
+            if found is not None:
+                raise _value_error(snapshots, name, *found)
     return snapshots
+
+
+def _first_wrong(field: xr.DataArray, rows: slice) -> tuple[str, int] | None:
+    """What is wrong with these rows, and the first that is."""
+    values = _rows(field.isel({SNAPSHOT: rows}))
+    for what, wrong in _wrong_values(str(field.name), values).items():
+        if wrong.any():
+            return what, int(wrong.any(axis=1).argmax()) + rows.start
+    return None
 
 
 def _rows(field: xr.DataArray) -> np.ndarray:

@@ -101,7 +101,7 @@ def training_matrices(
         raise PlumecastError("there are no training snapshots")
     input_layout = fit_layout(train, input_names)
     output_layout = fit_layout(train, output_names)
-    check_values(train, [*input_names, *output_names])
+    check_values(train, [*input_names, *output_names], runner)
     if stored:
         if by is not None and by in train.variables:
             train = train.isel({SNAPSHOT: np.concatenate(group_rows(train[by].values))})
