@@ -182,6 +182,16 @@ def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
     np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
 
 
+def test_spectral_fit_on_a_cluster_equals_the_fit_here(runner, store):
+    split = pc.split_by_fire(open_snapshots(store), seed=2)
+    choices = {"preset": "recommended", "layers": 2}
+    other = pc.fit_surrogate(split.train, **choices, memory="100MB", runner=runner)
+    one = pc.fit_surrogate(split.train.load(), **choices)
+    expected = one.predict(split.test).values
+    found = other.predict(split.test).values
+    np.testing.assert_allclose(found, expected, atol=1e-3 * expected.max())  # systems in float32
+
+
 def test_more_cells_than_snapshots_are_encoded_on_a_cluster(runner, wide):
     """The Gram matrix of the snapshots comes from the workers; this process reads no field."""
     train = pc.split_by_fire(open_snapshots(wide), seed=2).train

@@ -153,7 +153,7 @@ def test_the_limits_of_these_tests_make_blocks(store):
     assert Placement(limit=parse_memory("2MB")).encode_rows(rows) == rows.shape[0]
 
 
-SPECTRAL = {"preset": "recommended", "layers": 2}
+SPECTRAL = {"preset": "recommended", "layers": 2, "correction": True}
 
 
 @pytest.mark.parametrize("memory", ["48MB", "60MB", "1GB"])
