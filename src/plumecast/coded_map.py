@@ -35,7 +35,8 @@ class CodedMap:
         """(M, *grid) and (M, P) → (M, T, *grid), in the targets' own units; no fire, no smoke."""
         codes = join_codes(encode(self.inputs, self.lift, fire), covariates, self.covariate_size)
         shape = (self.target_scales.size, *fire.shape[1:])
-        fields = self.decode(self.code_map.predict(codes.astype(self.inputs.modes.dtype)), shape)
+        kind = self.inputs.modes.dtype
+        fields = self.decode(self.code_map.predict(codes.astype(kind, copy=False)), shape)
         fields[~(fire != 0.0).any(axis=tuple(range(1, fire.ndim)))] = 0.0
         return fields
 
@@ -48,13 +49,14 @@ class CodedMap:
 def encode(basis: Basis, lift: Lift, fire: Array) -> Array:
     """(M, *grid) → (M, r) codes of the lifted fields, block by block."""
     parts = [fire[start : start + BLOCK] for start in range(0, fire.shape[0], BLOCK)]
-    blocks = [basis.encode(lifted(lift, part)) for part in parts]
-    return np.concatenate([np.empty((0, basis.rank)), *blocks])
+    kind = basis.modes.dtype
+    blocks = [basis.encode(lifted(lift, part).astype(kind, copy=False)) for part in parts]
+    return np.concatenate([np.empty((0, basis.rank), dtype=kind), *blocks])
 
 
 def lifted(lift: Lift, fire: Array) -> Array:
     """(M, *grid) → (M, C · N) channels as rows."""
-    return lift(fire).reshape(fire.shape[0], -1).astype(np.float64)
+    return lift(fire).reshape(fire.shape[0], -1).astype(np.float64, copy=False)
 
 
 def join_codes(codes: Array, covariates: Array | None, size: float) -> Array:
