@@ -70,7 +70,7 @@ def command(
     wrote(store, "the ensemble")
     content = {"scores": [asdict(score) for score in result.scores]}
     write_json(out / "scores.json", content, "the scores")
-    shown = {name: fitted(context, name).surrogate for name in PRESETS}
+    shown = {n: fitted(context, n).surrogate for n in context.methods if n in PRESETS}
     wrote(_maps(split.test, shown, result, out / "maps.png"), "maps, observed and predicted")
     _report(context, run, out)
 
