@@ -3,8 +3,9 @@
     python docs/draw_learning_curve.py drawn.png families.jsonl... fno_peer.jsonl...
 
 The files are those that benchmarks/families.py and benchmarks/fno_peer.py write. A family's longest
-training at a number of ignitions is drawn; of the peer, the lengths of training on all ignitions
-but the first of every file, which also waits for the GPU to start.
+training at a number of ignitions is drawn, in the panel of seconds if a GPU made it; of the peer,
+the lengths of training on all ignitions but the first of every file, which also waits for the GPU
+to start.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 
-NAMES = {"spectral": "recommended", "unet": "U-Net", "fno": "FNO"}
+NAMES = {"spectral": "recommended", "thorough": "thorough", "unet": "U-Net", "fno": "FNO"}
 PANELS = {"iou": "IoU", "relative_error": "relative error of g"}
 PEER = "neuraloperator"
 
@@ -46,18 +47,20 @@ def main() -> None:
     lines = read()
     figure, axes = plt.subplots(1, 3, figsize=(11.0, 3.4), layout="constrained")
     for axis, (score, title) in zip(axes, PANELS.items(), strict=False):
-        for family, name in NAMES.items():
-            axis.plot(*curve(lines, family, score), marker="o", label=name)
+        for number, (family, name) in enumerate(NAMES.items()):
+            axis.plot(*curve(lines, family, score), f"C{number}o-", label=name)
         axis.set(xscale="log", xlabel="training ignitions", ylabel=title)
         axis.set_xticks(counts := curve(lines, "spectral", score)[0], [str(n) for n in counts])
         axis.minorticks_off()
     axes[0].legend(frameon=False)
     score, title = "relative_error", "relative error of g, all ignitions"
     largest = max(line["ignitions"] for line in lines)
-    for family, name in NAMES.items():
+    for number, (family, name) in enumerate(NAMES.items()):
         full = [k for k in lines if k["family"] == family and k["ignitions"] == largest]
-        longest = max(full, key=lambda line: line["fit_seconds"])
-        axes[2].plot(longest["fit_seconds"], longest[score], "o", markersize=8, label=name)
+        full = [line for line in full if line["device"] == "cuda"]
+        for line in sorted(full, key=lambda line: line["fit_seconds"])[-1:]:
+            style = {"markersize": 8, "label": name}
+            axes[2].plot(line["fit_seconds"], line[score], f"C{number}o", **style)
     peer = sorted(
         (line["fit_seconds"], line[score])
         for line in lines
