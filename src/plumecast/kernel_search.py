@@ -18,6 +18,7 @@ from plumecast.solve import (
     PenaltyScan,
     dual_path,
     penalty_grid,
+    relative_scan,
     scan_penalties,
 )
 
@@ -29,6 +30,9 @@ LENGTH_RANGE = (2.0**-5, 2.0**6)
 
 COARSE_PENALTIES = 12
 """Penalties tried beside each length scale; those of the best are then scanned finely."""
+
+NEARBY = 5
+"""Penalties to either side of the best that are tried while all snapshots walk on."""
 
 SKETCH = 64
 """Random combinations of the targets that stand for all of them while choices are compared: errors
@@ -89,12 +93,25 @@ def tune_kernel_map(
         length_scale = min(tried, key=tried.__getitem__)
     best = _scan(training, some, groups, length_scale or 1.0, penalty)
     if part is not None and part[0] is not training:
-        tried, best = _walk_on(best, lambda at: _scan(training, some, groups, at, penalty))
+        near = best.around(NEARBY)
+        tried, best = _walk_on(best, lambda at: _scan(training, some, groups, at, penalty, near))
     path = replace(best.path, projected=best.path.vectors.T @ targets)
-    penalties = scan_penalties(path, best.around(), groups)
+    penalties, residuals = _left_out(path, best.around(1), groups)
     fitted = training.fitted(best.length_scale, best.weights, path.dual_weights(penalties.best))
-    residuals = path.leave_group_out(penalties.best, groups)
     return fitted, KernelScan(best.length_scale, penalties, tried, residuals)
+
+
+def _left_out(
+    path: PenaltyPath, grid: list[float], groups: list[Array]
+) -> tuple[PenaltyScan, Array]:
+    """The scan of a few penalties, and the residuals of the best of them."""
+    xp = array_namespace(path.vectors)
+    best, squares = None, []
+    for residuals in path.leave_groups_out(grid, groups):
+        squares.append(xp.sum(residuals**2))
+        if best is None or float(squares[-1]) <= min(map(float, squares)):
+            best = residuals
+    return relative_scan(grid, xp.stack(squares), float(xp.sum(path.projected**2))), best
 
 
 def _sketched(targets: Array) -> Array:
@@ -115,11 +132,11 @@ class _Scan:
     penalties: PenaltyScan
     weights: tuple[float, ...]
 
-    def around(self) -> list[float]:
-        """The best penalty and those beside it."""
+    def around(self, steps: int) -> list[float]:
+        """The best penalty and so many to either side of it."""
         grid = self.penalties.penalties
         index = grid.index(self.penalties.best)
-        return grid[max(0, index - 1) : index + 2]
+        return grid[max(0, index - steps) : index + steps + 1]
 
 
 def _scan(
@@ -128,12 +145,17 @@ def _scan(
     groups: list[Array],
     length_scale: float,
     penalty: float | None,
-    count: int = 40,
+    tried: list[float] | int = 40,
 ) -> _Scan:
+    """With a penalty that is given, `tried` penalties, or so many of a grid."""
     matrix, weights = training(length_scale)
     path = dual_path(matrix, targets)
-    mean_diagonal = float(len(weights))  # every term has a mean diagonal of 1
-    grid = penalty_grid(mean_diagonal, count) if penalty is None else [penalty]
+    if penalty is not None:
+        grid = [penalty]
+    elif isinstance(tried, int):
+        grid = penalty_grid(float(len(weights)), tried)  # every term has a mean diagonal of 1
+    else:
+        grid = tried
     return _Scan(length_scale, path, scan_penalties(path, grid, groups), weights)
 
 
