@@ -154,6 +154,8 @@ def fit_plume(
         "frame": chosen,
         "leave_out_error": error,
     }
+    if settings.correction:
+        record["corrected"] = operator.correction is not None
     scenario = SCENARIO if operator.labels else None
     return PlumeFit(operator, record, scenario, covariates)
 
