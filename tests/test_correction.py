@@ -102,6 +102,33 @@ def test_many_snapshots_are_drawn_by_whole_groups(monkeypatch):
     assert np.unique(groups[found.rows]).size == 4
 
 
+def test_uneven_groups_keep_to_the_bound_and_two_are_always_taken(monkeypatch):
+    monkeypatch.setattr(correction, "ROWS", 120)
+    shape = (700, 1, *GRID)
+    uneven = np.repeat(np.arange(5), [300, 100, 100, 100, 100])
+    rows = correction.correction_rows(uneven, shape, None)
+    assert np.unique(uneven[rows]).size == 2
+    even = np.repeat(np.arange(70), 10)
+    assert correction.correction_rows(even, shape, None).size == 120
+
+
+def test_one_fire_again_and_again_has_no_neighbours():
+    fire = np.repeat(fires(1), 6, axis=0)
+    over = np.random.default_rng(0).random((6, 1, *GRID)).astype(np.float32)
+    assert fit_correction(fire, over, 0.0 * over, np.arange(6) % 3, None) is None
+
+
+def test_a_kernel_that_nearly_interpolates_stays_exact(monkeypatch):
+    """Dual weights are large there: in single precision they would cancel."""
+    fire = fires(150, seed=3)
+    place = fire.reshape(150, -1) @ np.linspace(0.0, 1.0, fire[0].size, dtype=np.float32)
+    wave = np.sin(place / place.std())[:, None, None, None]
+    over = (wave * np.ones((1, 1, *GRID))).astype(np.float32)
+    found = fit_correction(fire, over, 0.0 * over, np.arange(150), None)
+    whole = found.coded.predict(fire)
+    np.testing.assert_allclose(found.shared(1.0).predict(fire), whole, atol=1e-5)
+
+
 def test_a_limit_below_what_it_needs_is_refused():
     fire = fires(10)
     with pytest.raises(pc.PlumecastError, match="a correction by 10 snapshots needs at least"):

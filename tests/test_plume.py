@@ -7,6 +7,8 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
+from plumecast import lift as lift_module
+from plumecast.blocks import drawn_rows
 from plumecast.fourier import choose_frequencies, make_transform
 from plumecast.frame import fit_wind_frame, wind_vector
 from plumecast.lift import PARTS, PRODUCTS, fit_lift
@@ -96,6 +98,13 @@ def test_a_budget_keeps_the_lowest_frequencies():
 def test_a_grid_too_small_for_the_padding_is_refused():
     with pytest.raises(pc.PlumecastError, match="3 × 40 cells is too small"):
         choose_frequencies((3, 40))
+
+
+def test_a_lift_of_nearly_empty_snapshots(monkeypatch):
+    monkeypatch.setattr(lift_module, "AGE_VALUES", 0)
+    fire = np.zeros((400, 6, 6))
+    fire[np.setdiff1d(np.arange(400), drawn_rows(400, lift_module.LEAST_ROWS))[0], 2, 3] = 7.0
+    assert fit_lift(fire).knots.tolist() == [0.0, 7.0]
 
 
 def test_every_part_and_product_vanishes_with_the_fire():

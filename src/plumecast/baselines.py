@@ -84,7 +84,7 @@ def fit_baseline(
         raise PlumecastError(f"baseline '{name}' is unknown; choose from {', '.join(BASELINES)}")
     limit = None if memory is None else parse_memory(memory)
     stored = memory is not None or runner is not None
-    data = training_matrices(train, inputs, outputs, stored=stored, runner=runner)
+    data = training_matrices(train, inputs, outputs, stored=stored, by=None, runner=runner)
     if name != "mean-field":
         data = data.in_memory(limit)
     return Surrogate(

@@ -42,7 +42,8 @@ class CodedMap:
 
     def decode(self, codes: Array, shape: tuple[int, ...]) -> Array:
         """(M, q) codes → (M, T, *grid) targets in their own units; `shape` is (T, *grid)."""
-        fields = self.outputs.decode(codes).reshape(codes.shape[0], *shape)
+        own = codes.astype(self.outputs.modes.dtype, copy=False)
+        fields = self.outputs.decode(own).reshape(codes.shape[0], *shape)
         return fields * self.target_scales.reshape(-1, *([1] * (len(shape) - 1)))
 
 

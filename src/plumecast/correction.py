@@ -18,6 +18,7 @@ from plumecast.coded_map import CodedMap, encode, join_codes, lifted
 from plumecast.encode import Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
 from plumecast.kernel_search import tune_kernel_map
+from plumecast.kernels import typical_distance
 from plumecast.lift import fit_lift
 from plumecast.memory import RESERVE, show_memory
 
@@ -28,7 +29,11 @@ OUTPUTS = Truncation(std_fraction=0.95, max_rank=200)
 """Codes of the fire, and of what is left over: a kernel needs few of them."""
 
 VALUES = 100_000_000
-"""Values of the leftovers that are held, at most: of more snapshots, whole groups are drawn."""
+ROWS = 5_000
+"""Values of the leftovers and snapshots that are held, at most: of more, whole groups are drawn."""
+
+BLOCK_BYTES = 1000.0
+"""Bytes for every pair of snapshots of a group: 40 penalties, and copies of them."""
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
 """Shares of the correction tried: folds leave a little more over than new fires do."""
@@ -48,9 +53,10 @@ class FittedCorrection:
         return self.coded.decode(self.codes[some], self.shape)
 
     def shared(self, share: float) -> CodedMap:
-        """A share of the correction, in single precision: it is small beside what it corrects."""
-        part = replace(self.coded, target_scales=share * self.coded.target_scales)
-        return map_arrays(part, lambda array: to_numpy(array).astype(np.float32))
+        """A share of the correction; its modes, most of it by far, in single precision."""
+        modes = map_arrays(self.coded.outputs, lambda array: to_numpy(array).astype(np.float32))
+        scales = share * self.coded.target_scales
+        return replace(self.coded, outputs=modes, target_scales=scales)
 
 
 def fit_correction(
@@ -68,16 +74,10 @@ def fit_correction(
     All are arrays, or what gives arrays of some rows when indexed. `scalars` (M, P) stand beside
     the codes of the fire; `groups` (M,) name what is left out together. None with a single group.
     """
-    rows = _whole_groups(groups, VALUES // int(np.prod(targets.shape[1:])))
+    rows = correction_rows(groups, targets.shape, limit)
     parts = [np.flatnonzero(groups[rows] == name) for name in np.unique(groups[rows])]
     if len(parts) < 2:
         return None
-    needed = (28.0 * np.prod(targets.shape[1:]) + 40.0 * rows.size) * rows.size
-    if limit is not None and needed > RESERVE * limit:
-        raise PlumecastError(
-            f"a correction by {rows.size} snapshots needs at least {show_memory(needed / RESERVE)},"
-            f" the limit is {show_memory(limit)}; raise the limit, or leave the correction out"
-        )
     truth = targets[rows]
     axes = (0, *range(2, truth.ndim))
     scales = np.sqrt(np.mean(np.square(truth, dtype=np.float64), axis=axes))
@@ -94,6 +94,8 @@ def fit_correction(
     codes, goal = encode(inputs, lift, ages), outputs.encode(over)
     size = float(np.sqrt(np.mean(np.square(codes[:, 0]))))
     codes = join_codes(codes, None if scalars is None else scalars[rows], size)
+    if not typical_distance(codes) > 0.0:  # one fire again and again
+        return None
     fitted, scan = tune_kernel_map(
         put(codes), put(goal), kernel=KERNEL, groups=parts, anchored=False
     )
@@ -105,8 +107,21 @@ def _host(value: Array) -> Array:
     return map_arrays(value, to_numpy)
 
 
-def _whole_groups(groups: Array, most: int) -> Array:
-    """Rows of whole groups, at even steps where they are more than `most`."""
-    names = np.unique(groups)
-    step = max(1, -(-groups.size // max(1, most)))
-    return np.flatnonzero(np.isin(groups, names[::step]))
+def correction_rows(groups: Array, shape: tuple[int, ...], limit: int | None) -> Array:
+    """Rows that a correction of (M, T, *grid) targets is fitted to: whole groups, in a drawn order
+    while they fit, at least two. Refuses a limit in bytes below what they need."""
+    values = int(np.prod(shape[1:]))
+    names, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    most, kept = min(ROWS, VALUES // values), np.zeros(names.size, dtype=bool)
+    for number in np.random.default_rng(0).permutation(names.size):
+        if sizes[kept].sum() + sizes[number] <= most or np.count_nonzero(kept) < 2:
+            kept[number] = True
+    rows = np.flatnonzero(kept[member])
+    blocks = BLOCK_BYTES * float(np.sum(sizes[kept].astype(np.float64) ** 2))
+    needed = (28.0 * values + 40.0 * rows.size) * rows.size + blocks
+    if limit is not None and needed > RESERVE * limit:
+        raise PlumecastError(
+            f"a correction by {rows.size} snapshots needs at least {show_memory(needed / RESERVE)},"
+            f" the limit is {show_memory(limit)}; raise the limit, or leave the correction out"
+        )
+    return rows

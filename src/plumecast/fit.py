@@ -24,8 +24,9 @@ from plumecast.settings import Settings, choose_settings
 from plumecast.surrogate import Surrogate
 from plumecast.training import TrainingMatrices, provenance, training_matrices, training_size
 
-CLUSTER_MEMORY = "1GB"
-"""Memory of each block's process where a cluster works on them and no limit is given."""
+CLUSTER_MEMORY, SPECTRAL_CLUSTER_MEMORY = "1GB", "16GB"
+"""Memory of each block's process where a cluster works on them and no limit is given; the systems
+of the spectral family, which are held here, are larger than its blocks."""
 
 
 def fit_surrogate(
@@ -118,12 +119,12 @@ def fit_surrogate(
             "variance_fraction": smoke_variance_fraction,
         },
     )
+    plain = is_plain(settings)
     if runner is not None:
-        memory = memory or CLUSTER_MEMORY
+        memory = memory or (CLUSTER_MEMORY if plain else SPECTRAL_CLUSTER_MEMORY)
         if device != "cpu":
             raise PlumecastError(f"give a runner or device '{device}', not both")
     place = choose_placement(device, memory, *training_size(train, inputs, outputs))
-    plain = is_plain(settings)
     data = training_matrices(
         train,
         inputs,

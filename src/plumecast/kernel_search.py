@@ -51,7 +51,7 @@ class KernelScan:
 
     length_scale: float
     penalties: PenaltyScan  # of that length scale and around the best, on all training snapshots
-    length_errors: dict[float, float]  # smallest error of every length scale tried
+    length_errors: dict[float, float]  # smallest error of the length scales tried on all snapshots
     residuals: Array  # (M, q), of every group by the map without it
 
     @property

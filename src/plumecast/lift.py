@@ -121,7 +121,7 @@ def fit_lift(
     if not duration > 0.0:
         raise PlumecastError("no training snapshot has a burned cell: there is nothing to lift")
     shares = np.linspace(1.0, 0.1, bins)[:0:-1]
-    knots = np.unique(np.concatenate([[0.0], np.quantile(_ages(fire), shares), [duration]]))
+    knots = np.unique(np.concatenate([[0.0], _quantiles(_ages(fire), shares), [duration]]))
     size: Array = 0.0
     for rows in field_blocks(fire):
         block = np.moveaxis(fire[rows], 0, -1).astype(np.float32)
@@ -134,6 +134,11 @@ def fit_lift(
     return Lift(
         tuple(parts), tuple(products), knots, duration, extent, np.where(scales > 0.0, scales, 1.0)
     )
+
+
+def _quantiles(ages: Array, shares: Array) -> Array:
+    """None of no ages: nearly all snapshots may be empty."""
+    return np.quantile(ages, shares) if ages.size else np.empty(0)
 
 
 def _extremes(fire: Array) -> tuple[float, float]:

@@ -127,7 +127,7 @@ class Systems:
         rings = _rings(self.frequencies)
         scale = self.scale()
         together = self.folds()
-        common, choices = self._choose(rings, scale)
+        common, choices = self._choose(rings, scale, together)
         solver = _RingSolver(rings, scale)
         borrow = any(choice.shared.any() for choice in choices)
         whole: Array | None = None
@@ -148,12 +148,13 @@ class Systems:
             )
         return weights, left_out
 
-    def _choose(self, rings: np.ndarray, scale: float) -> tuple[Choice, list[Choice]]:
+    def _choose(
+        self, rings: np.ndarray, scale: float, together: list[Equations]
+    ) -> tuple[Choice, list[Choice]]:
         """Of all scenarios together, and of each, on an even sample of the frequencies."""
         chosen = _sample(rings)
         weight = self.frequencies.weight()[chosen, None]
         scan = _Scan(rings[chosen], weight, scale)
-        together = self.folds()
         some = like(chosen, together[0].gram)
         folds: Parts = [part.at(some) for part in together]
         (common,) = scan(folds)

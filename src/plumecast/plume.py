@@ -15,7 +15,7 @@ import numpy as np
 from plumecast._array import Array, is_torch_array
 from plumecast.blocks import drawn_rows
 from plumecast.coded_map import CodedMap, fit_coded_map
-from plumecast.correction import SHARES, fit_correction
+from plumecast.correction import SHARES, correction_rows, fit_correction
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
 from plumecast.frame import WindFrame
@@ -158,6 +158,8 @@ def fit_plume_operator(
     targets = fit_targets(smoke, choices.targets, threshold=threshold, epsilon=choices.epsilon)
     ages = TrainingFields(fire, None, frame, given.wind)
     encoded = TrainingFields(smoke, targets, frame, given.wind)
+    if choices.correction:
+        correction_rows(groups, encoded.shape, limit)  # refuses a limit before the long fit
     if limit is None:
         ages, encoded = ages.held(), encoded.held()
     labels: tuple[str, ...] = ()

@@ -195,7 +195,7 @@ def apply_smoke_floor(snapshots: xr.Dataset, floor: float, name: str = SMOKE) ->
     """
     check_floor(floor)
     smoke = snapshots[name]
-    kept = smoke.where(smoke >= floor, 0.0).astype(smoke.dtype)
+    kept = smoke.where(~(smoke < floor), 0.0).astype(smoke.dtype)  # what is missing stays so
     return snapshots.assign({name: kept.assign_attrs({**smoke.attrs, SMOKE_FLOOR: floor})})
 
 

@@ -24,7 +24,7 @@ from plumecast.errors import PlumecastError
 from plumecast.fourier import BUDGET, Transform, choose_frequencies, make_transform
 from plumecast.lift import Lift
 from plumecast.memory import rows_within
-from plumecast.normal_equations import Equations, Parts, Systems
+from plumecast.normal_equations import RINGS, SCANNED, Equations, Parts, Systems
 from plumecast.spectral import (
     Layer,
     SpectralMap,
@@ -119,7 +119,8 @@ def rows_at_once(
     outputs, cells = shape[1], int(np.prod(shape[2:]))
     further = outputs * (len(RAMPS) + 1) if layers > 1 else 0
     channels = lift.channels + further
-    held = (sum(sums) + SOLVING) * channels * (channels + outputs)
+    scanned = min(1.0, RINGS * SCANNED / frequencies)  # of the frequencies, while choosing
+    held = (sum(sums) * (1.0 + scanned) + SOLVING) * channels * (channels + outputs)
     held += layers * sums[0] * channels * outputs
     fixed = COMPLEX * frequencies * held
     per_row = 4 * COMPLEX * frequencies * channels + cells * (12 * channels + 48 * (outputs + 1))

@@ -110,6 +110,7 @@ def _flatten(value: Any, prefix: str, arrays: dict[str, np.ndarray]) -> Any:
         fields = {
             item.name: _flatten(getattr(value, item.name), f"{prefix}{item.name}.", arrays)
             for item in dataclasses.fields(value)
+            if not (item.default is None and getattr(value, item.name) is None)
         }
         return {"@class": type(value).__name__, **fields}
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":

@@ -72,7 +72,7 @@ class _Floored(BackendArray):
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
         values = np.asarray(self.variable[key].values)
-        return np.where(values >= self.floor, values, 0.0).astype(self.dtype, copy=False)
+        return np.where(values < self.floor, 0.0, values).astype(self.dtype, copy=False)
 
 
 def floor_as_read(snapshots: xr.Dataset, floor: float, name: str = SMOKE) -> xr.Dataset:

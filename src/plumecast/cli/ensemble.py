@@ -121,7 +121,10 @@ def _drawn(
     surrogate: Surrogate, count: int, preset: str | None, drought: str | None, seed: int
 ) -> DrawnFires:
     refuse_other_inputs(surrogate, "simulated fires")
-    droughts = DROUGHTS if drought is None else drought.split(",")
+    trained = getattr(surrogate.operator, "labels", ()) or DROUGHTS
+    droughts = [name for name in DROUGHTS if name in trained]
+    if drought is not None:
+        droughts = [name.strip() for name in drought.split(",")]
     return draw_fires(count, like=surrogate.grid, preset=preset, droughts=droughts, seed=seed)
 
 

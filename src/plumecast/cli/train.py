@@ -17,7 +17,7 @@ from plumecast.cli.data import Recipe
 from plumecast.cli.show import note, progress, say, wrote
 from plumecast.errors import PlumecastError
 from plumecast.evaluation import fit_thresholds
-from plumecast.fit import CLUSTER_MEMORY, fit_surrogate
+from plumecast.fit import fit_surrogate
 from plumecast.lift import PARTS, PRODUCTS
 from plumecast.names import SNAPSHOT
 from plumecast.settings import FAMILIES, FRAMES, PRESETS
@@ -118,7 +118,7 @@ def command(
         whole=whole,
         preset=chosen,
         choices=choices,
-        place={"device": device, "memory": memory or (CLUSTER_MEMORY if scheduler else None)},
+        place={"device": device, "memory": memory},
         scheduler=scheduler,
     )
     count = train.sizes[SNAPSHOT]
@@ -163,7 +163,8 @@ def _train_and_save(
         begin("reading")
         split = None if whole else recipe.split(data)
         train = recipe.select(data) if split is None else split.train
-        if place["memory"] is None:
+        held = place["memory"] is None and runner is None
+        if held:
             train.load()
         begin("encoding and fitting")
         start = time.perf_counter()
@@ -183,7 +184,7 @@ def _train_and_save(
         record: dict[str, Any] = {"split": recipe.record() | {"all": whole}}
         if split is not None:
             validation = split.validation
-            if place["memory"] is None:
+            if held:
                 validation.load()
             thresholds = fit_thresholds(surrogate, validation, runner=runner, **place)
             record["thresholds"] = {"smoke": thresholds.smoke, "decision": thresholds.decision}
