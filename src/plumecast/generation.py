@@ -129,9 +129,10 @@ def draw_fires(
     """Fires for `ensemble_statistics`, drawn by the embedded simulator and never stored.
 
     Landscape and weather are those of `simulate` with the same `preset` and `seed` and without a
-    terrain, fuels or steering of its own; the ignitions are others. Each ignition burns under every one of `droughts` in turn, until there are `count`
-    fires. Smoke does not act on a fire, so only its front is run. `like` has the y and x that the
-    fires must be on (`surrogate.grid`); without a `preset` it is the one with that grid.
+    terrain, fuels or steering of its own; the ignitions are others. Each ignition burns under every
+    one of `droughts` in turn, until there are `count` fires. Smoke does not act on a fire, so only
+    its front is run. `like` has the y and x that the fires must be on (`surrogate.grid`); without a
+    `preset` it is the one with that grid.
     """
     if count < 1:
         raise PlumecastError(f"simulate={count}; draw at least one fire")
