@@ -48,6 +48,6 @@ def rows_within(limit: int, *, fixed: float, per_row: float, what: str, most: in
         needed = (fixed + per_row) / RESERVE
         raise PlumecastError(
             f"{what} needs at least {show_memory(needed)}, the limit is {show_memory(limit)}; "
-            "raise the limit, or use fewer cells or modes"
+            "raise the limit, or use fewer cells, modes or channels"
         )
     return min(rows, most)
