@@ -89,8 +89,8 @@ def fit_correction(
     over = over.reshape(rows.size, -1)
     if not np.any(over):
         return None
-    inputs = _host(fit_truncated_basis(put(lifted(lift, ages)), INPUTS))
-    outputs = _host(fit_truncated_basis(put(over), OUTPUTS))
+    inputs = _on_host(fit_truncated_basis(put(lifted(lift, ages)), INPUTS))
+    outputs = _on_host(fit_truncated_basis(put(over), OUTPUTS))
     codes, goal = encode(inputs, lift, ages), outputs.encode(over)
     size = float(np.sqrt(np.mean(np.square(codes[:, 0]))))
     codes = join_codes(codes, None if scalars is None else scalars[rows], size)
@@ -99,11 +99,11 @@ def fit_correction(
     fitted, scan = tune_kernel_map(
         put(codes), put(goal), kernel=KERNEL, groups=parts, anchored=False
     )
-    coded = CodedMap(lift, inputs, _host(fitted), outputs, size, scales)
+    coded = CodedMap(lift, inputs, _on_host(fitted), outputs, size, scales)
     return FittedCorrection(coded, targets.shape[1:], rows, goal - to_numpy(scan.residuals))
 
 
-def _host(value: Array) -> Array:
+def _on_host(value: Array) -> Array:
     return map_arrays(value, to_numpy)
 
 

@@ -119,16 +119,42 @@ def fit_surrogate(
             "variance_fraction": smoke_variance_fraction,
         },
     )
+    return _fit(
+        train,
+        settings,
+        (inputs, outputs),
+        nonnegative=nonnegative,
+        group_by=group_by,
+        device=device,
+        memory=memory,
+        runner=runner,
+        progress=progress,
+    )
+
+
+def _fit(
+    train: xr.Dataset,
+    settings: Settings,
+    variables: tuple[str | Sequence[str], str | Sequence[str]],
+    *,
+    nonnegative: bool,
+    group_by: str,
+    device: str,
+    memory: str | int | None,
+    runner: Runner | None,
+    progress: Callable[[str], None],
+) -> Surrogate:
+    """Fit with every choice made: where the arrays live, the matrices, the operator."""
     plain = is_plain(settings)
     if runner is not None:
         memory = memory or (CLUSTER_MEMORY if plain else SPECTRAL_CLUSTER_MEMORY)
         if device != "cpu":
             raise PlumecastError(f"give a runner or device '{device}', not both")
-    place = choose_placement(device, memory, *training_size(train, inputs, outputs))
+    size = training_size(train, *variables)
+    place = choose_placement(device, memory, *size)
     data = training_matrices(
         train,
-        inputs,
-        outputs,
+        *variables,
         stored=place.limit is not None,
         by=group_by if plain else None,
         runner=runner,
@@ -139,7 +165,7 @@ def fit_surrogate(
         "nonnegative": nonnegative,
         "settings": asdict(settings),
     }
-    with naming_memory(place.device, place.advice(*training_size(train, inputs, outputs))):
+    with naming_memory(place.device, place.advice(*size)):
         if plain:
             operator, chosen = fit_coded(data, settings, group_by, place)
             training = {**provenance(train), **chosen}

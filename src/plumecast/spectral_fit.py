@@ -237,14 +237,11 @@ class LeftOut:
 
     def __getitem__(self, rows: Array) -> Array:
         wanted = np.arange(self.folds.size)[rows]
-        out: Array | None = None
+        out = np.empty((wanted.size, *self.training.targets.shape[1:]), dtype=np.float32)
         kinds = np.stack([self.scenarios[wanted], self.folds[wanted]], axis=1)
         for scenario, fold in np.unique(kinds, axis=0):
             own = np.flatnonzero((kinds == (scenario, fold)).all(axis=1))
-            found = self.training.predictions(wanted[own], self.steps(scenario, fold))
-            if out is None:
-                out = np.empty((wanted.size, *found.shape[1:]), dtype=np.float32)
-            out[own] = found
+            out[own] = self.training.predictions(wanted[own], self.steps(scenario, fold))
         return out
 
 

@@ -58,7 +58,7 @@ def command(
     drought: str = typer.Option(
         None,
         help="Drought label of rasters; with --simulate the scenarios, separated by commas, else "
-        "all three.",
+        "those of training.",
     ),
     nodata: float = options.NODATA,
     variable: str = options.VARIABLE,
@@ -76,17 +76,14 @@ def command(
     its standard error, and quantiles, by cell. The fields themselves are never stored.
 
     Example: `plumecast ensemble smoke.plume fires.zarr -o stats.nc --thresholds 35 --quantiles 0.5`
-    or `plumecast ensemble smoke.plume --simulate 10000 -o stats.nc --scheduler local`
+    or `plumecast ensemble smoke.plume --simulate 1000 -o stats.nc`
     """
     if out.suffix not in (".nc", ".zarr"):
         raise PlumecastError(f"{out}: the ending says the format; use .nc or .zarr")
     surrogate = load_surrogate(model)
     problems: list[str] = []
     stores, rasters = fires or [], format is not None or unit is not None
-    if bool(stores) == (simulate is not None):
-        raise PlumecastError("give either stores or rasters of fires, or --simulate with a number")
-    if (rasters and not stores) or (preset is not None and stores):
-        raise PlumecastError("--format and --unit are for rasters, --preset is for --simulate")
+    _check_fires(stores, simulate, preset, rasters)
     blocks: Fires | FireSource = stores
     if simulate is not None:
         blocks = _drawn(surrogate, simulate, preset, drought, seed)
@@ -115,6 +112,15 @@ def command(
     wrote(out, "them")
     show_problems(problems)
     exit_code(failed=len(problems), done=snapshots)
+
+
+def _check_fires(
+    stores: list[str], simulate: int | None, preset: str | None, rasters: bool
+) -> None:
+    if bool(stores) == (simulate is not None):
+        raise PlumecastError("give either stores or rasters of fires, or --simulate with a number")
+    if (rasters and not stores) or (preset is not None and stores):
+        raise PlumecastError("--format and --unit are for rasters, --preset is for --simulate")
 
 
 def _drawn(
