@@ -84,7 +84,7 @@ def test_device_and_memory_change_nothing(succeed, trained, ensemble, tmp_path):
     np.testing.assert_allclose(scores[0], scores[1], rtol=1e-8)
     for number, extra in enumerate(([], ["--device", "torch", "--memory", "1MB"])):
         succeed("predict", plain, ensemble.store, "-o", tmp_path / f"{number}.nc", *extra)
-    first, second = (xr.open_dataset(tmp_path / f"{n}.nc").load() for n in range(2))
+    first, second = (xr.load_dataset(tmp_path / f"{n}.nc") for n in range(2))
     np.testing.assert_allclose(second.smoke, first.smoke, rtol=1e-5)
 
 
@@ -314,9 +314,7 @@ def test_predict_in_blocks_equals_one_block(succeed, trained, ensemble, tmp_path
     succeed("predict", trained, ensemble.store, "-o", tmp_path / "whole.nc")
     monkeypatch.setattr(plumecast.prediction, "BLOCK", 7)
     succeed("predict", trained, ensemble.store, "-o", tmp_path / "blocks.nc")
-    whole, blocks = (
-        xr.open_dataset(tmp_path / f"{name}.nc").load() for name in ("whole", "blocks")
-    )
+    whole, blocks = (xr.load_dataset(tmp_path / f"{name}.nc") for name in ("whole", "blocks"))
     # float32 of sums that were taken in another order.
     np.testing.assert_allclose(blocks.smoke, whole.smoke, rtol=1e-5, atol=1e-4)
     xr.testing.assert_identical(blocks.drop_vars("smoke"), whole.drop_vars("smoke"))

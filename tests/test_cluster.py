@@ -489,7 +489,7 @@ def test_commands_on_a_local_cluster(succeed, refused, store, tmp_path):
     shown = succeed("evaluate", model, store, *common)
     assert "mean-field" in shown
     assert open_snapshots(tmp_path / "a.nc", fields=["smoke"]).sizes["snapshot"] == 120
-    assert xr.open_dataset(tmp_path / "s.nc").attrs["snapshots"] == 120
+    assert xr.load_dataset(tmp_path / "s.nc").attrs["snapshots"] == 120
     message = refused(
         "predict", model, store, "-o", tmp_path / "b.nc", *common, "--device", "torch"
     )

@@ -170,7 +170,7 @@ def test_command_writes_the_statistics(succeed, surrogate, fires, statistics, tm
             "--thresholds", "1,35", "--quantiles", "0.05,0.5,0.9,0.99",
         )  # fmt: skip
         assert "statistics of 300 snapshots of 60 fires" in printed
-    written = xr.open_dataset(tmp_path / "stats.nc").load()
+    written = xr.load_dataset(tmp_path / "stats.nc")
     xr.testing.assert_allclose(written, statistics, rtol=1e-6)
 
 
@@ -210,7 +210,7 @@ def test_statistics_of_drawn_fires_are_those_of_their_fields(
         "--quantiles", "0.5", "-o", tmp_path / "stats.nc",
     )  # fmt: skip
     assert "statistics of 45 snapshots of 3 fires" in printed
-    written = xr.open_dataset(tmp_path / "stats.nc").load()
+    written = xr.load_dataset(tmp_path / "stats.nc")
     xr.testing.assert_allclose(written, expected, rtol=1e-6)
 
 

@@ -131,7 +131,7 @@ def test_a_million_fires(tmp_path):
     printed = follow("a-million-fires.md", tmp_path)
     assert "statistics of 160 snapshots of 40 fires" in printed
     assert "statistics of 180 snapshots of 12 fires" in printed
-    one, other = (xr.open_dataset(tmp_path / name).load() for name in ("stats.nc", "again.nc"))
+    one, other = (xr.load_dataset(tmp_path / name) for name in ("stats.nc", "again.nc"))
     np.testing.assert_allclose(other.mean_log_smoke, one.mean_log_smoke, rtol=1e-9)
     assert one.smoke_quantile.sizes["quantile"] == 3
     assert open_snapshots(tmp_path / "smoke.nc", fields=["smoke"]).sizes["snapshot"] == 160

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -297,6 +299,20 @@ def test_file_whose_hours_are_spelled_out_is_read_as_numbers(tmp_path, snapshots
         spelled[name].attrs["units"] = spelling
     spelled.to_netcdf(tmp_path / "spelled.nc")
     assert_same_snapshots(open_snapshots(tmp_path / "spelled.nc"), snapshots)
+
+
+def test_a_netcdf_file_is_open_only_while_it_is_read(tmp_path, snapshots):
+    path = export_snapshots(snapshots, tmp_path / "fires.nc")
+    opened = open_snapshots(path)
+    # HDF5 refuses to write to a file that the same process holds open for reading.
+    with netCDF4.Dataset(path, "a"):
+        pass
+    before = opened.isel(snapshot=[3, 1]).smoke.values
+    np.testing.assert_array_equal(before, snapshots.smoke.values[[3, 1]])
+    with netCDF4.Dataset(path, "a"):
+        pass
+    elsewhere = pickle.loads(pickle.dumps(opened))
+    xr.testing.assert_identical(elsewhere.load(), open_snapshots(path).load())
 
 
 def test_version_of_a_netcdf_file_follows_its_content(tmp_path, snapshots):

@@ -17,6 +17,7 @@ import scipy.io
 import xarray as xr
 
 from plumecast.errors import PlumecastError
+from plumecast.lazy import open_netcdf
 from plumecast.names import SNAPSHOT
 from plumecast.snapshots import FIELD_NAMES, check_structure, validate_snapshots
 from plumecast.writers import CHUNK_SNAPSHOTS, plain, quiet_zarr, write_blocks
@@ -112,7 +113,7 @@ def _open_zarr(path: Path) -> xr.Dataset:
 def _open_netcdf(path: Path) -> xr.Dataset:
     _refuse_other_files(path)
     try:
-        snapshots = xr.open_dataset(path, engine="netcdf4", decode_timedelta=False)
+        snapshots = open_netcdf(path)
     except (OSError, ValueError) as error:
         raise PlumecastError(f"{path} is not a snapshot store: {error}") from error
     digest = hashlib.sha256()

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from xarray.backends.common import BackendArray
-from xarray.core import indexing
 
 from plumecast._array import Array
 from plumecast.blocks import Runner
+from plumecast.lazy import lazy_variable
 from plumecast.matrix import Layout
 from plumecast.names import SMOKE, SNAPSHOT
 from plumecast.snapshot_store import check_unchanged
@@ -58,30 +57,22 @@ class StoredFields:
         return self.rows.read(rows).reshape(-1, *self.grid)
 
 
-class _Floored(BackendArray):
+@dataclass(frozen=True, slots=True)
+class _Floored:
     """A stored variable whose values below a floor read as zero."""
 
-    def __init__(self, variable: xr.Variable, floor: float) -> None:
-        self.variable, self.floor = variable, floor
-        self.shape, self.dtype = variable.shape, variable.dtype
+    variable: xr.Variable
+    floor: float
 
-    def __getitem__(self, key: Any) -> Any:
-        return indexing.explicit_indexing_adapter(
-            key, self.shape, indexing.IndexingSupport.OUTER, self._read
-        )
-
-    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
+    def __call__(self, key: tuple[Any, ...]) -> np.ndarray:
         values = np.asarray(self.variable[key].values)
-        return np.where(values < self.floor, 0.0, values).astype(self.dtype, copy=False)
+        return np.where(values < self.floor, 0.0, values).astype(values.dtype, copy=False)
 
 
 def floor_as_read(snapshots: xr.Dataset, floor: float, name: str = SMOKE) -> xr.Dataset:
     """`apply_smoke_floor` for fields that stay in their store: applied to what is read."""
     check_floor(floor)
     smoke = snapshots[name].variable
-    lazy = xr.Variable(
-        smoke.dims,
-        indexing.LazilyIndexedArray(_Floored(smoke, floor)),
-        {**smoke.attrs, SMOKE_FLOOR: floor},
-    )
+    lazy = lazy_variable(smoke, _Floored(smoke, floor))
+    lazy.attrs[SMOKE_FLOOR] = floor
     return snapshots.assign({name: lazy})
