@@ -63,18 +63,32 @@ def fit_coded(
 
 
 def fit_code_map(
-    codes: Array, targets: Array, settings: Settings, groups: list[Array]
+    codes: Array,
+    targets: Array,
+    settings: Settings,
+    groups: list[Array],
+    place: Placement = IN_MEMORY,
 ) -> tuple[PrimalMap | DualMap | KernelMap, dict[str, Any]]:
-    """The map between codes held in memory; what is left open is chosen by leaving out `groups`."""
-    if settings.kernel != POLYNOMIAL:
+    """The map between codes held in memory; what is left open is chosen by leaving out `groups`,
+    which with a limit follow each other."""
+    of_distance = settings.kernel != POLYNOMIAL
+    block = place.map_rows(
+        codes,
+        targets,
+        features=None if of_distance else monomial_count(codes.shape[1], settings.degree),
+        cells=0,
+        group=max(rows.size for rows in groups) if _leaves_out(settings) else 0,
+        closed_form=False,
+    )
+    if of_distance:
         return _fit_kernel(codes, targets, settings, groups if _leaves_out(settings) else None)
     if settings.penalty is None:
         code_map, scan = operators.tune_polynomial_map(
-            codes, targets, degree=settings.degree, groups=groups, penalties=None
+            codes, targets, degree=settings.degree, groups=groups, penalties=None, block=block
         )
         return code_map, {"penalty": scan.best}
     fitted = operators.fit_polynomial_map(
-        codes, targets, degree=settings.degree, penalty=settings.penalty
+        codes, targets, degree=settings.degree, penalty=settings.penalty, block=block
     )
     return fitted, {"penalty": settings.penalty}
 

@@ -14,17 +14,15 @@ import numpy as np
 
 from plumecast._array import Array, is_torch_array
 from plumecast.blocks import drawn_rows
-from plumecast.coded_map import CodedMap, fit_coded_map
+from plumecast.coded_map import CodedMap, EncodeSide, FitMap, fit_coded_map
 from plumecast.correction import SHARES, correction_rows, fit_correction
-from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
 from plumecast.frame import WindFrame
 from plumecast.lift import fit_lift
 from plumecast.neural import NeuralMap, fit_neural
-from plumecast.operators import Operator
 from plumecast.spectral import SpectralMap
 from plumecast.spectral_fit import fit_spectral, fold_numbers
-from plumecast.target import CHOICE_ROWS, Targets, choose_inverse, fit_targets
+from plumecast.target import CHOICE_ROWS, Targets, check_choice, choose_inverse, fit_targets
 from plumecast.training_fields import TrainingFields
 
 FOLDS = 8
@@ -127,8 +125,8 @@ class PlumeChoices:
     epsilon: float = 1.0
     layers: int = 3  # of the spectral family
     correction: bool = False  # of the spectral family
-    fit_basis: Callable[[str, Array], Basis] | None = None  # of the coded family, as the next
-    fit_map: Callable[[Array, Array, list[Array]], Operator] | None = None
+    encode_side: EncodeSide | None = None  # of the coded family, as the next
+    fit_map: FitMap | None = None
     epochs: int = 60  # of a network, as the two below
     seconds: float | None = None
     device: str | None = None
@@ -243,8 +241,9 @@ def _fit_fields(
         )
         return spectral, np.arange(fire.shape[0]), left_out
     if choices.family == "coded":
-        assert choices.fit_basis is not None
+        assert choices.encode_side is not None
         assert choices.fit_map is not None
+        check_choice(encoded.shape, limit)
         return fit_coded_map(
             fire,
             encoded,
@@ -252,7 +251,7 @@ def _fit_fields(
             [np.flatnonzero(groups == name) for name in np.unique(groups)],
             lift=lift,
             covariates=given.covariates,
-            fit_basis=choices.fit_basis,
+            encode_side=choices.encode_side,
             fit_map=choices.fit_map,
         )
     return fit_neural(
