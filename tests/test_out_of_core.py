@@ -118,6 +118,7 @@ CHOICES = {
     "linear": {"preset": "paper-linear"},
     "centred": {"preset": "paper-linear", "center": True},
     "primal": {"degree": 2, "fire_rank": 4, "smoke_rank": 5},
+    "intercept": {"degree": 2, "fire_rank": 4, "smoke_rank": 5, "center": True},
     "dual": {"degree": 2, "fire_rank": 9, "smoke_rank": 5},
     "kernel": {"kernel": "matern-5/2", "fire_rank": 9, "smoke_rank": 5},
 }
