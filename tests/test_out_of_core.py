@@ -21,8 +21,8 @@ from plumecast.fit import fit_surrogate
 from plumecast.lift import fit_lift
 from plumecast.memory import parse_memory, rows_within
 from plumecast.names import TABLE
-from plumecast.operators import fit_linear_map, fit_polynomial_map, tune_polynomial_map
 from plumecast.placement import Placement
+from plumecast.polynomial_map import fit_linear_map, fit_polynomial_map, tune_polynomial_map
 from plumecast.prediction import predict_store
 from plumecast.quantity.footprint import smoke_threshold
 from plumecast.snapshot_store import append_fire, open_snapshots

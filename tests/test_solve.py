@@ -11,7 +11,7 @@ from plumecast.encode import fit_basis
 from plumecast.errors import PlumecastError
 from plumecast.features import monomial_kernel, monomials
 from plumecast.linalg import gram
-from plumecast.operators import (
+from plumecast.polynomial_map import (
     DualMap,
     PrimalMap,
     dual_map,

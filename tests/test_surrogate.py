@@ -11,7 +11,7 @@ from plumecast import surrogate as surrogate_module
 from plumecast.encode import rank_for_std
 from plumecast.errors import PlumecastError
 from plumecast.fit import fit_surrogate
-from plumecast.operators import DualMap, PrimalMap
+from plumecast.polynomial_map import DualMap, PrimalMap
 from plumecast.quantity.optical_depth import with_log_smoke
 from plumecast.split import split_by_fire
 from plumecast.surrogate import load_surrogate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumecast import operators
+from plumecast import polynomial_map
 from plumecast._array import Array, Rows, array_namespace, map_arrays, to_numpy
 from plumecast.blocks import whole
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
@@ -14,8 +14,9 @@ from plumecast.kernel_map import KernelMap, fit_kernel_map
 from plumecast.kernel_search import tune_kernel_map
 from plumecast.kernels import POLYNOMIAL, has_length_scale
 from plumecast.matrix import Layout
-from plumecast.operators import CodedOperator, DualMap, PrimalMap
+from plumecast.operators import CodedOperator
 from plumecast.placement import IN_MEMORY, Placement
+from plumecast.polynomial_map import DualMap, PrimalMap
 from plumecast.settings import Settings
 from plumecast.training import TrainingMatrices
 
@@ -49,7 +50,7 @@ def fit_coded(
         )
         chosen |= more | ({"leave_out": group_by} if groups else {})
     elif settings.penalty is None:
-        code_map, scan = operators.tune_polynomial_map(
+        code_map, scan = polynomial_map.tune_polynomial_map(
             codes,
             targets,
             degree=settings.degree,
@@ -60,10 +61,10 @@ def fit_coded(
         )
         chosen |= {"penalty": scan.best, "leave_out": group_by, "leave_out_error": min(scan.errors)}
     elif closed_form:
-        code_map = operators.fit_linear_map(codes, input_basis.singular_values, targets, block)
+        code_map = polynomial_map.fit_linear_map(codes, input_basis.singular_values, targets, block)
         chosen |= {"penalty": 0.0}
     else:
-        code_map = operators.fit_polynomial_map(
+        code_map = polynomial_map.fit_polynomial_map(
             codes,
             targets,
             degree=settings.degree,
@@ -83,7 +84,7 @@ def fit_code_map(
         return _fit_kernel(codes, targets, settings, groups if _leaves_out(settings) else None)
     constant = _constant(float(array_namespace(codes).sum(codes**2)) / codes.shape[0], settings)
     if settings.penalty is None:
-        code_map, scan = operators.tune_polynomial_map(
+        code_map, scan = polynomial_map.tune_polynomial_map(
             codes,
             targets,
             degree=settings.degree,
@@ -92,7 +93,7 @@ def fit_code_map(
             constant=constant,
         )
         return code_map, {"penalty": scan.best}
-    fitted = operators.fit_polynomial_map(
+    fitted = polynomial_map.fit_polynomial_map(
         codes, targets, degree=settings.degree, penalty=settings.penalty, constant=constant
     )
     return fitted, {"penalty": settings.penalty}
@@ -101,7 +102,7 @@ def fit_code_map(
 def _constant(square: float, settings: Settings) -> float:
     """Products of centred codes have a mean, which an intercept takes; in an uncentred basis the
     empty fire has the code 0 and makes no smoke."""
-    return operators.intercept_constant(square, settings.degree) if settings.center else 0.0
+    return polynomial_map.intercept_constant(square, settings.degree) if settings.center else 0.0
 
 
 def _leaves_out(settings: Settings) -> bool:
