@@ -101,7 +101,7 @@ class FieldRows:
         """Some rows."""
         first, last, _ = rows.indices(self.fields.shape[0])
         out = np.empty((last - first, self.columns))
-        for part in row_blocks(last - first, VALUES // self.columns):
+        for part in row_blocks(last - first, VALUES // math.prod(self.fields.shape[1:])):
             out[part] = self.change(self.fields[first + part.start : first + part.stop])
         return out
 

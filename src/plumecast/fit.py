@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -194,8 +194,6 @@ def _fit_lifted(
     place: Placement,
     progress: Callable[[str], None],
 ) -> PlumeFit:
-    if settings.family not in ("coded", "spectral"):
-        data, place = data.in_memory(place.limit), replace(place, limit=None)
     groups = np.empty(data.inputs.shape[0], dtype=np.int64)
     rows_of = data.groups(group_by)
     for number, rows in enumerate(rows_of):

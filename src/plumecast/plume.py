@@ -240,10 +240,10 @@ def _fit_fields(
             progress=progress,
         )
         return spectral, np.arange(fire.shape[0]), left_out
+    check_choice(encoded.shape, limit)
     if choices.family == "coded":
         assert choices.encode_side is not None
         assert choices.fit_map is not None
-        check_choice(encoded.shape, limit)
         return fit_coded_map(
             fire,
             encoded,
@@ -264,6 +264,7 @@ def _fit_fields(
         epochs=choices.epochs,
         seconds=choices.seconds,
         device=choices.device,
+        limit=limit,
         progress=lambda epoch: progress(f"epoch {epoch.number} of {epoch.of}"),
     )
 

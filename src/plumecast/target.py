@@ -127,6 +127,16 @@ def target_sizes(fields: Array) -> tuple[Array, Array]:
     return np.where(scales > 0.0, scales, 1.0), largest
 
 
+def are_indicators(fields: Array) -> Array:
+    """(T,) whether targets hold zeros and ones alone."""
+    found = np.ones(fields.shape[1], dtype=bool)
+    for rows in field_blocks(fields):
+        values = fields[rows]
+        axes = (0, *range(2, values.ndim))
+        found &= ((values == 0.0) | (values == 1.0)).all(axis=axes)
+    return found
+
+
 def check_choice(shape: tuple[int, ...], limit: int | None) -> None:
     """Refuse a limit in bytes that does not hold what `choose_inverse` takes of (M, T, *grid)
     predictions: their smoke and the errors of one choice in double precision."""
