@@ -108,6 +108,12 @@ class NeuralMap:
             grid=self.shape,
         )
 
+    def working_bytes(self) -> float:
+        """Bytes of a block on its way through the network: half of what a gradient would need."""
+        from plumecast import neural_samples
+
+        return 0.5 * BLOCK * neural_samples.kept_bytes(self._network(), self.inputs, self.shape)
+
     def _own_units(self, output: Array) -> Array:
         each = (slice(None), None, None)
         values = output * self.target_scales.astype(np.float32)[each]

@@ -6,13 +6,14 @@ outputs: spectral, coded on lifted fields, or a network. Arrays only, no labels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumecast._array import Array, is_torch_array
+from plumecast._array import Array, bytes_in, is_torch_array
 from plumecast.blocks import drawn_rows
 from plumecast.coded_map import CodedMap, EncodeSide, FitMap, fit_coded_map
 from plumecast.correction import SHARES, correction_rows, fit_correction
@@ -111,6 +112,17 @@ class PlumeOperator:
             )
         numbers = {label: number for number, label in enumerate(self.labels)}
         return np.array([numbers[str(label)] for label in labels], dtype=np.int64)
+
+
+def predicting_bytes(operator: Any) -> tuple[float, float]:
+    """Bytes that an operator and its work take beside the fields that come and go: once, and for
+    every row of the targets, which are decoded in double precision."""
+    held = float(bytes_in(operator))
+    if not isinstance(operator, PlumeOperator):
+        return held, 0.0
+    if isinstance(operator.fields, NeuralMap):
+        held += operator.fields.working_bytes()
+    return held, 16.0 * len(operator.targets.names) * math.prod(operator.shape)
 
 
 @dataclass(frozen=True, slots=True)
