@@ -393,6 +393,14 @@ def kilobytes(name):
     return int(line.split()[1])
 
 store, memory, choices = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+sizes = choices.pop("sizes", None)
+if sizes is not None:
+    import numpy as np
+    from plumecast import neural
+    from plumecast.lift import fit_lift
+    neural.SIZES[choices["family"]] = sizes
+    few = np.random.default_rng(0).random((8, 8, 8))
+    neural.fit_neural(few, few[:, None], np.arange(8) % 2, lift=fit_lift(few), epochs=1, batch=2)
 # A fit of the smallest thing loads every library, and starts their threads, before the count.
 tiny = pc.open_snapshots(store).isel(snapshot=slice(0, 64)).load()
 fit_surrogate(tiny, degree=2, fire_rank=2, smoke_rank=2)
@@ -448,9 +456,12 @@ def large_store(path: Path, snapshots: int, shape: tuple[int, int]) -> int:
     return 2 * 4 * snapshots * shape[0] * shape[1]
 
 
+UNET = {"width": 8, "levels": 2}  # one of 2 million weights would take hours
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("choice", ["linear", "primal", "lifted", "spectral"])
-def test_a_store_four_times_the_limit_is_trained_within_it(tmp_path, choice):
+@pytest.mark.parametrize("choice", ["linear", "primal", "lifted", "spectral", "network"])
+def test_a_store_four_times_the_limit_is_trained_within_it(tmp_path, monkeypatch, choice):
     choices = {
         "linear": {"preset": "paper-linear", "fire_rank": 60, "smoke_rank": 60},
         "primal": {"degree": 2, "fire_rank": 20, "smoke_rank": 40},
@@ -463,6 +474,7 @@ def test_a_store_four_times_the_limit_is_trained_within_it(tmp_path, choice):
             "targets": ["log", "footprint"],
         },
         "spectral": {"preset": "recommended", "targets": ["log"]},
+        "network": {"family": "unet", "sizes": UNET, "epochs": 1, "targets": ["log"]},
     }[choice]
     count = {"spectral": 64_000, "lifted": 90_000}.get(choice, 40_000)
     size = large_store(tmp_path / "large.zarr", count, (24, 40))
@@ -472,11 +484,14 @@ def test_a_store_four_times_the_limit_is_trained_within_it(tmp_path, choice):
     assert used["predicted"] == count
     assert used["all"] * 1024 < limit
     split = split_by_fire(floor_as_read(open_snapshots(tmp_path / "large.zarr"), 0.05))
+    if choice == "network":
+        monkeypatch.setitem(neural.SIZES, "unet", choices.pop("sizes"))
     one = fit_surrogate(split.train.load(), **choices)
     other = load_surrogate(tmp_path / "a.plume")
     few = split.test.isel(snapshot=slice(0, 50))
     expected = one.predict(few).values
-    rounding = 1e-3 if choice == "spectral" else 1e-5  # systems in float32; fields in float32
+    # Systems in float32; a network's sums in float32; fields in float32.
+    rounding = {"spectral": 1e-3, "network": 1e-3}.get(choice, 1e-5)
     np.testing.assert_allclose(other.predict(few).values, expected, atol=rounding * expected.max())
 
 

@@ -23,9 +23,6 @@ from plumecast.memory import rows_within
 READ_ROWS = 64
 """Snapshots read and lifted together."""
 
-LEFT_OUT_BATCHES = 4
-"""Batches' worth of snapshots that go through together where nothing is learned."""
-
 WEIGHT_COPIES = 7.0
 """Arrays of the weights' size: these, gradients, two of the optimiser, the best ones, and two on
 their way."""
@@ -98,21 +95,20 @@ def samples_ahead(
     batches: whole batches, M or more snapshots where all may be held. Refuses a limit in bytes
     below what a step takes."""
     count, kinds, *grid = shape
-    unit = LEFT_OUT_BATCHES * batch
-    units = -(-count // unit)
+    batches = -(-count // batch)
     if limit is not None:
         cells = math.prod(grid)
         weights = sum(parameter.numel() for parameter in network.parameters())
         reading = READ_ROWS * cells * (12.0 * inputs + 8.0 * kinds + 100.0)
         passing = PASS * batch * kept_bytes(network, inputs, (grid[0], grid[1]))
-        units = rows_within(
+        batches = rows_within(
             limit,
             fixed=4.0 * WEIGHT_COPIES * weights + passing + reading,
-            per_row=4.0 * unit * cells * (inputs + kinds),
+            per_row=4.0 * batch * cells * (inputs + kinds),
             what=f"a network of {weights} weights on {grid[0]} × {grid[1]} cells",
-            most=units,
+            most=batches,
         )
-    return units * unit
+    return batches * batch
 
 
 def kept_bytes(network: nn.Module, inputs: int, grid: tuple[int, int]) -> int:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plumecast.errors import PlumecastError
-from plumecast.neural_samples import LEFT_OUT_BATCHES, Samples, StoredSamples
+from plumecast.neural_samples import Samples, StoredSamples
 
 WARM_UP = 0.05
 """Share of the training in which the learning rate rises."""
@@ -154,7 +154,7 @@ def train(
                 group["lr"] = schedule.learning_rate * rate(fraction)
             total += _step(task, some, optimiser, _random_shift(schedule.shift, generator))
             steps += 1
-        error = task.mean_loss(left_out, LEFT_OUT_BATCHES * schedule.batch)
+        error = task.mean_loss(left_out, schedule.batch)
         if error < best:
             best = error
             kept = {name: value.detach().clone() for name, value in network.state_dict().items()}
