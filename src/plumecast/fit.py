@@ -87,8 +87,9 @@ def fit_surrogate(
 
     `device` says where the arithmetic runs: "cpu", "cuda" (PyTorch) or "cupy"; the surrogate comes
     back as NumPy's. `progress` hears the steps of a long fit. With `memory` ("2GB") the snapshots
-    stay in their store and are read by blocks; the result is the same up to rounding. A `runner` (`pc.cluster`) has the blocks worked on by the
-    processes of a cluster, each within `memory`.
+    stay in their store and are read by blocks; the result is the same up to rounding. A `runner`
+    (`pc.cluster`) has the blocks worked on by the processes of a cluster, each within `memory`;
+    networks are trained here.
     """
     settings = choose_settings(
         preset,
