@@ -180,9 +180,9 @@ class ClusterRunner:
 
         seen = time.monotonic()
         while not future.done():
-            with _needing_the_scheduler(), self.client.as_current():
-                with contextlib.suppress(TimeoutError):
-                    wait(future, timeout=_LOOK_SECONDS)
+            quiet = contextlib.suppress(TimeoutError)
+            with _needing_the_scheduler(), self.client.as_current(), quiet:
+                wait(future, timeout=_LOOK_SECONDS)
             present = bool(self._workers())
             seen = time.monotonic() if present else seen
             if not present and time.monotonic() - seen > self.grace:
