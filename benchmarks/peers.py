@@ -185,6 +185,7 @@ PEERS: dict[str, tuple[str, Callable[[Data], tuple[str, Predict]]]] = {
     "scikit-learn, PCA + KernelRidge (rbf)": ("scikit-learn", sklearn_kernel),
     "EZyRB, POD + RBF": ("ezyrb", ezyrb_rbf),
     "pyapprox, PCA kernel operator": ("pyapprox", pyapprox_operator),
+    "plumecast, quick": ("plumecast", plumecast_with(preset="quick")),
     "plumecast, recommended": ("plumecast", plumecast_with(preset="recommended")),
     "plumecast, thorough": ("plumecast", plumecast_with(preset="thorough")),
 }
@@ -238,7 +239,7 @@ def score(predict: Predict, data: Data) -> dict[str, float]:
 
 
 def score_labelled(surrogate: pc.Surrogate, data: Data) -> dict[str, float]:
-    """The recommended surrogate knows droughts and a detection score; labelled data brings them."""
+    """A spectral surrogate knows droughts, perhaps a detection score; labelled data brings them."""
     split = data.split
     result = pc.evaluate({"a": surrogate}, split.validation, split.test)
     found, smoke = surrogate.predict(split.test).values, split.test[SMOKE].values
@@ -261,7 +262,7 @@ def run(name: str, data: Data) -> dict[str, Any]:
     chosen, predict = fit(data)
     seconds = time.perf_counter() - start
     known = getattr(predict, "__self__", None)
-    labelled = isinstance(known, pc.Surrogate) and known.detects
+    labelled = isinstance(known, pc.Surrogate) and known.settings["family"] == "spectral"
     scores = score_labelled(known, data) if labelled else score(predict, data)
     version = pc.__version__ if package == "plumecast" else importlib.metadata.version(package)
     return {"name": name, "version": version, "fit_s": seconds, "chosen": chosen, **scores}

@@ -15,8 +15,9 @@ from plumecast.encode import fit_basis, projection_error
 from plumecast.ensemble_sums import field_sums
 from plumecast.errors import PlumecastError
 from plumecast.kernel_search import tune_kernel_map
-from plumecast.operators import CodedOperator, fit_linear_map, tune_polynomial_map
+from plumecast.operators import CodedOperator
 from plumecast.plume import Conditions, PlumeChoices, fit_plume_operator
+from plumecast.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.roc import iou_at, rates_at, roc_scores
 
 AGREE = 1e-8  # relative: another factorisation, the same mathematics in float64

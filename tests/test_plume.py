@@ -35,6 +35,17 @@ def test_auto_turns_with_the_wind_where_every_fire_has_its_own(data):
     assert error(found, test) < 0.5 * error(on_map, test)
 
 
+def test_quick_is_the_recommended_operator_cut_short(data, tmp_path):
+    train, test = data.isel(snapshot=slice(0, 18)), data.isel(snapshot=slice(18, None))
+    quick = pc.fit_surrogate(train, "quick")
+    same = pc.fit_surrogate(train, "recommended", layers=2, targets="log")
+    np.testing.assert_array_equal(quick.predict(test), same.predict(test))
+    assert not quick.detects
+    quick.save(tmp_path / "quick.plume")
+    loaded = pc.load_surrogate(tmp_path / "quick.plume")
+    np.testing.assert_array_equal(loaded.predict(test), quick.predict(test))
+
+
 def test_auto_stays_on_the_map_where_the_wind_is_shared(data):
     same = data.assign_coords(wind_from_direction=("snapshot", np.full(24, 250.0)))
     same = same.assign_coords(wind_speed=("snapshot", np.full(24, 5.0)))

@@ -340,12 +340,21 @@ def test_a_spectral_candidate_is_one_change_of_the_recommended(plan):
     if plan.choices["preset"] == "recommended":
         assert len(changed - {"preset"}) == (plan.name != "spectral, recommended")
     else:
-        assert chosen == PRESETS["thorough"]
+        assert plan.name == f"spectral, {plan.choices['preset']}"
+        assert chosen == PRESETS[plan.choices["preset"]]
 
 
 def test_fewer_channels_and_layers_come_first():
     cost = {p.name: p.cost for p in plans.spectral_plans(winds=True, covariates=("fuel_moisture",))}
-    order = ("1 layer", "no product", "2 layers", "recommended", "5 age bins", "wind frame")
+    order = (
+        "quick",
+        "1 layer",
+        "no product",
+        "2 layers",
+        "recommended",
+        "5 age bins",
+        "wind frame",
+    )
     costs = [cost[f"spectral, {name}"] for name in order]
     assert costs == sorted(costs)
     assert len(set(costs)) == len(costs)

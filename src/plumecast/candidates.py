@@ -36,10 +36,12 @@ SPECTRAL: Mapping[str, dict[str, Any]] = MappingProxyType(
         "no product": {"products": ()},
         "hours and area": {"products": ("hours", "area")},
         "corrected": {"correction": True},
+        "quick": {"preset": "quick"},
         "thorough": {"preset": "thorough"},
     }
 )
-"""Changes of the preset "recommended" that are tried on any data, one at a time, and "thorough"."""
+"""Changes of the preset "recommended" that are tried on any data, one at a time, and its quick and
+thorough versions."""
 
 LIFT = ("age-bins", "burned")
 
@@ -62,8 +64,8 @@ _OF_THE_MAP = {
 }
 
 KERNEL_COST, SPECTRAL_COST, CORRECTION_COST, NETWORK_COST = 8.0, 5.0, 80.0, 1e4
-"""Times of a fit, relative to a polynomial's: of a kernel, of a channel in a spectral layer, of its
-correction, of a network. Rough, and only for the order in which candidates are tried."""
+"""Times of a fit, relative to a polynomial's: of a kernel, of a channel in a spectral layer of all
+targets, of its correction, of a network. Rough, and only for the order of trying."""
 
 FRAME_COST = 2.0
 """Times more cells that a frame which turns with the wind has, about."""
@@ -164,7 +166,8 @@ def _spectral_cost(settings: Settings) -> float:
     channels = _fields(settings) * (1 + product_count(settings.products) + len(settings.covariates))
     turned = FRAME_COST if settings.frame.startswith("wind") else 1.0
     corrected = CORRECTION_COST if settings.correction else 0.0
-    return SPECTRAL_COST * settings.layers * channels * turned + corrected
+    each = len(settings.targets) / len(TARGETS)
+    return SPECTRAL_COST * settings.layers * channels * turned * each + corrected
 
 
 def _fields(settings: Settings) -> int:

@@ -69,10 +69,10 @@ def fit_surrogate(
     another `kernel`: "matern-5/2", "squared-exponential", or a sum such as
     "polynomial-1 + matern-5/2". Its `length_scale` is in units of the typical distance between
     training snapshots; without one it is chosen together with the penalty. The *spectral* family
-    (preset "recommended"): equivariant operators in `layers`, one per drought where the data has
-    several, each drawn to what all have in common; needs `group_by` to leave fires out. A
-    `correction` adds what it left over for the training fires most alike (preset "thorough", which
-    also has more channels). Networks: family "unet" or "fno", in `epochs`.
+    (presets "recommended" and "quick"): equivariant operators in `layers`, one per drought where
+    the data has several, each drawn to what all have in common; needs `group_by` to leave fires
+    out. A `correction` adds what it left over for the training fires most alike (preset "thorough",
+    which also has more channels). Networks: family "unet" or "fno", in `epochs`.
 
     `lift` names the fields made of the input ("age-bins" has `age_bins` of them), `products` the
     scalars of a fire that multiply them, `targets` what is fitted ("log", "smoke", "footprint").

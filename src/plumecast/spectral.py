@@ -11,13 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
-from plumecast._array import Array, array_namespace, like, positive_part, to_numpy
+from plumecast._array import (
+    Array,
+    array_namespace,
+    is_numpy_array,
+    like,
+    positive_part,
+    to_numpy,
+)
 from plumecast.fourier import Frequencies, Transform, make_transform
 from plumecast.lift import Lift
+from plumecast.threads import cores, map_threads
 
 PREDICT_BLOCK = 24
 """Snapshots predicted together: few enough for their spectra to stay in the cache."""
@@ -69,12 +78,22 @@ class SpectralMap:
         for number in np.unique(numbers):
             steps = [(layer, put(_complex(layer.weights[number]))) for layer in self.layers]
             transform = make_transform(self.frequencies, steps[0][1])
-            for rows in row_parts(np.flatnonzero(numbers == number), PREDICT_BLOCK):
-                own = None if covariates is None else covariates[rows]
-                lifted = lifted_spectra(self.lift, transform, put(fire_block(fire[rows])), own)
-                values = through(lifted, transform, steps)
+            parts = row_parts(np.flatnonzero(numbers == number), PREDICT_BLOCK)
+            blocks = (
+                (put(fire_block(fire[rows])), None if covariates is None else covariates[rows])
+                for rows in parts
+            )
+            predict = partial(_block_through, self.lift, transform, steps)
+            threads = min(cores(), len(parts)) if is_numpy_array(steps[0][1]) else 1
+            for rows, values in zip(parts, map_threads(predict, blocks, threads), strict=True):
                 out[rows] = snapshot_first(to_numpy(values) * scales)
         return out
+
+
+def _block_through(
+    lift: Lift, transform: Transform, steps: Steps, block: tuple[Array, Array | None]
+) -> Array:
+    return through(lifted_spectra(lift, transform, *block), transform, steps)
 
 
 def through(lifted: Array, transform: Transform, steps: Steps) -> Array:
