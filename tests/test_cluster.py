@@ -18,7 +18,7 @@ import xarray as xr
 
 import plumecast as pc
 from conftest import make_snapshots, on_demo_grid
-from plumecast import generation, gram_blocks, scale
+from plumecast import drawing, gram_blocks, scale
 from plumecast._array import bytes_in
 from plumecast.baselines import fit_baseline
 from plumecast.encode import Truncation, fit_truncated_basis
@@ -32,7 +32,7 @@ from plumecast.snapshot_store import open_snapshots
 from plumecast.source.rasters import where_read
 from plumecast.source.simulator import ensemble as simulator
 from plumecast.stored import StoredRows
-from raster_files import COARSE, fire, write_ascii
+from raster_files import COARSE, fire, write_ascii, write_landscape
 from wrf_files import Circle, write_run
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
@@ -371,7 +371,7 @@ def test_simulated_fires_are_the_same_on_a_cluster(runner):
 
 
 def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
-    monkeypatch.setattr(generation, "TOGETHER", 1)  # fire: several blocks
+    monkeypatch.setattr(drawing, "TOGETHER", 1)  # fire: several blocks
     surrogate = pc.fit_surrogate(on_demo_grid(), "paper-linear")
     asked = {"thresholds": [1.0], "quantiles": [0.5]}
     fires = pc.draw_fires(3, like=surrogate.grid, droughts=["low"])
@@ -379,6 +379,17 @@ def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
     one = pc.ensemble_statistics(surrogate, fires, **asked)
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
     assert other.attrs == one.attrs
+
+
+def test_fires_are_drawn_on_rasters_of_the_users_ground_on_a_cluster(runner, tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "TOGETHER", 1)
+    ground = write_landscape(tmp_path, (60, 80), 600.0)
+    chosen = {"droughts": ["high"], "checkpoints": 1, "steering": 0.5, **ground}
+    fires = pc.draw_fires(4, **chosen)
+    surrogate = pc.fit_surrogate(pc.simulate(ignitions=4, **chosen), "paper-linear")
+    other = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], runner=runner)
+    one = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0])
+    xr.testing.assert_allclose(other, one, rtol=ROUNDING)
 
 
 def test_wrf_fires_are_read_on_a_cluster(runner, tmp_path):
