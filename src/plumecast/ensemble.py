@@ -25,9 +25,10 @@ from plumecast.memory import parse_memory, rows_within
 from plumecast.names import SNAPSHOT
 from plumecast.operators import CodedOperator
 from plumecast.quantity.optical_depth import LOG_SMOKE
-from plumecast.snapshot_store import check_unchanged, open_snapshots
+from plumecast.snapshot_store import open_snapshots
 from plumecast.snapshots import final_snapshots
 from plumecast.surrogate import Surrogate
+from plumecast.unchanged import check_unchanged
 
 BLOCK = 1024
 """Snapshots predicted together, where memory does not ask for fewer."""
