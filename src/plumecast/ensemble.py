@@ -26,9 +26,10 @@ from plumecast.names import SNAPSHOT
 from plumecast.operators import CodedOperator
 from plumecast.plume import predicting_bytes
 from plumecast.quantity.optical_depth import LOG_SMOKE
-from plumecast.snapshot_store import check_unchanged, open_snapshots
+from plumecast.snapshot_store import open_snapshots
 from plumecast.snapshots import final_snapshots
 from plumecast.surrogate import Surrogate
+from plumecast.unchanged import check_unchanged
 
 BLOCK = 1024
 """Snapshots predicted together, where memory does not ask for fewer."""

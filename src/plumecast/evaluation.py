@@ -29,8 +29,8 @@ from plumecast.quantity.footprint import (
     smoke_threshold_over,
 )
 from plumecast.roc import decision_threshold_over
-from plumecast.snapshot_store import check_unchanged
 from plumecast.surrogate import Surrogate
+from plumecast.unchanged import check_unchanged
 
 BLOCK = 256
 """Snapshots scored together."""
