@@ -9,13 +9,23 @@ plain arrays: saved without pickle, and the same on any machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plumecast._array import Array
+from plumecast._array import (
+    Array,
+    array_namespace,
+    assembled,
+    device_of,
+    is_torch_array,
+    like,
+    positive_part,
+    take_rows,
+    to_numpy,
+)
 from plumecast.errors import PlumecastError
 
 if TYPE_CHECKING:
@@ -59,36 +69,44 @@ class NeuralMap:
     ) -> Array:
         """(M, *grid) and (M, P) → (M, T, *grid), in the targets' own units.
 
-        A snapshot with nothing burned has no smoke. Computed on the CPU unless a torch `device` is
-        named.
+        A snapshot with nothing burned has no smoke. Computed on the device of the fire, else on the
+        CPU unless a torch `device` is named; the scalars are on the host.
         """
-        torch = _torch()
-        from plumecast import neural_training
-
         if fire.shape[1:] != self.shape:
             raise PlumecastError(
                 f"this network was trained on a grid {self.shape}, got {fire.shape[1:]}; bring "
                 "the input onto its grid"
             )
         given = _scalars(scalars, fire.shape[0], self.scalars)
-        network = self._network().to(_device(device or "cpu")).eval()
-        out = np.zeros((fire.shape[0], self.target_scales.size, *self.shape), dtype=np.float32)
-        burned = np.flatnonzero((fire > 0.0).any(axis=(1, 2)))
-        where = next(network.parameters()).device
-        with torch.inference_mode():
-            for start in range(0, burned.size, BLOCK):
-                rows = burned[start : start + BLOCK]
-                lifted = torch.from_numpy(_lifted(self.lift, fire[rows])).to(where)
+        where = _device(str(device_of(fire)) if is_torch_array(fire) else device or "cpu")
+        shape = (int(fire.shape[0]), len(self.indicators), *self.shape)
+        return assembled(self._parts(fire, given, where), shape, fire)
+
+    def _parts(self, fire: Array, given: Array, where: Any) -> Iterator[tuple[Array, Array]]:
+        """Row numbers and their predictions: first those without fire."""
+        torch, xp = _torch(), array_namespace(fire)
+        from plumecast import neural_training
+
+        burned = to_numpy(xp.any(fire > 0.0, axis=(1, 2)))
+        none = np.flatnonzero(~burned)
+        shape = (none.size, len(self.indicators), *self.shape)
+        yield none, xp.zeros(shape, dtype=xp.float32, device=device_of(fire))
+        network = self._network().to(where).eval()
+        rows_burned = np.flatnonzero(burned)
+        for start in range(0, rows_burned.size, BLOCK):
+            rows = rows_burned[start : start + BLOCK]
+            with torch.inference_mode():
+                lifted = _tensor(self.lift(take_rows(fire, rows))).to(where)
                 extra = torch.from_numpy(given[rows]).to(where)
-                output = network(neural_training.join(lifted, extra, self.positions))
-                out[rows] = self._own_units(output.float().cpu().numpy())
-        return out
+                output = network(neural_training.join(lifted, extra, self.positions)).float()
+            own = output if is_torch_array(fire) else like(to_numpy(output), fire)
+            yield rows, self._own_units(own)
 
     def _network(self) -> Any:
         torch = _torch()
         with torch.device("meta"):  # no random numbers are drawn for weights that are known
             network = self._untrained()
-        known = {name: torch.from_numpy(values) for name, values in self.weights.items()}
+        known = {name: _tensor(values) for name, values in self.weights.items()}
         network.load_state_dict(known, assign=True)
         return network
 
@@ -99,17 +117,21 @@ class NeuralMap:
             self.architecture,
             self.sizes,
             inputs=int(self.lift.channels) + self.scalars + 2 * self.positions,
-            targets=self.target_scales.size,
+            targets=len(self.indicators),
             grid=self.shape,
         )
 
     def _own_units(self, output: Array) -> Array:
-        each = (slice(None), None, None)
-        values = output * self.target_scales.astype(np.float32)[each]
+        xp = array_namespace(output)
+        scales, limits = (
+            like(own, output, output.dtype)[:, None, None]
+            for own in (self.target_scales, self.limits)
+        )
+        values = output * scales
         for t, indicator in enumerate(self.indicators):
             if indicator:
-                values[:, t] = 0.5 * (1.0 + np.tanh(0.5 * output[:, t]))
-        return np.clip(values, 0.0, self.limits.astype(np.float32)[each])
+                values[:, t, ...] = 0.5 * (1.0 + xp.tanh(0.5 * output[:, t, ...]))
+        return xp.minimum(positive_part(values), limits)
 
 
 def fit_neural(
@@ -209,7 +231,7 @@ def _samples(
 
     dtype = torch.float16 if where.type == "cuda" else torch.float32
     lifted = [
-        torch.from_numpy(_lifted(described.lift, fire[i : i + LIFT_BLOCK])).to(where, dtype)
+        _tensor(described.lift(fire[i : i + LIFT_BLOCK])).to(where, dtype)
         for i in range(0, fire.shape[0], LIFT_BLOCK)
     ]
     scales = described.target_scales.astype(np.float32)[:, None, None]
@@ -219,8 +241,8 @@ def _samples(
     )
 
 
-def _lifted(lift: Any, fire: Array) -> Array:
-    return np.ascontiguousarray(lift(fire), dtype=np.float32)
+def _tensor(array: Array) -> Any:
+    return array if is_torch_array(array) else _torch().from_numpy(to_numpy(array))
 
 
 def _scalars(scalars: Array | None, count: int, expected: int | None) -> Array:
