@@ -25,7 +25,7 @@ import numpy as np
 from plumecast.encode import fit_basis
 from plumecast.features import monomial_kernel, monomials
 from plumecast.linalg import symmetric_eigen
-from plumecast.operators import fit_linear_map, fit_polynomial_map
+from plumecast.polynomial_map import fit_linear_map, fit_polynomial_map
 from plumecast.solve import dual_path, penalty_grid, scan_penalties
 from plumecast.study.literal import literal_quadratic
 

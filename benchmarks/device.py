@@ -168,7 +168,7 @@ def run(bench: Bench) -> None:
 def training_stages(bench: Bench, hosts: list[np.ndarray]) -> tuple[Any, Any, float]:
     """Encode, fit, and the path of penalties; bases and codes, the map, and its penalty."""
     from plumecast.encode import fit_basis
-    from plumecast.operators import fit_polynomial_map, tune_polynomial_map
+    from plumecast.polynomial_map import fit_polynomial_map, tune_polynomial_map
 
     size = bench.size
     m, n, r, q = size.snapshots, size.cells, size.fire_rank, size.smoke_rank
@@ -251,7 +251,8 @@ def checks(
     """Orthonormal modes, and predictions beside NumPy's where SciPy is there to make them."""
     from plumecast._array import to_numpy
     from plumecast.encode import fit_basis
-    from plumecast.operators import CodedOperator, fit_polynomial_map
+    from plumecast.operators import CodedOperator
+    from plumecast.polynomial_map import fit_polynomial_map
 
     modes = to_numpy(encoded[0].modes)
     found: dict[str, Any] = {

@@ -29,12 +29,8 @@ from plumecast._array import map_arrays
 from plumecast.encode import fit_basis
 from plumecast.features import monomial_kernel
 from plumecast.linalg import gram
-from plumecast.operators import (
-    CodedOperator,
-    PrimalMap,
-    fit_polynomial_map,
-    folded,
-)
+from plumecast.operators import CodedOperator, folded
+from plumecast.polynomial_map import PrimalMap, fit_polynomial_map
 
 FIGURE = Path("figures/scaling.png")
 

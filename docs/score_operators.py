@@ -27,7 +27,7 @@ from plumecast.baseline_operators import MeanField, NearestFire
 from plumecast.encode import fit_basis
 from plumecast.kernel_search import tune_kernel_map
 from plumecast.lift import fit_lift
-from plumecast.operators import tune_polynomial_map
+from plumecast.polynomial_map import tune_polynomial_map
 from plumecast.spectral_fit import fit_spectral, fold_numbers
 
 FOLDER = "neuralop/datasets/data"

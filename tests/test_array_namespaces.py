@@ -20,8 +20,9 @@ from plumecast.ensemble_sums import field_sums
 from plumecast.errors import PlumecastError
 from plumecast.frame import fit_wind_frame
 from plumecast.kernel_search import tune_kernel_map
-from plumecast.operators import CodedOperator, fit_linear_map, tune_polynomial_map
+from plumecast.operators import CodedOperator
 from plumecast.plume import Conditions, PlumeChoices, PlumeOperator, fit_plume_operator
+from plumecast.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.roc import iou_at, rates_at, roc_scores
 from test_correction import rough
 

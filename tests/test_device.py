@@ -20,7 +20,8 @@ from plumecast.errors import PlumecastError
 from plumecast.evaluation import evaluate, fit_thresholds
 from plumecast.fit import fit_surrogate
 from plumecast.kernel_map import KernelMap
-from plumecast.operators import CodedOperator, fit_linear_map, folded, tune_polynomial_map
+from plumecast.operators import CodedOperator, folded
+from plumecast.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.roc import roc_scores
 from plumecast.snapshot_store import export_snapshots
 from plumecast.surrogate import load_surrogate

@@ -13,8 +13,9 @@ from sklearn.kernel_ridge import KernelRidge
 from plumecast import kernel_search
 from plumecast.errors import PlumecastError
 from plumecast.features import monomial_kernel
-from plumecast.kernel_map import fit_kernel_map
+from plumecast.kernel_map import fit_kernel_map, training_kernel
 from plumecast.kernel_search import tune_kernel_map
+from plumecast.kernel_walk import Walk
 from plumecast.kernels import (
     STATIONARY,
     TERMS,
@@ -24,6 +25,7 @@ from plumecast.kernels import (
     term_kernel,
     typical_distance,
 )
+from plumecast.linalg import inverse_positive
 
 seeds = st.integers(0, 2**32 - 1)
 SUM = "polynomial-1 + matern-5/2"
@@ -186,6 +188,41 @@ def test_search_on_some_groups_ends_where_all_snapshots_want_it(monkeypatch):
         _, given = tune_kernel_map(codes, targets, length_scale=length, **choices)
         assert given.error == pytest.approx(error, rel=1e-9)
         assert error >= part.error
+
+
+@pytest.mark.parametrize("penalty", [None, 0.02])
+def test_the_walk_reports_left_out_errors_and_residuals_of_its_map(monkeypatch, penalty):
+    codes, targets = problem(snapshots=60)
+    choices = {"kernel": SUM, "groups": groups_of(5, 12), "anchored": True}
+    monkeypatch.setattr(kernel_search, "SEARCH_ROWS", 30)
+    fitted, walked = tune_kernel_map(codes, targets, penalty=penalty, **choices)
+    found = {"length_scale": walked.length_scale, "penalty": walked.penalty}
+    by_eigen, scan = tune_kernel_map(codes, targets, **found, **choices)
+    assert walked.error == pytest.approx(scan.error, rel=SOLVE)
+    np.testing.assert_allclose(walked.residuals, scan.residuals, atol=SOLVE)
+    np.testing.assert_allclose(fitted.predict(codes), by_eigen.predict(codes), atol=SOLVE)
+
+
+def test_the_walk_leaves_singular_systems_by_a_higher_penalty(monkeypatch):
+    codes, targets = problem(snapshots=30)
+    codes, targets = np.repeat(codes, 2, axis=0), np.repeat(targets, 2, axis=0)
+    training = training_kernel(codes, "squared-exponential", anchored=False)
+    grid = [1e-30, 1e-25, 1e-2, 1e-1]
+    walk = Walk(training, targets, groups_of(10, 6), 1.0, 2.0**0.5, (0.1, 10.0), grid)
+    assert walk(1e-30).penalty in grid[2:]
+    assert not np.isfinite(walk.errors[0, 0])
+    singular = Walk(training, targets, groups_of(10, 6), 1.0, 2.0**0.5, (0.1, 10.0), grid[:2])
+    with pytest.raises(PlumecastError, match="no penalty makes the kernel"):
+        singular(1e-30)
+
+
+def test_inverse_of_a_positive_matrix():
+    rng = np.random.default_rng(8)
+    rows = rng.normal(size=(12, 20))
+    matrix = rows @ rows.T
+    np.testing.assert_allclose(inverse_positive(matrix) @ matrix, np.eye(12), atol=1e-10)
+    with pytest.raises(PlumecastError, match="12×12 least-squares system is singular"):
+        inverse_positive(-matrix)
 
 
 def test_kernel_learns_what_no_polynomial_can():

@@ -21,8 +21,8 @@ from plumecast.fit import fit_surrogate
 from plumecast.lift import fit_lift
 from plumecast.memory import parse_memory, rows_within
 from plumecast.names import TABLE
-from plumecast.operators import fit_linear_map, fit_polynomial_map, tune_polynomial_map
 from plumecast.placement import Placement
+from plumecast.polynomial_map import fit_linear_map, fit_polynomial_map, tune_polynomial_map
 from plumecast.prediction import predict_store
 from plumecast.quantity.footprint import smoke_threshold
 from plumecast.snapshot_store import append_fire, open_snapshots
@@ -118,6 +118,7 @@ CHOICES = {
     "linear": {"preset": "paper-linear"},
     "centred": {"preset": "paper-linear", "center": True},
     "primal": {"degree": 2, "fire_rank": 4, "smoke_rank": 5},
+    "intercept": {"degree": 2, "fire_rank": 4, "smoke_rank": 5, "center": True},
     "dual": {"degree": 2, "fire_rank": 9, "smoke_rank": 5},
     "kernel": {"kernel": "matern-5/2", "fire_rank": 9, "smoke_rank": 5},
 }

@@ -11,12 +11,15 @@ from plumecast.encode import fit_basis
 from plumecast.errors import PlumecastError
 from plumecast.features import monomial_kernel, monomials
 from plumecast.linalg import gram
-from plumecast.operators import (
+from plumecast.polynomial_map import (
     DualMap,
     PrimalMap,
     dual_map,
     fit_linear_map,
     fit_polynomial_map,
+    intercept_constant,
+    polynomial_features,
+    polynomial_path,
     tune_polynomial_map,
 )
 from plumecast.solve import (
@@ -186,3 +189,47 @@ def test_a_single_fire_cannot_choose_a_penalty():
 def test_zero_codes_cannot_choose_a_penalty():
     with pytest.raises(PlumecastError, match="kernel of the training codes is zero"):
         penalty_grid(0.0)
+
+
+@pytest.mark.parametrize("snapshots", [40, 8])  # 9 features: primal, dual
+def test_an_intercept_takes_what_products_of_centred_codes_have_in_the_mean(snapshots):
+    codes, _ = problem(2, snapshots=snapshots)
+    codes = codes - codes.mean(axis=0)
+    targets = monomials(codes, 2) @ np.ones((9, 2))
+    targets = targets - targets.mean(axis=0)
+    constant = intercept_constant(float(np.sum(codes**2)) / snapshots, 2)
+    penalty = 1e-3 * constant**2
+    found = fit_polynomial_map(codes, targets, degree=2, penalty=penalty, constant=constant)
+    # The same with an intercept that is not penalised at all: features and targets centred.
+    features = monomials(codes, 2)
+    mean = features.mean(axis=0)
+    expected = (features - mean) @ ridge_primal(features - mean, targets, penalty)
+    # The intercept's weight is penalised by penalty / (M constant²) of itself.
+    near = 1e-3 / snapshots * np.abs(expected).max()
+    np.testing.assert_allclose(found.predict(codes), expected, atol=2.0 * near)
+    without = fit_polynomial_map(codes, targets, degree=2, penalty=penalty)
+    assert np.abs(without.predict(codes) - expected).max() > 10.0 * near
+
+
+@pytest.mark.parametrize("snapshots", [30, 8])
+def test_a_tuned_intercept_is_that_of_one_fit_and_of_the_path(snapshots):
+    codes, targets = problem(3, snapshots=snapshots)
+    groups = groups_of([2] * (snapshots // 2))
+    tuned, scan = tune_polynomial_map(
+        codes, targets + 5.0, degree=2, groups=groups, penalties=None, constant=3.0
+    )
+    alone = fit_polynomial_map(codes, targets + 5.0, degree=2, penalty=scan.best, constant=3.0)
+    on_path = polynomial_path(codes, targets + 5.0, 2, 3.0).at(scan.best)
+    for other in (alone, on_path):
+        np.testing.assert_allclose(tuned.predict(codes), other.predict(codes), rtol=1e-6, atol=1e-6)
+    features = polynomial_features(codes, 2, 3.0)
+    rest = np.setdiff1d(np.arange(snapshots), groups[0])
+    weights = ridge_primal(features[rest], targets[rest] + 5.0, scan.best)
+    left_out = polynomial_path(codes, targets + 5.0, 2, 3.0).path.leave_group_out(scan.best, groups)
+    brute = targets[groups[0]] + 5.0 - features[groups[0]] @ weights
+    np.testing.assert_allclose(left_out[groups[0]], brute, atol=1e-6)
+
+
+def test_a_linear_map_of_centred_codes_needs_no_intercept():
+    assert intercept_constant(4.0, 1) == 0.0
+    assert intercept_constant(4.0, 2) == pytest.approx(20.0**0.5)

@@ -20,7 +20,7 @@ from plumecast.encode import fit_basis
 from plumecast.errors import PlumecastError
 from plumecast.fit import fit_surrogate
 from plumecast.kernel_map import KernelMap
-from plumecast.operators import DualMap, PrimalMap
+from plumecast.polynomial_map import DualMap, PrimalMap
 from plumecast.quantity.optical_depth import with_log_smoke
 from plumecast.store import read_header, save_value
 from plumecast.surrogate import Surrogate, load_surrogate

@@ -14,7 +14,7 @@ from plumecast.errors import PlumecastError
 from plumecast.features import monomials
 from plumecast.fit import fit_surrogate
 from plumecast.names import SMOKE, SNAPSHOT
-from plumecast.operators import fit_polynomial_map
+from plumecast.polynomial_map import fit_polynomial_map
 from plumecast.quantity.footprint import score_footprints
 from plumecast.report.remarks import remarks_of
 from plumecast.snapshots import select_drought

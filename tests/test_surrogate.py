@@ -11,9 +11,10 @@ from plumecast import surrogate as surrogate_module
 from plumecast.encode import rank_for_std
 from plumecast.errors import PlumecastError
 from plumecast.fit import fit_surrogate
-from plumecast.operators import DualMap, PrimalMap
+from plumecast.polynomial_map import DualMap, PrimalMap
 from plumecast.quantity.optical_depth import with_log_smoke
 from plumecast.split import split_by_fire
+from plumecast.surrogate import load_surrogate
 
 BLOCK_ROUNDING = 1e-12
 """Relative to the largest value: a product of matrices of another height sums in another order."""
@@ -344,6 +345,21 @@ def test_centred_map_takes_the_mean_fire_to_the_mean_smoke(split):
     mean = split.train.astype(np.float64).mean("snapshot")
     # The codes of the mean are zero up to rounding, and the map has no constant term.
     assert_close(surrogate.predict(mean.time_since_ignition.values), mean.smoke, 1e-10)
+
+
+@pytest.mark.parametrize("rank", [4, 12])  # 14 features: primal; 90: dual
+def test_a_centred_quadratic_keeps_the_mean_smoke(split, tmp_path, rank):
+    """Least squares with an intercept leaves residuals whose mean is zero."""
+    surrogate = fit_surrogate(split.train, degree=2, center=True, fire_rank=rank, penalty=1e4)
+    fires, smoke = (split.train[name].values for name in ("time_since_ignition", "smoke"))
+    flat = fires.reshape(fires.shape[0], -1).astype(np.float64)
+    predicted = surrogate.operator.predict(flat).reshape(smoke.shape)  # not cut at zero
+    size = np.abs(smoke - smoke.mean(axis=0)).max()
+    # The intercept is penalised a little: see `intercept_constant`.
+    assert np.abs((predicted - smoke).mean(axis=0)).max() < 1e-4 * size
+    surrogate.save(tmp_path / "a.plume")
+    loaded = load_surrogate(tmp_path / "a.plume")
+    np.testing.assert_array_equal(loaded.predict(fires), surrogate.predict(fires))
 
 
 def test_other_order_of_dimensions_in_training_changes_nothing(linear, split):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumecast import operators
-from plumecast._array import Array, Rows, map_arrays, to_numpy
+from plumecast import polynomial_map
+from plumecast._array import Array, Rows, array_namespace, map_arrays, to_numpy
 from plumecast.blocks import whole
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
@@ -14,8 +14,9 @@ from plumecast.kernel_map import KernelMap, fit_kernel_map
 from plumecast.kernel_search import tune_kernel_map
 from plumecast.kernels import POLYNOMIAL, has_length_scale
 from plumecast.matrix import Layout
-from plumecast.operators import CodedOperator, DualMap, PrimalMap
+from plumecast.operators import CodedOperator
 from plumecast.placement import IN_MEMORY, Placement
+from plumecast.polynomial_map import DualMap, PrimalMap
 from plumecast.settings import Settings
 from plumecast.training import TrainingMatrices
 
@@ -40,6 +41,8 @@ def fit_coded(
         group=max((rows.size for rows in groups), default=0),
         closed_form=closed_form,
     )
+    energy = float(array_namespace(input_basis.modes).sum(input_basis.singular_values**2))
+    constant = _constant(energy / inputs.shape[0], settings)
     code_map: PrimalMap | DualMap | KernelMap
     if of_distance:
         code_map, more = _fit_kernel(
@@ -47,16 +50,27 @@ def fit_coded(
         )
         chosen |= more | ({"leave_out": group_by} if groups else {})
     elif settings.penalty is None:
-        code_map, scan = operators.tune_polynomial_map(
-            codes, targets, degree=settings.degree, groups=groups, penalties=None, block=block
+        code_map, scan = polynomial_map.tune_polynomial_map(
+            codes,
+            targets,
+            degree=settings.degree,
+            groups=groups,
+            penalties=None,
+            block=block,
+            constant=constant,
         )
         chosen |= {"penalty": scan.best, "leave_out": group_by, "leave_out_error": min(scan.errors)}
     elif closed_form:
-        code_map = operators.fit_linear_map(codes, input_basis.singular_values, targets, block)
+        code_map = polynomial_map.fit_linear_map(codes, input_basis.singular_values, targets, block)
         chosen |= {"penalty": 0.0}
     else:
-        code_map = operators.fit_polynomial_map(
-            codes, targets, degree=settings.degree, penalty=settings.penalty, block=block
+        code_map = polynomial_map.fit_polynomial_map(
+            codes,
+            targets,
+            degree=settings.degree,
+            penalty=settings.penalty,
+            block=block,
+            constant=constant,
         )
         chosen |= {"penalty": settings.penalty}
     return map_arrays(CodedOperator(input_basis, code_map, output_basis), to_numpy), chosen
@@ -68,15 +82,27 @@ def fit_code_map(
     """The map between codes held in memory; what is left open is chosen by leaving out `groups`."""
     if settings.kernel != POLYNOMIAL:
         return _fit_kernel(codes, targets, settings, groups if _leaves_out(settings) else None)
+    constant = _constant(float(array_namespace(codes).sum(codes**2)) / codes.shape[0], settings)
     if settings.penalty is None:
-        code_map, scan = operators.tune_polynomial_map(
-            codes, targets, degree=settings.degree, groups=groups, penalties=None
+        code_map, scan = polynomial_map.tune_polynomial_map(
+            codes,
+            targets,
+            degree=settings.degree,
+            groups=groups,
+            penalties=None,
+            constant=constant,
         )
         return code_map, {"penalty": scan.best}
-    fitted = operators.fit_polynomial_map(
-        codes, targets, degree=settings.degree, penalty=settings.penalty
+    fitted = polynomial_map.fit_polynomial_map(
+        codes, targets, degree=settings.degree, penalty=settings.penalty, constant=constant
     )
     return fitted, {"penalty": settings.penalty}
+
+
+def _constant(square: float, settings: Settings) -> float:
+    """Products of centred codes have a mean, which an intercept takes; in an uncentred basis the
+    empty fire has the code 0 and makes no smoke."""
+    return polynomial_map.intercept_constant(square, settings.degree) if settings.center else 0.0
 
 
 def _leaves_out(settings: Settings) -> bool:

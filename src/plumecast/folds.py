@@ -17,7 +17,8 @@ from plumecast.fit import fit_surrogate
 from plumecast.kernel_search import tune_kernel_map
 from plumecast.matrix import fit_layout
 from plumecast.names import SNAPSHOT
-from plumecast.operators import CodedOperator, Operator, tune_polynomial_map
+from plumecast.operators import CodedOperator, Operator
+from plumecast.polynomial_map import tune_polynomial_map
 from plumecast.split import group_rows
 from plumecast.surrogate import Surrogate
 from plumecast.training import TrainingMatrices, training_matrices

@@ -84,6 +84,12 @@ class Transform:
     there: tuple[Array, ...]  # (2K, n) real, cosines over minus sines; then (K, n) complex
     back: tuple[Array, ...]  # (n, 2K) real; then (n, K) complex
 
+    @property
+    def frequencies(self) -> int:
+        """Number of frequencies F."""
+        rest = [matrix.shape[0] for matrix in self.there[1:]]
+        return int(np.prod([self.there[0].shape[0] // 2, *rest]))
+
     def spectra(self, fields: Array) -> Array:
         """(*grid, …) real → (F, …) complex."""
         xp = array_namespace(fields)

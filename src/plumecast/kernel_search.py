@@ -5,13 +5,13 @@ Arrays only, no labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from plumecast._array import Array, array_namespace, like, to_numpy
 from plumecast.kernel_map import KernelMap, TrainingKernel, training_kernel
+from plumecast.kernel_walk import Walk
 from plumecast.kernels import has_length_scale
 from plumecast.solve import (
     PenaltyPath,
@@ -31,9 +31,6 @@ LENGTH_RANGE = (2.0**-5, 2.0**6)
 COARSE_PENALTIES = 12
 """Penalties tried beside each length scale; those of the best are then scanned finely."""
 
-NEARBY = 5
-"""Penalties to either side of the best that are tried while all snapshots walk on."""
-
 SKETCH = 64
 """Random combinations of the targets that stand for all of them while choices are compared: errors
 are norms over all snapshots, which so many combinations keep to about a percent, alike for every
@@ -42,7 +39,7 @@ choice. The errors reported are of all targets."""
 SEARCH_ROWS = 1500
 """Snapshots the search for a length scale is made on; of more, whole groups at even steps, because
 the cost of an eigendecomposition grows with the cube. All snapshots then walk on from its end, by
-smaller steps: the more there are, the shorter the length scale they support."""
+smaller steps (`kernel_walk`): the more there are, the shorter the length scale they support."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ class KernelScan:
     """The length scale and the penalty chosen, with what was tried on the way."""
 
     length_scale: float
-    penalties: PenaltyScan  # of that length scale and around the best, on all training snapshots
+    penalties: PenaltyScan  # of that length scale, the best and neighbours, on all snapshots
     length_errors: dict[float, float]  # smallest error of the length scales tried on all snapshots
     residuals: Array  # (M, q), of every group by the map without it
 
@@ -84,17 +81,15 @@ def tune_kernel_map(
     training = training_kernel(codes, kernel, anchored)
     if length_scale is not None:
         training.check(length_scale)
-    searched = length_scale is None and has_length_scale(kernel)
-    some = _sketched(targets)
-    part = _some_groups(training, some, groups) if searched else None
-    tried: dict[float, float] = {}
-    if part is not None:
+    some, tried = _sketched(targets), {}
+    if length_scale is None and has_length_scale(kernel):
+        part = _some_groups(training, some, groups)
         tried = _search(*part, penalty)
         length_scale = min(tried, key=tried.__getitem__)
+        if part[0] is not training:
+            start = _scan(*part, length_scale, penalty)
+            return _walk_on(training, targets, groups, start)
     best = _scan(training, some, groups, length_scale or 1.0, penalty)
-    if part is not None and part[0] is not training:
-        near = best.around(NEARBY)
-        tried, best = _walk_on(best, lambda at: _scan(training, some, groups, at, penalty, near))
     path = replace(best.path, projected=best.path.vectors.T @ targets)
     penalties, residuals = _left_out(path, best.around(1), groups)
     fitted = training.fitted(best.length_scale, best.weights, path.dual_weights(penalties.best))
@@ -145,33 +140,36 @@ def _scan(
     groups: list[Array],
     length_scale: float,
     penalty: float | None,
-    tried: list[float] | int = 40,
+    tried: int = 40,
 ) -> _Scan:
-    """With a penalty that is given, `tried` penalties, or so many of a grid."""
+    """With the penalty that is given, or so many `tried` of a grid."""
     matrix, weights = training(length_scale)
     path = dual_path(matrix, targets)
-    if penalty is not None:
-        grid = [penalty]
-    elif isinstance(tried, int):
-        grid = penalty_grid(float(len(weights)), tried)  # every term has a mean diagonal of 1
-    else:
-        grid = tried
+    # Every term has a mean diagonal of 1.
+    grid = penalty_grid(float(len(weights)), tried) if penalty is None else [penalty]
     return _Scan(length_scale, path, scan_penalties(path, grid, groups), weights)
 
 
-def _walk_on(best: _Scan, scan: Callable[[float], _Scan]) -> tuple[dict[float, float], _Scan]:
-    """From the end of a search on fewer snapshots: half steps while the error falls."""
-    start, tried = best, {best.length_scale: best.penalties.error}
-    for step in (LENGTH_STEP**-0.5, LENGTH_STEP**0.5):
-        while LENGTH_RANGE[0] <= best.length_scale * step <= LENGTH_RANGE[1]:
-            other = scan(best.length_scale * step)
-            tried[other.length_scale] = other.penalties.error
-            if other.penalties.error >= best.penalties.error:
-                break
-            best = other
-        if best is not start:
-            break
-    return tried, best
+def _walk_on(
+    training: TrainingKernel, targets: Array, groups: list[Array], start: _Scan
+) -> tuple[KernelMap, KernelScan]:
+    """From the end of a search on fewer snapshots, all snapshots walk on."""
+    xp = array_namespace(targets)
+    walk = Walk(
+        training,
+        _sketched(targets),
+        groups,
+        start=start.length_scale,
+        step=LENGTH_STEP**0.5,
+        reach=LENGTH_RANGE,
+        grid=start.penalties.penalties,
+    )
+    best = walk(start.penalties.best)
+    alpha, residuals = best.left_out(targets, groups)
+    size = float(xp.sum(targets**2))
+    scan = relative_scan([best.penalty], xp.stack([xp.sum(residuals**2)]), size)
+    fitted = training.fitted(best.length_scale, best.weights, alpha)
+    return fitted, KernelScan(best.length_scale, scan, walk.by_length(), residuals)
 
 
 def _search(

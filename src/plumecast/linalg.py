@@ -15,6 +15,7 @@ from plumecast._array import (
     Array,
     array_namespace,
     contiguous,
+    device_of,
     is_cupy_array,
     is_numpy_array,
     is_numpy_namespace,
@@ -128,6 +129,24 @@ def solve_positive(matrix: Array, right: Array) -> Array:
         return scipy.linalg.cho_solve(factor, right, check_finite=False)
     lower = cholesky(matrix)
     return solve_upper(lower, solve_lower(lower, right))
+
+
+def inverse_positive(matrix: Array) -> Array:
+    """The inverse of a symmetric positive definite matrix; refuse a singular one."""
+    if not is_numpy_array(matrix):
+        xp, order = array_namespace(matrix), matrix.shape[0]
+        return solve_positive(matrix, xp.eye(order, dtype=matrix.dtype, device=device_of(matrix)))
+    from scipy.linalg import lapack
+
+    with _naming_singular(matrix.shape[0]):
+        # Of a symmetric matrix the transpose is the same, and in LAPACK's order.
+        upper, info = lapack.dpotrf(matrix.T, lower=0, clean=0)
+        if info != 0:
+            raise np.linalg.LinAlgError
+    inverse, info = lapack.dpotri(upper, lower=0, overwrite_c=1)
+    _check_lapack("dpotri", info)
+    half = np.triu(inverse)
+    return half + np.triu(inverse, 1).T
 
 
 def cholesky(matrix: Array) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 
 from plumecast._array import Array, array_namespace, like, to_numpy
 from plumecast.fourier import Frequencies
+from plumecast.threads import map_slices
 
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """Penalties tried, relative to the mean diagonal of the Gram matrices of all snapshots."""
@@ -23,6 +24,9 @@ RINGS = 6
 
 ROUNDING = 8.0
 """A penalty is at least so many units of rounding of the sum of its Gram matrix's diagonal."""
+
+FEWEST = 64
+"""Systems that are worth a thread of their own."""
 
 SCANNED = 80
 """Frequencies of a ring on which penalties are compared, at most."""
@@ -75,7 +79,13 @@ class Equations:
         raised = xp.clip(rounding * xp.sum(diagonal, axis=1), penalty, None)
         own = xp.astype(raised, self.gram.dtype)[:, None, None]
         right = [self.cross if one is None else self.cross + own * one for one in towards]
-        solved = xp.linalg.solve(self.gram + own * eye, xp.concat(right, axis=2))
+        sides = right[0] if len(right) == 1 else xp.concat(right, axis=2)
+
+        def solve(part: slice) -> Array:
+            system = self.gram[part, ...] + own[part, ...] * eye
+            return xp.linalg.solve(system, sides[part, ...])
+
+        solved = xp.concat(map_slices(solve, sides.shape[0], sides, FEWEST), axis=0)
         count = self.cross.shape[2]
         return [solved[:, :, i * count : (i + 1) * count] for i in range(len(right))]
 

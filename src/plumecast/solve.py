@@ -83,7 +83,7 @@ class PenaltyPath:
     def leave_groups_out(self, penalties: list[float], groups: list[Array]) -> Iterator[Array]:
         """`leave_group_out` of many penalties; the blocks R_gg of all of them are built at once."""
         xp = array_namespace(self.vectors)
-        alike = _stack_by_size(groups, self.vectors)
+        alike = stack_by_size(groups, self.vectors)
         blocks = [self._blocks(rows, penalties) for rows in alike]
         order = xp.argsort(xp.concat([xp.reshape(rows, (-1,)) for rows in alike]))
         for index, penalty in enumerate(penalties):
@@ -130,7 +130,7 @@ class PenaltyPath:
         return penalty / (self.eigenvalues + penalty)
 
 
-def _stack_by_size(groups: list[Array], other: Array) -> list[Array]:
+def stack_by_size(groups: list[Array], other: Array) -> list[Array]:
     """Groups of equal size as the rows of one (count, size) index array each, beside `other`."""
     known = [to_numpy(rows) for rows in groups]
     sizes = sorted({rows.size for rows in known})

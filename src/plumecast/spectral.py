@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -21,12 +22,14 @@ from plumecast._array import (
     as_complex,
     assembled,
     contiguous,
+    is_numpy_array,
     like,
     positive_part,
     take_rows,
 )
 from plumecast.fourier import Frequencies, Transform, make_transform
 from plumecast.lift import Lift
+from plumecast.threads import cores, map_threads
 
 PREDICT_BLOCK = 24
 """Snapshots predicted together: few enough for their spectra to stay in the cache."""
@@ -80,11 +83,23 @@ class SpectralMap:
                 (layer, like(as_complex(layer.weights[int(number), ...]), fire))
                 for layer in self.layers
             ]
-            for rows in row_parts(np.flatnonzero(numbers == number), PREDICT_BLOCK):
-                own = None if covariates is None else covariates[rows]
-                block = fire_block(take_rows(fire, rows))
-                values = through(lifted_spectra(self.lift, transform, block, own), transform, steps)
+            parts = row_parts(np.flatnonzero(numbers == number), PREDICT_BLOCK)
+            blocks = (
+                (take_rows(fire, rows), None if covariates is None else covariates[rows])
+                for rows in parts
+            )
+            predict = partial(_block_through, self.lift, transform, steps)
+            threads = min(cores(), len(parts)) if is_numpy_array(fire) else 1
+            for rows, values in zip(parts, map_threads(predict, blocks, threads), strict=True):
                 yield rows, snapshot_first(values * like(self.target_scales, values, values.dtype))
+
+
+def _block_through(
+    lift: Lift, transform: Transform, steps: Steps, block: tuple[Array, Array | None]
+) -> Array:
+    fire, covariates = block
+    lifted = lifted_spectra(lift, transform, fire_block(fire), covariates)
+    return through(lifted, transform, steps)
 
 
 def through(lifted: Array, transform: Transform, steps: Steps) -> Array:

@@ -44,6 +44,7 @@ from plumecast.spectral import (
     snapshot_first,
     through,
 )
+from plumecast.threads import cores, map_threads
 
 COMPLEX = 8
 """Bytes of a complex number in single precision."""
@@ -55,7 +56,10 @@ SOLVING = 8
 """Sums of the size of one scenario's and fold's that solving takes beside them."""
 
 TASK_BLOCKS = 8
-"""Blocks that a process of a cluster adds up before it sends their sums."""
+"""Blocks that a thread, or a process of a cluster, adds up before it hands on their sums."""
+
+FREELY = 1e9
+"""Bytes that threads may take however small the sums are; beyond, half of what the sums take."""
 
 RAMPS = (0.25, 0.5, 0.75, 0.9)
 """Quantiles of the positive predictions at which the ramps of a further layer begin; one more
@@ -125,8 +129,7 @@ def rows_at_once(
     if limit is None:
         return BLOCK
     outputs, cells = shape[1], int(np.prod(shape[2:]))
-    further = outputs * (len(RAMPS) + 1) if layers > 1 else 0
-    channels = lift.channels + further
+    channels = _channels(lift, outputs, layers)
     scanned = min(1.0, RINGS * SCANNED / frequencies)  # of the frequencies, while choosing
     held = (sum(sums) * (1.0 + scanned) + SOLVING) * channels * (channels + outputs)
     held += layers * sums[0] * channels * outputs
@@ -135,6 +138,11 @@ def rows_at_once(
     most = min(BLOCK, shape[0])
     what = f"a spectral operator with {channels} channels on {frequencies} frequencies"
     return rows_within(limit, fixed=float(fixed), per_row=float(per_row), what=what, most=most)
+
+
+def _channels(lift: Lift, outputs: int, layers: int) -> int:
+    """Inputs of the last of so many layers: the lifted fire, and ramps of the layer before."""
+    return lift.channels + (outputs * (len(RAMPS) + 1) if layers > 1 else 0)
 
 
 def _target_sizes(targets: Array, block: int) -> tuple[Array, Array]:
@@ -223,7 +231,7 @@ class LeftOut:
     def equations(self) -> list[Parts]:
         """Normal equations of the next layer, by scenario and fold; a pass over all snapshots."""
         runner: Runner | None = getattr(self.training.fire, "runner", None)
-        size = self.training.block * (1 if runner is None else TASK_BLOCKS)
+        size = self.training.block * TASK_BLOCKS
         tasks = [
             _Task(scenario, fold, rows)
             for scenario in range(int(self.scenarios.max()) + 1)
@@ -237,13 +245,26 @@ class LeftOut:
         ]
         found: Iterator[Equations]
         if runner is None:
-            found = (_task_equations(self, task) for task in tasks)
+            found = map_threads(lambda task: _task_equations(self, task), tasks, self._threads())
         else:
             found = runner.map(_task_equations, self, tasks)
         for task, part in zip(tasks, found, strict=True):
             known = sums[task.scenario][task.fold]
             sums[task.scenario][task.fold] = part if known is None else known + part
         return sums
+
+    def _threads(self) -> int:
+        """Threads whose work fits beside the sums; one where snapshots are read as they are used,
+        or do not stay on the host."""
+        training, outputs = self.training, self.training.targets.shape[1]
+        if not (is_numpy_array(training.fire) and is_numpy_array(training.transform.there[0])):
+            return 1
+        channels = _channels(training.lift, outputs, 1 + len(self.layers))
+        count = training.transform.frequencies
+        sums = COMPLEX * count * channels * (channels + outputs)
+        own = 4 * COMPLEX * count * channels * training.block + 2 * sums
+        held = sums * (int(self.scenarios.max()) + 2) * (int(self.folds.max()) + 1)
+        return max(1, min(cores(), int(max(0.5 * held, FREELY) // own)))
 
     def __getitem__(self, rows: Array) -> Array:
         wanted = np.arange(self.folds.size)[rows]

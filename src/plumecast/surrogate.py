@@ -23,8 +23,9 @@ from plumecast.kernel_map import KernelMap
 from plumecast.lift import Lift
 from plumecast.matrix import Coordinate, Field, Layout, from_rows, grid_template, leading_dims
 from plumecast.neural import NeuralMap
-from plumecast.operators import CodedOperator, DualMap, FoldedLinear, Operator, PrimalMap, folded
+from plumecast.operators import CodedOperator, FoldedLinear, Operator, folded
 from plumecast.plume import NOTHING, Conditions, PlumeOperator
+from plumecast.polynomial_map import DualMap, PrimalMap
 from plumecast.spectral import Layer, SpectralMap
 from plumecast.store import load_value, save_value
 from plumecast.target import Targets

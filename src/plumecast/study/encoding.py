@@ -12,10 +12,9 @@ import xarray as xr
 from plumecast._array import Array, contiguous
 from plumecast.encode import Basis, Truncation, fit_truncated_basis
 from plumecast.names import FIRE, SMOKE
-from plumecast.operators import (
-    CodedOperator,
+from plumecast.operators import CodedOperator, Operator
+from plumecast.polynomial_map import (
     DualMap,
-    Operator,
     PolynomialPath,
     PrimalMap,
     fit_linear_map,

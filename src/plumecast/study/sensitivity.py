@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from plumecast._array import Array
 from plumecast.encode import rank_for_std
 from plumecast.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.operators import fit_linear_map
+from plumecast.polynomial_map import fit_linear_map
 from plumecast.quantity.footprint import score_footprints, smoke_threshold
 from plumecast.report import style
 from plumecast.study import paper
