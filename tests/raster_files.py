@@ -52,3 +52,22 @@ def dataset(arrival: np.ndarray, **attrs: str) -> xr.Dataset:
 
 def integral(ds: xr.Dataset, cell: float) -> np.ndarray:
     return ds.time_since_ignition.astype(float).sum(("y", "x")).values * cell
+
+
+def write_landscape(folder: Path, shape: tuple[int, int], cell: float) -> dict[str, Path]:
+    """GeoTIFFs of a hill covered with timber and of its fuels, on cells of so many metres."""
+    rasterio = pytest.importorskip("rasterio")
+    y, x = np.indices(shape) / max(shape)
+    hill = 1000.0 + 500.0 * np.exp(-8.0 * ((x - 0.5) ** 2 + (y - 0.5) ** 2))
+    bands = {"dem": hill.astype(np.float32), "fuels": np.full(shape, 185, dtype=np.int16)}
+    paths = {name: folder / f"{name}.tif" for name in bands}
+    size = {"height": shape[0], "width": shape[1], "count": 1}
+    place = {
+        "crs": "EPSG:5070",
+        "transform": rasterio.Affine(cell, 0, 0, 0, -cell, shape[0] * cell),
+    }
+    for name, band in bands.items():
+        options = {"driver": "GTiff", "dtype": band.dtype, **size, **place}
+        with rasterio.open(paths[name], "w", **options) as file:
+            file.write(band, 1)
+    return paths

@@ -18,7 +18,7 @@ import xarray as xr
 
 import plumecast as pc
 from conftest import make_snapshots, on_demo_grid
-from plumecast import generation, scale
+from plumecast import drawing, gram_blocks, scale
 from plumecast._array import bytes_in
 from plumecast.baselines import fit_baseline
 from plumecast.encode import Truncation, fit_truncated_basis
@@ -27,11 +27,12 @@ from plumecast.gram_blocks import snapshot_gram
 from plumecast.ingestion import ingest_rasters, ingest_wrf
 from plumecast.matrix import fit_layout
 from plumecast.names import FIRE
-from plumecast.prediction import predict_store
+from plumecast.prediction import predict_rasters, predict_store
 from plumecast.snapshot_store import open_snapshots
+from plumecast.source.rasters import where_read
 from plumecast.source.simulator import ensemble as simulator
 from plumecast.stored import StoredRows
-from raster_files import COARSE, fire, write_ascii
+from raster_files import COARSE, fire, write_ascii, write_landscape
 from wrf_files import Circle, write_run
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
@@ -182,6 +183,16 @@ def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
     np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
 
 
+def test_coded_fit_of_lifted_fields_on_a_cluster_equals_the_fit_here(runner, store):
+    split = pc.split_by_fire(open_snapshots(store), seed=2)
+    choices = {"degree": 2, "fire_rank": 4, "smoke_rank": 5, "lift": "identity", "targets": "log"}
+    other = pc.fit_surrogate(split.train, **choices, memory="500kB", runner=runner)
+    one = pc.fit_surrogate(split.train.load(), **choices)
+    expected = one.predict(split.test).values
+    found = other.predict(split.test).values
+    np.testing.assert_allclose(found, expected, atol=1e-6 * expected.max())  # stored in float32
+
+
 def test_spectral_fit_on_a_cluster_equals_the_fit_here(runner, store):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     choices = {"preset": "recommended", "layers": 2}
@@ -226,6 +237,39 @@ def test_fit_of_more_cells_than_snapshots_equals_the_fit_here(runner, wide):
     np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
     with pytest.raises(PlumecastError, match=r"needs at least .* for a Gram matrix of 50 × 50"):
         pc.fit_surrogate(split.train, "paper-linear", memory="80kB", runner=runner)
+
+
+class Reaper(scale.ClusterRunner):
+    """Kills a worker when the second tile of a Gram matrix has come."""
+
+    tiles = 0
+    victims: tuple[int, ...] = ()
+
+    def map(self, function, shared, items):
+        for part in super().map(function, shared, items):
+            if function is gram_blocks._tile:
+                type(self).tiles += 1
+                if self.tiles == 2:
+                    type(self).victims = (next(iter(self.client.run(os.getpid).values())),)
+                    os.kill(self.victims[0], signal.SIGKILL)
+            yield part
+
+
+def test_training_survives_a_worker_killed_within_the_gram_matrix(
+    mortal, wide, succeed, tmp_path, monkeypatch
+):
+    here, there = tmp_path / "here.plume", tmp_path / "there.plume"
+    given = ("train", wide, "--preset", "paper-linear")
+    succeed(*given, "-o", here)
+    monkeypatch.setattr(scale, "ClusterRunner", Reaper)
+    place = ("--scheduler", mortal.client.scheduler.address, "--memory", "200kB")
+    succeed(*given, "-o", there, *place)
+    ahead = 2 * scale.AHEAD
+    assert Reaper.tiles > 4 * ahead, "or the tiles were made before the worker died"
+    assert not set(Reaper.victims) & set(mortal.client.run(os.getpid).values())
+    fires = open_snapshots(wide).load().astype(np.float64)
+    expected, found = (pc.load_surrogate(path).predict(fires).values for path in (here, there))
+    np.testing.assert_allclose(found, expected, atol=1e-8 * expected.max())  # rounding over gaps
 
 
 def test_wrong_values_are_found_on_a_cluster(runner, tmp_path):
@@ -337,7 +381,7 @@ def test_simulated_fires_are_the_same_on_a_cluster(runner):
 
 
 def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
-    monkeypatch.setattr(generation, "TOGETHER", 1)  # fire: several blocks
+    monkeypatch.setattr(drawing, "TOGETHER", 1)  # fire: several blocks
     surrogate = pc.fit_surrogate(on_demo_grid(), "paper-linear")
     asked = {"thresholds": [1.0], "quantiles": [0.5]}
     fires = pc.draw_fires(3, like=surrogate.grid, droughts=["low"])
@@ -345,6 +389,17 @@ def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
     one = pc.ensemble_statistics(surrogate, fires, **asked)
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
     assert other.attrs == one.attrs
+
+
+def test_fires_are_drawn_on_rasters_of_the_users_ground_on_a_cluster(runner, tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "TOGETHER", 1)
+    ground = write_landscape(tmp_path, (60, 80), 600.0)
+    chosen = {"droughts": ["high"], "checkpoints": 1, "steering": 0.5, **ground}
+    fires = pc.draw_fires(4, **chosen)
+    surrogate = pc.fit_surrogate(pc.simulate(ignitions=4, **chosen), "paper-linear")
+    other = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], runner=runner)
+    one = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0])
+    xr.testing.assert_allclose(other, one, rtol=ROUNDING)
 
 
 def test_wrf_fires_are_read_on_a_cluster(runner, tmp_path):
@@ -403,6 +458,62 @@ def test_a_worker_killed_while_rasters_are_read_costs_nothing(mortal, tmp_path):
     assert len(list(commits)) == 1 + 6  # an empty store, then one for every two files
 
 
+@pytest.fixture
+def on_raster_grid():
+    """A surrogate on the grid of COARSE."""
+    grid = {axis: COARSE[axis].values for axis in "yx"}
+    train = make_snapshots(fires=16, shape=(7, 8)).assign_coords(
+        {axis: (axis, values, {"units": "m"}) for axis, values in grid.items()}
+    )
+    return pc.fit_surrogate(train, "paper-linear")
+
+
+def test_rasters_are_predicted_where_they_are_read(runner, on_raster_grid, tmp_path, monkeypatch):
+    monkeypatch.setattr(where_read, "TOGETHER", 3)  # files: several blocks of a batch
+    files = raster_fires(tmp_path / "fires")
+    common = {"hours": [1.0, 2.0], "format": "farsite", "batch": 5, "threshold": 0.5}
+    said, blocks = {}, {}
+    for name, where in (("here", None), ("there", runner)):
+        problems: list[tuple[Path, str]] = []
+        blocks[name] = list(
+            predict_rasters(
+                on_raster_grid, files, **common, runner=where,
+                on_error=lambda *problem, to=problems: to.append(problem),
+            )
+        )  # fmt: skip
+        said[name] = problems
+    assert said["there"] == said["here"]
+    assert [path.stem for path, _ in said["here"]] == ["f03", "f01"]
+    assert [block.sizes["snapshot"] for block in blocks["there"]] == [8, 10, 4]
+    for one, other in zip(blocks["here"], blocks["there"], strict=True):
+        xr.testing.assert_identical(other, one)
+    usable = [path for path in files if path.stem != "f03"][:-1]
+    fires = pc.read_arrival_times(
+        usable, hours=[1.0, 2.0], format="farsite", like=on_raster_grid.grid
+    )
+    whole = xr.concat(blocks["there"], "snapshot")
+    assert whole.fire_id.values.tolist() == fires.fire_id.values.tolist()
+    xr.testing.assert_allclose(whole.smoke, on_raster_grid.predict(fires), rtol=1e-6)  # float32
+
+
+def test_a_worker_killed_while_rasters_are_predicted_costs_nothing(
+    mortal, on_raster_grid, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(where_read, "TOGETHER", 1)
+    files = [write_ascii(tmp_path / f"f{n:02d}.asc", fire(5.0 + n)) for n in range(24)]
+    victim = next(iter(mortal.client.run(os.getpid).values()))
+
+    def kill_once(done: int, total: int, what: str) -> None:
+        if done == 2:
+            os.kill(victim, signal.SIGKILL)
+
+    common = {"format": "farsite", "batch": 4}
+    ours = predict_rasters(on_raster_grid, files, **common)
+    theirs = predict_rasters(on_raster_grid, files, **common, runner=mortal, progress=kill_once)
+    for one, other in zip(ours, theirs, strict=True):
+        xr.testing.assert_identical(other, one)
+
+
 def test_a_runner_is_nobody_on_a_worker(runner):
     assert pickle.loads(pickle.dumps(runner)) is None
 
@@ -413,6 +524,14 @@ def test_an_error_in_a_block_is_raised_as_it_is(runner):
 
     with pytest.raises(PlumecastError, match="block 0 is wrong"):
         runner.sum(wrong, range(1))
+
+
+def test_a_worker_out_of_memory_is_named(runner):
+    def greedy(item: int) -> int:
+        return np.ones(1 << 58).size
+
+    with pytest.raises(PlumecastError, match="a worker has too little memory for its block; give"):
+        runner.sum(greedy, range(1))
 
 
 def test_a_block_lost_with_every_worker_is_named(mortal):
@@ -477,13 +596,19 @@ def test_device_and_runner_exclude_each_other(runner, store):
         pc.fit_surrogate(open_snapshots(store), "paper-linear", device="torch", runner=runner)
 
 
-def test_commands_on_a_local_cluster(succeed, refused, store, tmp_path):
+def test_commands_on_a_local_cluster(succeed, refused, store, on_raster_grid, tmp_path):
     model = tmp_path / "smoke.plume"
     succeed("train", store, "-o", model, "--scheduler", "local", "--memory", "1MB")
     common = ("--scheduler", "local")
     succeed("predict", model, store, "-o", tmp_path / "a.nc", *common)
     succeed("ensemble", model, store, "-o", tmp_path / "s.nc", *common)
     raster = write_ascii(tmp_path / "fire.asc", fire())
+    on_raster_grid.save(tmp_path / "coarse.plume")
+    rasters = ("predict", tmp_path / "coarse.plume", raster, "--format", "farsite")
+    for name, where in (("here.nc", ()), ("there.nc", common)):
+        succeed(*rasters, "-o", tmp_path / name, *where)
+    one, other = (xr.load_dataset(tmp_path / name) for name in ("here.nc", "there.nc"))
+    xr.testing.assert_identical(other, one)
     succeed("ingest", "rasters", raster, "-o", tmp_path / "r.zarr", "--unit", "min", *common)
     assert pc.stored_fires(tmp_path / "r.zarr") == {"fire"}
     shown = succeed("evaluate", model, store, *common)

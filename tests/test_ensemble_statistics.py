@@ -9,7 +9,7 @@ import xarray as xr
 
 import plumecast as pc
 from conftest import CELL, make_snapshots, on_demo_grid
-from plumecast import generation
+from plumecast import drawing
 from plumecast._array import to_numpy
 from plumecast.ensemble import EnsembleSums, Request, block_sums, fire_blocks
 from plumecast.ensemble_sums import bin_count, count_bins, field_sums, quantile_fields
@@ -193,7 +193,7 @@ def made(drawn):
 def test_statistics_of_drawn_fires_are_those_of_their_fields(
     succeed, on_simulated_grid, drawn, made, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(generation, "TOGETHER", 2)
+    monkeypatch.setattr(drawing, "TOGETHER", 2)
     heard = []
     found = pc.ensemble_statistics(
         on_simulated_grid, drawn, quantiles=[0.5], progress=lambda *step: heard.append(step)
@@ -252,15 +252,16 @@ def test_command_draws_fires_only_for_surrogates_that_know_their_grid(refused, s
     pc.fit_surrogate(split.train, "paper-linear").save(model)
     common = ("ensemble", model, *out)
     said = refused(*common, "--simulate", 2)
-    assert (
-        said == "simulated fires are not on the surrogate's grid of 8 × 10 cells; no preset has it"
-    )
+    where = "simulated fires are not on the surrogate's grid of 8 × 10 cells of 3000 m"
+    assert said == f"{where}; no preset has it, give dem and fuels"
     either = "give either stores or rasters of fires, or --simulate with a number"
     assert refused(*common) == either
     assert refused(*common, "a.zarr", "--simulate", 2) == either
-    other = "--format and --unit are for rasters, --preset is for --simulate"
+    other = "--format and --unit are for rasters, not for --simulate"
     assert refused(*common, "--simulate", 2, "--unit", "min") == other
-    assert refused(*common, "a.zarr", "--preset", "demo") == other
+    for name, value in (("preset", "demo"), ("steering", 0), ("seed", 0), ("dem", "dem.tif")):
+        said = refused(*common, "a.zarr", f"--{name}", value)
+        assert said == f"--{name} is for --simulate; leave it out"
     two = with_log_smoke(split.train)
     pc.fit_surrogate(two, inputs=["time_since_ignition", LOG_SMOKE]).save(model)
     said = refused(*common, "--simulate", 2)

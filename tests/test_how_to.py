@@ -16,7 +16,7 @@ import xarray as xr
 from conftest import CELL, REPOSITORY, make_snapshots, shared_data
 from plumecast import append_fire, export_snapshots, open_snapshots, stored_fires
 from plumecast.study.registry import STUDIES
-from raster_files import write_ascii
+from raster_files import write_ascii, write_landscape
 from study_runs import three_droughts
 from windy_fires import windy
 from wrf_files import Circle, write_run
@@ -128,9 +128,11 @@ def test_a_million_fires(tmp_path):
     pytest.importorskip("distributed", reason="Dask distributed is not installed")
     append_fire(tmp_path / "ensemble.zarr", make_snapshots(fires=24))
     append_fire(tmp_path / "fires.zarr", make_snapshots(fires=40, seed=5))
+    write_landscape(tmp_path, (60, 80), 600.0)
     printed = follow("a-million-fires.md", tmp_path)
     assert "statistics of 160 snapshots of 40 fires" in printed
     assert "statistics of 180 snapshots of 12 fires" in printed
+    assert "statistics of 24 snapshots of 12 fires" in printed
     one, other = (xr.load_dataset(tmp_path / name) for name in ("stats.nc", "again.nc"))
     np.testing.assert_allclose(other.mean_log_smoke, one.mean_log_smoke, rtol=1e-9)
     assert one.smoke_quantile.sizes["quantile"] == 3

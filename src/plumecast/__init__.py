@@ -10,11 +10,12 @@ from plumecast.errors import PlumecastError
 
 if TYPE_CHECKING:
     from plumecast.baselines import fit_baseline
+    from plumecast.drawing import draw_fires
     from plumecast.encode import Basis, fit_basis, projection_error
     from plumecast.ensemble import ensemble_statistics
     from plumecast.evaluation import evaluate
     from plumecast.fit import fit_surrogate
-    from plumecast.generation import draw_fires, simulate
+    from plumecast.generation import simulate
     from plumecast.quantity.footprint import (
         choose_decision_threshold,
         relative_error,
@@ -57,7 +58,7 @@ _HOME = {
     "apply_smoke_floor": "snapshots",
     "choose_decision_threshold": "quantity.footprint",
     "cluster": "scale",
-    "draw_fires": "generation",
+    "draw_fires": "drawing",
     "drop_small_fires": "snapshots",
     "ensemble_statistics": "ensemble",
     "evaluate": "evaluation",

@@ -88,7 +88,7 @@ def as_complex(pair: Array) -> Array:
 
 
 def within(array: Array, lowest: float, highest: float) -> Array:
-    """min(max(array, lowest), highest); one pass in NumPy and CuPy, their namespaces take several."""
+    """min(max(array, lowest), highest); NumPy's and CuPy's own take one pass, not several."""
     if is_numpy_array(array) or is_cupy_array(array):
         return array.clip(lowest, highest)
     return array_namespace(array).clip(array, lowest, highest)

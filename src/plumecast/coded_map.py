@@ -8,26 +8,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from plumecast._array import (
     Array,
+    Rows,
     array_namespace,
+    bytes_in,
     device_of,
+    is_numpy_array,
     like,
     map_arrays,
     take_rows,
     to_numpy,
 )
-from plumecast.blocks import row_blocks
+from plumecast.blocks import VALUES, Runner, row_blocks
 from plumecast.encode import Basis
 from plumecast.lift import Lift
 from plumecast.operators import Operator
+from plumecast.target import target_sizes
 
-BLOCK = 512
-"""Snapshots lifted together."""
+DEVICE_BLOCK = 512
+"""Snapshots lifted together on a GPU; on the host, so few that they stay in the cache."""
+
+EncodeSide: TypeAlias = Callable[[str, Rows, int], tuple[Basis, Array]]
+"""From "inputs" or "outputs", their matrix and the bytes already held, to the basis and the codes
+of all rows."""
+
+FitMap: TypeAlias = Callable[[Array, Array, list[Array], int], Operator]
+"""From codes of both sides, the rows of groups that follow each other, and the bytes already held,
+to the map between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +80,9 @@ class CodedMap:
 def encode(basis: Basis, lift: Lift, fire: Array) -> Array:
     """(M, *grid) → (M, r) codes of the lifted fields, block by block."""
     xp, kind = array_namespace(fire), basis.modes.dtype
+    size = VALUES // basis.modes.shape[1] if is_numpy_array(fire) else DEVICE_BLOCK
     none = xp.zeros((0, basis.rank), dtype=kind, device=device_of(fire))
-    parts = (fire[rows, ...] for rows in row_blocks(fire.shape[0], BLOCK))
+    parts = (fire[rows, ...] for rows in row_blocks(fire.shape[0], size))
     blocks = [basis.encode(xp.astype(lifted(lift, part), kind, copy=False)) for part in parts]
     return xp.concat([none, *blocks], axis=0)
 
@@ -91,6 +105,51 @@ def code_size(codes: Array) -> float:
     return math.sqrt(float(array_namespace(codes).mean(codes[:, 0] ** 2)))
 
 
+@dataclass(frozen=True, slots=True)
+class FieldRows:
+    """(M, …) fields as the rows of a matrix in float64, changed as they are read.
+
+    Few at a time, so that what a change needs on its way does not grow with what is read.
+    """
+
+    fields: Array  # (M, …), an array or what gives one of some rows
+    change: Callable[[Array], Array]  # (B, …) → (B, columns)
+    columns: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, columns)."""
+        return (self.fields.shape[0], self.columns)
+
+    @property
+    def runner(self) -> Runner | None:
+        """Who works on blocks of these rows."""
+        return getattr(self.fields, "runner", None)
+
+    def read(self, rows: slice) -> Array:
+        """Some rows."""
+        first, last, _ = rows.indices(self.fields.shape[0])
+        out = np.empty((last - first, self.columns))
+        for part in row_blocks(last - first, VALUES // math.prod(self.fields.shape[1:])):
+            out[part] = self.change(self.fields[first + part.start : first + part.stop])
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class CodedLeftOut:
+    """Targets of snapshots by a map that did not see them, decoded when they are indexed."""
+
+    coded: CodedMap
+    codes: Array  # (m, r), of the input with its covariates
+    shape: tuple[int, ...]  # (T, *grid)
+
+    def __getitem__(self, some: Array) -> Array:
+        codes = self.coded.code_map.predict(take_rows(self.codes, some))
+        fields = self.coded.decode(codes, self.shape)
+        xp = array_namespace(fields)
+        return xp.astype(fields, xp.float32)
+
+
 def fit_coded_map(
     fire: Array,
     targets: Array,
@@ -99,37 +158,47 @@ def fit_coded_map(
     *,
     lift: Lift,
     covariates: Array | None,
-    fit_basis: Callable[[str, Array], Basis],
-    fit_map: Callable[[Array, Array, list[Array]], Operator],
-    put: Callable[[Array], Array] = lambda array: array,
-) -> tuple[CodedMap, Array, Array]:
+    encode_side: EncodeSide,
+    fit_map: FitMap,
+) -> tuple[CodedMap, Array, CodedLeftOut]:
     """Fit (M, *grid) inputs to (M, T, *grid) targets; also the rows of the last fold, and their
     targets as predicted by a map that was fitted without them.
 
-    `fit_basis` makes the basis of the "inputs" or "outputs", `fit_map` the map between codes with
-    the rows of every group; the bases see all snapshots, the map that leaves out does not. `put`
-    brings arrays to the device that computes; the map is on the host.
+    Both are arrays, or what gives arrays of some rows when indexed. The rows of a group are in one
+    fold; the bases see all snapshots, the map that leaves out does not. Computed where
+    `encode_side` leaves the codes; the map is on the host.
     """
-    scales = np.sqrt([np.mean(np.square(t, dtype=np.float64)) for t in np.moveaxis(targets, 1, 0)])
-    scales = np.where(scales > 0.0, scales, 1.0)
-    shaped = scales.reshape(-1, *([1] * (targets.ndim - 2)))
-    ages = put(fire)
-    inputs = fit_basis("inputs", lifted(lift, ages))
-    outputs_matrix = put((targets / shaped).reshape(fire.shape[0], -1))
-    outputs = fit_basis("outputs", outputs_matrix)
-    codes, goal = encode(inputs, lift, ages), outputs.encode(outputs_matrix)
+    cells, kinds = math.prod(fire.shape[1:]), targets.shape[1]
+    scales, _ = target_sizes(targets)
+    units = scales.reshape(-1, *[1] * (len(targets.shape) - 2))
+    inputs, codes = encode_side(
+        "inputs", FieldRows(fire, lambda ages: lifted(lift, ages), lift.channels * cells), 0
+    )
+    outputs, goal = encode_side(
+        "outputs",
+        FieldRows(targets, lambda own: _flat(own / units), kinds * cells),
+        bytes_in((inputs, codes)),
+    )
     size = code_size(codes)
     codes = join_codes(codes, covariates, size)
-    left_out = np.flatnonzero(folds == folds.max())
-    kept = np.flatnonzero(folds != folds.max())
-    number = np.empty(fire.shape[0], dtype=np.int64)
-    for index, rows in enumerate(groups):
-        number[rows] = index
-    parts = [np.flatnonzero(number[kept] == g) for g in np.unique(number[kept])]
-    if len(parts) == 1:  # of two groups one is left: its penalty is chosen by single snapshots
-        parts = [np.array([row]) for row in range(kept.size)]
-    partial = fit_map(take_rows(codes, kept), take_rows(goal, kept), parts)
-    without = CodedMap(lift, inputs, partial, outputs, size, scales)
-    predicted = without.decode(partial.predict(take_rows(codes, left_out)), targets.shape[1:])
-    whole = replace(without, code_map=fit_map(codes, goal, groups))
-    return map_arrays(whole, to_numpy), left_out, predicted
+
+    def fit(parts: list[Array]) -> CodedMap:
+        rows = np.concatenate(parts)
+        ends = np.cumsum([part.size for part in parts])
+        # Groups that follow each other can be left out block by block.
+        follow = np.split(np.arange(rows.size), ends[:-1])
+        held = bytes_in((inputs, outputs, codes, goal))
+        code_map = fit_map(take_rows(codes, rows), take_rows(goal, rows), follow, held)
+        return CodedMap(lift, inputs, code_map, outputs, size, scales)
+
+    last = folds.max()
+    kept = [rows for rows in groups if folds[rows[0]] != last]
+    if len(kept) == 1:  # of two groups one is left: its penalty is chosen by single snapshots
+        kept = list(kept[0][:, None])
+    left_out = np.flatnonzero(folds == last)
+    without = CodedLeftOut(fit(kept), take_rows(codes, left_out), targets.shape[1:])
+    return map_arrays(fit(groups), to_numpy), left_out, without
+
+
+def _flat(fields: Array) -> Array:
+    return fields.reshape(fields.shape[0], -1)

@@ -9,27 +9,55 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
-from plumecast.blocks import Runner, row_blocks
+from plumecast.blocks import Runner
 from plumecast.errors import PlumecastError
-from plumecast.matrix import GRID_TOLERANCE
+from plumecast.names import SIMULATION
 from plumecast.snapshot_store import append_fire, open_snapshots, stored_fires
 from plumecast.source.simulator import ensemble
-from plumecast.source.simulator.fire import BLOCK, smoke_centres
+from plumecast.source.simulator.fire import BLOCK
 from plumecast.source.simulator.landscape import Landscape, read_landscape
 from plumecast.source.simulator.weather import STEERING_STRENGTH, check_steering
 
-SETTINGS = "simulation"
-"""Attribute of a simulated store: the settings that made it, as JSON."""
+SETTINGS = SIMULATION
 
-FIRST_DRAWN = 1_000_000
-"""Number of the first ignition that is drawn: beyond those of any ensemble that was simulated, so
-that a surrogate trained on it has seen none of them."""
 
-TOGETHER = 8
-"""Fires that are made and counted together: few enough to keep all workers of a cluster busy."""
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a user says of the landscape: rasters in place of the synthetic one, and steering."""
+
+    dem: str | Path | None = None
+    fuels: str | Path | None = None
+    bare_where_missing: bool = False
+    steering: float | None = None
+
+    @property
+    def strength(self) -> float:
+        """Of the steering; the default where none was given."""
+        strength = STEERING_STRENGTH if self.steering is None else float(self.steering)
+        check_steering(strength)
+        return strength
+
+    def landscape(self) -> Landscape | None:
+        """The rasters' landscape without the rows and columns in the north and east that do not
+        fill a smoke cell; None without rasters."""
+        if (self.dem is None) != (self.fuels is None):
+            raise PlumecastError("a landscape needs both an elevation and a fuel raster; give both")
+        if self.dem is None or self.fuels is None:
+            return None
+        whole = read_landscape(self.dem, self.fuels, bare_where_missing=self.bare_where_missing)
+        rows, columns = (size - size % BLOCK for size in whole.shape)
+        return Landscape(whole.elevation[:rows, :columns], whole.fuel[:rows, :columns], whole.cell)
+
+    def record(self) -> dict[str, Any]:
+        """What a store says of it."""
+        return {
+            "dem": _recorded(self.dem),
+            "fuels": _recorded(self.fuels),
+            "bare_where_missing": self.bare_where_missing,
+            "steering": self.strength,
+        }
 
 
 def simulate(
@@ -61,19 +89,15 @@ def simulate(
     `progress(finished, total, fire_id)` follows every fire.
     """
     size = ensemble.ensemble_size(preset, ignitions, checkpoints)
-    landscape = _landscape(dem, fuels, bare_where_missing)
-    strength = STEERING_STRENGTH if steering is None else float(steering)
-    check_steering(strength)
+    ground = Ground(dem, fuels, bare_where_missing, steering)
+    landscape = ground.landscape()
     settings = {
         "checkpoints": size.checkpoints,
         "years": size.years,
         "shape": list(size.shape),
         "cell": size.cell,
         "seed": seed,
-        "dem": _recorded(dem),
-        "fuels": _recorded(fuels),
-        "bare_where_missing": bare_where_missing,
-        "steering": strength,
+        **ground.record(),
     }
     if out is not None:
         _refuse_other_settings(Path(out), settings)
@@ -94,82 +118,12 @@ def simulate(
         done=frozenset() if out is None else stored_fires(out),
         progress=progress,
         landscape=landscape,
-        steering=strength,
+        steering=ground.strength,
     )
     if out is not None:
         return open_snapshots(out)
     assert made is not None
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnFires:
-    """Fires of the embedded simulator, made without their smoke when and where they are wanted."""
-
-    simulator: ensemble.Simulator
-    plans: Sequence[ensemble.FirePlan]
-
-    def parts(self) -> list[Sequence[ensemble.FirePlan]]:
-        """The planned fires, TOGETHER at a time."""
-        return [self.plans[rows] for rows in row_blocks(len(self.plans), TOGETHER)]
-
-    def make(self, part: Sequence[ensemble.FirePlan]) -> xr.Dataset:
-        """The snapshots of some of them."""
-        return ensemble.joined([self.simulator.fire(plan, with_smoke=False) for plan in part])
-
-
-def draw_fires(
-    count: int,
-    *,
-    like: xr.Dataset | None = None,
-    preset: str | None = None,
-    droughts: Sequence[str] = ensemble.DROUGHTS,
-    seed: int = 0,
-) -> DrawnFires:
-    """Fires for `ensemble_statistics`, drawn by the embedded simulator and never stored.
-
-    Landscape and weather are those of `simulate` with the same `preset` and `seed` and without a
-    terrain, fuels or steering of its own; the ignitions are others. Each ignition burns under every
-    one of `droughts` in turn, until there are `count` fires. Smoke does not act on a fire, so only
-    its front is run. `like` has the y and x that the fires must be on (`surrogate.grid`); without a
-    `preset` it is the one with that grid.
-    """
-    if count < 1:
-        raise PlumecastError(f"simulate={count}; draw at least one fire")
-    size = ensemble.PRESETS[_preset_on(like, preset)]
-    world = ensemble.World(seed, size.checkpoints, size.years, size.shape, size.cell)
-    ignitions = -(-count // max(1, len(droughts)))
-    plans = ensemble.plan_fires(ignitions, droughts, seed, first=FIRST_DRAWN)
-    return DrawnFires(ensemble.Simulator(world), plans[:count])
-
-
-def _preset_on(like: xr.Dataset | None, preset: str | None) -> str:
-    """The preset that was given, or the one whose grid is that of `like`."""
-    name = preset or "paper"
-    ensemble.ensemble_size(name, None, None)  # refuses one that is unknown
-    if like is None:
-        return name
-    fitting = [known for known in ensemble.PRESETS if _has_grid(known, like)]
-    if not fitting or (preset is not None and preset not in fitting):
-        advice = f"take preset '{fitting[0]}'" if fitting else "no preset has it"
-        what = f"preset '{preset}' is" if preset else "simulated fires are"
-        raise PlumecastError(
-            f"{what} not on the surrogate's grid of {like.sizes.get('y')} × {like.sizes.get('x')} "
-            f"cells; {advice}"
-        )
-    return preset or fitting[0]
-
-
-def _has_grid(preset: str, like: xr.Dataset) -> bool:
-    size = ensemble.PRESETS[preset]
-    shape = (size.shape[0] // BLOCK, size.shape[1] // BLOCK)
-    cell = size.cell * BLOCK
-    return all(
-        axis in like.coords
-        and like[axis].shape == centres.shape
-        and np.allclose(like[axis].values, centres, rtol=0.0, atol=GRID_TOLERANCE * centres[-1])
-        for axis, centres in zip("yx", smoke_centres(shape, cell), strict=True)
-    )
 
 
 def _recorded(path: str | Path | None) -> str | None:
@@ -179,20 +133,6 @@ def _recorded(path: str | Path | None) -> str | None:
     if not Path(path).is_file():
         raise PlumecastError(f"{path} does not exist or is not a file")
     return f"{Path(path).name} sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:20]}"
-
-
-def _landscape(
-    dem: str | Path | None, fuels: str | Path | None, bare_where_missing: bool
-) -> Landscape | None:
-    """The rasters' landscape without the rows and columns in the north and east that do not fill a
-    smoke cell; None without rasters."""
-    if (dem is None) != (fuels is None):
-        raise PlumecastError("a landscape needs both an elevation and a fuel raster; give both")
-    if dem is None or fuels is None:
-        return None
-    whole = read_landscape(dem, fuels, bare_where_missing=bare_where_missing)
-    rows, columns = (size - size % BLOCK for size in whole.shape)
-    return Landscape(whole.elevation[:rows, :columns], whole.fuel[:rows, :columns], whole.cell)
 
 
 def _refuse_other_settings(out: Path, settings: dict[str, Any]) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+SIMULATION = "simulation"
+"""Attribute of simulated snapshots: the settings that made them, as JSON."""
+
 SNAPSHOT = "snapshot"
 """The sample dimension: one (fire, checkpoint) pair."""
 

@@ -26,10 +26,12 @@ from plumecast._array import (
     take_rows,
     to_numpy,
 )
+from plumecast.blocks import row_blocks
 from plumecast.errors import PlumecastError
+from plumecast.target import are_indicators, target_sizes
 
 if TYPE_CHECKING:
-    from plumecast.neural_training import Epoch, Samples
+    from plumecast.neural_training import Epoch
 
 SIZES: dict[str, dict[str, int]] = {
     "unet": {"width": 32, "levels": 4},
@@ -42,11 +44,8 @@ SHIFT = 0.1
 simulator's `paper` preset on a halved grid it took a small U-Net's loss on the part left out from
 .745 to .674."""
 
-BLOCK = 64
-"""Snapshots predicted together."""
-
-LIFT_BLOCK = 256
-"""Snapshots lifted together on their way to the device."""
+BLOCK, DEVICE_BLOCK = 16, 64
+"""Snapshots predicted together: bounds the memory of their channels; a GPU takes more at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +87,23 @@ class NeuralMap:
         from plumecast import neural_training
 
         burned = to_numpy(xp.any(fire > 0.0, axis=(1, 2)))
-        none = np.flatnonzero(~burned)
+        none, some = np.flatnonzero(~burned), np.flatnonzero(burned)
         shape = (none.size, len(self.indicators), *self.shape)
         yield none, xp.zeros(shape, dtype=xp.float32, device=device_of(fire))
         network = self._network().to(where).eval()
-        rows_burned = np.flatnonzero(burned)
-        for start in range(0, rows_burned.size, BLOCK):
-            rows = rows_burned[start : start + BLOCK]
+        for part in row_blocks(some.size, BLOCK if where.type == "cpu" else DEVICE_BLOCK):
+            rows = some[part]
             with torch.inference_mode():
                 lifted = _tensor(self.lift(take_rows(fire, rows))).to(where)
                 extra = torch.from_numpy(given[rows]).to(where)
                 output = network(neural_training.join(lifted, extra, self.positions)).float()
             own = output if is_torch_array(fire) else like(to_numpy(output), fire)
             yield rows, self._own_units(own)
+
+    @property
+    def inputs(self) -> int:
+        """Channels that go into the network."""
+        return int(self.lift.channels) + self.scalars + 2 * self.positions
 
     def _network(self) -> Any:
         torch = _torch()
@@ -116,10 +119,16 @@ class NeuralMap:
         return neural_nets.build(
             self.architecture,
             self.sizes,
-            inputs=int(self.lift.channels) + self.scalars + 2 * self.positions,
+            inputs=self.inputs,
             targets=len(self.indicators),
             grid=self.shape,
         )
+
+    def working_bytes(self) -> float:
+        """Bytes of a block on its way through the network: half of what a gradient would need."""
+        from plumecast import neural_samples
+
+        return 0.5 * BLOCK * neural_samples.kept_bytes(self._network(), self.inputs, self.shape)
 
     def _own_units(self, output: Array) -> Array:
         xp = array_namespace(output)
@@ -150,20 +159,23 @@ def fit_neural(
     learning_rate: float = 2e-3,
     seconds: float | None = None,
     device: str | None = None,
+    limit: int | None = None,
     seed: int = 0,
     progress: Callable[[Epoch], None] | None = None,
-) -> tuple[NeuralMap, Array, Array]:
+) -> tuple[NeuralMap, Array, NeuralLeftOut]:
     """Train a network on (M, *grid) inputs and (M, T, *grid) targets, none of them negative.
 
-    The part of `folds` (M,) with the largest number is left out of training; the weights that serve
-    it best are kept. Also returned are its rows (m,) and its predictions (m, T, *grid). `scalars`
-    (M, P) are normalised by the caller. `shift` moves each batch by up to so many cells, fire and
-    targets alike (by default a tenth of the shorter side). `device` is a torch device, by default a
-    GPU where there is one. `seconds` ends the training early, its schedule fitted into them. On a
-    CPU the same seed gives the same weights, unless `seconds` decides.
+    Both are arrays, or what gives arrays of some rows when indexed; with a `limit` in bytes no more
+    of them is held at a time than fits. The part of `folds` (M,) with the largest number is left
+    out of training; the weights that serve it best are kept. Also returned are its rows (m,) and
+    its predictions (m, T, *grid). `scalars` (M, P) are normalised by the caller. `shift` moves each
+    batch by up to so many cells, fire and targets alike (by default a tenth of the shorter side).
+    `device` is a torch device, by default a GPU where there is one. `seconds` ends the training
+    early, its schedule fitted into them. On a CPU the same seed gives the same weights, whatever
+    the limit, unless `seconds` decides.
     """
     torch = _torch()
-    from plumecast import neural_training
+    from plumecast import neural_samples, neural_training
 
     given = _scalars(scalars, fire.shape[0], None)
     untrained = _describe(fire, targets, lift, architecture, sizes, given.shape[1], positions)
@@ -176,7 +188,11 @@ def fit_neural(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = untrained._untrained().to(where)
-    samples = _samples(fire, targets, given, untrained, where)
+    ahead = neural_samples.samples_ahead(limit, network, untrained.inputs, targets.shape, batch)
+    stored = neural_samples.StoredSamples(
+        fire, given, targets, lift, untrained.target_scales, where, ahead
+    )
+    samples = stored if ahead < fire.shape[0] else stored.read(np.arange(fire.shape[0]))
     neural_training.train(
         neural_training.Task(network, samples, untrained.indicators, positions),
         torch.from_numpy(learn).to(where),
@@ -189,7 +205,22 @@ def fit_neural(
         for name, value in network.state_dict().items()
     }
     fitted = replace(untrained, weights=weights)
-    return fitted, left_out, fitted.predict(fire[left_out], given[left_out], str(where))
+    return fitted, left_out, NeuralLeftOut(fitted, fire, given, left_out, str(where))
+
+
+@dataclass(frozen=True, slots=True)
+class NeuralLeftOut:
+    """Targets of the snapshots that were left out, predicted when they are indexed."""
+
+    network: NeuralMap
+    fire: Array  # (M, *grid), an array or what gives one of some rows
+    scalars: Array  # (M, P)
+    rows: Array  # (m,)
+    device: str
+
+    def __getitem__(self, some: Array | slice) -> Array:
+        rows = self.rows[some]
+        return self.network.predict(self.fire[rows], self.scalars[rows], self.device)
 
 
 def _describe(
@@ -203,41 +234,21 @@ def _describe(
 ) -> NeuralMap:
     """The map to be trained, without its weights."""
     chosen = _sizes(architecture, sizes)
-    if fire.ndim != 3:
+    if len(fire.shape) != 3:
         raise PlumecastError(f"a network needs fields on a grid (y, x), got shape {fire.shape[1:]}")
-    each = [targets[:, t] for t in range(targets.shape[1])]
-    indicators = tuple(bool(((field == 0.0) | (field == 1.0)).all()) for field in each)
-    scales = np.sqrt([np.mean(np.square(field, dtype=np.float64)) for field in each])
+    indicators = are_indicators(targets)
+    scales, largest = target_sizes(targets)
     return NeuralMap(
         lift=lift,
         architecture=architecture,
         sizes=chosen,
         weights={},
-        target_scales=np.where((scales > 0.0) & ~np.array(indicators), scales, 1.0),
-        limits=np.array([float(field.max()) for field in each]),
-        indicators=indicators,
+        target_scales=np.where(indicators, 1.0, scales),
+        limits=largest.astype(np.float64),
+        indicators=tuple(indicators.tolist()),
         scalars=scalars,
         positions=positions,
         shape=(int(fire.shape[1]), int(fire.shape[2])),
-    )
-
-
-def _samples(
-    fire: Array, targets: Array, scalars: Array, described: NeuralMap, where: Any
-) -> Samples:
-    """Everything on the device once; the lifted input in half precision on a GPU."""
-    torch = _torch()
-    from plumecast import neural_training
-
-    dtype = torch.float16 if where.type == "cuda" else torch.float32
-    lifted = [
-        _tensor(described.lift(fire[i : i + LIFT_BLOCK])).to(where, dtype)
-        for i in range(0, fire.shape[0], LIFT_BLOCK)
-    ]
-    scales = described.target_scales.astype(np.float32)[:, None, None]
-    scaled = np.ascontiguousarray(targets.astype(np.float32) / scales)
-    return neural_training.Samples(
-        torch.cat(lifted), torch.from_numpy(scalars).to(where), torch.from_numpy(scaled).to(where)
     )
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
-from plumecast._array import bytes_in
 from plumecast.blocks import Runner, map_over, row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.export import FOOTPRINT, footprint_of
 from plumecast.memory import parse_memory, rows_within
 from plumecast.names import FIRE, SNAPSHOT
-from plumecast.snapshot_store import check_unchanged, open_snapshots
-from plumecast.source.rasters import iter_arrival_times
+from plumecast.plume import predicting_bytes
+from plumecast.snapshot_store import open_snapshots
+from plumecast.source.rasters import iter_arrival_times, map_arrival_times
 from plumecast.surrogate import Surrogate
+from plumecast.unchanged import check_unchanged
 
 BLOCK = 512
 """Snapshots of a store predicted together, where memory does not ask for fewer."""
@@ -62,10 +64,11 @@ def block_size(surrogate: Surrogate, memory: str | int | None) -> int:
     """Snapshots that can be predicted together within a memory limit, at most BLOCK."""
     if memory is None:
         return BLOCK
+    held, own = predicting_bytes(surrogate.operator)
     return rows_within(
         parse_memory(memory),
-        fixed=float(bytes_in(surrogate.operator)),
-        per_row=BYTES * (surrogate.inputs.size + surrogate.outputs.size),
+        fixed=held,
+        per_row=BYTES * (surrogate.inputs.size + surrogate.outputs.size) + own,
         what="predicting",
         most=BLOCK,
     )
@@ -81,10 +84,17 @@ def predict_rasters(
 ) -> Iterator[xr.Dataset]:
     """The same for arrival-time rasters, put on the surrogate's grid.
 
+    A few files are read and predicted together, with a `runner` by the processes of a cluster.
     `options` are those of `iter_arrival_times`, without `like`.
     """
-    for fires in raster_blocks(surrogate, paths, progress=progress, **options):
-        yield predict_block(surrogate, fires, threshold)
+    refuse_other_inputs(surrogate, "rasters")
+    yield from map_arrival_times(
+        partial(predict_block, surrogate, threshold=threshold),
+        paths,
+        like=surrogate.grid,
+        progress=lambda done, total: progress(done, total, "files"),
+        **options,
+    )
 
 
 def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:

@@ -8,7 +8,9 @@ finishes first. Workers need plumecast and the same file system.
 from __future__ import annotations
 
 import contextlib
+import logging
 import operator
+import pkgutil
 import time
 import warnings
 from collections import deque
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from plumecast._version import __version__
 from plumecast.errors import PlumecastError
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ AHEAD = 4
 
 _LOOK_SECONDS = 1.0  # between looks at the workers while waiting
 
+_GONE = "the Dask scheduler does not answer any more; start it again and run the same command again"
+
 
 @contextlib.contextmanager
 def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
@@ -49,6 +54,7 @@ def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
             "a cluster needs Dask distributed; pip install 'plumecast[cluster]'"
         ) from None
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_quiet_client())
         address = scheduler
         if scheduler == "local":
             if workers < 1:
@@ -63,12 +69,42 @@ def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
             # within clients would leave a default behind that is closed.
             made = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
             client = stack.enter_context(made)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # another service may answer with anything
             raise PlumecastError(
                 f"no Dask scheduler answers at {scheduler} ({type(error).__name__}); start one "
-                "with `dask scheduler`, or take the scheduler 'local'"
+                "with `dask scheduler` and give its address (tcp://host:8786), or take 'local'"
             ) from error
+        _refuse_other_versions(client)
         yield ClusterRunner(client)
+
+
+@contextlib.contextmanager
+def _quiet_client() -> Iterator[None]:
+    """What goes wrong in a client is raised; its log would say the same in many lines."""
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def _refuse_other_versions(client: Client) -> None:
+    """Raise where plumecast is missing: a scheduler reads tasks before it hands them to workers,
+    and both would end with an error that says nothing, or end."""
+    question = (pkgutil.resolve_name, "plumecast:__version__")  # asked without plumecast
+    found = {f"the worker {w}": v for w, v in client.run(*question, on_error="return").items()}
+    try:
+        found["the scheduler"] = client.run_on_scheduler(*question)
+    except ImportError as error:
+        found["the scheduler"] = error
+    for who, version in found.items():
+        if version != __version__:
+            has = (
+                f"plumecast {version}" if isinstance(version, str) else f"no plumecast ({version})"
+            )
+            raise PlumecastError(f"{who} has {has}; install {__version__} there, as here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +156,7 @@ class ClusterRunner:
         return self._submit(_kept, _Opaque(value))
 
     def _submit(self, function: Callable[..., Any], *arguments: Any, priority: int = 0) -> Future:
-        with warnings.catch_warnings():
+        with _needing_the_scheduler(), warnings.catch_warnings():
             # A basis is large, and sent once; scattering it would lose it with its worker.
             warnings.filterwarnings("ignore", message="Sending large graph")
             # What is handed out within a tenth of a second would be worked on in any order.
@@ -134,35 +170,52 @@ class ClusterRunner:
             )
 
     def _workers(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
-        return found
+        with _needing_the_scheduler():
+            found: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+            return found
 
     def _result(self, future: Future) -> Any:
         """The result, watching that there is somebody to work on it."""
-        from distributed import KilledWorker, wait
+        from distributed import CancelledError, KilledWorker, wait
 
         seen = time.monotonic()
         while not future.done():
-            with contextlib.suppress(TimeoutError), self.client.as_current():
+            quiet = contextlib.suppress(TimeoutError)
+            with _needing_the_scheduler(), self.client.as_current(), quiet:
                 wait(future, timeout=_LOOK_SECONDS)
-            try:
-                present = bool(self._workers())
-            except (OSError, RuntimeError) as error:
-                raise PlumecastError(f"the scheduler is gone ({error}); run again") from error
+            present = bool(self._workers())
             seen = time.monotonic() if present else seen
             if not present and time.monotonic() - seen > self.grace:
                 raise PlumecastError(
                     f"no worker has been there for {self.grace:.0f} s; start workers with "
-                    "`dask worker` and run again"
+                    "`dask worker`, look into their logs if they end, and run again"
                 )
         try:
             return future.result()
+        except CancelledError as error:
+            raise PlumecastError(_GONE) from error
+        except MemoryError as error:
+            raise PlumecastError(
+                "a worker has too little memory for its block; give --memory, below that of a "
+                "worker, or give workers more"
+            ) from error
         except KilledWorker as error:
             raise PlumecastError(
                 f"a block was lost with each of {error.allowed_failures + 1} workers that took it "
-                f"(last {error.last_worker.address}), perhaps for want of memory; lower --memory "
-                "or give workers more"
+                f"(last {error.last_worker.address}), perhaps for want of memory; give a lower "
+                "--memory, or give workers more"
             ) from error
+
+
+@contextlib.contextmanager
+def _needing_the_scheduler() -> Iterator[None]:
+    """Something that fails when the scheduler does not answer any more."""
+    from distributed import CancelledError
+
+    try:
+        yield
+    except (OSError, RuntimeError, CancelledError) as error:
+        raise PlumecastError(_GONE) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from plumecast.errors import PlumecastError
 from plumecast.lazy import open_netcdf
 from plumecast.names import SNAPSHOT
 from plumecast.snapshots import FIELD_NAMES, check_structure, validate_snapshots
+from plumecast.unchanged import remember
 from plumecast.writers import CHUNK_SNAPSHOTS, plain, quiet_zarr, write_blocks
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ DATA_VERSION = "data_version"
 """Attribute that carries the commit id (Icechunk) or the hash (NetCDF) of what was opened."""
 
 _BRANCH = "main"
-_STAMP = "plumecast_stamp"  # in a data set's encoding, which is never written
 
 # Lazy, and hours stay numbers: some versions of xarray would make them time differences.
 _AS_STORED: dict[str, Any] = {"consolidated": False, "chunks": None, "decode_timedelta": False}
@@ -49,9 +49,9 @@ def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> 
     if not where.exists():
         raise PlumecastError(f"{where} does not exist")
     if is_icechunk(where):
-        snapshots = _open_icechunk(where)
+        snapshots = _open_icechunk(where.absolute())
     elif (where / "zarr.json").exists() or (where / ".zgroup").exists():
-        snapshots = _open_zarr(where)
+        snapshots = _open_zarr(where.absolute())
     elif where.is_dir():
         raise PlumecastError(f"{where} is a folder, but neither an Icechunk nor a Zarr store")
     else:
@@ -60,28 +60,7 @@ def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> 
         checked = check_structure(_plain_coordinates(snapshots), fields)
     except PlumecastError as error:
         raise PlumecastError(f"{where}: {error}") from None
-    if not is_icechunk(where):
-        checked.encoding[_STAMP] = (str(where), _stamp(where))
-    return checked
-
-
-def check_unchanged(snapshots: xr.Dataset) -> None:
-    """Refuse to go on with a file or Zarr store that was written to since it was opened.
-
-    An Icechunk store is read at the commit it was opened at, whatever is added meanwhile.
-    """
-    path, stamp = snapshots.encoding.get(_STAMP, (None, None))
-    if path is not None and _stamp(Path(path)) != stamp:
-        raise PlumecastError(f"{path} changed while it was read; wait for its writer and run again")
-
-
-def _stamp(path: Path) -> tuple[tuple[str, int, int], ...]:
-    """Sizes and times of a file, or of the metadata of a Zarr store, which change as it grows."""
-    names = ("zarr.json", ".zarray", ".zattrs", ".zmetadata")
-    found = [part for name in names for part in (*path.glob(name), *path.glob(f"*/{name}"))]
-    parts = [path] if path.is_file() else found
-    known = [(str(part), part.stat()) for part in sorted(parts)]
-    return tuple((name, state.st_size, state.st_mtime_ns) for name, state in known)
+    return remember(checked, where)
 
 
 def is_icechunk(path: Path) -> bool:

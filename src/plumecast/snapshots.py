@@ -10,6 +10,7 @@ import xarray as xr
 from plumecast.blocks import Runner, map_over, row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.names import COORDINATES, FIELDS, SMOKE, SNAPSHOT, TABLE, Name, same_unit
+from plumecast.unchanged import check_unchanged
 
 PAPER_MIN_ACRES = 1e5
 """The paper keeps burned areas of at least 10⁵ acres."""
@@ -112,16 +113,18 @@ def check_values(
         if field.dtype.kind not in "fiu":
             raise PlumecastError(f"variable '{name}' holds {field.dtype}, not numbers")
         blocks = row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK)
-        for found in map_over(_first_wrong, field, blocks, runner):
+        for found in map_over(_first_wrong, (snapshots[[name]], name), blocks, runner):
             if found is not None:
                 raise _value_error(snapshots, name, *found)
     return snapshots
 
 
-def _first_wrong(field: xr.DataArray, rows: slice) -> tuple[str, int] | None:
-    """What is wrong with these rows, and the first that is."""
-    values = _rows(field.isel({SNAPSHOT: rows}))
-    for what, wrong in _wrong_values(str(field.name), values).items():
+def _first_wrong(shared: tuple[xr.Dataset, str], rows: slice) -> tuple[str, int] | None:
+    """What is wrong with these rows of a field, and the first that is."""
+    snapshots, name = shared
+    check_unchanged(snapshots)
+    values = _rows(snapshots[name].isel({SNAPSHOT: rows}))
+    for what, wrong in _wrong_values(name, values).items():
         if wrong.any():
             return what, int(wrong.any(axis=1).argmax()) + rows.start
     return None

@@ -13,8 +13,8 @@ from plumecast.blocks import Runner
 from plumecast.lazy import lazy_variable
 from plumecast.matrix import Layout
 from plumecast.names import SMOKE, SNAPSHOT
-from plumecast.snapshot_store import check_unchanged
 from plumecast.snapshots import SMOKE_FLOOR, check_floor
+from plumecast.unchanged import check_unchanged
 
 
 @dataclass(frozen=True, slots=True)

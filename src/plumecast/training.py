@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from plumecast.blocks import Runner
 from plumecast.errors import PlumecastError
 from plumecast.matrix import Layout, fit_layout
 from plumecast.memory import show_memory
-from plumecast.names import SNAPSHOT
+from plumecast.names import SIMULATION, SNAPSHOT
 from plumecast.snapshot_store import DATA_VERSION
 from plumecast.snapshots import check_values
 from plumecast.split import group_rows
@@ -129,6 +130,8 @@ def provenance(train: xr.Dataset) -> dict[str, Any]:
         "source": train.attrs.get("source"),
         "snapshots": int(train.sizes[SNAPSHOT]),
     }
+    if SIMULATION in train.attrs:
+        record[SIMULATION] = json.loads(train.attrs[SIMULATION])
     for name in ("fire_id", "ignition_id"):
         if name in train.variables:
             record[name] = np.unique(train[name].values.astype(str)).tolist()

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 import xarray as xr
 
 from plumecast.cli import data as data_options
+from plumecast.cli import landscape
 from plumecast.cli import rasters as options
 from plumecast.cli.outcomes import exit_code, show_problems
-from plumecast.cli.show import counted, say, wrote
+from plumecast.cli.show import counted, note, say, wrote
+from plumecast.drawing import DrawnFires, draw_fires
 from plumecast.ensemble import Fires, FireSource, ensemble_statistics
 from plumecast.ensemble_sums import QUANTILE_ERROR
 from plumecast.errors import PlumecastError
-from plumecast.generation import DrawnFires, draw_fires
+from plumecast.names import SIMULATION
 from plumecast.prediction import raster_blocks, refuse_other_inputs
 from plumecast.source.simulator.ensemble import DROUGHTS
 from plumecast.surrogate import Surrogate, load_surrogate
 from plumecast.writers import new_path, quiet_zarr
+
+OF_SIMULATE = (
+    "preset",
+    "seed",
+    "checkpoints",
+    "dem",
+    "fuels",
+    "bare_where_missing",
+    "steering",
+)
+"""Options for fires that are drawn."""
+
+AS_TRAINED = ("seed", "checkpoints", "steering")
+"""Those that are taken from the training fires where they are not given."""
 
 
 def command(
@@ -48,8 +66,19 @@ def command(
         None, help="Of --simulate: demo or paper; else the one with the surrogate's grid."
     ),
     seed: int = typer.Option(
-        0, help="Of --simulate: that of the training ensemble has its landscape and weather."
+        None,
+        help="Of --simulate: landscape and weather.",
+        show_default="that of the training ensemble, or 0",
     ),
+    checkpoints: int = typer.Option(
+        None,
+        help="Of --simulate: snapshots of each fire, six hours apart.",
+        show_default="as in training, or 15",
+    ),
+    dem: Path = landscape.DEM,
+    fuels: Path = landscape.FUELS,
+    bare_where_missing: bool = landscape.BARE_WHERE_MISSING,
+    steering: float = landscape.STEERING_AS_TRAINED,
     final: bool = typer.Option(False, help="Take the last checkpoint of every fire only."),
     format: str = options.FORMAT,
     unit: str = options.UNIT,
@@ -76,17 +105,19 @@ def command(
     its standard error, and quantiles, by cell. The fields themselves are never stored.
 
     Example: `plumecast ensemble smoke.plume fires.zarr -o stats.nc --thresholds 35 --quantiles 0.5`
-    or `plumecast ensemble smoke.plume --simulate 1000 -o stats.nc`
+    or `plumecast ensemble smoke.plume --simulate 1000 -o stats.nc` or, for a surrogate of fires on
+    your ground, `plumecast ensemble smoke.plume --simulate 1000 --dem dem.tif --fuels fuels.tif -o
+    stats.nc`
     """
     if out.suffix not in (".nc", ".zarr"):
         raise PlumecastError(f"{out}: the ending says the format; use .nc or .zarr")
     surrogate = load_surrogate(model)
     problems: list[str] = []
     stores, rasters = fires or [], format is not None or unit is not None
-    _check_fires(stores, simulate, preset, rasters)
+    _check_fires(stores, parsed.params, rasters)
     blocks: Fires | FireSource = stores
     if simulate is not None:
-        blocks = _drawn(surrogate, simulate, preset, drought, seed)
+        blocks = _drawn(surrogate, simulate, drought, parsed.params)
     with counted("predicting") as step, data_options.running(scheduler, device=device) as runner:
         if rasters:
             given = options.chosen(parsed.params)
@@ -114,24 +145,37 @@ def command(
     exit_code(failed=len(problems), done=snapshots)
 
 
-def _check_fires(
-    stores: list[str], simulate: int | None, preset: str | None, rasters: bool
-) -> None:
-    if bool(stores) == (simulate is not None):
+def _check_fires(stores: list[str], given: Mapping[str, Any], rasters: bool) -> None:
+    drawn = given["simulate"] is not None
+    if bool(stores) == drawn:
         raise PlumecastError("give either stores or rasters of fires, or --simulate with a number")
-    if (rasters and not stores) or (preset is not None and stores):
-        raise PlumecastError("--format and --unit are for rasters, --preset is for --simulate")
+    if rasters and drawn:
+        raise PlumecastError("--format and --unit are for rasters, not for --simulate")
+    for name in () if drawn else OF_SIMULATE:
+        if given[name] is not None and given[name] is not False:
+            raise PlumecastError(f"--{name.replace('_', '-')} is for --simulate; leave it out")
 
 
 def _drawn(
-    surrogate: Surrogate, count: int, preset: str | None, drought: str | None, seed: int
+    surrogate: Surrogate, count: int, drought: str | None, given: Mapping[str, Any]
 ) -> DrawnFires:
+    """Fires as those of training, where it is known what made them, but for what was given."""
     refuse_other_inputs(surrogate, "simulated fires")
     trained = getattr(surrogate.operator, "labels", ()) or DROUGHTS
     droughts = [name for name in DROUGHTS if name in trained]
     if drought is not None:
         droughts = [name.strip() for name in drought.split(",")]
-    return draw_fires(count, like=surrogate.grid, preset=preset, droughts=droughts, seed=seed)
+    recorded = surrogate.training.get(SIMULATION, {})
+    known = {name: recorded[name] for name in AS_TRAINED if name in recorded}
+    chosen = {name: given[name] for name in OF_SIMULATE if given[name] is not None}
+    fires = draw_fires(count, like=surrogate.grid, droughts=droughts, **(known | chosen))
+    for name, value in fires.settings.items():
+        if recorded and recorded.get(name, value) != value:
+            note(
+                f"the training fires were simulated with {name}={recorded[name]}, these with "
+                f"{value}: not what the surrogate has learned from"
+            )
+    return fires
 
 
 def write_statistics(statistics: xr.Dataset, out: Path) -> None:

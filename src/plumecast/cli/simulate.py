@@ -7,12 +7,12 @@ from pathlib import Path
 
 import typer
 
+from plumecast.cli import landscape
 from plumecast.cli.data import SCHEDULER, running
 from plumecast.cli.show import counted, say, wrote
 from plumecast.errors import PlumecastError
 from plumecast.generation import simulate
 from plumecast.names import SNAPSHOT
-from plumecast.source.simulator.weather import STEERING_STRENGTH
 
 
 def command(
@@ -25,17 +25,10 @@ def command(
     checkpoints: int = typer.Option(None, help="Snapshots of each fire, six hours apart."),
     seed: int = typer.Option(0, help="Seed of landscape, weather and ignitions."),
     workers: int = typer.Option(os.cpu_count() or 1, help="Processes; the result does not change."),
-    dem: Path = typer.Option(None, help="GeoTIFF of elevation (m) instead of a synthetic one."),
-    fuels: Path = typer.Option(None, help="GeoTIFF of Scott & Burgan fuel codes (FBFM40)."),
-    bare_where_missing: bool = typer.Option(
-        False, "--bare-where-missing", help="Take holes in the rasters as bare ground."
-    ),
-    steering: float = typer.Option(
-        None,
-        show_default=f"{STEERING_STRENGTH:g}",
-        help="How strongly terrain steers the wind, 0 not at all: at s, wind along a straight deep "
-        "valley blows 1 + s/2 times and across it 1 − s/2 times as fast.",
-    ),
+    dem: Path = landscape.DEM,
+    fuels: Path = landscape.FUELS,
+    bare_where_missing: bool = landscape.BARE_WHERE_MISSING,
+    steering: float = landscape.STEERING,
     scheduler: str = SCHEDULER,
 ) -> None:
     """Simulate an ensemble of large fires and their smoke.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from plumecast.errors import PlumecastError
 
@@ -24,6 +25,39 @@ def find_files(paths: Paths, *, belongs: Callable[[Path], bool], nothing: str) -
     if not found:
         raise PlumecastError(f"{paths}: {nothing}")
     return found
+
+
+class Sought(NamedTuple):
+    """A path for whoever reads it, perhaps a worker on another machine, in another folder."""
+
+    path: Path
+    seen: bool = False  # by the process that started the run
+
+    def there(self) -> Path:
+        """The path; what was seen must be seen here too."""
+        if self.seen:
+            refuse_unseen(self.path)
+        return self.path
+
+
+def sought(path: str | Path, *, elsewhere: bool) -> Sought:
+    """A path to be read here or, from its root, elsewhere."""
+    given = Path(path)
+    return Sought(given.absolute(), _is_there(given)) if elsewhere else Sought(given)
+
+
+def refuse_unseen(path: str | Path) -> None:
+    """Raise where a file or folder is not seen that the process which started the run has seen."""
+    if not _is_there(Path(path)):
+        raise PlumecastError(
+            f"{path} is not there on {platform.node()}; workers of a cluster need the file system "
+            "of the process you started"
+        )
+
+
+def _is_there(path: Path) -> bool:
+    """A file, or a folder with something in it: some libraries make the folder they look for."""
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))
 
 
 def _matching(path: Path, belongs: Callable[[Path], bool]) -> list[Path]:

@@ -7,6 +7,7 @@ overlapping area.
 from plumecast.source.rasters.files import find_rasters
 from plumecast.source.rasters.options import FORMATS, HORIZON, UNITS
 from plumecast.source.rasters.read import iter_arrival_times, read_arrival_times
+from plumecast.source.rasters.where_read import map_arrival_times
 
 __all__ = [
     "FORMATS",
@@ -14,5 +15,6 @@ __all__ = [
     "UNITS",
     "find_rasters",
     "iter_arrival_times",
+    "map_arrival_times",
     "read_arrival_times",
 ]

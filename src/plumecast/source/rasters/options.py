@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,6 +72,14 @@ class Options:
     def has_events(self) -> bool:
         """Whether one file holds many fires, named by an event map beside it."""
         return self.convention == "landis"
+
+    def without_fields(self) -> Options:
+        """The same with a bare grid in `like`: the fields on it need not travel."""
+        like = self.like
+        if isinstance(like, xr.Dataset):
+            fields = [name for name, item in like.data_vars.items() if item.ndim]
+            return replace(self, like=like.drop_vars(fields))
+        return self if like is None else replace(self, like=like.coords.to_dataset())
 
     def hours_per_unit(self, path: Path) -> float:
         """Hours in the stated unit, else in the format's."""

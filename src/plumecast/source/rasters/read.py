@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from plumecast.blocks import Runner, map_over
 from plumecast.constants import M2_PER_ACRE
 from plumecast.errors import PlumecastError
 from plumecast.names import FIRE, SNAPSHOT, TABLE
-from plumecast.source.paths import Paths
+from plumecast.source.paths import Paths, Sought, sought
 from plumecast.source.rasters.files import find_rasters
 from plumecast.source.rasters.fires import read_fires
 from plumecast.source.rasters.options import FORMATS, HORIZON, Options
@@ -36,7 +36,7 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class Read:
     """What one file holds, or why it cannot be used."""
 
     names: list[str]  # of all its fires
@@ -45,13 +45,13 @@ class _Read:
 
 
 @dataclass(slots=True)
-class _Known:
+class Known:
     """What was read so far: names must differ, and grids agree."""
 
     names: set[str] = field(default_factory=set)
     first: Rows | None = None
 
-    def accept(self, path: Path, read: _Read) -> list[Rows]:
+    def accept(self, path: Path, read: Read) -> list[Rows]:
         """The fires of one more file."""
         for name in read.names:
             if name in self.names:
@@ -108,10 +108,10 @@ def read_arrival_times(
     )
     files = find_rasters(paths)
     options.hours_per_unit(files[0])  # what all files share is refused at once
-    known = _Known()
+    known = Known()
     shared = (options, frozenset[str]())
-    rows = [row for path in files for row in known.accept(path, _read_file(shared, path))]
-    return _to_dataset(rows, options)
+    rows = [row for path in files for row in known.accept(path, read_file(shared, Sought(path)))]
+    return to_dataset(rows, options)
 
 
 def iter_arrival_times(
@@ -133,16 +133,16 @@ def iter_arrival_times(
     settings = Options(**options)
     files = find_rasters(paths)
     settings.hours_per_unit(files[0])
-    known = _Known()
+    known = Known()
     passed = set() if settings.has_events else {path for path in files if path.stem in done}
-    ahead = [path for path in files if path not in passed]
-    shared = (replace(settings, like=_without_fields(settings.like)), frozenset(done))
-    results = map_over(_read_file, shared, ahead, runner)
+    ahead = [sought(path, elsewhere=runner is not None) for path in files if path not in passed]
+    shared = (settings.without_fields(), frozenset(done))
+    results = map_over(read_file, shared, ahead, runner)
     remaining = iter(enumerate(files, start=1))
     while chunk := list(islice(remaining, batch)):
         rows: list[Rows] = []
         for number, path in chunk:
-            read = _Read([path.stem]) if path in passed else next(results)
+            read = Read([path.stem]) if path in passed else next(results)
             try:
                 rows += known.accept(path, read)
             except PlumecastError as error:
@@ -152,26 +152,20 @@ def iter_arrival_times(
             if progress is not None:
                 progress(number, len(files))
         if rows:
-            yield _to_dataset(rows, settings)
+            yield to_dataset(rows, settings)
 
 
-def _without_fields(like: xr.Dataset | xr.DataArray | None) -> xr.Dataset | None:
-    """A grid without the fields on it, which need not travel."""
-    if isinstance(like, xr.Dataset):
-        return like.drop_vars([name for name, item in like.data_vars.items() if item.ndim])
-    return None if like is None else like.coords.to_dataset()
-
-
-def _read_file(shared: tuple[Options, Collection[str]], path: Path) -> _Read:
+def read_file(shared: tuple[Options, Collection[str]], file: Sought) -> Read:
     """The fires of one file that are not done; depends on no other file."""
     options, done = shared
+    path = file.there()
     names: list[str] = []
     try:
         fires = read_fires(path, options)
         names = [fire.fire_id for fire in fires]
-        return _Read(names, [_rows(fire, options) for fire in fires if fire.fire_id not in done])
+        return Read(names, [_rows(fire, options) for fire in fires if fire.fire_id not in done])
     except PlumecastError as error:
-        return _Read(names, problem=str(error))
+        return Read(names, problem=str(error))
 
 
 def _rows(fire: Fire, options: Options) -> Rows:
@@ -194,7 +188,8 @@ def _rows(fire: Fire, options: Options) -> Rows:
     return Rows(fire.fire_id, fields, hours, acres, target)
 
 
-def _to_dataset(rows: Sequence[Rows], options: Options) -> xr.Dataset:
+def to_dataset(rows: Sequence[Rows], options: Options) -> xr.Dataset:
+    """The snapshots of fires on one grid, labelled."""
     target = rows[0].target
     mapping = target.grid_mapping()
     attrs = {**TABLE[FIRE].attrs, **({"grid_mapping": "crs"} if mapping else {})}

@@ -13,7 +13,7 @@ import xarray as xr
 
 from plumecast.blocks import Runner
 from plumecast.errors import PlumecastError
-from plumecast.source.paths import Paths
+from plumecast.source.paths import Paths, Sought, sought
 from plumecast.source.workers import end_with_parent
 from plumecast.source.wrf.checks import Finding
 from plumecast.source.wrf.labels import Labels, to_dataset
@@ -131,8 +131,9 @@ def read_job(job: Job) -> FireResult:
         return FireResult(name, f"{job.paths}: {type(error).__name__}: {error}", ())
 
 
-def _read_elsewhere(shared: None, job: Job) -> FireResult:
-    return read_job(job)
+def _read_elsewhere(shared: None, item: tuple[Job, Sought]) -> FireResult:
+    job, place = item
+    return read_job(job._replace(paths=place.there()))
 
 
 def in_order(
@@ -140,7 +141,8 @@ def in_order(
 ) -> Iterator[FireResult]:
     """Results in the jobs' order; a worker holds one job, so one that dies names its fire."""
     if runner is not None:
-        yield from runner.map(_read_elsewhere, None, jobs)
+        items = [(job, sought(job.paths, elsewhere=True)) for job in jobs]
+        yield from runner.map(_read_elsewhere, None, items)
         return
     if workers <= 1:
         yield from map(read_job, jobs)
