@@ -19,7 +19,6 @@ from plumecast._array import (
     Array,
     array_namespace,
     assembled,
-    device_of,
     is_torch_array,
     like,
     positive_part,
@@ -77,24 +76,24 @@ class NeuralMap:
                 "the input onto its grid"
             )
         given = _scalars(scalars, fire.shape[0], self.scalars)
-        where = _device(str(device_of(fire)) if is_torch_array(fire) else device or "cpu")
+        where = _device(str(fire.device) if is_torch_array(fire) else device or "cpu")
         shape = (int(fire.shape[0]), len(self.indicators), *self.shape)
         return assembled(self._parts(fire, given, where), shape, fire)
 
     def _parts(self, fire: Array, given: Array, where: Any) -> Iterator[tuple[Array, Array]]:
         """Row numbers and their predictions: first those without fire."""
         torch, xp = _torch(), array_namespace(fire)
-        from plumecast import neural_training
+        from plumecast import neural_samples, neural_training
 
         burned = to_numpy(xp.any(fire > 0.0, axis=(1, 2)))
         none, some = np.flatnonzero(~burned), np.flatnonzero(burned)
-        shape = (none.size, len(self.indicators), *self.shape)
-        yield none, xp.zeros(shape, dtype=xp.float32, device=device_of(fire))
+        kinds = (len(self.indicators), *self.shape)
+        yield none, like(np.zeros((none.size, *kinds), dtype=np.float32), fire)
         network = self._network().to(where).eval()
         for part in row_blocks(some.size, BLOCK if where.type == "cpu" else DEVICE_BLOCK):
             rows = some[part]
             with torch.inference_mode():
-                lifted = _tensor(self.lift(take_rows(fire, rows))).to(where)
+                lifted = neural_samples.as_tensor(self.lift(take_rows(fire, rows))).to(where)
                 extra = torch.from_numpy(given[rows]).to(where)
                 output = network(neural_training.join(lifted, extra, self.positions)).float()
             own = output if is_torch_array(fire) else like(to_numpy(output), fire)
@@ -107,9 +106,11 @@ class NeuralMap:
 
     def _network(self) -> Any:
         torch = _torch()
+        from plumecast.neural_samples import as_tensor
+
         with torch.device("meta"):  # no random numbers are drawn for weights that are known
             network = self._untrained()
-        known = {name: _tensor(values) for name, values in self.weights.items()}
+        known = {name: as_tensor(values) for name, values in self.weights.items()}
         network.load_state_dict(known, assign=True)
         return network
 
@@ -132,14 +133,11 @@ class NeuralMap:
 
     def _own_units(self, output: Array) -> Array:
         xp = array_namespace(output)
-        scales, limits = (
-            like(own, output, output.dtype)[:, None, None]
-            for own in (self.target_scales, self.limits)
-        )
-        values = output * scales
+        values = output * like(self.target_scales, output, output.dtype)[:, None, None]
         for t, indicator in enumerate(self.indicators):
             if indicator:
                 values[:, t, ...] = 0.5 * (1.0 + xp.tanh(0.5 * output[:, t, ...]))
+        limits = like(self.limits, output, output.dtype)[:, None, None]
         return xp.minimum(positive_part(values), limits)
 
 
@@ -250,10 +248,6 @@ def _describe(
         positions=positions,
         shape=(int(fire.shape[1]), int(fire.shape[2])),
     )
-
-
-def _tensor(array: Array) -> Any:
-    return array if is_torch_array(array) else _torch().from_numpy(to_numpy(array))
 
 
 def _scalars(scalars: Array | None, count: int, expected: int | None) -> Array:

@@ -145,6 +145,13 @@ def fire_block(fire: Array) -> Array:
     return contiguous(xp.astype(xp.moveaxis(fire, 0, -1), xp.float32, copy=False))
 
 
+def target_block(targets: Array, scales: Array) -> Array:
+    """(B, T, *grid) → (*grid, B, T), float32 in rows, divided by the (T,) scales."""
+    xp = array_namespace(targets)
+    fields = xp.moveaxis(targets, (0, 1), (-2, -1)) / like(scales, targets)
+    return contiguous(xp.astype(fields, xp.float32))
+
+
 def snapshot_first(fields: Array) -> Array:
     """(*grid, B, T) → (B, T, *grid)."""
     return array_namespace(fields).moveaxis(fields, (-2, -1), (0, 1))

@@ -22,7 +22,6 @@ from plumecast._array import (
     Array,
     array_namespace,
     assembled,
-    contiguous,
     is_numpy_array,
     like,
     to_numpy,
@@ -42,6 +41,7 @@ from plumecast.spectral import (
     ramps_of,
     row_parts,
     snapshot_first,
+    target_block,
     through,
 )
 from plumecast.target import target_sizes
@@ -178,10 +178,7 @@ class _Training:
         """Normal equations of some snapshots, whose inputs come through the layers before."""
         total: Equations | None = None
         for some in row_parts(rows, self.block):
-            fields = self.put(self.targets[some])
-            xp = array_namespace(fields)
-            fields = xp.moveaxis(fields, (0, 1), (-2, -1)) / like(self.scales, fields)
-            targets = contiguous(xp.astype(fields, xp.float32))
+            targets = target_block(self.put(self.targets[some]), self.scales)
             part = Equations.of(self.inputs(some, steps), self.transform.spectra(targets))
             total = part if total is None else total + part
         assert total is not None
