@@ -183,6 +183,16 @@ def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
     np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
 
 
+def test_coded_fit_of_lifted_fields_on_a_cluster_equals_the_fit_here(runner, store):
+    split = pc.split_by_fire(open_snapshots(store), seed=2)
+    choices = {"degree": 2, "fire_rank": 4, "smoke_rank": 5, "lift": "identity", "targets": "log"}
+    other = pc.fit_surrogate(split.train, **choices, memory="500kB", runner=runner)
+    one = pc.fit_surrogate(split.train.load(), **choices)
+    expected = one.predict(split.test).values
+    found = other.predict(split.test).values
+    np.testing.assert_allclose(found, expected, atol=1e-6 * expected.max())  # stored in float32
+
+
 def test_spectral_fit_on_a_cluster_equals_the_fit_here(runner, store):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     choices = {"preset": "recommended", "layers": 2}

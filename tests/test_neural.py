@@ -96,7 +96,9 @@ def test_both_beat_the_mean_field_on_fires_they_have_not_seen(fitted):
 def test_the_left_out_part_is_the_last_and_its_predictions_are_the_network_s(fitted):
     network, rows, predicted = fitted
     np.testing.assert_array_equal(rows, np.flatnonzero(np.arange(FIRES) % FOLDS == FOLDS - 1))
-    np.testing.assert_array_equal(predicted, network.predict(fires(FIRES)[rows]))
+    np.testing.assert_array_equal(predicted[:], network.predict(fires(FIRES)[rows]))
+    some, tolerance = np.array([5, 2]), 1e-4 * network.limits.max()  # sums in another order
+    np.testing.assert_allclose(predicted[some], predicted[:][some], atol=tolerance)
 
 
 def test_saved_and_loaded_predicts_the_same_bit_for_bit(fitted, tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 import xarray as xr
 
 from conftest import make_snapshots
+from plumecast import neural
 from plumecast.baselines import fit_baseline
 from plumecast.blocks import group_blocks, row_blocks, whole
 from plumecast.encode import Encoded, Truncation, fit_truncated_basis
@@ -30,7 +33,7 @@ from plumecast.snapshots import apply_smoke_floor
 from plumecast.spectral_fit import rows_at_once
 from plumecast.split import split_by_fire
 from plumecast.stored import StoredRows, floor_as_read
-from plumecast.surrogate import load_surrogate
+from plumecast.surrogate import Surrogate, load_surrogate
 
 ROUNDING = 1e-9  # relative: sums in another order, then an eigendecomposition
 
@@ -38,19 +41,20 @@ ROUNDING = 1e-9  # relative: sums in another order, then an eigendecomposition
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "ensemble.zarr"
-    snapshots = make_snapshots(fires=20, checkpoints=5)
+    append_fire(path, windy(make_snapshots(fires=20, checkpoints=5)))
+    return path
+
+
+def windy(snapshots: xr.Dataset) -> xr.Dataset:
+    """With a wind of its own for every snapshot."""
     turn = np.random.default_rng(5).uniform(-40.0, 40.0, snapshots.sizes["snapshot"])
     wind = {"wind_speed": 5.0 + 0.02 * turn, "wind_from_direction": (270.0 + turn) % 360.0}
-    append_fire(
-        path,
-        snapshots.assign_coords(
-            {
-                name: ("snapshot", values.astype(np.float32), {"units": TABLE[name].units})
-                for name, values in wind.items()
-            }
-        ),
+    return snapshots.assign_coords(
+        {
+            name: ("snapshot", values.astype(np.float32), {"units": TABLE[name].units})
+            for name, values in wind.items()
+        }
     )
-    return path
 
 
 @pytest.mark.parametrize("shape", [(30, 12), (12, 30)])
@@ -174,6 +178,112 @@ def test_spectral_fit_from_a_store_equals_the_fit_in_memory(store, memory, frame
     )
 
 
+LIFTED = {
+    "primal": {"degree": 2, "fire_rank": 4, "smoke_rank": 5},
+    "centred": {"degree": 1, "fire_rank": 6, "smoke_rank": 5, "center": True},
+    "dual": {"degree": 2, "fire_rank": 9, "smoke_rank": 5},
+    "kernel": {"kernel": "matern-5/2", "fire_rank": 9, "smoke_rank": 5},
+    "covariates": {"degree": 1, "fire_rank": 6, "smoke_rank": 5, "covariates": ["wind_speed"]},
+    "wind": {"degree": 1, "fire_rank": 6, "smoke_rank": 5, "frame": "wind"},
+}
+
+
+@pytest.mark.parametrize("memory", ["tight", "100MB"])
+@pytest.mark.parametrize("choice", LIFTED)
+def test_coded_fit_of_lifted_fields_from_a_store_equals_the_fit_in_memory(store, choice, memory):
+    lift = {"lift": ["identity", "burned"], "products": ["hours"], "age_bins": 3}
+    choices = {**lift, "targets": ["log", "smoke", "footprint"], **LIFTED[choice]}
+    split = split_by_fire(open_snapshots(store), seed=2)
+    one = fit_surrogate(split.train.load(), **choices)
+    lazy = split_by_fire(open_snapshots(store), seed=2)
+    if memory == "tight":
+        other, limit = fit_tightly(lazy.train, choices)
+    else:
+        other, limit = fit_surrogate(lazy.train, **choices, memory=memory), parse_memory(memory)
+    count, cells = split.train.sizes["snapshot"], split.train.smoke[0].size
+    channels = np.empty((count, 4 * cells))
+    block = Placement(limit=limit).encode_rows(channels)
+    assert block < count or memory != "tight" or choice == "wind"  # whose canvas is larger
+    assert lazy.train.smoke.variable._in_memory is False
+    for a, b in zip(other.predict_both(split.train), one.predict_both(split.train), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6 * float(b.max()))  # stored in float32
+    for name in ("footprint_threshold", "leave_out_error"):
+        assert other.training[name] == pytest.approx(one.training[name], rel=1e-6)
+
+
+@pytest.fixture
+def one_thread():
+    """PyTorch's; where there is no PyTorch, the test is skipped."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+SMALL_NETWORKS = {
+    "unet": {"width": 8, "levels": 1},
+    "fno": {"width": 4, "modes": 3, "layers": 1},
+}
+
+
+@pytest.mark.parametrize("frame", ["map", "wind"])
+@pytest.mark.parametrize("family", SMALL_NETWORKS)
+def test_a_network_trained_from_a_store_equals_the_one_in_memory(
+    tmp_path, monkeypatch, one_thread, family, frame
+):
+    samples = importlib.import_module("plumecast.neural_samples").StoredSamples
+    monkeypatch.setitem(neural.SIZES, family, SMALL_NETWORKS[family])
+    path = tmp_path / "ensemble.zarr"
+    append_fire(path, windy(make_snapshots(fires=72, checkpoints=5)))
+    split = split_by_fire(open_snapshots(path), seed=2)
+    choices = {"family": family, "epochs": 2, "frame": frame}
+    one = fit_surrogate(split.train.load(), **choices)
+    lazy = split_by_fire(open_snapshots(path), seed=2)
+    held: list[int] = []
+    monkeypatch.setattr(samples, "read", recorded(samples.read, held))
+    tight, _ = fit_tightly(lazy.train, choices)
+    assert max(held) < split.train.sizes["snapshot"]
+    assert lazy.train.smoke.variable._in_memory is False
+    roomy = fit_surrogate(lazy.train, **choices, memory="1GB")
+    assert held[-1] == split.train.sizes["snapshot"]
+    for found in (tight, roomy):
+        for name, weights in one.operator.fields.weights.items():
+            # The same batches in the same order; float32 sums over other blocks for the scales.
+            np.testing.assert_allclose(found.operator.fields.weights[name], weights, atol=1e-5)
+        for name in ("footprint_threshold", "leave_out_error"):
+            assert found.training[name] == pytest.approx(one.training[name], rel=1e-4)
+
+
+def recorded(read, sizes: list[int]):
+    def wrapped(samples, rows):
+        sizes.append(rows.size)
+        return read(samples, rows)
+
+    return wrapped
+
+
+def fit_tightly(train: xr.Dataset, choices: dict) -> tuple[Surrogate, int]:
+    """A fit within the limit that refusals name, raised until none comes: it must be enough."""
+    limit = 1000
+    while True:
+        found = fit_or_refusal(train, choices, limit)
+        if isinstance(found, Surrogate):
+            return found, limit
+        named = re.search(r"needs at least ([\d.e+]+ [kMG]B)", found)
+        assert named, found
+        larger = int(1.01 * parse_memory(named.group(1)))  # shown with three digits
+        assert larger > limit, found
+        limit = larger
+
+
+def fit_or_refusal(train: xr.Dataset, choices: dict, limit: int) -> Surrogate | str:
+    try:
+        return fit_surrogate(train, **choices, memory=limit)
+    except PlumecastError as error:
+        return str(error)
+
+
 def test_blocks_of_a_spectral_fit_shrink_with_the_limit():
     rng = np.random.default_rng(4)
     lift = fit_lift(rng.random((40, 12, 10)))
@@ -253,8 +363,8 @@ def test_limits_too_small_say_what_is_needed(store):
         fit_surrogate(train, "paper-linear", memory="100kB")
     with pytest.raises(PlumecastError, match=r"a spectral operator .* at least .* limit is 300 kB"):
         fit_surrogate(train, "recommended", memory="300kB")
-    with pytest.raises(PlumecastError, match="the preset recommended or a coded one"):
-        fit_surrogate(train, "recommended", family="unet", memory="300kB")
+    with pytest.raises(PlumecastError, match=r"a network of \d+ weights on 8 × 10 cells needs at"):
+        fit_surrogate(train, "recommended", family="unet", memory="3MB")
     with pytest.raises(PlumecastError, match=r"scoring needs at least .* the limit is 10 kB"):
         rows_within(10_000, fixed=9_000.0, per_row=500.0, what="scoring", most=3)
 
@@ -283,6 +393,14 @@ def kilobytes(name):
     return int(line.split()[1])
 
 store, memory, choices = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+sizes = choices.pop("sizes", None)
+if sizes is not None:
+    import numpy as np
+    from plumecast import neural
+    from plumecast.lift import fit_lift
+    neural.SIZES[choices["family"]] = sizes
+    few = np.random.default_rng(0).random((8, 8, 8))
+    neural.fit_neural(few, few[:, None], np.arange(8) % 2, lift=fit_lift(few), epochs=1, batch=2)
 # A fit of the smallest thing loads every library, and starts their threads, before the count.
 tiny = pc.open_snapshots(store).isel(snapshot=slice(0, 64)).load()
 fit_surrogate(tiny, degree=2, fire_rank=2, smoke_rank=2)
@@ -338,15 +456,27 @@ def large_store(path: Path, snapshots: int, shape: tuple[int, int]) -> int:
     return 2 * 4 * snapshots * shape[0] * shape[1]
 
 
+UNET = {"width": 8, "levels": 2}  # one of 2 million weights would take hours
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("choice", ["linear", "primal", "spectral"])
-def test_a_store_four_times_the_limit_is_trained_within_it(tmp_path, choice):
+@pytest.mark.parametrize("choice", ["linear", "primal", "lifted", "spectral", "network"])
+def test_a_store_four_times_the_limit_is_trained_within_it(tmp_path, monkeypatch, choice):
     choices = {
         "linear": {"preset": "paper-linear", "fire_rank": 60, "smoke_rank": 60},
         "primal": {"degree": 2, "fire_rank": 20, "smoke_rank": 40},
+        "lifted": {
+            "degree": 2,
+            "fire_rank": 20,
+            "smoke_rank": 30,
+            "lift": ["identity"],
+            "products": ["hours"],
+            "targets": ["log", "footprint"],
+        },
         "spectral": {"preset": "recommended", "targets": ["log"]},
+        "network": {"family": "unet", "sizes": UNET, "epochs": 1, "targets": ["log"]},
     }[choice]
-    count = 64_000 if choice == "spectral" else 40_000
+    count = {"spectral": 64_000, "lifted": 90_000}.get(choice, 40_000)
     size = large_store(tmp_path / "large.zarr", count, (24, 40))
     limit = size // 4
     used = measured_run(tmp_path / "large.zarr", limit, choices, tmp_path / "a.plume")
@@ -354,11 +484,14 @@ def test_a_store_four_times_the_limit_is_trained_within_it(tmp_path, choice):
     assert used["predicted"] == count
     assert used["all"] * 1024 < limit
     split = split_by_fire(floor_as_read(open_snapshots(tmp_path / "large.zarr"), 0.05))
+    if choice == "network":
+        monkeypatch.setitem(neural.SIZES, "unet", choices.pop("sizes"))
     one = fit_surrogate(split.train.load(), **choices)
     other = load_surrogate(tmp_path / "a.plume")
     few = split.test.isel(snapshot=slice(0, 50))
     expected = one.predict(few).values
-    rounding = 1e-3 if choice == "spectral" else 1e-5  # systems in float32; fields in float32
+    # Systems in float32; a network's sums in float32; fields in float32.
+    rounding = {"spectral": 1e-3, "network": 1e-3}.get(choice, 1e-5)
     np.testing.assert_allclose(other.predict(few).values, expected, atol=rounding * expected.max())
 
 

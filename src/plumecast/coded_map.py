@@ -6,18 +6,27 @@ another kernel between the codes; covariates stand beside the codes, as large as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from plumecast._array import Array
+from plumecast._array import Array, Rows, bytes_in
+from plumecast.blocks import VALUES, Runner, row_blocks
 from plumecast.encode import Basis
 from plumecast.lift import Lift
 from plumecast.operators import Operator
+from plumecast.target import target_sizes
 
-BLOCK = 512
-"""Snapshots lifted together."""
+EncodeSide: TypeAlias = Callable[[str, Rows, int], tuple[Basis, Array]]
+"""From "inputs" or "outputs", their matrix and the bytes already held, to the basis and the codes
+of all rows."""
+
+FitMap: TypeAlias = Callable[[Array, Array, list[Array], int], Operator]
+"""From codes of both sides, the rows of groups that follow each other, and the bytes already held,
+to the map between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +58,11 @@ class CodedMap:
 
 def encode(basis: Basis, lift: Lift, fire: Array) -> Array:
     """(M, *grid) → (M, r) codes of the lifted fields, block by block."""
-    parts = [fire[start : start + BLOCK] for start in range(0, fire.shape[0], BLOCK)]
     kind = basis.modes.dtype
-    blocks = [basis.encode(lifted(lift, part).astype(kind, copy=False)) for part in parts]
+    blocks = [
+        basis.encode(lifted(lift, fire[rows]).astype(kind, copy=False))
+        for rows in row_blocks(fire.shape[0], VALUES // basis.modes.shape[1])
+    ]
     return np.concatenate([np.empty((0, basis.rank), dtype=kind), *blocks])
 
 
@@ -65,6 +76,49 @@ def join_codes(codes: Array, covariates: Array | None, size: float) -> Array:
     return codes if covariates is None else np.concatenate([codes, size * covariates], axis=1)
 
 
+@dataclass(frozen=True, slots=True)
+class FieldRows:
+    """(M, …) fields as the rows of a matrix in float64, changed as they are read.
+
+    Few at a time, so that what a change needs on its way does not grow with what is read.
+    """
+
+    fields: Array  # (M, …), an array or what gives one of some rows
+    change: Callable[[Array], Array]  # (B, …) → (B, columns)
+    columns: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, columns)."""
+        return (self.fields.shape[0], self.columns)
+
+    @property
+    def runner(self) -> Runner | None:
+        """Who works on blocks of these rows."""
+        return getattr(self.fields, "runner", None)
+
+    def read(self, rows: slice) -> Array:
+        """Some rows."""
+        first, last, _ = rows.indices(self.fields.shape[0])
+        out = np.empty((last - first, self.columns))
+        for part in row_blocks(last - first, VALUES // math.prod(self.fields.shape[1:])):
+            out[part] = self.change(self.fields[first + part.start : first + part.stop])
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class CodedLeftOut:
+    """Targets of snapshots by a map that did not see them, decoded when they are indexed."""
+
+    coded: CodedMap
+    codes: Array  # (m, r), of the input with its covariates
+    shape: tuple[int, ...]  # (T, *grid)
+
+    def __getitem__(self, some: Array) -> Array:
+        fields = self.coded.decode(self.coded.code_map.predict(self.codes[some]), self.shape)
+        return fields.astype(np.float32)
+
+
 def fit_coded_map(
     fire: Array,
     targets: Array,
@@ -73,34 +127,46 @@ def fit_coded_map(
     *,
     lift: Lift,
     covariates: Array | None,
-    fit_basis: Callable[[str, Array], Basis],
-    fit_map: Callable[[Array, Array, list[Array]], Operator],
-) -> tuple[CodedMap, Array, Array]:
+    encode_side: EncodeSide,
+    fit_map: FitMap,
+) -> tuple[CodedMap, Array, CodedLeftOut]:
     """Fit (M, *grid) inputs to (M, T, *grid) targets; also the rows of the last fold, and their
     targets as predicted by a map that was fitted without them.
 
-    `fit_basis` makes the basis of the "inputs" or "outputs", `fit_map` the map between codes with
-    the rows of every group; the bases see all snapshots, the map that leaves out does not.
+    Both are arrays, or what gives arrays of some rows when indexed. The rows of a group are in one
+    fold; the bases see all snapshots, the map that leaves out does not.
     """
-    scales = np.sqrt([np.mean(np.square(t, dtype=np.float64)) for t in np.moveaxis(targets, 1, 0)])
-    scales = np.where(scales > 0.0, scales, 1.0)
-    shaped = scales.reshape(-1, *([1] * (targets.ndim - 2)))
-    inputs = fit_basis("inputs", lifted(lift, fire))
-    outputs_matrix = (targets / shaped).reshape(fire.shape[0], -1)
-    outputs = fit_basis("outputs", outputs_matrix)
-    codes, goal = encode(inputs, lift, fire), outputs.encode(outputs_matrix)
+    cells, kinds = math.prod(fire.shape[1:]), targets.shape[1]
+    scales, _ = target_sizes(targets)
+    units = scales.reshape(-1, *[1] * (len(targets.shape) - 2))
+    inputs, codes = encode_side(
+        "inputs", FieldRows(fire, lambda ages: lifted(lift, ages), lift.channels * cells), 0
+    )
+    outputs, goal = encode_side(
+        "outputs",
+        FieldRows(targets, lambda own: _flat(own / units), kinds * cells),
+        bytes_in((inputs, codes)),
+    )
     size = float(np.sqrt(np.mean(np.square(codes[:, 0]))))
     codes = join_codes(codes, covariates, size)
-    left_out = np.flatnonzero(folds == folds.max())
-    kept = np.flatnonzero(folds != folds.max())
-    number = np.empty(fire.shape[0], dtype=np.int64)
-    for index, rows in enumerate(groups):
-        number[rows] = index
-    parts = [np.flatnonzero(number[kept] == g) for g in np.unique(number[kept])]
-    if len(parts) == 1:  # of two groups one is left: its penalty is chosen by single snapshots
-        parts = [np.array([row]) for row in range(kept.size)]
-    partial = fit_map(codes[kept], goal[kept], parts)
-    flat = outputs.decode(partial.predict(codes[left_out]))
-    predicted = flat.reshape(left_out.size, *targets.shape[1:]) * shaped
-    whole = fit_map(codes, goal, groups)
-    return CodedMap(lift, inputs, whole, outputs, size, scales), left_out, predicted
+
+    def fit(parts: list[Array]) -> CodedMap:
+        rows = np.concatenate(parts)
+        ends = np.cumsum([part.size for part in parts])
+        # Groups that follow each other can be left out block by block.
+        follow = np.split(np.arange(rows.size), ends[:-1])
+        held = bytes_in((inputs, outputs, codes, goal))
+        code_map = fit_map(codes[rows], goal[rows], follow, held)
+        return CodedMap(lift, inputs, code_map, outputs, size, scales)
+
+    last = folds.max()
+    kept = [rows for rows in groups if folds[rows[0]] != last]
+    if len(kept) == 1:  # of two groups one is left: its penalty is chosen by single snapshots
+        kept = list(kept[0][:, None])
+    left_out = np.flatnonzero(folds == last)
+    without = CodedLeftOut(fit(kept), codes[left_out], targets.shape[1:])
+    return fit(groups), left_out, without
+
+
+def _flat(fields: Array) -> Array:
+    return fields.reshape(fields.shape[0], -1)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import xarray as xr
 
-from plumecast._array import Array, array_namespace, bytes_in, map_arrays, to_numpy
+from plumecast._array import Array, array_namespace, map_arrays, to_numpy
 from plumecast.blocks import Runner, add_up, row_blocks
 from plumecast.ensemble_results import EnsembleSums, Request, as_statistics, only_output
 from plumecast.ensemble_sums import (
@@ -24,6 +24,7 @@ from plumecast.errors import PlumecastError
 from plumecast.memory import parse_memory, rows_within
 from plumecast.names import SNAPSHOT
 from plumecast.operators import CodedOperator
+from plumecast.plume import predicting_bytes
 from plumecast.quantity.optical_depth import LOG_SMOKE
 from plumecast.snapshot_store import open_snapshots
 from plumecast.snapshots import final_snapshots
@@ -190,10 +191,11 @@ def block_size(surrogate: Surrogate, request: Request, memory: str | int | None)
         return BLOCK
     cells = surrogate.outputs.size
     counted = 3 * 8 * cells * bin_count(request.error) if request.quantiles else 0
+    held, own = predicting_bytes(surrogate.operator)
     return rows_within(
         parse_memory(memory),
-        fixed=float(bytes_in(surrogate.operator) + counted),
-        per_row=24.0 * surrogate.inputs.size + 56.0 * cells,
+        fixed=held + counted,
+        per_row=24.0 * surrogate.inputs.size + 56.0 * cells + own,
         what="ensemble statistics",
         most=BLOCK,
     )

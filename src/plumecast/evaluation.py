@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from plumecast._array import Array, array_namespace, bytes_in, like
+from plumecast._array import Array, array_namespace, like
 from plumecast.blocks import Runner, map_over, row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.fit import CLUSTER_MEMORY
 from plumecast.matrix import Layout, to_rows
 from plumecast.memory import parse_memory, rows_within
 from plumecast.names import SMOKE, SNAPSHOT
+from plumecast.plume import predicting_bytes
 from plumecast.quantity.footprint import (
     as_scores,
     ratio,
@@ -162,10 +163,11 @@ def _in_blocks(
             raise PlumecastError(f"give a runner or device '{device}', not both")
     size = BLOCK
     if memory is not None:
+        held, own = predicting_bytes(surrogate.operator)
         size = rows_within(
             parse_memory(memory),
-            fixed=float(bytes_in(surrogate.operator)),
-            per_row=24.0 * surrogate.inputs.size + SCORE_BYTES * surrogate.outputs.size,
+            fixed=held,
+            per_row=24.0 * surrogate.inputs.size + SCORE_BYTES * surrogate.outputs.size + own,
             what="scoring",
             most=BLOCK,
         )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from plumecast._array import Array
-from plumecast.blocks import Runner
+from plumecast._array import Array, Rows
+from plumecast.blocks import Runner, whole
 from plumecast.device import naming_memory
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
@@ -18,7 +18,7 @@ from plumecast.fit_coded import fit_code_map, fit_coded, fit_side
 from plumecast.fit_plume import PlumeData, PlumeFit, fit_plume
 from plumecast.names import FIRE, SMOKE
 from plumecast.operators import Operator
-from plumecast.placement import IN_MEMORY, Placement, choose_placement
+from plumecast.placement import Placement, choose_placement
 from plumecast.plume import PlumeChoices
 from plumecast.settings import Settings, choose_settings
 from plumecast.surrogate import Surrogate
@@ -87,9 +87,9 @@ def fit_surrogate(
 
     `device` says where the arithmetic runs: "cpu", "cuda" (PyTorch) or "cupy"; the surrogate comes
     back as NumPy's. `progress` hears the steps of a long fit. With `memory` ("2GB") the snapshots
-    stay in their store and are read by blocks (coded family without a lift, spectral family); the
-    result is the same up to rounding. A `runner` (`pc.cluster`) has the blocks worked on by the
-    processes of a cluster, each within `memory`.
+    stay in their store and are read by blocks; the result is the same up to rounding. A `runner`
+    (`pc.cluster`) has the blocks worked on by the processes of a cluster, each within `memory`;
+    networks are trained here.
     """
     settings = choose_settings(
         preset,
@@ -147,7 +147,8 @@ def _fit(
     """Fit with every choice made: where the arrays live, the matrices, the operator."""
     plain = is_plain(settings)
     if runner is not None:
-        memory = memory or (CLUSTER_MEMORY if plain else SPECTRAL_CLUSTER_MEMORY)
+        coded = settings.family == "coded"
+        memory = memory or (CLUSTER_MEMORY if coded else SPECTRAL_CLUSTER_MEMORY)
         if device != "cpu":
             raise PlumecastError(f"give a runner or device '{device}', not both")
     size = training_size(train, *variables)
@@ -193,8 +194,6 @@ def _fit_lifted(
     place: Placement,
     progress: Callable[[str], None],
 ) -> PlumeFit:
-    if settings.family != "spectral":
-        data, place = data.in_memory(place.limit), replace(place, limit=None)
     groups = np.empty(data.inputs.shape[0], dtype=np.int64)
     rows_of = data.groups(group_by)
     for number, rows in enumerate(rows_of):
@@ -205,13 +204,17 @@ def _fit_lifted(
             f"'{group_by}', the training data has {len(rows_of)}"
         )
 
-    def fit_basis(side: str, matrix: Array) -> Basis:
+    def encode_side(side: str, matrix: Rows, held: int) -> tuple[Basis, Array]:
         rule = settings.fire if side == "inputs" else settings.smoke
         layout = data.input_layout if side == "inputs" else data.output_layout
-        return fit_side(matrix, rule, settings.center, layout, IN_MEMORY)
+        rows = whole(matrix) if place.limit is None else matrix
+        beside = place.beside(held)
+        basis = fit_side(rows, rule, settings.center, layout, beside)
+        return basis, beside.codes(basis, rows)
 
-    def fit_map(codes: Array, targets: Array, parts: list[Array]) -> Operator:
-        return fit_code_map(codes, targets, settings, parts)[0]
+    def fit_map(codes: Array, targets: Array, parts: list[Array], held: int) -> Operator:
+        copied = codes.nbytes + targets.nbytes
+        return fit_code_map(codes, targets, settings, parts, place.beside(held + copied))[0]
 
     choices = PlumeChoices(
         family=settings.family,
@@ -222,7 +225,7 @@ def _fit_lifted(
         layers=settings.layers,
         correction=settings.correction,
         epochs=settings.epochs,
-        fit_basis=fit_basis,
+        encode_side=encode_side,
         fit_map=fit_map,
         device="cpu" if place.device.is_host else place.device.name,
     )

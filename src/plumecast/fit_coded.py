@@ -77,10 +77,24 @@ def fit_coded(
 
 
 def fit_code_map(
-    codes: Array, targets: Array, settings: Settings, groups: list[Array]
+    codes: Array,
+    targets: Array,
+    settings: Settings,
+    groups: list[Array],
+    place: Placement = IN_MEMORY,
 ) -> tuple[PrimalMap | DualMap | KernelMap, dict[str, Any]]:
-    """The map between codes held in memory; what is left open is chosen by leaving out `groups`."""
-    if settings.kernel != POLYNOMIAL:
+    """The map between codes held in memory; what is left open is chosen by leaving out `groups`,
+    which with a limit follow each other."""
+    of_distance = settings.kernel != POLYNOMIAL
+    block = place.map_rows(
+        codes,
+        targets,
+        features=None if of_distance else monomial_count(codes.shape[1], settings.degree),
+        cells=0,
+        group=max(rows.size for rows in groups) if _leaves_out(settings) else 0,
+        closed_form=False,
+    )
+    if of_distance:
         return _fit_kernel(codes, targets, settings, groups if _leaves_out(settings) else None)
     constant = _constant(float(array_namespace(codes).sum(codes**2)) / codes.shape[0], settings)
     if settings.penalty is None:
@@ -91,10 +105,16 @@ def fit_code_map(
             groups=groups,
             penalties=None,
             constant=constant,
+            block=block,
         )
         return code_map, {"penalty": scan.best}
     fitted = polynomial_map.fit_polynomial_map(
-        codes, targets, degree=settings.degree, penalty=settings.penalty, constant=constant
+        codes,
+        targets,
+        degree=settings.degree,
+        penalty=settings.penalty,
+        constant=constant,
+        block=block,
     )
     return fitted, {"penalty": settings.penalty}
 

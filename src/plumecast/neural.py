@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plumecast._array import Array
+from plumecast.blocks import row_blocks
 from plumecast.errors import PlumecastError
+from plumecast.target import are_indicators, target_sizes
 
 if TYPE_CHECKING:
-    from plumecast.neural_training import Epoch, Samples
+    from plumecast.neural_training import Epoch
 
 SIZES: dict[str, dict[str, int]] = {
     "unet": {"width": 32, "levels": 4},
@@ -32,11 +34,8 @@ SHIFT = 0.1
 simulator's `paper` preset on a halved grid it took a small U-Net's loss on the part left out from
 .745 to .674."""
 
-BLOCK = 64
-"""Snapshots predicted together."""
-
-LIFT_BLOCK = 256
-"""Snapshots lifted together on their way to the device."""
+BLOCK, DEVICE_BLOCK = 16, 64
+"""Snapshots predicted together: bounds the memory of their channels; a GPU takes more at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class NeuralMap:
         named.
         """
         torch = _torch()
-        from plumecast import neural_training
+        from plumecast import neural_samples, neural_training
 
         if fire.shape[1:] != self.shape:
             raise PlumecastError(
@@ -76,13 +75,20 @@ class NeuralMap:
         burned = np.flatnonzero((fire > 0.0).any(axis=(1, 2)))
         where = next(network.parameters()).device
         with torch.inference_mode():
-            for start in range(0, burned.size, BLOCK):
-                rows = burned[start : start + BLOCK]
-                lifted = torch.from_numpy(_lifted(self.lift, fire[rows])).to(where)
+            for part in row_blocks(burned.size, BLOCK if where.type == "cpu" else DEVICE_BLOCK):
+                rows = burned[part]
+                lifted = torch.from_numpy(neural_samples.lifted_fields(self.lift, fire[rows])).to(
+                    where
+                )
                 extra = torch.from_numpy(given[rows]).to(where)
                 output = network(neural_training.join(lifted, extra, self.positions))
                 out[rows] = self._own_units(output.float().cpu().numpy())
         return out
+
+    @property
+    def inputs(self) -> int:
+        """Channels that go into the network."""
+        return int(self.lift.channels) + self.scalars + 2 * self.positions
 
     def _network(self) -> Any:
         torch = _torch()
@@ -98,10 +104,16 @@ class NeuralMap:
         return neural_nets.build(
             self.architecture,
             self.sizes,
-            inputs=int(self.lift.channels) + self.scalars + 2 * self.positions,
+            inputs=self.inputs,
             targets=self.target_scales.size,
             grid=self.shape,
         )
+
+    def working_bytes(self) -> float:
+        """Bytes of a block on its way through the network: half of what a gradient would need."""
+        from plumecast import neural_samples
+
+        return 0.5 * BLOCK * neural_samples.kept_bytes(self._network(), self.inputs, self.shape)
 
     def _own_units(self, output: Array) -> Array:
         each = (slice(None), None, None)
@@ -128,20 +140,23 @@ def fit_neural(
     learning_rate: float = 2e-3,
     seconds: float | None = None,
     device: str | None = None,
+    limit: int | None = None,
     seed: int = 0,
     progress: Callable[[Epoch], None] | None = None,
-) -> tuple[NeuralMap, Array, Array]:
+) -> tuple[NeuralMap, Array, NeuralLeftOut]:
     """Train a network on (M, *grid) inputs and (M, T, *grid) targets, none of them negative.
 
-    The part of `folds` (M,) with the largest number is left out of training; the weights that serve
-    it best are kept. Also returned are its rows (m,) and its predictions (m, T, *grid). `scalars`
-    (M, P) are normalised by the caller. `shift` moves each batch by up to so many cells, fire and
-    targets alike (by default a tenth of the shorter side). `device` is a torch device, by default a
-    GPU where there is one. `seconds` ends the training early, its schedule fitted into them. On a
-    CPU the same seed gives the same weights, unless `seconds` decides.
+    Both are arrays, or what gives arrays of some rows when indexed; with a `limit` in bytes no more
+    of them is held at a time than fits. The part of `folds` (M,) with the largest number is left
+    out of training; the weights that serve it best are kept. Also returned are its rows (m,) and
+    its predictions (m, T, *grid). `scalars` (M, P) are normalised by the caller. `shift` moves each
+    batch by up to so many cells, fire and targets alike (by default a tenth of the shorter side).
+    `device` is a torch device, by default a GPU where there is one. `seconds` ends the training
+    early, its schedule fitted into them. On a CPU the same seed gives the same weights, whatever
+    the limit, unless `seconds` decides.
     """
     torch = _torch()
-    from plumecast import neural_training
+    from plumecast import neural_samples, neural_training
 
     given = _scalars(scalars, fire.shape[0], None)
     untrained = _describe(fire, targets, lift, architecture, sizes, given.shape[1], positions)
@@ -154,7 +169,11 @@ def fit_neural(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = untrained._untrained().to(where)
-    samples = _samples(fire, targets, given, untrained, where)
+    ahead = neural_samples.samples_ahead(limit, network, untrained.inputs, targets.shape, batch)
+    stored = neural_samples.StoredSamples(
+        fire, given, targets, lift, untrained.target_scales, where, ahead
+    )
+    samples = stored if ahead < fire.shape[0] else stored.read(np.arange(fire.shape[0]))
     neural_training.train(
         neural_training.Task(network, samples, untrained.indicators, positions),
         torch.from_numpy(learn).to(where),
@@ -167,7 +186,22 @@ def fit_neural(
         for name, value in network.state_dict().items()
     }
     fitted = replace(untrained, weights=weights)
-    return fitted, left_out, fitted.predict(fire[left_out], given[left_out], str(where))
+    return fitted, left_out, NeuralLeftOut(fitted, fire, given, left_out, str(where))
+
+
+@dataclass(frozen=True, slots=True)
+class NeuralLeftOut:
+    """Targets of the snapshots that were left out, predicted when they are indexed."""
+
+    network: NeuralMap
+    fire: Array  # (M, *grid), an array or what gives one of some rows
+    scalars: Array  # (M, P)
+    rows: Array  # (m,)
+    device: str
+
+    def __getitem__(self, some: Array | slice) -> Array:
+        rows = self.rows[some]
+        return self.network.predict(self.fire[rows], self.scalars[rows], self.device)
 
 
 def _describe(
@@ -181,46 +215,22 @@ def _describe(
 ) -> NeuralMap:
     """The map to be trained, without its weights."""
     chosen = _sizes(architecture, sizes)
-    if fire.ndim != 3:
+    if len(fire.shape) != 3:
         raise PlumecastError(f"a network needs fields on a grid (y, x), got shape {fire.shape[1:]}")
-    each = [targets[:, t] for t in range(targets.shape[1])]
-    indicators = tuple(bool(((field == 0.0) | (field == 1.0)).all()) for field in each)
-    scales = np.sqrt([np.mean(np.square(field, dtype=np.float64)) for field in each])
+    indicators = are_indicators(targets)
+    scales, largest = target_sizes(targets)
     return NeuralMap(
         lift=lift,
         architecture=architecture,
         sizes=chosen,
         weights={},
-        target_scales=np.where((scales > 0.0) & ~np.array(indicators), scales, 1.0),
-        limits=np.array([float(field.max()) for field in each]),
-        indicators=indicators,
+        target_scales=np.where(indicators, 1.0, scales),
+        limits=largest.astype(np.float64),
+        indicators=tuple(indicators.tolist()),
         scalars=scalars,
         positions=positions,
         shape=(int(fire.shape[1]), int(fire.shape[2])),
     )
-
-
-def _samples(
-    fire: Array, targets: Array, scalars: Array, described: NeuralMap, where: Any
-) -> Samples:
-    """Everything on the device once; the lifted input in half precision on a GPU."""
-    torch = _torch()
-    from plumecast import neural_training
-
-    dtype = torch.float16 if where.type == "cuda" else torch.float32
-    lifted = [
-        torch.from_numpy(_lifted(described.lift, fire[i : i + LIFT_BLOCK])).to(where, dtype)
-        for i in range(0, fire.shape[0], LIFT_BLOCK)
-    ]
-    scales = described.target_scales.astype(np.float32)[:, None, None]
-    scaled = np.ascontiguousarray(targets.astype(np.float32) / scales)
-    return neural_training.Samples(
-        torch.cat(lifted), torch.from_numpy(scalars).to(where), torch.from_numpy(scaled).to(where)
-    )
-
-
-def _lifted(lift: Any, fire: Array) -> Array:
-    return np.ascontiguousarray(lift(fire), dtype=np.float32)
 
 
 def _scalars(scalars: Array | None, count: int, expected: int | None) -> Array:

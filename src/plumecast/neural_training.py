@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plumecast.errors import PlumecastError
+from plumecast.neural_samples import Samples, StoredSamples
 
 WARM_UP = 0.05
 """Share of the training in which the learning rate rises."""
@@ -59,15 +60,6 @@ class Epoch:
     seconds: float
     training_loss: float
     left_out_loss: float
-
-
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """Snapshots as tensors on one device."""
-
-    lifted: Tensor  # (M, C, y, x)
-    scalars: Tensor  # (M, P)
-    targets: Tensor  # (M, T, y, x), in units of their root mean square; indicators as they are
 
 
 def join(lifted: Tensor, scalars: Tensor, positions: bool) -> Tensor:
@@ -108,20 +100,19 @@ class Task:
     """A network and the snapshots it is to fit."""
 
     network: nn.Module
-    samples: Samples
+    samples: Samples | StoredSamples
     indicators: tuple[bool, ...]
     positions: bool
 
-    def loss(self, rows: Tensor, by: tuple[int, int] = (0, 0)) -> Tensor:
-        """Mean loss of some rows, fire and targets moved by whole cells along y and x.
+    def loss(self, some: Samples, by: tuple[int, int] = (0, 0)) -> Tensor:
+        """Mean loss of some snapshots, fire and targets moved by whole cells along y and x.
 
         What would come from beyond the edge is unknown: zero in the fire, left out of the loss.
         """
-        lifted = shifted(self.samples.lifted[rows], by)
-        targets = shifted(self.samples.targets[rows], by)
+        lifted, targets = shifted(some.lifted, by), shifted(some.targets, by)
         inside = shifted(torch.ones(lifted.shape[-2:], device=lifted.device), by)
         with precision(lifted.device):
-            output = self.network(join(lifted, self.samples.scalars[rows], self.positions))
+            output = self.network(join(lifted, some.scalars, self.positions))
         return loss(output, targets, self.indicators, inside)
 
     def mean_loss(self, rows: Tensor, batch: int) -> float:
@@ -129,8 +120,8 @@ class Task:
         self.network.eval()
         total = torch.zeros((), device=rows.device)
         with torch.inference_mode():
-            for part in rows.split(batch):
-                total += self.loss(part) * part.numel()
+            for part in self.samples.batches(rows, batch):
+                total += self.loss(part) * part.targets.shape[0]
         return float(total) / int(rows.numel())
 
 
@@ -151,18 +142,19 @@ def train(
     best, kept, fraction = math.inf, network.state_dict(), 0.0
     for epoch in range(schedule.epochs):
         network.train()
-        batches = _batches(learn, schedule.batch, generator)
+        order = learn[torch.randperm(learn.numel(), generator=generator).to(learn.device)]
+        planned = -(-learn.numel() // schedule.batch)
         total, steps = torch.zeros((), device=learn.device), 0
-        for rows in batches:
-            done = (epoch + steps / len(batches)) / schedule.epochs
+        for some in task.samples.batches(order, schedule.batch):
+            done = (epoch + steps / planned) / schedule.epochs
             fraction = max(done, _spent(start, schedule))
             if fraction >= 1.0:
                 break
             for group in optimiser.param_groups:
                 group["lr"] = schedule.learning_rate * rate(fraction)
-            total += _step(task, rows, optimiser, _random_shift(schedule.shift, generator))
+            total += _step(task, some, optimiser, _random_shift(schedule.shift, generator))
             steps += 1
-        error = task.mean_loss(left_out, 4 * schedule.batch)
+        error = task.mean_loss(left_out, schedule.batch)
         if error < best:
             best = error
             kept = {name: value.detach().clone() for name, value in network.state_dict().items()}
@@ -189,12 +181,6 @@ def _spent(start: float, schedule: Schedule) -> float:
     return 0.0 if schedule.seconds is None else (time.perf_counter() - start) / schedule.seconds
 
 
-def _batches(rows: Tensor, size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-    order = torch.randperm(rows.numel(), generator=generator).to(rows.device)
-    batches: tuple[Tensor, ...] = rows[order].split(size)
-    return batches
-
-
 def _random_shift(largest: int, generator: torch.Generator) -> tuple[int, int]:
     if largest == 0:
         return 0, 0
@@ -203,9 +189,9 @@ def _random_shift(largest: int, generator: torch.Generator) -> tuple[int, int]:
 
 
 def _step(
-    task: Task, rows: Tensor, optimiser: torch.optim.Optimizer, by: tuple[int, int]
+    task: Task, some: Samples, optimiser: torch.optim.Optimizer, by: tuple[int, int]
 ) -> Tensor:
-    value = task.loss(rows, by)
+    value = task.loss(some, by)
     optimiser.zero_grad(set_to_none=True)
     value.backward()
     nn.utils.clip_grad_norm_(task.network.parameters(), LARGEST_GRADIENT)

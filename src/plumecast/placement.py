@@ -6,9 +6,10 @@ choosing the rows of a block so that the largest stage fits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from plumecast._array import Rows
+from plumecast._array import Array, Rows
+from plumecast.blocks import whole
 from plumecast.device import HOST, Device, choose_device
 from plumecast.encode import Basis, Encoded
 from plumecast.errors import PlumecastError
@@ -29,6 +30,11 @@ class Placement:
 
     device: Device = HOST
     limit: int | None = None
+    taken: float = 0.0  # bytes of the limit that are held already
+
+    def beside(self, size: float) -> Placement:
+        """The same with so many bytes held."""
+        return replace(self, taken=self.taken + size)
 
     def hold(self, matrix: Rows) -> Rows:
         """The matrix on the device, or brought there as it is read where there is a limit."""
@@ -40,13 +46,27 @@ class Placement:
         """The codes of a held matrix, or codes made as they are read."""
         return basis.encode(matrix) if self.limit is None else Encoded(basis, matrix)
 
+    def codes(self, basis: Basis, matrix: Rows) -> Array:
+        """The codes of all rows, held; beside them their parts while they are made."""
+        if self.limit is None:
+            return basis.encode(matrix)
+        count, columns = matrix.shape
+        block = rows_within(
+            self.limit,
+            fixed=self.taken + FLOAT * basis.rank * (columns + 2.0 * count),
+            per_row=READ * columns,
+            what=f"{basis.rank} codes of {count} snapshots on {columns} cells",
+            most=count,
+        )
+        return whole(Encoded(basis, matrix), block)
+
     def encode_rows(self, matrix: Rows) -> int | None:
         """Rows of a block while a basis is fitted; None for all."""
         if self.limit is None:
             return None
         count, columns = matrix.shape
         smaller = min(count, columns)
-        factorisation = 4.0 * FLOAT * smaller**2
+        factorisation = self.taken + 4.0 * FLOAT * smaller**2
         if factorisation > RESERVE * self.limit:
             raise PlumecastError(
                 f"the decomposition of {count} snapshots on {columns} cells needs at least "
@@ -59,7 +79,7 @@ class Placement:
         per_row = READ * columns * (1.0 if count > columns else 1.25)
         return rows_within(
             self.limit,
-            fixed=2.0 * FLOAT * smaller**2,
+            fixed=self.taken + 2.0 * FLOAT * smaller**2,
             per_row=per_row,
             what=f"encoding {count} snapshots on {columns} cells",
             most=count,
@@ -77,8 +97,9 @@ class Placement:
     ) -> int | None:
         """Rows of a block while the map is fitted.
 
-        The number of `features` (None: a kernel has no end of them), `cells` of both sides, at most
-        `group` rows left out together; no system to solve where there is a `closed_form`.
+        The number of `features` (None: a kernel has no end of them), `cells` of both sides (0 where
+        codes are held), at most `group` rows left out together; no system to solve where there is a
+        `closed_form`.
         """
         if self.limit is None:
             return None
@@ -96,7 +117,7 @@ class Placement:
             system = 5 * features**2 + 4 * features * outputs + 2 * together * features
         return rows_within(
             self.limit,
-            fixed=float(held + FLOAT * system),
+            fixed=self.taken + float(held + FLOAT * system),
             per_row=float(per_row),
             what=f"a map of {rank} codes from {count} snapshots",
             most=count,

@@ -6,25 +6,24 @@ outputs: spectral, coded on lifted fields, or a network. Arrays only, no labels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumecast._array import Array, is_torch_array
+from plumecast._array import Array, bytes_in, is_torch_array
 from plumecast.blocks import drawn_rows
-from plumecast.coded_map import CodedMap, fit_coded_map
+from plumecast.coded_map import CodedMap, EncodeSide, FitMap, fit_coded_map
 from plumecast.correction import SHARES, correction_rows, fit_correction
-from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
 from plumecast.frame import WindFrame
 from plumecast.lift import fit_lift
 from plumecast.neural import NeuralMap, fit_neural
-from plumecast.operators import Operator
 from plumecast.spectral import SpectralMap
 from plumecast.spectral_fit import fit_spectral, fold_numbers
-from plumecast.target import CHOICE_ROWS, Targets, choose_inverse, fit_targets
+from plumecast.target import CHOICE_ROWS, Targets, check_choice, choose_inverse, fit_targets
 from plumecast.training_fields import TrainingFields
 
 FOLDS = 8
@@ -115,6 +114,17 @@ class PlumeOperator:
         return np.array([numbers[str(label)] for label in labels], dtype=np.int64)
 
 
+def predicting_bytes(operator: Any) -> tuple[float, float]:
+    """Bytes that an operator and its work take beside the fields that come and go: once, and for
+    every row of the targets, which are decoded in double precision."""
+    held = float(bytes_in(operator))
+    if not isinstance(operator, PlumeOperator):
+        return held, 0.0
+    if isinstance(operator.fields, NeuralMap):
+        held += operator.fields.working_bytes()
+    return held, 16.0 * len(operator.targets.names) * math.prod(operator.shape)
+
+
 @dataclass(frozen=True, slots=True)
 class PlumeChoices:
     """Everything that is chosen before a plume operator is fitted."""
@@ -127,8 +137,8 @@ class PlumeChoices:
     epsilon: float = 1.0
     layers: int = 3  # of the spectral family
     correction: bool = False  # of the spectral family
-    fit_basis: Callable[[str, Array], Basis] | None = None  # of the coded family, as the next
-    fit_map: Callable[[Array, Array, list[Array]], Operator] | None = None
+    encode_side: EncodeSide | None = None  # of the coded family, as the next
+    fit_map: FitMap | None = None
     epochs: int = 60  # of a network, as the two below
     seconds: float | None = None
     device: str | None = None
@@ -242,8 +252,9 @@ def _fit_fields(
             progress=progress,
         )
         return spectral, np.arange(fire.shape[0]), left_out
+    check_choice(encoded.shape, limit)
     if choices.family == "coded":
-        assert choices.fit_basis is not None
+        assert choices.encode_side is not None
         assert choices.fit_map is not None
         return fit_coded_map(
             fire,
@@ -252,7 +263,7 @@ def _fit_fields(
             [np.flatnonzero(groups == name) for name in np.unique(groups)],
             lift=lift,
             covariates=given.covariates,
-            fit_basis=choices.fit_basis,
+            encode_side=choices.encode_side,
             fit_map=choices.fit_map,
         )
     return fit_neural(
@@ -265,6 +276,7 @@ def _fit_fields(
         epochs=choices.epochs,
         seconds=choices.seconds,
         device=choices.device,
+        limit=limit,
         progress=lambda epoch: progress(f"epoch {epoch.number} of {epoch.of}"),
     )
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import xarray as xr
 
-from plumecast._array import bytes_in
 from plumecast.blocks import Runner, map_over, row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.export import FOOTPRINT, footprint_of
 from plumecast.memory import parse_memory, rows_within
 from plumecast.names import FIRE, SNAPSHOT
+from plumecast.plume import predicting_bytes
 from plumecast.snapshot_store import open_snapshots
 from plumecast.source.rasters import iter_arrival_times, map_arrival_times
 from plumecast.surrogate import Surrogate
@@ -64,10 +64,11 @@ def block_size(surrogate: Surrogate, memory: str | int | None) -> int:
     """Snapshots that can be predicted together within a memory limit, at most BLOCK."""
     if memory is None:
         return BLOCK
+    held, own = predicting_bytes(surrogate.operator)
     return rows_within(
         parse_memory(memory),
-        fixed=float(bytes_in(surrogate.operator)),
-        per_row=BYTES * (surrogate.inputs.size + surrogate.outputs.size),
+        fixed=held,
+        per_row=BYTES * (surrogate.inputs.size + surrogate.outputs.size) + own,
         what="predicting",
         most=BLOCK,
     )

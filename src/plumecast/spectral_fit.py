@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumecast._array import Array, array_namespace, is_numpy_array, to_numpy
-from plumecast.blocks import Runner, drawn_rows, row_blocks
+from plumecast.blocks import Runner, drawn_rows
 from plumecast.errors import PlumecastError
 from plumecast.fourier import BUDGET, Transform, choose_frequencies, make_transform
 from plumecast.lift import Lift
@@ -36,6 +36,7 @@ from plumecast.spectral import (
     snapshot_first,
     through,
 )
+from plumecast.target import target_sizes
 from plumecast.threads import cores, map_threads
 
 COMPLEX = 8
@@ -96,7 +97,7 @@ def fit_spectral(
     block = rows_at_once(limit, targets.shape, frequencies.count, lift, layers, sums)
     if limit is None and not is_numpy_array(example):
         block = DEVICE_BLOCK
-    scales, largest = _target_sizes(targets, block)
+    scales, largest = target_sizes(targets)
     training = _Training(fire, targets, covariates, scales, lift, transform, block, put)
     left_out = LeftOut(training, numbers, members, ())
     fitted: list[Layer] = []
@@ -135,19 +136,6 @@ def rows_at_once(
 def _channels(lift: Lift, outputs: int, layers: int) -> int:
     """Inputs of the last of so many layers: the lifted fire, and ramps of the layer before."""
     return lift.channels + (outputs * (len(RAMPS) + 1) if layers > 1 else 0)
-
-
-def _target_sizes(targets: Array, block: int) -> tuple[Array, Array]:
-    """(T,) root mean squares, 1 where there is nothing, and largest values."""
-    squares, largest, count = 0.0, -np.inf, 0
-    for rows in row_blocks(targets.shape[0], block):
-        values = targets[rows]
-        axes = (0, *range(2, values.ndim))
-        squares = squares + np.sum(np.square(values, dtype=np.float64), axis=axes)
-        largest = np.maximum(largest, np.max(values, axis=axes))
-        count += values.size // values.shape[1]
-    scales = np.sqrt(squares / count)
-    return np.where(scales > 0.0, scales, 1.0), largest
 
 
 @dataclass(frozen=True, slots=True)

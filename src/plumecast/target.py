@@ -7,6 +7,7 @@ can exceed what training held.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ import numpy as np
 from plumecast._array import Array
 from plumecast.blocks import field_blocks
 from plumecast.errors import PlumecastError
+from plumecast.memory import rows_within
 
 TARGETS = {
     "log": "ln(1 + g/ε)",
@@ -109,6 +111,39 @@ def fit_targets(
     if not largest > 0.0:
         raise PlumecastError("the training smoke is zero everywhere: there is nothing to learn")
     return Targets(tuple(names), epsilon, threshold, largest)
+
+
+def target_sizes(fields: Array) -> tuple[Array, Array]:
+    """(T,) root mean squares, 1 where there is nothing, and largest values of (M, T, *grid) fields,
+    an array or what gives one of some rows."""
+    squares: Array = 0.0
+    largest: Array = -np.inf
+    for rows in field_blocks(fields):
+        values = fields[rows]
+        axes = (0, *range(2, values.ndim))
+        squares = squares + np.sum(np.square(values, dtype=np.float64), axis=axes)
+        largest = np.maximum(largest, np.max(values, axis=axes))
+    scales = np.sqrt(squares / (math.prod(fields.shape) // fields.shape[1]))
+    return np.where(scales > 0.0, scales, 1.0), largest
+
+
+def are_indicators(fields: Array) -> Array:
+    """(T,) whether targets hold zeros and ones alone."""
+    found = np.ones(fields.shape[1], dtype=bool)
+    for rows in field_blocks(fields):
+        values = fields[rows]
+        axes = (0, *range(2, values.ndim))
+        found &= ((values == 0.0) | (values == 1.0)).all(axis=axes)
+    return found
+
+
+def check_choice(shape: tuple[int, ...], limit: int | None) -> None:
+    """Refuse a limit in bytes that does not hold what `choose_inverse` takes of (M, T, *grid)
+    predictions: their smoke and the errors of one choice in double precision."""
+    if limit is not None:
+        cells = min(shape[0], CHOICE_ROWS) * math.prod(shape[2:])
+        fixed = cells * (12.0 * shape[1] + 64.0)
+        rows_within(limit, fixed=fixed, per_row=1.0, what="choosing the way to smoke", most=1)
 
 
 def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Targets, float]:
