@@ -550,7 +550,7 @@ def test_no_worker_at_all_is_named():
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     monkeypatch.setattr(scale, "CONNECT_SECONDS", 0.5)
-    for address in ("tcp://127.0.0.1:9", "nonsense://here"):
+    for address in ("tcp://127.0.0.1:9", "nonsense://here", "localhost", ""):
         with (
             pytest.raises(PlumecastError, match=f"no Dask scheduler answers at {address}"),
             pc.cluster(address),
@@ -563,6 +563,7 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     [
         ["evaluate", "{model}", "{store}", "--baselines", "none"],
         ["ingest", "rasters", "fire.asc", "-o", "{out}", "--unit", "min"],
+        ["predict", "{model}", "fire.asc", "-o", "{out}.nc", "--unit", "min"],
         ["ensemble", "{drawn}", "--simulate", "2", "-o", "{out}.nc"],
     ],
 )
