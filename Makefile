@@ -11,7 +11,7 @@ READY  := $(VENV)/.ready
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test slow bench peers clean
+.PHONY: help demo check test slow bench peers cluster clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
@@ -48,6 +48,9 @@ bench: $(READY)  ## the benchmarks (SIZE=small: under a minute)
 peers: $(READY)  ## plumecast beside other packages on STORE=paper.zarr, into docs/benchmarks.md
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt ezyrb pyapprox
 	$(BIN)/python benchmarks/peers.py $(STORE) --docs docs/benchmarks.md
+
+cluster: $(READY)  ## a local cluster beside one process on STORE=paper.zarr, into docs/benchmarks.md
+	$(BIN)/python benchmarks/cluster.py $(STORE) --docs docs/benchmarks.md
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

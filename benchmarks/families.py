@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from plumecast._array import to_numpy
+from plumecast._array import map_arrays, to_numpy
 from plumecast.device import choose_device
 from plumecast.plume import Conditions, PlumeChoices, fit_plume_operator
 from plumecast.roc import best_decision_threshold, iou_at, roc_scores
@@ -49,8 +49,8 @@ class FieldOperator(Protocol):
         """The way back to smoke."""
         ...
 
-    def target_fields(self, inputs: np.ndarray, given: Conditions, put: Any) -> np.ndarray:
-        """(M, N) → (M, T, *grid)."""
+    def target_fields(self, inputs: Any, given: Conditions) -> Any:
+        """(M, N) → (M, T, *grid), where the inputs are."""
         ...
 
 
@@ -107,20 +107,23 @@ def evaluate(
 ) -> tuple[dict[str, float], np.ndarray, np.ndarray]:
     """Scores on the test snapshots, their smoke and their detection scores."""
 
-    def predict(part: str) -> tuple[np.ndarray, np.ndarray]:
-        rows = np.flatnonzero(data["part"] == part)
-        flat = data["fire"][rows].reshape(rows.size, -1)
-        return rows, operator.target_fields(flat, Conditions(labels=data["drought"][rows]), put)
+    placed = map_arrays(operator, put)
 
-    rows, fields = predict("validation")
-    pair = (operator.targets.score(fields), data["smoke"][rows] > tau)
+    def predict(part: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rows = np.flatnonzero(data["part"] == part)
+        flat = put(data["fire"][rows].reshape(rows.size, -1))
+        fields = placed.target_fields(flat, Conditions(labels=data["drought"][rows]))
+        smoke, score = (to_numpy(values) for values in placed.targets.both(fields))
+        return rows, smoke, score
+
+    rows, _, score = predict("validation")
+    pair = (score, data["smoke"][rows] > tau)
     flat = (put(values.reshape(rows.size, -1)) for values in pair)
     alpha = best_decision_threshold(*flat, np.empty(0))
     start = time.perf_counter()
-    rows, fields = predict("test")
+    rows, smoke, score = predict("test")
     seconds = time.perf_counter() - start
     truth = data["smoke"][rows]
-    smoke, score = operator.targets.smoke(fields), operator.targets.score(fields)
     flat_pair = (values.reshape(rows.size, -1) for values in (score, truth > tau))
     error, log_error = relative_errors(smoke, truth)
     found = footprint_scores(*flat_pair, alpha, put) | {

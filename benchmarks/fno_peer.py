@@ -97,12 +97,12 @@ class FittedFNO:
     shape: tuple[int, ...]
     device: str
 
-    def inputs(self, fire: np.ndarray, drought: np.ndarray) -> Any:
+    def inputs(self, fire: Any, drought: np.ndarray) -> Any:
         """(M, *grid) ages and (M,) names → (M, C, *grid), lifted on the device."""
         parts = []
         for start in range(0, fire.shape[0], BLOCK):
             rows = slice(start, start + BLOCK)
-            ages = torch.from_numpy(fire[rows]).to(self.device).movedim(0, -1)
+            ages = torch.as_tensor(fire[rows]).to(self.device).movedim(0, -1)
             fields = self.lift.fields(ages)[..., None, :] * self.lift.factors(ages)
             lifted = fields.flatten(-2).movedim((-2, -1), (0, 1))
             one_hot = drought[rows, None] == np.array(self.droughts)
@@ -111,17 +111,17 @@ class FittedFNO:
             parts.append(torch.cat([lifted, constant], dim=1))
         return torch.cat(parts)
 
-    def target_fields(self, inputs: np.ndarray, given: Conditions, put: Any) -> np.ndarray:
+    def target_fields(self, inputs: Any, given: Conditions) -> Any:
         """(M, N) → (M, T, *grid), as PlumeOperator's."""
         fire = inputs.reshape(-1, *self.shape)
-        out = np.empty((fire.shape[0], self.scales.size, *self.shape), dtype=np.float32)
+        scales = torch.as_tensor(self.scales).to(self.device)[:, None, None]
+        parts = []
         self.model.eval()
         with torch.inference_mode():
             for start in range(0, fire.shape[0], BLOCK):
                 rows = slice(start, start + BLOCK)
-                fields = self.model(self.inputs(fire[rows], given.labels[rows]))
-                out[rows] = fields.cpu().numpy() * self.scales[:, None, None]
-        return out
+                parts.append(self.model(self.inputs(fire[rows], given.labels[rows])) * scales)
+        return torch.cat(parts)
 
 
 def untrained(
@@ -194,9 +194,7 @@ def train(
 def with_inverse(fitted: FittedFNO, data: dict[str, np.ndarray]) -> tuple[FittedFNO, float]:
     """The blend and the gate chosen on validation, and the error there."""
     rows = np.flatnonzero(data["part"] == "validation")
-    fields = fitted.target_fields(
-        data["fire"][rows], Conditions(labels=data["drought"][rows]), put=None
-    )
+    fields = fitted.target_fields(data["fire"][rows], Conditions(labels=data["drought"][rows]))
     targets, error = choose_inverse(fitted.targets, fields, data["smoke"][rows])
     return replace(fitted, targets=targets), error
 

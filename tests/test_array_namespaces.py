@@ -5,23 +5,33 @@ array-api-strict stands for any of them; CuPy is tried where it finds a GPU.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
+import array_api_compat
 import array_api_strict as strict
 import numpy as np
 import pytest
 
-from plumecast._array import to_numpy
+from plumecast._array import arrays_in, map_arrays, to_numpy
+from plumecast.correction import fit_correction
 from plumecast.device import choose_device
 from plumecast.encode import fit_basis, projection_error
 from plumecast.ensemble_sums import field_sums
 from plumecast.errors import PlumecastError
+from plumecast.frame import fit_wind_frame
 from plumecast.kernel_search import tune_kernel_map
 from plumecast.operators import CodedOperator
-from plumecast.plume import Conditions, PlumeChoices, fit_plume_operator
+from plumecast.plume import Conditions, PlumeChoices, PlumeOperator, fit_plume_operator
 from plumecast.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.roc import iou_at, rates_at, roc_scores
+from test_correction import rough
 
 AGREE = 1e-8  # relative: another factorisation, the same mathematics in float64
 SINGLE = 1e-3  # relative: float32 systems; a second layer on ramps that begin at quantiles
+SPECTRA = 1e-5  # relative: predictions through float32 spectra, summed in another order
+
+AWAY = strict.Device("device1")
+"""A device whose arrays array-api-strict gives to nobody else, as a GPU's: not even to NumPy."""
 
 
 def put_on(device):
@@ -125,7 +135,7 @@ def test_sums_of_an_ensemble(asarray):
         np.testing.assert_allclose(found, expected, rtol=AGREE)
 
 
-@pytest.mark.parametrize("device", ["torch", "cupy"])
+@pytest.mark.parametrize("device", ["array-api-strict", "torch", "cupy"])
 def test_spectral_operator(device):
     """Discs that grow around their ignition; the smoke is beside them and older where thicker."""
     rng = np.random.default_rng(3)
@@ -138,10 +148,127 @@ def test_spectral_operator(device):
     given = Conditions(labels=np.array(["low", "high"])[rng.integers(2, size=12).repeat(3)])
     groups = np.arange(12).repeat(3)
     smokes = []
-    for put in (np.asarray, put_on(device)):
+    for put in (np.asarray, strict.asarray if device == "array-api-strict" else put_on(device)):
         operator, _ = fit_plume_operator(
             fire, smoke, groups, given, threshold=0.05, choices=PlumeChoices(layers=2), put=put
         )
-        smokes.append(operator.predict(fire.reshape(36, -1), given, put))
+        smokes.append(to_numpy(operator.predict(put(fire.reshape(36, -1)), given)))
     expected, found = smokes
     np.testing.assert_allclose(found, expected, atol=SINGLE * expected.max())
+
+
+@dataclass(frozen=True)
+class Places:
+    """Snapshots whose smoke depends on the place, which a correction learns."""
+
+    fire: np.ndarray
+    smoke: np.ndarray
+    groups: np.ndarray
+    given: Conditions
+
+
+@pytest.fixture(scope="module")
+def places() -> Places:
+    data = rough()
+    rng = np.random.default_rng(0)
+    count = data.sizes["snapshot"]
+    given = Conditions(
+        labels=data.drought.values,
+        covariates=rng.normal(size=(count, 1)),
+        wind=[1.0, 0.3] + 0.1 * rng.normal(size=(count, 2)),
+    )
+    return Places(
+        data.time_since_ignition.values, data.smoke.values, data.ignition_id.values, given
+    )
+
+
+def away(array):
+    return strict.asarray(array, device=AWAY)
+
+
+def brought_back(array):
+    return to_numpy(array.to_device(strict.Device("CPU_DEVICE")) if is_strict(array) else array)
+
+
+def is_strict(array) -> bool:
+    return array_api_compat.is_array_api_strict_namespace(array_api_compat.array_namespace(array))
+
+
+@pytest.fixture(params=["away", "torch", "cupy"])
+def there(request):
+    """What brings arrays to another device."""
+    return away if request.param == "away" else put_on(request.param)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["map", "turned"])
+def operator(request, places) -> PlumeOperator:
+    frame = None
+    if request.param:
+        frame = fit_wind_frame(places.fire.shape[1:], (1.0, 1.0), places.given.wind, stretch=False)
+    fitted, _ = fit_plume_operator(
+        places.fire,
+        places.smoke,
+        places.groups,
+        places.given,
+        threshold=0.05,
+        choices=PlumeChoices(lift=("age-bins", "position"), layers=2, correction=True),
+        frame=frame,
+    )
+    return fitted
+
+
+def test_a_corrected_operator_computes_where_its_inputs_are(places, operator, there):
+    """Its own arrays are there already, or brought; leaving the strict device would raise."""
+    assert operator.correction is not None
+    flat = places.fire.reshape(places.fire.shape[0], -1)
+    for detect in (False, True):
+        here = replace(operator, detect=detect)
+        expected = here.predict(flat, places.given)
+        for elsewhere in (here, map_arrays(here, there)):
+            found = elsewhere.predict(there(flat), places.given)
+            assert type(found) is type(there(flat))
+            np.testing.assert_allclose(brought_back(found), expected, atol=SPECTRA * expected.max())
+
+
+def test_a_correction_is_fitted_on_the_device(places, there):
+    """A kernel that does not quite interpolate: dual weights are large and cancel."""
+    targets = np.stack([places.smoke, np.log1p(places.smoke)], axis=1)
+    predicted, scalars = 0.8 * targets, places.given.covariates
+    some = np.arange(0, targets.shape[0], 7)
+
+    def fit(put):
+        found = fit_correction(places.fire, targets, predicted, places.groups, scalars, put=put)
+        coded = found.coded
+        for array in arrays_in((coded.inputs, coded.code_map, coded.outputs, found.codes)):
+            assert type(array) is type(put(targets))
+        whole = coded.predict(put(places.fire), scalars)
+        return brought_back(found.left_out(some)), brought_back(whole), coded.code_map.length_scale
+
+    *ours, length_scale = fit(np.asarray)
+    *theirs, other_length_scale = fit(there)
+    assert other_length_scale == length_scale
+    for found, expected in zip(theirs, ours, strict=True):
+        np.testing.assert_allclose(found, expected, atol=AGREE * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("device", ["array-api-strict", "torch", "cupy"])
+def test_a_corrected_operator_is_fitted_on_the_device_and_comes_back(places, device):
+    put = strict.asarray if device == "array-api-strict" else put_on(device)
+    flat, found = places.fire.reshape(places.fire.shape[0], -1), []
+    for bring in (np.asarray, put):
+        operator, error = fit_plume_operator(
+            places.fire,
+            places.smoke,
+            places.groups,
+            places.given,
+            threshold=0.05,
+            choices=PlumeChoices(layers=1, correction=True),
+            put=bring,
+        )
+        assert all(isinstance(array, np.ndarray) for array in arrays_in(operator))
+        found.append((error, operator.predict(flat, places.given), operator.correction is not None))
+    (error, expected, corrected), (other_error, other, also_corrected) = found
+    assert corrected
+    assert also_corrected
+    assert other_error == pytest.approx(error, rel=SINGLE)
+    np.testing.assert_allclose(other, expected, atol=SINGLE * expected.max())

@@ -27,7 +27,7 @@ from plumecast.gram_blocks import snapshot_gram
 from plumecast.ingestion import ingest_rasters, ingest_wrf
 from plumecast.matrix import fit_layout
 from plumecast.names import FIRE
-from plumecast.prediction import predict_rasters, predict_store
+from plumecast.prediction import predict_rasters, predict_store, raster_blocks
 from plumecast.snapshot_store import open_snapshots
 from plumecast.source.rasters import where_read
 from plumecast.source.simulator import ensemble as simulator
@@ -496,6 +496,23 @@ def test_rasters_are_predicted_where_they_are_read(runner, on_raster_grid, tmp_p
     xr.testing.assert_allclose(whole.smoke, on_raster_grid.predict(fires), rtol=1e-6)  # float32
 
 
+def test_statistics_of_rasters_on_a_cluster_equal_those_here(runner, on_raster_grid, tmp_path):
+    files = raster_fires(tmp_path / "fires")
+    asked = {"thresholds": [1.0], "quantiles": [0.5]}
+    found = []
+    for where in (None, runner):
+        problems: list[tuple[Path, str]] = []
+        fires = raster_blocks(
+            on_raster_grid, files, format="farsite", batch=5, runner=where,
+            on_error=lambda *problem, to=problems: to.append(problem),
+        )  # fmt: skip
+        found.append(pc.ensemble_statistics(on_raster_grid, fires, **asked, runner=where))
+        assert [path.stem for path, _ in problems] == ["f03", "f01"]
+    one, other = found
+    assert one.attrs["fires"] == 11
+    xr.testing.assert_allclose(other, one, rtol=ROUNDING)
+
+
 def test_a_worker_killed_while_rasters_are_predicted_costs_nothing(
     mortal, on_raster_grid, tmp_path, monkeypatch
 ):
@@ -550,7 +567,7 @@ def test_no_worker_at_all_is_named():
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     monkeypatch.setattr(scale, "CONNECT_SECONDS", 0.5)
-    for address in ("tcp://127.0.0.1:9", "nonsense://here"):
+    for address in ("tcp://127.0.0.1:9", "nonsense://here", "localhost", ""):
         with (
             pytest.raises(PlumecastError, match=f"no Dask scheduler answers at {address}"),
             pc.cluster(address),
@@ -563,6 +580,7 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     [
         ["evaluate", "{model}", "{store}", "--baselines", "none"],
         ["ingest", "rasters", "fire.asc", "-o", "{out}", "--unit", "min"],
+        ["predict", "{model}", "fire.asc", "-o", "{out}.nc", "--unit", "min"],
         ["ensemble", "{drawn}", "--simulate", "2", "-o", "{out}.nc"],
     ],
 )

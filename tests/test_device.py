@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from conftest import make_snapshots
 from plumecast import placement
 from plumecast._array import arrays_in, map_arrays, to_numpy
 from plumecast.device import choose_device, naming_memory
@@ -18,10 +19,13 @@ from plumecast.encode import fit_basis
 from plumecast.errors import PlumecastError
 from plumecast.evaluation import evaluate, fit_thresholds
 from plumecast.fit import fit_surrogate
+from plumecast.kernel_map import KernelMap
 from plumecast.operators import CodedOperator, folded
 from plumecast.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.roc import roc_scores
+from plumecast.snapshot_store import export_snapshots
 from plumecast.surrogate import load_surrogate
+from test_correction import parts, rough
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -228,3 +232,81 @@ def test_the_spectral_family_runs_on_a_device(split, tmp_path):
     )
     loaded = load_surrogate(placed.save(tmp_path / "placed.plume"))
     np.testing.assert_array_equal(loaded.predict(split.test), expected)
+
+
+LIFTED = {"degree": 2, "lift": ("identity", "burned"), "targets": ("smoke", "log", "footprint")}
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Training snapshots whose smoke depends on the place, and others."""
+    return parts(rough())
+
+
+@pytest.fixture(scope="module")
+def corrected(world):
+    return fit_surrogate(world[0], "recommended", layers=1, correction=True)
+
+
+def test_the_coded_family_on_lifted_fields_runs_on_a_device(world):
+    train, test = world
+    here, there = (fit_surrogate(train, **LIFTED, device=device) for device in ("cpu", "torch"))
+    assert all(isinstance(array, np.ndarray) for array in arrays_in(there.operator))
+    expected = here.predict(test.astype(np.float64)).values
+    for surrogate in (there, here.on_device("torch")):
+        found = surrogate.predict(test.astype(np.float64)).values
+        np.testing.assert_allclose(found, expected, atol=AGREE * expected.max())
+
+
+def test_a_corrected_surrogate_is_fitted_on_a_device(world, corrected):
+    there = fit_surrogate(world[0], "recommended", layers=1, correction=True, device="torch")
+    assert there.training["corrected"]
+    assert all(isinstance(array, np.ndarray) for array in arrays_in(there.operator))
+    expected = corrected.predict(world[1]).values
+    atol = 10 * SINGLE * expected.max()  # systems of float32 sums lose a digit more
+    np.testing.assert_allclose(there.predict(world[1]).values, expected, atol=atol)
+
+
+def test_a_corrected_surrogate_predicts_and_is_scored_on_a_device(world, corrected, tmp_path):
+    test = world[1]
+    placed = corrected.on_device("torch")
+    assert all(isinstance(array, torch.Tensor) for array in arrays_in(placed.operator))
+    assert isinstance(placed.predict_dataset_rows(test), torch.Tensor)
+    for found, expected in zip(
+        placed.predict_both(test), corrected.predict_both(test), strict=True
+    ):
+        atol = SINGLE * float(expected.max())
+        np.testing.assert_allclose(found, expected, atol=atol)
+    validation, scored = test.isel(snapshot=slice(0, 12)), test.isel(snapshot=slice(12, None))
+    ours, theirs = (
+        evaluate({"a": corrected}, validation, scored, device=device).scores[0]
+        for device in ("cpu", "torch")
+    )
+    for name in ("auc", "deployable_iou", "relative_error", "snapshot_error"):
+        assert getattr(theirs, name) == pytest.approx(getattr(ours, name), rel=SINGLE)
+    loaded = load_surrogate(placed.save(tmp_path / "placed.plume"))
+    xr.testing.assert_identical(loaded.predict(test), corrected.predict(test))
+
+
+def test_the_commands_take_a_corrected_surrogate_to_the_device(succeed, tmp_path, monkeypatch):
+    """What the kernel of the correction is given says where it computes."""
+    data = make_snapshots(fires=80, checkpoints=2)
+    places = (data.time_since_ignition * (data.x + 2.0 * data.y)).sum(("y", "x"))
+    places = places / data.time_since_ignition.sum(("y", "x"))
+    data["smoke"] *= (1.0 + 0.8 * np.sin(places / 3000.0)).astype(np.float32)
+    export_snapshots(data, tmp_path / "fires.nc")
+    given = []
+    predict = KernelMap.predict
+    monkeypatch.setattr(
+        KernelMap, "predict", lambda self, codes: given.append(codes) or predict(self, codes)
+    )
+    model = tmp_path / "thorough.plume"
+    device = ("--device", "torch")
+    chosen = ("--preset", "thorough", "--layers", 1, "-o", model)
+    succeed("train", tmp_path / "fires.nc", *chosen, *device)
+    assert load_surrogate(model).training["corrected"]
+    written = ("--json", tmp_path / "scores.json", "--baselines", "mean-field")
+    succeed("evaluate", model, tmp_path / "fires.nc", *device, *written)
+    succeed("predict", model, tmp_path / "fires.nc", *device, "-o", tmp_path / "smoke.nc")
+    assert given
+    assert all(isinstance(codes, torch.Tensor) for codes in given)

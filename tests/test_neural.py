@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from plumecast._array import map_arrays
+from plumecast.device import choose_device
 from plumecast.errors import PlumecastError
 from plumecast.lift import Lift, fit_lift
 from plumecast.neural import SIZES, NeuralMap, fit_neural
@@ -123,6 +125,17 @@ def test_no_fire_no_smoke_and_no_snapshots(fitted):
     assert not predicted[0].any()
     assert predicted[1].any()
     assert network.predict(fire[:0]).shape == (0, 3, *GRID)
+
+
+def test_a_network_computes_where_its_inputs_are(fitted):
+    """Within 1e-5 of the largest value: the same sums in float32, the way back in torch."""
+    network, _, _ = fitted
+    fire = np.concatenate([fires(3), np.zeros((1, *GRID), np.float32), fires(66, seed=4)])
+    expected = network.predict(fire)
+    put = choose_device("torch").put
+    found = map_arrays(network, put).predict(put(fire))
+    assert isinstance(found, torch.Tensor)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * network.limits.max())
 
 
 def test_a_snapshot_is_predicted_alike_alone_and_among_others_in_either_precision(fitted):

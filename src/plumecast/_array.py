@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -78,6 +78,52 @@ def to_complex(real: Array, imaginary: Array) -> Array:
     return xp.astype(real, xp.complex64) + 1j * xp.astype(imaginary, xp.complex64)
 
 
+def as_complex(pair: Array) -> Array:
+    """(…, 2) real and imaginary parts → (…) complex, in their own memory where that can be."""
+    if is_numpy_array(pair):
+        return np.ascontiguousarray(pair).view(np.complex64)[..., 0]
+    if is_torch_array(pair):
+        return array_namespace(pair).view_as_complex(pair.contiguous())
+    return to_complex(pair[..., 0], pair[..., 1])
+
+
+def within(array: Array, lowest: float, highest: float) -> Array:
+    """min(max(array, lowest), highest); NumPy's and CuPy's own take one pass, not several."""
+    if is_numpy_array(array) or is_cupy_array(array):
+        return array.clip(lowest, highest)
+    return array_namespace(array).clip(array, lowest, highest)
+
+
+def take_rows(array: Array, rows: np.ndarray) -> Array:
+    """The rows of these numbers, which are on the host."""
+    if is_numpy_array(array):
+        return array[rows]
+    return array_namespace(array).take(array, like(rows, array), axis=0)
+
+
+def assembled(
+    parts: Iterable[tuple[np.ndarray, Array]], shape: tuple[int, ...], other: Array
+) -> Array:
+    """A float32 array where the other is, from numbers of some of its rows and their values, in any
+    order but each row once. NumPy's are written as they come, so that they are held once."""
+    if is_numpy_array(other):
+        out = np.empty(shape, dtype=np.float32)
+        for rows, values in parts:
+            out[rows] = values
+        return out
+    xp = array_namespace(other)
+    numbers, found = [np.empty(0, dtype=np.int64)], []
+    for rows, values in parts:
+        numbers.append(rows)
+        found.append(xp.astype(values, xp.float32, copy=False))
+    if not found:
+        return xp.zeros(shape, dtype=xp.float32, device=device_of(other))
+    order = np.argsort(np.concatenate(numbers))
+    together = xp.concat(found, axis=0)
+    in_order = bool(np.all(np.diff(order) == 1))
+    return together if in_order else take_rows(together, order)
+
+
 def positive_part(array: Array) -> Array:
     """max(array, 0), in the array's own memory where that is NumPy's."""
     if is_numpy_array(array):
@@ -147,6 +193,8 @@ __all__ = [
     "Rows",
     "array_namespace",
     "arrays_in",
+    "as_complex",
+    "assembled",
     "beside",
     "bytes_in",
     "contiguous",
@@ -159,6 +207,8 @@ __all__ = [
     "map_arrays",
     "positive_part",
     "read_rows",
+    "take_rows",
     "to_complex",
     "to_numpy",
+    "within",
 ]

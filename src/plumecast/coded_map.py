@@ -13,12 +13,26 @@ from typing import TypeAlias
 
 import numpy as np
 
-from plumecast._array import Array, Rows, bytes_in
+from plumecast._array import (
+    Array,
+    Rows,
+    array_namespace,
+    bytes_in,
+    device_of,
+    is_numpy_array,
+    like,
+    map_arrays,
+    take_rows,
+    to_numpy,
+)
 from plumecast.blocks import VALUES, Runner, row_blocks
 from plumecast.encode import Basis
 from plumecast.lift import Lift
 from plumecast.operators import Operator
 from plumecast.target import target_sizes
+
+DEVICE_BLOCK = 512
+"""Snapshots lifted together on a GPU; on the host, so few that they stay in the cache."""
 
 EncodeSide: TypeAlias = Callable[[str, Rows, int], tuple[Basis, Array]]
 """From "inputs" or "outputs", their matrix and the bytes already held, to the basis and the codes
@@ -41,39 +55,54 @@ class CodedMap:
     target_scales: Array  # (T,)
 
     def predict(self, fire: Array, covariates: Array | None = None) -> Array:
-        """(M, *grid) and (M, P) → (M, T, *grid), in the targets' own units; no fire, no smoke."""
-        codes = join_codes(encode(self.inputs, self.lift, fire), covariates, self.covariate_size)
-        shape = (self.target_scales.size, *fire.shape[1:])
-        kind = self.inputs.modes.dtype
-        fields = self.decode(self.code_map.predict(codes.astype(kind, copy=False)), shape)
-        fields[~(fire != 0.0).any(axis=tuple(range(1, fire.ndim)))] = 0.0
+        """(M, *grid) and (M, P) → (M, T, *grid), in the targets' own units; no fire, no smoke.
+
+        Where the fire is; the covariates are on the host.
+        """
+        xp = array_namespace(fire)
+        here = map_arrays(self, lambda array: like(array, fire))
+        codes = join_codes(encode(here.inputs, here.lift, fire), covariates, self.covariate_size)
+        codes = xp.astype(codes, here.inputs.modes.dtype, copy=False)
+        shape = (self.target_scales.shape[0], *fire.shape[1:])
+        fields = here.decode(here.code_map.predict(codes), shape)
+        fields[~xp.any(fire != 0.0, axis=tuple(range(1, fire.ndim)))] = 0.0
         return fields
 
     def decode(self, codes: Array, shape: tuple[int, ...]) -> Array:
         """(M, q) codes → (M, T, *grid) targets in their own units; `shape` is (T, *grid)."""
-        own = codes.astype(self.outputs.modes.dtype, copy=False)
-        fields = self.outputs.decode(own).reshape(codes.shape[0], *shape)
-        return fields * self.target_scales.reshape(-1, *([1] * (len(shape) - 1)))
+        xp = array_namespace(codes)
+        own = xp.astype(codes, self.outputs.modes.dtype, copy=False)
+        fields = xp.reshape(self.outputs.decode(own), (codes.shape[0], *shape))
+        scales = xp.reshape(like(self.target_scales, codes), (-1, *[1] * (len(shape) - 1)))
+        return fields * scales
 
 
 def encode(basis: Basis, lift: Lift, fire: Array) -> Array:
     """(M, *grid) → (M, r) codes of the lifted fields, block by block."""
-    kind = basis.modes.dtype
-    blocks = [
-        basis.encode(lifted(lift, fire[rows]).astype(kind, copy=False))
-        for rows in row_blocks(fire.shape[0], VALUES // basis.modes.shape[1])
-    ]
-    return np.concatenate([np.empty((0, basis.rank), dtype=kind), *blocks])
+    xp, kind = array_namespace(fire), basis.modes.dtype
+    size = VALUES // basis.modes.shape[1] if is_numpy_array(fire) else DEVICE_BLOCK
+    none = xp.zeros((0, basis.rank), dtype=kind, device=device_of(fire))
+    parts = (fire[rows, ...] for rows in row_blocks(fire.shape[0], size))
+    blocks = [basis.encode(xp.astype(lifted(lift, part), kind, copy=False)) for part in parts]
+    return xp.concat([none, *blocks], axis=0)
 
 
 def lifted(lift: Lift, fire: Array) -> Array:
     """(M, *grid) → (M, C · N) channels as rows."""
-    return lift(fire).reshape(fire.shape[0], -1).astype(np.float64, copy=False)
+    xp = array_namespace(fire)
+    return xp.astype(xp.reshape(lift(fire), (fire.shape[0], -1)), xp.float64, copy=False)
 
 
 def join_codes(codes: Array, covariates: Array | None, size: float) -> Array:
-    """Covariates beside the codes."""
-    return codes if covariates is None else np.concatenate([codes, size * covariates], axis=1)
+    """Covariates, which are on the host, beside the codes."""
+    if covariates is None:
+        return codes
+    return array_namespace(codes).concat([codes, like(size * covariates, codes)], axis=1)
+
+
+def code_size(codes: Array) -> float:
+    """Root mean square of the first code."""
+    return math.sqrt(float(array_namespace(codes).mean(codes[:, 0] ** 2)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +144,10 @@ class CodedLeftOut:
     shape: tuple[int, ...]  # (T, *grid)
 
     def __getitem__(self, some: Array) -> Array:
-        fields = self.coded.decode(self.coded.code_map.predict(self.codes[some]), self.shape)
-        return fields.astype(np.float32)
+        codes = self.coded.code_map.predict(take_rows(self.codes, some))
+        fields = self.coded.decode(codes, self.shape)
+        xp = array_namespace(fields)
+        return xp.astype(fields, xp.float32)
 
 
 def fit_coded_map(
@@ -134,7 +165,8 @@ def fit_coded_map(
     targets as predicted by a map that was fitted without them.
 
     Both are arrays, or what gives arrays of some rows when indexed. The rows of a group are in one
-    fold; the bases see all snapshots, the map that leaves out does not.
+    fold; the bases see all snapshots, the map that leaves out does not. Computed where
+    `encode_side` leaves the codes; the map is on the host.
     """
     cells, kinds = math.prod(fire.shape[1:]), targets.shape[1]
     scales, _ = target_sizes(targets)
@@ -147,7 +179,7 @@ def fit_coded_map(
         FieldRows(targets, lambda own: _flat(own / units), kinds * cells),
         bytes_in((inputs, codes)),
     )
-    size = float(np.sqrt(np.mean(np.square(codes[:, 0]))))
+    size = code_size(codes)
     codes = join_codes(codes, covariates, size)
 
     def fit(parts: list[Array]) -> CodedMap:
@@ -156,7 +188,7 @@ def fit_coded_map(
         # Groups that follow each other can be left out block by block.
         follow = np.split(np.arange(rows.size), ends[:-1])
         held = bytes_in((inputs, outputs, codes, goal))
-        code_map = fit_map(codes[rows], goal[rows], follow, held)
+        code_map = fit_map(take_rows(codes, rows), take_rows(goal, rows), follow, held)
         return CodedMap(lift, inputs, code_map, outputs, size, scales)
 
     last = folds.max()
@@ -164,8 +196,8 @@ def fit_coded_map(
     if len(kept) == 1:  # of two groups one is left: its penalty is chosen by single snapshots
         kept = list(kept[0][:, None])
     left_out = np.flatnonzero(folds == last)
-    without = CodedLeftOut(fit(kept), codes[left_out], targets.shape[1:])
-    return fit(groups), left_out, without
+    without = CodedLeftOut(fit(kept), take_rows(codes, left_out), targets.shape[1:])
+    return map_arrays(fit(groups), to_numpy), left_out, without
 
 
 def _flat(fields: Array) -> Array:

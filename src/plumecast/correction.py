@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumecast._array import Array, map_arrays, to_numpy
-from plumecast.coded_map import CodedMap, encode, join_codes, lifted
+from plumecast._array import Array, array_namespace, like, map_arrays, take_rows, to_numpy
+from plumecast.coded_map import CodedMap, code_size, encode, join_codes, lifted
 from plumecast.encode import Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
 from plumecast.kernel_search import tune_kernel_map
@@ -41,22 +41,24 @@ SHARES = (0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class FittedCorrection:
-    """A correction, and its values for the snapshots it was fitted to, each without its group."""
+    """A correction, and its values for the snapshots it was fitted to, each without its group; on
+    the device of the fit."""
 
     coded: CodedMap
     shape: tuple[int, ...]  # (T, *grid)
-    rows: Array  # (m,), of all snapshots
+    rows: Array  # (m,), of all snapshots, on the host
     codes: Array  # (m, q), corrections of those rows without their group
 
     def left_out(self, some: Array) -> Array:
         """(B, T, *grid) corrections of some of the rows, by a map without their group."""
-        return self.coded.decode(self.codes[some], self.shape)
+        return self.coded.decode(take_rows(self.codes, some), self.shape)
 
     def shared(self, share: float) -> CodedMap:
-        """A share of the correction; its modes, most of it by far, in single precision."""
-        modes = map_arrays(self.coded.outputs, lambda array: to_numpy(array).astype(np.float32))
-        scales = share * self.coded.target_scales
-        return replace(self.coded, outputs=modes, target_scales=scales)
+        """A share of the correction on the host; its modes, most of it by far, in single
+        precision."""
+        coded = map_arrays(self.coded, to_numpy)
+        modes = map_arrays(coded.outputs, lambda array: array.astype(np.float32))
+        return replace(coded, outputs=modes, target_scales=share * coded.target_scales)
 
 
 def fit_correction(
@@ -73,6 +75,7 @@ def fit_correction(
 
     All are arrays, or what gives arrays of some rows when indexed. `scalars` (M, P) stand beside
     the codes of the fire; `groups` (M,) name what is left out together. None with a single group.
+    `put` brings arrays to the device that computes, where the predictions may be already.
     """
     rows = correction_rows(groups, targets.shape, limit)
     parts = [np.flatnonzero(groups[rows] == name) for name in np.unique(groups[rows])]
@@ -82,29 +85,27 @@ def fit_correction(
     axes = (0, *range(2, truth.ndim))
     scales = np.sqrt(np.mean(np.square(truth, dtype=np.float64), axis=axes))
     scales = np.where(scales > 0.0, scales, 1.0)
-    over = (truth - predicted[rows]) / scales.reshape(-1, *[1] * (truth.ndim - 2))
+    shaped = scales.reshape(-1, *[1] * (truth.ndim - 2))
+    over = put(truth)
     del truth
+    over = (over - like(predicted[rows], over)) / like(shaped, over)
+    xp = array_namespace(over)
+    over = xp.reshape(over, (rows.size, -1))
+    if not bool(xp.any(over != 0.0)):
+        return None
     ages = fire[rows]
     lift = fit_lift(ages, ("identity",), ())
-    over = over.reshape(rows.size, -1)
-    if not np.any(over):
-        return None
-    inputs = _on_host(fit_truncated_basis(put(lifted(lift, ages)), INPUTS))
-    outputs = _on_host(fit_truncated_basis(put(over), OUTPUTS))
+    ages = put(ages)
+    inputs = fit_truncated_basis(lifted(lift, ages), INPUTS)
+    outputs = fit_truncated_basis(over, OUTPUTS)
     codes, goal = encode(inputs, lift, ages), outputs.encode(over)
-    size = float(np.sqrt(np.mean(np.square(codes[:, 0]))))
+    size = code_size(codes)
     codes = join_codes(codes, None if scalars is None else scalars[rows], size)
     if not typical_distance(codes) > 0.0:  # one fire again and again
         return None
-    fitted, scan = tune_kernel_map(
-        put(codes), put(goal), kernel=KERNEL, groups=parts, anchored=False
-    )
-    coded = CodedMap(lift, inputs, _on_host(fitted), outputs, size, scales)
-    return FittedCorrection(coded, targets.shape[1:], rows, goal - to_numpy(scan.residuals))
-
-
-def _on_host(value: Array) -> Array:
-    return map_arrays(value, to_numpy)
+    fitted, scan = tune_kernel_map(codes, goal, kernel=KERNEL, groups=parts, anchored=False)
+    coded = CodedMap(lift, inputs, fitted, outputs, size, scales)
+    return FittedCorrection(coded, targets.shape[1:], rows, goal - scan.residuals)
 
 
 def correction_rows(groups: Array, shape: tuple[int, ...], limit: int | None) -> Array:

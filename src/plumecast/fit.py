@@ -207,7 +207,7 @@ def _fit_lifted(
     def encode_side(side: str, matrix: Rows, held: int) -> tuple[Basis, Array]:
         rule = settings.fire if side == "inputs" else settings.smoke
         layout = data.input_layout if side == "inputs" else data.output_layout
-        rows = whole(matrix) if place.limit is None else matrix
+        rows = place.hold(whole(matrix) if place.limit is None else matrix)
         beside = place.beside(held)
         basis = fit_side(rows, rule, settings.center, layout, beside)
         return basis, beside.codes(basis, rows)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumecast._array import Array
+from plumecast._array import Array, array_namespace, assembled, like, within
 from plumecast.errors import PlumecastError
 
 STRETCH = 2.0
@@ -50,12 +50,13 @@ class WindFrame:
                 f"the wind has shape {np.shape(wind)}, not ({fields.shape[0]}, 2); give one per "
                 "snapshot"
             )
-        out = np.zeros((*fields.shape[:-2], *goal), dtype=np.float32)
         cell = min(map(abs, self.spacing))
         own = self.spacing if inverse else (cell, cell)
         other = (cell, cell) if inverse else self.spacing
-        y, x = np.meshgrid(*[_centred(n, d) for n, d in zip(goal, own, strict=True)], indexing="ij")
-        for number, (east, north) in enumerate(np.asarray(wind, dtype=np.float64)):
+        axes = [_centred(n, d) for n, d in zip(goal, own, strict=True)]
+        y, x = (like(places, fields) for places in np.meshgrid(*axes, indexing="ij"))
+
+        def turned(number: int, east: float, north: float) -> Array:
             cos, sin, factor = self._motion(east, north)
             if inverse:  # a place on the map → its place on the canvas
                 there_x, there_y = (cos * x + sin * y) * factor, (cos * y - sin * x) * factor
@@ -63,8 +64,11 @@ class WindFrame:
                 there_x, there_y = (cos * x - sin * y) / factor, (sin * x + cos * y) / factor
             rows = there_y / other[0] + 0.5 * (source[0] - 1)
             columns = there_x / other[1] + 0.5 * (source[1] - 1)
-            out[number] = _bilinear(fields[number], rows, columns)
-        return out
+            return _bilinear(fields[number : number + 1, ...], rows, columns)
+
+        winds = np.asarray(wind, dtype=np.float64).tolist()
+        parts = ((np.array([i]), turned(i, *blowing)) for i, blowing in enumerate(winds))
+        return assembled(parts, (*fields.shape[:-2], *goal), fields)
 
     def _motion(self, east: float, north: float) -> tuple[float, float, float]:
         strength = float(np.hypot(east, north))
@@ -103,13 +107,18 @@ def _centred(count: int, spacing: float) -> Array:
 
 def _bilinear(field: Array, rows: Array, columns: Array) -> Array:
     """(…, *source) at places (*goal) in cells; zero beyond the edge."""
+    xp = array_namespace(field)
     height, width = field.shape[-2:]
-    top, left = np.floor(rows).astype(int), np.floor(columns).astype(int)
-    out = np.zeros((*field.shape[:-2], *rows.shape))
-    for down in (0, 1):
-        for right in (0, 1):
+    flat = xp.reshape(field, (*field.shape[:-2], height * width))
+    top, left = xp.floor(rows), xp.floor(columns)
+    out: Array = 0.0
+    for down in (0.0, 1.0):
+        for right in (0.0, 1.0):
             i, j = top + down, left + right
-            inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
-            share = (1 - np.abs(rows - i)) * (1 - np.abs(columns - j)) * inside
-            out += field[..., np.clip(i, 0, height - 1), np.clip(j, 0, width - 1)] * share
+            inside = (i >= 0.0) & (i < height) & (j >= 0.0) & (j < width)
+            share = (1.0 - xp.abs(rows - i)) * (1.0 - xp.abs(columns - j))
+            share = share * xp.astype(inside, share.dtype)
+            place = within(i, 0.0, height - 1.0) * width + within(j, 0.0, width - 1.0)
+            cells = xp.take(flat, xp.reshape(xp.astype(place, xp.int64), (-1,)), axis=-1)
+            out = out + xp.reshape(cells, (*field.shape[:-2], *rows.shape)) * share
     return out

@@ -12,13 +12,14 @@ transform of `fourier` then needs no transposition.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from plumecast._array import Array, array_namespace, like
+from plumecast._array import Array, array_namespace, contiguous, like, within
 from plumecast.blocks import VALUES, drawn_rows, field_blocks, row_blocks
 from plumecast.errors import PlumecastError
 
@@ -81,14 +82,15 @@ class Lift:
                 f"this lift takes {expected} covariates, "
                 f"got {0 if covariates is None else covariates.shape[1]}"
             )
-        return scalars[:, :, None] / like(self.scales, scalars, scalars.dtype)[None]
+        return scalars[:, :, None] / like(self.scales, scalars, scalars.dtype)
 
     def __call__(self, fire: Array, covariates: Array | None = None) -> Array:
         """(M, *grid) ages → (M, C, *grid) float32 channels, fields times factors."""
-        grid_first = np.moveaxis(np.asarray(fire, dtype=np.float32), 0, -1)
+        xp = array_namespace(fire)
+        grid_first = xp.moveaxis(xp.astype(fire, xp.float32, copy=False), 0, -1)
         fields = self.fields(grid_first)[..., None, :] * self.factors(grid_first, covariates)
-        flat = fields.reshape(*fields.shape[:-2], -1)
-        return np.ascontiguousarray(np.moveaxis(flat, (-2, -1), (0, 1)))
+        flat = xp.reshape(fields, (*fields.shape[:-2], -1))
+        return contiguous(xp.moveaxis(flat, (-2, -1), (0, 1)))
 
 
 def product_count(products: Sequence[str]) -> int:
@@ -173,7 +175,7 @@ def _fields(fire: Array, parts: tuple[str, ...], knots: Array, duration: float) 
         elif part == "burned":
             out.append(burned)
         elif part == "age-bins":
-            out += _hats(fire, [float(knot) for knot in knots])
+            out += _hats(fire, knots)
         elif part == "saturating":
             ages = xp.clip(fire, 0.0, None)
             out += [1.0 - xp.exp(-ages / (share * duration)) for share in SATURATION]
@@ -194,17 +196,12 @@ def _places(fire: Array) -> list[Array]:
     return places
 
 
-def _hats(fire: Array, knots: list[float]) -> list[Array]:
+def _hats(fire: Array, knots: Array) -> list[Array]:
     """Hat functions on the knots but the first: their span holds every piecewise-linear function
     of the age that vanishes at 0; the last stays at 1 beyond its knot."""
-    xp = array_namespace(fire)
-    hats = []
-    for i in range(1, len(knots)):
-        rise = xp.clip((fire - knots[i - 1]) / (knots[i] - knots[i - 1]), 0.0, 1.0)
-        if i + 1 < len(knots):
-            rise = rise - xp.clip((fire - knots[i]) / (knots[i + 1] - knots[i]), 0.0, 1.0)
-        hats.append(rise)
-    return hats
+    starts, widths = (like(part, fire, fire.dtype) for part in (knots[:-1], knots[1:] - knots[:-1]))
+    ramps = [within((fire - starts[i]) / widths[i], 0.0, 1.0) for i in range(int(starts.shape[0]))]
+    return [*(rise - fall for rise, fall in itertools.pairwise(ramps)), ramps[-1]]
 
 
 def _scalars(
@@ -218,7 +215,7 @@ def _scalars(
     xp = array_namespace(fire)
     axes = tuple(range(fire.ndim - 1))
     burned = xp.astype(fire > 0.0, fire.dtype)
-    columns = [xp.ones_like(fire[(0,) * (fire.ndim - 1)])]
+    columns = [xp.ones_like(fire[(*[0] * (fire.ndim - 1), ...)])]
     for product in products:
         if product == "hours":
             columns.append(xp.max(fire, axis=axes) / duration)

@@ -9,13 +9,22 @@ plain arrays: saved without pickle, and the same on any machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plumecast._array import Array
+from plumecast._array import (
+    Array,
+    array_namespace,
+    assembled,
+    is_torch_array,
+    like,
+    positive_part,
+    take_rows,
+    to_numpy,
+)
 from plumecast.blocks import row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.target import are_indicators, target_sizes
@@ -58,32 +67,37 @@ class NeuralMap:
     ) -> Array:
         """(M, *grid) and (M, P) → (M, T, *grid), in the targets' own units.
 
-        A snapshot with nothing burned has no smoke. Computed on the CPU unless a torch `device` is
-        named.
+        A snapshot with nothing burned has no smoke. Computed on the device of the fire, else on the
+        CPU unless a torch `device` is named; the scalars are on the host.
         """
-        torch = _torch()
-        from plumecast import neural_samples, neural_training
-
         if fire.shape[1:] != self.shape:
             raise PlumecastError(
                 f"this network was trained on a grid {self.shape}, got {fire.shape[1:]}; bring "
                 "the input onto its grid"
             )
         given = _scalars(scalars, fire.shape[0], self.scalars)
-        network = self._network().to(_device(device or "cpu")).eval()
-        out = np.zeros((fire.shape[0], self.target_scales.size, *self.shape), dtype=np.float32)
-        burned = np.flatnonzero((fire > 0.0).any(axis=(1, 2)))
-        where = next(network.parameters()).device
-        with torch.inference_mode():
-            for part in row_blocks(burned.size, BLOCK if where.type == "cpu" else DEVICE_BLOCK):
-                rows = burned[part]
-                lifted = torch.from_numpy(neural_samples.lifted_fields(self.lift, fire[rows])).to(
-                    where
-                )
+        where = _device(str(fire.device) if is_torch_array(fire) else device or "cpu")
+        shape = (int(fire.shape[0]), len(self.indicators), *self.shape)
+        return assembled(self._parts(fire, given, where), shape, fire)
+
+    def _parts(self, fire: Array, given: Array, where: Any) -> Iterator[tuple[Array, Array]]:
+        """Row numbers and their predictions: first those without fire."""
+        torch, xp = _torch(), array_namespace(fire)
+        from plumecast import neural_samples, neural_training
+
+        burned = to_numpy(xp.any(fire > 0.0, axis=(1, 2)))
+        none, some = np.flatnonzero(~burned), np.flatnonzero(burned)
+        kinds = (len(self.indicators), *self.shape)
+        yield none, like(np.zeros((none.size, *kinds), dtype=np.float32), fire)
+        network = self._network().to(where).eval()
+        for part in row_blocks(some.size, BLOCK if where.type == "cpu" else DEVICE_BLOCK):
+            rows = some[part]
+            with torch.inference_mode():
+                lifted = neural_samples.as_tensor(self.lift(take_rows(fire, rows))).to(where)
                 extra = torch.from_numpy(given[rows]).to(where)
-                output = network(neural_training.join(lifted, extra, self.positions))
-                out[rows] = self._own_units(output.float().cpu().numpy())
-        return out
+                output = network(neural_training.join(lifted, extra, self.positions)).float()
+            own = output if is_torch_array(fire) else like(to_numpy(output), fire)
+            yield rows, self._own_units(own)
 
     @property
     def inputs(self) -> int:
@@ -92,9 +106,11 @@ class NeuralMap:
 
     def _network(self) -> Any:
         torch = _torch()
+        from plumecast.neural_samples import as_tensor
+
         with torch.device("meta"):  # no random numbers are drawn for weights that are known
             network = self._untrained()
-        known = {name: torch.from_numpy(values) for name, values in self.weights.items()}
+        known = {name: as_tensor(values) for name, values in self.weights.items()}
         network.load_state_dict(known, assign=True)
         return network
 
@@ -105,7 +121,7 @@ class NeuralMap:
             self.architecture,
             self.sizes,
             inputs=self.inputs,
-            targets=self.target_scales.size,
+            targets=len(self.indicators),
             grid=self.shape,
         )
 
@@ -116,12 +132,13 @@ class NeuralMap:
         return 0.5 * BLOCK * neural_samples.kept_bytes(self._network(), self.inputs, self.shape)
 
     def _own_units(self, output: Array) -> Array:
-        each = (slice(None), None, None)
-        values = output * self.target_scales.astype(np.float32)[each]
+        xp = array_namespace(output)
+        values = output * like(self.target_scales, output, output.dtype)[:, None, None]
         for t, indicator in enumerate(self.indicators):
             if indicator:
-                values[:, t] = 0.5 * (1.0 + np.tanh(0.5 * output[:, t]))
-        return np.clip(values, 0.0, self.limits.astype(np.float32)[each])
+                values[:, t, ...] = 0.5 * (1.0 + xp.tanh(0.5 * output[:, t, ...]))
+        limits = like(self.limits, output, output.dtype)[:, None, None]
+        return xp.minimum(positive_part(values), limits)
 
 
 def fit_neural(

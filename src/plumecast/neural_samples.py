@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from plumecast._array import Array
+from plumecast._array import Array, to_numpy
 from plumecast.blocks import row_blocks
 from plumecast.lift import Lift
 from plumecast.memory import rows_within
@@ -86,6 +86,11 @@ class StoredSamples:
 def lifted_fields(lift: Lift, fire: Array) -> Array:
     """(M, y, x) → (M, C, y, x) in single precision."""
     return np.ascontiguousarray(lift(fire), dtype=np.float32)
+
+
+def as_tensor(array: Array) -> Tensor:
+    """A tensor as it is; an array of another kind by way of the host."""
+    return array if isinstance(array, Tensor) else torch.from_numpy(to_numpy(array))
 
 
 def samples_ahead(

@@ -82,7 +82,8 @@ class Equations:
         sides = right[0] if len(right) == 1 else xp.concat(right, axis=2)
 
         def solve(part: slice) -> Array:
-            return xp.linalg.solve(self.gram[part] + own[part] * eye, sides[part])
+            system = self.gram[part, ...] + own[part, ...] * eye
+            return xp.linalg.solve(system, sides[part, ...])
 
         solved = xp.concat(map_slices(solve, sides.shape[0], sides, FEWEST), axis=0)
         count = self.cross.shape[2]

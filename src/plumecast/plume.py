@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumecast._array import Array, bytes_in, is_torch_array
+from plumecast._array import Array, array_namespace, bytes_in
 from plumecast.blocks import drawn_rows
 from plumecast.coded_map import CodedMap, EncodeSide, FitMap, fit_coded_map
 from plumecast.correction import SHARES, correction_rows, fit_correction
@@ -50,13 +50,12 @@ FieldMap: TypeAlias = SpectralMap | CodedMap | NeuralMap
 """From lifted fire to targets."""
 
 
-def _host(array: Array) -> Array:
-    return array
-
-
 @dataclass(frozen=True, slots=True)
 class PlumeOperator:
-    """A map from lifted fire to targets, and the way back to smoke."""
+    """A map from lifted fire to targets, and the way back to smoke.
+
+    It computes where its inputs are; what is known beside the fire is on the host.
+    """
 
     labels: tuple[str, ...]  # scenarios told apart; empty where there is one map for all
     fields: FieldMap
@@ -66,15 +65,16 @@ class PlumeOperator:
     correction: CodedMap | None = None  # added to what a spectral map predicts
     detect: bool = False  # predict the detection score instead of the smoke
 
-    def predict(self, inputs: Array, given: Conditions = NOTHING, put: Any = _host) -> Array:
+    def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, N) smoke, or the detection score."""
-        fields = self.target_fields(inputs, given, put)
+        fields = self.target_fields(inputs, given)
         out = self.targets.score(fields) if self.detect else self.targets.smoke(fields)
-        return out.reshape(out.shape[0], -1).astype(np.float64)
+        xp = array_namespace(out)
+        return xp.astype(xp.reshape(out, (out.shape[0], -1)), xp.float64, copy=False)
 
-    def target_fields(self, inputs: Array, given: Conditions = NOTHING, put: Any = _host) -> Array:
+    def target_fields(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, T, *grid): one pass that serves smoke and footprint."""
-        fire = inputs.reshape(-1, *self.shape)
+        fire = array_namespace(inputs).reshape(inputs, (-1, *self.shape))
         numbers = self._scenarios(fire.shape[0], given.labels)
         if self.frame is not None:
             if given.wind is None:
@@ -84,7 +84,7 @@ class PlumeOperator:
                 )
             fire = self.frame.to_wind(fire, given.wind)
         if isinstance(self.fields, SpectralMap):
-            fields = self.fields.predict(fire, given.covariates, numbers, put)
+            fields = self.fields.predict(fire, given.covariates, numbers)
             if self.correction is not None:
                 scalars = _joined(given.covariates, numbers, len(self.labels))
                 fields = fields + self.correction.predict(fire, scalars)
@@ -92,7 +92,7 @@ class PlumeOperator:
             fields = self.fields.predict(fire, given.covariates)
         else:
             scalars = _joined(given.covariates, numbers, len(self.labels))
-            fields = self.fields.predict(fire, scalars, _torch_device(put))
+            fields = self.fields.predict(fire, scalars)
         return fields if self.frame is None else self.frame.to_map(fields, given.wind)
 
     def _scenarios(self, count: int, labels: Array | None) -> Array:
@@ -154,12 +154,13 @@ def fit_plume_operator(
     choices: PlumeChoices,
     frame: WindFrame | None = None,
     limit: int | None = None,
-    put: Callable[[Array], Array] = _host,
+    put: Callable[[Array], Array] = lambda array: array,
     progress: Callable[[str], None] = lambda step: None,
 ) -> tuple[PlumeOperator, float]:
     """Fit (M, *grid) ages to (M, *grid) smoke; `groups` (M,) names what is left out together.
 
-    Both are arrays, or with a `limit` in bytes what gives arrays of some rows when indexed.
+    Both are arrays, or with a `limit` in bytes what gives arrays of some rows when indexed. `put`
+    brings arrays to the device that computes; the operator is on the host.
 
     The way back from the targets is chosen on predictions of fires that were left out; their error
     is returned too: the sum of the median relative errors of g and of ln(1 + g/ε).
@@ -211,7 +212,9 @@ class _WayBack:
         best, share = self._inverse(predicted), 0.0
         if change is not None:
             for part in SHARES:
-                other = self._inverse((predicted + part * change).astype(np.float32))
+                fields = predicted + part * change
+                xp = array_namespace(fields)
+                other = self._inverse(xp.astype(fields, xp.float32))
                 if other[1] < best[1]:
                     best, share = other, part
         return (*best, share)
@@ -284,12 +287,6 @@ def _fit_fields(
 def _scenario_numbers(given: Conditions) -> Array | None:
     """(M,) scenario of every snapshot, from 0 in the order of the labels."""
     return None if given.labels is None else np.unique(given.labels, return_inverse=True)[1]
-
-
-def _torch_device(put: Callable[[Array], Array]) -> str:
-    """The torch device that `put` brings arrays to, or the CPU."""
-    there = put(np.zeros(1, dtype=np.float32))
-    return str(there.device) if is_torch_array(there) else "cpu"
 
 
 def _joined(covariates: Array | None, numbers: Array | None, labels: int) -> Array | None:

@@ -9,7 +9,7 @@ the same systems again (`spectral_fit`): closed form, no optimiser.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -19,10 +19,13 @@ import numpy as np
 from plumecast._array import (
     Array,
     array_namespace,
+    as_complex,
+    assembled,
+    contiguous,
     is_numpy_array,
     like,
     positive_part,
-    to_numpy,
+    take_rows,
 )
 from plumecast.fourier import Frequencies, Transform, make_transform
 from plumecast.lift import Lift
@@ -30,10 +33,6 @@ from plumecast.threads import cores, map_threads
 
 PREDICT_BLOCK = 24
 """Snapshots predicted together: few enough for their spectra to stay in the cache."""
-
-
-def _host(array: Array) -> Array:
-    return array
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +63,43 @@ class SpectralMap:
         fire: Array,
         covariates: Array | None = None,
         scenarios: Array | None = None,
-        put: Callable[[Array], Array] = _host,
     ) -> Array:
-        """(M, *grid) → (M, T, *grid), in the targets' own units.
+        """(M, *grid) → (M, T, *grid), in the targets' own units, where the fire is.
 
-        `covariates` (M, P) and `scenarios` (M,) as in the fit; `put` brings an array to the device
-        that computes.
+        `covariates` (M, P) and `scenarios` (M,) as in the fit, on the host.
         """
-        count = fire.shape[0]
+        count = int(fire.shape[0])
         numbers = np.zeros(count, dtype=np.int64) if scenarios is None else scenarios
-        out = np.empty((count, self.target_scales.size, *self.frequencies.grid), dtype=np.float32)
-        scales = self.target_scales.astype(np.float32)
+        shape = (count, self.target_scales.shape[0], *self.frequencies.grid)
+        return assembled(self._parts(fire, covariates, numbers), shape, fire)
+
+    def _parts(
+        self, fire: Array, covariates: Array | None, numbers: Array
+    ) -> Iterator[tuple[Array, Array]]:
+        """Row numbers and their predictions, scenario by scenario."""
+        transform = make_transform(self.frequencies, fire)
         for number in np.unique(numbers):
-            steps = [(layer, put(_complex(layer.weights[number]))) for layer in self.layers]
-            transform = make_transform(self.frequencies, steps[0][1])
+            steps = [
+                (layer, like(as_complex(layer.weights[int(number), ...]), fire))
+                for layer in self.layers
+            ]
             parts = row_parts(np.flatnonzero(numbers == number), PREDICT_BLOCK)
             blocks = (
-                (put(fire_block(fire[rows])), None if covariates is None else covariates[rows])
+                (take_rows(fire, rows), None if covariates is None else covariates[rows])
                 for rows in parts
             )
             predict = partial(_block_through, self.lift, transform, steps)
-            threads = min(cores(), len(parts)) if is_numpy_array(steps[0][1]) else 1
+            threads = min(cores(), len(parts)) if is_numpy_array(fire) else 1
             for rows, values in zip(parts, map_threads(predict, blocks, threads), strict=True):
-                out[rows] = snapshot_first(to_numpy(values) * scales)
-        return out
+                yield rows, snapshot_first(values * like(self.target_scales, values, values.dtype))
 
 
 def _block_through(
     lift: Lift, transform: Transform, steps: Steps, block: tuple[Array, Array | None]
 ) -> Array:
-    return through(lifted_spectra(lift, transform, *block), transform, steps)
+    fire, covariates = block
+    lifted = lifted_spectra(lift, transform, fire_block(fire), covariates)
+    return through(lifted, transform, steps)
 
 
 def through(lifted: Array, transform: Transform, steps: Steps) -> Array:
@@ -116,7 +122,7 @@ def lifted_spectra(
     xp = array_namespace(fire)
     spectra = transform.spectra(lift.fields(fire))
     factors = xp.astype(lift.factors(fire, covariates), spectra.dtype)
-    return xp.reshape(spectra[:, :, None, :] * factors[None], (*spectra.shape[:2], -1))
+    return xp.reshape(spectra[:, :, None, :] * factors, (*spectra.shape[:2], -1))
 
 
 def ramps_of(predicted: Array, layer: Layer) -> Array:
@@ -135,13 +141,17 @@ def row_parts(rows: Array, size: int) -> list[Array]:
 
 def fire_block(fire: Array) -> Array:
     """(B, *grid) → (*grid, B), float32 in rows."""
-    return np.ascontiguousarray(np.moveaxis(fire, 0, -1), dtype=np.float32)
+    xp = array_namespace(fire)
+    return contiguous(xp.astype(xp.moveaxis(fire, 0, -1), xp.float32, copy=False))
+
+
+def target_block(targets: Array, scales: Array) -> Array:
+    """(B, T, *grid) → (*grid, B, T), float32 in rows, divided by the (T,) scales."""
+    xp = array_namespace(targets)
+    fields = xp.moveaxis(targets, (0, 1), (-2, -1)) / like(scales, targets)
+    return contiguous(xp.astype(fields, xp.float32))
 
 
 def snapshot_first(fields: Array) -> Array:
     """(*grid, B, T) → (B, T, *grid)."""
-    return np.moveaxis(fields, (-2, -1), (0, 1))
-
-
-def _complex(pair: Array) -> Array:
-    return np.ascontiguousarray(pair).view(np.complex64)[..., 0]
+    return array_namespace(fields).moveaxis(fields, (-2, -1), (0, 1))

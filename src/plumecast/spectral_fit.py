@@ -18,7 +18,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumecast._array import Array, array_namespace, is_numpy_array, to_numpy
+from plumecast._array import (
+    Array,
+    array_namespace,
+    assembled,
+    is_numpy_array,
+    like,
+    to_numpy,
+)
 from plumecast.blocks import Runner, drawn_rows
 from plumecast.errors import PlumecastError
 from plumecast.fourier import BUDGET, Transform, choose_frequencies, make_transform
@@ -34,6 +41,7 @@ from plumecast.spectral import (
     ramps_of,
     row_parts,
     snapshot_first,
+    target_block,
     through,
 )
 from plumecast.target import target_sizes
@@ -154,7 +162,7 @@ class _Training:
     def lifted(self, rows: Array) -> Array:
         """(F, B, C) spectra of the lifted fire."""
         own = None if self.covariates is None else self.covariates[rows]
-        return lifted_spectra(self.lift, self.transform, self.put(fire_block(self.fire[rows])), own)
+        return lifted_spectra(self.lift, self.transform, fire_block(self.put(self.fire[rows])), own)
 
     def inputs(self, rows: Array, steps: Steps) -> Array:
         """(F, B, C) inputs of a layer: the lifted fire, then ramps of the layer before."""
@@ -170,8 +178,7 @@ class _Training:
         """Normal equations of some snapshots, whose inputs come through the layers before."""
         total: Equations | None = None
         for some in row_parts(rows, self.block):
-            fields = np.moveaxis(self.targets[some], (0, 1), (-2, -1)) / self.scales
-            targets = self.put(np.ascontiguousarray(fields, dtype=np.float32))
+            targets = target_block(self.put(self.targets[some]), self.scales)
             part = Equations.of(self.inputs(some, steps), self.transform.spectra(targets))
             total = part if total is None else total + part
         assert total is not None
@@ -181,16 +188,16 @@ class _Training:
         """(B, T, *grid) targets of some snapshots, in their own units."""
         parts = []
         for some in row_parts(rows, self.block):
-            values = to_numpy(through(self.lifted(some), self.transform, steps))
-            parts.append(snapshot_first(values * self.scales.astype(np.float32)))
-        return np.concatenate(parts)
+            values = through(self.lifted(some), self.transform, steps)
+            parts.append(snapshot_first(values * like(self.scales, values, values.dtype)))
+        return array_namespace(parts[0]).concat(parts)
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """Predictions of the training snapshots, each by weights that were fitted without its fold.
 
-    Indexed by rows, it gives (B, T, *grid) targets in their own units.
+    Indexed by rows, it gives (B, T, *grid) targets in their own units, on the device.
     """
 
     training: _Training
@@ -246,12 +253,14 @@ class LeftOut:
 
     def __getitem__(self, rows: Array) -> Array:
         wanted = np.arange(self.folds.size)[rows]
-        out = np.empty((wanted.size, *self.training.targets.shape[1:]), dtype=np.float32)
         kinds = np.stack([self.scenarios[wanted], self.folds[wanted]], axis=1)
-        for scenario, fold in np.unique(kinds, axis=0):
-            own = np.flatnonzero((kinds == (scenario, fold)).all(axis=1))
-            out[own] = self.training.predictions(wanted[own], self.steps(scenario, fold))
-        return out
+        members = [
+            (np.flatnonzero((kinds == kind).all(axis=1)), self.steps(*kind))
+            for kind in np.unique(kinds, axis=0)
+        ]
+        found = ((own, self.training.predictions(wanted[own], steps)) for own, steps in members)
+        shape = (wanted.size, *self.training.targets.shape[1:])
+        return assembled(found, shape, self.training.transform.there[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +281,7 @@ def _layer(weights: list[Array], left_out: LeftOut, limits: Array) -> Layer:
     """Weights and ramps, whose knots are read from predictions of a sample of the snapshots."""
     cells = int(np.prod(left_out.training.targets.shape[2:]))
     rows = drawn_rows(left_out.folds.size, QUANTILE_VALUES // cells + 1)
-    predicted = np.moveaxis(left_out[rows], 1, 0)
+    predicted = np.moveaxis(to_numpy(left_out[rows]), 1, 0)
     knots = []
     for values, scale in zip(predicted, left_out.training.scales, strict=True):
         positive = values[values > 0.0] / scale

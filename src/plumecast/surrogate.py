@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
@@ -14,7 +14,7 @@ from plumecast._array import Array, array_namespace, beside, map_arrays, to_nump
 from plumecast.baseline_operators import GaussianProcess, MeanField, NearestFire
 from plumecast.coded_map import CodedMap
 from plumecast.covariates import WIND, Covariate, read_covariates, read_scalar
-from plumecast.device import HOST, choose_device
+from plumecast.device import choose_device
 from plumecast.encode import Basis
 from plumecast.errors import PlumecastError
 from plumecast.fourier import Frequencies
@@ -74,8 +74,7 @@ class Surrogate:
     @property
     def detects(self) -> bool:
         """Whether the surrogate was trained to find the footprint, beside predicting smoke."""
-        plume = _plume_of(self.operator)
-        return plume is not None and plume.targets.detects
+        return isinstance(self.operator, PlumeOperator) and self.operator.targets.detects
 
     def predict_footprint(self, data: Any) -> Any:
         """Detection score of smoke, within 0 and 1, in the kind of the input.
@@ -92,12 +91,11 @@ class Surrogate:
 
     def predict_both(self, data: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
         """Smoke and detection score of a data set in one pass; without a score, the smoke twice."""
-        plume = _plume_of(self.operator)
-        if plume is None or not plume.targets.detects:
+        plume = self.operator
+        if not isinstance(plume, PlumeOperator) or not plume.targets.detects:
             smoke = self.predict(data)
             assert isinstance(smoke, xr.DataArray)
             return smoke, smoke
-        put = self.operator.put if isinstance(self.operator, _Placed) else HOST.put
         matrix, like = self.inputs.to_matrix(data), data[self.inputs.fields[0].name]
         lead = leading_dims(like, self.inputs.fields[0])
         given = self._conditions(data, like, lead)
@@ -105,9 +103,9 @@ class Surrogate:
         both = np.empty((2, *matrix.shape), dtype=dtype)
         for start in range(0, matrix.shape[0], PREDICT_BLOCK):
             rows = slice(start, start + PREDICT_BLOCK)
-            fields = plume.target_fields(matrix[rows], given.at(rows), put)
+            fields = plume.target_fields(beside(matrix[rows], plume), given.at(rows))
             for out, values in zip(both, plume.targets.both(fields), strict=True):
-                out[rows] = values.reshape(values.shape[0], -1)
+                out[rows] = to_numpy(values).reshape(values.shape[0], -1)
         parts = (self.outputs.fields[0], _score_layout(self.outputs).fields[0])
         smoke, score = (
             from_rows(rows, part, like, lead) for rows, part in zip(both, parts, strict=True)
@@ -117,11 +115,8 @@ class Surrogate:
     @property
     def detector(self) -> Surrogate:
         """A surrogate of the detection score in place of the smoke."""
-        plume = _plume_of(self.operator)
-        assert plume is not None
-        found = replace(plume, detect=True)
-        placed = self.operator
-        operator = _Placed(found, placed.put) if isinstance(placed, _Placed) else found
+        assert isinstance(self.operator, PlumeOperator)
+        operator = replace(self.operator, detect=True)
         return replace(self, operator=operator, outputs=_score_layout(self.outputs))
 
     def _only_input(self) -> Field:
@@ -170,15 +165,14 @@ class Surrogate:
         lead: list[Hashable],
     ) -> Conditions:
         """What the operator needs to know of every row beside its fields."""
-        plume = _plume_of(self.operator)
-        if plume is None:
+        if not isinstance(self.operator, PlumeOperator):
             return NOTHING
         found = data if isinstance(data, xr.Dataset) else like.coords.to_dataset()
         sizes = {dim: like.sizes[dim] for dim in lead}
         labels = wind = None
         if self.scenario is not None and self.scenario in found.variables:
             labels = read_scalar(found, self.scenario, sizes).astype(str)
-        if plume.frame is not None:
+        if self.operator.frame is not None:
             wind = wind_vector(*(read_scalar(found, name, sizes) for name in WIND))
         return Conditions(labels, read_covariates(found, self.covariates, sizes), wind)
 
@@ -192,10 +186,11 @@ class Surrogate:
 
     def predict_rows(self, inputs: np.ndarray, given: Conditions = NOTHING) -> Array:
         """`predict_matrix` of a few rows at once, left where the operator's arrays are."""
-        if isinstance(self.operator, PlumeOperator | _Placed):
-            out = self.operator.predict(inputs, given)
+        rows = beside(inputs, self.operator)
+        if isinstance(self.operator, PlumeOperator):
+            out = self.operator.predict(rows, given)
         else:
-            out = self.operator.predict(beside(inputs, self.operator))
+            out = self.operator.predict(rows)
         return array_namespace(out).clip(out, 0.0, None) if self.nonnegative else out
 
     def predict_dataset_rows(self, data: xr.Dataset) -> Array:
@@ -224,43 +219,23 @@ class Surrogate:
 
         Predictions are made there and come back as NumPy's. In `precision` "float32" they are
         faster and right to about four digits; a linear operator is folded to fewer products.
+        Operators on lifted fields have their precisions already and keep them.
         """
         if precision not in ("float64", "float32"):
             raise PlumecastError(f"precision '{precision}' is unknown; float64 or float32")
         put = choose_device(device).put
-        plume = _plume_of(self.operator)
-        if plume is not None:  # in single precision anyway; it brings blocks to the device
-            return replace(self, operator=_Placed(plume, put))
-        operator = folded(self.operator) if precision == "float32" else self.operator
+        single = precision == "float32" and not isinstance(self.operator, PlumeOperator)
+        operator = folded(self.operator) if single else self.operator
 
         def place(array: Array) -> Array:
             host = to_numpy(array)
-            return put(host.astype(np.float32) if precision == "float32" else host)
+            return put(host.astype(np.float32) if single else host)
 
         return replace(self, operator=map_arrays(operator, place))
 
     def save(self, path: str | Path) -> Path:
         """Write the surrogate to one safetensors file, all or nothing."""
-        operator = _plume_of(self.operator) or map_arrays(self.operator, to_numpy)
-        return save_value(replace(self, operator=operator), path)
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """A plume operator with the device it computes on."""
-
-    operator: PlumeOperator
-    put: Callable[[Array], Array]
-
-    def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
-        """(M, N) → (M, N)."""
-        return self.operator.predict(inputs, given, self.put)
-
-
-def _plume_of(operator: Any) -> PlumeOperator | None:
-    if isinstance(operator, _Placed):
-        return operator.operator
-    return operator if isinstance(operator, PlumeOperator) else None
+        return save_value(replace(self, operator=map_arrays(self.operator, to_numpy)), path)
 
 
 def _score_layout(outputs: Layout) -> Layout:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumecast._array import Array
+from plumecast._array import Array, array_namespace, like, to_numpy, within
 from plumecast.blocks import field_blocks
 from plumecast.errors import PlumecastError
 from plumecast.memory import rows_within
@@ -62,13 +62,16 @@ class Targets:
         With a from the logarithm, b from the plain target and w = a / (a + blend), the blend is
         w b + (1 − w) a; where the detection score is below the gate there is none.
         """
+        xp = array_namespace(fields)
         thin = thick = None
         if "log" in self.names:
-            highest = np.log1p(self.largest / self.epsilon)
-            log = np.clip(fields[:, self.names.index("log")], 0.0, highest)
-            thin = self.epsilon * np.expm1(log)
+            highest = math.log1p(self.largest / self.epsilon)
+            log = within(
+                xp.astype(self._field(fields, "log"), xp.float64, copy=False), 0.0, highest
+            )
+            thin = self.epsilon * xp.expm1(log)
         if "smoke" in self.names:
-            thick = np.clip(fields[:, self.names.index("smoke")], 0.0, self.largest)
+            thick = within(self._field(fields, "smoke"), 0.0, self.largest)
         if thin is None or thick is None:
             smoke = thick if thin is None else thin
         else:
@@ -76,7 +79,7 @@ class Targets:
             smoke = weight * thick + (1.0 - weight) * thin
         assert smoke is not None
         if self.gate > 0.0 and "footprint" in self.names:
-            smoke = np.where(self.score(fields) < self.gate, 0.0, smoke)
+            smoke = xp.where(self.score(fields) < self.gate, 0.0, smoke)
         return smoke
 
     def both(self, fields: Array) -> tuple[Array, Array]:
@@ -90,7 +93,10 @@ class Targets:
 
     def score(self, fields: Array) -> Array:
         """(M, T, *grid) predictions → (M, *grid) detection score, within 0 and 1."""
-        return np.clip(fields[:, self.names.index("footprint")], 0.0, 1.0)
+        return within(self._field(fields, "footprint"), 0.0, 1.0)
+
+    def _field(self, fields: Array, name: str) -> Array:
+        return fields[:, self.names.index(name), ...]
 
 
 def check_targets(names: Sequence[str]) -> None:
@@ -150,9 +156,10 @@ def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Ta
     """The blend and the gate with the smallest sum of the median relative errors of g and of
     ln(1 + g/ε), on (M, T, *grid) predictions of fires that were left out; and that sum.
 
-    CHOICE_ROWS of them are enough.
+    CHOICE_ROWS of them are enough. The smoke is brought to where the predictions are.
     """
     size = float(np.sqrt(np.mean(np.square(smoke, dtype=np.float64))))
+    smoke = like(smoke, predicted)
     both = {"log", "smoke"} <= set(targets.names)
     blends = [share * size for share in BLENDS] if both else [0.0]
     gates = GATES if targets.detects else (0.0,)
@@ -163,12 +170,18 @@ def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Ta
 
 
 def _error(predicted: Array, smoke: Array, epsilon: float) -> float:
+    xp = array_namespace(predicted)
     total = 0.0
-    logs = np.log1p(predicted / epsilon), np.log1p(smoke / epsilon)
+    logs = xp.log1p(predicted / epsilon), xp.log1p(smoke / epsilon)
     for guess, truth in ((predicted, smoke), logs):
-        axes = tuple(range(1, truth.ndim))
-        size = np.sqrt(np.sum(np.square(truth, dtype=np.float64), axis=axes))
-        wrong = np.sqrt(np.sum(np.square(guess - truth, dtype=np.float64), axis=axes))
+        size, wrong = (_norms(values) for values in (truth, guess - truth))
         if (size > 0.0).any():
             total += float(np.median((wrong / np.where(size > 0.0, size, 1.0))[size > 0.0]))
     return total
+
+
+def _norms(fields: Array) -> np.ndarray:
+    """(M,) Euclidean norms, on the host."""
+    xp = array_namespace(fields)
+    squares = xp.astype(fields, xp.float64, copy=False) ** 2
+    return to_numpy(xp.sqrt(xp.sum(squares, axis=tuple(range(1, fields.ndim)))))
