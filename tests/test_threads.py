@@ -51,6 +51,19 @@ def test_one_blas_thread_while_threads_work_and_all_of_them_after():
     assert cores() == before
 
 
+@pytest.mark.parametrize("ends", ["in order", "crossed"])
+def test_callers_at_the_same_time_give_blas_back(ends):
+    before = cores()
+    one, other = (map_threads(lambda n: n, range(6), 2) for _ in range(2))
+    next(one), next(other)
+    assert cores() == 1
+    first, second = (one, other) if ends == "crossed" else (other, one)
+    first.close()  # as when a caller fails before the end
+    assert cores() == 1
+    assert len(list(second)) == 5
+    assert cores() == before
+
+
 def test_an_error_ends_the_work_and_is_raised():
     def fail(number: int) -> int:
         if number == 3:

@@ -7,6 +7,7 @@ cores, not many small ones. Here whole pieces of work run side by side, each wit
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,6 +31,32 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+class _OneThread:
+    """While anyone is within, BLAS takes one thread; the last to leave gives it back what it had.
+
+    Two who limit it each on their own would restore in the wrong order.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._limit = _blas().limit(limits=1)
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.restore_original_limits()
+
+
+_one_thread = _OneThread()
+
+
 def cores() -> int:
     """Threads that BLAS may take in this process (OPENBLAS_NUM_THREADS and the like set them)."""
     return min(MOST, max((pool.num_threads for pool in _blas().lib_controllers), default=1))
@@ -43,7 +70,7 @@ def map_threads(
         yield from map(function, items)
         return
     waiting: deque[Future[Result]] = deque()
-    with _blas().limit(limits=1), ThreadPoolExecutor(threads) as pool:
+    with _one_thread, ThreadPoolExecutor(threads) as pool:
         try:
             for item in items:
                 if len(waiting) > threads:
