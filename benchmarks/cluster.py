@@ -114,6 +114,10 @@ def stages(store: Path, size: Size) -> dict[str, Work]:
     }
 
 
+def counted(rounds: int) -> str:
+    return "one round" if rounds == 1 else f"medians of {rounds} rounds"
+
+
 def split_size(split: pc.Split) -> int:
     return sum(part.sizes["snapshot"] for part in (split.train, split.validation, split.test))
 
@@ -192,15 +196,17 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="paper")
     parser.add_argument("--out", type=Path, help="where to write the records as JSON")
     parser.add_argument("--docs", type=Path, help="a document whose section `cluster` is replaced")
+    parser.add_argument("--rounds", type=int, help="timed rounds, after one that is not")
     arguments = parser.parse_args()
     size = SIZES[arguments.size]
+    rounds = arguments.rounds or size.rounds
     with tempfile.TemporaryDirectory() as folder, runners() as ways:
         work = stages(arguments.store or own_store(Path(folder), size), size)
-        records = {name: measure(do, ways, size.rounds) for name, do in work.items()}
+        records = {name: measure(do, ways, rounds) for name, do in work.items()}
     text = (
         f"`python benchmarks/cluster.py STORE --docs docs/benchmarks.md` on {os.cpu_count()} cores "
         f"({platform.processor() or platform.machine()}), one BLAS thread in every process, "
-        f"`--memory {size.memory}`, medians of {size.rounds} rounds; workers on the same machine, "
+        f"`--memory {size.memory}`, {counted(rounds)}; workers on the same machine, "
         "started before. The first row shares nothing: what the machine itself gives.\n\n"
         f"{table(records)}"
     )
