@@ -148,7 +148,7 @@ def test_workers_find_rasters_and_runs_by_paths_from_here(runner, folder):
 
 def unseen(path: str) -> str:
     """The message of a worker that does not find what was there when the run began."""
-    return f"{Path(path).absolute()} is not there on {platform.node()}; workers of a cluster need"
+    return f"{Path(path).absolute()} is not there on {platform.node()}: it was moved or removed"
 
 
 @pytest.mark.parametrize("store", ["fires.zarr", "fires.nc", "plain.zarr"])

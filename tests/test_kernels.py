@@ -212,7 +212,7 @@ def test_the_walk_leaves_singular_systems_by_a_higher_penalty(monkeypatch):
     assert walk(1e-30).penalty in grid[2:]
     assert not np.isfinite(walk.errors[0, 0])
     singular = Walk(training, targets, groups_of(10, 6), 1.0, 2.0**0.5, (0.1, 10.0), grid[:2])
-    with pytest.raises(PlumecastError, match="no penalty makes the kernel"):
+    with pytest.raises(PlumecastError, match="singular up to a penalty of 1e-25; give"):
         singular(1e-30)
 
 

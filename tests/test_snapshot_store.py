@@ -22,6 +22,16 @@ from plumecast.snapshot_store import (
 )
 from plumecast.snapshots import validate_snapshots
 
+THREADS_READ = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from plumecast import open_snapshots
+
+opened = open_snapshots(sys.argv[1])
+with ThreadPoolExecutor(4) as pool:
+    print(sum(pool.map(lambda _: float(opened.smoke[7].sum()), range(40))))
+"""
+
 KILLED_BEFORE_COMMIT = """
 import os, signal, sys
 import icechunk
@@ -313,6 +323,16 @@ def test_a_netcdf_file_is_open_only_while_it_is_read(tmp_path, snapshots):
         pass
     elsewhere = pickle.loads(pickle.dumps(opened))
     xr.testing.assert_identical(elsewhere.load(), open_snapshots(path).load())
+
+
+def test_threads_may_read_a_netcdf_store_together(tmp_path, snapshots):
+    """In a process of its own: what goes wrong here ends it."""
+    path = export_snapshots(snapshots, tmp_path / "fires.nc")
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS_READ, str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(40.0 * float(snapshots.smoke[7].sum()), rel=1e-5)
 
 
 def test_version_of_a_netcdf_file_follows_its_content(tmp_path, snapshots):

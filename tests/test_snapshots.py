@@ -9,6 +9,7 @@ import xarray as xr
 from conftest import make_snapshots
 from plumecast.errors import PlumecastError
 from plumecast.names import COORDINATES, FIELDS, TABLE
+from plumecast.snapshot_store import export_snapshots, open_snapshots
 from plumecast.snapshots import (
     apply_smoke_floor,
     drop_small_fires,
@@ -243,3 +244,13 @@ def test_droughts_are_selected_by_label(snapshots):
 def test_unknown_drought_is_refused_with_the_known_ones(snapshots):
     with pytest.raises(PlumecastError, match="'severe' is not in the data; found high, low"):
         select_drought(snapshots, ["low", "severe"])
+
+
+@pytest.mark.parametrize("name", ["fires.nc", "fires.zarr"])
+def test_what_was_loaded_needs_its_store_no_more(snapshots, tmp_path, name):
+    path = export_snapshots(snapshots, tmp_path / name)
+    loaded, lazy = open_snapshots(path).load(), open_snapshots(path)
+    path.rename(tmp_path / f"moved-{name}")
+    validate_snapshots(loaded)
+    with pytest.raises(PlumecastError, match="is not there"):
+        validate_snapshots(lazy)

@@ -537,3 +537,9 @@ def test_missing_training_variable_is_named(split):
 def test_text_is_not_trained_on(split):
     with pytest.raises(PlumecastError, match="'drought' holds <U4, not numbers"):
         fit_surrogate(split.train, inputs="drought")
+
+
+@pytest.mark.parametrize("text", ["WRF-Fire run 3", "[1, 2]", "7"])
+def test_an_attribute_named_like_the_simulators_is_no_record_of_it(split, text):
+    named = split.train.assign_attrs(simulation=text)
+    assert "simulation" not in fit_surrogate(named, "paper-linear").training

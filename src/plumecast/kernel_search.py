@@ -47,8 +47,8 @@ class KernelScan:
     """The length scale and the penalty chosen, with what was tried on the way."""
 
     length_scale: float
-    penalties: PenaltyScan  # of that length scale, the best and neighbours, on all snapshots
-    length_errors: dict[float, float]  # smallest error of the length scales tried on all snapshots
+    penalties: PenaltyScan  # of that length scale, the best and perhaps neighbours
+    length_errors: dict[float, float]  # of the length scales tried on all snapshots, by the sketch
     residuals: Array  # (M, q), of every group by the map without it
 
     @property

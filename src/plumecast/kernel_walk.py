@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from plumecast._array import Array, array_namespace, like
+from plumecast._array import Array, array_namespace
 from plumecast.errors import PlumecastError
 from plumecast.kernel_map import TrainingKernel
 from plumecast.linalg import inverse_positive
-from plumecast.solve import stack_by_size
+from plumecast.solve import plus_diagonal, stack_by_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,8 @@ class Walk:
             index += 1
             if index == len(self.grid):
                 raise PlumecastError(
-                    "no penalty makes the kernel of these snapshots regular; give a length scale"
+                    f"the kernel of these snapshots is singular up to a penalty of "
+                    f"{self.grid[-1]:g}; give a larger one, or another length scale"
                 )
         return 0, index
 
@@ -118,11 +117,12 @@ class Walk:
 
     def _solve(self, steps: int, index: int) -> Solved | None:
         if self._kernel is None or self._kernel[0] != steps:
+            self._kernel = None  # before the next is made: they are large
             self._kernel = (steps, *self.training(self._length(steps)))
         _, matrix, weights = self._kernel
-        identity = like(np.eye(matrix.shape[0]), matrix, matrix.dtype)
+        system = plus_diagonal(matrix, self.grid[index])
         try:
-            inverse = inverse_positive(matrix + self.grid[index] * identity)
+            inverse = inverse_positive(system, overwrite=True)
         except PlumecastError:
             return None
         return Solved(self._length(steps), self.grid[index], weights, inverse)

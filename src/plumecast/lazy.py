@@ -2,12 +2,15 @@
 
 xarray keeps a NetCDF file open until its data set is garbage. The collector may run on any thread
 (a progress bar's, a cluster's) and closes the file there without a lock, perhaps while another is
-being read; HDF5 knows no threads, and the read fails or the process dies.
+being read; HDF5 knows no threads, and the read fails or the process dies. So files are open only
+while a lock is held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,10 @@ import xarray as xr
 from xarray.backends.common import BackendArray
 from xarray.core import indexing
 
+from plumecast.errors import PlumecastError
 from plumecast.names import SNAPSHOT
+
+_ONE_AT_A_TIME = threading.RLock()  # xarray's own lock leaves out what a file says of its variables
 
 Read = Callable[[tuple[Any, ...]], np.ndarray]
 """From one indexer per dimension (integer, slice or indices) to the values there."""
@@ -49,8 +55,18 @@ def open_netcdf(path: Path) -> xr.Dataset:
         return file.drop_vars(fields).load().assign(fields)
 
 
-def _opened(path: Path) -> xr.Dataset:
-    return xr.open_dataset(path, engine="netcdf4", decode_timedelta=False)
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[xr.Dataset]:
+    try:
+        with (
+            _ONE_AT_A_TIME,
+            xr.open_dataset(path, engine="netcdf4", decode_timedelta=False) as file,
+        ):
+            yield file
+    except RuntimeError as error:  # some versions of HDF5 mix up a file that is open twice
+        raise PlumecastError(
+            f"{path} cannot be read ({error}); if this process holds it open elsewhere, close it"
+        ) from error
 
 
 class _Field:

@@ -23,6 +23,9 @@ from plumecast._array import (
 )
 from plumecast.errors import PlumecastError
 
+MIRRORED = 512
+"""Rows of an inverse whose other half is filled in together."""
+
 SYRK_LIMIT = 8192
 """Rows of the largest symmetric product handed to BLAS in one piece."""
 
@@ -131,8 +134,11 @@ def solve_positive(matrix: Array, right: Array) -> Array:
     return solve_upper(lower, solve_lower(lower, right))
 
 
-def inverse_positive(matrix: Array) -> Array:
-    """The inverse of a symmetric positive definite matrix; refuse a singular one."""
+def inverse_positive(matrix: Array, *, overwrite: bool = False) -> Array:
+    """The inverse of a symmetric positive definite matrix; refuse a singular one.
+
+    With `overwrite` a NumPy matrix in rows is lost, and the inverse may be in its memory.
+    """
     if not is_numpy_array(matrix):
         xp, order = array_namespace(matrix), matrix.shape[0]
         return solve_positive(matrix, xp.eye(order, dtype=matrix.dtype, device=device_of(matrix)))
@@ -140,13 +146,18 @@ def inverse_positive(matrix: Array) -> Array:
 
     with _naming_singular(matrix.shape[0]):
         # Of a symmetric matrix the transpose is the same, and in LAPACK's order.
-        upper, info = lapack.dpotrf(matrix.T, lower=0, clean=0)
+        upper, info = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=overwrite)
         if info != 0:
             raise np.linalg.LinAlgError
     inverse, info = lapack.dpotri(upper, lower=0, overwrite_c=1)
     _check_lapack("dpotri", info)
-    half = np.triu(inverse)
-    return half + np.triu(inverse, 1).T
+    half = inverse.T  # its lower triangle holds the inverse
+    for start in range(0, half.shape[0], MIRRORED):
+        rows = slice(start, start + MIRRORED)
+        half[:start, rows] = half[rows, :start].T
+        corner = np.tril(half[rows, rows])
+        half[rows, rows] = corner + np.tril(corner, -1).T
+    return half
 
 
 def cholesky(matrix: Array) -> Array:

@@ -105,11 +105,12 @@ class Placement:
             return None
         count, rank = codes.shape
         outputs = targets.shape[1]
+        squares = 8 if features is None else 5  # (M, M) matrices at once: of distances, and kernels
         features = count + 1 if features is None else features
         held = FLOAT * max(rank, outputs) * cells
         per_row = READ * cells + FLOAT * (4 * features + 6 * outputs + 3 * PENALTIES * group)
         if features > count:
-            system = 5 * count**2 + 2 * count * (rank + outputs)
+            system = squares * count**2 + 2 * count * (rank + outputs)
         elif closed_form:
             system = 3 * features * outputs
         else:

@@ -120,7 +120,7 @@ def predicting_bytes(operator: Any) -> tuple[float, float]:
     held = float(bytes_in(operator))
     if not isinstance(operator, PlumeOperator):
         return held, 0.0
-    if isinstance(operator.fields, NeuralMap):
+    if isinstance(operator.fields, NeuralMap | SpectralMap):
         held += operator.fields.working_bytes()
     return held, 16.0 * len(operator.targets.names) * math.prod(operator.shape)
 

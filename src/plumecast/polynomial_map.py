@@ -109,9 +109,9 @@ def intercept_constant(square: float, degree: int) -> float:
     return math.sqrt(sum(square**d for d in range(1, degree + 1)))
 
 
-def prefers_primal(codes: Rows, degree: int) -> bool:
+def prefers_primal(codes: Rows, degree: int, constant: float = 0.0) -> bool:
     """Explicit features where they are no more than the snapshots, the kernel otherwise."""
-    return monomial_count(codes.shape[1], degree) <= int(codes.shape[0])
+    return monomial_count(codes.shape[1], degree) + (constant > 0.0) <= int(codes.shape[0])
 
 
 def fit_linear_map(
@@ -169,7 +169,7 @@ def fit_polynomial_map(
     `block` rows are read at a time; the dual system needs all codes at once. A `constant` > 0
     (`intercept_constant`) adds an intercept.
     """
-    if prefers_primal(codes, degree):
+    if prefers_primal(codes, degree, constant):
         sums = feature_sums(codes, targets, degree, block, constant)
         return primal_map(ridge_normal(sums.normal, sums.cross, penalty), degree, constant)
     if not penalty > 0.0:
@@ -212,7 +212,7 @@ def polynomial_path(
     codes: Array, targets: Array, degree: int, constant: float = 0.0
 ) -> PolynomialPath:
     """Eigendecompose the Gram matrix of the features or the kernel, whichever is smaller."""
-    if prefers_primal(codes, degree):
+    if prefers_primal(codes, degree, constant):
         features = polynomial_features(codes, degree, constant)
         path = primal_path(features, targets)
         return PolynomialPath(codes, targets, features, path, degree, constant)
@@ -236,7 +236,7 @@ def tune_polynomial_map(
     must be consecutive runs of rows. A `constant` > 0 (`intercept_constant`) adds an intercept.
     """
     check_groups(groups)
-    if prefers_primal(codes, degree):
+    if prefers_primal(codes, degree, constant):
         return _tune_primal(codes, targets, degree, groups, penalties, block, constant)
     found = polynomial_path(whole(codes, block), whole(targets, block), degree, constant)
     scan = scan_penalties(found.path, penalties or penalty_grid(found.mean_diagonal), groups)

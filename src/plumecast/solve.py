@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumecast._array import Array, array_namespace, device_of, like, to_numpy
+from plumecast._array import Array, array_namespace, device_of, is_numpy_array, like, to_numpy
 from plumecast.blocks import row_blocks
 from plumecast.errors import PlumecastError
 from plumecast.linalg import gram, solve_positive, symmetric_eigen
@@ -36,16 +36,21 @@ def ridge_primal(features: Array, targets: Array, penalty: float = 0.0) -> Array
 
 def ridge_normal(normal: Array, cross: Array, penalty: float = 0.0) -> Array:
     """`ridge_primal` from ZᵀZ and ZᵀB, which are sums over snapshots."""
-    return solve_positive(_shifted(normal, penalty), cross)
+    return solve_positive(plus_diagonal(normal, penalty), cross)
 
 
 def ridge_dual(kernel: Array, targets: Array, penalty: float) -> Array:
     """α = (K + λI)⁻¹ B, (M, q), with K = ZZᵀ; then θ = Zᵀα. Cheapest when M < P."""
-    return solve_positive(_shifted(kernel, penalty), targets)
+    return solve_positive(plus_diagonal(kernel, penalty), targets)
 
 
-def _shifted(matrix: Array, penalty: float) -> Array:
+def plus_diagonal(matrix: Array, penalty: float) -> Array:
+    """A copy of a square matrix with the penalty added to its diagonal."""
     xp = array_namespace(matrix)
+    if is_numpy_array(matrix):
+        out = np.array(matrix, order="C")
+        out.flat[:: matrix.shape[0] + 1] += penalty
+        return out
     identity = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=device_of(matrix))
     return matrix + penalty * identity
 

@@ -9,6 +9,7 @@ the same systems again (`spectral_fit`): closed form, no optimiser.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -72,6 +73,13 @@ class SpectralMap:
         numbers = np.zeros(count, dtype=np.int64) if scenarios is None else scenarios
         shape = (count, self.target_scales.shape[0], *self.frequencies.grid)
         return assembled(self._parts(fire, covariates, numbers), shape, fire)
+
+    def working_bytes(self) -> float:
+        """Bytes of the work on the blocks that are predicted side by side."""
+        channels = max(layer.weights.shape[2] for layer in self.layers)
+        cells = math.prod(self.frequencies.grid)
+        per_row = channels * (3.0 * 8.0 * self.frequencies.count + 12.0 * cells)
+        return float(PREDICT_BLOCK * cores() * per_row)
 
     def _parts(
         self, fire: Array, covariates: Array | None, numbers: Array

@@ -38,7 +38,7 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
-        self._lock, self._users = threading.Lock(), 0
+        self._lock, self._users = threading.RLock(), 0
         self._limit: Any = None
 
     def __enter__(self) -> None:

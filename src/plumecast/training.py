@@ -130,9 +130,19 @@ def provenance(train: xr.Dataset) -> dict[str, Any]:
         "source": train.attrs.get("source"),
         "snapshots": int(train.sizes[SNAPSHOT]),
     }
-    if SIMULATION in train.attrs:
-        record[SIMULATION] = json.loads(train.attrs[SIMULATION])
+    simulated = _simulation(train.attrs.get(SIMULATION))
+    if simulated is not None:
+        record[SIMULATION] = simulated
     for name in ("fire_id", "ignition_id"):
         if name in train.variables:
             record[name] = np.unique(train[name].values.astype(str)).tolist()
     return record
+
+
+def _simulation(text: Any) -> dict[str, Any] | None:
+    """The settings of the embedded simulator; other sources may use the name for something else."""
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -50,8 +50,8 @@ def refuse_unseen(path: str | Path) -> None:
     """Raise where a file or folder is not seen that the process which started the run has seen."""
     if not _is_there(Path(path)):
         raise PlumecastError(
-            f"{path} is not there on {platform.node()}; workers of a cluster need the file system "
-            "of the process you started"
+            f"{path} is not there on {platform.node()}: it was moved or removed, or this is a "
+            "worker of a cluster without the file system of the process you started"
         )
 
 
