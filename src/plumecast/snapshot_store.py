@@ -93,6 +93,8 @@ def _open_netcdf(path: Path) -> xr.Dataset:
     _refuse_other_files(path)
     try:
         snapshots = open_netcdf(path)
+    except PlumecastError:
+        raise
     except (OSError, ValueError) as error:
         raise PlumecastError(f"{path} is not a snapshot store: {error}") from error
     digest = hashlib.sha256()
