@@ -120,9 +120,13 @@ def predicting_bytes(operator: Any) -> tuple[float, float]:
     held = float(bytes_in(operator))
     if not isinstance(operator, PlumeOperator):
         return held, 0.0
-    if isinstance(operator.fields, NeuralMap | SpectralMap):
+    row = 16.0 * len(operator.targets.names) * math.prod(operator.shape)
+    if isinstance(operator.fields, SpectralMap):
+        block, more = operator.fields.working_bytes()
+        return held + block, row + more
+    if isinstance(operator.fields, NeuralMap):
         held += operator.fields.working_bytes()
-    return held, 16.0 * len(operator.targets.names) * math.prod(operator.shape)
+    return held, row
 
 
 @dataclass(frozen=True, slots=True)

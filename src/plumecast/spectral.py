@@ -74,12 +74,13 @@ class SpectralMap:
         shape = (count, self.target_scales.shape[0], *self.frequencies.grid)
         return assembled(self._parts(fire, covariates, numbers), shape, fire)
 
-    def working_bytes(self) -> float:
-        """Bytes of the work on the blocks that are predicted side by side."""
+    def working_bytes(self) -> tuple[float, float]:
+        """Bytes of the work on a block, and on several cores for every row that is predicted: more
+        blocks than there are rows for are not worked on side by side."""
         channels = max(layer.weights.shape[2] for layer in self.layers)
         cells = math.prod(self.frequencies.grid)
-        per_row = channels * (3.0 * 8.0 * self.frequencies.count + 12.0 * cells)
-        return float(PREDICT_BLOCK * cores() * per_row)
+        row = float(channels * (3.0 * 8.0 * self.frequencies.count + 12.0 * cells))
+        return PREDICT_BLOCK * row, row if cores() > 1 else 0.0
 
     def _parts(
         self, fire: Array, covariates: Array | None, numbers: Array
