@@ -19,7 +19,6 @@ import xarray as xr
 import plumecast as pc
 from conftest import make_snapshots, on_demo_grid
 from plumecast import drawing, gram_blocks, scale
-from plumecast._array import bytes_in
 from plumecast.baselines import fit_baseline
 from plumecast.encode import Truncation, fit_truncated_basis
 from plumecast.errors import PlumecastError
@@ -27,6 +26,7 @@ from plumecast.gram_blocks import snapshot_gram
 from plumecast.ingestion import ingest_rasters, ingest_wrf
 from plumecast.matrix import fit_layout
 from plumecast.names import FIRE
+from plumecast.plume import predicting_bytes
 from plumecast.prediction import predict_rasters, predict_store, raster_blocks
 from plumecast.snapshot_store import open_snapshots
 from plumecast.source.rasters import where_read
@@ -304,7 +304,7 @@ def test_scores_on_a_cluster_equal_those_here(runner, store, choices):
         "own": pc.fit_surrogate(split.train.load(), **choices),
         "mean": fit_baseline("mean-field", split.train, runner=runner),
     }
-    memory = 1.4 * bytes_in(surrogates["own"].operator) + 150_000  # for several blocks
+    memory = 1.4 * predicting_bytes(surrogates["own"].operator)[0] + 150_000  # for several blocks
     parts = (split.validation, split.test)
     one = pc.evaluate(surrogates, *parts, memory=memory)
     other = pc.evaluate(surrogates, *parts, memory=memory, runner=runner)

@@ -122,7 +122,7 @@ def check_values(
 def _first_wrong(shared: tuple[xr.Dataset, str], rows: slice) -> tuple[str, int] | None:
     """What is wrong with these rows of a field, and the first that is."""
     snapshots, name = shared
-    if not snapshots[name].variable._in_memory:
+    if not isinstance(snapshots[name].variable._data, np.ndarray):  # loaded, it needs no store
         check_unchanged(snapshots)
     values = _rows(snapshots[name].isel({SNAPSHOT: rows}))
     for what, wrong in _wrong_values(name, values).items():
