@@ -128,6 +128,19 @@ def split(snapshots: xr.Dataset) -> Split:
     return split_by_fire(snapshots, seed=1)
 
 
+@pytest.fixture
+def one_thread():
+    """PyTorch on one thread; skips the test without PyTorch.
+
+    Threads that wait for each other on a busy machine take minutes for a small network.
+    """
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @dataclass(frozen=True)
 class Result:
     """What a command printed, and its exit code."""

@@ -212,16 +212,6 @@ def test_coded_fit_of_lifted_fields_from_a_store_equals_the_fit_in_memory(store,
         assert other.training[name] == pytest.approx(one.training[name], rel=1e-6)
 
 
-@pytest.fixture
-def one_thread():
-    """PyTorch's; where there is no PyTorch, the test is skipped."""
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 SMALL_NETWORKS = {
     "unet": {"width": 8, "levels": 1},
     "fno": {"width": 4, "modes": 3, "layers": 1},

@@ -376,16 +376,6 @@ def test_settings_survive_json():
 # Networks
 
 
-@pytest.fixture
-def one_thread():
-    """Threads that wait for each other on a busy machine take minutes for a small network."""
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.usefixtures("one_thread")
 def test_networks_are_tried_when_asked_for(split):
     quick = {"one epoch": {"family": "fno", "epochs": 1}}  # what is given is tried first

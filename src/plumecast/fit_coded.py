@@ -41,38 +41,21 @@ def fit_coded(
         group=max((rows.size for rows in groups), default=0),
         closed_form=closed_form,
     )
-    energy = float(array_namespace(input_basis.modes).sum(input_basis.singular_values**2))
-    constant = _constant(energy / inputs.shape[0], settings)
     code_map: PrimalMap | DualMap | KernelMap
     if of_distance:
         code_map, more = _fit_kernel(
             whole(codes, block), whole(targets, block), settings, groups or None
         )
         chosen |= more | ({"leave_out": group_by} if groups else {})
-    elif settings.penalty is None:
-        code_map, scan = polynomial_map.tune_polynomial_map(
-            codes,
-            targets,
-            degree=settings.degree,
-            groups=groups,
-            penalties=None,
-            block=block,
-            constant=constant,
-        )
-        chosen |= {"penalty": scan.best, "leave_out": group_by, "leave_out_error": min(scan.errors)}
     elif closed_form:
         code_map = polynomial_map.fit_linear_map(codes, input_basis.singular_values, targets, block)
         chosen |= {"penalty": 0.0}
     else:
-        code_map = polynomial_map.fit_polynomial_map(
-            codes,
-            targets,
-            degree=settings.degree,
-            penalty=settings.penalty,
-            block=block,
-            constant=constant,
+        energy = float(array_namespace(input_basis.modes).sum(input_basis.singular_values**2))
+        code_map, more = _fit_polynomial(
+            codes, targets, settings, groups, block, energy / inputs.shape[0]
         )
-        chosen |= {"penalty": settings.penalty}
+        chosen |= more | ({"leave_out": group_by} if groups else {})
     return map_arrays(CodedOperator(input_basis, code_map, output_basis), to_numpy), chosen
 
 
@@ -96,33 +79,41 @@ def fit_code_map(
     )
     if of_distance:
         return _fit_kernel(codes, targets, settings, groups if _leaves_out(settings) else None)
-    constant = _constant(float(array_namespace(codes).sum(codes**2)) / codes.shape[0], settings)
-    if settings.penalty is None:
-        code_map, scan = polynomial_map.tune_polynomial_map(
-            codes,
-            targets,
-            degree=settings.degree,
-            groups=groups,
-            penalties=None,
-            constant=constant,
-            block=block,
+    square = float(array_namespace(codes).sum(codes**2)) / codes.shape[0]
+    return _fit_polynomial(codes, targets, settings, groups, block, square)
+
+
+def _fit_polynomial(
+    codes: Rows,
+    targets: Rows,
+    settings: Settings,
+    groups: list[Array],
+    block: int | None,
+    square: float,
+) -> tuple[PrimalMap | DualMap, dict[str, Any]]:
+    """A polynomial of codes of mean square norm `square`; a penalty that is left open is chosen by
+    leaving out `groups`.
+
+    Products of centred codes have a mean, which an intercept takes; in an uncentred basis the empty
+    fire has the code 0 and makes no smoke.
+    """
+    degree, penalty = settings.degree, settings.penalty
+    constant = polynomial_map.intercept_constant(square, degree) if settings.center else 0.0
+    if penalty is not None:
+        fitted = polynomial_map.fit_polynomial_map(
+            codes, targets, degree=degree, penalty=penalty, block=block, constant=constant
         )
-        return code_map, {"penalty": scan.best}
-    fitted = polynomial_map.fit_polynomial_map(
+        return fitted, {"penalty": penalty}
+    tuned, scan = polynomial_map.tune_polynomial_map(
         codes,
         targets,
-        degree=settings.degree,
-        penalty=settings.penalty,
-        constant=constant,
+        degree=degree,
+        groups=groups,
+        penalties=None,
         block=block,
+        constant=constant,
     )
-    return fitted, {"penalty": settings.penalty}
-
-
-def _constant(square: float, settings: Settings) -> float:
-    """Products of centred codes have a mean, which an intercept takes; in an uncentred basis the
-    empty fire has the code 0 and makes no smoke."""
-    return polynomial_map.intercept_constant(square, settings.degree) if settings.center else 0.0
+    return tuned, {"penalty": scan.best, "leave_out_error": scan.error}
 
 
 def _leaves_out(settings: Settings) -> bool:

@@ -198,11 +198,8 @@ def fit_neural(
         neural_training.Schedule(epochs, batch, learning_rate, moved, seconds, seed),
         progress,
     )
-    weights = {
-        name: value.detach().to("cpu", torch.float32).numpy()
-        for name, value in network.state_dict().items()
-    }
-    fitted = replace(untrained, weights=weights)
+    values = {name: value.float().cpu().numpy() for name, value in network.state_dict().items()}
+    fitted = replace(untrained, weights=values)
     return fitted, left_out, NeuralLeftOut(fitted, fire, given, left_out, str(where))
 
 
