@@ -89,6 +89,7 @@ def _threshold(surrogate: Surrogate, model: Path) -> float:
     alpha = surrogate.training.get("thresholds", {}).get("decision")
     if alpha is None:
         raise PlumecastError(
-            f"{model} has no decision threshold (it was trained with --all); train with a split"
+            f"{model} has no decision threshold, which `plumecast train` takes from the validation "
+            "part; train without --all"
         )
     return float(alpha)
