@@ -33,8 +33,8 @@ check: $(READY)  ## lint, types, import layers
 	$(BIN)/lint-imports
 
 test: $(READY)  ## the tests, with branch coverage
-	$(TEST_ENV) $(BIN)/python -m pytest -n auto --ignore-glob='tests/test_cluster*.py' --cov --cov-report=
-	$(TEST_ENV) $(BIN)/python -m pytest tests/test_cluster*.py --cov --cov-append --cov-fail-under=90
+	$(TEST_ENV) $(BIN)/python -m pytest -n auto --ignore=tests/cluster --cov --cov-report=
+	$(TEST_ENV) $(BIN)/python -m pytest tests/cluster --cov --cov-append --cov-fail-under=90
 
 slow: $(READY)  ## the long tests
 	$(TEST_ENV) $(BIN)/python -m pytest -m slow

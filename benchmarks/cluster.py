@@ -33,8 +33,8 @@ import numpy as np  # noqa: E402
 
 import plumecast as pc  # noqa: E402
 from limits import into_document  # noqa: E402
-from plumecast.blocks import Runner, add_up  # noqa: E402
-from plumecast.prediction import predict_store  # noqa: E402
+from plumecast.compute.blocks import Runner, add_up  # noqa: E402
+from plumecast.workflows.predict import predict_store  # noqa: E402
 
 WAYS = ("no cluster", "one worker", "two workers")
 AGREEMENT = 1e-6  # relative: sums in another order, of fields in float32

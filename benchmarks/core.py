@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from plumecast.encode import fit_basis
-from plumecast.features import monomial_kernel, monomials
-from plumecast.linalg import symmetric_eigen
-from plumecast.polynomial_map import fit_linear_map, fit_polynomial_map
-from plumecast.solve import dual_path, penalty_grid, scan_penalties
-from plumecast.study.literal import literal_quadratic
+from plumecast.compute.linalg import symmetric_eigen
+from plumecast.operators.coded.monomials import monomial_kernel, monomials
+from plumecast.operators.coded.polynomial_map import fit_linear_map, fit_polynomial_map
+from plumecast.operators.pca import fit_basis
+from plumecast.operators.ridge import dual_path, penalty_grid, scan_penalties
+from plumecast.studies.methods.literal import literal_quadratic
 
 
 @dataclass(frozen=True)

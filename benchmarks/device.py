@@ -59,7 +59,7 @@ class Bench:
     """Times stages on one device and keeps their records."""
 
     def __init__(self, device: str, size: Size) -> None:
-        from plumecast.device import choose_device
+        from plumecast.compute.device import choose_device
 
         self.device, self.size = choose_device(device), size
         self.records: dict[str, dict[str, Any]] = {}
@@ -153,7 +153,7 @@ def fields(size: Size, rows: int, seed: int) -> np.ndarray:
 
 
 def run(bench: Bench) -> None:
-    from plumecast.operators import CodedOperator
+    from plumecast.operators.coded.operator import CodedOperator
 
     size = bench.size
     hosts = [fields(size, size.snapshots, 1), np.abs(fields(size, size.snapshots, 2))]
@@ -167,8 +167,8 @@ def run(bench: Bench) -> None:
 
 def training_stages(bench: Bench, hosts: list[np.ndarray]) -> tuple[Any, Any, float]:
     """Encode, fit, and the path of penalties; bases and codes, the map, and its penalty."""
-    from plumecast.encode import fit_basis
-    from plumecast.polynomial_map import fit_polynomial_map, tune_polynomial_map
+    from plumecast.operators.coded.polynomial_map import fit_polynomial_map, tune_polynomial_map
+    from plumecast.operators.pca import fit_basis
 
     size = bench.size
     m, n, r, q = size.snapshots, size.cells, size.fire_rank, size.smoke_rank
@@ -209,7 +209,7 @@ def training_stages(bench: Bench, hosts: list[np.ndarray]) -> tuple[Any, Any, fl
 
 def prediction_stages(bench: Bench, operator: Any, new: Any) -> Any:
     """Predict and score; the predicted fields."""
-    from plumecast.roc import roc_scores
+    from plumecast.scores.roc import roc_scores
 
     size = bench.size
     m, n, r, q, p = (
@@ -249,10 +249,10 @@ def checks(
     hosts: list[np.ndarray], encoded: Any, predicted: Any, new: np.ndarray, penalty: float
 ) -> dict[str, Any]:
     """Orthonormal modes, and predictions beside NumPy's where SciPy is there to make them."""
-    from plumecast._array import to_numpy
-    from plumecast.encode import fit_basis
-    from plumecast.operators import CodedOperator
-    from plumecast.polynomial_map import fit_polynomial_map
+    from plumecast.compute.arrays import to_numpy
+    from plumecast.operators.coded.operator import CodedOperator
+    from plumecast.operators.coded.polynomial_map import fit_polynomial_map
+    from plumecast.operators.pca import fit_basis
 
     modes = to_numpy(encoded[0].modes)
     found: dict[str, Any] = {
@@ -275,8 +275,8 @@ def checks(
 
 def ensemble(bench: Bench, code_map: Any, basis: Any) -> None:
     """Mean, exceedance and quantiles of predicted fields, from codes in a file; none is kept."""
-    from plumecast._array import array_namespace
-    from plumecast.ensemble_sums import field_sums
+    from plumecast.compute.arrays import array_namespace
+    from plumecast.scores.field_statistics import field_sums
 
     size = bench.size
     scale = np.asarray(1.0 / np.arange(1, size.fire_rank + 1), dtype=np.float32)

@@ -22,11 +22,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from plumecast._array import map_arrays, to_numpy
-from plumecast.device import choose_device
-from plumecast.plume import Conditions, PlumeChoices, fit_plume_operator
-from plumecast.roc import best_decision_threshold, iou_at, roc_scores
-from plumecast.target import Targets
+from plumecast.compute.arrays import map_arrays, to_numpy
+from plumecast.compute.device import choose_device
+from plumecast.operators.fields.targets import Targets
+from plumecast.operators.lifted import Conditions, PlumeChoices, fit_plume_operator
+from plumecast.scores.roc import best_decision_threshold, iou_at, roc_scores
 
 THOROUGH = {
     "family": "spectral",

@@ -36,10 +36,10 @@ from neuralop.models import FNO
 from neuralop.training import AdamW, Trainer
 
 from families import evaluate, load, training_rows
-from plumecast.device import choose_device
-from plumecast.lift import Lift, fit_lift
-from plumecast.plume import Conditions
-from plumecast.target import Targets, choose_inverse, fit_targets
+from plumecast.compute.device import choose_device
+from plumecast.operators.fields.lift import Lift, fit_lift
+from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
+from plumecast.operators.lifted import Conditions
 
 BLOCK = 256
 CURVE_POINTS = 60

@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from plumecast._array import map_arrays
-from plumecast.encode import fit_basis
-from plumecast.features import monomial_kernel
-from plumecast.linalg import gram
-from plumecast.operators import CodedOperator, folded
-from plumecast.polynomial_map import PrimalMap, fit_polynomial_map
+from plumecast.compute.arrays import map_arrays
+from plumecast.compute.linalg import gram
+from plumecast.operators.coded.monomials import monomial_kernel
+from plumecast.operators.coded.operator import CodedOperator, folded
+from plumecast.operators.coded.polynomial_map import PrimalMap, fit_polynomial_map
+from plumecast.operators.pca import fit_basis
 
 FIGURE = Path("figures/scaling.png")
 

@@ -29,7 +29,7 @@ import numpy as np
 
 import plumecast as pc
 from limits import into_document
-from plumecast.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 
 Predict = Callable[[np.ndarray], np.ndarray]
 SHARES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1)

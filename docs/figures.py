@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm
 from matplotlib.figure import Figure
 
-from plumecast.report.maps import COLOURS, FIRE_COLOUR, save_figure
-from plumecast.source.simulator.fire import simulate_fire
-from plumecast.source.simulator.front import arrival_times
-from plumecast.source.simulator.fuels import FUEL_CODES
-from plumecast.source.simulator.landscape import Landscape, ignition_mask, synthetic_landscape
-from plumecast.source.simulator.weather import SCENARIOS, steering, weather
+from plumecast.sources.simulator.air.weather import SCENARIOS, steering, weather
+from plumecast.sources.simulator.fire import simulate_fire
+from plumecast.sources.simulator.land.fuels import FUEL_CODES
+from plumecast.sources.simulator.land.landscape import Landscape, ignition_mask, synthetic_landscape
+from plumecast.sources.simulator.spread.front import arrival_times
+from plumecast.studies.figures.maps import COLOURS, FIRE_COLOUR, save_figure
 
 OUT = Path(__file__).parent / "figures"
 SEED = 0

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from plumecast.report.remarks import remarks_of
-from plumecast.study.methods import title_of
-from plumecast.study.results import Finished, read_results
-from plumecast.study.shift import OTHERS
-from plumecast.study.table import rows_of, select
+from plumecast.studies.cases.shift import OTHERS
+from plumecast.studies.methods.methods import title_of
+from plumecast.studies.report.remarks import remarks_of
+from plumecast.studies.results import Finished, read_results
+from plumecast.studies.table import rows_of, select
 
 
 def line(*cells: object) -> None:

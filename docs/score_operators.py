@@ -23,12 +23,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from plumecast.baseline_operators import MeanField, NearestFire
-from plumecast.encode import fit_basis
-from plumecast.kernel_search import tune_kernel_map
-from plumecast.lift import fit_lift
-from plumecast.polynomial_map import tune_polynomial_map
-from plumecast.spectral_fit import fit_spectral, fold_numbers
+from plumecast.operators.baselines import MeanField, NearestFire
+from plumecast.operators.coded.kernel_tuning import tune_kernel_map
+from plumecast.operators.coded.polynomial_map import tune_polynomial_map
+from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.pca import fit_basis
+from plumecast.operators.spectral.fit import fit_spectral, fold_numbers
 
 FOLDER = "neuralop/datasets/data"
 STD_FRACTIONS = (0.5, 0.8, 0.95, 1.0)

@@ -12,9 +12,9 @@ import time
 import numpy as np
 
 import plumecast as pc
-from plumecast.baselines import BASELINES
-from plumecast.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.settings import PRESETS
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.operators.settings import PRESETS
+from plumecast.surrogate.baselines import BASELINES
 
 
 def describe(split: pc.Split, snapshots: int) -> None:

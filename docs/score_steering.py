@@ -17,8 +17,8 @@ import numpy as np
 import xarray as xr
 
 import plumecast as pc
-from plumecast.generation import SETTINGS
-from plumecast.source.simulator.weather import STEERING_STRENGTH
+from plumecast.sources.simulator.air.weather import STEERING_STRENGTH
+from plumecast.workflows.simulate import SETTINGS
 
 ROWS: dict[str, Callable[[xr.Dataset], pc.Surrogate]] = {
     "mean field": lambda train: pc.fit_baseline("mean-field", train),

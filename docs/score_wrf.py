@@ -15,8 +15,8 @@ import numpy as np
 import xarray as xr
 
 import plumecast as pc
-from plumecast.baselines import BASELINES
-from plumecast.settings import PRESETS
+from plumecast.operators.settings import PRESETS
+from plumecast.surrogate.baselines import BASELINES
 
 FLOOR = 0.01  # µg m⁻³
 HELD_OUT = 2

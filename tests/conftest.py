@@ -1,119 +1,21 @@
-"""Small snapshots that look like fires and their smoke, and where the shared data lies."""
+"""Fixtures of all tests: small snapshots, and commands run in this process."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import numpy as np
 import pytest
 import xarray as xr
 from hypothesis import settings
-from scipy.ndimage import gaussian_filter, shift
 
 from plumecast.cli import main
-from plumecast.constants import M2_PER_ACRE
-from plumecast.names import SNAPSHOT, TABLE
-from plumecast.split import Split, split_by_fire
-
-REPOSITORY = Path(__file__).resolve().parents[1]
-CELL = 3000.0  # m, the smoke grid of the paper
-CHECKPOINT = 6.0  # h between checkpoints
-FLOOR = 0.01  # µg m⁻³, smoke below it is exactly zero
+from plumecast.data.split import Split, split_by_fire
+from support.snapshots import make_snapshots
 
 # The first example of a property may import or compile something; its time says nothing.
 settings.register_profile("plumecast", deadline=None)
 settings.load_profile("plumecast")
-
-
-def make_snapshots(
-    fires: int = 12,
-    checkpoints: int = 4,
-    shape: tuple[int, int] = (8, 10),
-    seed: int = 0,
-    droughts: Sequence[str] = ("low", "high"),
-) -> xr.Dataset:
-    """Snapshots in the contract: every ignition burns once under each drought.
-
-    The fire is a disc that grows at a constant rate, aged since the front passed. The smoke is a
-    saturating function of that age, carried downwind and blurred, zero below a floor.
-    """
-    rng = np.random.default_rng(seed)
-    ignitions = -(-fires // len(droughts))
-    centres = rng.uniform(0.2, 0.8, size=(ignitions, 2)) * shape
-    speeds = rng.uniform(0.8, 1.2, size=ignitions)  # of the slowest front, cells in 12 h
-    rows = []
-    for fire in range(fires):
-        ignition, weather = divmod(fire, len(droughts))
-        rate = speeds[ignition] * (1.0 + 0.7 * weather) / (2.0 * CHECKPOINT)  # cells per hour
-        for checkpoint in range(1, checkpoints + 1):
-            age = _disc(shape, centres[ignition], rate, CHECKPOINT * checkpoint)
-            rows.append(
-                {
-                    "time_since_ignition": age,
-                    "smoke": _plume(age, wind=(1.0, 2.0 + weather)),
-                    "fire_id": f"fire-{ignition:02d}-{droughts[weather]}",
-                    "ignition_id": f"ignition-{ignition:02d}",
-                    "hours": CHECKPOINT * checkpoint,
-                    "drought": droughts[weather],
-                    "burned_area": np.count_nonzero(age) * CELL**2 / M2_PER_ACRE,
-                    "is_final": checkpoint == checkpoints,
-                }
-            )
-    columns = {name: np.asarray([row[name] for row in rows]) for name in rows[0]}
-    grid = {
-        "y": CELL * np.arange(shape[0], dtype=np.float64),
-        "x": CELL * np.arange(shape[1], dtype=np.float64),
-    }
-    described = {
-        name: (TABLE[name].dims, values, TABLE[name].attrs)
-        for name, values in (columns | grid).items()
-    }
-    fields = {name: described.pop(name) for name in ("time_since_ignition", "smoke")}
-    return xr.Dataset(fields, described, attrs={"source": "growing discs", "smoke_floor": FLOOR})
-
-
-def _disc(shape: tuple[int, int], centre: np.ndarray, rate: float, hours: float) -> np.ndarray:
-    y, x = np.indices(shape)
-    distance = np.maximum(np.hypot(y - centre[0], x - centre[1]) - 0.5, 0.0)
-    return np.maximum(hours - distance / rate, 0.0).astype(np.float32)
-
-
-def _plume(age: np.ndarray, wind: tuple[float, float]) -> np.ndarray:
-    emitted = 80.0 * (1.0 - np.exp(-age / CHECKPOINT)) * age
-    carried = gaussian_filter(shift(emitted, wind, order=1), 0.8, mode="constant")
-    return np.where(carried < FLOOR, 0.0, carried).astype(np.float32)
-
-
-def on_demo_grid() -> xr.Dataset:
-    """Snapshots on the grid of the simulator's preset `demo`."""
-    shape, cell = (40, 50), 6000.0
-    made = make_snapshots(fires=8, checkpoints=2, shape=shape)
-    centres = {axis: cell * (np.arange(n) + 0.5) for axis, n in zip("yx", shape, strict=True)}
-    return made.assign_coords(
-        {axis: (axis, values, TABLE[axis].attrs) for axis, values in centres.items()}
-    )
-
-
-def fires_of(snapshots: xr.Dataset) -> list[xr.Dataset]:
-    """The snapshots of every fire, in the order of their first snapshot."""
-    names = list(dict.fromkeys(snapshots.fire_id.values.tolist()))
-    return [select_fire(snapshots, name) for name in names]
-
-
-def select_fire(snapshots: xr.Dataset, name: str) -> xr.Dataset:
-    """The snapshots of one fire."""
-    return snapshots.isel({SNAPSHOT: np.flatnonzero(snapshots.fire_id.values == name)})
-
-
-def shared_data(relative: str) -> Path:
-    """A path below the data shared between repositories; skips the test where it is absent."""
-    path = REPOSITORY.parent / "shared" / "data" / relative
-    if not path.exists():
-        pytest.skip(f"the shared data is not here: {path}")
-    return path
 
 
 @pytest.fixture(scope="session")

@@ -5,90 +5,85 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from plumecast._version import __version__
-from plumecast.errors import PlumecastError
+from plumecast.base.errors import PlumecastError
+from plumecast.base.version import __version__
 
 if TYPE_CHECKING:
-    from plumecast.baselines import fit_baseline
-    from plumecast.drawing import draw_fires
-    from plumecast.encode import Basis, fit_basis, projection_error
-    from plumecast.ensemble import ensemble_statistics
-    from plumecast.evaluation import evaluate
-    from plumecast.fit import fit_surrogate
-    from plumecast.generation import simulate
-    from plumecast.quantity.footprint import (
-        choose_decision_threshold,
-        relative_error,
-        score_footprints,
-        smoke_threshold,
-        snapshot_relative_errors,
-    )
-    from plumecast.quantity.optical_depth import (
-        log_smoke,
-        mean_log_smoke,
-        operator_mean_log_smoke,
-        reduced_mean_log_smoke,
-        with_log_smoke,
-    )
-    from plumecast.scale import cluster
-    from plumecast.snapshot_store import (
-        append_fire,
-        export_snapshots,
-        open_snapshots,
-        stored_fires,
-    )
-    from plumecast.snapshots import (
+    from plumecast.compute.cluster import cluster
+    from plumecast.data.schema import (
         apply_smoke_floor,
         drop_small_fires,
         final_snapshots,
         select_drought,
         validate_snapshots,
     )
-    from plumecast.source.rasters import iter_arrival_times, read_arrival_times
-    from plumecast.source.wrf import read_wrf, read_wrf_fires
-    from plumecast.split import Split, split_by_fire
-    from plumecast.surrogate import Surrogate, load_surrogate
-    from plumecast.tune import tune_surrogate
+    from plumecast.data.split import Split, split_by_fire
+    from plumecast.data.store import append_fire, export_snapshots, open_snapshots, stored_fires
+    from plumecast.operators.pca import Basis, fit_basis, projection_error
+    from plumecast.scores.footprint import (
+        choose_decision_threshold,
+        relative_error,
+        score_footprints,
+        smoke_threshold,
+        snapshot_relative_errors,
+    )
+    from plumecast.scores.optical_depth import (
+        log_smoke,
+        mean_log_smoke,
+        operator_mean_log_smoke,
+        reduced_mean_log_smoke,
+        with_log_smoke,
+    )
+    from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
+    from plumecast.sources.wrf import read_wrf, read_wrf_fires
+    from plumecast.surrogate.baselines import fit_baseline
+    from plumecast.surrogate.fit import fit_surrogate
+    from plumecast.surrogate.surrogate import Surrogate, load_surrogate
+    from plumecast.workflows.draw_fires import draw_fires
+    from plumecast.workflows.ensemble import ensemble_statistics
+    from plumecast.workflows.evaluate import evaluate
+    from plumecast.workflows.simulate import simulate
+    from plumecast.workflows.tune.tune import tune_surrogate
 
 _HOME = {
-    "Basis": "encode",
-    "Split": "split",
-    "Surrogate": "surrogate",
-    "append_fire": "snapshot_store",
-    "apply_smoke_floor": "snapshots",
-    "choose_decision_threshold": "quantity.footprint",
-    "cluster": "scale",
-    "draw_fires": "drawing",
-    "drop_small_fires": "snapshots",
-    "ensemble_statistics": "ensemble",
-    "evaluate": "evaluation",
-    "export_snapshots": "snapshot_store",
-    "final_snapshots": "snapshots",
-    "fit_baseline": "baselines",
-    "fit_basis": "encode",
-    "fit_surrogate": "fit",
-    "iter_arrival_times": "source.rasters",
-    "load_surrogate": "surrogate",
-    "log_smoke": "quantity.optical_depth",
-    "mean_log_smoke": "quantity.optical_depth",
-    "open_snapshots": "snapshot_store",
-    "operator_mean_log_smoke": "quantity.optical_depth",
-    "projection_error": "encode",
-    "read_arrival_times": "source.rasters",
-    "read_wrf": "source.wrf",
-    "read_wrf_fires": "source.wrf",
-    "reduced_mean_log_smoke": "quantity.optical_depth",
-    "relative_error": "quantity.footprint",
-    "score_footprints": "quantity.footprint",
-    "select_drought": "snapshots",
-    "simulate": "generation",
-    "smoke_threshold": "quantity.footprint",
-    "snapshot_relative_errors": "quantity.footprint",
-    "split_by_fire": "split",
-    "stored_fires": "snapshot_store",
-    "tune_surrogate": "tune",
-    "validate_snapshots": "snapshots",
-    "with_log_smoke": "quantity.optical_depth",
+    "Basis": "operators.pca",
+    "Split": "data.split",
+    "Surrogate": "surrogate.surrogate",
+    "append_fire": "data.store",
+    "apply_smoke_floor": "data.schema",
+    "choose_decision_threshold": "scores.footprint",
+    "cluster": "compute.cluster",
+    "draw_fires": "workflows.draw_fires",
+    "drop_small_fires": "data.schema",
+    "ensemble_statistics": "workflows.ensemble",
+    "evaluate": "workflows.evaluate",
+    "export_snapshots": "data.store",
+    "final_snapshots": "data.schema",
+    "fit_baseline": "surrogate.baselines",
+    "fit_basis": "operators.pca",
+    "fit_surrogate": "surrogate.fit",
+    "iter_arrival_times": "sources.rasters",
+    "load_surrogate": "surrogate.surrogate",
+    "log_smoke": "scores.optical_depth",
+    "mean_log_smoke": "scores.optical_depth",
+    "open_snapshots": "data.store",
+    "operator_mean_log_smoke": "scores.optical_depth",
+    "projection_error": "operators.pca",
+    "read_arrival_times": "sources.rasters",
+    "read_wrf": "sources.wrf",
+    "read_wrf_fires": "sources.wrf",
+    "reduced_mean_log_smoke": "scores.optical_depth",
+    "relative_error": "scores.footprint",
+    "score_footprints": "scores.footprint",
+    "select_drought": "data.schema",
+    "simulate": "workflows.simulate",
+    "smoke_threshold": "scores.footprint",
+    "snapshot_relative_errors": "scores.footprint",
+    "split_by_fire": "data.split",
+    "stored_fires": "data.store",
+    "tune_surrogate": "workflows.tune.tune",
+    "validate_snapshots": "data.schema",
+    "with_log_smoke": "scores.optical_depth",
 }
 """Where each public name lives: loaded on first use, so that `import plumecast` stays light.
 `__all__` repeats the names for type checkers; a test keeps them equal."""

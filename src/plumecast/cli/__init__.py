@@ -6,8 +6,9 @@ import sys
 
 import typer
 
-from plumecast._version import __version__
-from plumecast.cli import (
+from plumecast.base.errors import PlumecastError
+from plumecast.base.version import __version__
+from plumecast.cli.commands import (
     demo,
     ensemble,
     evaluate,
@@ -22,7 +23,6 @@ from plumecast.cli import (
     tune,
 )
 from plumecast.cli.show import fail
-from plumecast.errors import PlumecastError
 
 app = typer.Typer(
     name="plumecast",

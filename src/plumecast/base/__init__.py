@@ -1,0 +1,1 @@
+"""Words everyone shares: errors, names and units, constants, paths, version."""

@@ -1,0 +1,146 @@
+"""`plumecast demo`: from nothing to scored surrogates, their maps and a report."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+import xarray as xr
+
+from plumecast.base.names import SNAPSHOT
+from plumecast.cli.commands.evaluate import show_scores
+from plumecast.cli.options import Recipe
+from plumecast.cli.show import counted, progress, say, write_json, wrote
+from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires
+from plumecast.data.split import split_by_fire
+from plumecast.operators.settings import PRESETS
+from plumecast.studies.context import Context, Limits
+from plumecast.studies.figures.maps import compare_maps, percentile_rows, save_figure
+from plumecast.studies.methods.methods import fitted
+from plumecast.studies.methods.scoring import outcome
+from plumecast.studies.registry import find_studies
+from plumecast.studies.report.page import write_report
+from plumecast.studies.run import claim_folder, command_line, describe_run, run_studies
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.evaluate import Evaluation, Score
+from plumecast.workflows.simulate import simulate
+
+PERCENTILES = (10, 50, 90)
+STUDIES = [
+    "optical-depth", "footprint-linear", "footprint-quadratic", "footprint-recommended",
+    "sensitivity", "gaussian-process", "summary",
+]  # fmt: skip
+"""Those that share the surrogates the demo trains; the others train many more."""
+
+LIMITS = Limits(repeats=10, literal=False)
+
+
+def command(
+    out: Path = typer.Option(Path("plumecast-demo"), "--out", "-o", help="Where results go."),
+    preset: str = typer.Option("demo", help="Ensemble to simulate: demo or paper."),
+    seed: int = typer.Option(0, help="Seed of the ensemble."),
+    workers: int = typer.Option(os.cpu_count() or 1, help="Processes for the simulation."),
+) -> None:
+    """Simulate fires, train every preset, score them beside the baselines, write a report.
+
+    An ensemble that is already there is used again, and so is what was trained on it.
+
+    Example: `plumecast demo`
+    """
+    store = out / "ensemble.zarr"
+    with counted("simulating fires") as step:
+        snapshots = simulate(store, preset=preset, seed=seed, workers=workers, progress=step)
+    large = drop_small_fires(snapshots, PAPER_MIN_ACRES)
+    say(
+        f"{snapshots.sizes[SNAPSHOT]} snapshots of {len(set(snapshots.fire_id.values))} fires, "
+        f"{large.sizes[SNAPSHOT]} with at least {PAPER_MIN_ACRES:,.0f} burned acres"
+    )
+    split = split_by_fire(large.load())
+    recipe = Recipe(min_acres=PAPER_MIN_ACRES).record()
+    run = describe_run(split, store, recipe, seed=0, command=command_line())
+    context = Context(split, fingerprint=run["fingerprint"], folder=out, limits=LIMITS)
+    _train(context, out)
+    result = _score(context)
+    show_scores(result)
+    say("A surrogate that does not beat the mean field and the nearest fire is worth nothing.")
+    wrote(store, "the ensemble")
+    content = {"scores": [asdict(score) for score in result.scores]}
+    write_json(out / "scores.json", content, "the scores")
+    shown = {n: fitted(context, n).surrogate for n in context.methods if n in PRESETS}
+    wrote(_maps(split.test, shown, result, out / "maps.png"), "maps, observed and predicted")
+    _report(context, run, out)
+
+
+def _train(context: Context, out: Path) -> None:
+    count = context.split.train.sizes[SNAPSHOT]
+    with progress("training", total=len(context.methods)) as begin:
+        for name in context.methods:
+            begin(name)
+            seconds = sum(fitted(context, name).seconds.values())
+            if name in PRESETS:
+                say(f"trained {name} on {count} snapshots in {seconds:.2f} s")
+                wrote(out / f"{name}.plume", "the surrogate")
+
+
+def _score(context: Context) -> Evaluation:
+    scores = []
+    with progress("scoring", total=len(context.methods)) as begin:
+        for name in context.methods:
+            begin(name)
+            found = outcome(context, name)
+            scores.append(
+                Score(
+                    name=name,
+                    auc=found.median("auc"),
+                    iou=found.median("iou"),
+                    deployable_iou=found.median("deployable_iou"),
+                    decision_threshold=found.decision_threshold,
+                    relative_error=found.relative_error,
+                    snapshot_error=found.median("relative_error"),
+                    auc_undefined=int(np.isnan(found.scores.auc.values).sum()),
+                    predict_ms=1e3 * found.seconds["predicting"] / found.snapshots,
+                )
+            )
+    details = {name: outcome(context, name).scores for name in context.methods}
+    count = int(context.split.test.sizes[SNAPSHOT])
+    return Evaluation(scores, count, context.smoke_threshold, context.captured, details)
+
+
+def _report(context: Context, run: dict[str, Any], out: Path) -> None:
+    """The studies that need no further training, and the page of them."""
+    claim_folder(out / "results", run)
+    with progress("studying", total=len(STUDIES)) as begin:
+        outcomes = run_studies(
+            find_studies(STUDIES), context, out / "results", begin=lambda study: begin(study.name)
+        )
+    for item in outcomes:
+        if item.problem:
+            say(f"{item.study.name} could not be run: {item.problem}")
+    page, _ = write_report(out / "results", out / "report.html")
+    wrote(page, "the report")
+
+
+def _maps(
+    test: xr.Dataset, surrogates: dict[str, Surrogate], result: Evaluation, path: Path
+) -> Path:
+    scores = result.details["recommended"].iou
+    rows = percentile_rows(scores, PERCENTILES)
+    chosen = test.isel({SNAPSHOT: rows}).load()
+    predictions = {}
+    for name, surrogate in surrogates.items():
+        predicted = surrogate.predict(chosen)
+        assert isinstance(predicted, xr.DataArray)
+        predictions[name] = predicted
+    titles = [
+        f"{percentile}th percentile, IoU {scores.values[row]:.2f}\n"
+        f"{test.fire_id.values[row]} at {test.hours.values[row]:g} h"
+        for percentile, row in zip(PERCENTILES, rows, strict=True)
+    ]
+    figure = compare_maps(
+        chosen, predictions, range(len(rows)), titles, threshold=result.smoke_threshold
+    )
+    return save_figure(figure, path)

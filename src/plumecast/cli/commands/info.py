@@ -1,0 +1,146 @@
+"""`plumecast info`: what a store or a saved surrogate holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+import xarray as xr
+
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.cli.show import note, pairs, say
+from plumecast.data.schema import FIELD_NAMES, GROUPS, SMOKE_FLOOR, check_values
+from plumecast.data.store import DATA_VERSION, open_snapshots
+from plumecast.operators.settings import CODED_CHOICES, OTHER_CHOICES
+from plumecast.surrogate.file import is_saved, read_header
+from plumecast.surrogate.surrogate import Surrogate, load_surrogate
+from plumecast.workflows.ingest import QUALITY
+
+_UNKNOWN = "not recorded"
+
+
+def command(
+    path: Path = typer.Argument(help="A snapshot store or a saved surrogate.", show_default=False),
+    check: bool = typer.Option(False, "--check", help="Read and check every value of a store."),
+) -> None:
+    """Describe a snapshot store or a saved surrogate.
+
+    Example: `plumecast info ensemble.zarr --check`
+    """
+    if path.is_file() and is_saved(path):
+        _show_surrogate(load_surrogate(path), path)
+        return
+    snapshots = _open(path)
+    _show_store(snapshots, path)
+    if check:
+        check_values(snapshots, [name for name in FIELD_NAMES if name in snapshots])
+        say("every value is finite and none is negative")
+
+
+def _open(path: Path) -> xr.Dataset:
+    """A store of fires and smoke, or of fires alone."""
+    fires = open_snapshots(path, fields=(FIRE,))
+    return open_snapshots(path) if SMOKE in fires else fires
+
+
+def _show_store(snapshots: xr.Dataset, path: Path) -> None:
+    y, x = snapshots.y.values, snapshots.x.values
+    fires, ignitions = (np.unique(snapshots[name].values).size for name in GROUPS)
+    items = [
+        ("snapshots", f"{snapshots.sizes[SNAPSHOT]}"),
+        ("fires", f"{fires} from {ignitions} ignitions"),
+        *_columns(snapshots),
+        ("grid", f"{x.size} × {y.size} cells (x by y), {_step(x):g} × {_step(y):g} m"),
+        ("smoke floor", _floor(snapshots)),
+        ("source", str(snapshots.attrs.get("source", "not recorded"))),
+        ("version", str(snapshots.attrs.get(DATA_VERSION, "none (plain Zarr)"))),
+    ]
+    pairs(str(path), items)
+    if _floor(snapshots) == _UNKNOWN:
+        note(
+            "without a smoke floor, traces of numerical diffusion count as smoke; "
+            "see --smoke-floor of plumecast train"
+        )
+
+
+def _columns(snapshots: xr.Dataset) -> Iterator[tuple[str, str]]:
+    """What is known of the snapshots; a store of fires alone may lack any of it."""
+    if "drought" in snapshots.variables:
+        labels, counts = np.unique(snapshots.drought.values, return_counts=True)
+        yield "droughts", ", ".join(f"{d} {n}" for d, n in zip(labels, counts, strict=True))
+    if "hours" in snapshots.variables:
+        hours = snapshots.hours.values
+        yield "hours", f"{hours.min():g} … {hours.max():g}"
+    if "burned_area" in snapshots.variables:
+        area = snapshots.burned_area.values
+        yield "burned area", f"{area.min():,.0f} … {area.max():,.0f} acres"
+    if QUALITY in snapshots.variables:
+        passed = snapshots[QUALITY].values == "passed"
+        fires = {name: bool(ok) for name, ok in zip(snapshots.fire_id.values, passed, strict=True)}
+        yield "checks", f"{sum(fires.values())} of {len(fires)} fires passed"
+
+
+def _floor(snapshots: xr.Dataset) -> str:
+    if SMOKE not in snapshots:
+        return "no smoke in it"
+    floor = snapshots[SMOKE].attrs.get(SMOKE_FLOOR, snapshots.attrs.get(SMOKE_FLOOR))
+    return _UNKNOWN if floor is None else f"{floor:g} µg m⁻³"
+
+
+def _step(values: np.ndarray) -> float:
+    return float(np.median(np.diff(values))) if values.size > 1 else float("nan")
+
+
+def _show_surrogate(surrogate: Surrogate, path: Path) -> None:
+    header = read_header(path)
+    training, settings = surrogate.training, surrogate.settings
+    fires = len(training.get("fire_id", ()))
+    chosen = ("fire_rank", "smoke_rank", "penalty", "leave_out_error", "scenarios", "frame")
+    items = [
+        ("preset", str(settings.get("preset") or "none")),
+        ("map", f"{_fields(surrogate.inputs)} → {_fields(surrogate.outputs)}"),
+        ("settings", _shown(_own_settings(settings))),
+        ("trained on", f"{training.get('snapshots')} snapshots, {fires} fires"),
+        ("chosen", _shown({name: training[name] for name in chosen if name in training})),
+        ("thresholds", _shown(training.get("thresholds", {})) or "none"),
+        ("data", f"{training.get('source')}, version {training.get('data_version')}"),
+        ("file", f"format {header['format']}, plumecast {header['version']}"),
+        ("checksum", header["checksum"]),
+    ]
+    pairs(str(path), items)
+
+
+def _fields(layout: Any) -> str:
+    return " + ".join(
+        f"{part.name} [{part.attrs.get('units', '?')}] {' × '.join(map(str, part.shape))}"
+        for part in layout.fields
+    )
+
+
+def _own_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """The choices of a surrogate's own family."""
+    family = settings.get("family", "coded")
+    lifted = ("lift", "products", "age_bins", "targets", "covariates", "frame")
+    plain = family == "coded" and not settings.get("lift") and not settings.get("covariates")
+    hidden = {
+        "preset",
+        *(CODED_CHOICES if family != "coded" else ()),
+        *(lifted if plain else ()),
+        *(name for name, families in OTHER_CHOICES.items() if family not in families),
+    }
+    return {name: value for name, value in settings.items() if name not in hidden}
+
+
+def _shown(items: dict[str, Any]) -> str:
+    return "; ".join(f"{name} {_value(value)}" for name, value in items.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_value(v)}" for k, v in value.items() if v is not None)
+    if isinstance(value, tuple | list):
+        return " + ".join(map(str, value)) or "none"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

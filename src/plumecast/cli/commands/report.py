@@ -1,0 +1,24 @@
+"""`plumecast report`: one page of a folder of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from plumecast.cli.show import note, wrote
+from plumecast.studies.report.page import write_report
+
+
+def command(
+    results: Path = typer.Argument(help="Folder that `study` wrote.", show_default=False),
+    out: Path = typer.Option(Path("report.html"), "--out", "-o", help="Where to write the page."),
+) -> None:
+    """Write one self-contained HTML page: tables, figures, settings, credibility.
+
+    Example: `plumecast report results/ -o report.html`
+    """
+    path, stale = write_report(results, out)
+    if stale:
+        note(f"left out, of other data or settings: {', '.join(stale)}; run them again")
+    wrote(path, "the report")

@@ -1,0 +1,133 @@
+"""`plumecast study`: the paper's tables and figures on your own snapshots."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SNAPSHOT
+from plumecast.cli import options
+from plumecast.cli.options import Recipe
+from plumecast.cli.outcomes import exit_code
+from plumecast.cli.show import fail, note, pairs, progress, say, table, wrote
+from plumecast.data.schema import PAPER_MIN_ACRES
+from plumecast.data.split import Split
+from plumecast.studies.context import Context, Limits
+from plumecast.studies.methods.methods import neural_methods
+from plumecast.studies.registry import STUDIES, find_studies
+from plumecast.studies.run import (
+    StudyOutcome,
+    claim_folder,
+    command_line,
+    describe_run,
+    run_studies,
+)
+
+FEWEST_IGNITIONS = 20
+"""Large fires that must be left for the paper's filter to be the default."""
+
+
+def command(
+    parsed: typer.Context,
+    names: list[str] = typer.Argument(None, help="Studies, or all.", show_default=False),
+    data: Path = typer.Option(None, help="Snapshot store: Icechunk, Zarr or NetCDF."),
+    out: Path = typer.Option(Path("results"), "--out", "-o", help="Folder of the results."),
+    listed: bool = typer.Option(False, "--list", help="List the studies and stop."),
+    fresh: bool = typer.Option(False, "--fresh", help="Run again what is finished."),
+    neural: bool = typer.Option(False, help="Train networks for the summary too; slow."),
+    literal: bool = typer.Option(
+        True, help="Time the paper's literal quadratic fit too (5 GB, about a minute)."
+    ),
+    min_acres: float = typer.Option(
+        None,
+        help="Keep snapshots with at least this burned area; if not given the paper's 1e5 where "
+        f"it leaves {FEWEST_IGNITIONS} ignitions, else all.",
+    ),
+    drought: str = options.DROUGHT,
+    smoke_floor: float = options.FLOOR,
+    seed: int = options.SEED,
+    by: str = options.BY,
+    fractions: str = options.FRACTIONS,
+) -> None:
+    """Reproduce tables and figures of the paper; finished ones are reused.
+
+    Example: `plumecast study all --data ensemble.zarr --out results/`, then
+    `plumecast report results/ -o report.html`
+    """
+    if listed:
+        pairs("studies", [(study.name, study.title) for study in STUDIES.values()])
+        return
+    studies = find_studies(names or [])
+    networks = neural_methods() if neural else ()
+    if data is None:
+        raise PlumecastError("say which snapshots to study: --data ensemble.zarr")
+    recipe = Recipe().override(parsed.params)
+    recipe = with_paper_filter(recipe, data)
+    split = _load(recipe.split(data))
+    run = describe_run(split, data, recipe.record(), seed=recipe.seed, command=command_line())
+    if recipe.smoke_floor is None and not run["smoke_floor"]:
+        note("the data records no smoke floor, so traces count as smoke; --smoke-floor sets one")
+    changed = claim_folder(out, run)
+    if changed:
+        note(changed)
+    with progress("studying", total=None) as step:
+        context = Context(
+            split,
+            fingerprint=run["fingerprint"],
+            folder=out / "surrogates",
+            seed=recipe.seed,
+            limits=Limits(literal=literal, neural=networks),
+            tell=step,
+        )
+        outcomes = run_studies(
+            studies, context, out, fresh=fresh, begin=lambda study: step(study.name)
+        )
+    show_studies(outcomes, out)
+
+
+def with_paper_filter(recipe: Recipe, data: Path) -> Recipe:
+    """The recipe with the paper's smallest burned area, where the store has enough large fires."""
+    if recipe.min_acres is not None:
+        return recipe
+    snapshots = recipe.select(data)
+    large = snapshots.burned_area.values >= PAPER_MIN_ACRES
+    kept = set(snapshots[recipe.by].values[large].tolist()) if recipe.by in snapshots else ()
+    if len(kept) < FEWEST_IGNITIONS:
+        note(
+            f"{len(kept)} ignitions burn the paper's {PAPER_MIN_ACRES:,.0f} acres: all "
+            f"{snapshots.sizes[SNAPSHOT]} snapshots are kept (--min-acres sets a limit)"
+        )
+        return recipe
+    return recipe.override({"min_acres": PAPER_MIN_ACRES})
+
+
+def _load(split: Split) -> Split:
+    return replace(
+        split,
+        train=split.train.load(),
+        validation=split.validation.load(),
+        test=split.test.load(),
+    )
+
+
+def show_studies(outcomes: list[StudyOutcome], out: Path) -> None:
+    """What became of every study; ends with the exit code."""
+    rows = [
+        [
+            item.study.name,
+            "failed" if item.problem else "reused" if item.reused else "done",
+            f"{item.seconds:.1f}",
+        ]
+        for item in outcomes
+    ]
+    table(f"{len(outcomes)} studies", ["study", "", "seconds"], rows)
+    failed = [item for item in outcomes if item.problem]
+    for item in failed:
+        fail(f"{item.study.name}: {item.problem}")
+    if len(failed) < len(outcomes):
+        wrote(out, "tables and figures")
+        say(f"next: plumecast report {out} -o report.html")
+    exit_code(failed=len(failed), done=1)

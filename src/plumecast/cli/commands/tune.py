@@ -1,0 +1,128 @@
+"""`plumecast tune`: choose a surrogate among families and the choices of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from plumecast.base.errors import PlumecastError
+from plumecast.cli import options
+from plumecast.cli.options import Recipe
+from plumecast.cli.show import counted, note, say, table, write_json
+from plumecast.workflows.tune.candidates import FAMILIES, KERNELS, NETWORKS, STD_FRACTIONS
+from plumecast.workflows.tune.search import Candidate
+from plumecast.workflows.tune.tune import tune_surrogate
+
+Number = TypeVar("Number", int, float)
+
+
+def command(
+    parsed: typer.Context,
+    data: Path = options.DATA,
+    out: Path = typer.Option(
+        Path("tuned.json"), "--out", "-o", help="Where to write the settings."
+    ),
+    families: str = typer.Option(",".join(FAMILIES), help="Families to try, separated by commas."),
+    neural: bool = typer.Option(
+        False, "--neural", help=f"Also networks: {', '.join(NETWORKS)}; needs PyTorch."
+    ),
+    degrees: str = typer.Option("1,2,3", help="Degrees to try, separated by commas."),
+    kernels: str = typer.Option(
+        ",".join(KERNELS), help="Kernels to try, separated by commas; '' for none."
+    ),
+    std_fractions: str = typer.Option(
+        ",".join(map(str, STD_FRACTIONS)), help="Shares of Σσ of the input to try."
+    ),
+    rank_by: str = typer.Option(
+        "iou", help="Score to rank by: iou, deployable_iou, auc, relative_error."
+    ),
+    folds: int = typer.Option(3, help="Parts of the training ignitions left out in turn."),
+    confirm: int = typer.Option(3, help="Candidates confirmed on validation."),
+    candidates: int = typer.Option(
+        None, help="Try at most so many: recommended, then the cheapest."
+    ),
+    budget_seconds: float = typer.Option(None, help="Begin no candidate after this time."),
+    min_acres: float = options.MIN_ACRES,
+    drought: str = options.DROUGHT,
+    smoke_floor: float = options.FLOOR,
+    seed: int = options.SEED,
+    by: str = options.BY,
+    fractions: str = options.FRACTIONS,
+    inputs: str = options.INPUT,
+    outputs: str = options.OUTPUT,
+) -> None:
+    """Choose a surrogate: candidates scored by folds within training, the best on validation.
+
+    Example: `plumecast tune ensemble.zarr -o tuned.json --budget-seconds 600`, then
+    `plumecast train ensemble.zarr --settings tuned.json`
+    """
+    recipe = Recipe().override(parsed.params)
+    split = recipe.split(data)
+    with counted("tuning") as step:
+        found = tune_surrogate(
+            split.train.load(),
+            split.validation.load(),
+            families=[*_words(families), *(NETWORKS if neural else ())],
+            degrees=_numbers(degrees, int),
+            kernels=_words(kernels),
+            std_fractions=_numbers(std_fractions, float),
+            inputs=recipe.input_names,
+            outputs=recipe.outputs,
+            group_by=recipe.by,
+            rank_by=rank_by,
+            folds=folds,
+            confirm=confirm,
+            most=candidates,
+            budget_seconds=budget_seconds,
+            progress=lambda done, total: step(done, total, "candidates"),
+        )
+    _show(found, rank_by, folds)
+    content = {
+        "settings": found[0].settings(),
+        "recipe": recipe.record(),
+        "candidates": [asdict(candidate) for candidate in found],
+    }
+    write_json(out, content, f"the settings of '{found[0].name}'")
+    say(f"next: plumecast train {data} --settings {out}")
+
+
+def _show(found: Sequence[Candidate], rank_by: str, folds: int) -> None:
+    columns = ["candidate", "error", "AUC", "IoU", "depl.", "s", "valid."]
+    rows = []
+    for candidate in found:
+        scores = candidate.folds
+        if scores is None:
+            continue
+        values = (scores.relative_error, scores.auc, scores.iou, scores.deployable_iou)
+        confirmed = candidate.validation
+        rows.append(
+            [
+                candidate.name,
+                *(f"{value:.3f}" for value in values),
+                f"{candidate.seconds:.1f}",
+                "" if confirmed is None else f"{getattr(confirmed, rank_by):.3f}",
+            ]
+        )
+    table(f"{folds} folds of training; valid.: {rank_by} on validation, best first", columns, rows)
+    failed = [c for c in found if c.problem is not None and not c.problem.startswith("not tried")]
+    for candidate in failed:
+        note(f"{candidate.name}: {candidate.problem}")
+    untried = [c for c in found if c.problem is not None and c not in failed]
+    if untried:
+        names = "; ".join(candidate.name for candidate in untried)
+        note(f"{untried[0].problem}: {names}")
+
+
+def _words(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _numbers(text: str, kind: type[Number]) -> list[Number]:
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        raise PlumecastError(f"'{text}' is not a list of numbers separated by commas") from None

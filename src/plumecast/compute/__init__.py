@@ -1,0 +1,1 @@
+"""Where arrays run: namespaces, blocks of rows, linear algebra, devices, memory, clusters."""

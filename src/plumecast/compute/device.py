@@ -1,0 +1,137 @@
+"""Where arrays live: NumPy on the CPU, PyTorch or CuPy on a GPU. Only a request imports them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import Array, Rows, read_rows
+
+DEVICES = ("cpu", "cuda", "cupy", "torch")
+"""NumPy; PyTorch on a GPU ("cuda:1" for the second); CuPy on a GPU; PyTorch on the CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A place for arrays."""
+
+    name: str
+    put: Callable[[Array], Array]  # a NumPy array there
+    free_bytes: Callable[[], int | None]  # of its own memory; None where it shares the host's
+
+    @property
+    def is_host(self) -> bool:
+        """Whether arrays stay NumPy's."""
+        return self.name == "cpu"
+
+    def rows(self, matrix: Rows) -> Rows:
+        """A matrix whose rows are brought here as they are read."""
+        return matrix if self.is_host else RowsOn(self, matrix)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOn:
+    """A matrix elsewhere, its rows brought to a device as they are read."""
+
+    device: Device
+    matrix: Rows
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, N)."""
+        return tuple(self.matrix.shape)
+
+    def read(self, rows: slice) -> Array:
+        """The rows on the device."""
+        return self.device.put(read_rows(self.matrix, rows))
+
+
+HOST = Device("cpu", lambda array: array, lambda: None)
+
+
+def choose_device(name: str) -> Device:
+    """A device by its name; what cannot be had is refused with what was found instead."""
+    if name == "cpu":
+        return HOST
+    if name == "torch" or name == "cuda" or name.startswith("cuda:"):
+        return _torch_device("cpu" if name == "torch" else name)
+    if name == "cupy":
+        return _cupy_device()
+    raise PlumecastError(f"device '{name}' is unknown; choose from {', '.join(DEVICES)}")
+
+
+def _torch_device(name: str) -> Device:
+    try:
+        import torch
+    except ImportError:
+        raise PlumecastError(
+            f"device '{name}' needs PyTorch, which is not installed; pip install torch, or use "
+            "device 'cpu'"
+        ) from None
+    if name != "cpu":
+        _check_gpus(name, _torch_gpus(torch), f"PyTorch {torch.__version__}")
+
+    def put(array: Array) -> Array:
+        host = np.ascontiguousarray(array)
+        # PyTorch shares the memory of what it is given and cannot promise not to write there.
+        return torch.from_numpy(host if host.flags.writeable else host.copy()).to(name)
+
+    def free_bytes() -> int | None:
+        return None if name == "cpu" else int(torch.cuda.mem_get_info(name)[0])
+
+    return Device("torch" if name == "cpu" else name, put, free_bytes)
+
+
+def _torch_gpus(torch: Any) -> list[str]:
+    if not torch.cuda.is_available():
+        return []
+    return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+
+
+def _check_gpus(name: str, found: list[str], library: str) -> None:
+    text = name.partition(":")[2] or "0"
+    if not found:
+        raise PlumecastError(
+            f"device '{name}' asks for a GPU, but {library} finds none; install a driver and a "
+            "build with CUDA, or use device 'cpu'"
+        )
+    if not text.isdigit() or int(text) >= len(found):
+        raise PlumecastError(
+            f"device '{name}' is not here; {library} finds {len(found)}: {', '.join(found)}"
+        )
+
+
+def _cupy_device() -> Device:
+    try:
+        import cupy
+    except ImportError:
+        raise PlumecastError(
+            "device 'cupy' needs CuPy, which is not installed; pip install cupy-cuda13x (or "
+            "-cuda12x, as the driver's CUDA), or use device 'cpu'"
+        ) from None
+    try:
+        count = int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError:
+        count = 0
+    _check_gpus("cupy", ["GPU"] * count, f"CuPy {cupy.__version__}")
+    return Device("cupy", cupy.asarray, lambda: int(cupy.cuda.runtime.memGetInfo()[0]))
+
+
+@contextlib.contextmanager
+def naming_memory(device: Device, advice: str) -> Iterator[None]:
+    """Turn a device's own out-of-memory error into one line with the next step."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        # The class has this name in PyTorch and in CuPy, which need not be installed.
+        if device.is_host or type(error).__name__ != "OutOfMemoryError":
+            raise
+        free = device.free_bytes() or 0
+        raise PlumecastError(
+            f"device '{device.name}' ran out of memory ({free / 1e9:.1f} GB free now); {advice}"
+        ) from error

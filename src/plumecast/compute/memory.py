@@ -1,0 +1,53 @@
+"""How many rows fit a memory limit: limits in words, and plans in rows."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from plumecast.base.errors import PlumecastError
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SIZE = re.compile(r"\s*([\d.]+)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
+
+RESERVE = 0.75
+"""Share of a limit that is planned; the rest is for what nobody counts (buffers of readers and of
+BLAS, fragments)."""
+
+
+def parse_memory(text: str | int | float) -> int:
+    """Bytes of "2GB", "512MiB" or a plain number.
+
+    >>> parse_memory("2GB"), parse_memory("1.5 KiB")
+    (2000000000, 1536)
+    """
+    found = _SIZE.fullmatch(str(text))
+    try:
+        size = float(found.group(1)) if found else math.nan
+    except ValueError:
+        size = math.nan
+    if found is None or not size > 0.0 or not math.isfinite(size):
+        raise PlumecastError(f"memory '{text}' is no size; write for example 2GB or 512MiB")
+    units = _BINARY if found.group(3) else _UNITS
+    return int(size * units[found.group(2).upper()])
+
+
+def show_memory(size: float) -> str:
+    """Bytes as people write them."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size / 1e3:.3g} kB"
+
+
+def rows_within(limit: int, *, fixed: float, per_row: float, what: str, most: int) -> int:
+    """Rows that fit beside `fixed` bytes, at most `most`; refuses a limit below that of one row."""
+    rows = int((RESERVE * limit - fixed) // per_row)
+    if rows < 1:
+        needed = (fixed + per_row) / RESERVE
+        raise PlumecastError(
+            f"{what} needs at least {show_memory(needed)}, the limit is {show_memory(limit)}; "
+            "raise the limit, or use fewer cells, modes or channels"
+        )
+    return min(rows, most)

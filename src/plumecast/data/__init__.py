@@ -1,0 +1,1 @@
+"""The snapshot contract: schema, store, split, layout, covariates."""

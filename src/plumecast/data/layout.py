@@ -1,0 +1,222 @@
+"""The only bridge between labelled fields and (M, N) matrices whose rows are snapshots.
+
+A layout remembers what the columns mean: which variables, on which grid, in which units. It
+turns fields into a matrix by a transpose and a reshape, and back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SNAPSHOT, same_unit
+from plumecast.compute.arrays import Array
+
+GRID_TOLERANCE = 1e-6
+"""Two grids are the same when their coordinates agree to this share of the largest coordinate
+(float32 storage loses about a tenth of that)."""
+
+_BLOCK = 256  # snapshots looked at together, where a field may be larger than memory
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """A numeric coordinate of a grid: its dimensions, values and attributes."""
+
+    dims: tuple[str, ...]
+    values: Array
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One variable on one grid, without its snapshots."""
+
+    name: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    attrs: dict[str, Any]
+    coords: dict[str, Coordinate]
+    scale: float = 1.0  # values are divided by it in the matrix
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a matrix: one or several fields side by side."""
+
+    fields: tuple[Field, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of columns N."""
+        return sum(part.size for part in self.fields)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables in the order of their columns."""
+        return tuple(part.name for part in self.fields)
+
+    def to_matrix(self, data: Mapping[Hashable, xr.DataArray] | xr.Dataset) -> Array:
+        """Labelled fields on this layout's grids → float64 matrix (M, N)."""
+        blocks: list[Array] = []
+        lead: list[Hashable] | None = None
+        for part in self.fields:
+            if part.name not in data:
+                raise PlumecastError(
+                    f"variable '{part.name}' is missing; found {sorted(map(str, data))}"
+                )
+            array = checked_field(data[part.name], part)
+            lead = leading_dims(array, part) if lead is None else lead
+            values = to_rows(array, part, lead)
+            blocks.append(values if part.scale == 1.0 else values / part.scale)
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+
+    def split(self, matrix: Array) -> list[Array]:
+        """(M, N) matrix → one (M, *shape) array per field, in its own units."""
+        ends = np.cumsum([part.size for part in self.fields])[:-1]
+        return [
+            (block if part.scale == 1.0 else block * part.scale).reshape(-1, *part.shape)
+            for part, block in zip(self.fields, np.split(matrix, ends, axis=1), strict=True)
+        ]
+
+
+def fit_layout(data: xr.Dataset, names: Sequence[str]) -> Layout:
+    """The layout of the named variables of a data set, sampled along `snapshot`.
+
+    Several variables stacked are each divided by their root mean square, so that their units do
+    not decide what the basis sees; a single one is taken as it is.
+    """
+    fields = []
+    for name in names:
+        if name not in data:
+            raise PlumecastError(
+                f"variable '{name}' is missing; found {sorted(map(str, data.data_vars))}"
+            )
+        array = data[name]
+        if SNAPSHOT not in array.dims:
+            raise PlumecastError(f"variable '{name}' has no dimension '{SNAPSHOT}': {array.dims}")
+        fields.append(_describe(array, scale=_rms(array) if len(names) > 1 else 1.0))
+    return Layout(tuple(fields))
+
+
+def _rms(array: xr.DataArray) -> float:
+    total = 0.0
+    for start in range(0, array.sizes[SNAPSHOT], _BLOCK):
+        values = array.isel({SNAPSHOT: slice(start, start + _BLOCK)}).values
+        total += float(np.sum(np.square(values, dtype=np.float64)))
+    size = math.sqrt(total / array.size)
+    if size == 0.0:
+        raise PlumecastError(f"variable '{array.name}' is zero in every snapshot: leave it out")
+    return size
+
+
+def _describe(array: xr.DataArray, scale: float) -> Field:
+    dims = tuple(str(dim) for dim in array.dims if dim != SNAPSHOT)
+    coords = {
+        str(name): Coordinate(
+            tuple(map(str, coord.dims)), np.asarray(coord.values), dict(coord.attrs)
+        )
+        for name, coord in array.coords.items()
+        if set(coord.dims) <= set(dims) and coord.dtype.kind in "fiu"
+    }
+    shape = tuple(array.sizes[dim] for dim in dims)
+    return Field(str(array.name), dims, shape, dict(array.attrs), coords, scale)
+
+
+def checked_field(array: xr.DataArray, expected: Field) -> xr.DataArray:
+    """The array itself, when it is on the expected grid and finite."""
+    missing = [dim for dim in expected.dims if dim not in array.dims]
+    if missing:
+        raise PlumecastError(
+            f"'{expected.name}' needs the dimensions {expected.dims}, but got {tuple(array.dims)}"
+        )
+    shape = tuple(array.sizes[dim] for dim in expected.dims)
+    if shape != expected.shape:
+        raise PlumecastError(
+            f"'{expected.name}' is on another grid: {expected.dims} = {shape}, the surrogate has "
+            f"{expected.shape}; regrid the field first"
+        )
+    for dim in expected.dims:
+        if dim in array.coords and dim in expected.coords:
+            _check_coordinate(expected, dim, array.coords[dim].values)
+    units, wanted = array.attrs.get("units"), expected.attrs.get("units")
+    if units is not None and wanted is not None and not same_unit(units, wanted):
+        raise PlumecastError(f"'{expected.name}' is in '{units}', the surrogate expects '{wanted}'")
+    return array
+
+
+def _check_coordinate(expected: Field, dim: str, got: Array) -> None:
+    known = expected.coords[dim].values
+    step = float(np.min(np.abs(np.diff(known)))) if known.size > 1 else 1.0
+    apart = float(np.max(np.abs(np.asarray(got, dtype=np.float64) - known)))
+    if not apart <= GRID_TOLERANCE * max(step, float(np.max(np.abs(known)))):
+        raise PlumecastError(
+            f"'{expected.name}' is on another grid: its coordinate '{dim}' differs by up to "
+            f"{apart:g} from the surrogate's ({known[0]:g} … {known[-1]:g}); regrid the field first"
+        )
+
+
+def leading_dims(array: xr.DataArray, expected: Field) -> list[Hashable]:
+    """The dimensions of an array that are not its grid: those of its samples, in order."""
+    return [dim for dim in array.dims if dim not in expected.dims]
+
+
+def to_rows(array: xr.DataArray, expected: Field, lead: Sequence[Hashable]) -> Array:
+    """A field → float64 (M, N), its samples' dimensions `lead` flattened; refuses NaN and Inf."""
+    if set(lead) != set(leading_dims(array, expected)):
+        raise PlumecastError(
+            f"'{expected.name}' has dimensions {array.dims}; the inputs must share their samples' "
+            f"dimensions {tuple(lead)}"
+        )
+    values = array.transpose(*lead, *expected.dims).values
+    if values.dtype.kind not in "fiu":
+        raise PlumecastError(f"'{expected.name}' holds {values.dtype}, not numbers")
+    rows = np.ascontiguousarray(values, dtype=np.float64).reshape(-1, expected.size)
+    bad = int(rows.size - np.count_nonzero(np.isfinite(rows)))
+    if bad:
+        first = int(np.argmax(~np.isfinite(rows).all(axis=1)))
+        raise PlumecastError(
+            f"'{expected.name}' holds {bad} NaN or infinite values, first in row {first}; "
+            "fill or drop them"
+        )
+    return rows
+
+
+def grid_template(field: Field) -> xr.Dataset:
+    """The coordinates of a field's grid, for other fields to be put on it."""
+    return xr.Dataset(
+        coords={name: (part.dims, part.values, part.attrs) for name, part in field.coords.items()}
+    )
+
+
+def from_rows(
+    rows: Array, expected: Field, like: xr.DataArray, lead: Sequence[Hashable]
+) -> xr.DataArray:
+    """(M, *shape) values → a field on the expected grid, sampled like `like`."""
+    sizes = [like.sizes[dim] for dim in lead]
+    coords: dict[Hashable, Any] = {
+        name: (part.dims, part.values, part.attrs) for name, part in expected.coords.items()
+    }
+    coords |= {
+        name: coord
+        for name, coord in like.coords.items()
+        if set(coord.dims) <= set(lead) and name not in coords
+    }
+    return xr.DataArray(
+        rows.reshape(*sizes, *expected.shape),
+        dims=[*lead, *expected.dims],
+        coords=coords,
+        name=expected.name,
+        attrs=dict(expected.attrs),
+    )

@@ -1,0 +1,234 @@
+"""Snapshots: the contract every source meets, its validation, and the filters of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import COORDINATES, FIELDS, SMOKE, SNAPSHOT, TABLE, Name, same_unit
+from plumecast.compute.blocks import Runner, map_over, row_blocks
+from plumecast.data.unchanged import check_unchanged
+
+PAPER_MIN_ACRES = 1e5
+"""The paper keeps burned areas of at least 10⁵ acres."""
+
+SMOKE_FLOOR = "smoke_floor"
+"""Attribute of the smoke: values below it were set to exactly zero."""
+
+FIELD_NAMES = tuple(entry.name for entry in FIELDS)
+GROUPS = ("fire_id", "ignition_id")
+
+_BLOCK = 256  # snapshots looked at together when values are checked
+
+
+def validate_snapshots(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) -> xr.Dataset:
+    """Check names, units, kinds and values; return the data set with normalised units.
+
+    Raises PlumecastError that names the variable, the fire and the value.
+    """
+    return check_values(check_structure(snapshots, fields), fields)
+
+
+def check_structure(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) -> xr.Dataset:
+    """Check what can be known without reading the fields; return units in the table's spelling.
+
+    With the contract's own fields every coordinate of the contract is needed; with others, only
+    those that group snapshots by fire.
+    """
+    known = set(map(str, snapshots.variables))
+    whole_contract = tuple(fields) == FIELD_NAMES
+    coordinates = [entry for entry in COORDINATES if whole_contract or entry.name in GROUPS]
+    for name in [*fields, *(entry.name for entry in coordinates)]:
+        if name not in known:
+            what = "variable" if name in fields else "coordinate"
+            raise PlumecastError(f"{what} '{name}' is missing; found {', '.join(sorted(known))}")
+    if SNAPSHOT not in snapshots.dims:
+        raise PlumecastError(
+            f"no dimension '{SNAPSHOT}'; found {', '.join(map(str, snapshots.dims))}"
+        )
+    if snapshots.sizes[SNAPSHOT] == 0:
+        raise PlumecastError("the data set holds no snapshots")
+    for name in fields:
+        _check_field(snapshots[name])
+    for entry in coordinates:
+        _check_kind(snapshots[entry.name], entry)
+    return _normalise_units(snapshots)
+
+
+def _check_field(array: xr.DataArray) -> None:
+    if array.dims[:1] != (SNAPSHOT,):
+        raise PlumecastError(
+            f"variable '{array.name}' has dimensions {array.dims}; '{SNAPSHOT}' must be first"
+        )
+    if array.dtype.kind != "f":
+        raise PlumecastError(
+            f"variable '{array.name}' holds {array.dtype}, not floating-point numbers"
+        )
+    entry = TABLE.get(str(array.name))
+    if entry is not None and tuple(array.dims) != entry.dims:
+        raise PlumecastError(
+            f"variable '{array.name}' has dimensions {tuple(array.dims)}, expected {entry.dims}"
+        )
+
+
+def _check_kind(array: xr.DataArray, entry: Name) -> None:
+    kinds = {"float": "fiu", "string": "UOST", "bool": "b"}[entry.kind]
+    if array.dims != (SNAPSHOT,):
+        raise PlumecastError(
+            f"coordinate '{entry.name}' has dimensions {array.dims}, expected ('{SNAPSHOT}',)"
+        )
+    if array.dtype.kind not in kinds:
+        raise PlumecastError(
+            f"coordinate '{entry.name}' holds {array.dtype}, expected {entry.kind}"
+        )
+
+
+def _normalise_units(snapshots: xr.Dataset) -> xr.Dataset:
+    changed = snapshots.copy()
+    for name in map(str, snapshots.variables):
+        entry = TABLE.get(name)
+        if entry is None or entry.units is None:
+            continue
+        units = snapshots[name].attrs.get("units")
+        if units is None:
+            raise PlumecastError(f"'{name}' has no units; set its attribute to '{entry.units}'")
+        if units != entry.units:
+            if not same_unit(units, entry.units):
+                raise PlumecastError(f"'{name}' is in '{units}'; convert it to '{entry.units}'")
+            changed[name].attrs["units"] = entry.units
+    return changed
+
+
+def check_values(
+    snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES, runner: Runner | None = None
+) -> xr.Dataset:
+    """Check every value of the fields and coordinates, in blocks of snapshots, here or by a
+    runner."""
+    _check_coordinates(snapshots)
+    for name in fields:
+        field = snapshots[name]
+        if field.dtype.kind not in "fiu":
+            raise PlumecastError(f"variable '{name}' holds {field.dtype}, not numbers")
+        blocks = row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK)
+        for found in map_over(_first_wrong, (snapshots[[name]], name), blocks, runner):
+            if found is not None:
+                raise _value_error(snapshots, name, *found)
+    return snapshots
+
+
+def _first_wrong(shared: tuple[xr.Dataset, str], rows: slice) -> tuple[str, int] | None:
+    """What is wrong with these rows of a field, and the first that is."""
+    snapshots, name = shared
+    if not isinstance(snapshots[name].variable._data, np.ndarray):  # loaded, it needs no store
+        check_unchanged(snapshots)
+    values = _rows(snapshots[name].isel({SNAPSHOT: rows}))
+    for what, wrong in _wrong_values(name, values).items():
+        if wrong.any():
+            return what, int(wrong.any(axis=1).argmax()) + rows.start
+    return None
+
+
+def _rows(field: xr.DataArray) -> np.ndarray:
+    values: np.ndarray = field.transpose(SNAPSHOT, ...).values
+    return values.reshape(values.shape[0], -1)
+
+
+def _wrong_values(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+    wrong = {"NaN or infinite": ~np.isfinite(values)}
+    if name in FIELD_NAMES:
+        wrong["negative"] = values < 0.0
+    return wrong
+
+
+def _value_error(snapshots: xr.Dataset, name: str, what: str, row: int) -> PlumecastError:
+    """Names the fire of the first wrong row and counts over all of that fire."""
+    same, where = np.array([row]), f"snapshot {row}"
+    if "fire_id" in snapshots.variables:
+        fires = snapshots.fire_id.values.astype(str)
+        same, where = np.flatnonzero(fires == fires[row]), f"fire '{fires[row]}'"
+    values = _rows(snapshots[name].isel({SNAPSHOT: same}))
+    wrong = _wrong_values(name, values)[what]
+    return PlumecastError(
+        f"'{name}' holds {int(wrong.sum())} {what} values in {where} "
+        f"(first: {values[wrong][0]:g}); fix the source or drop that fire"
+    )
+
+
+def _check_coordinates(snapshots: xr.Dataset) -> None:
+    if not set(GROUPS) <= set(snapshots.variables):
+        return
+    fires, ignitions = (snapshots[name].values.astype(str) for name in GROUPS)
+    pairs = set(zip(fires.tolist(), ignitions.tolist(), strict=True))
+    seen: dict[str, str] = {}
+    for fire, ignition in sorted(pairs):
+        if seen.setdefault(fire, ignition) != ignition:
+            raise PlumecastError(
+                f"fire '{fire}' has two ignitions, '{seen[fire]}' and '{ignition}'"
+            )
+    for name in ("hours", "burned_area"):
+        if name not in snapshots.variables:
+            continue
+        values = snapshots[name].values
+        wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
+        if wrong.size:
+            first = int(wrong[0])
+            raise PlumecastError(
+                f"coordinate '{name}' is {values[first]:g} in fire '{fires[first]}'; expected ≥ 0"
+            )
+    if "hours" in snapshots.variables:
+        checkpoints = list(zip(fires.tolist(), snapshots.hours.values.tolist(), strict=True))
+        if len(set(checkpoints)) < len(checkpoints):
+            twice = next(pair for pair in checkpoints if checkpoints.count(pair) > 1)
+            raise PlumecastError(f"fire '{twice[0]}' has two snapshots at {twice[1]:g} h")
+
+
+def check_floor(floor: float) -> None:
+    """Refuse a floor below zero."""
+    if not floor >= 0.0:
+        raise PlumecastError(f"smoke floor {floor} must be ≥ 0")
+
+
+def apply_smoke_floor(snapshots: xr.Dataset, floor: float, name: str = SMOKE) -> xr.Dataset:
+    """Set smoke below `floor` (its own unit) to exactly zero and record the floor.
+
+    Numerical diffusion leaves traces of smoke in every cell; without a floor the smoke threshold
+    would be a trace itself.
+    """
+    check_floor(floor)
+    smoke = snapshots[name]
+    kept = smoke.where(~(smoke < floor), 0.0).astype(smoke.dtype)  # what is missing stays so
+    return snapshots.assign({name: kept.assign_attrs({**smoke.attrs, SMOKE_FLOOR: floor})})
+
+
+def drop_small_fires(snapshots: xr.Dataset, min_acres: float = PAPER_MIN_ACRES) -> xr.Dataset:
+    """Keep snapshots with a burned area of at least `min_acres`, as the paper does."""
+    kept = snapshots.isel({SNAPSHOT: np.flatnonzero(snapshots.burned_area.values >= min_acres)})
+    if kept.sizes[SNAPSHOT] == 0:
+        largest = float(snapshots.burned_area.max())
+        raise PlumecastError(
+            f"no snapshot has a burned area of {min_acres:g} acres or more (largest {largest:g}); "
+            "lower min_acres"
+        )
+    return kept
+
+
+def final_snapshots(snapshots: xr.Dataset) -> xr.Dataset:
+    """Keep the last checkpoint of every fire."""
+    kept = snapshots.isel({SNAPSHOT: np.flatnonzero(snapshots.is_final.values)})
+    if kept.sizes[SNAPSHOT] == 0:
+        raise PlumecastError("no snapshot is marked is_final")
+    return kept
+
+
+def select_drought(snapshots: xr.Dataset, drought: str | Iterable[str]) -> xr.Dataset:
+    """Keep the snapshots of one or several drought scenarios."""
+    wanted = [drought] if isinstance(drought, str) else list(drought)
+    labels = snapshots.drought.values.astype(str)
+    known = sorted(set(labels.tolist()))
+    unknown = sorted(set(wanted) - set(known))
+    if unknown:
+        raise PlumecastError(f"drought '{unknown[0]}' is not in the data; found {', '.join(known)}")
+    return snapshots.isel({SNAPSHOT: np.flatnonzero(np.isin(labels, wanted))})

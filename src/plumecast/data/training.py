@@ -1,0 +1,148 @@
+"""Training snapshots as matrices, in memory or read from their store, and where they come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SIMULATION, SNAPSHOT
+from plumecast.base.version import __version__
+from plumecast.compute.arrays import Array
+from plumecast.compute.blocks import Runner
+from plumecast.compute.memory import show_memory
+from plumecast.data.layout import Layout, fit_layout
+from plumecast.data.row_source import StoredFields, StoredRows
+from plumecast.data.schema import check_values
+from plumecast.data.split import group_rows
+from plumecast.data.store import DATA_VERSION
+
+HELD_BYTES = 40
+"""Bytes of memory per value of the training fields that a family which holds them all takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingMatrices:
+    """Training snapshots as matrices, with the layouts that label their columns."""
+
+    snapshots: xr.Dataset
+    input_layout: Layout
+    output_layout: Layout
+    inputs: Array  # (M, N), or rows read from a store
+    outputs: Array  # (M, Ñ), or rows read from a store
+
+    def in_memory(self, limit: int | None = None) -> TrainingMatrices:
+        """The same with whole matrices; refused where they exceed the limit."""
+        if isinstance(self.inputs, StoredRows) and isinstance(self.outputs, StoredRows):
+            count, cells = self.inputs.shape[0], self.inputs.shape[1] + self.outputs.shape[1]
+            needed = HELD_BYTES * count * cells
+            if limit is not None and needed > limit:
+                raise PlumecastError(
+                    f"this family holds all {count} snapshots in memory, about "
+                    f"{show_memory(needed)}; raise the limit of {show_memory(limit)}, or choose "
+                    "the preset recommended or a coded one"
+                )
+            rows = slice(0, count)
+            return replace(self, inputs=self.inputs.read(rows), outputs=self.outputs.read(rows))
+        return self
+
+    def on_grids(self) -> tuple[Array, Array]:
+        """Inputs and outputs as (M, *grid) fields, where each is one variable."""
+        return _on_grid(self.inputs, self.input_layout), _on_grid(self.outputs, self.output_layout)
+
+    def groups(self, by: str) -> list[Array]:
+        """Rows that belong together."""
+        if by not in self.snapshots.variables:
+            raise PlumecastError(
+                f"choosing a penalty leaves one '{by}' out at a time, but the training data has no "
+                "such coordinate; add it or give the penalty"
+            )
+        return group_rows(self.snapshots[by].values)
+
+
+def _on_grid(rows: Array | StoredRows, layout: Layout) -> Array:
+    grid = layout.fields[0].shape if len(layout.fields) == 1 else (layout.size,)
+    return StoredFields(rows, grid) if isinstance(rows, StoredRows) else rows.reshape(-1, *grid)
+
+
+def field_names(names: str | Sequence[str]) -> list[str]:
+    """One name or several as a list."""
+    return [names] if isinstance(names, str) else list(names)
+
+
+def training_size(
+    train: xr.Dataset, inputs: str | Sequence[str], outputs: str | Sequence[str]
+) -> tuple[int, int]:
+    """Snapshots, and the cells of both sides together; 0 for what is not there."""
+    rows = train.sizes.get(SNAPSHOT, 0)
+    known = [train[n] for n in (*field_names(inputs), *field_names(outputs)) if n in train]
+    return rows, sum(item.size // max(rows, 1) for item in known)
+
+
+def training_matrices(
+    train: xr.Dataset,
+    inputs: str | Sequence[str],
+    outputs: str | Sequence[str],
+    *,
+    stored: bool = False,
+    by: str | None = "ignition_id",
+    runner: Runner | None = None,
+) -> TrainingMatrices:
+    """Check training snapshots and lay their fields out as matrices.
+
+    `stored` ones stay in their store and are read by rows, in the order of their groups `by`.
+    """
+    input_names, output_names = field_names(inputs), field_names(outputs)
+    if SNAPSHOT not in train.dims or train.sizes[SNAPSHOT] == 0:
+        raise PlumecastError("there are no training snapshots")
+    input_layout = fit_layout(train, input_names)
+    output_layout = fit_layout(train, output_names)
+    check_values(train, [*input_names, *output_names], runner)
+    if stored:
+        if by is not None and by in train.variables:
+            train = train.isel({SNAPSHOT: np.concatenate(group_rows(train[by].values))})
+        return TrainingMatrices(
+            snapshots=train,
+            input_layout=input_layout,
+            output_layout=output_layout,
+            inputs=StoredRows(input_layout, train, runner),
+            outputs=StoredRows(output_layout, train, runner),
+        )
+    return TrainingMatrices(
+        snapshots=train,
+        input_layout=input_layout,
+        output_layout=output_layout,
+        inputs=input_layout.to_matrix(train),
+        outputs=output_layout.to_matrix(train),
+    )
+
+
+def provenance(train: xr.Dataset) -> dict[str, Any]:
+    """Where a fit comes from: package and data version, source, snapshots and their groups."""
+    record: dict[str, Any] = {
+        "plumecast": __version__,
+        "data_version": train.attrs.get(DATA_VERSION),
+        "source": train.attrs.get("source"),
+        "snapshots": int(train.sizes[SNAPSHOT]),
+    }
+    simulated = _simulation(train.attrs.get(SIMULATION))
+    if simulated is not None:
+        record[SIMULATION] = simulated
+    for name in ("fire_id", "ignition_id"):
+        if name in train.variables:
+            record[name] = np.unique(train[name].values.astype(str)).tolist()
+    return record
+
+
+def _simulation(text: Any) -> dict[str, Any] | None:
+    """The settings of the embedded simulator; other sources may use the name for something else."""
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

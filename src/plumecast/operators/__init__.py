@@ -1,0 +1,1 @@
+"""The method on arrays: encodings, regressions, families of operators."""

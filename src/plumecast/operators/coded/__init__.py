@@ -1,0 +1,1 @@
+"""The coded family: PCA of both sides, a polynomial or kernel between the codes."""

@@ -1,0 +1,1 @@
+"""What an operator sees and predicts: lifted fields, targets, the frame of the wind."""

@@ -1,0 +1,300 @@
+"""Networks in the place of the closed-form layers: the bar to clear, and a choice with a GPU.
+
+Same inputs and targets as `spectral`: channels from a lift of the fire, scalars of the snapshot
+(covariates, a scenario as zeros and a one) joined as constant channels, all targets at once. The
+networks are in `neural_nets`, the loss and the schedule in `neural_training`; torch is imported
+when one is fitted or applied, and only then. A fitted network is its sizes and its weights as
+plain arrays: saved without pickle, and the same on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import (
+    Array,
+    array_namespace,
+    assembled,
+    is_torch_array,
+    like,
+    positive_part,
+    take_rows,
+    to_numpy,
+)
+from plumecast.compute.blocks import row_blocks
+from plumecast.operators.fields.targets import are_indicators, target_sizes
+
+if TYPE_CHECKING:
+    from plumecast.operators.neural.training import Epoch
+
+SIZES: dict[str, dict[str, int]] = {
+    "unet": {"width": 32, "levels": 4},
+    "fno": {"width": 32, "modes": 20, "layers": 4},
+}
+"""The networks and their sizes: about 2 and 6.6 million weights for a dozen channels."""
+
+SHIFT = 0.1
+"""Largest random shift in training, as a share of the grid's shorter side. With 12 ignitions of the
+simulator's `paper` preset on a halved grid it took a small U-Net's loss on the part left out from
+.745 to .674."""
+
+BLOCK, DEVICE_BLOCK = 16, 64
+"""Snapshots predicted together: bounds the memory of their channels; a GPU takes more at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeuralMap:
+    """A trained network from lifted input and scalars to targets."""
+
+    lift: Any
+    architecture: str  # a key of SIZES
+    sizes: dict[str, int]
+    weights: dict[str, Array]  # name → float32
+    target_scales: Array  # (T,), root mean square in training; 1 for indicators
+    limits: Array  # (T,), largest value in training; predictions are kept within 0 and this
+    indicators: tuple[bool, ...]  # targets of zeros and ones: predicted as a probability
+    scalars: int  # P
+    positions: bool  # whether the coordinates are channels: then it is not equivariant
+    shape: tuple[int, int]  # the grid
+
+    def predict(
+        self, fire: Array, scalars: Array | None = None, device: str | None = None
+    ) -> Array:
+        """(M, *grid) and (M, P) → (M, T, *grid), in the targets' own units.
+
+        A snapshot with nothing burned has no smoke. Computed on the device of the fire, else on the
+        CPU unless a torch `device` is named; the scalars are on the host.
+        """
+        if fire.shape[1:] != self.shape:
+            raise PlumecastError(
+                f"this network was trained on a grid {self.shape}, got {fire.shape[1:]}; bring "
+                "the input onto its grid"
+            )
+        given = _scalars(scalars, fire.shape[0], self.scalars)
+        where = _device(str(fire.device) if is_torch_array(fire) else device or "cpu")
+        shape = (int(fire.shape[0]), len(self.indicators), *self.shape)
+        return assembled(self._parts(fire, given, where), shape, fire)
+
+    def _parts(self, fire: Array, given: Array, where: Any) -> Iterator[tuple[Array, Array]]:
+        """Row numbers and their predictions: first those without fire."""
+        torch, xp = _torch(), array_namespace(fire)
+        from plumecast.operators.neural import samples as neural_samples
+        from plumecast.operators.neural import training as neural_training
+
+        burned = to_numpy(xp.any(fire > 0.0, axis=(1, 2)))
+        none, some = np.flatnonzero(~burned), np.flatnonzero(burned)
+        kinds = (len(self.indicators), *self.shape)
+        yield none, like(np.zeros((none.size, *kinds), dtype=np.float32), fire)
+        network = self._network().to(where).eval()
+        for part in row_blocks(some.size, BLOCK if where.type == "cpu" else DEVICE_BLOCK):
+            rows = some[part]
+            with torch.inference_mode():
+                lifted = neural_samples.as_tensor(self.lift(take_rows(fire, rows))).to(where)
+                extra = torch.from_numpy(given[rows]).to(where)
+                output = network(neural_training.join(lifted, extra, self.positions)).float()
+            own = output if is_torch_array(fire) else like(to_numpy(output), fire)
+            yield rows, self._own_units(own)
+
+    @property
+    def inputs(self) -> int:
+        """Channels that go into the network."""
+        return int(self.lift.channels) + self.scalars + 2 * self.positions
+
+    def _network(self) -> Any:
+        torch = _torch()
+        from plumecast.operators.neural.samples import as_tensor
+
+        with torch.device("meta"):  # no random numbers are drawn for weights that are known
+            network = self._untrained()
+        known = {name: as_tensor(values) for name, values in self.weights.items()}
+        network.load_state_dict(known, assign=True)
+        return network
+
+    def _untrained(self) -> Any:
+        from plumecast.operators.neural import nets as neural_nets
+
+        return neural_nets.build(
+            self.architecture,
+            self.sizes,
+            inputs=self.inputs,
+            targets=len(self.indicators),
+            grid=self.shape,
+        )
+
+    def working_bytes(self) -> float:
+        """Bytes of a block on its way through the network: half of what a gradient would need."""
+        from plumecast.operators.neural import samples as neural_samples
+
+        return 0.5 * BLOCK * neural_samples.kept_bytes(self._network(), self.inputs, self.shape)
+
+    def _own_units(self, output: Array) -> Array:
+        xp = array_namespace(output)
+        values = output * like(self.target_scales, output, output.dtype)[:, None, None]
+        for t, indicator in enumerate(self.indicators):
+            if indicator:
+                values[:, t, ...] = 0.5 * (1.0 + xp.tanh(0.5 * output[:, t, ...]))
+        limits = like(self.limits, output, output.dtype)[:, None, None]
+        return xp.minimum(positive_part(values), limits)
+
+
+def fit_neural(
+    fire: Array,
+    targets: Array,
+    folds: Array,
+    *,
+    lift: Any,
+    scalars: Array | None = None,
+    architecture: str = "unet",
+    sizes: Mapping[str, int] | None = None,
+    positions: bool = True,
+    shift: int | None = None,
+    epochs: int = 60,
+    batch: int = 16,
+    learning_rate: float = 2e-3,
+    seconds: float | None = None,
+    device: str | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    progress: Callable[[Epoch], None] | None = None,
+) -> tuple[NeuralMap, Array, NeuralLeftOut]:
+    """Train a network on (M, *grid) inputs and (M, T, *grid) targets, none of them negative.
+
+    Both are arrays, or what gives arrays of some rows when indexed; with a `limit` in bytes no more
+    of them is held at a time than fits. The part of `folds` (M,) with the largest number is left
+    out of training; the weights that serve it best are kept. Also returned are its rows (m,) and
+    its predictions (m, T, *grid). `scalars` (M, P) are normalised by the caller. `shift` moves each
+    batch by up to so many cells, fire and targets alike (by default a tenth of the shorter side).
+    `device` is a torch device, by default a GPU where there is one. `seconds` ends the training
+    early, its schedule fitted into them. On a CPU the same seed gives the same weights, whatever
+    the limit, unless `seconds` decides.
+    """
+    torch = _torch()
+    from plumecast.operators.neural import samples as neural_samples
+    from plumecast.operators.neural import training as neural_training
+
+    given = _scalars(scalars, fire.shape[0], None)
+    untrained = _describe(fire, targets, lift, architecture, sizes, given.shape[1], positions)
+    left_out = np.flatnonzero(folds == np.max(folds))
+    learn = np.flatnonzero(folds != np.max(folds))
+    if learn.size == 0:
+        raise PlumecastError("a network needs at least two ignitions to leave one out")
+    where = _device(device)
+    moved = round(SHIFT * min(untrained.shape)) if shift is None else shift
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = untrained._untrained().to(where)
+    ahead = neural_samples.samples_ahead(limit, network, untrained.inputs, targets.shape, batch)
+    stored = neural_samples.StoredSamples(
+        fire, given, targets, lift, untrained.target_scales, where, ahead
+    )
+    samples = stored if ahead < fire.shape[0] else stored.read(np.arange(fire.shape[0]))
+    neural_training.train(
+        neural_training.Task(network, samples, untrained.indicators, positions),
+        torch.from_numpy(learn).to(where),
+        torch.from_numpy(left_out).to(where),
+        neural_training.Schedule(epochs, batch, learning_rate, moved, seconds, seed),
+        progress,
+    )
+    values = {name: value.float().cpu().numpy() for name, value in network.state_dict().items()}
+    fitted = replace(untrained, weights=values)
+    return fitted, left_out, NeuralLeftOut(fitted, fire, given, left_out, str(where))
+
+
+@dataclass(frozen=True, slots=True)
+class NeuralLeftOut:
+    """Targets of the snapshots that were left out, predicted when they are indexed."""
+
+    network: NeuralMap
+    fire: Array  # (M, *grid), an array or what gives one of some rows
+    scalars: Array  # (M, P)
+    rows: Array  # (m,)
+    device: str
+
+    def __getitem__(self, some: Array | slice) -> Array:
+        rows = self.rows[some]
+        return self.network.predict(self.fire[rows], self.scalars[rows], self.device)
+
+
+def _describe(
+    fire: Array,
+    targets: Array,
+    lift: Any,
+    architecture: str,
+    sizes: Mapping[str, int] | None,
+    scalars: int,
+    positions: bool,
+) -> NeuralMap:
+    """The map to be trained, without its weights."""
+    chosen = _sizes(architecture, sizes)
+    if len(fire.shape) != 3:
+        raise PlumecastError(f"a network needs fields on a grid (y, x), got shape {fire.shape[1:]}")
+    indicators = are_indicators(targets)
+    scales, largest = target_sizes(targets)
+    return NeuralMap(
+        lift=lift,
+        architecture=architecture,
+        sizes=chosen,
+        weights={},
+        target_scales=np.where(indicators, 1.0, scales),
+        limits=largest.astype(np.float64),
+        indicators=tuple(indicators.tolist()),
+        scalars=scalars,
+        positions=positions,
+        shape=(int(fire.shape[1]), int(fire.shape[2])),
+    )
+
+
+def _scalars(scalars: Array | None, count: int, expected: int | None) -> Array:
+    given = np.empty((count, 0)) if scalars is None else np.asarray(scalars)
+    wanted = given.shape[-1] if expected is None else expected
+    if given.shape != (count, wanted):
+        raise PlumecastError(
+            f"scalars have shape {given.shape}, not ({count}, {wanted}); pass one row per snapshot"
+        )
+    return np.ascontiguousarray(given, dtype=np.float32)
+
+
+def _sizes(architecture: str, sizes: Mapping[str, int] | None) -> dict[str, int]:
+    if architecture not in SIZES:
+        raise PlumecastError(
+            f"architecture '{architecture}' is unknown; choose from {', '.join(SIZES)}"
+        )
+    unknown = sorted(set(sizes or {}) - set(SIZES[architecture]))
+    if unknown:
+        raise PlumecastError(
+            f"'{unknown[0]}' is no size of a {architecture}; it has "
+            f"{', '.join(SIZES[architecture])}"
+        )
+    return {**SIZES[architecture], **(sizes or {})}
+
+
+def _device(name: str | None) -> Any:
+    torch = _torch()
+    if name is None:
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise PlumecastError(
+            f"device '{name}' cannot be used here ({str(error).splitlines()[0]}); try 'cpu'"
+        ) from error
+
+
+def check_torch() -> None:
+    """Refuse networks where PyTorch is not installed."""
+    _torch()
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise PlumecastError(
+            "networks need PyTorch, which is not installed; pip install 'plumecast[neural]'"
+        ) from error
+    return torch

@@ -1,0 +1,282 @@
+"""PCA of snapshots: from a field to a few codes and back. Arrays only, no labels.
+
+With snapshots as the rows of X (M, N) and X = U Σ Wᵀ, the modes are the first r rows of Wᵀ, the
+codes of the training snapshots are U Σ, and the projection on the modes is the best rank-r
+approximation in the Frobenius norm.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import Array, Rows, array_namespace, contiguous, read_rows
+from plumecast.compute.blocks import Runner, row_blocks, sum_over
+from plumecast.compute.gram import cell_gram, snapshot_gram
+from plumecast.compute.linalg import leading_eigen, orthonormal_rows
+
+GRAM_LIMIT = 1e-7
+"""Singular values below this share of the largest are lost in the rounding of a Gram matrix
+(σ²/σ₁² reaches the float64 epsilon near 1e-8); a basis that needs them is taken from an SVD."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """Orthonormal modes of a set of snapshots, ordered by singular value."""
+
+    modes: Array  # (r, N), orthonormal rows
+    spectrum: Array  # (min(M, N),), every singular value, descending
+    mean: Array | None = None  # (N,), subtracted before encoding when the basis is centred
+
+    @property
+    def rank(self) -> int:
+        """Number of modes r."""
+        return int(self.modes.shape[0])
+
+    @property
+    def singular_values(self) -> Array:
+        """The singular values of the modes, (r,)."""
+        return self.spectrum[: self.rank]
+
+    def encode(self, fields: Array) -> Array:
+        """(M, N) fields → (M, r) codes."""
+        return (fields if self.mean is None else fields - self.mean) @ self.modes.T
+
+    def decode(self, codes: Array) -> Array:
+        """(M, r) codes → (M, N) fields."""
+        fields = codes @ self.modes
+        return fields if self.mean is None else fields + self.mean
+
+    def truncate(self, rank: int) -> Basis:
+        """The same decomposition cut to its first `rank` modes."""
+        if not 1 <= rank <= self.rank:
+            raise PlumecastError(
+                f"rank={rank} is not within 1…{self.rank}, the modes of this basis"
+            )
+        return replace(self, modes=self.modes[:rank])
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The codes of a matrix of fields, encoded as they are read."""
+
+    basis: Basis
+    fields: Rows
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, r)."""
+        return (self.fields.shape[0], self.basis.rank)
+
+    @property
+    def runner(self) -> Runner | None:
+        """Who works on the blocks of the fields."""
+        return getattr(self.fields, "runner", None)
+
+    def read(self, rows: slice) -> Array:
+        """The codes of these rows."""
+        return self.basis.encode(read_rows(self.fields, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """How many modes to keep: exactly one of a rank, a share of Σσ and a share of Σσ².
+
+    `max_rank` is a limit that a share must not exceed.
+    """
+
+    rank: int | None = None
+    std_fraction: float | None = None
+    variance_fraction: float | None = None
+    max_rank: int | None = None
+
+    def __post_init__(self) -> None:
+        given = (self.rank, self.std_fraction, self.variance_fraction)
+        if sum(value is not None for value in given) != 1:
+            raise PlumecastError(
+                f"give exactly one of rank, std_fraction and variance_fraction; got {self}"
+            )
+
+    def count(self, spectrum: Array) -> int:
+        """The number of modes this rule keeps of a spectrum of singular values."""
+        if self.rank is not None:
+            return self.rank
+        if self.std_fraction is not None:
+            count = rank_for_std(spectrum, self.std_fraction)
+        else:
+            assert self.variance_fraction is not None
+            count = rank_for_variance(spectrum, self.variance_fraction)
+        return count if self.max_rank is None else min(count, self.max_rank)
+
+
+def rank_for_std(spectrum: Array, fraction: float) -> int:
+    """Smallest r with Σ₁..r σ / Σ σ ≥ fraction: the paper's "share of the standard deviation"."""
+    return _rank_for_share(spectrum, fraction, "std_fraction")
+
+
+def rank_for_variance(spectrum: Array, fraction: float) -> int:
+    """Smallest r with Σ₁..r σ² / Σ σ² ≥ fraction."""
+    return _rank_for_share(spectrum**2, fraction, "variance_fraction")
+
+
+def _rank_for_share(weights: Array, fraction: float, what: str) -> int:
+    if not 0.0 < fraction <= 1.0:
+        raise PlumecastError(f"{what}={fraction} is not within (0, 1]")
+    xp = array_namespace(weights)
+    total = xp.cumulative_sum(weights)
+    # Compared with a slack of rounding size, so that a share of exactly 1 is reached.
+    reached = total >= fraction * total[-1] * (1.0 - 1e-14)
+    return int(xp.argmax(xp.astype(reached, xp.int8))) + 1
+
+
+def fit_basis(
+    snapshots: Array,
+    *,
+    rank: int | None = None,
+    std_fraction: float | None = None,
+    variance_fraction: float | None = None,
+    center: bool = False,
+) -> Basis:
+    """PCA basis of (M, N) snapshots, by the method of snapshots on the smaller side.
+
+    `center` subtracts the mean snapshot first; an empty field then no longer has zero codes.
+    """
+    return fit_truncated_basis(snapshots, Truncation(rank, std_fraction, variance_fraction), center)
+
+
+def fit_truncated_basis(
+    snapshots: Rows, rule: Truncation, center: bool = False, block: int | None = None
+) -> Basis:
+    """`fit_basis` with the truncation as a value, of a matrix that may be read by blocks.
+
+    `block` is the number of rows in memory at a time; without it the matrix is one block. The
+    result depends on it only by the rounding of sums.
+    """
+    mean = _mean(snapshots, block) if center else None
+    matrix = _Centred(snapshots, mean)
+    found = gram_modes(matrix, rule, block)
+    if found is None:
+        if block is not None and block < snapshots.shape[0]:
+            raise PlumecastError(_beyond_gram(snapshots, rule))
+        found = svd_modes(matrix.read(slice(0, snapshots.shape[0])), rule)
+    spectrum, modes = found
+    return Basis(modes=contiguous(_fix_signs(modes)), spectrum=contiguous(spectrum), mean=mean)
+
+
+@dataclass(frozen=True, slots=True)
+class _Centred:
+    """Rows in float64, less the mean."""
+
+    rows: Rows
+    mean: Array | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.rows.shape
+
+    @property
+    def runner(self) -> Runner | None:
+        return getattr(self.rows, "runner", None)
+
+    def read(self, rows: slice) -> Array:
+        part = read_rows(self.rows, rows)
+        xp = array_namespace(part)
+        part = xp.astype(part, xp.float64, copy=False)
+        return part if self.mean is None else part - self.mean
+
+
+def _mean(snapshots: Rows, block: int | None) -> Array:
+    count = snapshots.shape[0]
+
+    def total(rows: slice) -> Array:
+        part = read_rows(snapshots, rows)
+        xp = array_namespace(part)
+        return xp.sum(xp.astype(part, xp.float64, copy=False), axis=0)
+
+    return sum_over(total, row_blocks(count, block), snapshots) / count
+
+
+def _beyond_gram(snapshots: Rows, rule: Truncation) -> str:
+    return (
+        f"{rule} keeps modes that blocks of snapshots do not resolve (singular values below "
+        f"{GRAM_LIMIT:g} of the largest of {snapshots.shape[0]} snapshots); lower the rank or the "
+        "share, or allow the memory for all snapshots at once"
+    )
+
+
+def gram_modes(
+    matrix: Rows, rule: Truncation, block: int | None = None
+) -> tuple[Array, Array] | None:
+    """Spectrum and modes from the smaller Gram matrix; None where its rounding hides them."""
+    rows, columns = matrix.shape
+    tall = rows > columns
+    eigen = leading_eigen(cell_gram(matrix, block) if tall else snapshot_gram(matrix, block))
+    xp = array_namespace(eigen.values)
+    spectrum = xp.sqrt(eigen.values)
+    count = rule.count(spectrum)
+    if not 1 <= count <= spectrum.shape[0]:
+        return None
+    if not float(spectrum[count - 1]) >= GRAM_LIMIT * float(spectrum[0]) > 0.0:
+        return None
+    vectors = eigen.vectors(count)
+    if tall:
+        return spectrum, vectors.T
+    # W = Uᵀ X / σ loses orthogonality like (σ₁/σ)² ε; one Cholesky step restores it.
+    product = sum_over(
+        lambda part: vectors[part, :].T @ read_rows(matrix, part), row_blocks(rows, block), matrix
+    )
+    return spectrum, orthonormal_rows(product / spectrum[:count, None])
+
+
+def svd_modes(matrix: Array, rule: Truncation) -> tuple[Array, Array]:
+    """Spectrum and modes from a singular value decomposition: slower, exact to the last σ."""
+    xp = array_namespace(matrix)
+    _, spectrum, modes = xp.linalg.svd(matrix, full_matrices=False)
+    noise = float(spectrum[0]) * max(matrix.shape) * float(xp.finfo(xp.float64).eps)
+    spectrum = xp.where(spectrum > noise, spectrum, 0.0 * spectrum)
+    return spectrum, modes[: _checked_count(rule, spectrum, matrix)]
+
+
+def _checked_count(rule: Truncation, spectrum: Array, matrix: Array) -> int:
+    xp = array_namespace(spectrum)
+    known = int(xp.sum(xp.astype(spectrum > 0.0, xp.int64)))
+    if known == 0:
+        raise PlumecastError(
+            f"all {matrix.shape[0]} snapshots are zero (or, centred, equal): there is nothing to "
+            "encode; check the variable and the filters"
+        )
+    count = rule.count(spectrum)
+    if not 1 <= count <= known:
+        raise PlumecastError(
+            f"rank={count} exceeds {known}, the rank of {matrix.shape[0]} snapshots on "
+            f"{matrix.shape[1]} cells; lower the rank or add snapshots"
+            if count > known
+            else f"rank={count} must be at least 1"
+        )
+    return count
+
+
+def _fix_signs(modes: Array) -> Array:
+    """Make the entry of largest magnitude in each mode positive: signs then do not depend on
+    the order of the snapshots or on the factorisation."""
+    xp = array_namespace(modes)
+    largest = xp.argmax(xp.abs(modes), axis=1)
+    entry = xp.take_along_axis(modes, largest[:, None], axis=1)
+    return xp.where(entry < 0.0, -modes, modes)
+
+
+def projection_error(basis: Basis, fields: Array) -> float:
+    """‖X − P X‖ / ‖X‖ in the Frobenius norm, P the projection on the basis.
+
+    From ‖x − P x‖² = ‖x‖² − ‖codes‖², so the projected fields are never formed; resolves errors
+    down to about 1e-8.
+    """
+    xp = array_namespace(fields, basis.modes)
+    fields = xp.astype(fields, xp.float64, copy=False)
+    centred = fields if basis.mean is None else fields - basis.mean
+    outside = float(xp.sum(centred**2)) - float(xp.sum((centred @ basis.modes.T) ** 2))
+    size = float(xp.sum(fields**2))
+    if size == 0.0:
+        return 0.0 if outside <= 0.0 else math.inf
+    return math.sqrt(max(outside, 0.0) / size)

@@ -1,0 +1,1 @@
+"""The spectral family: convolutions by least squares per Fourier frequency."""

@@ -1,1 +1,0 @@
-"""Quantities of interest: what is asked of a smoke field."""

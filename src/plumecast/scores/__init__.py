@@ -1,0 +1,1 @@
+"""Metrics on arrays and fields: ROC, footprint, optical depth, quantiles, statistics."""

@@ -1,0 +1,154 @@
+"""Statistics of many fields that are never stored together: sums and counts. Arrays only.
+
+Partial results of blocks of fields add up to those of all, in any order: sums up to rounding,
+counts exactly. Quantiles come from counts in bins of equal ratio (see `sketch`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plumecast.compute.arrays import (
+    Array,
+    array_namespace,
+    device_of,
+    is_cupy_array,
+    is_numpy_array,
+    is_torch_array,
+    to_numpy,
+)
+from plumecast.scores.quantile_sketch import CEILING, FLOOR
+
+if TYPE_CHECKING:
+    from plumecast.operators.pca import Basis
+
+QUANTILE_ERROR = 0.025
+"""Largest relative error of a quantile: bins are this wide on either side of their middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSums:
+    """What is kept of `count` fields of N cells."""
+
+    count: int
+    plain: Array  # (N,), Σ g
+    log: Array  # (N,), Σ ln(g + 1)
+    log_squares: Array  # (N,), Σ ln²(g + 1)
+    above: Array  # (T, N) integers, fields with g > threshold
+    bins: Array | None  # (N, B) integers, fields by bin of g; the first bin is g ≤ FLOOR
+
+    def __add__(self, other: FieldSums) -> FieldSums:
+        bins = None if self.bins is None or other.bins is None else self.bins + other.bins
+        return FieldSums(
+            self.count + other.count,
+            self.plain + other.plain,
+            self.log + other.log,
+            self.log_squares + other.log_squares,
+            self.above + other.above,
+            bins,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSums:
+    """First and second moments of codes: enough for the mean and variance of decoded fields."""
+
+    count: int
+    plain: Array  # (q,)
+    outer: Array  # (q, q), Σ b bᵀ
+
+    def __add__(self, other: CodeSums) -> CodeSums:
+        return CodeSums(
+            self.count + other.count, self.plain + other.plain, self.outer + other.outer
+        )
+
+    def moments(self, basis: Basis) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of every cell, (N,) each, as if all codes had been decoded."""
+        modes, mean = to_numpy(basis.modes), to_numpy(self.plain) / self.count
+        spread = to_numpy(self.outer) / self.count - np.outer(mean, mean)
+        field = mean @ modes if basis.mean is None else mean @ modes + to_numpy(basis.mean)
+        return field, np.maximum(np.sum(modes * (spread @ modes), axis=0), 0.0)
+
+
+def code_sums(codes: Array) -> CodeSums:
+    """The moments of a block of (m, q) codes."""
+    xp = array_namespace(codes)
+    return CodeSums(int(codes.shape[0]), xp.sum(codes, axis=0), codes.T @ codes)
+
+
+def field_sums(
+    fields: Array, thresholds: tuple[float, ...], *, quantiles: bool, error: float = QUANTILE_ERROR
+) -> FieldSums:
+    """The sums of a block of (m, N) fields that are never negative."""
+    xp = array_namespace(fields)
+    log = xp.log1p(fields)
+    above = [xp.count_nonzero(fields > threshold, axis=0) for threshold in thresholds]
+    empty = xp.zeros((0, fields.shape[1]), dtype=xp.int64, device=device_of(fields))
+    return FieldSums(
+        count=int(fields.shape[0]),
+        plain=xp.sum(fields, axis=0, dtype=xp.float64),
+        log=xp.sum(log, axis=0, dtype=xp.float64),
+        log_squares=xp.sum(log**2, axis=0, dtype=xp.float64),
+        above=xp.stack(above) if above else empty,
+        bins=count_bins(fields, error) if quantiles else None,
+    )
+
+
+def bin_count(error: float) -> int:
+    """Number of bins for a relative error: the one of zeros, and those from FLOOR to CEILING."""
+    return math.ceil(math.log(CEILING / FLOOR) / _step(error)) + 1
+
+
+def _step(error: float) -> float:
+    """Width of a bin in the logarithm: its middle is within `error` of its ends."""
+    return 2.0 * math.log1p(error)
+
+
+def count_bins(fields: Array, error: float) -> Array:
+    """Fields in each bin of each cell, (N, B)."""
+    xp = array_namespace(fields)
+    cells, bins = fields.shape[1], bin_count(error)
+    steps = xp.log(xp.clip(fields, FLOOR, CEILING) / FLOOR) / _step(error)
+    # Bin 0 holds zeros, bin k ≥ 1 what is above FLOOR·e^((k−1)·step); ends go to the lower bin.
+    number = xp.astype(xp.clip(xp.ceil(steps), 0.0, float(bins - 1)), xp.int64)
+    offset = xp.arange(cells, dtype=xp.int64, device=device_of(fields)) * bins
+    index = xp.reshape(number + offset[None, :], (-1,))
+    return xp.reshape(_bincount(index, cells * bins), (cells, bins))
+
+
+def _bincount(index: Array, length: int) -> Array:
+    """Occurrences of 0…length−1, an operation the array API lacks."""
+    if is_numpy_array(index):
+        return np.bincount(index, minlength=length)
+    if is_torch_array(index):
+        import torch
+
+        return torch.bincount(index, minlength=length)
+    if is_cupy_array(index):
+        import cupy
+
+        return cupy.bincount(index, minlength=length)
+    xp = array_namespace(index)
+    ranked = xp.sort(index)
+    numbers = xp.arange(length, dtype=index.dtype, device=device_of(index))
+    return xp.searchsorted(ranked, numbers, side="right") - xp.searchsorted(ranked, numbers)
+
+
+def quantile_fields(bins: Array, shares: tuple[float, ...], error: float) -> np.ndarray:
+    """(S, N) quantiles, the middle of the bin where the share p of the fields is reached.
+
+    That is the bin of the ⌈p·n⌉-th smallest value, so the relative error is at most `error`
+    between FLOOR and CEILING; 0 at or below FLOOR.
+    """
+    total = np.cumsum(to_numpy(bins), axis=1)
+    rows = []
+    for share in shares:
+        rank = np.maximum(np.ceil(share * total[:, -1:]), 1.0)
+        number = np.argmax(total >= rank, axis=1)
+        middle = FLOOR * np.exp((number - 0.5) * _step(error))
+        rows.append(np.where(number == 0, 0.0, middle))
+    return np.stack(rows) if rows else np.empty((0, total.shape[0]))

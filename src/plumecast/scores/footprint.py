@@ -1,0 +1,248 @@
+"""The smoke footprint: where smoke is present, and how well a prediction finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SNAPSHOT
+from plumecast.compute.arrays import Array, array_namespace, to_numpy
+from plumecast.compute.blocks import add_up, field_blocks
+from plumecast.scores.roc import decision_threshold_over, iou_at, roc_scores
+
+_BLOCK = 256  # snapshots scored together: bounds the memory of sorting
+_DIGIT = 16  # bits of a value found in one pass
+
+_ATTRS = {
+    "auc": "area under the receiver operating characteristic",
+    "iou": "intersection over union at the ROC point nearest (0, 1)",
+    "decision_threshold": "prediction above which a cell is called smoke at that point",
+    "extent": "share of cells with observed smoke above the smoke threshold",
+    "relative_error": "relative ℓ² error of the prediction",
+    "deployable_iou": "intersection over union at one decision threshold chosen on validation",
+}
+
+
+def smoke_threshold(smoke: xr.DataArray | Array, captured: float = 0.95) -> float:
+    """Smoke threshold τ from the share of the footprint it captures, in the unit of the smoke.
+
+    The largest observed value τ such that the mean over snapshots of #(g > τ) / #(g > 0) stays
+    above `captured` (β in the paper); every value up to the next observed one gives the same
+    footprints. Snapshots without smoke have no share and are left out.
+
+    >>> smoke_threshold(np.array([[0.0, 1.0, 2.0, 3.0, 4.0]]), captured=0.5)
+    1.0
+    """
+    fields = _snapshots_first(smoke)
+    return smoke_threshold_over(lambda function: map(function, _parts(fields)), captured)
+
+
+Visit: TypeAlias = Callable[[Callable[[np.ndarray], Any]], Iterable[Any]]
+"""A pass over blocks: what a function makes of each block of smoke, (m, N), in order."""
+
+
+def smoke_threshold_over(visit: Visit, captured: float) -> float:
+    """`smoke_threshold` of blocks of snapshots, wherever they are read."""
+    if not 0.0 < captured < 1.0:
+        raise PlumecastError(f"captured={captured} is not within (0, 1)")
+    found = list(visit(_count_present))
+    present = sum(count for count, _ in found)
+    if present == 0:
+        raise PlumecastError("no snapshot holds smoke: no threshold can be chosen")
+    passed = _value_at(visit, present, found[0][1], 1.0 - captured - 1e-12)
+    return float(max(visit(partial(_largest_below, passed))))
+
+
+def _count_present(rows: np.ndarray) -> tuple[int, np.dtype[Any]]:
+    """The number of snapshots with smoke, and how values are stored."""
+    return int(np.count_nonzero((rows > 0.0).any(axis=1))), rows.dtype
+
+
+def _largest_below(limit: np.floating, rows: np.ndarray) -> float:
+    return float(np.max(rows, where=(rows > 0.0) & (rows < limit), initial=0.0))
+
+
+def _value_at(visit: Visit, present: int, dtype: np.dtype[Any], share: float) -> np.floating:
+    """The smallest positive value up to which the values' weights add up to `share`.
+
+    The positive values of a snapshot weigh the same and together 1 / `present`. Positive
+    floating-point numbers are ordered like their bits read as integers, so the value is found
+    sixteen bits at a time, each by a pass that adds up weights: exact, whatever the blocks.
+    """
+    prefix, known, below = 0, 0, 0.0
+    while known < 8 * dtype.itemsize:
+        sums = add_up(visit(partial(_weigh_digits, prefix, known))) / present
+        total = below + np.cumsum(sums)
+        occurring = np.flatnonzero((sums > 0.0) & (total >= share))
+        digit = int(occurring[0]) if occurring.size else int(np.flatnonzero(sums)[-1])
+        below = float(total[digit] - sums[digit])
+        prefix, known = (prefix << _DIGIT) | digit, known + _DIGIT
+    kind = np.dtype(f"u{dtype.itemsize}")
+    value: np.floating = np.array([prefix], dtype=kind).view(dtype)[0]
+    return value
+
+
+def _weigh_digits(prefix: int, known: int, rows: np.ndarray) -> np.ndarray:
+    """Weights of the values whose first `known` bits are `prefix`, by their next sixteen bits."""
+    size = rows.dtype.itemsize
+    shift = 8 * size - known - _DIGIT
+    weights = 1.0 / np.maximum(np.count_nonzero(rows > 0.0, axis=1), 1)
+    row, column = np.nonzero(rows > 0.0)
+    bits = rows[row, column].view(f"u{size}")
+    same = (bits >> (shift + _DIGIT)) == prefix if known else np.ones(bits.size, bool)
+    digits = (bits[same] >> shift) & ((1 << _DIGIT) - 1)
+    # Without any value, NumPy counts in integers.
+    sums = np.bincount(digits.astype(np.intp), weights[row[same]], minlength=1 << _DIGIT)
+    return sums.astype(np.float64, copy=False)
+
+
+def _parts(fields: xr.DataArray | Array) -> Iterator[np.ndarray]:
+    """Blocks of rows, (≤ M, N), read from their store where that is where they are."""
+    for rows in field_blocks(fields):
+        values = np.ascontiguousarray(fields[rows])
+        yield values.reshape(values.shape[0], -1)
+
+
+def score_footprints(
+    predicted: xr.DataArray | Array,
+    observed: xr.DataArray | Array,
+    threshold: float,
+    decision_threshold: float | None = None,
+) -> xr.Dataset:
+    """Scores of every snapshot: AUC, IoU with its decision threshold, footprint extent.
+
+    `threshold` is τ, in the data; the decision threshold in the prediction is swept, and the IoU
+    taken at the ROC point nearest (0, 1), as in the paper: it peeks at the answer. With a
+    `decision_threshold` chosen on other data (`choose_decision_threshold`), `deployable_iou` is
+    what a user can have. AUC is NaN where a snapshot has no smoke or nothing else; without smoke,
+    observed or predicted, IoU is 1.
+    """
+    parts = [
+        score_rows(guess, truth, threshold, decision_threshold)
+        for guess, truth in _blocks(predicted, observed)
+    ]
+    return as_scores(parts, sample_coords(observed), threshold)
+
+
+def score_rows(
+    guess: Array, truth: Array, threshold: float, decision_threshold: float | None
+) -> dict[str, np.ndarray]:
+    """The scores of some snapshots as (M, N) matrices on any device, by name."""
+    xp = array_namespace(guess, truth)
+    footprint = truth > threshold
+    scores = roc_scores(guess, footprint)
+    found = {
+        "auc": scores.auc,
+        "iou": scores.iou,
+        "decision_threshold": scores.decision_threshold,
+        "extent": xp.mean(xp.astype(footprint, xp.float64), axis=1),
+    }
+    if decision_threshold is not None:
+        found["deployable_iou"] = iou_at(guess, footprint, decision_threshold)
+    return {name: to_numpy(values) for name, values in found.items()}
+
+
+def as_scores(
+    parts: Sequence[Mapping[str, np.ndarray]], coords: Mapping[str, xr.DataArray], threshold: float
+) -> xr.Dataset:
+    """Scores of consecutive blocks of snapshots as one labelled table."""
+    if not parts:
+        raise PlumecastError("there are no snapshots to score")
+    data = {
+        name: (
+            SNAPSHOT,
+            np.concatenate([part[name] for part in parts]),
+            {"long_name": _ATTRS[name]},
+        )
+        for name in parts[0]
+    }
+    return xr.Dataset(data, coords=dict(coords), attrs={"smoke_threshold": threshold})
+
+
+def choose_decision_threshold(
+    predicted: xr.DataArray | Array, observed: xr.DataArray | Array, threshold: float
+) -> float:
+    """One decision threshold α for all snapshots: the one with the largest mean IoU here.
+
+    To be chosen on validation snapshots and used elsewhere. Candidates are τ itself and quantiles
+    of the positive predictions, known to 2 %.
+    """
+
+    return decision_threshold_over(
+        lambda function: (
+            function(guess, truth > threshold) for guess, truth in _blocks(predicted, observed)
+        ),
+        [threshold],
+    )
+
+
+def ratio(wrong: float, size: float) -> float:
+    """√(wrong / size); 0 where both are zero, NaN where only the size is."""
+    if size == 0.0:
+        return 0.0 if wrong == 0.0 else float("nan")
+    return float(np.sqrt(wrong / size))
+
+
+def relative_error(predicted: xr.DataArray | Array, observed: xr.DataArray | Array) -> float:
+    """‖ĝ − g‖ / ‖g‖ over all snapshots and cells (Frobenius)."""
+    wrong = size = 0.0
+    for guess, truth in _blocks(predicted, observed):
+        wrong += float(np.sum((guess - truth) ** 2))
+        size += float(np.sum(truth**2))
+    return ratio(wrong, size)
+
+
+def snapshot_relative_errors(
+    predicted: xr.DataArray | Array, observed: xr.DataArray | Array
+) -> Array:
+    """‖ĝ − g‖ / ‖g‖ of every snapshot, (M,); without smoke 0 if none is predicted, else NaN."""
+    return np.concatenate([row_errors(*pair) for pair in _blocks(predicted, observed)])
+
+
+def row_errors(guess: Array, truth: Array) -> np.ndarray:
+    """`snapshot_relative_errors` of (M, N) matrices on any device."""
+    xp = array_namespace(guess, truth)
+    wrong = xp.sqrt(xp.sum((guess - truth) ** 2, axis=1))
+    size = xp.sqrt(xp.sum(truth**2, axis=1))
+    empty = xp.where(wrong == 0.0, xp.zeros_like(wrong), xp.nan)
+    return to_numpy(xp.where(size > 0.0, wrong / xp.where(size > 0.0, size, 1.0), empty))
+
+
+def _rows(fields: xr.DataArray | Array) -> Array:
+    values = np.asarray(_snapshots_first(fields))
+    return values.reshape(values.shape[0], -1)
+
+
+def _snapshots_first(fields: xr.DataArray | Array) -> xr.DataArray | Array:
+    if isinstance(fields, xr.DataArray) and SNAPSHOT in fields.dims:
+        return fields.transpose(SNAPSHOT, ...)
+    return fields
+
+
+def _blocks(
+    predicted: xr.DataArray | Array, observed: xr.DataArray | Array
+) -> Iterator[tuple[Array, Array]]:
+    observed = _snapshots_first(observed)
+    if isinstance(predicted, xr.DataArray) and isinstance(observed, xr.DataArray):
+        predicted = predicted.transpose(*observed.dims)
+    if predicted.shape != observed.shape:
+        raise PlumecastError(
+            f"prediction {predicted.shape} and observation {observed.shape} differ"
+        )
+    if predicted.shape[0] == 0:
+        raise PlumecastError("there are no snapshots to score")
+    for start in range(0, predicted.shape[0], _BLOCK):
+        block = slice(start, start + _BLOCK)
+        yield _rows(predicted[block]).astype(np.float64), _rows(observed[block]).astype(np.float64)
+
+
+def sample_coords(observed: xr.DataArray | Array) -> dict[str, xr.DataArray]:
+    """What labels the snapshots of a field."""
+    if not isinstance(observed, xr.DataArray):
+        return {}
+    return {str(k): v for k, v in observed.coords.items() if v.dims == (SNAPSHOT,)}

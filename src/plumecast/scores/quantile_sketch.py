@@ -1,0 +1,45 @@
+"""Quantiles of streams: counts of values in bins of equal ratio. Arrays only, no labels.
+
+The bins are fixed, so counts of parts add up to those of the whole in any order, bit for bit, and a
+quantile is known to within one bin: its relative error is at most RATIO − 1, the idea of DDSketch
+(Masson, Rim and Lee, 2019) without its collapsing of bins. Values at or below FLOOR count as zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from plumecast.compute.arrays import Array, array_namespace, device_of
+
+FLOOR, CEILING = 1e-9, 1e12
+RATIO = 1.02
+BINS = math.ceil(math.log(CEILING / FLOOR) / math.log(RATIO))
+
+
+def bin_edges(other: Array) -> Array:
+    """Lower edges of the bins, FLOOR · RATIOᵏ, (BINS,), beside `other`."""
+    xp = array_namespace(other)
+    steps = xp.arange(BINS, dtype=xp.float64, device=device_of(other))
+    return FLOOR * xp.exp(steps * math.log(RATIO))
+
+
+def count_above(values: Array, edges: Array) -> Array:
+    """How many of all values lie above each edge, (len(edges),) integers; addable."""
+    xp = array_namespace(values, edges)
+    ranked = xp.sort(xp.reshape(xp.astype(values, edges.dtype, copy=False), (-1,)))
+    return ranked.shape[0] - xp.searchsorted(ranked, edges, side="right")
+
+
+def edges_at(shares: Sequence[float], above: np.ndarray, edges: np.ndarray) -> list[float]:
+    """The largest edge with a share of at least 1 − p of the positive values above it, for each p.
+
+    `above` counts the values above each edge, so it falls; the edges are the bins' lower ends.
+    """
+    found = []
+    for share in shares:
+        enough = np.count_nonzero(above >= (1.0 - share) * above[0])
+        found.append(float(edges[max(int(enough) - 1, 0)]))
+    return found

@@ -1,0 +1,227 @@
+"""Receiver operating characteristics of many snapshots at once. Arrays only, no labels.
+
+Rows are snapshots. A cell is predicted to hold smoke where its prediction exceeds a decision
+threshold α ≥ 0; sweeping α traces the curve (FPR, TPR).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from plumecast.compute.arrays import Array, array_namespace, device_of, is_numpy_namespace, to_numpy
+from plumecast.compute.blocks import add_up
+from plumecast.scores.quantile_sketch import bin_edges, count_above, edges_at
+
+
+@dataclass(frozen=True, slots=True)
+class RocScores:
+    """Per-snapshot scores of a swept threshold, each (M,)."""
+
+    auc: Array  # NaN where a snapshot is all smoke or none
+    iou: Array  # at the point of the curve nearest (0, 1)
+    decision_threshold: Array  # α of that point
+    true_positive_rate: Array
+    false_positive_rate: Array
+
+
+@dataclass(frozen=True, slots=True)
+class RocCurves:
+    """Every threshold of every snapshot: cells ordered by falling prediction, (M, N)."""
+
+    predicted: Array  # sorted, descending
+    true_positives: Array  # counts among the first k+1 cells
+    false_positives: Array
+    is_point: Array  # False between cells of equal prediction, which no threshold can tell apart
+
+
+def roc_curves(predicted: Array, observed: Array) -> RocCurves:
+    """Curves of (M, N) predictions against boolean observations."""
+    xp = array_namespace(predicted, observed)
+    order = xp.argsort(predicted, axis=1, descending=True, stable=True)
+    ranked = xp.take_along_axis(predicted, order, axis=1)
+    # Counts are kept as float64, exact far beyond any grid, because they are only ever divided.
+    hits = xp.astype(xp.take_along_axis(observed, order, axis=1), xp.float64)
+    true_positives = xp.cumulative_sum(hits, axis=1)
+    false_positives = xp.cumulative_sum(1.0 - hits, axis=1)
+    last = xp.ones((ranked.shape[0], 1), dtype=xp.bool, device=device_of(ranked))
+    is_point = xp.concat([ranked[:, :-1] > ranked[:, 1:], last], axis=1)
+    return RocCurves(ranked, true_positives, false_positives, is_point)
+
+
+def roc_scores(predicted: Array, observed: Array) -> RocScores:
+    """AUC by the trapezoidal rule, and IoU at the point nearest (0, 1), of every row.
+
+    The curve runs from (0, 0) to (1, 1); cells of equal prediction are one point, joined by a
+    straight line. Only points with α ≥ 0 can be chosen for the IoU: calling cells with a
+    prediction of zero smoke is not among them. No smoke observed: the AUC is undefined (NaN); the
+    IoU is 1 where none is predicted either and 0 otherwise, at α = 0.
+    """
+    xp = array_namespace(predicted, observed)
+    curves = roc_curves(predicted, observed)
+    cells = predicted.shape[1]
+    positives = curves.true_positives[:, -1:]
+    negatives = cells - positives
+    undefined = (positives == 0) | (negatives == 0)
+    tpr = curves.true_positives / xp.where(positives == 0, 1.0, positives)
+    fpr = curves.false_positives / xp.where(negatives == 0, 1.0, negatives)
+    auc = xp.where(undefined[:, 0], xp.nan, _area(fpr, tpr, curves.is_point))
+
+    allowed = curves.is_point & (curves.predicted > 0.0)
+    distance = xp.where(allowed, fpr**2 + (1.0 - tpr) ** 2, xp.inf)
+    # "No cell" (α at or above the largest prediction) is a point too: (0, 0), at distance 1.
+    best = xp.argmin(distance, axis=1)[:, None]
+    none = ~(xp.take_along_axis(distance, best, axis=1) < 1.0)
+
+    def at_best(values: Array) -> Array:
+        chosen = xp.take_along_axis(values, best, axis=1)
+        return xp.where(none, xp.zeros_like(chosen), chosen)[:, 0]
+
+    true_positives, false_positives = (
+        at_best(curves.true_positives),
+        at_best(curves.false_positives),
+    )
+    following = xp.concat([curves.predicted[:, 1:], xp.zeros_like(curves.predicted[:, :1])], axis=1)
+    below = xp.clip(xp.take_along_axis(following, best, axis=1)[:, 0], 0.0, None)
+    largest = xp.clip(curves.predicted[:, 0], 0.0, None)
+    alpha = xp.where(none[:, 0], largest, below)
+
+    empty = positives[:, 0] == 0
+    any_predicted = curves.predicted[:, 0] > 0.0
+    iou = true_positives / (positives[:, 0] + false_positives + xp.astype(empty, xp.float64))
+    iou = xp.where(empty, xp.astype(~any_predicted, xp.float64), iou)
+    return RocScores(
+        auc=auc,
+        iou=iou,
+        decision_threshold=xp.where(empty, xp.zeros_like(alpha), alpha),
+        true_positive_rate=at_best(tpr),
+        false_positive_rate=at_best(fpr),
+    )
+
+
+def _area(fpr: Array, tpr: Array, is_point: Array) -> Array:
+    """Trapezoidal area over the points of each row, skipping the cells between them.
+
+    At each cell the previous point's coordinates are the largest seen so far at a point, because
+    both rates only grow.
+    """
+    xp = array_namespace(fpr)
+    zero = xp.zeros_like(fpr[:, :1])
+
+    def previous(rate: Array) -> Array:
+        at_points = xp.where(is_point, rate, xp.zeros_like(rate))
+        return _running_max(xp.concat([zero, at_points[:, :-1]], axis=1))
+
+    width = fpr - previous(fpr)
+    height = 0.5 * (tpr + previous(tpr))
+    return xp.sum(xp.where(is_point, width * height, xp.zeros_like(fpr)), axis=1)
+
+
+def _running_max(values: Array) -> Array:
+    """Cumulative maximum along rows; outside NumPy by log₂ N shifted maxima."""
+    xp = array_namespace(values)
+    if is_numpy_namespace(xp):
+        return np.maximum.accumulate(values, axis=1)
+    shift = 1
+    while shift < values.shape[1]:
+        values = xp.concat(
+            [values[:, :shift], xp.maximum(values[:, shift:], values[:, :-shift])], axis=1
+        )
+        shift *= 2
+    return values
+
+
+def rates_at(fpr_grid: Array, predicted: Array, observed: Array) -> Array:
+    """TPR of every snapshot at given false positive rates, (M, len(fpr_grid)).
+
+    The upper envelope of the curve's points, a step function; for pointwise medians of curves.
+    Snapshots without both classes give NaN.
+    """
+    xp = array_namespace(predicted, observed)
+    curves = roc_curves(predicted, observed)
+    positives = curves.true_positives[:, -1:]
+    negatives = predicted.shape[1] - positives
+    undefined = (positives == 0) | (negatives == 0)
+    columns = []
+    for limit in fpr_grid:
+        inside = curves.is_point & (curves.false_positives <= limit * negatives + 1e-9)
+        best = xp.max(
+            xp.where(inside, curves.true_positives, xp.zeros_like(curves.true_positives)), axis=1
+        )
+        columns.append(best)
+    reached = xp.stack(columns, axis=1) / xp.where(positives == 0, 1.0, positives)
+    return xp.where(undefined, xp.nan, reached)
+
+
+def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
+    """IoU of every row at one decision threshold; 1 where there is no smoke and none predicted."""
+    xp = array_namespace(predicted, observed)
+    called = predicted > alpha
+    both = xp.sum(xp.astype(called & observed, xp.float64), axis=1)
+    either = xp.sum(xp.astype(called | observed, xp.float64), axis=1)
+    return xp.where(either == 0, 1.0, both / xp.where(either == 0, 1.0, either))
+
+
+def best_decision_threshold(
+    predicted: Array, observed: Array, candidates: Iterable[float]
+) -> float:
+    """`decision_threshold_over` of one block: (M, N) predictions and boolean observations."""
+    return decision_threshold_over(lambda function: [function(predicted, observed)], candidates)
+
+
+Visit: TypeAlias = Callable[[Callable[[Array, Array], np.ndarray]], Iterable[np.ndarray]]
+"""A pass over blocks: what a function makes of each block's predictions and observations, (m, N),
+in the order of the blocks, wherever it is computed."""
+
+
+def decision_threshold_over(visit: Visit, candidates: Iterable[float]) -> float:
+    """The decision threshold with the largest mean IoU over all rows of all blocks.
+
+    `visit` passes over blocks of predictions and boolean observations. Tried are 0, the
+    `candidates` and quantiles of the positive predictions; without any, all are alike and the
+    largest candidate is returned. Two passes: counts of the predictions in fixed bins, then the
+    mean IoU of everything tried; both are sums, so blocks do not matter.
+    """
+    above = add_up(visit(_count_predictions))
+    given = [float(alpha) for alpha in candidates]
+    if int(above[0]) == 0:
+        return max(given, default=0.0)
+    quantiles = edges_at(np.linspace(0.0, 0.995, 120).tolist(), above, bin_edges(np.empty(0)))
+    tried = sorted({0.0, *given, *quantiles})
+    sums = add_up(visit(partial(_sum_ious, np.asarray(tried))))
+    # Sums of other blocks differ by rounding, which must not choose between equals.
+    best = np.flatnonzero(sums >= sums.max() * (1.0 - 1e-12))
+    return tried[int(best[0])]
+
+
+def _count_predictions(guess: Array, footprint: Array) -> np.ndarray:
+    return to_numpy(count_above(guess, bin_edges(guess)))
+
+
+def _sum_ious(alphas: np.ndarray, guess: Array, footprint: Array) -> np.ndarray:
+    xp = array_namespace(guess, footprint)
+    if is_numpy_namespace(xp):
+        return iou_sums(guess, footprint, alphas)
+    return np.array([float(xp.sum(iou_at(guess, footprint, alpha))) for alpha in alphas.tolist()])
+
+
+def iou_sums(predicted: Array, observed: Array, alphas: Array) -> np.ndarray:
+    """Sum over rows of `iou_at` for many ascending decision thresholds at once, (A,).
+
+    Each cell exceeds the first so-and-so many thresholds; counting cells by that number gives
+    every threshold's hits and calls as sums from the end. NumPy arrays only.
+    """
+    total = np.zeros(alphas.size)
+    for guess, truth in zip(predicted, observed, strict=True):
+        exceeded = np.searchsorted(alphas, guess, side="left")  # thresholds below the prediction
+        calls, hits = (
+            np.cumsum(np.bincount(kind, minlength=alphas.size + 1)[::-1])[::-1][1:]
+            for kind in (exceeded, exceeded[truth])
+        )
+        either = calls + np.count_nonzero(truth) - hits
+        total += np.where(either == 0, 1.0, hits / np.where(either == 0, 1, either))
+    return total

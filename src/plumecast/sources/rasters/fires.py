@@ -1,0 +1,75 @@
+"""One raster → its fires: which cells burned, and when, in hours since the fire began."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import Array
+from plumecast.sources.rasters.files import EVENTS, Raster, read_raster
+from plumecast.sources.rasters.options import FORMATS, Options
+from plumecast.sources.rasters.place import Fire, as_crs, same_crs
+from plumecast.sources.regrid import Grid
+
+
+def read_fires(path: Path, options: Options) -> list[Fire]:
+    """The fires of one file: one, or for LANDIS-II one per event of the event-ID map beside it."""
+    raster = read_raster(path, options.variable)
+    convention = FORMATS[options.convention]
+    arrival = np.where(np.isfinite(raster.values), raster.values, np.nan)
+    for value in (raster.nodata, options.nodata, *convention.unburned):
+        if value is not None:
+            arrival[arrival == value] = np.nan
+    if np.isnan(arrival).all():
+        raise PlumecastError(f"{path}: no burned cell, all values are nodata")
+    if np.nanmin(arrival) < 0:
+        raise PlumecastError(
+            f"{path}: arrival time {np.nanmin(arrival):g} is negative; state nodata if it means "
+            "unburned"
+        )
+    arrival *= options.hours_per_unit(path)
+    events = {path.stem: np.ones(arrival.shape, dtype=bool)}
+    if options.has_events:
+        events = _landis_events(path, raster.grid)
+    return [
+        _fire(name, path, np.where(where, arrival, np.nan), raster=raster, options=options)
+        for name, where in events.items()
+        if np.isfinite(arrival[where]).any()
+    ]
+
+
+def _landis_events(path: Path, grid: Grid) -> dict[str, Array]:
+    """Mask of each event, from the event-ID map that is written beside each day-of-fire map."""
+    beside = path.with_name(path.name.replace("day-of-fire", EVENTS))
+    if beside == path or not beside.exists():
+        raise PlumecastError(
+            f"{path}: no event-ID map beside it (day-of-fire-N → event-ID-N); "
+            'unit="d" without a format reads the map as one fire'
+        )
+    events = read_raster(beside)
+    if events.grid != grid:
+        raise PlumecastError(f"{beside}: its grid differs from that of {path.name}")
+    numbers = np.unique(events.values[events.values > 0])
+    return {f"{path.stem}-event-{int(n)}": events.values == n for n in numbers}
+
+
+def _fire(name: str, path: Path, arrival: Array, *, raster: Raster, options: Options) -> Fire:
+    cells = np.flatnonzero(np.isfinite(arrival))
+    since = arrival.ravel()[cells]
+    since = since - since.min()
+    if since.max() > options.horizon:
+        raise PlumecastError(
+            f"{path}: the latest arrival is {since.max():.6g} h after ignition, beyond "
+            f"horizon={options.horizon:g} h; is the unit right?"
+        )
+    if options.crs in (None, "local"):
+        crs = raster.crs
+    elif raster.crs is not None and not same_crs(
+        as_crs(raster.crs, path), as_crs(options.crs, path)
+    ):
+        raise PlumecastError(f"{path}: has a CRS of its own; leave crs={options.crs!r} out")
+    else:
+        crs = options.crs
+    return Fire(name, path, cells, since, raster.grid, crs)

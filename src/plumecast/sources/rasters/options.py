@@ -1,0 +1,92 @@
+"""What a user must say about arrival times: their unit, what means unburned, and when to look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.sources import regrid
+
+UNITS = {"s": 1 / 3600, "min": 1 / 60, "h": 1.0, "d": 24.0}
+"""Units of arrival time, in hours."""
+
+HORIZON = 720.0
+"""Arrivals later than this after ignition speak of a wrong unit, hours."""
+
+
+class Format(NamedTuple):
+    """A convention: unit, values that mean unburned, and hours a step of the clock lasts."""
+
+    unit: str | None
+    unburned: tuple[float, ...] = ()
+    step: float = 0.0
+
+
+FORMATS = {
+    "farsite": Format("min", (-9999.0,)),
+    "elmfire": Format("s", (-9999.0,)),
+    "pyretechnics": Format("min"),
+    # day of the year; 0 inactive, 1 (older releases) or 999 unburned, so 1 January cannot burn
+    "landis": Format("d", (0.0, 1.0, 999.0), step=24.0),
+    "generic": Format(None),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How rasters are read; see `read_arrival_times`."""
+
+    unit: str | None = None
+    format: str | None = None
+    like: xr.Dataset | xr.DataArray | None = None
+    crs: Any = None
+    hours: Sequence[float] | None = None
+    aggregate: str = "mean"
+    horizon: float = HORIZON
+    nodata: float | None = None
+    variable: str | None = None
+    drought: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.convention not in FORMATS:
+            raise PlumecastError(f"format={self.format!r}; choose one of {', '.join(FORMATS)}")
+        if self.aggregate not in regrid.AGGREGATES:
+            raise PlumecastError(f"aggregate={self.aggregate!r}; choose one of {regrid.AGGREGATES}")
+        if self.hours is not None:
+            series = np.asarray(self.hours, dtype=float)
+            if series.ndim != 1 or not series.size or not (np.diff(series, prepend=0) > 0).all():
+                raise PlumecastError(f"hours={self.hours!r}; give increasing hours above 0")
+
+    @property
+    def convention(self) -> str:
+        """The format's name; "generic" where none is stated."""
+        return self.format or "generic"
+
+    @property
+    def has_events(self) -> bool:
+        """Whether one file holds many fires, named by an event map beside it."""
+        return self.convention == "landis"
+
+    def without_fields(self) -> Options:
+        """The same with a bare grid in `like`: the fields on it need not travel."""
+        like = self.like
+        if isinstance(like, xr.Dataset):
+            fields = [name for name, item in like.data_vars.items() if item.ndim]
+            return replace(self, like=like.drop_vars(fields))
+        return self if like is None else replace(self, like=like.coords.to_dataset())
+
+    def hours_per_unit(self, path: Path) -> float:
+        """Hours in the stated unit, else in the format's."""
+        unit = self.unit or FORMATS[self.convention].unit
+        if unit in UNITS:
+            return UNITS[unit]
+        given = f"unit={unit!r}" if unit else "the unit of arrival times is not stated"
+        raise PlumecastError(
+            f"{path}: {given}; give unit ({', '.join(UNITS)}) or a format ({', '.join(FORMATS)})"
+        )

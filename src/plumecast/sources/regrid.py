@@ -1,0 +1,219 @@
+"""Between grids: blocks and overlapping cells. Arrays only, no labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import Array
+
+AGGREGATES = ("mean", "max")
+
+_EVEN = 1e-3  # spacing may vary by this share of a cell: coordinates are often float32
+_SLIVER = 1e-9  # overlaps below this share of a cell are rounding
+_CHUNK = 50_000  # cells projected at a time
+_MOST_POINTS = 40  # across a source cell
+
+Plane = Callable[[Array, Array], tuple[Array, Array]]
+"""(x, y) in one map plane → (x, y) in another; a point that has no image is not finite."""
+
+
+def block_mean(field: Array, rows: int, columns: int) -> Array:
+    """(ny·rows, nx·columns) → (ny, nx), the mean of each block, summed in float64.
+
+    >>> block_mean(np.array([[0.0, 2.0], [4.0, 6.0]]), 2, 2)
+    array([[3.]])
+    """
+    ny, nx = field.shape[0] // rows, field.shape[1] // columns
+    # one axis at a time, the long one whole: three times faster than both at once
+    strips = field.reshape(ny, rows, nx * columns).sum(axis=1, dtype=np.float64)
+    return strips.reshape(ny, nx, columns).sum(axis=2) / (rows * columns)
+
+
+def block_max(field: Array, rows: int, columns: int) -> Array:
+    """(ny·rows, nx·columns) → (ny, nx), the maximum of each block."""
+    ny, nx = field.shape[0] // rows, field.shape[1] // columns
+    strips = field.reshape(ny, rows, nx * columns).max(axis=1)
+    return strips.reshape(ny, nx, columns).max(axis=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Even cells; `left`, `bottom` are the outer edges of the first cell, y grows with the row."""
+
+    left: float
+    bottom: float
+    dx: float
+    dy: float
+    nx: int
+    ny: int
+
+    @property
+    def x(self) -> Array:
+        """Cell centres, (nx,)."""
+        return self.left + (np.arange(self.nx) + 0.5) * self.dx
+
+    @property
+    def y(self) -> Array:
+        """Cell centres, (ny,)."""
+        return self.bottom + (np.arange(self.ny) + 0.5) * self.dy
+
+    @property
+    def cell_area(self) -> float:
+        """dx · dy, in the square of the coordinates' unit."""
+        return self.dx * self.dy
+
+
+def grid_from_centres(x: Array, y: Array, name: str) -> Grid:
+    """The grid with cell centres x (nx,) and y (ny,), each increasing, even and at least two long.
+
+    >>> grid_from_centres(np.array([5.0, 15.0]), np.array([1.0, 3.0, 5.0]), "example")
+    Grid(left=0.0, bottom=0.0, dx=10.0, dy=2.0, nx=2, ny=3)
+    """
+    dx, dy = _spacing(x, f"{name}: x"), _spacing(y, f"{name}: y")
+    return Grid(float(x[0]) - dx / 2, float(y[0]) - dy / 2, dx, dy, x.size, y.size)
+
+
+def _spacing(centres: Array, name: str) -> float:
+    if centres.ndim != 1 or centres.size < 2:
+        raise PlumecastError(f"{name} has shape {centres.shape}; give at least two cell centres")
+    step = float(centres[-1] - centres[0]) / float(centres.size - 1)
+    if not step > 0 or np.abs(np.diff(centres) - step).max() > _EVEN * step:
+        raise PlumecastError(f"{name} is not evenly spaced and increasing; resample it first")
+    return step
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Overlap of n source cells with a target grid: an entry for each pair of cells that meets."""
+
+    target: Array  # (p,) flat target index
+    source: Array  # (p,) index into the n source cells
+    share: Array  # (p,) overlap area / target cell area
+    cells: int  # number of target cells
+    outside: float  # share of the source area beyond the target grid
+
+    def mean(self, values: Array) -> Array:
+        """(n,) → (cells,), area-weighted over the whole target cell; uncovered area counts as 0.
+
+        Σ mean · target cell area = Σ value · source cell area where nothing lies outside.
+        """
+        return np.bincount(self.target, self.share * values[self.source], minlength=self.cells)
+
+    def max(self, values: Array) -> Array:
+        """(n,) values ≥ 0 → (cells,), the largest that meets each target cell, else 0."""
+        out = np.zeros(self.cells)
+        np.maximum.at(out, self.target, values[self.source])
+        return out
+
+
+def overlap_weights(source: Grid, target: Grid, cells: Array) -> Weights:
+    """Share of each target cell covered by each source cell, both grids in one plane: exact.
+
+    `cells` (n,) are flat source indices.
+    """
+    rows, columns = np.divmod(cells, source.nx)
+    y_index, y_length = _axis_overlap(
+        source.bottom + rows * source.dy, source.dy, (target.bottom, target.dy, target.ny)
+    )
+    x_index, x_length = _axis_overlap(
+        source.left + columns * source.dx, source.dx, (target.left, target.dx, target.nx)
+    )
+    index = y_index[:, :, None] * target.nx + x_index[:, None, :]
+    area = y_length[:, :, None] * x_length[:, None, :]
+    return _weights(index, area, target=target, total=cells.size * source.cell_area)
+
+
+def projected_weights(source: Grid, target: Grid, cells: Array, *, to_target: Plane) -> Weights:
+    """`overlap_weights` between two map planes, by s × s points in each source cell.
+
+    Each cell carries its area in the target plane (from its projected corners), shared equally by
+    its points, so the integral of f over that plane is kept to rounding. Only the split between
+    neighbouring target cells is approximate: a point is off by at most half a sub-cell, and s is
+    chosen so that a sub-cell is at most 1/20 of a target cell across (s ≤ 40, so coarser where
+    source cells are larger than two target cells).
+    """
+    corners_x, corners_y = _corners(source, cells, to_target)
+    if not (np.isfinite(corners_x).all() and np.isfinite(corners_y).all()):
+        raise PlumecastError("burned cells have no image in the target's coordinate system")
+    area = _quadrilateral_area(corners_x, corners_y)
+    span = max(
+        float(np.ptp(corners_x, axis=1).max()) / target.dx,
+        float(np.ptp(corners_y, axis=1).max()) / target.dy,
+    )
+    points = int(np.clip(np.ceil(20 * span), 2, _MOST_POINTS))
+    parts = [
+        _located(source, target, cells[start : start + _CHUNK], to_target=to_target, points=points)
+        for start in range(0, cells.size, _CHUNK)
+    ]
+    index = np.concatenate(parts)
+    share = np.where(index >= 0, area[:, None] / points**2, 0.0)
+    return _weights(
+        np.maximum(index, 0)[:, None, :], share[:, None, :], target=target, total=float(area.sum())
+    )
+
+
+def spherical_cell_area(grid: Grid, cells: Array) -> Array:
+    """R² Δλ (sin φ₂ − sin φ₁), m², of cells (n,) of a grid in degrees; R = 6371008.8 m (mean)."""
+    south = grid.bottom + (cells // grid.nx) * grid.dy
+    band = np.sin(np.radians(south + grid.dy)) - np.sin(np.radians(south))
+    return 6_371_008.8**2 * np.radians(grid.dx) * band
+
+
+def _axis_overlap(
+    start: Array, length: float, axis: tuple[float, float, int]
+) -> tuple[Array, Array]:
+    """Target indices (n, m) and overlap lengths (n, m) of intervals [start, start + length]."""
+    origin, step, count = axis
+    first = np.floor((start - origin) / step + _SLIVER).astype(np.intp)
+    index = first[:, None] + np.arange(int(np.ceil(length / step)) + 1)
+    low = np.maximum(start[:, None], origin + index * step)
+    high = np.minimum(start[:, None] + length, origin + (index + 1) * step)
+    inside = (index >= 0) & (index < count) & (high - low > _SLIVER * min(length, step))
+    return np.where(inside, index, 0), np.where(inside, high - low, 0.0)
+
+
+def _weights(index: Array, area: Array, *, target: Grid, total: float) -> Weights:
+    """Weights from target indices (n, a, b) and areas that broadcast to them."""
+    source = np.broadcast_to(np.arange(index.shape[0])[:, None, None], index.shape)
+    area = np.broadcast_to(area, index.shape)
+    kept = area > 0
+    return Weights(
+        target=index[kept],
+        source=source[kept],
+        share=area[kept] / target.cell_area,
+        cells=target.ny * target.nx,
+        outside=max(0.0, 1.0 - float(area.sum()) / total),
+    )
+
+
+def _corners(source: Grid, cells: Array, to_target: Plane) -> tuple[Array, Array]:
+    """Projected corners (n, 4), counter-clockwise in the source plane."""
+    rows, columns = np.divmod(cells, source.nx)
+    x = source.left + (columns[:, None] + np.array([0, 1, 1, 0])) * source.dx
+    y = source.bottom + (rows[:, None] + np.array([0, 0, 1, 1])) * source.dy
+    return to_target(x, y)
+
+
+def _quadrilateral_area(x: Array, y: Array) -> Array:
+    """Half the cross product of the diagonals, (n, 4) corners → (n,)."""
+    cross = (x[:, 2] - x[:, 0]) * (y[:, 3] - y[:, 1]) - (x[:, 3] - x[:, 1]) * (y[:, 2] - y[:, 0])
+    return 0.5 * np.abs(cross)
+
+
+def _located(source: Grid, target: Grid, cells: Array, *, to_target: Plane, points: int) -> Array:
+    """Target index of points × points positions in each cell, (n, points²); −1 outside."""
+    rows, columns = np.divmod(cells, source.nx)
+    offset = (np.arange(points) + 0.5) / points
+    offset_y, offset_x = (part.ravel() for part in np.meshgrid(offset, offset, indexing="ij"))
+    x, y = to_target(
+        source.left + (columns[:, None] + offset_x) * source.dx,
+        source.bottom + (rows[:, None] + offset_y) * source.dy,
+    )
+    column = np.floor((x - target.left) / target.dx)
+    row = np.floor((y - target.bottom) / target.dy)
+    inside = (column >= 0) & (column < target.nx) & (row >= 0) & (row < target.ny)
+    return np.where(inside, row * target.nx + column, -1).astype(np.intp)

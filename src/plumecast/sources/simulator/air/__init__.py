@@ -1,0 +1,1 @@
+"""Weather, and the transport of smoke."""

@@ -1,0 +1,140 @@
+"""Invented terrain and fuel maps: a valley between mountain ranges, like the Upper Rio Grande.
+
+Terrain is spectral synthesis (Gaussian noise with a power-law spectrum, folded into ridges) under
+an envelope of valley, ranges and foothills. Fuels follow elevation, aspect and patchy noise. The
+fire model knows neither crown fire nor spotting, so the woods hold more of the fast understory,
+shrub and blowdown fuels than a real forest's surface would.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import fft, special
+
+from plumecast.sources.simulator.land.fuels import FUEL_CODES, fuel_table
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int16]
+
+VALLEY_FLOOR = 2300.0
+"""Elevation of the valley, m (the San Luis Valley lies at 2,300 m)."""
+
+HIGHEST_PEAK = 3900.0
+"""Elevation of the highest summits, m."""
+
+# Belts from the valley up: upper limit in m, then fuels with their shares. Neighbours in a list are
+# neighbours on the ground, because one smooth noise field chooses among them.
+_BELTS: tuple[tuple[float, dict[str, float]], ...] = (
+    (2450.0, {"GR1": 0.10, "GR2": 0.30, "GS1": 0.20, "GS2": 0.25, "SH1": 0.05, "SH2": 0.10}),
+    (2700.0, {"GR2": 0.12, "GR4": 0.13, "GS2": 0.30, "SH5": 0.25, "SH7": 0.15, "TU1": 0.05}),
+    (3050.0, {"GR4": 0.10, "GS2": 0.10, "SH5": 0.30, "TU3": 0.25, "SH7": 0.15, "TU5": 0.10}),
+    (3500.0, {"GR4": 0.08, "TU2": 0.10, "TU3": 0.30, "SB4": 0.17, "SB3": 0.15, "TU5": 0.20}),
+    (3680.0, {"GR2": 0.20, "GS1": 0.20, "GR1": 0.25, "NB9": 0.35}),
+    (np.inf, {"GR1": 0.15, "NB9": 0.85}),
+)
+
+# What a patch of shrub or timber becomes: after a fire, after thinning, after beetles and wind.
+_SUCCESSION: tuple[tuple[float, tuple[str, ...]], ...] = (
+    (0.10, ("GR1", "GS1", "GS2", "SH5")),
+    (0.04, ("TU1", "TL3")),
+    (0.04, ("SB2", "SB4")),
+)
+
+
+def noise(
+    rng: np.random.Generator,
+    shape: tuple[int, int],
+    cell: float,
+    *,
+    longest: float,
+    decay: float,
+    shortest: float = 0.0,
+) -> Array:
+    """Gaussian field of unit variance with amplitude ∝ k^−decay between two wavelengths in m.
+
+    Longer waves than `longest` are damped, shorter ones than `shortest` removed.
+    """
+    spectrum = fft.rfft2(rng.standard_normal(shape))
+    ky = fft.fftfreq(shape[0], cell)[:, None]
+    kx = fft.rfftfreq(shape[1], cell)[None, :]
+    k = np.hypot(ky, kx)
+    amplitude = (k**2 + longest**-2.0) ** (-0.5 * decay)
+    amplitude[0, 0] = 0.0
+    if shortest > 0.0:
+        amplitude *= np.exp(-((k * shortest) ** 2))
+    field = fft.irfft2(spectrum * amplitude, s=shape)
+    return np.asarray(field / field.std())
+
+
+def synthetic_terrain(rng: np.random.Generator, shape: tuple[int, int], cell: float) -> Array:
+    """Elevation in m, (ny, nx): a valley from south to north between mountains."""
+    ny, nx = shape
+    width = nx * cell
+    y, x = np.meshgrid(np.arange(ny) / ny, (np.arange(nx) + 0.5) / nx, indexing="ij")
+    bend = rng.uniform(0.02, 0.05) * np.sin(2.0 * np.pi * (y + rng.uniform()))
+    axis = rng.uniform(0.5, 0.6) + rng.uniform(-0.1, 0.1) * (y - 0.5) + bend
+    rugged = 0.02 * noise(rng, shape, cell, longest=0.2 * width, decay=2.5, shortest=0.01 * width)
+    west, east = axis - x + rugged, x - axis + rugged
+    envelope = _rise(west, 0.06, 0.20) + _rise(east, 0.05, 0.14) * (
+        1.0 - 0.6 * _rise(east, 0.22, 0.4)
+    )
+    massif = special.ndtr(noise(rng, shape, cell, longest=0.25 * width, decay=3.0, shortest=5e3))
+    crest = noise(rng, shape, cell, longest=0.15 * width, decay=1.9, shortest=800.0)
+    ridges = 1.0 / (1.0 + 2.0 * np.abs(crest))
+    spurs = noise(rng, shape, cell, longest=0.03 * width, decay=2.2, shortest=800.0)
+    relief = envelope * (0.38 + 0.30 * massif + 0.35 * ridges + 0.09 * spurs)
+    relief += 0.01 * (noise(rng, shape, cell, longest=0.1 * width, decay=2.5) + 2.0)
+    relief = np.clip(relief / np.quantile(relief, 0.9995), 0.0, 1.0)
+    return np.asarray(VALLEY_FLOOR + (HIGHEST_PEAK - VALLEY_FLOOR) * relief)
+
+
+def synthetic_fuels(rng: np.random.Generator, elevation: Array, cell: float) -> Codes:
+    """Fuel codes by belts of elevation, lower on cool north slopes, with patches of a few km."""
+    shape = (elevation.shape[0], elevation.shape[1])
+    north, east = np.gradient(elevation, cell)
+    coolness = -north / np.maximum(np.hypot(north, east), 0.15)
+    height = elevation + 120.0 * coolness + 80.0 * noise(rng, shape, cell, longest=9e3, decay=2.5)
+    patch = special.ndtr(noise(rng, shape, cell, longest=8e3, decay=2.0))
+    fuel = np.empty(shape, dtype=np.int16)
+    lower = -np.inf
+    for upper, shares in _BELTS:
+        belt = (height > lower) & (height <= upper)
+        codes = np.array([FUEL_CODES[name] for name in shares], dtype=np.int16)
+        steps = np.cumsum(list(shares.values()))[:-1]
+        fuel[belt] = codes[np.searchsorted(steps, patch[belt])]
+        lower = upper
+    return _with_covers(rng, fuel, elevation, cell)
+
+
+def disturbed(rng: np.random.Generator, fuel: Codes, cell: float) -> Codes:
+    """The same map some years on: patches of shrub and timber burned, thinned or blown down."""
+    shape = (fuel.shape[0], fuel.shape[1])
+    after = fuel.copy()
+    for share, stages in _SUCCESSION:
+        patch = special.ndtr(noise(rng, shape, cell, longest=15e3, decay=2.2))
+        stage = special.ndtr(noise(rng, shape, cell, longest=6e3, decay=1.8))
+        codes = np.array([FUEL_CODES[name] for name in stages], dtype=np.int16)
+        chosen = codes[np.minimum((stage * len(stages)).astype(int), len(stages) - 1)]
+        woody = fuel_table().burnable[fuel] & (fuel >= FUEL_CODES["SH1"])
+        after = np.where(woody & (patch < share), chosen, after)
+    return np.asarray(after, dtype=np.int16)
+
+
+def _with_covers(rng: np.random.Generator, fuel: Codes, elevation: Array, cell: float) -> Codes:
+    """Fields and towns on the valley floor, and lakes in hollows."""
+    shape = (fuel.shape[0], fuel.shape[1])
+    floor = elevation < VALLEY_FLOOR + 110.0
+    fields = noise(rng, shape, cell, longest=20e3, decay=2.2)
+    towns = noise(rng, shape, cell, longest=5e3, decay=2.5)
+    water = noise(rng, shape, cell, longest=4e3, decay=2.5)
+    fuel = np.where(floor & (fields > 0.4), FUEL_CODES["NB3"], fuel)
+    fuel = np.where(floor & (towns > 2.6), FUEL_CODES["NB1"], fuel)
+    fuel = np.where((elevation < 3300.0) & (water > 2.9), FUEL_CODES["NB8"], fuel)
+    return fuel.astype(np.int16)
+
+
+def _rise(distance: Array, start: float, end: float) -> Array:
+    """Smooth step from 0 at `start` to 1 at `end`."""
+    t = np.clip((distance - start) / (end - start), 0.0, 1.0)
+    return np.asarray(t * t * (3.0 - 2.0 * t))

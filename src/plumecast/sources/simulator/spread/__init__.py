@@ -1,0 +1,1 @@
+"""How a fire spreads: Rothermel's rates, and fronts from them."""

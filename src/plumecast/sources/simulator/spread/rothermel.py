@@ -1,0 +1,321 @@
+"""How fast a surface fire spreads: Rothermel's model in Albini's form for mixed fuels.
+
+R = I_R ξ (1 + φ_W + φ_S) / (ρ_b ε Q_ig): the heat that reaches the fuel ahead over the heat needed
+to ignite it. Sources: Rothermel (1972) INT-RP-115; Albini (1976) INT-GTR-30; Burgan (1979)
+INT-RP-226 and Scott and Burgan (2005) RMRS-GTR-153 for curing herbs; Andrews (2012) RMRS-GTR-266
+for the wind at flame height; Andrews (2018) RMRS-GTR-371 for all of it in one place. The fits hold
+in feet, pounds, BTU and minutes, so the fuel bed is computed in these and converted once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from plumecast.base.errors import PlumecastError
+from plumecast.sources.simulator.land.fuels import J_KG_PER_BTU_LB, M_PER_FT, fuel_codes, fuel_table
+
+Array = npt.NDArray[np.float64]
+
+KG_M2_PER_LB_FT2 = 0.45359237 / M_PER_FT**2
+FT_MIN_PER_M_S = 60.0 / M_PER_FT
+PARTICLE_DENSITY = 32.0  # oven-dry wood, lb ft⁻³
+TOTAL_MINERALS = 0.0555  # fraction of the oven-dry mass
+SILICA_FREE_MINERALS = 0.010
+WIND_20FT_OVER_10M = 1.0 / 1.15
+"""Andrews (2012): open wind at 20 ft over that at 10 m."""
+
+MAX_LENGTH_TO_BREADTH = 8.0
+"""Elongation beyond which Anderson's fit has no data (also the limit in FARSITE)."""
+
+DEAD = 4  # particle classes 0–3 are dead (1 h, 10 h, 100 h, cured herbs), 4–5 live (herbs, woody)
+
+
+class Moisture(NamedTuple):
+    """Moisture of the five particle classes, as fractions of the oven-dry mass."""
+
+    dead_1h: float
+    dead_10h: float
+    dead_100h: float
+    live_herb: float
+    live_woody: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadCoefficients:
+    """What wind and slope act on, for one fuel and moisture per element (any common shape).
+
+    φ_W = wind_coefficient · U^wind_exponent with the midflame wind U in m s⁻¹, and
+    φ_S = slope_coefficient · tan²(slope).
+    """
+
+    base_rate: Array  # no-wind, no-slope spread rate R₀, m min⁻¹
+    wind_coefficient: Array  # C (β/β_op)^−E, for U in m s⁻¹
+    wind_exponent: Array  # B
+    slope_coefficient: Array  # 5.275 β^−0.3
+    wind_adjustment: Array  # midflame wind over 10 m wind
+    wind_limit: Array  # largest effective midflame wind, m s⁻¹
+
+
+def head_spread_rate(
+    fuel_model: Any,
+    dead_1h: npt.ArrayLike,
+    dead_10h: npt.ArrayLike,
+    dead_100h: npt.ArrayLike,
+    live_herb: npt.ArrayLike,
+    live_woody: npt.ArrayLike,
+    wind_10m: npt.ArrayLike,
+    slope: npt.ArrayLike,
+) -> Array:
+    """Spread rate of the head of the fire along the ground, m min⁻¹; every argument broadcasts.
+
+    `fuel_model` holds codes or names; moistures are fractions; `wind_10m` is the wind at 10 m in
+    the open, km h⁻¹, blowing upslope (negative: downslope); `slope` is rise over run.
+    """
+    moistures = (dead_1h, dead_10h, dead_100h, live_herb, live_woody)
+    codes, *rest = np.broadcast_arrays(fuel_codes(fuel_model), *moistures, wind_10m, slope)
+    wind, slope = (np.ravel(np.asarray(value, dtype=float)) for value in rest[5:])
+    if not (np.isfinite(wind).all() and np.isfinite(slope).all()):
+        raise PlumecastError("wind_10m and slope must be finite; fill the gaps first")
+    c = spread_coefficients(codes.ravel(), *(np.ravel(value) for value in rest[:5]))
+    rate = _head_rates(
+        c.base_rate, c.wind_coefficient, c.wind_exponent, c.slope_coefficient, c.wind_limit,
+        c.wind_adjustment * wind / 3.6, slope,
+    )  # fmt: skip
+    return np.asarray(rate.reshape(codes.shape))
+
+
+def spread_coefficients(
+    fuel_model: Any,
+    dead_1h: npt.ArrayLike,
+    dead_10h: npt.ArrayLike,
+    dead_100h: npt.ArrayLike,
+    live_herb: npt.ArrayLike,
+    live_woody: npt.ArrayLike,
+) -> SpreadCoefficients:
+    """The fuel bed's part of the model: everything that does not depend on wind and slope."""
+    given = (dead_1h, dead_10h, dead_100h, live_herb, live_woody)
+    codes, *moistures = np.broadcast_arrays(fuel_codes(fuel_model), *given)
+    moisture = np.stack([np.ravel(np.asarray(value, dtype=float)) for value in moistures], axis=-1)
+    if not (np.isfinite(moisture).all() and (moisture >= 0.0).all()):
+        raise PlumecastError(
+            f"fuel moisture must be a fraction of at least 0, got {moisture.min():g} at the least"
+        )
+    table = fuel_table()
+    columns = _fuel_beds(
+        codes.ravel(),
+        moisture,
+        table.load / KG_M2_PER_LB_FT2,
+        table.sav * M_PER_FT,
+        table.depth / M_PER_FT,
+        table.extinction_moisture,
+        table.heat_content / J_KG_PER_BTU_LB,
+        table.dynamic,
+    )
+    return SpreadCoefficients(*(column.reshape(codes.shape) for column in columns))
+
+
+@njit(cache=True)
+def fire_ellipse(
+    base_rate: float,
+    wind_coefficient: float,
+    wind_exponent: float,
+    slope_coefficient: float,
+    wind_limit: float,
+    wind: tuple[float, float],
+    slope: tuple[float, float],
+) -> tuple[float, float, float, float]:
+    """(head rate, eccentricity, heading x, heading y) under a midflame wind and a slope.
+
+    `wind` is the horizontal midflame wind vector, m s⁻¹, `slope` the gradient of the terrain.
+    Both are laid onto the ground, φ_W and φ_S taken as vectors along them, and their sum φ turned
+    into an effective wind by inverting φ_W. It is limited to 0.9 I_R (Rothermel 1972). The head
+    rate R₀ (1 + |φ|) is measured along the ground; the heading is horizontal.
+    """
+    climb = wind[0] * slope[0] + wind[1] * slope[1]
+    speed = math.sqrt(wind[0] ** 2 + wind[1] ** 2 + climb**2)
+    steepness = math.sqrt(slope[0] ** 2 + slope[1] ** 2)
+    wind_pull = wind_coefficient * speed ** (wind_exponent - 1.0) if speed > 0.0 else 0.0
+    slope_pull = slope_coefficient * steepness / math.sqrt(1.0 + steepness**2)
+    x = wind_pull * wind[0] + slope_pull * slope[0]
+    y = wind_pull * wind[1] + slope_pull * slope[1]
+    z = wind_pull * climb + slope_pull * steepness**2
+    phi = math.sqrt(x**2 + y**2 + z**2)
+    if phi == 0.0 or base_rate == 0.0:
+        return base_rate, 0.0, 1.0, 0.0
+    level = math.sqrt(x**2 + y**2)
+    effective = (phi / wind_coefficient) ** (1.0 / wind_exponent)
+    if effective > wind_limit:
+        effective = wind_limit
+        phi = wind_coefficient * wind_limit**wind_exponent
+    return base_rate * (1.0 + phi), eccentricity(effective), x / level, y / level
+
+
+@njit(cache=True)
+def eccentricity(effective_wind: float) -> float:
+    """√(1 − 1/LB²) of the fire's ellipse; effective midflame wind in m s⁻¹.
+
+    LB = 0.936 e^(0.2566 U) + 0.461 e^(−0.1548 U) − 0.397, at most 8: length to breadth of Anderson
+    (1983) INT-RP-305 with the constant that makes a calm fire a circle (Finney 1998, RMRS-RP-4).
+    """
+    ratio = 0.936 * math.exp(0.2566 * effective_wind) + 0.461 * math.exp(-0.1548 * effective_wind)
+    ratio = min(max(ratio - 0.397, 1.0), MAX_LENGTH_TO_BREADTH)
+    return math.sqrt(1.0 - 1.0 / ratio**2)
+
+
+@njit(cache=True)
+def _head_rates(
+    base_rate: Array,
+    wind_coefficient: Array,
+    wind_exponent: Array,
+    slope_coefficient: Array,
+    wind_limit: Array,
+    wind: Array,
+    slope: Array,
+) -> Array:
+    rates = np.empty(base_rate.size)
+    for i in range(base_rate.size):
+        ellipse = fire_ellipse(
+            base_rate[i], wind_coefficient[i], wind_exponent[i], slope_coefficient[i],
+            wind_limit[i], (wind[i], 0.0), (slope[i], 0.0),
+        )  # fmt: skip
+        rates[i] = ellipse[0]
+    return rates
+
+
+@njit(cache=True)
+def _fuel_beds(
+    codes: npt.NDArray[np.int16],
+    moisture: Array,
+    loads: Array,
+    savs: Array,
+    depths: Array,
+    extinctions: Array,
+    heats: Array,
+    dynamic: npt.NDArray[np.bool_],
+) -> Array:
+    """Rows of `SpreadCoefficients` for each (fuel code, five moistures); units of ft, lb, BTU."""
+    out = np.zeros((6, codes.size))
+    for i in range(codes.size):
+        code = codes[i]
+        if depths[code] == 0.0:
+            continue
+        load, sav, wet = _six_classes(loads[code], savs[code], moisture[i], dynamic[code])
+        share, live_share = _surface_weights(load, sav)
+        sav_mean = _blend(share, live_share, sav)
+        packing = load.sum() / (PARTICLE_DENSITY * depths[code])
+        relative = packing * sav_mean**0.8189 / 3.348
+        intensity = _reaction_intensity(load, sav, wet, share, extinctions[code], heats[code])
+        intensity *= _reaction_velocity(sav_mean, relative)
+        flux_ratio = math.exp((0.792 + 0.681 * math.sqrt(sav_mean)) * (packing + 0.1))
+        flux_ratio /= 192.0 + 0.2595 * sav_mean
+        ignition_heat = np.exp(-138.0 / np.maximum(sav, 1e-3)) * (250.0 + 1116.0 * wet)
+        sink = load.sum() / depths[code] * _blend(share, live_share, ignition_heat)
+        exponent = 0.02526 * sav_mean**0.54
+        height = depths[code]
+        out[0, i] = intensity * flux_ratio / sink * M_PER_FT
+        out[1, i] = 7.47 * math.exp(-0.133 * sav_mean**0.55) * FT_MIN_PER_M_S**exponent
+        out[1, i] *= relative ** (-0.715 * math.exp(-3.59e-4 * sav_mean))
+        out[2, i] = exponent
+        out[3, i] = 5.275 * packing**-0.3
+        out[4, i] = WIND_20FT_OVER_10M * 1.83 / math.log((20.0 + 0.36 * height) / (0.13 * height))
+        out[5, i] = 0.9 * intensity / FT_MIN_PER_M_S
+    return out
+
+
+@njit(cache=True)
+def _six_classes(
+    load: Array, sav: Array, moisture: Array, dynamic: bool
+) -> tuple[Array, Array, Array]:
+    """Loads, SAV ratios and moistures with the cured herbs as a fourth dead class.
+
+    The cured share falls linearly from 1 at 30 % live-herb moisture to 0 at 120 %; cured herbs keep
+    their SAV ratio and have the moisture of 1 h fuel.
+    """
+    cured = min(max((1.2 - moisture[3]) / 0.9, 0.0), 1.0) if dynamic else 0.0
+    herbs = load[3]
+    loads = np.array([load[0], load[1], load[2], cured * herbs, (1.0 - cured) * herbs, load[4]])
+    savs = np.array([sav[0], sav[1], sav[2], sav[3], sav[3], sav[4]])
+    wet = np.array([moisture[0], moisture[1], moisture[2], moisture[0], moisture[3], moisture[4]])
+    return loads, savs, wet
+
+
+@njit(cache=True)
+def _surface_weights(load: Array, sav: Array) -> tuple[Array, float]:
+    """(share of each class in the surface of its category, live share of the whole surface)."""
+    share = load * sav
+    dead, live = share[:DEAD].sum(), share[DEAD:].sum()
+    if dead > 0.0:
+        share[:DEAD] /= dead
+    if live > 0.0:
+        share[DEAD:] /= live
+    return share, live / (dead + live)
+
+
+@njit(cache=True)
+def _blend(share: Array, live_share: float, value: Array) -> float:
+    dead: float = (share[:DEAD] * value[:DEAD]).sum()
+    live: float = (share[DEAD:] * value[DEAD:]).sum()
+    return (1.0 - live_share) * dead + live_share * live
+
+
+@njit(cache=True)
+def _reaction_velocity(sav: float, relative_packing: float) -> float:
+    """Γ' = Γ'_max (β/β_op)^A exp(A (1 − β/β_op)), min⁻¹, with Albini's A = 133 σ^−0.7913."""
+    maximum = sav**1.5 / (495.0 + 0.0594 * sav**1.5)
+    a = 133.0 * sav**-0.7913
+    velocity: float = maximum * relative_packing**a * math.exp(a * (1.0 - relative_packing))
+    return velocity
+
+
+@njit(cache=True)
+def _reaction_intensity(
+    load: Array, sav: Array, wet: Array, share: Array, extinction: float, heat: float
+) -> float:
+    """Σ over dead and live of w_n h η_M η_s, BTU ft⁻²; times Γ' it is the reaction intensity."""
+    mineral_damping: float = 0.174 * SILICA_FREE_MINERALS**-0.19
+    live_extinction = _live_extinction(load, sav, wet, extinction)
+    total: float = 0.0
+    for first, last, limit in ((0, DEAD, extinction), (DEAD, 6, live_extinction)):
+        net_load = 0.0
+        for i in range(first, last):
+            for j in range(first, last):
+                if _size_group(sav[i]) == _size_group(sav[j]):
+                    net_load += share[j] * load[i]
+        ratio = (share[first:last] * wet[first:last]).sum() / limit
+        if ratio < 1.0:
+            total += net_load * (1.0 - 2.59 * ratio + 5.11 * ratio**2 - 3.52 * ratio**3)
+    return total * (1.0 - TOTAL_MINERALS) * heat * mineral_damping
+
+
+@njit(cache=True)
+def _size_group(sav: float) -> int:
+    """Albini's size groups: classes in one group share the weight of their loads; σ in ft⁻¹."""
+    if sav >= 1200.0:
+        return 0
+    if sav >= 192.0:
+        return 1
+    if sav >= 96.0:
+        return 2
+    return 3 if sav >= 48.0 else 4
+
+
+@njit(cache=True)
+def _live_extinction(load: Array, sav: Array, wet: Array, extinction: float) -> float:
+    """Live fuel burns up to M_x = 2.9 W (1 − M_dead / M_x,dead) − 0.226, at least M_x,dead.
+
+    W is the ratio of fine dead to fine live load, Σ w e^(−138/σ) over Σ w e^(−500/σ), and M_dead
+    the moisture of the fine dead fuel.
+    """
+    dead = load[:DEAD] * np.exp(-138.0 / np.maximum(sav[:DEAD], 1e-3))
+    live = (load[DEAD:] * np.exp(-500.0 / np.maximum(sav[DEAD:], 1e-3))).sum()
+    if live == 0.0 or dead.sum() == 0.0:
+        return extinction
+    fine_moisture = (dead * wet[:DEAD]).sum() / dead.sum()
+    limit = 2.9 * dead.sum() / live * (1.0 - fine_moisture / extinction) - 0.226
+    return float(max(limit, extinction))

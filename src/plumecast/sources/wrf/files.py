@@ -1,0 +1,233 @@
+"""Which files belong to a fire, which frames they hold, and in which order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import netCDF4
+import numpy as np
+
+from plumecast.base import paths as named
+from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import Array
+from plumecast.sources.wrf.integrity import open_whole, require
+
+_NAME = re.compile(r"_d(\d\d)_(\d{4}-\d\d-\d\d)_(\d\d)[:_](\d\d)[:_](\d\d)(?:\.nc)?$")
+_MOST_CACHE = 512 * 2**20  # bytes a variable may hold where chunks span many frames
+
+
+class Frame(NamedTuple):
+    """One output time: seconds since the simulation's start, and where it is stored."""
+
+    seconds: float
+    path: Path
+    number: int
+
+
+class FileIndex(NamedTuple):
+    """What one file holds."""
+
+    path: Path
+    domain: int
+    refinement: int  # fire cells per smoke cell in x; 0 without a fire grid
+    start: str  # of the simulation
+    frames: tuple[Frame, ...]
+
+
+class NamesMislead(Exception):
+    """A file does not hold the one frame its name promised; it must be looked into."""
+
+
+class FrameReader:
+    """Reads one frame at a time; keeps the last file open, so read frames in file order."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._dataset: netCDF4.Dataset | None = None
+        self._ready: set[str] = set()
+        self._whole: set[tuple[bytes, int]] = set()
+        self._expected: dict[Path, FileIndex] = {}
+
+    def close(self) -> None:
+        """Close the open file, if any."""
+        if self._dataset is not None:
+            self._dataset.close()
+        self._path, self._dataset, self._ready = None, None, set()
+
+    def expect(self, files: Sequence[FileIndex]) -> None:
+        """What the files must turn out to hold when they are opened."""
+        self._expected = {file.path: file for file in files}
+
+    def open(self, path: Path) -> netCDF4.Dataset:
+        """The file at `path`."""
+        if self._dataset is None or path != self._path:
+            self.close()
+            self._dataset, self._path = open_whole(path, self._whole), path
+            expected = self._expected.get(path)
+            if expected is not None and index_dataset(self._dataset, path) != expected:
+                raise NamesMislead(path)
+        return self._dataset
+
+    def read(self, frame: Frame, name: str) -> Array:
+        """One variable of one frame, without the Time dimension."""
+        dataset = self.open(frame.path)
+        if name not in self._ready:
+            require(dataset, frame.path, [name])
+            dataset[name].set_auto_maskandscale(False)
+            _fit_chunk_cache(dataset[name])
+            self._ready.add(name)
+        try:
+            values: Array = dataset[name][frame.number]
+        except (OSError, RuntimeError, IndexError) as error:
+            message = f"{frame.path}: frame {frame.number} cannot be read ({error})"
+            raise PlumecastError(message) from error
+        return values
+
+
+def find_files(paths: named.Paths) -> list[Path]:
+    """The wrfout files of one fire, sorted by name."""
+    found = named.find_files(
+        paths,
+        belongs=lambda path: path.name.startswith("wrfout"),
+        nothing="no wrfout* files here; give a directory, glob or file",
+    )
+    for path in found:
+        if not path.is_file():
+            raise PlumecastError(f"{path}: not a file; give each fire its own directory or glob")
+    return found
+
+
+def index_files(paths: Sequence[Path], reader: FrameReader) -> list[FileIndex]:
+    """What each file holds, by opening it."""
+    return [index_dataset(reader.open(path), path) for path in paths]
+
+
+def index_by_names(paths: Sequence[Path], reader: FrameReader) -> list[FileIndex] | None:
+    """The same for one frame per file, from WRF's own file names; None where they do not say.
+
+    Opening costs as much as reading there, so only the first file of each domain is opened now.
+    The reader holds every other to its name, and raises `NamesMislead` where it holds otherwise.
+    """
+    stamps = [_NAME.search(path.name) for path in paths]
+    whens = [(int(s[1]), f"{s[2]}_{s[3]}:{s[4]}:{s[5]}") for s in stamps if s is not None]
+    if len(paths) < 2 or len(set(whens)) < len(paths):
+        return None
+    first: dict[int, FileIndex] = {}
+    for path, (domain, _) in zip(paths, whens, strict=True):
+        if domain not in first:
+            first[domain] = index_dataset(reader.open(path), path)
+    if any(len(file.frames) != 1 for file in first.values()):
+        return None
+    try:
+        files = [
+            _promised(path, when, first[domain])
+            for path, (domain, when) in zip(paths, whens, strict=True)
+        ]
+    except PlumecastError:
+        return None
+    if not set(first.values()) <= set(files):
+        return None
+    reader.expect(files)
+    return files
+
+
+def _promised(path: Path, when: str, alike: FileIndex) -> FileIndex:
+    """What a file holds by its name, beside one of the same run and domain that was opened."""
+    seconds = _seconds(when, path) - _seconds(alike.start, path)
+    return alike._replace(path=path, frames=(Frame(seconds, path, 0),))
+
+
+def index_dataset(dataset: netCDF4.Dataset, path: Path) -> FileIndex:
+    """Domain, fire grid and output times of one file; only `Times` is read."""
+    require(dataset, path, ["Times"])
+    text = dataset["Times"][:].tobytes().decode("ascii", "replace")
+    width = dataset["Times"].shape[1]
+    times = [text[i : i + width].strip("\0 ") for i in range(0, len(text), width)]
+    size = {name: len(dim) for name, dim in dataset.dimensions.items()}
+    start = getattr(dataset, "SIMULATION_START_DATE", None) or getattr(
+        dataset, "START_DATE", (times or [""])[0]
+    )
+    stated = re.findall(r"_d(\d\d)", path.name) or ["1"]
+    return FileIndex(
+        path=path,
+        domain=int(getattr(dataset, "GRID_ID", stated[0])),
+        refinement=size.get("west_east_subgrid", 0) // (size.get("west_east", 0) + 1),
+        start=str(start),
+        frames=tuple(
+            Frame(_seconds(time, path) - _seconds(start, path), path, number)
+            for number, time in enumerate(times)
+        ),
+    )
+
+
+def choose_domain(files: Sequence[FileIndex], domain: int | str | None) -> list[FileIndex]:
+    """The files of one domain; by default the one with the finest fire grid, then the innermost."""
+    domains = {file.domain: file.refinement for file in files}
+    wanted = max(domains, key=lambda number: (domains[number], number))
+    if domain is not None:
+        stated = re.fullmatch(r"d?(\d+)", str(domain))
+        if not stated:
+            raise PlumecastError(f'domain={domain!r}; give e.g. 2 or "d02"')
+        wanted = int(stated[1])
+    names = ", ".join(f"d{number:02d}" for number in sorted(domains))
+    where = files[0].path
+    if wanted not in domains:
+        raise PlumecastError(f"{where.parent}: no files of d{wanted:02d}; found {names}")
+    if domains[wanted] == 0:
+        raise PlumecastError(f"{where}: no fire grid (dimension west_east_subgrid) in {names}")
+    chosen = [file for file in files if file.domain == wanted]
+    for file in chosen:
+        if file.start != chosen[0].start:
+            raise PlumecastError(
+                f"{file.path}: simulation starts {file.start}, that of {chosen[0].path.name} "
+                f"{chosen[0].start}; give each fire its own directory or glob"
+            )
+    return chosen
+
+
+def merge_overlaps(
+    frames: Sequence[Frame], reader: FrameReader, names: Sequence[str]
+) -> list[Frame]:
+    """Frames in time order, each time once.
+
+    A time stored twice (restarts that overlap, a file given twice) is kept once where every named
+    variable is identical, and refused where any differs.
+    """
+    ordered = sorted(frames, key=lambda frame: (frame.seconds, frame.path, frame.number))
+    kept = ordered[:1]
+    for frame in ordered[1:]:
+        if frame.seconds > kept[-1].seconds:
+            kept.append(frame)
+            continue
+        one = {name: reader.read(kept[-1], name) for name in names}
+        differ = [
+            name for name in names if not np.array_equal(one[name], reader.read(frame, name), True)
+        ]
+        if differ:
+            raise PlumecastError(
+                f"{frame.path}: {frame.seconds / 3600:g} h is stored twice, with other "
+                f"{', '.join(differ)} in {kept[-1].path.name}; remove what a restart superseded"
+            )
+    return kept
+
+
+def _fit_chunk_cache(variable: Any) -> None:
+    """Hold one row of chunks, so that none is decompressed twice and none outlives its frames."""
+    chunks = variable.chunking()
+    if isinstance(chunks, list):
+        padded = [-(-n // c) * c for n, c in zip(variable.shape[1:], chunks[1:], strict=True)]
+        size = variable.dtype.itemsize * chunks[0] * int(np.prod(padded))
+        variable.set_var_chunk_cache(size=min(size, _MOST_CACHE))
+
+
+def _seconds(time: str, path: Path) -> float:
+    try:
+        stamp = np.array(time.replace("_", "T"), dtype="datetime64[s]")
+        if not np.isnat(stamp):
+            return float(stamp.astype(np.int64))
+    except ValueError:
+        pass
+    raise PlumecastError(f"{path}: unreadable time {time!r}; was the run cut short?")

@@ -1,0 +1,171 @@
+"""One fire or many: what users call. A failing fire is reported and does not stop the others."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.paths import Paths, Sought, sought
+from plumecast.compute.blocks import Runner
+from plumecast.compute.processes import end_with_parent
+from plumecast.sources.wrf.checks import Finding
+from plumecast.sources.wrf.run import SMOKE_FLOOR, Options, read_fire
+from plumecast.sources.wrf.snapshots import Labels, to_dataset
+
+
+class FireResult(NamedTuple):
+    """What became of one fire: its snapshots or a one-line error, and what the checks found."""
+
+    fire_id: str
+    outcome: xr.Dataset | str
+    quality: tuple[Finding, ...]
+
+
+def read_wrf(
+    paths: Paths,
+    *,
+    smoke: str = "fire_smoke",
+    smoke_unit: str | None = None,
+    drought: str | None = None,
+    fire_id: str | None = None,
+    ignition_id: str | None = None,
+    every: str | float | None = None,
+    domain: int | str | None = None,
+    aggregate: str = "mean",
+    floor: float = SMOKE_FLOOR,
+) -> xr.Dataset:
+    """Snapshots of one fire from WRF-Fire output.
+
+    `paths` is a directory with wrfout files, a glob, a file or a list of files of one simulation;
+    `domain` defaults to the one with the finest fire grid. f is the block mean (or "max") of
+    max(t − TIGN_G, 0) over fire cells with LFN < 0, in hours. g is the sum over all frames read,
+    those before ignition included, of the column-mean smoke, µg m⁻³, and 0 below `floor`. `every`
+    ("6h", "30min" or hours) keeps the frames at its multiples since the first frame, and the sum
+    runs over the kept frames. `hours` counts from the earliest arrival of any burned cell, so
+    f ≤ hours. Frames without a burned cell give no snapshot. Areas take the nominal cell size,
+    without map factors. `attrs["quality"]` says what the checks found.
+    """
+    options = Options(
+        smoke=smoke,
+        smoke_unit=smoke_unit,
+        every=every,
+        domain=domain,
+        aggregate=aggregate,
+        floor=floor,
+    )
+    name = fire_id or fire_name(paths)
+    labels = Labels(name, ignition_id or name, drought or "unknown")
+    return to_dataset(read_fire(paths, options), labels)
+
+
+def read_wrf_fires(
+    run_dirs: Sequence[str | Path],
+    *,
+    drought: str | Mapping[str, str] | None = None,
+    ignition_id: Mapping[str, str] | None = None,
+    workers: int = 1,
+    runner: Runner | None = None,
+    done: Collection[str] = frozenset(),
+    progress: Callable[[FireResult, int, int], object] | None = None,
+    **options: Any,
+) -> Iterator[FireResult]:
+    """Read many fires, one per entry of `run_dirs`, in that order; a failing fire is reported.
+
+    Fires are named after their directory; those in `done` are passed over. `drought` and
+    `ignition_id` may map fire_id to a label; `options` are those of `read_wrf`. With `workers` > 1
+    fires are read by processes, at most `workers` ahead of the one being yielded; with a `runner`
+    by those of a cluster.
+    `progress(result, finished, total)` is called as each fire ends.
+    """
+    settings = Options(**options)
+    jobs: list[Job] = []
+    first: dict[str, str | Path] = {}
+    for paths in run_dirs:
+        name = fire_name(paths)
+        label = drought.get(name) if isinstance(drought, Mapping) else drought
+        twin = first.setdefault(name, paths)
+        clash = None if twin is paths else f"{paths}: fire_id {name!r} is also that of {twin}"
+        labels = Labels(name, (ignition_id or {}).get(name, name), label or "unknown")
+        if clash or name not in done:
+            jobs.append(Job(paths, settings, labels, clash))
+    for count, result in enumerate(in_order(jobs, workers, runner), start=1):
+        if progress is not None:
+            progress(result, count, len(jobs))
+        yield result
+
+
+def fire_name(paths: Paths) -> str:
+    """The directory that holds the files: WRF names the files of every run alike."""
+    path = Path(paths) if isinstance(paths, str | Path) else Path(paths[0])
+    names_files = path.is_file() or set(path.name) & set("*?[")
+    return path.resolve().parent.name if names_files else path.resolve().name
+
+
+class Job(NamedTuple):
+    """One fire to read."""
+
+    paths: str | Path
+    options: Options
+    labels: Labels
+    clash: str | None  # why it cannot be read under its name
+
+
+def read_job(job: Job) -> FireResult:
+    """Read one fire; what goes wrong becomes the outcome."""
+    name = job.labels.fire_id
+    if job.clash:
+        return FireResult(name, job.clash, ())
+    try:
+        fire = read_fire(job.paths, job.options)
+        return FireResult(name, to_dataset(fire, job.labels), fire.findings)
+    except PlumecastError as error:
+        return FireResult(name, str(error), ())
+    except Exception as error:  # one fire's surprise must not cost the others
+        return FireResult(name, f"{job.paths}: {type(error).__name__}: {error}", ())
+
+
+def _read_elsewhere(shared: None, item: tuple[Job, Sought]) -> FireResult:
+    job, place = item
+    return read_job(job._replace(paths=place.there()))
+
+
+def in_order(
+    jobs: Sequence[Job], workers: int, runner: Runner | None = None
+) -> Iterator[FireResult]:
+    """Results in the jobs' order; a worker holds one job, so one that dies names its fire."""
+    if runner is not None:
+        items = [(job, sought(job.paths, elsewhere=True)) for job in jobs]
+        yield from runner.map(_read_elsewhere, None, items)
+        return
+    if workers <= 1:
+        yield from map(read_job, jobs)
+        return
+    context = multiprocessing.get_context("spawn")
+
+    def slot_process() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent)
+
+    slots = [slot_process() for _ in jobs[:workers]]
+    try:
+        running = [slot.submit(read_job, job) for slot, job in zip(slots, jobs, strict=False)]
+        for number, job in enumerate(jobs):
+            slot = number % len(slots)
+            try:
+                result = running[slot].result()
+            except BrokenProcessPool:
+                message = f"{job.paths}: its reading process died (out of memory?)"
+                result = FireResult(job.labels.fire_id, message, ())
+                slots[slot] = slot_process()
+            if number + len(slots) < len(jobs):
+                running[slot] = slots[slot].submit(read_job, jobs[number + len(slots)])
+            yield result
+    finally:
+        for executor in slots:
+            executor.shutdown(cancel_futures=True)

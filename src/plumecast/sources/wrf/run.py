@@ -1,0 +1,253 @@
+"""One fire: its frames in order, one at a time, each leaving a row on the smoke grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import netCDF4
+import numpy as np
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.paths import Paths
+from plumecast.compute.arrays import Array
+from plumecast.sources import regrid
+from plumecast.sources.wrf import checks, files
+from plumecast.sources.wrf.files import Frame, FrameReader, NamesMislead
+from plumecast.sources.wrf.frame import (
+    UNWRITTEN,
+    FireState,
+    Layout,
+    LevelSet,
+    advance_arrival,
+    changed_cells,
+    fire_age,
+    smoke_column,
+)
+from plumecast.sources.wrf.integrity import require
+from plumecast.sources.wrf.thinning import interval, thin
+from plumecast.sources.wrf.units import smoke_unit
+
+SMOKE_FLOOR = 1e-3
+"""Cumulative smoke below this is numerical diffusion and stored as 0, µg m⁻³."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a run is read; see `read_wrf`."""
+
+    smoke: str = "fire_smoke"
+    smoke_unit: str | None = None
+    every: str | float | None = None
+    domain: int | str | None = None
+    aggregate: str = "mean"
+    floor: float = SMOKE_FLOOR
+
+    def __post_init__(self) -> None:
+        if self.aggregate not in regrid.AGGREGATES:
+            raise PlumecastError(f"aggregate={self.aggregate!r}; choose one of {regrid.AGGREGATES}")
+        if not self.floor >= 0.0:
+            raise PlumecastError(f"floor={self.floor} must be ≥ 0")
+        if self.smoke_unit is not None:
+            smoke_unit(self.smoke, "", self.smoke_unit)
+        interval(self.every)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All that is known of a fire before its frames are read."""
+
+    names: list[str]
+    frames: list[Frame]
+    kept: list[Frame]
+    layout: Layout
+    unit: str
+    attributes: Mapping[str, Any]
+    latlon: tuple[Array, Array] | None
+    options: Options
+
+
+class Row(NamedTuple):
+    """What one frame leaves behind; the fields are on the smoke grid."""
+
+    summary: checks.FrameSummary
+    age: Array
+    smoke: Array
+    earliest: float  # arrival of the burned cells, s
+
+
+class Fire(NamedTuple):
+    """A fire that was read: the rows of its burning frames, and what the checks found."""
+
+    run: Run
+    rows: list[Row]
+    findings: tuple[checks.Finding, ...]
+
+
+def read_fire(paths: Paths, options: Options) -> Fire:
+    """Read the frames of one fire and check them."""
+    found = files.find_files(paths)
+    with closing(FrameReader()) as reader:
+        try:
+            run = prepare(found, options, reader, by_names=True)
+            rows = list(read_rows(run, reader))
+        except NamesMislead:
+            run = prepare(found, options, reader, by_names=False)
+            rows = list(read_rows(run, reader))
+    findings = checks.check_fire(
+        [row.summary for row in rows],
+        floor=options.floor,
+        step=interval(options.every),
+        version=checks.wrf_version(str(run.attributes.get("TITLE", ""))),
+    )
+    burning = [row for row in rows if row.summary.burned_cells]
+    if not burning:
+        raise PlumecastError(f"{run.kept[-1].path}: no cell burns in {len(rows)} frames")
+    return Fire(run, burning, findings)
+
+
+def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_names: bool) -> Run:
+    """Find and order the frames, and read what does not change in time."""
+    reader.expect([])
+    indexed = files.index_by_names(paths, reader) if by_names else None
+    indexed = indexed or files.index_files(paths, reader)
+    chosen = [file for file in files.choose_domain(indexed, options.domain) if file.frames]
+    if not chosen:
+        raise PlumecastError(f"{indexed[0].path}: no frames in it; was the run cut short?")
+    path = chosen[0].path
+    dataset = reader.open(path)
+    names, unit = _needed(dataset, path, options)
+    layout, attributes = _layout(dataset, path), dict(dataset.__dict__)
+    latlon = _latlon(dataset, path)
+    frames = files.merge_overlaps(
+        [frame for file in chosen for frame in file.frames], reader, names
+    )
+    return Run(
+        names=names,
+        frames=frames,
+        kept=thin(frames, interval(options.every)),
+        layout=layout,
+        unit=unit,
+        attributes=attributes,
+        latlon=latlon,
+        options=options,
+    )
+
+
+def _needed(dataset: netCDF4.Dataset, path: Path, options: Options) -> tuple[list[str], str]:
+    """The variables to read, and the unit of the smoke among them."""
+    require(dataset, path, ["LFN", options.smoke])
+    label = str(getattr(dataset[options.smoke], "units", "")).strip()
+    try:
+        unit = smoke_unit(options.smoke, label, options.smoke_unit)
+    except PlumecastError as error:
+        raise PlumecastError(f"{path}: {error}") from None
+    names = ["LFN", *(["TIGN_G"] if "TIGN_G" in dataset.variables else []), options.smoke]
+    names += ["PH", "PHB", *(["P", "PB", "T"] if unit.endswith("/kg") else [])]
+    require(dataset, path, names)
+    for name in names:
+        found, expected = dataset[name].dimensions, _dims(name)
+        if found != expected:
+            raise PlumecastError(f"{path}: {name} has dimensions {found}, expected {expected}")
+    return names, unit
+
+
+def _dims(name: str) -> tuple[str, ...]:
+    """Where WRF stores a variable: on the fire grid, on layer faces, or in layers."""
+    if name in ("LFN", "TIGN_G"):
+        return ("Time", "south_north_subgrid", "west_east_subgrid")
+    layers = "bottom_top_stag" if name in ("PH", "PHB") else "bottom_top"
+    return ("Time", layers, "south_north", "west_east")
+
+
+def _layout(dataset: netCDF4.Dataset, path: Path) -> Layout:
+    """Sizes; the refinement is in no attribute, it is subgrid length / staggered length."""
+    size = {name: len(dim) for name, dim in dataset.dimensions.items()}
+    ny, nx = size["south_north"], size["west_east"]
+    fire = (size["south_north_subgrid"], size["west_east_subgrid"])
+    if fire[0] % (ny + 1) or fire[1] % (nx + 1):
+        raise PlumecastError(f"{path}: fire grid {fire} is no multiple of {(ny + 1, nx + 1)}")
+    spacing = float(dataset.DX), float(dataset.DY)
+    return Layout(ny, nx, fire[0] // (ny + 1), fire[1] // (nx + 1), *spacing)
+
+
+def _latlon(dataset: netCDF4.Dataset, path: Path) -> tuple[Array, Array] | None:
+    """XLAT, XLONG (ny, nx) of a real domain; idealised runs (MAP_PROJ 0) hold metres there."""
+    if int(getattr(dataset, "MAP_PROJ", 0)) == 0:
+        return None
+    require(dataset, path, ["XLAT", "XLONG"])
+    return np.asarray(dataset["XLAT"][0]), np.asarray(dataset["XLONG"][0])
+
+
+def read_rows(run: Run, reader: FrameReader) -> Iterator[Row]:
+    """Go through the frames once; only a run without TIGN_G needs the level set of all of them."""
+    has_arrival = "TIGN_G" in run.names
+    level_set: LevelSet | None = None
+    before: FireState | None = None
+    total = np.zeros((run.layout.ny, run.layout.nx))
+    kept = set(run.kept)
+    for frame in run.kept if has_arrival else run.frames:
+        if has_arrival:
+            state = _fire_state(run, frame, reader)
+        else:
+            level = _level(run, frame, reader)
+            level_set = advance_arrival(level_set, level, frame.seconds)
+            state = FireState(frame.seconds, level < 0, level_set.arrival[level < 0])
+        if frame in kept:
+            column, mass = _checked_column(run, frame, reader)
+            total = total + column
+            summary = _summary(state, before, column=column, mass=mass)
+            yield _row(run, state, summary=summary, total=total)
+        before = state
+
+
+def _level(run: Run, frame: Frame, reader: FrameReader) -> Array:
+    level = run.layout.cut_padding(reader.read(frame, "LFN"))
+    if not (level.min() > -UNWRITTEN and level.max() < UNWRITTEN):
+        raise PlumecastError(f"{frame.path}: NaN or unwritten LFN in frame {frame.number}")
+    return level
+
+
+def _fire_state(run: Run, frame: Frame, reader: FrameReader) -> FireState:
+    """Of the two large fields only the burned cells outlive this call, which bounds memory."""
+    burned = _level(run, frame, reader) < 0
+    arrival = run.layout.cut_padding(reader.read(frame, "TIGN_G"))[burned]
+    return FireState(frame.seconds, burned, arrival)
+
+
+def _checked_column(run: Run, frame: Frame, reader: FrameReader) -> tuple[Array, float]:
+    """Column mean, µg m⁻³, and smoke mass in the domain, kg; every column must be finite."""
+    column, depth = smoke_column(partial(reader.read, frame), run.options.smoke, run.unit)
+    bad = ~(np.abs(column) < UNWRITTEN)
+    if bad.any():
+        raise PlumecastError(
+            f"{frame.path}: {int(bad.sum())} columns are NaN or unwritten in frame {frame.number}; "
+            f"look at {', '.join(name for name in run.names if name not in ('LFN', 'TIGN_G'))}"
+        )
+    return column, float((column * depth).sum() * run.layout.dx * run.layout.dy * 1e-9)
+
+
+def _summary(
+    state: FireState, before: FireState | None, *, column: Array, mass: float
+) -> checks.FrameSummary:
+    lost, moved = changed_cells(before, state, checks.MOVED_SECONDS) if before else (0, 0)
+    return checks.FrameSummary(
+        seconds=state.seconds,
+        burned_cells=int(np.count_nonzero(state.burned)),
+        lost_cells=lost,
+        moved_cells=moved,
+        smoke_mass=mass,
+        peak=float(column.max()),
+        edge_share=checks.edge_share(column),
+    )
+
+
+def _row(run: Run, state: FireState, *, summary: checks.FrameSummary, total: Array) -> Row:
+    age = run.layout.to_smoke_grid(fire_age(state), run.options.aggregate)
+    smoke = np.where(total < run.options.floor, 0.0, total)
+    earliest = float(state.arrival.min(initial=np.inf))
+    return Row(summary, age.astype(np.float32), smoke.astype(np.float32), earliest)

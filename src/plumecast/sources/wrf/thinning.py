@@ -1,0 +1,45 @@
+"""Checkpoints: which of a run's frames are kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from plumecast.base.errors import PlumecastError
+from plumecast.sources.wrf.files import Frame
+
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_NEAR = 0.1  # a frame stands for a checkpoint within this share of `every`
+
+
+def thin(frames: Sequence[Frame], every: float | None) -> list[Frame]:
+    """The frame nearest each multiple of `every` seconds after the first, within a tenth of it."""
+    if every is None or len(frames) < 2:
+        return list(frames)
+    seconds = np.array([frame.seconds for frame in frames])
+    spacing = float(np.diff(seconds).min())
+    if every < (1 - _NEAR) * spacing:
+        raise PlumecastError(
+            f"{frames[0].path}: every={every / 3600:g} h is finer than the frames' "
+            f"{spacing / 3600:g} h"
+        )
+    targets = np.arange(seconds[0], seconds[-1] + _NEAR * every, every)
+    nearest = np.abs(seconds - targets[:, None]).argmin(axis=1)
+    close = np.abs(seconds[nearest] - targets) <= _NEAR * every
+    return [frames[number] for number in nearest[close]]
+
+
+def interval(every: str | float | None) -> float | None:
+    """Seconds of "6h", "30min", "1d" or a number of hours.
+
+    >>> interval("30min"), interval(6)
+    (1800.0, 21600.0)
+    """
+    if every is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+\.?\d*)\s*(s|min|h|d)?\s*", str(every))
+    if not found or float(found[1]) <= 0:
+        raise PlumecastError(f'every={every!r}; give e.g. "6h", "30min", "1d" or hours')
+    return float(found[1]) * _SECONDS[found[2] or "h"]

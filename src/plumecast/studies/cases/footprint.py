@@ -1,0 +1,168 @@
+"""How well an operator finds the smoke: ROC curves, AUC and IoU, maps, and where it errs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.studies import paper
+from plumecast.studies.context import Context
+from plumecast.studies.figures import style
+from plumecast.studies.figures.maps import compare_maps
+from plumecast.studies.methods.methods import title_of
+from plumecast.studies.methods.scoring import FPR_GRID, Outcome, outcome
+from plumecast.studies.table import tidy
+
+COLUMNS = {
+    "name": ("method", "1"),
+    "fire_id": ("one ignition under one weather", "1"),
+    "drought": ("drought scenario", "1"),
+    "hours": ("time since ignition", "h"),
+    "burned_area": ("burned area", "acre"),
+    "extent": ("share of cells with smoke above the smoke threshold", "1"),
+    "auc": ("area under the ROC curve", "1"),
+    "iou": ("IoU at the ROC point nearest (0, 1)", "1"),
+    "deployable_iou": ("IoU at one decision threshold from validation", "1"),
+    "relative_error": ("relative error of the smoke", "1"),
+}
+
+
+def study(method: str) -> Callable[[Context], xr.Dataset]:
+    """The study of one method."""
+
+    def run(context: Context) -> xr.Dataset:
+        return finding(context, (method,))
+
+    return run
+
+
+def finding(context: Context, methods: tuple[str, ...]) -> xr.Dataset:
+    """Per-snapshot scores of some methods, with their curves and maps."""
+    outcomes = {name: outcome(context, name) for name in methods}
+    table = tidy([row for name in methods for row in _rows(name, outcomes[name])], COLUMNS)
+    shown = context.rng("footprint").permutation(next(iter(outcomes.values())).snapshots)
+    shown = np.sort(shown[: context.limits.curves])
+    parts = [_curves(outcomes[name], shown) for name in methods]
+    curves = xr.concat(parts, dim="operator").assign_coords(operator=list(methods))
+    maps = outcomes[methods[0]].maps
+    found = xr.merge([table, curves, maps], combine_attrs="drop")
+    known = paper.TABLE.get(methods[0])
+    return found.assign_attrs(
+        methods=",".join(methods),
+        smoke_threshold=context.smoke_threshold,
+        captured=context.captured,
+        **{f"{name} decision_threshold": outcomes[name].decision_threshold for name in methods},
+        **{f"{name} relative_error": outcomes[name].relative_error for name in methods},
+        **({} if known is None else {"paper_auc": known.auc, "paper_iou": known.iou}),
+    )
+
+
+def _rows(name: str, found: Outcome) -> list[dict[str, object]]:
+    scores = found.scores
+    known = [column for column in COLUMNS if column in scores.variables]
+    values = {column: scores[column].values.tolist() for column in known}
+    count = scores.sizes[SNAPSHOT]
+    return [{"name": name} | {c: values[c][i] for c in known} for i in range(count)]
+
+
+def _curves(found: Outcome, shown: np.ndarray) -> xr.Dataset:
+    known = found.curves[~np.isnan(found.curves).any(axis=1)]
+    if known.shape[0] == 0:
+        known = np.full((1, FPR_GRID.size), np.nan)
+    low, middle, high = np.percentile(known, (25, 50, 75), axis=0)
+    return xr.Dataset(
+        {
+            "tpr_median": ("fpr", middle),
+            "tpr_low": ("fpr", low),
+            "tpr_high": ("fpr", high),
+            "tpr": (("member", "fpr"), found.curves[shown]),
+        },
+        coords={"fpr": FPR_GRID},
+    )
+
+
+def figures(found: xr.Dataset) -> dict[str, Figure]:
+    """Classification, maps at IoU percentiles, IoU against extent."""
+    return {
+        "classification": classification(found),
+        "maps": maps(found),
+        "extent": extent(found),
+    }
+
+
+def classification(found: xr.Dataset) -> Figure:
+    """ROC curves and the distributions of AUC and IoU, one line of panels per method."""
+    methods = found.attrs["methods"].split(",")
+    figure = style.new_figure(2.5 * len(methods))
+    axes = figure.subplots(len(methods), 3, squeeze=False)
+    for line, name in zip(axes, methods, strict=True):
+        known = paper.TABLE.get(name)
+        colour = style.look_of(name)["color"]
+        scores = found.isel(row=np.flatnonzero(found.name.values == name))
+        _roc(line[0], found.sel(operator=name), colour)
+        line[0].set_title(title_of(name))
+        style.histogram(
+            line[1], scores.auc.values, "AUC", colour, None if known is None else known.auc
+        )
+        style.histogram(
+            line[2], scores.iou.values, "IoU", colour, None if known is None else known.iou
+        )
+    return figure
+
+
+def _roc(ax: Axes, curves: xr.Dataset, colour: str) -> None:
+    ax.plot(
+        curves.fpr,
+        curves.tpr.transpose("fpr", "member").values,
+        color=colour,
+        linewidth=0.5,
+        alpha=0.3,
+    )
+    ax.plot(curves.fpr, curves.tpr_median, color="black", linewidth=1.8, label="median")
+    ax.plot([0, 1], [0, 1], color=style.MUTED, linewidth=0.7, linestyle="--")
+    ax.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="false positive rate", ylabel="true positive rate")
+    ax.set_aspect("equal")
+    ax.legend(loc="lower right")
+
+
+def maps(found: xr.Dataset) -> Figure:
+    """Observed above predicted smoke at five percentiles of IoU, one colour scale per column."""
+    shown = found[[FIRE, SMOKE, "predicted"]].rename(percentile=SNAPSHOT)
+    titles = [
+        f"{percentile}th percentile\nIoU {iou:.2f}\n{hours:g} h, {drought}"
+        for percentile, iou, hours, drought in zip(
+            found.percentile.values, found.map_iou.values, found.map_hours.values,
+            found.map_drought.values, strict=True,
+        )
+    ]  # fmt: skip
+    return compare_maps(
+        shown,
+        {"predicted": shown.predicted},
+        range(shown.sizes[SNAPSHOT]),
+        titles,
+        threshold=float(found.attrs["smoke_threshold"]),
+        width=style.WIDTH,
+    )
+
+
+def extent(found: xr.Dataset) -> Figure:
+    """IoU against the extent of the footprint, with the median in bins of extent."""
+    name = found.attrs["methods"].split(",")[0]
+    size, iou = 100.0 * found.extent.values, found.iou.values
+    figure = style.new_figure(2.8, width=4.2)
+    ax = figure.subplots()
+    colour = style.look_of(name)["color"]
+    ax.scatter(size, iou, s=5, color=colour, alpha=0.25, linewidths=0, rasterized=True)
+    tenths = [part for part in np.array_split(np.argsort(size, kind="stable"), 10) if part.size]
+    middles = np.array([(np.median(size[part]), np.median(iou[part])) for part in tenths])
+    ax.plot(*middles.T, color="black", marker="o", linewidth=1.6, label="median of a tenth")
+    ax.legend(loc="lower right")
+    ax.set(xlabel="footprint, % of the grid", ylabel="IoU", ylim=(0, 1.02))
+    ax.set_xlim(left=0)
+    style.light_grid(ax)
+    return figure

@@ -1,0 +1,145 @@
+"""How many fires does each method need? Scores against the number of training ignitions.
+
+Nested random subsets of the training ignitions, each with all its fires and snapshots; the same
+bounded sample of test snapshots throughout, thresholds from a bounded sample of validation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.scores.footprint import (
+    choose_decision_threshold,
+    score_footprints,
+    snapshot_relative_errors,
+)
+from plumecast.studies.context import Context, bounded, is_baseline
+from plumecast.studies.figures import style
+from plumecast.studies.methods.methods import fitted, title_of
+from plumecast.studies.methods.scoring import detect, median
+from plumecast.studies.table import select, tidy
+from plumecast.surrogate.baselines import fit_baseline
+from plumecast.surrogate.fit import fit_surrogate
+from plumecast.surrogate.surrogate import Surrogate
+
+METHODS = (
+    "paper-linear", "paper-quadratic", "gp-images", "recommended", "mean-field", "nearest-fire",
+)  # fmt: skip
+FEWEST = 4  # ignitions
+
+COLUMNS = {
+    "method": ("method", "1"),
+    "ignitions": ("training ignitions", "1"),
+    "fires": ("training fires", "1"),
+    "snapshots": ("training snapshots", "1"),
+    "auc": ("median AUC", "1"),
+    "iou": ("median IoU at the ROC point nearest (0, 1)", "1"),
+    "deployable_iou": ("median IoU at one threshold from validation", "1"),
+    "median_error": ("median relative error of the smoke", "1"),
+}
+
+
+def run(context: Context) -> xr.Dataset:
+    """Scores of every method for doubling numbers of ignitions."""
+    train, by = context.split.train, context.split.by
+    rng = context.rng("learning-curve")
+    order = rng.permutation(np.unique(train[by].values.astype(str)))
+    if order.size < 2 * FEWEST:
+        raise PlumecastError(
+            f"{order.size} training ignitions make no learning curve; {2 * FEWEST} are needed"
+        )
+    validation = bounded(context.split.validation, context.limits.scored // 2, rng)
+    test = bounded(context.split.test, context.limits.scored, rng)
+    rows, left_out = [], 0
+    for size in curve_sizes(order.size):
+        part = _subset(train, by, order[:size])
+        for name in METHODS:
+            whole = size == order.size
+            if (
+                not whole
+                and name == "recommended"
+                and part.sizes[SNAPSHOT] > context.limits.curve_train
+            ):
+                left_out += 1
+                continue
+            context.tell(f"{name} from {size} ignitions")
+            made = fitted(context, name).surrogate if whole else _fit(context, name, part)
+            rows.append(_row(context, name, made, part, validation, test) | {"ignitions": size})
+    return tidy(rows, COLUMNS).assign_attrs(
+        test_snapshots=int(test.sizes[SNAPSHOT]),
+        validation_snapshots=int(validation.sizes[SNAPSHOT]),
+        smoke_threshold=context.smoke_threshold,
+        recommended_left_out=left_out,
+        curve_train=context.limits.curve_train,
+    )
+
+
+def curve_sizes(count: int) -> list[int]:
+    """Doubling numbers of ignitions up to all of them."""
+    sizes = [FEWEST * 2**power for power in range(20) if FEWEST * 2**power < 0.75 * count]
+    return [*sizes, count]
+
+
+def _subset(train: xr.Dataset, by: str, wanted: np.ndarray) -> xr.Dataset:
+    return train.isel({SNAPSHOT: np.flatnonzero(np.isin(train[by].values.astype(str), wanted))})
+
+
+def _fit(context: Context, name: str, part: xr.Dataset) -> Surrogate:
+    if is_baseline(name):
+        return fit_baseline(name, part, seed=context.seed)
+    return fit_surrogate(part, name, group_by=context.split.by)
+
+
+def _row(
+    context: Context,
+    name: str,
+    made: Surrogate,
+    part: xr.Dataset,
+    validation: xr.Dataset,
+    test: xr.Dataset,
+) -> dict[str, Any]:
+    tau = context.smoke_threshold
+    alpha = choose_decision_threshold(detect(made, validation), validation[SMOKE], tau)
+    smoke, detected = made.predict_both(test)
+    scores = score_footprints(detected, test[SMOKE], tau, alpha)
+    return {
+        "method": name,
+        "fires": len(np.unique(part.fire_id.values)),
+        "snapshots": int(part.sizes[SNAPSHOT]),
+        "auc": median(scores.auc.values),
+        "iou": median(scores.iou.values),
+        "deployable_iou": median(scores.deployable_iou.values),
+        "median_error": median(snapshot_relative_errors(smoke, test[SMOKE])),
+    }
+
+
+def figures(found: xr.Dataset) -> dict[str, Figure]:
+    """AUC, IoU and relative error against the number of training ignitions."""
+    figure = style.new_figure(3.1)
+    axes = figure.subplots(1, 3)
+    panels = (
+        ("auc", "AUC"),
+        ("deployable_iou", "deployable IoU"),
+        ("median_error", "relative error"),
+    )
+    for ax, (name, label) in zip(axes, panels, strict=True):
+        for method in METHODS:
+            part = select(found, method=method)
+            ax.plot(part.ignitions, part[name], label=title_of(method), **style.look_of(method))
+        ax.set(xscale="log", xlabel="training ignitions", title=label)
+        ticks = np.unique(found.ignitions.values)
+        ax.set_xticks(ticks, [str(tick) for tick in ticks])
+        ax.minorticks_off()
+        style.light_grid(ax)
+    axes[0].set_ylim(min(0.5, float(found.auc.min()) - 0.02), 1.01)
+    axes[1].set_ylim(0.0, 1.01)
+    axes[2].set_ylim(0.0, min(1.6, axes[2].get_ylim()[1]))
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return {"curves": figure}

@@ -1,0 +1,220 @@
+"""Mean optical depth: how many high-fidelity samples does each estimator of Q = E[ln(g+1)] need?
+
+Four estimators of Q over the final snapshots of the test fires. *Monte Carlo*: the mean of n of
+them. *Operator*: a linear operator trained on n final training snapshots, its mean over all test
+fires. *Reduced Monte Carlo*: Monte Carlo projected on the operator's output basis. *Corrected*: the
+operator's mean over all test fires as a control variate of the n training samples,
+
+    Q̂ = mean_train[y] + c (mean_test[A f] − mean_train[A f]),
+
+with A fitted without the fifth of the samples it is applied to in training, so that its residuals
+are those of fires it has not seen. The standard error of a cell is that of the mean of y − c A f
+over n samples; with c = 1 this is the operator's mean plus the mean training residual.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.compute.arrays import Array
+from plumecast.studies import paper
+from plumecast.studies.context import Context, final_part
+from plumecast.studies.figures import style
+from plumecast.studies.methods.subset_operator import Pool, fit_subset, make_pool
+from plumecast.studies.table import select, tidy
+
+ESTIMATORS = {
+    "monte-carlo": "Monte Carlo",
+    "reduced": "reduced Monte Carlo",
+    "operator": "operator",
+    "corrected": "operator, corrected",
+}
+STD_FRACTION = 0.95
+SIZES = (5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 400)
+WANTED = 0.10  # relative error asked for
+FOLDS = 5
+FEWEST = 10  # final training snapshots below which nothing can be estimated
+
+COLUMNS = {
+    "estimator": ("estimator of Q", "1"),
+    "samples": ("high-fidelity samples", "1"),
+    "repeat": ("draw", "1"),
+    "error": ("relative error of Q", "1"),
+    "error_bar": ("predicted relative error of Q, one standard error", "1"),
+    "covered": ("share of smoky cells within two standard errors", "1"),
+    "coefficient": ("coefficient of the control variate", "1"),
+}
+
+
+def run(context: Context) -> xr.Dataset:
+    """Errors of every estimator over sample sizes and draws."""
+    fires, logs = _matrices(final_part(context.split.train, "training"))
+    test_fires, test_logs = _matrices(final_part(context.split.test, "test"))
+    count = fires.shape[0]
+    if count < FEWEST:
+        raise PlumecastError(
+            f"{count} final training snapshots are too few to estimate a mean; {FEWEST} are needed"
+        )
+    truth = test_logs.mean(axis=0)
+    if not truth.any():
+        raise PlumecastError("the test fires end without smoke: Q is zero everywhere")
+    pool = make_pool(fires, logs, test_fires, STD_FRACTION)
+    sizes = sorted({size for size in SIZES if size < 0.8 * count} | {count})
+    rng = context.rng("optical-depth")
+    rows: list[dict[str, object]] = []
+    for size in sizes:
+        context.tell(f"optical depth from {size} samples")
+        for repeat in range(context.limits.repeats):
+            draw = rng.permutation(count)[:size]
+            # With replacement: the holdout stands for all fires, not for a list to be used up.
+            carlo = test_logs[rng.integers(test_logs.shape[0], size=size)].mean(axis=0)
+            found = _estimate(pool, draw, carlo, truth)
+            rows += [{"samples": size, "repeat": repeat, **row} for row in found]
+    table = tidy(rows, COLUMNS)
+    return table.assign_attrs(
+        wanted=WANTED,
+        final_test=test_fires.shape[0],
+        final_train=count,
+        repeats=context.limits.repeats,
+        paper_extra_samples=paper.EXTRA_SAMPLES,
+        **_needs(table),
+    )
+
+
+def _matrices(final: xr.Dataset) -> tuple[Array, Array]:
+    count = final.sizes[SNAPSHOT]
+    fires, smoke = (
+        final[name].values.reshape(count, -1).astype(np.float64) for name in (FIRE, SMOKE)
+    )
+    return fires, np.log1p(smoke)
+
+
+def _estimate(pool: Pool, draw: Array, carlo: Array, truth: Array) -> list[dict[str, object]]:
+    fitted = fit_subset(pool, draw)
+    estimates = {
+        "monte-carlo": carlo,
+        "reduced": fitted.project(carlo),
+        "operator": fitted.predict_others().mean(axis=0),
+    }
+    rows: list[dict[str, object]] = [
+        {"estimator": name, "error": _error(found, truth)} for name, found in estimates.items()
+    ]
+    corrected = corrected_mean(pool, draw)
+    smoky = truth > 0.0
+    inside = np.abs(corrected.mean - truth)[smoky] <= 2.0 * corrected.standard_error[smoky]
+    rows.append(
+        {
+            "estimator": "corrected",
+            "error": _error(corrected.mean, truth),
+            "error_bar": float(np.linalg.norm(corrected.standard_error) / np.linalg.norm(truth)),
+            "covered": float(inside.mean()),
+            "coefficient": corrected.coefficient,
+        }
+    )
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """An estimate of Q with its standard error, cell by cell."""
+
+    mean: Array
+    standard_error: Array
+    coefficient: float
+
+
+def corrected_mean(pool: Pool, draw: Array) -> Corrected:
+    """The operator as a control variate, fitted without the fold it corrects.
+
+    One coefficient c for all cells, by least squares of the centred samples on the centred
+    predictions, within 0 (plain Monte Carlo on the samples) and 1 (the operator trusted whole).
+    """
+    logs = pool.outputs[draw]
+    held_out = np.empty_like(logs)
+    everywhere = np.zeros_like(logs[0])
+    for fold in np.array_split(np.arange(draw.size), min(FOLDS, draw.size)):
+        fitted = fit_subset(pool, np.delete(draw, fold))
+        held_out[fold] = fitted.predict_rows(draw[fold])
+        everywhere += fitted.predict_others().mean(axis=0) * fold.size / draw.size
+    centred = held_out - held_out.mean(axis=0)
+    size = float(np.sum(centred**2))
+    slope = float(np.sum(centred * (logs - logs.mean(axis=0))))
+    coefficient = min(max(slope / size, 0.0), 1.0) if size > 0.0 else 0.0
+    left = logs - coefficient * held_out
+    return Corrected(
+        mean=left.mean(axis=0) + coefficient * everywhere,
+        standard_error=left.std(axis=0, ddof=1) / math.sqrt(left.shape[0]),
+        coefficient=coefficient,
+    )
+
+
+def _error(found: Array, truth: Array) -> float:
+    return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
+
+
+def bands(found: xr.Dataset, estimator: str, column: str = "error") -> tuple[Array, Array]:
+    """Sample sizes and the 25th, 50th and 75th percentile over draws, (3, sizes)."""
+    part = select(found, estimator=estimator)
+    sizes = np.unique(part.samples.values)
+    values = [part[column].values[part.samples.values == size] for size in sizes]
+    return sizes, np.array([np.percentile(item, (25, 50, 75)) for item in values]).T
+
+
+def samples_needed(sizes: Array, errors: Array, wanted: float) -> float:
+    """Samples at which the median error falls to `wanted`, between sizes by power law; NaN if
+    it never does."""
+    below = np.flatnonzero(errors <= wanted)
+    if below.size == 0:
+        return math.nan
+    first = int(below[0])
+    if first == 0:
+        return float(sizes[0])
+    x, y = np.log(sizes[first - 1 : first + 1]), np.log(errors[first - 1 : first + 1])
+    return float(np.exp(x[0] + (math.log(wanted) - y[0]) * (x[1] - x[0]) / (y[1] - y[0])))
+
+
+def _needs(table: xr.Dataset) -> dict[str, float]:
+    needs = {}
+    for name in ESTIMATORS:
+        sizes, spread = bands(table, name)
+        needs[f"{name} samples_needed"] = samples_needed(sizes, spread[1], WANTED)
+    return needs
+
+
+def figures(found: xr.Dataset) -> dict[str, Figure]:
+    """Error against samples for the four estimators, with the corrected one's own error bar."""
+    figure = style.new_figure(3.4, width=5.6)
+    ax = figure.subplots()
+    colours = dict(zip(ESTIMATORS, (style.MUTED, style.ORANGE, style.BLUE, style.VERMILION),
+                       strict=True))  # fmt: skip
+    for name, label in ESTIMATORS.items():
+        sizes, spread = bands(found, name)
+        ax.fill_between(sizes, spread[0], spread[2], color=colours[name], alpha=0.18, linewidth=0)
+        ax.plot(sizes, spread[1], marker="o", color=colours[name], label=label)
+    sizes, bar = bands(found, "corrected", "error_bar")
+    ax.plot(sizes, bar[1], color=colours["corrected"], linestyle=":", label="its error bar")
+    ax.axhline(found.attrs["wanted"], color=style.INK, linewidth=0.7, linestyle="--")
+    ax.set(xscale="log", yscale="log", xlabel="high-fidelity samples",
+           ylabel="relative error of Q = E[ln(g + 1)]")  # fmt: skip
+    shown = [size for size in (5, 10, 20, 50, 100, 200, 400) if sizes[0] <= size <= sizes[-1]]
+    ax.set_xticks(shown, [str(size) for size in shown])
+    levels = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
+    ax.set_yticks(levels, [f"{100 * level:g} %" for level in levels])
+    ax.set_ylim(*_limits(found))
+    ax.minorticks_off()
+    style.light_grid(ax)
+    ax.legend()
+    return {"errors": figure}
+
+
+def _limits(found: xr.Dataset) -> tuple[float, float]:
+    spread = np.concatenate([bands(found, name)[1].ravel() for name in ESTIMATORS])
+    known = spread[np.isfinite(spread) & (spread > 0.0)]
+    return (0.8 * float(known.min()), 1.2 * float(known.max())) if known.size else (0.01, 1.0)

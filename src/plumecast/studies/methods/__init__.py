@@ -1,0 +1,1 @@
+"""Work that several studies share: fitted methods, their scores, literal algorithms."""

@@ -1,0 +1,179 @@
+"""Every method fitted once per run, with the seconds of its steps; costly ones kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.version import __version__
+from plumecast.operators.baselines import fit_gaussian_process, sample_rows
+from plumecast.operators.coded.operator import CodedOperator
+from plumecast.operators.pca import Truncation
+from plumecast.operators.settings import PRESETS, choose_settings
+from plumecast.studies.context import Context, Stopwatch, is_baseline
+from plumecast.studies.methods.encoding import (
+    Quadratic,
+    linear_surrogate,
+    quadratic_fit,
+    quadratic_path,
+    quadratic_surrogate,
+)
+from plumecast.surrogate.baselines import PAPER_STD_FRACTION, fit_baseline
+from plumecast.surrogate.fit import fit_surrogate
+from plumecast.surrogate.surrogate import Surrogate, load_surrogate
+
+HYPERPARAMETERS = {
+    "paper-linear": "r, r̃, α",
+    "paper-quadratic": "r, r̃, α, λ",
+    "gp-images": "l, α",
+    "gp-codes": "l, r, r̃, α",
+    "recommended": "λ per ring and layer, blend, α",
+    "mean-field": "α",
+    "nearest-fire": "α",
+}
+"""What is chosen for each method, as the paper's table lists it."""
+
+TITLES = {
+    "paper-linear": "Linear operator",
+    "paper-quadratic": "Quadratic operator",
+    "gp-images": "Gaussian process (images)",
+    "gp-codes": "Gaussian process (codes)",
+    "recommended": "Recommended (spectral)",
+    "unet": "U-Net",
+    "fno": "Fourier neural operator",
+    "mean-field": "Mean field",
+    "nearest-fire": "Nearest fire",
+}
+
+
+NEURAL = ("unet", "fno")
+"""Families of the networks, with the lift and the targets of the recommended operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A surrogate and the seconds of `encoding`, `training` and `tuning` behind it."""
+
+    surrogate: Surrogate
+    seconds: dict[str, float]
+
+
+def title_of(name: str) -> str:
+    """A method's name for readers."""
+    return TITLES.get(name, name)
+
+
+def neural_methods() -> tuple[str, ...]:
+    """The networks, where PyTorch is installed."""
+    if importlib.util.find_spec("torch") is None:
+        raise PlumecastError(
+            "networks need PyTorch; install it with pip install '.[neural]', or leave --neural out"
+        )
+    return NEURAL
+
+
+def fitted(context: Context, name: str) -> Fitted:
+    """A method trained on the whole training part: from this run, from disk, or fitted now."""
+    return context.once(f"fitting {name}", lambda: _kept(context, name))
+
+
+def quadratic(context: Context) -> Quadratic:
+    """The penalty path of the paper's quadratic operator."""
+    return context.once("penalty path", lambda: quadratic_path(context.encodings, context.split.by))
+
+
+def _kept(context: Context, name: str) -> Fitted:
+    if context.folder is None or is_baseline(name):
+        return _fit(context, name)
+    where = context.folder / f"{name}.plume"
+    mark = _fingerprint(context, name)
+    found = _load(where, mark)
+    if found is not None:
+        return found
+    fresh = _fit(context, name)
+    fresh.surrogate.save(where)
+    record = {"fingerprint": mark, "seconds": fresh.seconds}
+    where.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return fresh
+
+
+def _fingerprint(context: Context, name: str) -> str:
+    content = [__version__, context.fingerprint, name, asdict(choose_settings(**_choice(name)))]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def _choice(name: str) -> dict[str, Any]:
+    return {"family": name} if name in NEURAL else {"preset": name}
+
+
+def _load(where: Path, mark: str) -> Fitted | None:
+    try:
+        record = json.loads(where.with_suffix(".json").read_text(encoding="utf-8"))
+        if record["fingerprint"] != mark:
+            return None
+        return Fitted(load_surrogate(where), dict(record["seconds"]))
+    except (OSError, ValueError, KeyError, PlumecastError):
+        return None
+
+
+def _fit(context: Context, name: str) -> Fitted:
+    if name == "paper-linear":
+        return _fit_linear(context)
+    if name == "paper-quadratic":
+        return _fit_quadratic(context)
+    if name == "gp-codes":
+        return _fit_gp_codes(context)
+    train = context.split.train
+    watch = Stopwatch()
+    if is_baseline(name):
+        found = watch.time("training", lambda: fit_baseline(name, train, seed=context.seed))
+    else:
+        by, tell = context.split.by, lambda step: context.tell(f"{name}: {step}")
+        found = watch.time(
+            "training", lambda: fit_surrogate(train, group_by=by, progress=tell, **_choice(name))
+        )
+    return Fitted(found, watch.seconds)
+
+
+def _fit_linear(context: Context) -> Fitted:
+    encodings, settings = context.encodings, PRESETS["paper-linear"]
+    watch = Stopwatch()
+    found = watch.time(
+        "training",
+        lambda: linear_surrogate(
+            encodings, settings.fire, settings.smoke, settings=asdict(settings)
+        ),
+    )
+    return Fitted(found, {"encoding": encodings.seconds, **watch.seconds})
+
+
+def _fit_quadratic(context: Context) -> Fitted:
+    path = quadratic(context)
+    code_map, seconds = quadratic_fit(path)
+    return Fitted(
+        quadratic_surrogate(context.encodings, path, code_map, context.split.by),
+        {"encoding": context.encodings.seconds, "training": seconds, "tuning": path.seconds},
+    )
+
+
+def _fit_gp_codes(context: Context) -> Fitted:
+    encodings = context.encodings
+    rule = Truncation(std_fraction=PAPER_STD_FRACTION)
+    inputs, outputs = encodings.bases(rule, rule)
+    rows = sample_rows(encodings.data.inputs.shape[0], context.seed)
+    codes = encodings.input_codes[rows, : inputs.rank]
+    targets = encodings.output_codes[rows, : outputs.rank]
+    watch = Stopwatch()
+    code_map = watch.time("training", lambda: fit_gaussian_process(codes, targets))
+    found = encodings.surrogate(
+        CodedOperator(inputs, code_map, outputs),
+        settings={"preset": "gp-codes", "seed": context.seed},
+        fire_rank=inputs.rank,
+        smoke_rank=outputs.rank,
+    )
+    return Fitted(found, {"encoding": encodings.seconds, **watch.seconds})

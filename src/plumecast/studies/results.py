@@ -1,0 +1,149 @@
+"""A folder of results: one run, its studies, and what says whether they still hold."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.studies.figures.style import save_all, styled
+from plumecast.studies.registry import STUDIES, Study
+from plumecast.studies.table import columns_of, write_csv
+
+RUN = "run.json"
+RECORD = "record.json"
+TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A finished study: what it was run on, how long it took, what it drew."""
+
+    study: str
+    fingerprint: str
+    run: str  # fingerprint of the run it belongs to
+    seconds: float
+    cpu_seconds: float = 0.0  # of the processor: what counts on a machine that is shared
+    figures: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A finished study read back."""
+
+    study: Study
+    record: Record
+    finding: xr.Dataset
+    folder: Path
+
+    def figure(self, name: str, ending: str) -> Path:
+        """The file of a figure."""
+        return self.folder / f"{name}.{ending}"
+
+
+def write_study(
+    folder: Path,
+    study: Study,
+    finding: xr.Dataset,
+    *,
+    fingerprint: str,
+    run: str,
+    seconds: float,
+    cpu_seconds: float,
+) -> Record:
+    """Write table, figures and record of a study, all or nothing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(dir=folder, prefix=f".{study.name}."))
+    try:
+        write_csv(finding, partial / f"{TABLE}.csv", columns_of(finding, clocks=False))
+        clocks = columns_of(finding, clocks=True)
+        if clocks:
+            first = columns_of(finding, clocks=False)[:1]
+            write_csv(finding, partial / "times.csv", [*first, *clocks])
+        timed = finding.assign_attrs(seconds=seconds, cpu_seconds=cpu_seconds)
+        timed.to_netcdf(partial / f"{TABLE}.nc", engine="netcdf4")
+        with styled():
+            drawn = study.figures(finding)
+            for name, figure in drawn.items():
+                save_all(figure, partial, name, ("png", "svg"))
+        record = Record(study.name, fingerprint, run, seconds, cpu_seconds, list(drawn))
+        write_json(partial / RECORD, asdict(record))
+        partial.chmod(0o755)
+        shutil.rmtree(folder / study.name, ignore_errors=True)
+        partial.replace(folder / study.name)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return record
+
+
+def read_record(folder: Path, name: str) -> Record | None:
+    """The record of a study that was finished in this folder and still has its table."""
+    if not (folder / name / f"{TABLE}.nc").exists():
+        return None
+    try:
+        return Record(**json.loads((folder / name / RECORD).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def read_run(folder: Path) -> dict[str, Any] | None:
+    """What a folder's run was of; None where there is none."""
+    try:
+        content: dict[str, Any] = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise PlumecastError(
+            f"{folder / RUN} cannot be read ({error}); choose another folder"
+        ) from None
+    return content
+
+
+def read_results(folder: Path) -> tuple[dict[str, Any], list[Finished], list[str]]:
+    """The run, its finished studies, and the names of studies left over from another run."""
+    run = read_run(folder)
+    if run is None:
+        raise PlumecastError(
+            f"{folder} holds no results; run: plumecast study all --data STORE --out {folder}"
+        )
+    finished, stale = [], []
+    for name, study in STUDIES.items():
+        record = read_record(folder, name)
+        if record is None:
+            continue
+        if record.run != run["fingerprint"]:
+            stale.append(name)
+            continue
+        where = folder / name
+        with xr.open_dataset(
+            where / f"{TABLE}.nc", engine="netcdf4", decode_timedelta=False
+        ) as on_disk:
+            finished.append(Finished(study, record, on_disk.load(), where))
+    return run, finished, stale
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON, all or nothing; what is not a number becomes null."""
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(_plain(content), file, indent=2, allow_nan=False, ensure_ascii=False)
+        file.write("\n")
+    Path(partial).chmod(0o644)
+    Path(partial).replace(path)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,1 @@
+"""Labels and operator together: fit, predict, save, baselines."""

@@ -1,0 +1,92 @@
+"""Baselines as surrogates: the same data in, the same functions to predict and to score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import FIRE, SMOKE
+from plumecast.compute.arrays import read_rows
+from plumecast.compute.blocks import Runner, row_blocks, sum_over
+from plumecast.compute.memory import parse_memory
+from plumecast.data.training import TrainingMatrices, provenance, training_matrices
+from plumecast.operators.baselines import MeanField, NearestFire, fit_gaussian_process, sample_rows
+from plumecast.operators.coded.operator import CodedOperator, Operator
+from plumecast.operators.pca import fit_basis
+from plumecast.surrogate.surrogate import Surrogate
+
+PAPER_STD_FRACTION = 0.95
+
+MEAN_BLOCK = 256
+"""Snapshots added up together."""
+
+
+def _mean_field(data: TrainingMatrices, seed: int) -> Operator:
+    blocks = row_blocks(data.outputs.shape[0], MEAN_BLOCK)
+    outputs = data.outputs
+    total = sum_over(lambda rows: np.sum(read_rows(outputs, rows), axis=0), blocks, outputs)
+    return MeanField(total / data.outputs.shape[0])
+
+
+def _nearest_fire(data: TrainingMatrices, seed: int) -> Operator:
+    return NearestFire(data.inputs, data.outputs)
+
+
+def _gp_images(data: TrainingMatrices, seed: int) -> Operator:
+    rows = sample_rows(data.inputs.shape[0], seed)
+    return fit_gaussian_process(data.inputs[rows], data.outputs[rows])
+
+
+def _gp_codes(data: TrainingMatrices, seed: int) -> Operator:
+    input_basis = fit_basis(data.inputs, std_fraction=PAPER_STD_FRACTION)
+    output_basis = fit_basis(data.outputs, std_fraction=PAPER_STD_FRACTION)
+    rows = sample_rows(data.inputs.shape[0], seed)
+    code_map = fit_gaussian_process(
+        input_basis.encode(data.inputs[rows]), output_basis.encode(data.outputs[rows])
+    )
+    return CodedOperator(input_basis, code_map, output_basis)
+
+
+BASELINES: dict[str, Callable[[TrainingMatrices, int], Operator]] = {
+    "mean-field": _mean_field,
+    "nearest-fire": _nearest_fire,
+    "gp-images": _gp_images,
+    "gp-codes": _gp_codes,
+}
+"""Mean training smoke; smoke of the nearest training fire; the paper's Gaussian processes."""
+
+
+def fit_baseline(
+    name: str,
+    train: xr.Dataset,
+    *,
+    inputs: str | Sequence[str] = FIRE,
+    outputs: str | Sequence[str] = SMOKE,
+    seed: int = 0,
+    memory: str | int | None = None,
+    runner: Runner | None = None,
+) -> Surrogate:
+    """A baseline by name, trained on the same snapshots as a surrogate.
+
+    `seed` draws the 100 snapshots of the Gaussian processes. With `memory` ("2GB") the mean field
+    is added up over blocks, by the processes of a cluster with a `runner` (`pc.cluster`); the
+    others hold all training snapshots in this process.
+    """
+    if name not in BASELINES:
+        raise PlumecastError(f"baseline '{name}' is unknown; choose from {', '.join(BASELINES)}")
+    limit = None if memory is None else parse_memory(memory)
+    stored = memory is not None or runner is not None
+    data = training_matrices(train, inputs, outputs, stored=stored, by=None, runner=runner)
+    if name != "mean-field":
+        data = data.in_memory(limit)
+    return Surrogate(
+        inputs=data.input_layout,
+        outputs=data.output_layout,
+        operator=BASELINES[name](data, seed),
+        nonnegative=True,
+        settings={"preset": name, "seed": seed},
+        training=provenance(train),
+    )

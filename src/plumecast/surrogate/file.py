@@ -1,0 +1,156 @@
+"""Save and load a fitted value as one safetensors file, without pickle.
+
+A value is a tree of frozen dataclasses, tuples, dictionaries, numbers, text and arrays. The
+arrays become the tensors of the file; everything else becomes its JSON header, with a format
+version and a checksum over both. Loading builds only the classes it is given and runs no code
+from the file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.version import __version__
+
+FORMAT = 1
+_KEY = "plumecast"
+
+
+def save_value(value: Any, path: str | Path) -> Path:
+    """Write a dataclass to one file, all or nothing."""
+    where = Path(path)
+    arrays: dict[str, np.ndarray] = {}
+    tree = _flatten(value, "", arrays)
+    header = {
+        "format": FORMAT,
+        "version": __version__,
+        "checksum": _checksum(tree, arrays),
+        "value": tree,
+    }
+    content = safetensors.numpy.save(arrays, metadata={_KEY: json.dumps(header)})
+    where.parent.mkdir(parents=True, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(partial).chmod(0o644)
+        Path(partial).replace(where)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+    return where
+
+
+def load_value(path: str | Path, classes: Mapping[str, type]) -> Any:
+    """Read back what `save_value` wrote; only `classes` can be built."""
+    header, arrays = _read(Path(path))
+    try:
+        return _unflatten(header["value"], arrays, classes)
+    except (TypeError, KeyError) as error:
+        raise PlumecastError(f"{path} does not describe a known value ({error})") from error
+
+
+def is_saved(path: str | Path) -> bool:
+    """Whether a file looks like one of these, without reading it."""
+    with Path(path).open("rb") as file:
+        head = file.read(9)
+    return len(head) == 9 and head[8:] == b"{"  # safetensors: 8 bytes of length, then JSON
+
+
+def read_header(path: str | Path) -> dict[str, Any]:
+    """The verified header of a file: format, version, checksum and the value without its arrays."""
+    return _read(Path(path))[0]
+
+
+def _read(where: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    if not where.is_file():
+        raise PlumecastError(f"{where} does not exist or is not a file")
+    try:
+        with safetensors.safe_open(where, framework="np") as file:
+            metadata = file.metadata() or {}
+            # Copied, so that loaded arrays are laid out and aligned like freshly fitted ones.
+            arrays = {name: np.array(file.get_tensor(name), order="C") for name in file.keys()}  # noqa: SIM118
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise PlumecastError(
+            f"{where} is truncated, damaged or not a saved surrogate ({error})"
+        ) from error
+    if _KEY not in metadata:
+        raise PlumecastError(f"{where} is a safetensors file, but not one of plumecast's")
+    try:
+        header = json.loads(metadata[_KEY])
+        written, checksum, tree = header["format"], header["checksum"], header["value"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise PlumecastError(f"{where} has a damaged header") from error
+    if written != FORMAT:
+        raise PlumecastError(
+            f"{where} has format {written} (plumecast {header.get('version')}), this plumecast "
+            f"{__version__} reads format {FORMAT}; upgrade plumecast or train again"
+        )
+    if checksum != _checksum(tree, arrays):
+        raise PlumecastError(f"{where} was altered: its checksum does not match; train again")
+    return header, arrays
+
+
+def _flatten(value: Any, prefix: str, arrays: dict[str, np.ndarray]) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {
+            item.name: _flatten(getattr(value, item.name), f"{prefix}{item.name}.", arrays)
+            for item in dataclasses.fields(value)
+            if not (item.default is None and getattr(value, item.name) is None)
+        }
+        return {"@class": type(value).__name__, **fields}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        name = prefix.rstrip(".")
+        arrays[name] = np.asarray(value, dtype=value.dtype.newbyteorder("="), order="C")
+        return {"@array": name}
+    if isinstance(value, tuple):
+        return {"@tuple": [_flatten(v, f"{prefix}{i}.", arrays) for i, v in enumerate(value)]}
+    if isinstance(value, Mapping):
+        return {str(k): _flatten(v, f"{prefix}{k}.", arrays) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_flatten(v, f"{prefix}{i}.", arrays) for i, v in enumerate(value)]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise TypeError(f"{prefix.rstrip('.')}: a {type(value).__name__} cannot be saved")
+
+
+def _unflatten(tree: Any, arrays: Mapping[str, np.ndarray], classes: Mapping[str, type]) -> Any:
+    if isinstance(tree, list):
+        return [_unflatten(item, arrays, classes) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if "@array" in tree:
+        return arrays[tree["@array"]]
+    if "@tuple" in tree:
+        return tuple(_unflatten(item, arrays, classes) for item in tree["@tuple"])
+    items = {k: _unflatten(v, arrays, classes) for k, v in tree.items() if k != "@class"}
+    if "@class" not in tree:
+        return items
+    if tree["@class"] not in classes:
+        raise PlumecastError(f"the file holds a '{tree['@class']}', unknown to this plumecast")
+    return classes[tree["@class"]](**items)
+
+
+def _checksum(tree: Any, arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.data if array.size else b"")
+    return f"sha256:{digest.hexdigest()}"

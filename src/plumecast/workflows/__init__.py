@@ -1,0 +1,1 @@
+"""What a user runs: simulate, ingest, train, evaluate, predict, ensemble, tune."""

@@ -1,0 +1,234 @@
+"""Statistics of the smoke of very many fires, without keeping their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SNAPSHOT
+from plumecast.compute.arrays import Array, array_namespace, map_arrays, to_numpy
+from plumecast.compute.blocks import Runner, add_up, row_blocks
+from plumecast.compute.memory import parse_memory, rows_within
+from plumecast.data.schema import final_snapshots
+from plumecast.data.store import open_snapshots
+from plumecast.data.unchanged import check_unchanged
+from plumecast.operators.coded.operator import CodedOperator
+from plumecast.operators.lifted import predicting_bytes
+from plumecast.scores.field_statistics import (
+    QUANTILE_ERROR,
+    CodeSums,
+    FieldSums,
+    bin_count,
+    code_sums,
+    field_sums,
+)
+from plumecast.scores.optical_depth import LOG_SMOKE
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.ensemble_results import EnsembleSums, Request, as_statistics, only_output
+
+BLOCK = 1024
+"""Snapshots predicted together, where memory does not ask for fewer."""
+
+Progress = Callable[[int, int, str], object]
+
+
+@runtime_checkable
+class FireSource(Protocol):
+    """Fires that are made when they are wanted, in the process that predicts their smoke."""
+
+    def parts(self) -> Sequence[Sequence[Any]]:
+        """What to make, a few fires at a time."""
+        ...
+
+    def make(self, part: Sequence[Any]) -> xr.Dataset:
+        """The snapshots of one part."""
+        ...
+
+
+Fires: TypeAlias = xr.Dataset | str | Path | Iterable[xr.Dataset | str | Path]
+
+
+def ensemble_statistics(
+    surrogate: Surrogate,
+    fires: Fires | FireSource,
+    *,
+    thresholds: Iterable[float] = (),
+    quantiles: Iterable[float] = (),
+    quantile_error: float = QUANTILE_ERROR,
+    final: bool = False,
+    device: str = "cpu",
+    precision: str = "float64",
+    memory: str | int | None = None,
+    runner: Runner | None = None,
+    progress: Progress = lambda done, total, what: None,
+) -> xr.Dataset:
+    """Mean, exceedance probabilities and quantiles of the predicted smoke of many fires, by cell.
+
+    `fires` is a Dataset, a store, several of them, or what `pc.draw_fires` gives. Q = E[ln(g + 1)]
+    has a standard error; P(g > threshold) too; both take the snapshots of one fire for one sample,
+    which is cautious. Quantiles are right to `quantile_error`, relative. Fields are predicted in
+    blocks that keep `memory` ("2GB") and never stored; a `runner` (`pc.cluster`) spreads the blocks
+    of stores, or the fires that are drawn, over a cluster. `final` keeps the last checkpoint of
+    every fire.
+    """
+    request = Request(tuple(map(float, thresholds)), tuple(map(float, quantiles)), quantile_error)
+    placed = surrogate.on_device(device, precision)
+    size = block_size(surrogate, request, memory)
+    blocks: Iterable[EnsembleSums]
+    if isinstance(fires, FireSource):
+        blocks = _made_sums(
+            partial(_make_and_sum, placed, fires, request, size, final), fires, runner, progress
+        )
+    elif runner is not None:
+        blocks = _cluster_sums(placed, fires, request, size=size, final=final, runner=runner)
+    else:
+        parts = fire_blocks(surrogate, fires, size, final=final, progress=progress)
+        blocks = (block_sums(placed, part, request) for part in parts)
+    total: EnsembleSums | None = None
+    for block in blocks:
+        total = block if total is None else total + block
+    if total is None:
+        raise PlumecastError("there are no fires to make statistics of")
+    return as_statistics(surrogate, total, request)
+
+
+def _made_sums(
+    sums: Callable[[Any], EnsembleSums],
+    fires: FireSource,
+    runner: Runner | None,
+    progress: Progress,
+) -> Iterator[EnsembleSums]:
+    """The sums of fires that are made where they are counted."""
+    parts = fires.parts()
+    if runner is not None:
+        yield runner.sum(sums, parts)
+        return
+    total, done = sum(map(len, parts)), 0
+    for part in parts:
+        yield sums(part)
+        done += len(part)
+        progress(done, total, "fires")
+
+
+def _make_and_sum(
+    surrogate: Surrogate,
+    fires: FireSource,
+    request: Request,
+    size: int,
+    final: bool,
+    part: Sequence[Any],
+) -> EnsembleSums:
+    made = fires.make(part)
+    made = final_snapshots(made) if final else made
+    blocks = row_blocks(made.sizes[SNAPSHOT], size)
+    sums: EnsembleSums = add_up(
+        block_sums(surrogate, made.isel({SNAPSHOT: rows}), request) for rows in blocks
+    )
+    return sums
+
+
+def _cluster_sums(
+    surrogate: Surrogate,
+    fires: Fires,
+    request: Request,
+    *,
+    size: int,
+    final: bool,
+    runner: Runner,
+) -> Iterator[EnsembleSums]:
+    """The sums of each store, its blocks read, predicted and added up by the runner's processes."""
+    names = list(surrogate.inputs.names)
+    for source in [fires] if isinstance(fires, xr.Dataset | str | Path) else fires:
+        data = source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=names)
+        data = final_snapshots(data) if final else data
+        sums = partial(_part_sums, surrogate, data, request)
+        yield runner.sum(sums, row_blocks(data.sizes[SNAPSHOT], size))
+
+
+def _part_sums(
+    surrogate: Surrogate, fires: xr.Dataset, request: Request, rows: slice
+) -> EnsembleSums:
+    check_unchanged(fires)
+    return block_sums(surrogate, fires.isel({SNAPSHOT: rows}), request)
+
+
+def fire_blocks(
+    surrogate: Surrogate,
+    fires: Fires,
+    size: int,
+    *,
+    final: bool = False,
+    progress: Progress = lambda done, total, what: None,
+) -> Iterator[xr.Dataset]:
+    """Fires in blocks of at most `size` snapshots."""
+    if isinstance(fires, str | Path):
+        fires = open_snapshots(fires, fields=list(surrogate.inputs.names))
+    if isinstance(fires, xr.Dataset):
+        fires = final_snapshots(fires) if final else fires
+        count = fires.sizes[SNAPSHOT]
+        for rows in row_blocks(count, size):
+            check_unchanged(fires)
+            yield fires.isel({SNAPSHOT: rows})
+            progress(rows.stop, count, "snapshots")
+        return
+    for part in fires:
+        followed = progress if isinstance(part, str | Path) else _unheard
+        yield from fire_blocks(surrogate, part, size, final=final, progress=followed)
+
+
+def _unheard(done: int, total: int, what: str) -> None:
+    """Blocks that come from elsewhere are counted there."""
+
+
+def block_size(surrogate: Surrogate, request: Request, memory: str | int | None) -> int:
+    """Snapshots that can be predicted together within a memory limit, at most BLOCK."""
+    if memory is None:
+        return BLOCK
+    cells = surrogate.outputs.size
+    counted = 3 * 8 * cells * bin_count(request.error) if request.quantiles else 0
+    held, own = predicting_bytes(surrogate.operator)
+    return rows_within(
+        parse_memory(memory),
+        fixed=held + counted,
+        per_row=24.0 * surrogate.inputs.size + 56.0 * cells + own,
+        what="ensemble statistics",
+        most=BLOCK,
+    )
+
+
+def block_sums(surrogate: Surrogate, block: xr.Dataset, request: Request) -> EnsembleSums:
+    """The statistics of one block, as NumPy's: prediction and sums in one go on its device."""
+    only_output(surrogate)
+    named = "fire_id" in block.variables
+    names = frozenset(block.fire_id.values.astype(str).tolist()) if named else frozenset()
+    sums: FieldSums | CodeSums
+    if _mean_in_codes(surrogate, request):
+        operator = surrogate.operator
+        assert isinstance(operator, CodedOperator)
+        rows = surrogate.input_rows(block)
+        sums = code_sums(operator.code_map.predict(operator.input_basis.encode(rows)))
+    else:
+        smoke = _smoke(surrogate, surrogate.predict_block_rows(block))
+        sums = field_sums(
+            smoke, request.thresholds, quantiles=bool(request.quantiles), error=request.error
+        )
+    return EnsembleSums(map_arrays(sums, to_numpy), names)
+
+
+def _mean_in_codes(surrogate: Surrogate, request: Request) -> bool:
+    """Whether the mean field is that of the mean codes: decoding is linear, clipping is not."""
+    wanted = not request.thresholds and not request.quantiles
+    exact = not surrogate.nonnegative and surrogate.outputs.names == (LOG_SMOKE,)
+    return wanted and exact and isinstance(surrogate.operator, CodedOperator)
+
+
+def _smoke(surrogate: Surrogate, predicted: Array) -> Array:
+    """Smoke, never negative; from its logarithm where that is predicted."""
+    xp = array_namespace(predicted)
+    clipped = xp.clip(predicted, 0.0, None)
+    return xp.expm1(clipped) if surrogate.outputs.names == (LOG_SMOKE,) else clipped

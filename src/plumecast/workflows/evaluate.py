@@ -1,0 +1,286 @@
+"""Score surrogates and baselines side by side on snapshots they have not seen."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.compute.arrays import Array, array_namespace, like
+from plumecast.compute.blocks import Runner, map_over, row_blocks
+from plumecast.compute.memory import parse_memory, rows_within
+from plumecast.data.layout import Layout, to_rows
+from plumecast.data.unchanged import check_unchanged
+from plumecast.operators.lifted import predicting_bytes
+from plumecast.scores.footprint import (
+    as_scores,
+    ratio,
+    row_errors,
+    sample_coords,
+    score_rows,
+    smoke_threshold_over,
+)
+from plumecast.scores.roc import decision_threshold_over
+from plumecast.surrogate.fit import CLUSTER_MEMORY
+from plumecast.surrogate.surrogate import Surrogate
+
+BLOCK = 256
+"""Snapshots scored together."""
+
+SCORE_BYTES = 160.0
+"""Bytes per cell while a snapshot is scored: about twenty arrays, most of them of the ROC."""
+
+CAPTURED = 0.95
+"""The share of the footprint that the smoke threshold captures: β in the paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How one surrogate did: medians over the scored snapshots."""
+
+    name: str
+    auc: float
+    iou: float  # at the ROC point nearest (0, 1): peeks at the answer, as in the paper
+    deployable_iou: float  # at one decision threshold chosen on validation
+    decision_threshold: float
+    relative_error: float  # Frobenius, all snapshots together
+    snapshot_error: float  # median over snapshots of the relative ℓ² error
+    auc_undefined: int  # snapshots left out of the AUC: no smoke, or nothing but smoke
+    predict_ms: float  # per snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Scores of several surrogates on the same snapshots, and what they were scored against."""
+
+    scores: list[Score]
+    snapshots: int
+    smoke_threshold: float
+    captured: float
+    details: dict[str, xr.Dataset]  # per-snapshot scores by name
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Smoke threshold τ in the data and decision threshold α in the predictions."""
+
+    smoke: float
+    decision: float
+
+
+def fit_thresholds(
+    surrogate: Surrogate,
+    validation: xr.Dataset,
+    captured: float = CAPTURED,
+    *,
+    device: str = "cpu",
+    memory: str | int | None = None,
+    runner: Runner | None = None,
+) -> Thresholds:
+    """τ by its rule and the one α of largest mean IoU, both on validation snapshots."""
+    snapshots = _in_blocks(surrogate, validation, device, memory, runner)
+    return _thresholds(surrogate.on_device(device), snapshots, captured)
+
+
+def evaluate(
+    surrogates: Mapping[str, Surrogate],
+    validation: xr.Dataset,
+    test: xr.Dataset,
+    *,
+    captured: float = CAPTURED,
+    by: str = "ignition_id",
+    progress: Callable[[str], None] = lambda name: None,
+    device: str = "cpu",
+    memory: str | int | None = None,
+    runner: Runner | None = None,
+) -> Evaluation:
+    """Thresholds on validation, scores on test, for every surrogate. `progress` hears each name.
+
+    A surrogate that was trained on an ignition (or what `by` names) of either part is refused.
+    Predictions and scores are made on `device`, block by block: fields that stay in their store
+    are read so that `memory` ("2GB") is kept. A `runner` (`pc.cluster`) has the blocks read,
+    predicted and scored by the processes of a cluster, each within `memory`; only scores and counts
+    come back.
+    """
+    if not surrogates:
+        raise PlumecastError("there is no surrogate to evaluate")
+    scores, details = [], {}
+    tau = math.nan
+    for name, surrogate in surrogates.items():
+        progress(name)
+        refuse_leaks(surrogate, by, validation, test)
+        parts = [_in_blocks(surrogate, part, device, memory, runner) for part in (validation, test)]
+        placed = surrogate.on_device(device)
+        thresholds = _thresholds(placed, parts[0], captured)
+        tau = thresholds.smoke
+        score, details[name] = _score(name, placed, parts[1], thresholds)
+        scores.append(score)
+    return Evaluation(scores, int(test.sizes[SNAPSHOT]), tau, captured, details)
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """Snapshots in blocks, visited in order by this process or by a runner's."""
+
+    snapshots: xr.Dataset
+    size: int
+    stored: bool  # in files, which may change
+    runner: Runner | None
+
+    def visit(self, function: Callable[[xr.Dataset], Any]) -> Iterator[Any]:
+        """What the function makes of each block."""
+        rows = row_blocks(self.snapshots.sizes[SNAPSHOT], self.size)
+        shared = (function, self.snapshots, self.stored)
+        return map_over(_visit_block, shared, rows, self.runner)
+
+
+def _visit_block(shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, bool], rows: slice) -> Any:
+    function, snapshots, stored = shared
+    if stored:
+        check_unchanged(snapshots)
+    return function(snapshots.isel({SNAPSHOT: rows}))
+
+
+def _in_blocks(
+    surrogate: Surrogate,
+    snapshots: xr.Dataset,
+    device: str,
+    memory: str | int | None,
+    runner: Runner | None,
+) -> _Blocks:
+    """Blocks of snapshots small enough for the memory, whose bulk is the sorting."""
+    if runner is not None:
+        memory = memory or CLUSTER_MEMORY
+        if device != "cpu":
+            raise PlumecastError(f"give a runner or device '{device}', not both")
+    size = BLOCK
+    if memory is not None:
+        held, own = predicting_bytes(surrogate.operator)
+        size = rows_within(
+            parse_memory(memory),
+            fixed=held,
+            per_row=24.0 * surrogate.inputs.size + SCORE_BYTES * surrogate.outputs.size + own,
+            what="scoring",
+            most=BLOCK,
+        )
+    return _Blocks(snapshots, size, memory is not None, runner)
+
+
+def _thresholds(surrogate: Surrogate, validation: _Blocks, captured: float) -> Thresholds:
+    tau = smoke_threshold_over(
+        lambda function: validation.visit(partial(_of_smoke, surrogate.outputs, function)),
+        captured,
+    )
+    alpha = decision_threshold_over(
+        lambda function: validation.visit(partial(_of_detection, surrogate, tau, function)), [tau]
+    )
+    return Thresholds(tau, alpha)
+
+
+def _of_smoke(outputs: Layout, function: Callable[[np.ndarray], Any], block: xr.Dataset) -> Any:
+    """A function of the observed smoke as it is stored, (m, N)."""
+    observed = _observed(outputs, block).transpose(SNAPSHOT, ...)
+    return function(np.ascontiguousarray(observed.values).reshape(observed.shape[0], -1))
+
+
+def _of_detection(
+    surrogate: Surrogate,
+    tau: float,
+    function: Callable[[Array, Array], np.ndarray],
+    block: xr.Dataset,
+) -> np.ndarray:
+    """A function of what the footprint is read from and of the observed footprint."""
+    source = surrogate.detector if surrogate.detects else surrogate
+    found = source.predict_dataset_rows(block)
+    return function(found, _truth(surrogate, block, found) > tau)
+
+
+class _BlockScores(NamedTuple):
+    each: dict[str, np.ndarray]  # by name, one value per snapshot
+    wrong: float  # Σ (ĝ − g)²
+    size: float  # Σ g²
+    seconds: float  # of the prediction
+
+
+def _score_block(surrogate: Surrogate, thresholds: Thresholds, block: xr.Dataset) -> _BlockScores:
+    start = time.perf_counter()
+    predicted = surrogate.predict_dataset_rows(block)
+    float(predicted[0, 0])  # waits for the device
+    seconds = time.perf_counter() - start
+    truth = _truth(surrogate, block, predicted)
+    detected = surrogate.detector.predict_dataset_rows(block) if surrogate.detects else predicted
+    each = score_rows(detected, truth, thresholds.smoke, thresholds.decision)
+    xp = array_namespace(predicted)
+    return _BlockScores(
+        each | {"relative_error": row_errors(predicted, truth)},
+        float(xp.sum((predicted - truth) ** 2)),
+        float(xp.sum(truth**2)),
+        seconds,
+    )
+
+
+def _score(
+    name: str, surrogate: Surrogate, test: _Blocks, thresholds: Thresholds
+) -> tuple[Score, xr.Dataset]:
+    """The scores of a surrogate over blocks of snapshots: means of sums, and per snapshot."""
+    parts = list(test.visit(partial(_score_block, surrogate, thresholds)))
+    coords = sample_coords(_observed(surrogate.outputs, test.snapshots))
+    each = as_scores([part.each for part in parts], coords, thresholds.smoke)
+    score = Score(
+        name=name,
+        auc=_median(each.auc),
+        iou=_median(each.iou),
+        deployable_iou=_median(each.deployable_iou),
+        decision_threshold=thresholds.decision,
+        relative_error=ratio(sum(part.wrong for part in parts), sum(part.size for part in parts)),
+        snapshot_error=_median(each.relative_error),
+        auc_undefined=int(np.isnan(each.auc.values).sum()),
+        predict_ms=1e3 * sum(part.seconds for part in parts) / each.sizes[SNAPSHOT],
+    )
+    return score, each
+
+
+def _truth(surrogate: Surrogate, block: xr.Dataset, near: Array) -> Array:
+    observed = _observed(surrogate.outputs, block)
+    return like(to_rows(observed, surrogate.outputs.fields[0], [SNAPSHOT]), near)
+
+
+def refuse_leaks(surrogate: Surrogate, by: str, *parts: xr.Dataset) -> None:
+    """Raise when a part holds an ignition (or what `by` names) the surrogate was trained on."""
+    trained = set(surrogate.training.get(by, ()))
+    for part in parts:
+        if trained and by not in part.variables:
+            raise PlumecastError(
+                f"coordinate '{by}' is missing: nothing shows that the surrogate was not trained "
+                "on these snapshots"
+            )
+        shared = sorted(trained and trained.intersection(part[by].values.astype(str).tolist()))
+        if shared:
+            raise PlumecastError(
+                f"the surrogate was trained on {len(shared)} {by} of these snapshots, the first "
+                f"'{shared[0]}'; score it on others"
+            )
+
+
+def _observed(outputs: Layout, part: xr.Dataset) -> xr.DataArray:
+    if len(outputs.names) != 1:
+        raise PlumecastError(
+            f"footprints need one output, this surrogate has {', '.join(outputs.names)}"
+        )
+    name = outputs.names[0]
+    if name not in part:
+        raise PlumecastError(f"variable '{name}' is missing; is this a store of {SMOKE}?")
+    return part[name]
+
+
+def _median(values: xr.DataArray) -> float:
+    known = values.values[~np.isnan(values.values)]
+    return float(np.median(known)) if known.size else math.nan

@@ -1,0 +1,178 @@
+"""Predicted fields for others to use: CF NetCDF, Zarr, or one Cloud-Optimised GeoTIFF each."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SNAPSHOT, TABLE
+from plumecast.base.version import __version__
+from plumecast.compute.arrays import Array
+from plumecast.data.writers import refuse_existing, write_blocks
+from plumecast.sources.rasters.place import as_crs, import_extra
+from plumecast.sources.regrid import Grid, grid_from_centres
+
+FORMATS = (".nc", ".zarr", ".tif")
+FOOTPRINT = "footprint"
+
+
+class Exported(NamedTuple):
+    """What was written, and where."""
+
+    where: Path  # of several files, the pattern of their names
+    snapshots: int
+    has_crs: bool
+
+
+def export_fields(blocks: Iterable[xr.Dataset], path: str | Path, *, title: str) -> Exported:
+    """Write blocks of predicted fields; the ending of `path` says the format.
+
+    `.nc` and `.zarr` hold everything in one place, described by the CF conventions. `.tif` gives a
+    file per snapshot and variable. Only one block is in memory; nothing is overwritten, and
+    nothing is written where there are no blocks.
+    """
+    where = refuse_existing(Path(path))
+    if where.suffix not in FORMATS:
+        raise PlumecastError(f"{where}: the ending says the format; use .nc, .zarr or .tif")
+    remaining = iter(blocks)
+    first = next(remaining, None)
+    if first is None:
+        return Exported(where, 0, has_crs=False)
+    count = 0
+
+    def counted() -> Iterator[xr.Dataset]:
+        nonlocal count
+        for block in chain([first], remaining):
+            count += block.sizes[SNAPSHOT]
+            yield block
+
+    if where.suffix == ".tif":
+        where = _write_geotiffs(counted(), where)
+    else:
+        write_blocks((described(block, title) for block in counted()), where)
+    return Exported(where, count, has_crs=grid_mapping(first) is not None)
+
+
+def footprint_of(score: xr.DataArray, threshold: float) -> xr.DataArray:
+    """Where a field is above the decision threshold: 1, elsewhere 0."""
+    flags: xr.DataArray = (score > threshold).astype(np.int8)
+    return flags.drop_attrs().assign_attrs(
+        long_name="smoke is present",
+        units="1",
+        flag_values=np.array([0, 1], dtype=np.int8),
+        flag_meanings="absent present",
+        decision_threshold=threshold,
+    )
+
+
+def described(fields: xr.Dataset, title: str) -> xr.Dataset:
+    """The same fields with what CF asks for: names of all variables, a title and a history.
+
+    The grid mapping is a variable beside the fields, not a coordinate of them.
+    """
+    changed = fields.reset_coords([name for name in fields.coords if _is_mapping(fields[name])])
+    for name in map(str, changed.variables):
+        known = TABLE[name].attrs if name in TABLE else {}
+        changed[name].attrs = {**known, **changed[name].attrs}
+        if not {"long_name", "standard_name"} & set(changed[name].attrs) and name != SNAPSHOT:
+            changed[name].attrs["long_name"] = name.replace("_", " ")
+    return changed.assign_attrs(
+        Conventions="CF-1.11", title=title, history=f"plumecast {__version__} predict"
+    )
+
+
+def _is_mapping(item: xr.DataArray) -> bool:
+    return bool({"grid_mapping_name", "crs_wkt"} & set(item.attrs))
+
+
+def grid_mapping(fields: xr.Dataset) -> dict[str, Any] | None:
+    """CF's description of the coordinate system, or None where it is not known."""
+    found = [dict(fields[n].attrs) for n in fields.variables if _is_mapping(fields[n])]
+    return found[0] if found else None
+
+
+def _write_geotiffs(blocks: Iterable[xr.Dataset], where: Path) -> Path:
+    """All files, or none: they are written into a hidden folder first. The pattern of their names.
+
+    A single file takes the name `where`; several add the fire, its hours and the variable.
+    """
+    where.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=where.parent, prefix=f".{where.stem}-") as folder:
+        files = [path for block in blocks for path in _write_block(block, Path(folder), where.stem)]
+        finals = [where] if len(files) == 1 else [where.with_name(path.name) for path in files]
+        for final in finals:
+            refuse_existing(final)
+        for path, final in zip(files, finals, strict=True):
+            path.rename(final)
+    return where if len(files) == 1 else where.with_name(f"{where.stem}_*.tif")
+
+
+def _write_block(block: xr.Dataset, folder: Path, stem: str) -> Iterator[Path]:
+    """Each snapshot of each field as a file in `folder`."""
+    grid = _grid(block)
+    mapping = grid_mapping(block)
+    wkt = None if mapping is None else as_crs(mapping, stem).to_wkt()
+    first, *_ = block.data_vars
+    for row in range(block.sizes[SNAPSHOT]):
+        snapshot = block.isel({SNAPSHOT: row})
+        for name, field in snapshot.data_vars.items():
+            kind = "" if name == first else f"_{name}"
+            path = folder / f"{stem}_{_label(snapshot, row)}{kind}.tif"
+            if path.exists():
+                raise PlumecastError(f"two snapshots would be named {path.name}; rename a fire")
+            _write_geotiff(path, field.values, grid, wkt=wkt, tags=_tags(field, snapshot))
+            yield path
+
+
+def _write_geotiff(
+    path: Path, values: Array, grid: Grid, *, wkt: str | None, tags: dict[str, str]
+) -> None:
+    """North row first, as GIS programs expect; compressed, tiled and with overviews."""
+    rasterio = import_extra("rasterio", path)
+    top = grid.bottom + grid.ny * grid.dy
+    options = {
+        "driver": "COG",
+        "height": grid.ny,
+        "width": grid.nx,
+        "count": 1,
+        "dtype": values.dtype.name,
+        "crs": wkt,
+        "transform": rasterio.Affine(grid.dx, 0.0, grid.left, 0.0, -grid.dy, top),
+        "compress": "DEFLATE",
+    }
+    with rasterio.open(path, "w", **options) as file:
+        file.write(np.ascontiguousarray(values[::-1]), 1)
+        file.update_tags(**tags)
+        file.set_band_description(1, tags["long_name"])
+
+
+def _grid(block: xr.Dataset) -> Grid:
+    if "x" not in block.coords or "y" not in block.coords:
+        raise PlumecastError("a GeoTIFF needs the coordinates x and y; write .nc or .zarr")
+    return grid_from_centres(block.x.values, block.y.values, "the surrogate's grid")
+
+
+def _tags(field: xr.DataArray, snapshot: xr.Dataset) -> dict[str, str]:
+    kept = {name: str(field.attrs[name]) for name in ("long_name", "units") if name in field.attrs}
+    labels = {
+        name: str(snapshot[name].values[()])
+        for name in ("fire_id", "hours", "drought")
+        if name in snapshot.variables
+    }
+    return {"long_name": str(field.name), **kept, **labels, "software": f"plumecast {__version__}"}
+
+
+def _label(snapshot: xr.Dataset, row: int) -> str:
+    """ "fire-7_12h": what tells a snapshot's file from the others."""
+    if "fire_id" not in snapshot.variables:
+        return f"{row}"
+    name = re.sub(r"[^\w.-]+", "-", str(snapshot.fire_id.values[()]))
+    return f"{name}_{float(snapshot.hours):.6g}h" if "hours" in snapshot.variables else name

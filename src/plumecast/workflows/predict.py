@@ -1,0 +1,140 @@
+"""Smoke for many fires, block by block: from a store, or straight from arrival-time rasters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import FIRE, SNAPSHOT
+from plumecast.compute.blocks import Runner, map_over, row_blocks
+from plumecast.compute.memory import parse_memory, rows_within
+from plumecast.data.store import open_snapshots
+from plumecast.data.unchanged import check_unchanged
+from plumecast.operators.lifted import predicting_bytes
+from plumecast.sources.rasters import iter_arrival_times, map_arrival_times
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.export import FOOTPRINT, footprint_of
+
+BLOCK = 512
+"""Snapshots of a store predicted together, where memory does not ask for fewer."""
+
+BYTES = 40.0
+"""Bytes per cell of a snapshot being predicted: as stored, in float64, decoded, clipped, rounded
+and on its way to a file."""
+
+Progress = Callable[[int, int, str], object]
+
+
+def predict_store(
+    surrogate: Surrogate,
+    path: str | Path,
+    *,
+    threshold: float | None = None,
+    memory: str | int | None = None,
+    runner: Runner | None = None,
+    progress: Progress = lambda done, total, what: None,
+) -> Iterator[xr.Dataset]:
+    """Predicted fields of every snapshot of a store; with `threshold`, footprints beside them.
+
+    Blocks of snapshots are read and predicted so that `memory` ("2GB") is kept, by a `runner`
+    (`pc.cluster`) in the processes of a cluster.
+    """
+    fires = open_snapshots(path, fields=list(surrogate.inputs.names))
+    total = fires.sizes[SNAPSHOT]
+    parts = list(row_blocks(total, block_size(surrogate, memory)))
+    shared = (surrogate, fires, threshold)
+    blocks = map_over(_predict_part, shared, parts, runner)
+    for rows, block in zip(parts, blocks, strict=True):
+        yield block
+        progress(rows.stop, total, "snapshots")
+
+
+def _predict_part(shared: tuple[Surrogate, xr.Dataset, float | None], rows: slice) -> xr.Dataset:
+    surrogate, fires, threshold = shared
+    check_unchanged(fires)
+    return predict_block(surrogate, fires.isel({SNAPSHOT: rows}), threshold)
+
+
+def block_size(surrogate: Surrogate, memory: str | int | None) -> int:
+    """Snapshots that can be predicted together within a memory limit, at most BLOCK."""
+    if memory is None:
+        return BLOCK
+    held, own = predicting_bytes(surrogate.operator)
+    return rows_within(
+        parse_memory(memory),
+        fixed=held,
+        per_row=BYTES * (surrogate.inputs.size + surrogate.outputs.size) + own,
+        what="predicting",
+        most=BLOCK,
+    )
+
+
+def predict_rasters(
+    surrogate: Surrogate,
+    paths: Sequence[str | Path],
+    *,
+    threshold: float | None = None,
+    progress: Progress = lambda done, total, what: None,
+    **options: Any,
+) -> Iterator[xr.Dataset]:
+    """The same for arrival-time rasters, put on the surrogate's grid.
+
+    A few files are read and predicted together, with a `runner` by the processes of a cluster.
+    `options` are those of `iter_arrival_times`, without `like`.
+    """
+    refuse_other_inputs(surrogate, "rasters")
+    yield from map_arrival_times(
+        partial(predict_block, surrogate, threshold=threshold),
+        paths,
+        like=surrogate.grid,
+        progress=lambda done, total: progress(done, total, "files"),
+        **options,
+    )
+
+
+def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
+    """Raise when a surrogate needs more of a fire than its time since ignition."""
+    if surrogate.inputs.names != (FIRE,):
+        raise PlumecastError(
+            f"the surrogate needs {', '.join(surrogate.inputs.names)}; {source} give {FIRE} alone"
+        )
+
+
+def raster_blocks(
+    surrogate: Surrogate,
+    paths: Sequence[str | Path],
+    *,
+    progress: Progress = lambda done, total, what: None,
+    **options: Any,
+) -> Iterator[xr.Dataset]:
+    """Fires of arrival-time rasters on the surrogate's grid, in batches."""
+    refuse_other_inputs(surrogate, "rasters")
+    yield from iter_arrival_times(
+        paths,
+        like=surrogate.grid,
+        progress=lambda done, total: progress(done, total, "files"),
+        **options,
+    )
+
+
+def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | None) -> xr.Dataset:
+    """Predicted fields as a Dataset; with `threshold`, the footprint beside them.
+
+    The footprint is where the detection score exceeds the threshold, for surrogates that have one,
+    else where the (first) predicted field does.
+    """
+    predicted = surrogate.predict(fires)
+    fields = predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
+    if threshold is None:
+        return fields
+    name = surrogate.outputs.names[0]
+    score = surrogate.predict_footprint(fires) if surrogate.detects else fields[name]
+    present = footprint_of(score, threshold).assign_attrs(
+        {key: value for key, value in fields[name].attrs.items() if key == "grid_mapping"}
+    )
+    return fields.assign({FOOTPRINT: present})

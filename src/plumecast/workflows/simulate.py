@@ -1,0 +1,152 @@
+"""Simulate an ensemble into a snapshot store: resumable by fire, the same for any workers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SIMULATION
+from plumecast.compute.blocks import Runner
+from plumecast.data.store import append_fire, open_snapshots, stored_fires
+from plumecast.sources.simulator import ensemble
+from plumecast.sources.simulator.air.weather import STEERING_STRENGTH, check_steering
+from plumecast.sources.simulator.fire import BLOCK
+from plumecast.sources.simulator.land.landscape import Landscape, read_landscape
+
+SETTINGS = SIMULATION
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a user says of the landscape: rasters in place of the synthetic one, and steering."""
+
+    dem: str | Path | None = None
+    fuels: str | Path | None = None
+    bare_where_missing: bool = False
+    steering: float | None = None
+
+    @property
+    def strength(self) -> float:
+        """Of the steering; the default where none was given."""
+        strength = STEERING_STRENGTH if self.steering is None else float(self.steering)
+        check_steering(strength)
+        return strength
+
+    def landscape(self) -> Landscape | None:
+        """The rasters' landscape without the rows and columns in the north and east that do not
+        fill a smoke cell; None without rasters."""
+        if (self.dem is None) != (self.fuels is None):
+            raise PlumecastError("a landscape needs both an elevation and a fuel raster; give both")
+        if self.dem is None or self.fuels is None:
+            return None
+        whole = read_landscape(self.dem, self.fuels, bare_where_missing=self.bare_where_missing)
+        rows, columns = (size - size % BLOCK for size in whole.shape)
+        return Landscape(whole.elevation[:rows, :columns], whole.fuel[:rows, :columns], whole.cell)
+
+    def record(self) -> dict[str, Any]:
+        """What a store says of it."""
+        return {
+            "dem": _recorded(self.dem),
+            "fuels": _recorded(self.fuels),
+            "bare_where_missing": self.bare_where_missing,
+            "steering": self.strength,
+        }
+
+
+def simulate(
+    out: str | Path | None = None,
+    *,
+    preset: str | None = None,
+    ignitions: int | None = None,
+    droughts: Sequence[str] = ensemble.DROUGHTS,
+    checkpoints: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    runner: Runner | None = None,
+    dem: str | Path | None = None,
+    fuels: str | Path | None = None,
+    bare_where_missing: bool = False,
+    steering: float | None = None,
+    progress: Callable[[int, int, str], object] | None = None,
+) -> xr.Dataset:
+    """Simulate fires and their smoke: `ignitions` times `droughts`, `checkpoints` six hours apart.
+
+    With `out`, every fire is one commit to that store; a store that holds some of the fires is
+    continued, one made with other settings refused. Without, the snapshots are kept in memory.
+    `preset` ("demo" or "paper") sets what is not given; without it, the grid is the paper's. `dem`
+    and `fuels` are GeoTIFFs of elevation and Scott & Burgan fuels that replace the synthetic
+    landscape, `bare_where_missing` takes their holes as bare ground. `steering` is how strongly
+    terrain turns the wind along its valleys, 0 not at all and 1.2 by default: wind along a straight
+    deep valley gains half of it times its speed, wind across loses as much. A `runner`
+    (`pc.cluster`) has fires simulated by a cluster; only this process writes.
+    `progress(finished, total, fire_id)` follows every fire.
+    """
+    size = ensemble.ensemble_size(preset, ignitions, checkpoints)
+    ground = Ground(dem, fuels, bare_where_missing, steering)
+    landscape = ground.landscape()
+    settings = {
+        "checkpoints": size.checkpoints,
+        "years": size.years,
+        "shape": list(size.shape),
+        "cell": size.cell,
+        "seed": seed,
+        **ground.record(),
+    }
+    if out is not None:
+        _refuse_other_settings(Path(out), settings)
+
+    def append(fire: xr.Dataset) -> None:
+        assert out is not None
+        append_fire(out, fire.assign_attrs({SETTINGS: json.dumps(settings)}))
+
+    made = ensemble.simulate(
+        preset=preset,
+        ignitions=size.ignitions,
+        checkpoints=size.checkpoints,
+        droughts=droughts,
+        seed=seed,
+        workers=workers,
+        runner=runner,
+        append=None if out is None else append,
+        done=frozenset() if out is None else stored_fires(out),
+        progress=progress,
+        landscape=landscape,
+        steering=ground.strength,
+    )
+    if out is not None:
+        return open_snapshots(out)
+    assert made is not None
+    return made
+
+
+def _recorded(path: str | Path | None) -> str | None:
+    """A raster by its content, so that another file of the same name is another landscape."""
+    if path is None:
+        return None
+    if not Path(path).is_file():
+        raise PlumecastError(f"{path} does not exist or is not a file")
+    return f"{Path(path).name} sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:20]}"
+
+
+def _refuse_other_settings(out: Path, settings: dict[str, Any]) -> None:
+    if not stored_fires(out):
+        return
+    recorded = open_snapshots(out).attrs.get(SETTINGS)
+    if recorded is None:
+        raise PlumecastError(f"{out} holds fires from another source; choose another path")
+    # Stores made before steering was a choice have the default and do not say so.
+    other = {"steering": STEERING_STRENGTH} | json.loads(recorded)
+    changed = [name for name in settings if other.get(name) != settings[name]]
+    if changed:
+        name = changed[0]
+        raise PlumecastError(
+            f"{out} was simulated with {name}={other.get(name)}, not {settings[name]}; "
+            "repeat those settings to continue it, or choose another path"
+        )

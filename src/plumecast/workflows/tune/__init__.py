@@ -1,0 +1,1 @@
+"""Choose a surrogate by folds of ignitions."""

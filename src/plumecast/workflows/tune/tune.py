@@ -1,0 +1,123 @@
+"""Choose a surrogate: candidates of all families scored by folds within training, the best few
+fitted again on all of it and confirmed on validation.
+
+What can be chosen in closed form (penalty, length scale) is chosen inside every fit by leaving out
+one ignition at a time. One decomposition of each side of a fold serves every coded candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.data.covariates import own_covariates, own_winds, read_wind
+from plumecast.data.split import check_apart
+from plumecast.operators.neural.map import check_torch
+from plumecast.operators.pca import Truncation
+from plumecast.operators.settings import PAPER_TRUNCATION
+from plumecast.scores.footprint import smoke_threshold
+from plumecast.workflows.tune.candidates import (
+    FAMILIES,
+    KERNELS,
+    NETWORKS,
+    STD_FRACTIONS,
+    Plan,
+    check_families,
+    coded_plans,
+    given_plans,
+    lifted_plans,
+    neural_plans,
+    spectral_plans,
+    turn,
+)
+from plumecast.workflows.tune.folds import Fold, fold_rows, input_basis
+from plumecast.workflows.tune.search import Candidate, Limits, Search
+
+RANK_BY = ("iou", "deployable_iou", "auc", "relative_error")
+
+
+def tune_surrogate(
+    train: xr.Dataset,
+    validation: xr.Dataset,
+    *,
+    families: Sequence[str] = FAMILIES,
+    given: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    degrees: Sequence[int] = (1, 2, 3),
+    kernels: Sequence[str] = KERNELS,
+    std_fractions: Sequence[float] = STD_FRACTIONS,
+    smoke: Truncation = PAPER_TRUNCATION,
+    inputs: str | Sequence[str] = FIRE,
+    outputs: str = SMOKE,
+    group_by: str = "ignition_id",
+    captured: float = 0.95,
+    rank_by: str = "iou",
+    folds: int = 3,
+    confirm: int = 3,
+    most: int | None = None,
+    budget_seconds: float | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Candidate]:
+    """Candidates from best to worst: those confirmed on validation, then the others by their
+    folds, then those that failed or were not tried.
+
+    `families` are "coded" (ranks, degrees and kernels), "lifted" (the same on lifted fields),
+    "spectral" (the recommended preset and single changes of it), "unet" and "fno".
+    `given` are candidates of your own: keywords of `fit_surrogate` by a name of your choice. At
+    most `most` candidates are tried, and none begun after `budget_seconds`: your own, then
+    `recommended`, then the cheapest. The best `confirm` are fitted again. The decision threshold of
+    the deployable IoU is chosen on the predictions of the folds, so on validation it is what a user
+    would have had.
+    """
+    if rank_by not in RANK_BY:
+        raise PlumecastError(f"rank_by='{rank_by}' is unknown; choose from {', '.join(RANK_BY)}")
+    limits = Limits(confirm, most, budget_seconds)
+    check_families(families)
+    networks = [name for name in NETWORKS if name in families]
+    if networks:
+        check_torch()
+    check_apart(group_by, train=train, validation=validation)
+    parts = fold_rows(train[group_by].values, folds, group_by)
+    plans = given_plans(given)
+    if "spectral" in families:
+        plans += _spectral_plans(train, group_by)
+    if "lifted" in families:
+        plans += lifted_plans(smoke)
+    plans += neural_plans(networks)
+    if "coded" in families:
+        plans += coded_plans(
+            input_basis(train, inputs, Truncation(std_fraction=max(std_fractions, default=1.0))),
+            train.sizes[SNAPSHOT],
+            degrees=degrees,
+            kernels=kernels,
+            std_fractions=std_fractions,
+            smoke=smoke,
+        )
+    if not plans:
+        raise PlumecastError("there is nothing to try; name a family or give candidates")
+    largest = max(plan.choices.get("fire_rank", 1) for plan in plans)
+    fire = Truncation(std_fraction=1.0, max_rank=largest)  # as many modes as are wanted and there
+    search = Search(
+        train=train,
+        validation=validation,
+        folds=[Fold(train, rows, inputs, outputs, group_by, fire, smoke) for rows in parts],
+        fields={"inputs": inputs, "outputs": outputs, "group_by": group_by},
+        tau=smoke_threshold(train[outputs], captured),
+        validation_tau=smoke_threshold(validation[outputs], captured),
+        rank_by=rank_by,
+    )
+    return search.run(sorted(plans, key=turn), limits, progress)
+
+
+def _spectral_plans(train: xr.Dataset, group_by: str) -> list[Plan]:
+    """What the weather of the training fires gives reason to try."""
+    groups = train[group_by].values
+    try:
+        winds = own_winds(train, groups, read_wind(train))
+    except PlumecastError:  # winds that are not finite; the candidates that need them will say so
+        winds = False
+    return spectral_plans(winds=winds, covariates=own_covariates(train, groups))

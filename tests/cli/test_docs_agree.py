@@ -1,0 +1,157 @@
+"""Every command line in the documents and the help can be typed: its words and options exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from plumecast.cli import app
+from plumecast.cli.commands import (
+    ensemble,
+    evaluate,
+    info,
+    ingest_rasters,
+    ingest_wrf,
+    predict,
+    report,
+    simulate,
+    study,
+    train,
+    tune,
+)
+from support.places import REPOSITORY
+
+FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PROMPT = re.compile(r"^\s*(?:\$ )?((?:python -m )?plumecast(?: .*)?)$")
+INLINE = re.compile(r"`(plumecast [^`]+)`")
+
+GROUP = typer.main.get_command(app)
+
+
+def documents() -> list[Path]:
+    """The documents that exist."""
+    readme = REPOSITORY / "README.md"
+    return [*([readme] if readme.exists() else []), *sorted((REPOSITORY / "docs").rglob("*.md"))]
+
+
+def commands_in(text: str) -> list[str]:
+    """The plumecast command lines of the code blocks of a Markdown text."""
+    lines = []
+    for block in FENCE.findall(text):
+        for line in re.sub(r"\\\n\s*", "", block).splitlines():
+            for part in re.split(r"&&|;|\|", line):
+                found = PROMPT.match(part)
+                if found:
+                    lines.append(found.group(1).removeprefix("python -m ").strip())
+    return lines
+
+
+def problem(line: str) -> str | None:
+    """What keeps a command line from being typed; None when nothing does."""
+    words = shlex.split(line, comments=True)[1:]
+    context = typer.Context(GROUP)
+    known = {name for option in GROUP.get_params(context) for name in option.opts}
+    while words and words[0].startswith("-"):
+        if words[0] not in known:
+            return f"plumecast has no option {words[0]}"
+        words = words[1:]
+    if not words:
+        return None
+    command, named = GROUP, []
+    while hasattr(command, "get_command"):  # a group of commands, such as `plumecast ingest`
+        named.append(words[len(named)] if len(words) > len(named) else "")
+        command = command.get_command(context, named[-1])
+    if command is None:
+        return f"there is no command {' '.join(named)}"
+    words = words[len(named) :]
+    options = {
+        name
+        for option in command.get_params(typer.Context(command))
+        for name in (*option.opts, *option.secondary_opts)
+        if name.startswith("-")
+    }
+    for word in words:
+        name = word.split("=", 1)[0]
+        if re.match(r"--?[a-z]", name) and name not in options:
+            return f"plumecast {' '.join(named)} has no option {name}"
+    return None
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_commands_of_a_document_exist(path):
+    problems = {line: problem(line) for line in commands_in(path.read_text(encoding="utf-8"))}
+    assert {line: found for line, found in problems.items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        ingest_wrf,
+        ingest_rasters,
+        simulate,
+        train,
+        tune,
+        evaluate,
+        predict,
+        ensemble,
+        study,
+        report,
+        info,
+    ],
+    ids=lambda module: module.__name__,
+)
+def test_examples_of_the_help_exist(module):
+    lines = INLINE.findall(module.command.__doc__)
+    assert [line for line in lines if len(line.split()) > 2], "the help holds no example"
+    assert [found for line in lines if (found := problem(line))] == []
+
+
+def test_readme_shows_how_to_train_and_evaluate():
+    readme = REPOSITORY / "README.md"
+    if not readme.exists():
+        pytest.skip("README.md is not written yet")
+    shown = {
+        line.split()[1] for line in commands_in(readme.read_text(encoding="utf-8")) if " " in line
+    }
+    assert {"train", "evaluate"} <= shown
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("plumecast train ensemble.zarr -o smoke.plume --no-center", None),
+        ("plumecast --version", None),
+        ("plumecast", None),
+        ("plumecast train ensemble.zarr --penalty -1", None),
+        ("plumecast train ensemble.zarr --speed=9", "plumecast train has no option --speed"),
+        ("plumecast predict m.plume e.zarr -x", "plumecast predict has no option -x"),
+        ("plumecast forecast ensemble.zarr", "there is no command forecast"),
+        ("plumecast ingest wrf runs/* -o e.zarr --every 6h", None),
+        (
+            "plumecast ingest wrf runs/* -o e.zarr --fast",
+            "plumecast ingest wrf has no option --fast",
+        ),
+        ("plumecast ingest hysplit a", "there is no command ingest hysplit"),
+        ("plumecast ingest", "there is no command ingest "),
+        ("plumecast --fast train ensemble.zarr", "plumecast has no option --fast"),
+    ],
+)
+def test_a_command_that_cannot_be_typed_is_noticed(line, found):
+    assert problem(line) == found
+
+
+def test_commands_are_found_in_code_blocks_only():
+    text = (
+        "plumecast in prose\n```sh\n$ plumecast info a.zarr  # look\nplumecast train a.zarr \\\n"
+        "    --degree 2 && plumecast evaluate b.plume a.zarr\nmake test\n```\n"
+        "```python\nimport plumecast as pc\n```\n"
+    )
+    assert commands_in(text) == [
+        "plumecast info a.zarr  # look",
+        "plumecast train a.zarr --degree 2",
+        "plumecast evaluate b.plume a.zarr",
+    ]

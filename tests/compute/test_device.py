@@ -1,0 +1,312 @@
+"""A device changes where the arithmetic runs, not what comes out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
+from plumecast.compute.device import choose_device, naming_memory
+from plumecast.data.store import export_snapshots
+from plumecast.operators.coded import memory as placement
+from plumecast.operators.coded.kernel_map import KernelMap
+from plumecast.operators.coded.operator import CodedOperator, folded
+from plumecast.operators.coded.polynomial_map import fit_linear_map, tune_polynomial_map
+from plumecast.operators.pca import fit_basis
+from plumecast.scores.roc import roc_scores
+from plumecast.surrogate.fit import fit_surrogate
+from plumecast.surrogate.surrogate import load_surrogate
+from plumecast.workflows.evaluate import evaluate, fit_thresholds
+from support.convolved_fires import parts, rough
+from support.snapshots import make_snapshots
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+AGREE = 1e-8  # relative: another factorisation, the same mathematics in float64
+SINGLE = (
+    1e-4  # relative: float32 rounds at 6e-8; weights of either sign cancel to a part of themselves
+)
+
+CHOICES = {
+    "linear": {"preset": "paper-linear"},
+    "centred": {"preset": "paper-linear", "center": True},
+    "dual": {"preset": "paper-quadratic"},
+    "primal": {"degree": 2, "fire_rank": 3, "smoke_rank": 4},
+    "kernel": {"kernel": "polynomial-1 + matern-5/2", "fire_rank": 8, "smoke_rank": 4},
+    "given": {"degree": 2, "fire_rank": 5, "smoke_rank": 4, "penalty": 10.0},
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_fit_and_prediction_on_torch_equal_numpy(split, choice):
+    ours = fit_surrogate(split.train, **CHOICES[choice])
+    theirs = fit_surrogate(split.train, **CHOICES[choice], device="torch")
+    assert all(isinstance(array, np.ndarray) for array in arrays_in(theirs.operator))
+    assert theirs.training["fire_rank"] == ours.training["fire_rank"]
+    fires = split.test.astype(np.float64)
+    expected = ours.predict(fires).values
+    for surrogate in (theirs, theirs.on_device("torch")):
+        found = surrogate.predict(fires).values
+        np.testing.assert_allclose(found, expected, atol=AGREE * np.abs(expected).max())
+
+
+def test_predictions_stay_on_the_device_until_they_are_labelled(split):
+    surrogate = fit_surrogate(split.train, "paper-linear").on_device("torch")
+    rows = split.test.time_since_ignition.values.reshape(split.test.sizes["snapshot"], -1)
+    assert isinstance(surrogate.predict_rows(rows), torch.Tensor)
+    assert isinstance(surrogate.predict_matrix(rows), np.ndarray)
+    assert isinstance(surrogate.predict(split.test), xr.DataArray)
+
+
+def test_a_surrogate_on_a_device_is_saved_as_any_other(split, tmp_path):
+    surrogate = fit_surrogate(split.train, "paper-linear")
+    surrogate.on_device("torch").save(tmp_path / "a.plume")
+    xr.testing.assert_identical(
+        load_surrogate(tmp_path / "a.plume").predict(split.test), surrogate.predict(split.test)
+    )
+
+
+def test_scores_on_torch_equal_numpy(split):
+    surrogate = fit_surrogate(split.train, "paper-quadratic")
+    ours = evaluate({"a": surrogate}, split.validation, split.test)
+    theirs = evaluate({"a": surrogate}, split.validation, split.test, device="torch")
+    for name in ("auc", "iou", "deployable_iou", "relative_error"):
+        np.testing.assert_allclose(
+            theirs.details["a"][name].values, ours.details["a"][name].values, rtol=AGREE
+        )
+    assert theirs.scores[0].relative_error == pytest.approx(
+        ours.scores[0].relative_error, rel=AGREE
+    )
+    assert theirs.smoke_threshold == ours.smoke_threshold
+    one, other = (fit_thresholds(surrogate, split.validation, device=d) for d in ("cpu", "torch"))
+    assert other.decision == pytest.approx(one.decision, rel=AGREE)
+
+
+def test_single_precision_is_near_and_folds_the_linear_operator(split):
+    for preset in ("paper-linear", "paper-quadratic"):
+        surrogate = fit_surrogate(split.train, preset)
+        expected = surrogate.predict(split.test).values
+        found = surrogate.on_device("cpu", "float32").predict(split.test).values
+        np.testing.assert_allclose(found, expected, atol=SINGLE * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("ranks", [(8, 5), (4, 7)])
+def test_folding_a_linear_operator_changes_nothing(center, ranks):
+    rng = np.random.default_rng(0)
+    fire, smoke = rng.normal(size=(20, 30)), rng.normal(size=(20, 25))
+    bases = fit_basis(fire, rank=ranks[0], center=center), fit_basis(smoke, rank=ranks[1])
+    codes, targets = bases[0].encode(fire), bases[1].encode(smoke)
+    code_map = fit_linear_map(codes, bases[0].singular_values, targets)
+    operator = CodedOperator(bases[0], code_map, bases[1])
+    assert folded(operator).left.shape[1] == min(ranks)
+    np.testing.assert_allclose(folded(operator).predict(fire), operator.predict(fire), atol=1e-12)
+
+
+def test_no_array_is_made_on_another_device():
+    """array-api-strict has several devices and refuses to mix them, as a GPU would."""
+    rng = np.random.default_rng(1)
+    fire, smoke = rng.normal(size=(16, 20)), np.abs(rng.normal(size=(16, 22)))
+    away = strict.Device("device1")
+
+    def there(array):
+        return strict.asarray(array, device=away)
+
+    groups = np.split(np.arange(16), [3, 8, 12])
+    for rank, degree in ((2, 2), (6, 2), (6, 3)):
+        fire_basis = fit_basis(there(fire), rank=rank, center=True)
+        smoke_basis = fit_basis(there(smoke), rank=4)
+        code_map, _ = tune_polynomial_map(
+            fire_basis.encode(there(fire)),
+            smoke_basis.encode(there(smoke)),
+            degree=degree,
+            groups=groups,
+            penalties=None,
+        )
+        predicted = CodedOperator(fire_basis, code_map, smoke_basis).predict(there(fire))
+        scores = roc_scores(predicted, there(smoke) > 0.5)
+        assert {array.device for array in arrays_in((predicted, scores))} == {away}
+
+
+def test_map_arrays_keeps_the_tree():
+    tree = {"a": (np.ones(2), "text"), "b": [None, 3.0]}
+    changed = map_arrays(tree, lambda array: 2 * array)
+    assert changed["a"][1] == "text"
+    assert changed["b"] == [None, 3.0]
+    np.testing.assert_array_equal(changed["a"][0], [2.0, 2.0])
+    np.testing.assert_array_equal(to_numpy(torch.ones(2)), np.ones(2))
+
+
+def test_read_only_arrays_can_be_put_on_a_device():
+    host = np.arange(3.0)
+    host.flags.writeable = False
+    placed = choose_device("torch").put(host)
+    placed += 1.0
+    np.testing.assert_array_equal(host, np.arange(3.0))
+
+
+def test_unknown_device_lists_the_known():
+    with pytest.raises(PlumecastError, match="'tpu' is unknown; choose from cpu, cuda"):
+        choose_device("tpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_missing_gpu_is_named_with_what_was_found(split):
+    message = rf"device 'cuda' asks for a GPU, but PyTorch {torch.__version__.split('+')[0]}"
+    with pytest.raises(PlumecastError, match=message):
+        fit_surrogate(split.train, "paper-linear", device="cuda")
+
+
+@pytest.mark.parametrize(("device", "library"), [("cuda", "PyTorch"), ("cupy", "CuPy")])
+def test_a_missing_library_is_named(monkeypatch, device, library):
+    monkeypatch.setitem(sys.modules, {"cuda": "torch", "cupy": "cupy"}[device], None)
+    with pytest.raises(PlumecastError, match=f"needs {library}, which is not installed"):
+        choose_device(device)
+
+
+def test_running_out_of_device_memory_says_what_to_do():
+    device = choose_device("torch")
+    with (
+        pytest.raises(PlumecastError, match=r"'torch' ran out of memory .*; take fewer"),
+        naming_memory(device, "take fewer"),
+    ):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    with pytest.raises(RuntimeError, match="something else"), naming_memory(device, ""):
+        raise RuntimeError("something else")
+
+
+def test_torch_is_not_imported_without_a_request():
+    code = (
+        "import sys, numpy as np, plumecast.surrogate.fit, plumecast.cli;"
+        "from plumecast.operators.pca import fit_basis; fit_basis(np.eye(3), rank=1);"
+        "from plumecast.compute.device import choose_device; choose_device('cpu');"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_does_not_fit_a_device_is_fitted_there_by_blocks(split, monkeypatch):
+    """A device with little memory of its own, its free bytes stated in place of a GPU's."""
+    choices = {"degree": 2, "fire_rank": 3, "smoke_rank": 4}
+    rows = np.random.default_rng(0).permutation(split.train.sizes["snapshot"])
+    train = split.train.isel(snapshot=rows)
+    expected = fit_surrogate(train, **choices)
+    read = []
+
+    def put(array):
+        read.append(array.shape[0])
+        return torch.from_numpy(np.array(array))
+
+    small = replace(choose_device("torch"), put=put, free_bytes=lambda: 150_000)
+    monkeypatch.setattr(placement, "choose_device", lambda name: small)
+    found = fit_surrogate(train, **choices, device="cuda")
+    assert min(read) < rows.size / 2
+    fires = split.test.astype(np.float64)
+    one, other = expected.predict(fires).values, found.predict(fires).values
+    np.testing.assert_allclose(other, one, atol=AGREE * one.max())
+
+
+def test_the_spectral_family_runs_on_a_device(split, tmp_path):
+    """The same to single precision, one layer deep; deeper, sums in another order may choose
+    another of two penalties that serve left-out fires as well."""
+    for layers, tolerance in ((1, 1e-3), (3, 0.1)):
+        here, there = (
+            fit_surrogate(split.train, "recommended", layers=layers, device=device)
+            for device in ("cpu", "torch")
+        )
+        errors = [fitted.training["leave_out_error"] for fitted in (here, there)]
+        assert errors[1] == pytest.approx(errors[0], rel=tolerance)
+    expected = here.predict(split.test)
+    size = float(abs(expected).max())
+    placed = here.on_device("torch")
+    np.testing.assert_allclose(placed.predict(split.test), expected, atol=1e-4 * size)
+    np.testing.assert_allclose(
+        placed.predict_footprint(split.test), here.predict_footprint(split.test), atol=1e-4
+    )
+    loaded = load_surrogate(placed.save(tmp_path / "placed.plume"))
+    np.testing.assert_array_equal(loaded.predict(split.test), expected)
+
+
+LIFTED = {"degree": 2, "lift": ("identity", "burned"), "targets": ("smoke", "log", "footprint")}
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Training snapshots whose smoke depends on the place, and others."""
+    return parts(rough())
+
+
+@pytest.fixture(scope="module")
+def corrected(world):
+    return fit_surrogate(world[0], "recommended", layers=1, correction=True)
+
+
+def test_the_coded_family_on_lifted_fields_runs_on_a_device(world):
+    train, test = world
+    here, there = (fit_surrogate(train, **LIFTED, device=device) for device in ("cpu", "torch"))
+    assert all(isinstance(array, np.ndarray) for array in arrays_in(there.operator))
+    expected = here.predict(test.astype(np.float64)).values
+    for surrogate in (there, here.on_device("torch")):
+        found = surrogate.predict(test.astype(np.float64)).values
+        np.testing.assert_allclose(found, expected, atol=AGREE * expected.max())
+
+
+def test_a_corrected_surrogate_is_fitted_on_a_device(world, corrected):
+    there = fit_surrogate(world[0], "recommended", layers=1, correction=True, device="torch")
+    assert there.training["corrected"]
+    assert all(isinstance(array, np.ndarray) for array in arrays_in(there.operator))
+    expected = corrected.predict(world[1]).values
+    atol = 10 * SINGLE * expected.max()  # systems of float32 sums lose a digit more
+    np.testing.assert_allclose(there.predict(world[1]).values, expected, atol=atol)
+
+
+def test_a_corrected_surrogate_predicts_and_is_scored_on_a_device(world, corrected, tmp_path):
+    test = world[1]
+    placed = corrected.on_device("torch")
+    assert all(isinstance(array, torch.Tensor) for array in arrays_in(placed.operator))
+    assert isinstance(placed.predict_dataset_rows(test), torch.Tensor)
+    for found, expected in zip(
+        placed.predict_both(test), corrected.predict_both(test), strict=True
+    ):
+        atol = SINGLE * float(expected.max())
+        np.testing.assert_allclose(found, expected, atol=atol)
+    validation, scored = test.isel(snapshot=slice(0, 12)), test.isel(snapshot=slice(12, None))
+    ours, theirs = (
+        evaluate({"a": corrected}, validation, scored, device=device).scores[0]
+        for device in ("cpu", "torch")
+    )
+    for name in ("auc", "deployable_iou", "relative_error", "snapshot_error"):
+        assert getattr(theirs, name) == pytest.approx(getattr(ours, name), rel=SINGLE)
+    loaded = load_surrogate(placed.save(tmp_path / "placed.plume"))
+    xr.testing.assert_identical(loaded.predict(test), corrected.predict(test))
+
+
+def test_the_commands_take_a_corrected_surrogate_to_the_device(succeed, tmp_path, monkeypatch):
+    """What the kernel of the correction is given says where it computes."""
+    data = make_snapshots(fires=80, checkpoints=2)
+    places = (data.time_since_ignition * (data.x + 2.0 * data.y)).sum(("y", "x"))
+    places = places / data.time_since_ignition.sum(("y", "x"))
+    data["smoke"] *= (1.0 + 0.8 * np.sin(places / 3000.0)).astype(np.float32)
+    export_snapshots(data, tmp_path / "fires.nc")
+    given = []
+    predict = KernelMap.predict
+    monkeypatch.setattr(
+        KernelMap, "predict", lambda self, codes: given.append(codes) or predict(self, codes)
+    )
+    model = tmp_path / "thorough.plume"
+    device = ("--device", "torch")
+    chosen = ("--preset", "thorough", "--layers", 1, "-o", model)
+    succeed("train", tmp_path / "fires.nc", *chosen, *device)
+    assert load_surrogate(model).training["corrected"]
+    written = ("--json", tmp_path / "scores.json", "--baselines", "mean-field")
+    succeed("evaluate", model, tmp_path / "fires.nc", *device, *written)
+    succeed("predict", model, tmp_path / "fires.nc", *device, "-o", tmp_path / "smoke.nc")
+    assert given
+    assert all(isinstance(codes, torch.Tensor) for codes in given)

@@ -1,0 +1,256 @@
+"""The snapshot contract: what is refused, with which words, and the filters of the paper."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import COORDINATES, FIELDS, TABLE
+from plumecast.data.schema import (
+    apply_smoke_floor,
+    drop_small_fires,
+    final_snapshots,
+    select_drought,
+    validate_snapshots,
+)
+from plumecast.data.store import export_snapshots, open_snapshots
+from support.snapshots import make_snapshots
+
+
+def with_values(snapshots: xr.Dataset, name: str, values: dict[tuple[int, ...], float]):
+    """A copy whose variable `name` holds other values at some indices."""
+    changed = snapshots.copy(deep=True)
+    for index, value in values.items():
+        changed[name].values[index] = value
+    return changed
+
+
+def with_units(snapshots: xr.Dataset, name: str, units: str | None):
+    changed = snapshots.copy(deep=True)
+    changed[name].attrs.pop("units")
+    if units is not None:
+        changed[name].attrs["units"] = units
+    return changed
+
+
+def test_snapshots_that_meet_the_contract_come_back_unchanged(snapshots):
+    xr.testing.assert_identical(validate_snapshots(snapshots), snapshots)
+
+
+@pytest.mark.parametrize("name", ["time_since_ignition", "smoke"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_counted_and_their_fire_named(snapshots, name, value):
+    # Rows 4…7 are the second fire; the bad value of row 30 belongs to another one.
+    bad = with_values(snapshots, name, {(4, 0, 0): value, (6, 3, 3): value, (30, 1, 1): value})
+    message = f"'{name}' holds 2 NaN or infinite values in fire 'fire-00-high' .first: {value:g}.;"
+    with pytest.raises(PlumecastError, match=message):
+        validate_snapshots(bad)
+
+
+def test_every_bad_value_of_a_long_fire_is_counted():
+    # One fire of 600 checkpoints: longer than any block in which the values may be read.
+    long = make_snapshots(fires=1, checkpoints=600, shape=(2, 3))
+    bad = with_values(long, "smoke", {(row, 0, 0): np.nan for row in (0, 299, 599)})
+    with pytest.raises(PlumecastError, match="'smoke' holds 3 NaN or infinite values"):
+        validate_snapshots(bad)
+
+
+@pytest.mark.parametrize("name", ["time_since_ignition", "smoke"])
+def test_negative_fields_are_refused_with_fire_count_and_value(snapshots, name):
+    bad = with_values(snapshots, name, {(8, 0, 0): -0.25, (8, 0, 1): -3.0})
+    message = rf"'{name}' holds 2 negative values in fire 'fire-01-low' \(first: -0.25\)"
+    with pytest.raises(PlumecastError, match=message):
+        validate_snapshots(bad)
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in FIELDS])
+def test_missing_variable_is_named_beside_what_was_found(snapshots, name):
+    with pytest.raises(PlumecastError, match=f"variable '{name}' is missing; found burned_area, "):
+        validate_snapshots(snapshots.drop_vars(name))
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in COORDINATES])
+def test_missing_coordinate_is_named(snapshots, name):
+    with pytest.raises(PlumecastError, match=f"coordinate '{name}' is missing; found "):
+        validate_snapshots(snapshots.drop_vars(name))
+
+
+def test_missing_sample_dimension_is_named(snapshots):
+    with pytest.raises(PlumecastError, match="no dimension 'snapshot'; found sample, y, x"):
+        validate_snapshots(snapshots.rename(snapshot="sample"))
+
+
+def test_empty_data_set_is_refused(snapshots):
+    with pytest.raises(PlumecastError, match="holds no snapshots"):
+        validate_snapshots(snapshots.isel(snapshot=slice(0, 0)))
+
+
+@pytest.mark.parametrize(
+    ("name", "units", "expected"),
+    [
+        ("smoke", "kg m-3", "ug m-3"),
+        ("time_since_ignition", "s", "h"),
+        ("hours", "min", "h"),
+        ("burned_area", "ha", "acre"),
+        ("x", "km", "m"),
+    ],
+)
+def test_other_units_are_refused_with_both_units(snapshots, name, units, expected):
+    with pytest.raises(PlumecastError, match=f"'{name}' is in '{units}'; convert it to"):
+        validate_snapshots(with_units(snapshots, name, units))
+    assert TABLE[name].units == expected
+
+
+@pytest.mark.parametrize("name", ["smoke", "time_since_ignition", "hours", "y"])
+def test_missing_units_are_never_guessed(snapshots, name):
+    with pytest.raises(PlumecastError, match=f"'{name}' has no units; set its attribute to "):
+        validate_snapshots(with_units(snapshots, name, None))
+
+
+@pytest.mark.parametrize(
+    ("name", "spelling"),
+    [
+        ("smoke", "µg m⁻³"),  # micro sign
+        ("smoke", "μg m-3"),  # Greek mu
+        ("smoke", "ug/m3"),
+        ("time_since_ignition", "hours"),
+        ("hours", "hr"),
+        ("burned_area", "acres"),
+        ("x", "metres"),
+    ],
+)
+def test_other_spellings_of_a_unit_become_the_spelling_of_the_table(snapshots, name, spelling):
+    spelled = with_units(snapshots, name, spelling)
+    xr.testing.assert_identical(validate_snapshots(spelled), snapshots)
+    assert spelled[name].attrs["units"] == spelling, "the caller's data set was changed"
+
+
+@pytest.mark.parametrize("name", ["time_since_ignition", "smoke"])
+@pytest.mark.parametrize("kind", ["int32", "uint8", "bool", "complex64"])
+def test_fields_that_are_not_floating_point_are_refused_with_their_type(snapshots, name, kind):
+    changed = snapshots.assign({name: snapshots[name].astype(kind)})
+    with pytest.raises(PlumecastError, match=f"'{name}' holds {kind}, not floating-point numbers"):
+        validate_snapshots(changed)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("fire_id", np.arange(48), "'fire_id' holds int64, expected string"),
+        ("is_final", np.zeros(48), "'is_final' holds float64, expected bool"),
+        ("hours", np.full(48, "six"), "'hours' holds <U3, expected float"),
+    ],
+)
+def test_coordinates_of_another_kind_are_refused(snapshots, name, values, message):
+    attrs = snapshots[name].attrs
+    with pytest.raises(PlumecastError, match=message):
+        validate_snapshots(snapshots.assign_coords({name: ("snapshot", values, attrs)}))
+
+
+def test_whole_numbers_of_hours_are_as_good_as_fractions(snapshots):
+    whole = snapshots.hours.astype(np.int64)
+    checked = validate_snapshots(snapshots.assign_coords(hours=whole))
+    np.testing.assert_array_equal(checked.hours, snapshots.hours)
+
+
+def test_fields_need_the_snapshot_dimension_first(snapshots):
+    with pytest.raises(PlumecastError, match="'snapshot' must be first"):
+        validate_snapshots(snapshots.transpose("y", "x", "snapshot"))
+
+
+def test_fields_need_the_dimensions_of_the_contract(snapshots):
+    with pytest.raises(PlumecastError, match=r"has dimensions \('snapshot', 'x', 'y'\), expected"):
+        validate_snapshots(snapshots.transpose("snapshot", "x", "y"))
+
+
+def test_fire_with_two_ignitions_is_refused_with_both(snapshots):
+    ignitions = snapshots.ignition_id.values.copy()
+    ignitions[1] = "elsewhere"
+    changed = snapshots.assign_coords(ignition_id=("snapshot", ignitions))
+    message = "fire 'fire-00-low' has two ignitions, 'elsewhere' and 'ignition-00'"
+    with pytest.raises(PlumecastError, match=message):
+        validate_snapshots(changed)
+
+
+def test_two_snapshots_of_a_fire_at_the_same_hour_are_refused(snapshots):
+    twice = with_values(snapshots, "hours", {(5,): 6.0})
+    with pytest.raises(PlumecastError, match="fire 'fire-00-high' has two snapshots at 6 h"):
+        validate_snapshots(twice)
+
+
+@pytest.mark.parametrize(("name", "value"), [("hours", -1.0), ("burned_area", np.nan)])
+def test_impossible_coordinates_are_refused_with_value_and_fire(snapshots, name, value):
+    bad = with_values(snapshots, name, {(9,): value})
+    with pytest.raises(PlumecastError, match=f"'{name}' is {value:g} in fire 'fire-01-low'"):
+        validate_snapshots(bad)
+
+
+def test_other_variables_need_only_the_coordinates_that_group_them(snapshots):
+    other = xr.Dataset(
+        {name: snapshots[name].drop_vars(["hours", "drought"]) for name in snapshots.data_vars}
+    ).rename(time_since_ignition="burned", smoke="heat")
+    kept = other[["burned", "heat"]]
+    for name in kept.data_vars:
+        kept[name].attrs.clear()
+    xr.testing.assert_identical(validate_snapshots(kept, ["burned", "heat"]), kept)
+    with pytest.raises(PlumecastError, match="coordinate 'ignition_id' is missing"):
+        validate_snapshots(kept.drop_vars("ignition_id"), ["burned", "heat"])
+
+
+def test_smoke_below_the_floor_becomes_zero_and_the_floor_is_recorded(snapshots):
+    floored = apply_smoke_floor(snapshots, 5.0)
+    before, after = snapshots.smoke.values, floored.smoke.values
+    np.testing.assert_array_equal(after, np.where(before < 5.0, 0.0, before))
+    assert after.dtype == before.dtype
+    assert floored.smoke.attrs == {**snapshots.smoke.attrs, "smoke_floor": 5.0}
+    assert "smoke_floor" not in snapshots.smoke.attrs
+
+
+def test_negative_or_undefined_floor_is_refused(snapshots):
+    for floor in (-1.0, np.nan):
+        with pytest.raises(PlumecastError, match=f"smoke floor {floor} must be ≥ 0"):
+            apply_smoke_floor(snapshots, floor)
+
+
+def test_small_fires_are_dropped_snapshot_by_snapshot(snapshots):
+    kept = drop_small_fires(snapshots, min_acres=5e4)
+    assert kept.sizes["snapshot"] == np.count_nonzero(snapshots.burned_area >= 5e4) > 0
+    assert float(kept.burned_area.min()) >= 5e4
+
+
+def test_dropping_every_fire_is_refused_with_the_largest(snapshots):
+    largest = float(snapshots.burned_area.max())
+    with pytest.raises(PlumecastError, match=rf"1e\+09 acres or more \(largest {largest:g}\)"):
+        drop_small_fires(snapshots, min_acres=1e9)
+
+
+def test_final_snapshots_are_one_per_fire_at_its_last_hour(snapshots):
+    final = final_snapshots(snapshots)
+    assert sorted(final.fire_id.values) == sorted(set(snapshots.fire_id.values))
+    assert (final.hours == 24.0).all()
+    with pytest.raises(PlumecastError, match="is_final"):
+        final_snapshots(snapshots.isel(snapshot=np.flatnonzero(~snapshots.is_final.values)))
+
+
+def test_droughts_are_selected_by_label(snapshots):
+    high = select_drought(snapshots, "high")
+    assert set(high.drought.values.tolist()) == {"high"}
+    assert high.sizes["snapshot"] == 24
+    xr.testing.assert_identical(select_drought(snapshots, ["high", "low"]), snapshots)
+
+
+def test_unknown_drought_is_refused_with_the_known_ones(snapshots):
+    with pytest.raises(PlumecastError, match="'severe' is not in the data; found high, low"):
+        select_drought(snapshots, ["low", "severe"])
+
+
+@pytest.mark.parametrize("name", ["fires.nc", "fires.zarr"])
+def test_what_was_loaded_needs_its_store_no_more(snapshots, tmp_path, name):
+    path = export_snapshots(snapshots, tmp_path / name)
+    loaded, lazy = open_snapshots(path).load(), open_snapshots(path)
+    path.rename(tmp_path / f"moved-{name}")
+    validate_snapshots(loaded)
+    with pytest.raises(PlumecastError, match="is not there"):
+        validate_snapshots(lazy)

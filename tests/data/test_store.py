@@ -1,0 +1,453 @@
+"""Snapshots on disk: whole fires or nothing, one writer, every format equal to the data."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.data.schema import validate_snapshots
+from plumecast.data.store import append_fire, export_snapshots, open_snapshots, stored_fires
+from support.places import shared_data
+from support.snapshots import fires_of, make_snapshots, select_fire
+
+THREADS_READ = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from plumecast import open_snapshots
+
+opened = open_snapshots(sys.argv[1])
+with ThreadPoolExecutor(4) as pool:
+    print(sum(pool.map(lambda _: float(opened.smoke[7].sum()), range(40))))
+"""
+
+KILLED_BEFORE_COMMIT = """
+import os, signal, sys
+import icechunk
+from plumecast import append_fire, open_snapshots
+
+def die(session, *arguments, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+fire = open_snapshots(sys.argv[2]).load()
+icechunk.Session.commit = die
+append_fire(sys.argv[1], fire)
+"""
+
+WAITS_BEFORE_COMMIT = """
+import sys
+import icechunk
+from plumecast import append_fire, open_snapshots
+
+commit = icechunk.Session.commit
+
+def wait(session, *arguments, **options):
+    print("writing", flush=True)
+    sys.stdin.readline()
+    return commit(session, *arguments, **options)
+
+fire = open_snapshots(sys.argv[2]).load()
+icechunk.Session.commit = wait
+append_fire(sys.argv[1], fire)
+"""
+
+
+@pytest.fixture
+def store(tmp_path, snapshots) -> Path:
+    """A store of the first three fires, one commit each."""
+    path = tmp_path / "ensemble.zarr"
+    for fire in fires_of(snapshots)[:3]:
+        append_fire(path, fire)
+    return path
+
+
+def without_version(snapshots: xr.Dataset) -> xr.Dataset:
+    attrs = {k: v for k, v in snapshots.attrs.items() if k not in ("data_version", "Conventions")}
+    return snapshots.load().drop_attrs(deep=False).assign_attrs(attrs)
+
+
+def assert_same_snapshots(got: xr.Dataset, expected: xr.Dataset) -> None:
+    """Equal in values, types, coordinates and units; the version may differ."""
+    xr.testing.assert_identical(without_version(got), without_version(expected))
+    for name, item in expected.variables.items():
+        kind = item.dtype.kind
+        assert got[name].dtype.kind == kind, name
+        assert kind == "U" or got[name].dtype == item.dtype, name
+
+
+# Append, resume, version
+
+
+def test_appending_fire_by_fire_equals_one_whole_write(tmp_path, snapshots):
+    for fire in fires_of(snapshots):
+        append_fire(tmp_path / "by-fire.zarr", fire)
+    append_fire(tmp_path / "whole.zarr", snapshots)
+    by_fire, whole = (open_snapshots(tmp_path / f"{name}.zarr") for name in ("by-fire", "whole"))
+    assert_same_snapshots(by_fire, whole)
+    assert_same_snapshots(whole, snapshots)
+
+
+def test_fires_longer_than_a_chunk_append_exactly(tmp_path):
+    # Fires of 5 and 37 snapshots end within the chunks of 16.
+    short = make_snapshots(fires=1, checkpoints=5, seed=1, droughts=("low",))
+    long = make_snapshots(fires=1, checkpoints=37, seed=2, droughts=("high",))
+    append_fire(tmp_path / "store", short)
+    append_fire(tmp_path / "store", long.assign_coords(ignition_id=long.ignition_id + "-b"))
+    opened = open_snapshots(tmp_path / "store")
+    for name in ("time_since_ignition", "smoke", "hours", "burned_area"):
+        expected = np.concatenate([short[name], long[name]])
+        np.testing.assert_array_equal(opened[name], expected)
+
+
+def test_every_append_is_a_new_version_recorded_in_what_is_opened(tmp_path, snapshots):
+    versions = []
+    for fire in fires_of(snapshots)[:3]:
+        versions.append(append_fire(tmp_path / "store", fire))
+        assert open_snapshots(tmp_path / "store").attrs["data_version"] == versions[-1]
+    assert len(set(versions)) == 3
+
+
+def test_stored_fires_grow_with_every_append(tmp_path, snapshots):
+    path = tmp_path / "store"
+    assert stored_fires(path) == frozenset()
+    path.mkdir()
+    assert stored_fires(path) == frozenset(), "an empty folder holds no fire"
+    append_fire(path, select_fire(snapshots, "fire-00-low"))
+    append_fire(path, select_fire(snapshots, "fire-03-high"))
+    assert stored_fires(path) == {"fire-00-low", "fire-03-high"}
+
+
+def test_resuming_adds_only_the_missing_fires(store, snapshots):
+    there = stored_fires(store)
+    for fire in fires_of(snapshots):
+        if fire.fire_id.values[0] not in there:
+            append_fire(store, fire)
+    assert_same_snapshots(open_snapshots(store), snapshots)
+
+
+def test_float64_fields_are_stored_as_float32(tmp_path, snapshots):
+    double = snapshots.assign(smoke=snapshots.smoke.astype(np.float64) / 3.0)
+    append_fire(tmp_path / "store", double.assign(smoke=double.smoke.assign_attrs(units="ug m-3")))
+    opened = open_snapshots(tmp_path / "store").smoke
+    assert opened.dtype == np.float32
+    np.testing.assert_array_equal(opened, double.smoke.astype(np.float32))
+
+
+# What an append refuses, leaving the store as it was
+
+
+def test_the_same_fire_twice_is_refused(store, snapshots):
+    before = open_snapshots(store)
+    with pytest.raises(PlumecastError, match=f"fire 'fire-00-high' is already in {store}"):
+        append_fire(store, select_fire(snapshots, "fire-00-high"))
+    xr.testing.assert_identical(open_snapshots(store).load(), before.load())
+
+
+def test_bad_values_are_refused_before_anything_is_written(store, snapshots):
+    before = open_snapshots(store).load()
+    bad = select_fire(snapshots, "fire-04-low").copy(deep=True)
+    bad.smoke.values[1, 2, 3] = np.nan
+    with pytest.raises(PlumecastError, match="'smoke' holds 1 NaN or infinite values in fire"):
+        append_fire(store, bad)
+    xr.testing.assert_identical(open_snapshots(store).load(), before)
+
+
+@pytest.mark.parametrize("dim", ["y", "x"])
+def test_fire_on_a_shifted_grid_is_refused(store, snapshots, dim):
+    fire = select_fire(snapshots, "fire-04-low")
+    moved = fire.assign_coords({dim: fire[dim] + 1500.0})
+    moved[dim].attrs.update(fire[dim].attrs)
+    with pytest.raises(PlumecastError, match=f"on another grid than {store}: '{dim}' differs"):
+        append_fire(store, moved)
+
+
+def test_fire_on_a_grid_of_another_size_is_refused(store):
+    fire = select_fire(make_snapshots(shape=(8, 11)), "fire-04-low")
+    with pytest.raises(PlumecastError, match=f"on another grid than {store}"):
+        append_fire(store, fire)
+
+
+def test_fire_without_grid_coordinates_of_another_size_is_refused(tmp_path, snapshots):
+    path = tmp_path / "store"
+    append_fire(path, select_fire(snapshots, "fire-00-low").drop_vars(["x", "y"]))
+    other = select_fire(make_snapshots(shape=(8, 11)), "fire-04-low").drop_vars(["x", "y"])
+    with pytest.raises(PlumecastError, match=f"on another grid than {path}: x = 11, not 10"):
+        append_fire(path, other)
+
+
+def test_fire_with_an_unknown_covariate_is_refused(store, snapshots):
+    fire = select_fire(snapshots, "fire-04-low")
+    windy = fire.assign_coords(wind_speed=("snapshot", np.ones(4), {"units": "m s-1"}))
+    with pytest.raises(PlumecastError, match=f"brings 'wind_speed', unknown to {store}"):
+        append_fire(store, windy)
+
+
+def test_fire_without_a_covariate_of_the_store_is_refused(tmp_path, snapshots):
+    windy = select_fire(snapshots, "fire-00-low").assign_coords(
+        wind_speed=("snapshot", np.ones(4), {"units": "m s-1"})
+    )
+    append_fire(tmp_path / "store", windy)
+    with pytest.raises(PlumecastError, match="the new fire has no 'wind_speed', which "):
+        append_fire(tmp_path / "store", select_fire(snapshots, "fire-04-low"))
+
+
+def test_fire_whose_hours_are_whole_numbers_joins_one_whose_are_not(store, snapshots):
+    fire = select_fire(snapshots, "fire-04-low")
+    append_fire(store, fire.assign_coords(hours=fire.hours.astype(np.int32)))
+    opened = select_fire(open_snapshots(store), "fire-04-low")
+    np.testing.assert_array_equal(opened.hours, [6.0, 12.0, 18.0, 24.0])
+
+
+def test_other_files_are_never_appended_to(tmp_path, snapshots):
+    fire = select_fire(snapshots, "fire-00-low")
+    text = tmp_path / "notes.txt"
+    text.write_text("not a store\n")
+    plain = export_snapshots(snapshots, tmp_path / "plain.zarr")
+    for path in (text, plain):
+        with pytest.raises(PlumecastError, match=f"{path} exists and is not an Icechunk store"):
+            append_fire(path, fire)
+    assert text.read_text() == "not a store\n"
+    assert_same_snapshots(open_snapshots(plain), snapshots)
+
+
+# A process that dies or another that writes
+
+
+def run_append(script: str, store: Path, fire: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, str(store), str(fire)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_append_killed_before_its_commit_leaves_the_store_as_it_was(store, snapshots, tmp_path):
+    before = open_snapshots(store).load()
+    fire = select_fire(snapshots, "fire-04-low")
+    done = run_append(KILLED_BEFORE_COMMIT, store, export_snapshots(fire, tmp_path / "fire.nc"))
+    assert done.returncode == -9, done.stderr
+    xr.testing.assert_identical(open_snapshots(store).load(), before)
+    append_fire(store, fire)
+    assert_same_snapshots(select_fire(open_snapshots(store), "fire-04-low"), fire)
+
+
+def test_first_append_killed_before_its_commit_leaves_an_empty_store(snapshots, tmp_path):
+    path, fire = tmp_path / "store", select_fire(snapshots, "fire-04-low")
+    done = run_append(KILLED_BEFORE_COMMIT, path, export_snapshots(fire, tmp_path / "fire.nc"))
+    assert done.returncode == -9, done.stderr
+    assert stored_fires(path) == frozenset()
+    with pytest.raises(PlumecastError, match=f"{path} holds no fire yet"):
+        open_snapshots(path)
+    append_fire(path, fire)
+    assert_same_snapshots(open_snapshots(path), fire)
+
+
+def test_second_writer_is_refused_while_the_first_writes(store, snapshots, tmp_path):
+    before = open_snapshots(store).load()
+    mine, theirs = (select_fire(snapshots, f"fire-04-{drought}") for drought in ("low", "high"))
+    source = export_snapshots(theirs, tmp_path / "fire.nc")
+    command = [sys.executable, "-c", WAITS_BEFORE_COMMIT, str(store), str(source)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout.readline() == "writing\n"
+        with pytest.raises(PlumecastError, match=f"{store} is being written by another process"):
+            append_fire(store, mine)
+        xr.testing.assert_identical(open_snapshots(store).load(), before)
+        writer.communicate("go on\n", timeout=60)
+    assert writer.returncode == 0
+    append_fire(store, mine)
+    assert stored_fires(store) >= {"fire-04-low", "fire-04-high"}
+
+
+# Plain formats
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_exported_snapshots_open_exactly_equal(tmp_path, snapshots, ending):
+    path = export_snapshots(snapshots, tmp_path / "new" / f"plain.{ending}")
+    assert_same_snapshots(open_snapshots(path), snapshots)
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_stores_are_exported_exactly(store, tmp_path, ending):
+    opened = open_snapshots(store)
+    path = export_snapshots(opened, tmp_path / f"plain.{ending}")
+    assert_same_snapshots(open_snapshots(path), opened)
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_export_keeps_geography_and_covariates(tmp_path, snapshots, ending):
+    lat = (("y", "x"), np.linspace(30.0, 40.0, 80).reshape(8, 10), {"units": "degrees_north"})
+    wind = ("snapshot", np.linspace(0.0, 9.0, 48), {"units": "m s-1"})
+    placed = snapshots.assign_coords(lat=lat, wind_speed=wind)
+    path = export_snapshots(placed, tmp_path / f"plain.{ending}")
+    assert_same_snapshots(open_snapshots(path), placed)
+
+
+def test_classic_netcdf_and_zarr_version_2_are_readable(tmp_path, snapshots):
+    snapshots.to_netcdf(tmp_path / "classic.nc", format="NETCDF3_64BIT")
+    text = {name: snapshots[name].astype(object) for name in ("fire_id", "ignition_id", "drought")}
+    snapshots.assign_coords(text).to_zarr(tmp_path / "two.zarr", zarr_format=2)
+    for name in ("classic.nc", "two.zarr"):
+        opened = open_snapshots(tmp_path / name)
+        xr.testing.assert_equal(opened.drop_attrs().load(), snapshots.drop_attrs())
+
+
+@pytest.mark.parametrize("spelling", ["hours", "hour", "hr"])
+def test_file_whose_hours_are_spelled_out_is_read_as_numbers(tmp_path, snapshots, spelling):
+    spelled = snapshots.copy(deep=True)
+    for name in ("time_since_ignition", "hours"):
+        spelled[name].attrs["units"] = spelling
+    spelled.to_netcdf(tmp_path / "spelled.nc")
+    assert_same_snapshots(open_snapshots(tmp_path / "spelled.nc"), snapshots)
+
+
+def test_a_netcdf_file_is_open_only_while_it_is_read(tmp_path, snapshots):
+    path = export_snapshots(snapshots, tmp_path / "fires.nc")
+    opened = open_snapshots(path)
+    # HDF5 refuses to write to a file that the same process holds open for reading.
+    with netCDF4.Dataset(path, "a"):
+        pass
+    before = opened.isel(snapshot=[3, 1]).smoke.values
+    np.testing.assert_array_equal(before, snapshots.smoke.values[[3, 1]])
+    with netCDF4.Dataset(path, "a"):
+        pass
+    elsewhere = pickle.loads(pickle.dumps(opened))
+    xr.testing.assert_identical(elsewhere.load(), open_snapshots(path).load())
+
+
+def test_threads_may_read_a_netcdf_store_together(tmp_path, snapshots):
+    """In a process of its own: what goes wrong here ends it."""
+    path = export_snapshots(snapshots, tmp_path / "fires.nc")
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS_READ, str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(40.0 * float(snapshots.smoke[7].sum()), rel=1e-5)
+
+
+def test_version_of_a_netcdf_file_follows_its_content(tmp_path, snapshots):
+    first = export_snapshots(snapshots, tmp_path / "first.nc")
+    other = export_snapshots(snapshots.isel(snapshot=slice(1, None)), tmp_path / "other.nc")
+    copy = tmp_path / "copy.nc"
+    copy.write_bytes(first.read_bytes())
+    version = {path: open_snapshots(path).attrs["data_version"] for path in (first, other, copy)}
+    assert version[first].startswith("sha256:")
+    assert version[first] == version[copy] != version[other]
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_export_never_overwrites(tmp_path, snapshots, ending):
+    path = export_snapshots(snapshots, tmp_path / f"plain.{ending}")
+    with pytest.raises(PlumecastError, match=f"{path} exists; remove it or choose another path"):
+        export_snapshots(snapshots.isel(snapshot=slice(0, 4)), path)
+    assert_same_snapshots(open_snapshots(path), snapshots)
+
+
+def test_export_with_another_ending_is_refused(tmp_path, snapshots):
+    with pytest.raises(PlumecastError, match=r"plain.csv: .* use .nc or .zarr"):
+        export_snapshots(snapshots, tmp_path / "plain.csv")
+
+
+@pytest.mark.parametrize(("ending", "writer"), [("nc", "to_netcdf"), ("zarr", "to_zarr")])
+def test_export_that_fails_leaves_no_file_to_be_taken_for_whole(
+    tmp_path, snapshots, monkeypatch, ending, writer
+):
+    write = getattr(xr.Dataset, writer)
+
+    def fail_at_the_end(*arguments, **options):
+        write(*arguments, **options)
+        raise OSError("disk full")
+
+    path = tmp_path / f"plain.{ending}"
+    with monkeypatch.context() as patch:
+        patch.setattr(xr.Dataset, writer, fail_at_the_end)
+        with pytest.raises(OSError, match="disk full"):
+            export_snapshots(snapshots, path)
+    assert not path.exists()
+    assert_same_snapshots(open_snapshots(export_snapshots(snapshots, path)), snapshots)
+
+
+# Paths that hold no snapshots
+
+
+def test_path_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(PlumecastError, match=f"{tmp_path / 'nowhere.zarr'} does not exist"):
+        open_snapshots(tmp_path / "nowhere.zarr")
+
+
+def test_text_file_is_refused(tmp_path):
+    path = tmp_path / "notes.nc"
+    path.write_text("not a store\n")
+    with pytest.raises(PlumecastError, match=f"{path} is neither a snapshot store nor a NetCDF"):
+        open_snapshots(path)
+
+
+def test_folders_without_a_store_are_refused(tmp_path):
+    (tmp_path / "file.txt").write_text("hello")
+    with pytest.raises(PlumecastError, match=f"{tmp_path} is a folder, but neither an Icechunk"):
+        open_snapshots(tmp_path)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.2, 0.7, 0.999])
+def test_truncated_netcdf_is_refused(tmp_path, snapshots, share):
+    path = export_snapshots(snapshots, tmp_path / "whole.nc")
+    content = path.read_bytes()
+    damaged = tmp_path / "damaged.nc"
+    damaged.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(PlumecastError, match=f"{damaged} is "):
+        open_snapshots(damaged)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
+def test_truncated_classic_netcdf_is_refused(tmp_path, snapshots, share):
+    # The classic format has no end mark: what is missing would be read as zeros.
+    snapshots.to_netcdf(tmp_path / "whole.nc", format="NETCDF3_64BIT")
+    content = (tmp_path / "whole.nc").read_bytes()
+    damaged = tmp_path / "damaged.nc"
+    damaged.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(PlumecastError, match=f"{damaged}"):
+        open_snapshots(damaged)
+
+
+def test_damaged_zarr_is_refused(tmp_path, snapshots):
+    path = export_snapshots(snapshots, tmp_path / "plain.zarr")
+    (path / "zarr.json").write_text('{"zarr_format": 3,')
+    with pytest.raises(PlumecastError, match=f"{path} "):
+        open_snapshots(path)
+
+
+def test_damaged_icechunk_store_is_refused_in_one_line(store):
+    for path in (store / "snapshots").iterdir():
+        path.write_bytes(b"damaged")
+    with pytest.raises(PlumecastError, match=f"{store} ") as error:
+        open_snapshots(store)
+    assert "\n" not in str(error.value)
+
+
+def test_message_about_the_content_names_the_path(tmp_path, snapshots):
+    path = export_snapshots(snapshots.drop_vars("smoke"), tmp_path / "plain.nc")
+    with pytest.raises(PlumecastError, match=f"{path}: variable 'smoke' is missing; found "):
+        open_snapshots(path)
+    fires = open_snapshots(path, fields=["time_since_ignition"])
+    np.testing.assert_array_equal(fires.time_since_ignition, snapshots.time_since_ignition)
+
+
+def test_opening_reads_no_field(store):
+    opened = open_snapshots(store)
+    for name in ("time_since_ignition", "smoke"):
+        assert not opened[name].variable._in_memory
+    assert opened.fire_id.variable._in_memory
+
+
+def test_real_wrf_fire_snapshots_meet_the_contract():
+    ensemble = open_snapshots(shared_data("wrf/ensemble.nc"))
+    checked = validate_snapshots(ensemble)
+    assert dict(checked.sizes)["y"] == 32
+    assert dict(checked.sizes)["x"] == 40
+    assert float(checked.smoke.max()) > 0.0

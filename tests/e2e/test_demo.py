@@ -1,0 +1,67 @@
+"""`plumecast demo` end to end on a small ensemble, and the figures it draws."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import plumecast.cli.commands.demo
+from plumecast.cli import main
+from plumecast.studies.figures.maps import compare_maps, percentile_rows, save_figure
+
+
+@pytest.fixture
+def small_demo(monkeypatch):
+    """The demo's own steps on an ensemble of few short fires, small ones kept."""
+    whole = plumecast.cli.demo.simulate
+
+    def simulate(out, **options):
+        return whole(out, **{**options, "ignitions": 6, "checkpoints": 3, "workers": 1})
+
+    monkeypatch.setattr(plumecast.cli.commands.demo, "simulate", simulate)
+    monkeypatch.setattr(plumecast.cli.commands.demo, "PAPER_MIN_ACRES", 100.0)
+
+
+def test_demo_writes_ensemble_surrogates_scores_and_maps(small_demo, tmp_path, capsys):
+    out = tmp_path / "demo"
+    with pytest.raises(SystemExit) as stop:
+        main(["demo", "-o", str(out)])
+    assert stop.value.code == 0
+    said = capsys.readouterr().out
+    shown = ("paper-linear.plume", "recommended.plume", "scores.json", "maps.png", "report.html")
+    for name in shown:
+        assert (out / name).stat().st_size > 0
+        assert str(out / name) in said
+    scores = {row["name"]: row for row in json.loads((out / "scores.json").read_text())["scores"]}
+    assert set(scores) == {
+        "paper-linear", "paper-quadratic", "recommended",
+        "mean-field", "nearest-fire", "gp-images", "gp-codes",
+    }  # fmt: skip
+    assert all(0.0 <= row["iou"] <= 1.0 for row in scores.values())
+    for name, row in scores.items():
+        assert f"{row['iou']:.3f}" in next(line for line in said.splitlines() if name in line[:18])
+
+
+def test_rows_at_percentiles_are_the_nearest():
+    scores = xr.DataArray([0.9, np.nan, 0.1, 0.5, 0.3], dims="snapshot")
+    assert percentile_rows(scores, [0, 50, 100]) == [2, 3, 0] or percentile_rows(
+        scores, [0, 50, 100]
+    ) == [2, 4, 0]
+
+
+def test_maps_have_one_row_per_field_and_one_scale_per_column(snapshots, tmp_path):
+    figure = compare_maps(
+        snapshots, {"again": snapshots.smoke}, rows=[3, 7], titles=["a", "b"], threshold=0.01
+    )
+    drawn = [ax for ax in figure.axes if ax.get_xlabel() or ax.collections]
+    meshes = [ax.collections[0] for ax in figure.axes[:4]]
+    assert (
+        meshes[0].norm.vmax
+        == meshes[2].norm.vmax
+        == pytest.approx(max(float(snapshots.smoke[3].max()), 0.1))
+    )
+    assert len(drawn) >= 4
+    assert save_figure(figure, tmp_path / "new" / "maps.png").stat().st_size > 0

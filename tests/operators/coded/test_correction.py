@@ -1,0 +1,131 @@
+"""The correction by the training fires most alike: it helps where places differ, and only there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import plumecast as pc
+from plumecast.operators.coded import correction
+from plumecast.operators.coded.correction import fit_correction
+from support.convolved_fires import GRID, fires, parts, rough
+
+
+@pytest.fixture(scope="module")
+def world() -> xr.Dataset:
+    return rough()
+
+
+def error(surrogate: pc.Surrogate, test: xr.Dataset) -> float:
+    return float(np.linalg.norm(surrogate.predict(test) - test.smoke) / np.linalg.norm(test.smoke))
+
+
+@pytest.fixture(scope="module")
+def corrected(world):
+    return pc.fit_surrogate(parts(world)[0], "recommended", layers=2, correction=True)
+
+
+def test_places_that_differ_are_learned_from_fires_nearby(world, corrected):
+    train, test = parts(world)
+    plain = pc.fit_surrogate(train, "recommended", layers=2)
+    assert corrected.training["corrected"]
+    assert error(corrected, test) < 0.8 * error(plain, test)
+    assert corrected.training["leave_out_error"] < plain.training["leave_out_error"]
+
+
+def test_no_fire_makes_no_smoke(world, corrected):
+    empty = world.isel(snapshot=[0, 1]).copy()
+    empty["time_since_ignition"] = 0.0 * empty.time_since_ignition
+    assert float(np.abs(corrected.predict(empty)).max()) == 0.0
+
+
+def test_a_fire_unlike_all_others_is_left_to_the_operator(world, corrected):
+    fire = world.isel(snapshot=[0]).copy()
+    fire["time_since_ignition"] = 0.0 * fire.time_since_ignition + 30.0
+    given = fire.time_since_ignition.values, np.array([[1.0, 0.0]], dtype=np.float32)
+    change = corrected.operator.correction.predict(*given)
+    usual = corrected.operator.correction.predict(world.time_since_ignition.values[:1], given[1])
+    assert np.abs(change).max() < 1e-3 * np.abs(usual).max()
+
+
+def test_saved_corrections_predict_bit_for_bit(world, corrected, tmp_path):
+    loaded = pc.load_surrogate(corrected.save(tmp_path / "corrected.plume"))
+    for a, b in zip(loaded.predict_both(world), corrected.predict_both(world), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_has_nothing_to_correct_stays_as_it_is():
+    """Targets predicted exactly leave nothing over."""
+    fire = fires(10)
+    targets = fire[:, None]
+    assert fit_correction(fire, targets, targets, np.arange(10) % 5, None) is None
+    assert fit_correction(fire, targets, 0.5 * targets, np.zeros(10), None) is None
+
+
+def test_left_out_values_do_not_see_the_fire():
+    """Other leftovers of a group change its own left-out correction only through the bases, which
+    span all leftovers here: not at all."""
+    fire = fires(16)
+    groups = np.arange(16) % 8
+    rng = np.random.default_rng(0)
+    over = rng.normal(size=(16, 1, 6, 6)).astype(np.float32)
+    small = fire[:, :6, :6] + rng.random((16, 6, 6)).astype(np.float32)
+    one = fit_correction(small, over, 0.0 * over, groups, None)
+    again = fit_correction(small, over, 0.0 * over, groups, None)
+    np.testing.assert_array_equal(one.codes, again.codes)
+    assert np.abs(one.left_out(np.arange(16))).max() < np.abs(over).max()
+
+
+def test_many_snapshots_are_drawn_by_whole_groups(monkeypatch):
+    monkeypatch.setattr(correction, "VALUES", 8 * GRID[0] * GRID[1])
+    fire = fires(20)
+    groups = np.repeat(np.arange(10), 2)
+    found = fit_correction(fire, fire[:, None], 0.5 * fire[:, None], groups, None)
+    assert found.rows.size == 8
+    assert np.unique(groups[found.rows]).size == 4
+
+
+def test_uneven_groups_keep_to_the_bound_and_two_are_always_taken(monkeypatch):
+    monkeypatch.setattr(correction, "ROWS", 120)
+    shape = (700, 1, *GRID)
+    uneven = np.repeat(np.arange(5), [300, 100, 100, 100, 100])
+    rows = correction.correction_rows(uneven, shape, None)
+    assert np.unique(uneven[rows]).size == 2
+    even = np.repeat(np.arange(70), 10)
+    assert correction.correction_rows(even, shape, None).size == 120
+
+
+def test_one_fire_again_and_again_has_no_neighbours():
+    fire = np.repeat(fires(1), 6, axis=0)
+    over = np.random.default_rng(0).random((6, 1, *GRID)).astype(np.float32)
+    assert fit_correction(fire, over, 0.0 * over, np.arange(6) % 3, None) is None
+
+
+def test_a_kernel_that_nearly_interpolates_stays_exact(monkeypatch):
+    """Dual weights are large there: in single precision they would cancel."""
+    fire = fires(150, seed=3)
+    place = fire.reshape(150, -1) @ np.linspace(0.0, 1.0, fire[0].size, dtype=np.float32)
+    wave = np.sin(place / place.std())[:, None, None, None]
+    over = (wave * np.ones((1, 1, *GRID))).astype(np.float32)
+    found = fit_correction(fire, over, 0.0 * over, np.arange(150), None)
+    whole = found.coded.predict(fire)
+    np.testing.assert_allclose(found.shared(1.0).predict(fire), whole, atol=1e-5)
+
+
+def test_a_limit_below_what_it_needs_is_refused():
+    fire = fires(10)
+    with pytest.raises(pc.PlumecastError, match="a correction by 10 snapshots needs at least"):
+        fit_correction(fire, fire[:, None], 0.0 * fire[:, None], np.arange(10), None, limit=10_000)
+
+
+def test_only_the_spectral_family_is_corrected(world):
+    with pytest.raises(pc.PlumecastError, match="'correction' is no choice of a coded surrogate"):
+        pc.fit_surrogate(world, "paper-linear", correction=True)
+
+
+def test_thorough_is_fitted_by_name(world):
+    train, test = parts(world)
+    fitted = pc.fit_surrogate(train, "thorough")
+    assert fitted.settings["correction"]
+    assert error(fitted, test) < 0.5

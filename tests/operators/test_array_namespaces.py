@@ -1,0 +1,274 @@
+"""The numerics run unchanged on other array namespaces and agree with NumPy.
+
+array-api-strict stands for any of them; CuPy is tried where it finds a GPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import array_api_compat
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
+from plumecast.compute.device import choose_device
+from plumecast.operators.coded.correction import fit_correction
+from plumecast.operators.coded.kernel_tuning import tune_kernel_map
+from plumecast.operators.coded.operator import CodedOperator
+from plumecast.operators.coded.polynomial_map import fit_linear_map, tune_polynomial_map
+from plumecast.operators.fields.wind_frame import fit_wind_frame
+from plumecast.operators.lifted import Conditions, PlumeChoices, PlumeOperator, fit_plume_operator
+from plumecast.operators.pca import fit_basis, projection_error
+from plumecast.scores.field_statistics import field_sums
+from plumecast.scores.roc import iou_at, rates_at, roc_scores
+from support.convolved_fires import rough
+
+AGREE = 1e-8  # relative: another factorisation, the same mathematics in float64
+SINGLE = 1e-3  # relative: float32 systems; a second layer on ramps that begin at quantiles
+SPECTRA = 1e-5  # relative: predictions through float32 spectra, summed in another order
+
+AWAY = strict.Device("device1")
+"""A device whose arrays array-api-strict gives to nobody else, as a GPU's: not even to NumPy."""
+
+
+def put_on(device):
+    """What makes arrays on a device; the test is skipped where it is missing."""
+    try:
+        return choose_device(device).put
+    except PlumecastError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(params=["array-api-strict", "cupy"])
+def asarray(request):
+    """What makes arrays of the other namespace."""
+    return strict.asarray if request.param == "array-api-strict" else put_on(request.param)
+
+
+def problem():
+    rng = np.random.default_rng(0)
+    latent = rng.normal(size=(24, 6)) * 0.7 ** np.arange(6)
+    fire = latent @ rng.normal(size=(6, 30))
+    smoke = np.maximum(latent**2 @ rng.normal(size=(6, 35)), 0.0)
+    return fire, smoke
+
+
+def fit(fire, smoke, groups, degree):
+    fire_basis, smoke_basis = fit_basis(fire, rank=5), fit_basis(smoke, std_fraction=0.9)
+    codes, targets = fire_basis.encode(fire), smoke_basis.encode(smoke)
+    if degree == 1:
+        code_map = fit_linear_map(codes, fire_basis.singular_values, targets)
+    else:
+        code_map, _ = tune_polynomial_map(
+            codes, targets, degree=degree, groups=groups, penalties=[0.1, 1.0, 10.0]
+        )
+    return CodedOperator(fire_basis, code_map, smoke_basis)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_fit_and_predict(degree, asarray):
+    fire, smoke = problem()
+    groups = np.split(np.arange(24), 6)
+    expected = fit(fire, smoke, groups, degree).predict(fire)
+    other = fit(asarray(fire), asarray(smoke), [asarray(g) for g in groups], degree)
+    found = to_numpy(other.predict(asarray(fire)))
+    np.testing.assert_allclose(found, expected, atol=AGREE * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("search_rows", [1500, 16])
+def test_kernels_and_their_length_scale(search_rows, monkeypatch, asarray):
+    monkeypatch.setattr("plumecast.operators.coded.kernel_tuning.SEARCH_ROWS", search_rows)
+    codes, targets = problem()
+    groups = np.split(np.arange(24), 6)
+
+    def fit_with(put):
+        fitted, _ = tune_kernel_map(
+            put(codes),
+            put(targets),
+            kernel="polynomial-1 + matern-5/2",
+            groups=[put(rows) for rows in groups],
+            penalty=0.1,
+            anchored=True,
+        )
+        return fitted, to_numpy(fitted.predict(put(codes[:5])))
+
+    ours, expected = fit_with(np.asarray)
+    other, found = fit_with(asarray)
+    assert other.length_scale == ours.length_scale
+    np.testing.assert_allclose(found, expected, atol=AGREE * np.abs(expected).max())
+
+
+def test_projection_error(asarray):
+    fire, _ = problem()
+    expected = projection_error(fit_basis(fire, rank=2), fire)
+    other = asarray(fire)
+    assert projection_error(fit_basis(other, rank=2), other) == pytest.approx(expected, rel=1e-6)
+
+
+def test_scores(asarray):
+    _, smoke = problem()
+    predicted, observed = np.round(smoke + 0.2, 1), smoke > 0.5
+    ours = roc_scores(predicted, observed)
+    other = roc_scores(asarray(predicted), asarray(observed))
+    for name in ("auc", "iou", "decision_threshold", "true_positive_rate", "false_positive_rate"):
+        np.testing.assert_allclose(to_numpy(getattr(other, name)), getattr(ours, name))
+    grid = [0.0, 0.3, 1.0]
+    np.testing.assert_allclose(
+        to_numpy(rates_at(grid, asarray(predicted), asarray(observed))),
+        rates_at(grid, predicted, observed),
+    )
+    np.testing.assert_allclose(
+        to_numpy(iou_at(asarray(predicted), asarray(observed), 0.4)),
+        iou_at(predicted, observed, 0.4),
+    )
+
+
+def test_sums_of_an_ensemble(asarray):
+    _, smoke = problem()
+    ours = field_sums(smoke, (0.1, 1.0), quantiles=True)
+    other = field_sums(asarray(smoke), (0.1, 1.0), quantiles=True)
+    for name in ("plain", "log", "log_squares", "above", "bins"):
+        found, expected = to_numpy(getattr(other, name)), getattr(ours, name)
+        np.testing.assert_allclose(found, expected, rtol=AGREE)
+
+
+@pytest.mark.parametrize("device", ["array-api-strict", "torch", "cupy"])
+def test_spectral_operator(device):
+    """Discs that grow around their ignition; the smoke is beside them and older where thicker."""
+    rng = np.random.default_rng(3)
+    y, x = np.mgrid[:10, :12]
+    centre = rng.uniform([3, 3], [7, 6], size=(12, 2)).repeat(3, axis=0)
+    radius = np.tile([1.5, 2.5, 3.5], 12)[:, None, None]
+    distance = np.hypot(y - centre[:, 0, None, None], x - centre[:, 1, None, None])
+    fire = np.clip(radius - distance, 0.0, None).astype(np.float32)
+    smoke = np.roll(fire**2 / (1.0 + fire), 3, axis=2)
+    given = Conditions(labels=np.array(["low", "high"])[rng.integers(2, size=12).repeat(3)])
+    groups = np.arange(12).repeat(3)
+    smokes = []
+    for put in (np.asarray, strict.asarray if device == "array-api-strict" else put_on(device)):
+        operator, _ = fit_plume_operator(
+            fire, smoke, groups, given, threshold=0.05, choices=PlumeChoices(layers=2), put=put
+        )
+        smokes.append(to_numpy(operator.predict(put(fire.reshape(36, -1)), given)))
+    expected, found = smokes
+    np.testing.assert_allclose(found, expected, atol=SINGLE * expected.max())
+
+
+@dataclass(frozen=True)
+class Places:
+    """Snapshots whose smoke depends on the place, which a correction learns."""
+
+    fire: np.ndarray
+    smoke: np.ndarray
+    groups: np.ndarray
+    given: Conditions
+
+
+@pytest.fixture(scope="module")
+def places() -> Places:
+    data = rough()
+    rng = np.random.default_rng(0)
+    count = data.sizes["snapshot"]
+    given = Conditions(
+        labels=data.drought.values,
+        covariates=rng.normal(size=(count, 1)),
+        wind=[1.0, 0.3] + 0.1 * rng.normal(size=(count, 2)),
+    )
+    return Places(
+        data.time_since_ignition.values, data.smoke.values, data.ignition_id.values, given
+    )
+
+
+def away(array):
+    return strict.asarray(array, device=AWAY)
+
+
+def brought_back(array):
+    return to_numpy(array.to_device(strict.Device("CPU_DEVICE")) if is_strict(array) else array)
+
+
+def is_strict(array) -> bool:
+    return array_api_compat.is_array_api_strict_namespace(array_api_compat.array_namespace(array))
+
+
+@pytest.fixture(params=["away", "torch", "cupy"])
+def there(request):
+    """What brings arrays to another device."""
+    return away if request.param == "away" else put_on(request.param)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["map", "turned"])
+def operator(request, places) -> PlumeOperator:
+    frame = None
+    if request.param:
+        frame = fit_wind_frame(places.fire.shape[1:], (1.0, 1.0), places.given.wind, stretch=False)
+    fitted, _ = fit_plume_operator(
+        places.fire,
+        places.smoke,
+        places.groups,
+        places.given,
+        threshold=0.05,
+        choices=PlumeChoices(lift=("age-bins", "position"), layers=2, correction=True),
+        frame=frame,
+    )
+    return fitted
+
+
+def test_a_corrected_operator_computes_where_its_inputs_are(places, operator, there):
+    """Its own arrays are there already, or brought; leaving the strict device would raise."""
+    assert operator.correction is not None
+    flat = places.fire.reshape(places.fire.shape[0], -1)
+    for detect in (False, True):
+        here = replace(operator, detect=detect)
+        expected = here.predict(flat, places.given)
+        for elsewhere in (here, map_arrays(here, there)):
+            found = elsewhere.predict(there(flat), places.given)
+            assert type(found) is type(there(flat))
+            np.testing.assert_allclose(brought_back(found), expected, atol=SPECTRA * expected.max())
+
+
+def test_a_correction_is_fitted_on_the_device(places, there):
+    """A kernel that does not quite interpolate: dual weights are large and cancel."""
+    targets = np.stack([places.smoke, np.log1p(places.smoke)], axis=1)
+    predicted, scalars = 0.8 * targets, places.given.covariates
+    some = np.arange(0, targets.shape[0], 7)
+
+    def fit(put):
+        found = fit_correction(places.fire, targets, predicted, places.groups, scalars, put=put)
+        coded = found.coded
+        for array in arrays_in((coded.inputs, coded.code_map, coded.outputs, found.codes)):
+            assert type(array) is type(put(targets))
+        whole = coded.predict(put(places.fire), scalars)
+        return brought_back(found.left_out(some)), brought_back(whole), coded.code_map.length_scale
+
+    *ours, length_scale = fit(np.asarray)
+    *theirs, other_length_scale = fit(there)
+    assert other_length_scale == length_scale
+    for found, expected in zip(theirs, ours, strict=True):
+        np.testing.assert_allclose(found, expected, atol=AGREE * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("device", ["array-api-strict", "torch", "cupy"])
+def test_a_corrected_operator_is_fitted_on_the_device_and_comes_back(places, device):
+    put = strict.asarray if device == "array-api-strict" else put_on(device)
+    flat, found = places.fire.reshape(places.fire.shape[0], -1), []
+    for bring in (np.asarray, put):
+        operator, error = fit_plume_operator(
+            places.fire,
+            places.smoke,
+            places.groups,
+            places.given,
+            threshold=0.05,
+            choices=PlumeChoices(layers=1, correction=True),
+            put=bring,
+        )
+        assert all(isinstance(array, np.ndarray) for array in arrays_in(operator))
+        found.append((error, operator.predict(flat, places.given), operator.correction is not None))
+    (error, expected, corrected), (other_error, other, also_corrected) = found
+    assert corrected
+    assert also_corrected
+    assert other_error == pytest.approx(error, rel=SINGLE)
+    np.testing.assert_allclose(other, expected, atol=SINGLE * expected.max())

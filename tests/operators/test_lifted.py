@@ -1,0 +1,379 @@
+"""Lifts, targets, covariates and frames: named, composable, refused with the names that exist."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import plumecast as pc
+from plumecast.compute.blocks import drawn_rows
+from plumecast.operators.fields import lift as lift_module
+from plumecast.operators.fields.lift import PARTS, PRODUCTS, fit_lift
+from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
+from plumecast.data.covariates import wind_vector
+from plumecast.operators.fields.wind_frame import fit_wind_frame
+from plumecast.operators.spectral.systems import PENALTIES, Equations, Systems
+from plumecast.operators.spectral.transform import choose_frequencies, make_transform
+from support.windy_fires import GRID, puff, windy
+
+
+@pytest.fixture(scope="module")
+def data() -> xr.Dataset:
+    return windy()
+
+
+def error(surrogate: pc.Surrogate, part: xr.Dataset) -> float:
+    return float(pc.relative_error(surrogate.predict(part), part.smoke))
+
+
+def test_auto_turns_with_the_wind_where_every_fire_has_its_own(data):
+    """Turned, one convolution explains all fires; on the map none does."""
+    train, test = data.isel(snapshot=slice(0, 18)), data.isel(snapshot=slice(18, None))
+    found = pc.fit_surrogate(train, "recommended")
+    on_map = pc.fit_surrogate(train, "recommended", frame="map")
+    assert found.training["frame"] == "wind"
+    assert error(found, test) < 0.5 * error(on_map, test)
+
+
+def test_quick_is_the_recommended_operator_cut_short(data, tmp_path):
+    train, test = data.isel(snapshot=slice(0, 18)), data.isel(snapshot=slice(18, None))
+    quick = pc.fit_surrogate(train, "quick")
+    same = pc.fit_surrogate(train, "recommended", layers=2, targets="log")
+    np.testing.assert_array_equal(quick.predict(test), same.predict(test))
+    assert not quick.detects
+    quick.save(tmp_path / "quick.plume")
+    loaded = pc.load_surrogate(tmp_path / "quick.plume")
+    np.testing.assert_array_equal(loaded.predict(test), quick.predict(test))
+
+
+def test_auto_stays_on_the_map_where_the_wind_is_shared(data):
+    same = data.assign_coords(wind_from_direction=("snapshot", np.full(24, 250.0)))
+    same = same.assign_coords(wind_speed=("snapshot", np.full(24, 5.0)))
+    assert pc.fit_surrogate(same, "recommended", layers=1).training["frame"] == "map"
+
+
+def test_a_wind_surrogate_needs_the_wind_and_survives_saving(data, tmp_path):
+    fitted = pc.fit_surrogate(data, "recommended", frame="wind-stretch", layers=1)
+    with pytest.raises(pc.PlumecastError, match="'wind_speed' is missing"):
+        fitted.predict(data.time_since_ignition.values)
+    with pytest.raises(pc.PlumecastError, match="needs the coordinates wind_speed"):
+        pc.fit_surrogate(data.drop_vars("wind_speed"), "recommended", frame="wind")
+    loaded = pc.load_surrogate(fitted.save(tmp_path / "wind.plume"))
+    np.testing.assert_array_equal(loaded.predict(data), fitted.predict(data))
+
+
+def test_turning_there_and_back_keeps_a_smooth_field():
+    """Bilinear twice: a puff wide beside its cells keeps 5 % of its peak, its mass 2 %."""
+    field = puff(9.0, 12.0, 3.0)[None].astype(np.float32)
+    for direction in (0.0, 33.0, 90.0, 225.0):
+        wind = wind_vector(np.array([5.0]), np.array([direction]))
+        frame = fit_wind_frame(GRID, (1000.0, 1000.0), wind, stretch=False)
+        back = frame.to_map(frame.to_wind(field, wind)[:, None], wind)[:, 0]
+        np.testing.assert_allclose(back, field, atol=0.05)
+        assert back.sum() == pytest.approx(field.sum(), rel=0.02)
+
+
+def test_the_wind_blows_along_x_in_its_frame():
+    """A wind from the north carries towards smaller y; in the frame that is towards +x."""
+    field = np.zeros((1, *GRID), dtype=np.float32)
+    field[0, 2:5, 12] = 1.0  # south of the middle
+    wind = wind_vector(np.array([5.0]), np.array([0.0]))
+    frame = fit_wind_frame(GRID, (1.0, 1.0), wind, stretch=False)
+    turned = frame.to_wind(field, wind)[0]
+    columns = (turned.sum(axis=0) * np.arange(frame.canvas[1])).sum() / turned.sum()
+    assert columns - 0.5 * (frame.canvas[1] - 1) == pytest.approx(9.5 - 3.0, abs=0.2)
+
+
+def test_transform_equals_a_padded_fft_and_its_inverse_returns():
+    rng = np.random.default_rng(0)
+    for grid in ((8, 10), (7, 9), (16,), (4, 5, 6)):
+        fields = rng.normal(size=(*grid, 3)).astype(np.float32)
+        kept = choose_frequencies(grid)
+        transform = make_transform(kept, fields)
+        axes = tuple(range(len(grid)))
+        full = np.fft.fftn(fields, s=kept.padded, axes=axes)
+        wanted = full[np.ix_(*kept.axes())].reshape(kept.count, 3)
+        # Float32 sums of at most a few hundred values of size one.
+        np.testing.assert_allclose(transform.spectra(fields), wanted, atol=1e-3)
+        np.testing.assert_allclose(transform.fields(transform.spectra(fields)), fields, atol=1e-5)
+
+
+def test_a_budget_keeps_the_lowest_frequencies():
+    kept = choose_frequencies((100, 80), budget=2000)
+    assert 1500 < kept.count <= 2000
+    assert kept.highest[0] / kept.padded[0] == pytest.approx(
+        kept.highest[1] / kept.padded[1], abs=0.015
+    )
+
+
+def test_a_grid_too_small_for_the_padding_is_refused():
+    with pytest.raises(pc.PlumecastError, match="3 × 40 cells is too small"):
+        choose_frequencies((3, 40))
+
+
+def test_a_lift_of_nearly_empty_snapshots(monkeypatch):
+    monkeypatch.setattr(lift_module, "AGE_VALUES", 0)
+    fire = np.zeros((400, 6, 6))
+    fire[np.setdiff1d(np.arange(400), drawn_rows(400, lift_module.LEAST_ROWS))[0], 2, 3] = 7.0
+    assert fit_lift(fire).knots.tolist() == [0.0, 7.0]
+
+
+def test_every_part_and_product_vanishes_with_the_fire():
+    fire = np.maximum(puff(9, 9, 3) - 0.5, 0.0)[None].repeat(3, axis=0)
+    fire[1] *= 3.0
+    lift = fit_lift(fire, tuple(PARTS), tuple(PRODUCTS), covariates=np.ones((3, 2)))
+    channels = lift(fire, np.ones((3, 2)))
+    assert channels.shape == (3, lift.channels, *GRID)
+    assert channels.dtype == np.float32
+    assert np.abs(lift(0.0 * fire, np.ones((3, 2)))).max() == 0.0
+    np.testing.assert_allclose(np.sqrt(np.mean(channels**2, axis=(0, 2, 3))), 1.0, rtol=1e-4)
+    with pytest.raises(pc.PlumecastError, match="takes 2 covariates, got 0"):
+        lift(fire)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"lift": "age"}, "lift 'age' is unknown; choose from identity, burned, age-bins"),
+        ({"products": "size"}, "product 'size' is unknown; choose from hours, hours-squared, day"),
+        ({"targets": "ln"}, "target 'ln' is unknown; choose from log, smoke, footprint"),
+        ({"targets": "footprint"}, "needs the target 'log' or 'smoke'"),
+        ({"frame": "sun"}, "frame 'sun' is unknown; choose from map, wind, wind-stretch, auto"),
+        ({"family": "tree"}, "family 'tree' is unknown; choose from coded, spectral, unet, fno"),
+        ({"epochs": 3}, "'epochs' is no choice of a spectral surrogate"),
+        ({"covariates": "humidity"}, "covariate 'humidity' is missing"),
+        ({"covariates": "hours"}, "covariate 'hours' is 6.0 in all training snapshots"),
+    ],
+)
+def test_unknown_names_are_refused_with_those_known(data, choices, message):
+    with pytest.raises(pc.PlumecastError, match=message):
+        pc.fit_surrogate(data, "recommended", **choices)
+
+
+def test_targets_return_the_smoke_they_were_made_of():
+    rng = np.random.default_rng(0)
+    smoke = rng.gamma(0.3, 20.0, size=(5, *GRID)).astype(np.float32)
+    for names in (("log",), ("smoke",), ("log", "smoke"), ("smoke", "footprint", "log")):
+        way = fit_targets(smoke, names, threshold=1.0, epsilon=0.5)
+        way, left = choose_inverse(way, way.encode(smoke), smoke)
+        # ln in float32: seven digits of at most ln(1 + g/ε) ≈ 6.
+        np.testing.assert_allclose(way.smoke(way.encode(smoke)), smoke, rtol=2e-5, atol=1e-5)
+        assert left < 1e-4
+
+
+def test_the_inverse_never_exceeds_training_and_the_gate_silences():
+    way = Targets(("log", "smoke", "footprint"), 1.0, 0.1, largest=50.0, blend=1.0, gate=0.2)
+    wild = np.full((1, 3, 2), 1e6)
+    wild[0, 2] = [1.0, 0.1]
+    assert way.smoke(wild)[0].tolist() == [50.0, 0.0]
+    assert way.score(wild).max() == 1.0
+
+
+def test_no_smoke_at_all_is_refused(data):
+    with pytest.raises(pc.PlumecastError, match="no snapshot holds smoke"):
+        pc.fit_surrogate(data.assign(smoke=data.smoke * 0.0), "recommended")
+    with pytest.raises(pc.PlumecastError, match="zero everywhere"):
+        fit_targets(np.zeros((2, *GRID)), ("log",), threshold=0.1)
+
+
+def moist(data: xr.Dataset) -> xr.Dataset:
+    """Smoke that fades with moisture, from fires that do not show it; the wind is shared."""
+    rng = np.random.default_rng(3)
+    moisture = rng.uniform(0.02, 0.2, size=data.sizes["snapshot"])
+    fire = data.time_since_ignition
+    smoke = fire.rolling(x=3, y=3, center=True, min_periods=1).mean() * xr.DataArray(
+        (1.2 - 5.0 * moisture).astype(np.float32), dims="snapshot"
+    )
+    out = data.assign(smoke=smoke.transpose("snapshot", "y", "x").astype(np.float32))
+    out = out.drop_vars(["wind_speed", "wind_from_direction"])
+    return out.assign_coords(fuel_moisture=("snapshot", moisture))
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"preset": "recommended", "layers": 1},
+        {"degree": 2, "lift": ("identity", "burned"), "targets": ("smoke", "log", "footprint")},
+        {"kernel": "polynomial-1 + matern-5/2", "targets": "log"},
+    ],
+)
+def test_covariates_join_either_family(data, choices, tmp_path):
+    """Told the moisture, either family errs at most two thirds as much on fires left out."""
+    told = moist(data)
+    train, test = told.isel(snapshot=slice(0, 18)), told.isel(snapshot=slice(18, None))
+    without = error(pc.fit_surrogate(train, **choices), test)
+    fitted = pc.fit_surrogate(train, covariates="fuel_moisture", **choices)
+    inside = test.assign_coords(fuel_moisture=test.fuel_moisture.clip(*_range(train)))
+    assert error(fitted, inside) < 0.67 * without
+    loaded = pc.load_surrogate(fitted.save(tmp_path / "told.plume"))
+    np.testing.assert_array_equal(loaded.predict(inside), fitted.predict(inside))
+
+
+def _range(train: xr.Dataset) -> tuple[float, float]:
+    return float(train.fuel_moisture.min()), float(train.fuel_moisture.max())
+
+
+def test_covariates_beyond_training_warn_how_far(data):
+    told = moist(data)
+    fitted = pc.fit_surrogate(told, "recommended", covariates="fuel_moisture", layers=1)
+    low, high = _range(told)
+    beyond = told.assign_coords(fuel_moisture=told.fuel_moisture * 0.0 + high + 0.5 * (high - low))
+    with pytest.warns(UserWarning, match=r"fuel_moisture .* outside .* by 0.5 of that range"):
+        fitted.predict(beyond)
+    with pytest.raises(pc.PlumecastError, match="'fuel_moisture' is missing"):
+        fitted.predict(told.drop_vars("fuel_moisture"))
+
+
+def test_a_text_covariate_is_told_apart_and_unknown_ones_are_refused(data):
+    drought = np.where(np.arange(24) % 2, "low", "high")
+    told = moist(data).assign_coords(drought=("snapshot", drought))
+    fitted = pc.fit_surrogate(told, degree=1, covariates=("drought", "fuel_moisture"))
+    mild = told.assign_coords(drought=("snapshot", ["mild"] * 24))
+    with pytest.raises(pc.PlumecastError, match="drought 'mild' was not in training"):
+        fitted.predict(mild)
+
+
+def test_a_rare_scenario_borrows_from_the_others(data):
+    """Of two droughts with the same physics one has a single ignition: alone it could not be
+    fitted, drawn to the common operator it errs like the other."""
+    told = moist(data).drop_vars("fuel_moisture")
+    told["smoke"] = told.time_since_ignition.rolling(x=3, y=3, center=True, min_periods=1).mean()
+    labels = np.where(np.arange(24) == 4, "rare", "usual")
+    train = told.isel(snapshot=slice(0, 18)).assign_coords(drought=("snapshot", labels[:18]))
+    test = told.isel(snapshot=slice(18, None))
+    fitted = pc.fit_surrogate(train, "recommended", layers=1)
+    errors = [
+        error(fitted, test.assign_coords(drought=("snapshot", [name] * 6)))
+        for name in ("rare", "usual")
+    ]
+    assert errors[0] < 1.5 * errors[1] < 0.5
+
+
+def test_shrinkage_meets_its_limits():
+    """No snapshots: the weights are what they are drawn to. No penalty: least squares."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(4, 9, 2)) + 1j * rng.normal(size=(4, 9, 2))).astype(np.complex128)
+    y = (rng.normal(size=(4, 9, 1)) + 1j * rng.normal(size=(4, 9, 1))).astype(np.complex128)
+    prior = np.ones((4, 2, 1)) + 0j
+    nothing = Equations.of(x[:, :0], y[:, :0])
+    np.testing.assert_allclose(nothing.solve(0.3, prior), prior)
+    exact = np.stack([np.linalg.lstsq(a, b, rcond=None)[0] for a, b in zip(x, y, strict=True)])
+    np.testing.assert_allclose(Equations.of(x, y).solve(1e-12, prior), exact, rtol=1e-8)
+
+
+def test_left_out_weights_are_those_of_a_fit_without_the_fold():
+    rng = np.random.default_rng(1)
+    kept = choose_frequencies((6, 6))
+    x, y = (
+        (rng.normal(size=(kept.count, 12, c)) + 1j * rng.normal(size=(kept.count, 12, c)))
+        for c in (3, 2)
+    )
+    folds = (slice(0, 4), slice(4, 9), slice(9, 12))
+    parts = [Equations.of(x[:, rows], y[:, rows]) for rows in folds]
+    systems = Systems([list(parts)], kept)
+    _, without = systems.solve()
+    # Noise has nothing to find: every ring and target takes the largest penalty.
+    alone = (parts[0] + parts[2]).solve(PENALTIES[-1] * systems.scale())
+    np.testing.assert_allclose(without[0][1], alone, atol=1e-12)
+
+
+@pytest.mark.parametrize("same", ["hours", "ages"])
+def test_equal_channels_do_not_stop_a_fit(same):
+    """Large fires, all equally old (or of one age): channels coincide, and a penalty lost in
+    rounding would leave the system singular."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:48, :48]
+    distance = [np.hypot(y - row, x - column) for row, column in rng.uniform(15, 33, size=(12, 2))]
+    radius = rng.uniform(9, 14, size=12)
+    age = np.stack([np.clip(r - d, 0.0, None) for r, d in zip(radius, distance, strict=True)])
+    age = 6.0 * age / age.max(axis=(1, 2), keepdims=True) if same == "hours" else 6.0 * (age > 0)
+    data = windy(12).isel(x=0, y=0, drop=True).drop_vars(["wind_speed", "wind_from_direction"])
+    data["time_since_ignition"] = (("snapshot", "y", "x"), age.astype(np.float32))
+    data["smoke"] = data.time_since_ignition.rolling(x=5, center=True, min_periods=1).mean()
+    assert error(pc.fit_surrogate(data, "recommended", layers=1), data) < 0.2
+
+
+@pytest.mark.parametrize("axis", ["y", "x"])
+def test_the_wind_frame_turns_the_right_way_on_descending_axes(data, axis):
+    """The same data stored from north to south (or east to west) gives the same errors."""
+    turned = data.isel({axis: slice(None, None, -1)})
+    errors = [
+        error(
+            pc.fit_surrogate(each.isel(snapshot=slice(0, 18)), "recommended", frame="wind"),
+            each.isel(snapshot=slice(18, None)),
+        )
+        for each in (data, turned)
+    ]
+    assert errors[1] == pytest.approx(errors[0], rel=0.1)  # single precision, sums reordered
+
+
+def test_fields_laid_out_otherwise_are_refused(data):
+    swapped = data.transpose("snapshot", "x", "y")
+    with pytest.raises(pc.PlumecastError, match="needs fields on"):
+        pc.fit_surrogate(swapped, "recommended", frame="wind")
+    mixed = data.assign(smoke=data.smoke.transpose("snapshot", "x", "y"))
+    with pytest.raises(pc.PlumecastError, match="maps one field to one on the same grid"):
+        pc.fit_surrogate(mixed, "recommended")
+
+
+def test_the_canvas_holds_the_grid_for_winds_not_seen():
+    wind = wind_vector(np.full(2, 5.0), np.array([0.0, 270.0]))
+    frame = fit_wind_frame(GRID, (1.0, 1.0), wind, stretch=False)
+    full = np.ones((1, *GRID), dtype=np.float32)
+    other = wind_vector(np.array([5.0]), np.array([225.0]))
+    back = frame.to_map(frame.to_wind(full, other)[:, None], other)[0, 0]
+    assert back[1:-1, 1:-1].min() > 0.5  # the rim mixes with what lies outside
+    for direction in (0.0, 90.0, 180.0, 270.0):  # quarter turns move cells onto cells
+        turn = wind_vector(np.array([5.0]), np.array([direction]))
+        spot = np.zeros((1, *GRID), dtype=np.float32)
+        spot[0, 5, 6] = 1.0
+        if GRID[0] % 2 == GRID[1] % 2:
+            assert frame.to_wind(spot, turn).max() == pytest.approx(1.0, abs=1e-5)
+    with pytest.raises(pc.PlumecastError, match="not \\(1, 2\\)"):
+        frame.to_wind(full, np.zeros((3, 2)))
+
+
+def test_scalars_follow_the_dimensions_of_the_fire(data):
+    """Members by hours, the wind of each member: as if every pair were one snapshot."""
+    fitted = pc.fit_surrogate(data, "recommended", frame="wind", layers=1)
+    rows = [0, 1, 2, 0, 1, 2]
+    flat = data.isel(snapshot=rows)
+    winds = {
+        name: ("member", data[name].values[:3]) for name in ("wind_speed", "wind_from_direction")
+    }
+    grid = xr.Dataset(
+        {
+            "time_since_ignition": (
+                ("time", "member", "y", "x"),
+                flat.time_since_ignition.values.reshape(2, 3, *GRID),
+            )
+        },
+        coords={**winds, "y": data.y, "x": data.x},
+    )
+    expected = fitted.predict(flat).values.reshape(2, 3, *GRID)
+    np.testing.assert_array_equal(fitted.predict(grid).values, expected)
+    with pytest.raises(pc.PlumecastError, match="has dimension 'member', which the input has not"):
+        fitted.predict(grid.assign(time_since_ignition=grid.time_since_ignition.isel(member=0)))
+
+
+def test_a_saved_detector_still_detects(data, tmp_path):
+    fitted = pc.fit_surrogate(data, "recommended", layers=1)
+    expected = fitted.predict_footprint(data)
+    loaded = pc.load_surrogate(fitted.detector.save(tmp_path / "detector.plume"))
+    np.testing.assert_array_equal(loaded.predict(data), expected)
+    np.testing.assert_array_equal(fitted.detector.on_device("cpu").predict(data), expected)
+
+
+def test_any_coordinate_may_be_called_fire_and_any_may_be_a_single_value(data):
+    fitted = pc.fit_surrogate(data.assign_coords(drought="medium"), "recommended", frame="map")
+    named = data.time_since_ignition.rename(snapshot="fire").assign_coords(fire=np.arange(24))
+    assert fitted.predict(named.drop_vars("drought")).sizes["fire"] == 24
+
+
+def test_numbers_kept_as_objects_are_numbers(data):
+    told = moist(data)
+    told["fuel_moisture"] = told.fuel_moisture.astype(object)
+    fitted = pc.fit_surrogate(told, degree=1, covariates="fuel_moisture")
+    assert fitted.covariates[0].kind == "number"
+    assert float(fitted.predict(told * 0.0).max()) == 0.0

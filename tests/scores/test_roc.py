@@ -1,0 +1,129 @@
+"""ROC scores: equal to scikit-learn's, to hand-computed tables, and monotone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import jaccard_score, roc_auc_score, roc_curve
+
+from plumecast.scores.roc import iou_at, rates_at, roc_curves, roc_scores
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def rows(seed: int, levels: int, snapshots: int = 4, cells: int = 25):
+    """Predictions with many ties and about half zeros, observations that depend on them."""
+    rng = np.random.default_rng(seed)
+    predicted = np.maximum(rng.integers(-levels, levels + 1, size=(snapshots, cells)), 0) / levels
+    observed = predicted + rng.normal(scale=0.5, size=predicted.shape) > 0.4
+    observed[:, 0], observed[:, 1] = True, False
+    return predicted, observed
+
+
+@given(seed=seeds, levels=st.integers(1, 30))
+def test_auc_equals_scikit_learn(seed, levels):
+    predicted, observed = rows(seed, levels)
+    expected = [roc_auc_score(o, p) for p, o in zip(predicted, observed, strict=True)]
+    np.testing.assert_allclose(roc_scores(predicted, observed).auc, expected, atol=1e-12)
+
+
+@given(seed=seeds, levels=st.integers(1, 30))
+def test_chosen_point_is_the_nearest_of_scikit_learns_curve(seed, levels):
+    predicted, observed = rows(seed, levels)
+    scores = roc_scores(predicted, observed)
+    for m in range(predicted.shape[0]):
+        fpr, tpr, thresholds = roc_curve(observed[m], predicted[m], drop_intermediate=False)
+        reachable = thresholds > 0.0  # scikit-learn calls p ≥ t smoke; t = 0 calls every cell
+        nearest = np.min(np.hypot(fpr, 1.0 - tpr)[reachable])
+        ours = np.hypot(scores.false_positive_rate[m], 1.0 - scores.true_positive_rate[m])
+        assert ours == pytest.approx(nearest, abs=1e-12)
+
+
+@given(seed=seeds, levels=st.integers(1, 30))
+def test_iou_is_that_of_the_reported_threshold(seed, levels):
+    predicted, observed = rows(seed, levels)
+    scores = roc_scores(predicted, observed)
+    for m in range(predicted.shape[0]):
+        called = predicted[m] > scores.decision_threshold[m]
+        assert scores.iou[m] == pytest.approx(jaccard_score(observed[m], called, zero_division=1))
+
+
+@given(seed=seeds, levels=st.integers(1, 30))
+def test_curves_are_monotone_and_end_at_all_cells(seed, levels):
+    predicted, observed = rows(seed, levels)
+    curves = roc_curves(predicted, observed)
+    for counts in (curves.true_positives, curves.false_positives):
+        assert (np.diff(counts, axis=1) >= 0).all()
+    total = curves.true_positives[:, -1] + curves.false_positives[:, -1]
+    assert (total == predicted.shape[1]).all()
+
+
+def test_hand_computed_table():
+    """Four cells, smoke in the first two; predictions 3 1 2 0.
+
+    α=2: TPR ½ FPR 0 (distance² ¼); α=1: ½, ½; α=0: 1, ½ (¼, later). AUC: steps (0,½) (½,½) (½,1)
+    (1,1): ½·½ + ½·1 = ¾.
+    """
+    scores = roc_scores(np.array([[3.0, 1.0, 2.0, 0.0]]), np.array([[True, True, False, False]]))
+    assert scores.auc[0] == 0.75
+    assert (scores.true_positive_rate[0], scores.false_positive_rate[0]) == (0.5, 0.0)
+    assert scores.iou[0] == 0.5
+    assert scores.decision_threshold[0] == 2.0
+
+
+def test_perfect_prediction():
+    smoke = np.array([[0.0, 0.0, 1.0, 2.0]])
+    scores = roc_scores(smoke, smoke > 0.5)
+    assert (scores.auc[0], scores.iou[0]) == (1.0, 1.0)
+
+
+def test_constant_prediction_is_uninformative():
+    """All cells alike: AUC ½; calling all of them and calling none are equally far from (0, 1)."""
+    scores = roc_scores(np.full((1, 4), 2.0), np.array([[True, False, False, False]]))
+    assert scores.auc[0] == 0.5
+    assert scores.iou[0] == 0.0
+    assert scores.decision_threshold[0] == 2.0
+
+
+def test_zero_prediction_finds_no_smoke():
+    scores = roc_scores(np.zeros((1, 4)), np.array([[True, False, False, False]]))
+    assert (scores.auc[0], scores.iou[0], scores.decision_threshold[0]) == (0.5, 0.0, 0.0)
+
+
+def test_empty_cases():
+    """No smoke: AUC undefined, IoU 1 if none is predicted, else 0. All smoke: AUC undefined."""
+    predicted = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 2.0]])
+    observed = np.array([[False, False], [False, False], [True, True]])
+    scores = roc_scores(predicted, observed)
+    assert np.isnan(scores.auc).all()
+    np.testing.assert_array_equal(scores.iou, [1.0, 0.0, 1.0])
+
+
+@given(seed=seeds, levels=st.integers(1, 10), alpha=st.floats(0.0, 1.0))
+def test_iou_at_one_threshold_equals_scikit_learn(seed, levels, alpha):
+    predicted, observed = rows(seed, levels)
+    found = iou_at(predicted, observed, alpha)
+    expected = [jaccard_score(o, p > alpha) for p, o in zip(predicted, observed, strict=True)]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_iou_at_one_threshold_without_smoke():
+    predicted = np.array([[0.0, 0.1], [0.0, 0.3]])
+    np.testing.assert_array_equal(iou_at(predicted, np.zeros((2, 2), bool), 0.2), [1.0, 0.0])
+
+
+@given(seed=seeds, levels=st.integers(1, 30))
+def test_rates_on_a_grid_are_the_steps_of_the_curve(seed, levels):
+    predicted, observed = rows(seed, levels)
+    grid = np.linspace(0.0, 1.0, 7)
+    found = rates_at(grid, predicted, observed)
+    for m in range(predicted.shape[0]):
+        fpr, tpr, _ = roc_curve(observed[m], predicted[m], drop_intermediate=False)
+        expected = [tpr[fpr <= limit + 1e-12].max() for limit in grid]
+        np.testing.assert_allclose(found[m], expected)
+
+
+def test_rates_on_a_grid_are_undefined_without_both_classes():
+    assert np.isnan(rates_at([0.5], np.ones((1, 3)), np.zeros((1, 3), bool))).all()

@@ -1,0 +1,260 @@
+"""Which files and frames make a fire: order, overlaps, domains, checkpoints; what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.sources.wrf import read_wrf
+from plumecast.sources.wrf import run as run_module
+from plumecast.sources.wrf.files import Frame, FrameReader
+from plumecast.sources.wrf.thinning import thin
+from support.wrf_files import (
+    FILE,
+    HOURS,
+    NX,
+    NY,
+    Circle,
+    broken,
+    expected_column,
+    plume,
+    write_run,
+    write_wrfout,
+)
+
+# -- files, times and domains
+
+
+def test_one_frame_per_file_equals_one_file(tmp_path):
+    whole = read_wrf(write_run(tmp_path / "whole", HOURS), fire_id="f")
+    for hour in HOURS:
+        name = f"wrfout_d01_2020-08-01_{12 + hour}_00_00"
+        write_wrfout(tmp_path / "parts" / name, [3600.0 * hour], format="NETCDF3_64BIT_OFFSET")
+    xr.testing.assert_identical(read_wrf(tmp_path / "parts", fire_id="f"), whole)
+    xr.testing.assert_identical(read_wrf(str(tmp_path / "parts" / "wrfout*"), fire_id="f"), whole)
+    files = sorted((tmp_path / "parts").iterdir(), reverse=True)
+    xr.testing.assert_identical(read_wrf(files, fire_id="f"), whole)
+
+
+def test_chunks_that_span_frames_read_the_same(tmp_path):
+    run = write_run(tmp_path / "fire", HOURS)
+    with xr.open_dataset(run / FILE, decode_times=False) as source:
+        encoding = {name: {"chunksizes": source[name].shape, "zlib": True, "_FillValue": None}
+                    for name in ("LFN", "TIGN_G", "fire_smoke")}  # fmt: skip
+        (tmp_path / "again").mkdir()
+        source.to_netcdf(
+            tmp_path / "again" / FILE,
+            encoding={**encoding, "Times": {"char_dim_name": "DateStrLen"}},
+        )
+    xr.testing.assert_identical(
+        read_wrf(tmp_path / "again", fire_id="f"), read_wrf(run, fire_id="f")
+    )
+
+
+def test_the_domain_with_the_fire_grid_is_read(tmp_path):
+    run = tmp_path / "fire"
+    seconds = [3600.0 * hour for hour in HOURS]
+    write_wrfout(run / FILE, seconds, fire_grid=False)
+    write_wrfout(run / FILE.replace("d01", "d02"), seconds, attributes={"GRID_ID": np.int32(2)})
+    ds = read_wrf(run)
+    assert ds.sizes["snapshot"] == 6
+    xr.testing.assert_identical(read_wrf(run, domain="d02").smoke, ds.smoke)
+    with pytest.raises(PlumecastError, match=r"no fire grid .* in d01, d02"):
+        read_wrf(run, domain=1)
+    with pytest.raises(PlumecastError, match="no files of d03; found d01, d02"):
+        read_wrf(run, domain=3)
+    with pytest.raises(PlumecastError, match="domain='inner'"):
+        read_wrf(run, domain="inner")
+
+
+def test_checkpoints_are_thinned_and_the_sum_runs_over_them(tmp_path):
+    run = write_run(tmp_path / "fire", range(13))
+    ds = read_wrf(run, every="6h", floor=0.0)
+    np.testing.assert_allclose(ds.hours + Circle().arrival().min() / 3600, [6, 12], rtol=1e-6)
+    total = sum(expected_column(plume(3600.0 * hour)) for hour in (0, 6, 12))
+    np.testing.assert_allclose(ds.smoke[-1], total, rtol=1e-5)
+    for same in (6, "360min", "0.25d", 6.0):
+        xr.testing.assert_equal(read_wrf(run, every=same, floor=0.0), ds)
+
+
+def test_thinning_takes_the_nearest_frame_of_an_adaptive_run(tmp_path):
+    frames = [Frame(t, tmp_path, i) for i, t in enumerate([0, 3604, 7211, 10790, 14400])]
+    assert [frame.number for frame in thin(frames, 7200.0)] == [0, 2, 4]
+    with pytest.raises(PlumecastError, match=r"every=0.5 h is finer"):
+        thin(frames, 1800.0)
+    with pytest.raises(PlumecastError, match="every='often'"):
+        read_wrf(write_run(tmp_path / "fire", HOURS), every="often")
+
+
+def test_identical_overlap_of_restarts_is_merged(tmp_path):
+    whole = read_wrf(write_run(tmp_path / "whole", HOURS), fire_id="f")
+    restart = {"START_DATE": "2020-08-01_15:00:00"}
+    run = tmp_path / "restarted"
+    write_wrfout(run / FILE, [3600.0 * hour for hour in range(5)])
+    late = [3600.0 * hour for hour in range(3, 7)]
+    write_wrfout(run / "wrfout_d01_2020-08-01_15_00_00", late, attributes=restart)
+    xr.testing.assert_identical(read_wrf(run, fire_id="f"), whole)
+
+
+def test_conflicting_overlap_and_duplicate_times_are_refused(tmp_path):
+    run = tmp_path / "restarted"
+    write_wrfout(run / FILE, [0.0, 3600.0, 7200.0])
+    late = write_wrfout(run / "wrfout_d01_late", [7200.0, 10800.0], smoke=lambda t: 2 * plume(t))
+    with pytest.raises(
+        PlumecastError, match=rf"{late.name}: 2 h is stored twice.*fire_smoke"
+    ) as info:
+        read_wrf(run)
+    assert "\n" not in str(info.value)
+    twice = write_wrfout(tmp_path / "twice" / FILE, [0.0, 3600.0, 3600.0])
+    assert read_wrf(twice).sizes["snapshot"] == 1  # identical, so merged
+
+    calls = iter(range(9))
+
+    def other(fields, seconds):
+        fields["T"] = fields["T"] + next(calls)
+
+    write_wrfout(twice, [0.0, 3600.0, 3600.0], edit=other)
+    with pytest.raises(PlumecastError, match="1 h is stored twice, with other T"):
+        read_wrf(twice)
+
+
+def test_two_simulations_in_one_directory_are_refused(tmp_path):
+    write_wrfout(tmp_path / FILE, [0.0, 3600.0])
+    later = {"SIMULATION_START_DATE": "2020-08-02_12:00:00"}
+    write_wrfout(tmp_path / "wrfout_d01_b", [0.0, 3600.0], attributes=later)
+    with pytest.raises(PlumecastError, match="wrfout_d01_b: simulation starts 2020-08-02"):
+        read_wrf(tmp_path)
+
+
+def test_start_without_attributes_is_the_first_time(tmp_path):
+    none = {"SIMULATION_START_DATE": None, "START_DATE": None, "GRID_ID": None}
+    ds = read_wrf(write_run(tmp_path / "fire", HOURS, attributes=none))
+    xr.testing.assert_equal(ds.smoke, read_wrf(write_run(tmp_path / "b" / "fire", HOURS)).smoke)
+
+
+# -- bad input
+
+
+MESSAGES = {
+    "empty": r"empty: no wrfout\* files",
+    "text": "not a NetCDF file",
+    "truncated": "damaged or truncated",
+    "classic": r"truncated, \d+ bytes are missing",
+    "header": "truncated inside its header",
+    "no_smoke": r"no variable fire_smoke; found LFN, P, PB",
+    "no_air": r"no variable PHB, T; found LFN",
+    "no_level": "no variable LFN; found P",
+    "no_burn": "no cell burns in 2 frames",
+    "no_frames": "no frames in it",
+    "folder": "not a file",
+    "nan_column": "1 columns are NaN or unwritten in frame 0; look at fire_smoke, PH",
+    "nan_level": "NaN or unwritten LFN in frame 0",
+    "unwritten": f"{NY * NX} columns are NaN or unwritten",
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_bad_input_is_one_line_that_names_the_file(tmp_path, name):
+    run = broken(tmp_path, name)
+    with pytest.raises(PlumecastError, match=MESSAGES[name]) as info:
+        read_wrf(run)
+    assert str(run) in str(info.value)
+    assert "\n" not in str(info.value)
+
+
+def test_a_missing_path_is_named(tmp_path):
+    with pytest.raises(PlumecastError, match="nowhere: no wrfout"):
+        read_wrf(tmp_path / "nowhere")
+
+
+def test_a_bad_time_and_an_odd_fire_grid_are_named(tmp_path):
+    for stamp in ("2020-08-01_99:00:00", " " * 19):
+        path = write_wrfout(tmp_path / FILE, [0.0, 3600.0])
+        with netCDF4.Dataset(path, "a") as file:
+            file["Times"][1] = np.array(list(stamp), dtype="S1")
+        with pytest.raises(PlumecastError, match=f"unreadable time '{stamp.strip()}'"):
+            read_wrf(path)
+    odd = FrameReader()
+    with netCDF4.Dataset(tmp_path / "odd.nc", "w") as file:
+        for name, size in (("south_north", 3), ("west_east", 3), ("west_east_subgrid", 10),
+                           ("south_north_subgrid", 12)):  # fmt: skip
+            file.createDimension(name, size)
+    with pytest.raises(PlumecastError, match=r"fire grid \(12, 10\) is no multiple of \(4, 4\)"):
+        run_module._layout(odd.open(tmp_path / "odd.nc"), tmp_path / "odd.nc")
+    odd.close()
+
+
+def test_a_frame_that_cannot_be_read_is_named(tmp_path):
+    path = write_wrfout(tmp_path / FILE, [0.0, 3600.0])
+    reader = FrameReader()
+    with pytest.raises(PlumecastError, match=rf"{FILE}: frame 9 cannot be read"):
+        reader.read(Frame(0.0, path, 9), "LFN")
+    reader.close()
+
+
+# -- one frame per file, by name
+
+
+def write_parts(folder: Path, hours: range, **options: object) -> list[Path]:
+    """One file per frame, named as WRF does."""
+    return [
+        write_wrfout(
+            folder / f"wrfout_d01_2020-08-01_{12 + hour}:00:00", [3600.0 * hour], **options
+        )
+        for hour in hours
+    ]
+
+
+def opened(monkeypatch) -> list[str]:
+    """The files that are opened from now on."""
+    names: list[str] = []
+    real = netCDF4.Dataset
+
+    def record(path, *args, **options):
+        names.append(Path(path).name)
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(netCDF4, "Dataset", record)
+    return names
+
+
+def test_one_frame_per_file_is_opened_once(tmp_path, monkeypatch):
+    parts = write_parts(tmp_path / "fire", HOURS)
+    whole = read_wrf(write_run(tmp_path / "whole", HOURS), fire_id="fire")
+    names = opened(monkeypatch)
+    xr.testing.assert_identical(read_wrf(tmp_path / "fire"), whole)
+    assert names == [path.name for path in parts]
+    names.clear()
+    thinned = read_wrf(tmp_path / "fire", every="3h")
+    assert names == [parts[hour].name for hour in (0, 3, 6)]
+    xr.testing.assert_identical(thinned, read_wrf(tmp_path / "whole", fire_id="fire", every="3h"))
+
+
+@pytest.mark.parametrize("fault", ["two frames", "another time", "another domain", "no such day"])
+def test_names_that_mislead_are_looked_into(tmp_path, fault):
+    write_parts(tmp_path / "fire", range(6))
+    last = tmp_path / "fire" / "wrfout_d01_2020-08-01_17:00:00"
+    if fault == "two frames":
+        write_wrfout(last, [3600.0 * 5, 3600.0 * 6])
+    elif fault == "another time":
+        write_wrfout(last, [3600.0 * 6])
+    elif fault == "another domain":
+        write_wrfout(last, [3600.0 * 5], attributes={"GRID_ID": np.int32(2)}, fire_grid=False)
+    else:
+        last.rename(last.with_name("wrfout_d01_2020-08-99_17:00:00"))
+    times = {"two frames": range(7), "another time": [0, 1, 2, 3, 4, 6],
+             "another domain": range(5), "no such day": range(6)}[fault]  # fmt: skip
+    expected = read_wrf(write_run(tmp_path / "whole", times), fire_id="fire")
+    xr.testing.assert_identical(read_wrf(tmp_path / "fire"), expected)
+
+
+def test_every_part_of_a_classic_run_must_be_whole(tmp_path):
+    parts = write_parts(tmp_path / "fire", HOURS, format="NETCDF3_64BIT_OFFSET")
+    parts[4].write_bytes(parts[4].read_bytes()[:-100])
+    with pytest.raises(PlumecastError, match=rf"{parts[4].name}: truncated, 100 bytes are missing"):
+        read_wrf(tmp_path / "fire")

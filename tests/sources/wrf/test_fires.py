@@ -1,0 +1,148 @@
+"""Many fires, processes and memory; and every real run against its independent derivation."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from plumecast.sources.wrf import FireResult, read_wrf, read_wrf_fires
+from plumecast.sources.wrf import run as run_module
+from plumecast.sources.wrf.fires import Job, in_order
+from plumecast.sources.wrf.run import Options
+from plumecast.sources.wrf.snapshots import Labels
+from support.places import SHARED
+from support.wrf_files import FILE, HOURS, NX, NY, NZ, REFINE, broken, write_run
+
+WRF = SHARED / "wrf"
+REFERENCES = sorted((WRF / "reference").glob("*.npz"))
+needs_shared = pytest.mark.skipif(not REFERENCES, reason="../shared/data/wrf is not here")
+
+
+# -- many fires
+
+
+def test_a_failing_fire_does_not_stop_the_others(tmp_path):
+    runs = [write_run(tmp_path / "a", HOURS), broken(tmp_path, "text"),
+            write_run(tmp_path / "b", HOURS), write_run(tmp_path / "c", HOURS),
+            write_run(tmp_path / "again" / "a", HOURS)]  # fmt: skip
+    calls: list[tuple[str, int, int]] = []
+    results = list(
+        read_wrf_fires(
+            runs,
+            drought={"a": "low", "c": "high"},
+            ignition_id={"c": "a"},
+            done={"b"},
+            progress=lambda result, n, total: calls.append((result.fire_id, n, total)),
+            every="3h",
+        )
+    )
+    assert [result.fire_id for result in results] == ["a", "text", "c", "a"]
+    assert calls == [("a", 1, 4), ("text", 2, 4), ("c", 3, 4), ("a", 4, 4)]
+    assert results[1].outcome == f"{runs[1] / FILE}: not a NetCDF file"
+    assert results[3].outcome == f"{runs[4]}: fire_id 'a' is also that of {runs[0]}"
+    assert set(results[2].outcome.ignition_id.values) == {"a"}
+    assert set(results[0].outcome.drought.values) == {"low"}
+    xr.testing.assert_identical(results[0].outcome, read_wrf(runs[0], drought="low", every="3h"))
+
+
+def test_processes_give_the_same_results_in_the_same_order(tmp_path):
+    runs = [write_run(tmp_path / name, HOURS) for name in "abc"] + [broken(tmp_path, "no_air")]
+    alone = list(read_wrf_fires(runs))
+    together = list(read_wrf_fires(runs, workers=2))
+    assert [result.fire_id for result in together] == [result.fire_id for result in alone]
+    for one, other in zip(alone, together, strict=True):
+        assert one.quality == other.quality
+        if isinstance(one.outcome, str):
+            assert one.outcome == other.outcome
+        else:
+            assert not isinstance(other.outcome, str), other.outcome
+            xr.testing.assert_identical(one.outcome, other.outcome)
+
+
+class Deadly:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+def test_a_process_that_dies_costs_only_its_fire(tmp_path):
+    runs = [write_run(tmp_path / name, [0, 1]) for name in "ab"]
+    jobs = [Job(path, Options(), Labels(name, name, "low"), None)
+            for name, path in (("dead", Deadly()), ("a", runs[0]), ("b", runs[1]))]  # fmt: skip
+    results = list(in_order(jobs, workers=2))
+    assert "process died" in results[0].outcome
+    assert [type(result.outcome) for result in results[1:]] == [xr.Dataset, xr.Dataset]
+
+
+def test_a_surprise_is_reported_with_its_type(tmp_path, monkeypatch):
+    def surprise(*args, **kwargs):
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(run_module, "prepare", surprise)
+    (result,) = read_wrf_fires([write_run(tmp_path / "a", HOURS)])
+    assert result == FireResult("a", f"{tmp_path / 'a'}: ZeroDivisionError: oh", ())
+
+
+def test_memory_does_not_grow_with_the_number_of_frames(tmp_path):
+    peaks = []
+    for count in (4, 4, 40):
+        run = write_run(tmp_path / f"run{count}", np.arange(count) / 4)
+        tracemalloc.start()
+        read_wrf(run)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    frame_bytes = 4 * (2 * (NY + 1) * (NX + 1) * REFINE**2 + 6 * (NZ + 1) * NY * NX)
+    rows = 36 * NY * NX * 8  # the snapshots themselves
+    assert peaks[2] - peaks[1] < 3 * rows + 2 * frame_bytes
+
+
+# -- real runs
+
+
+@needs_shared
+@pytest.mark.parametrize("path", REFERENCES, ids=lambda path: path.stem)
+def test_real_runs_equal_their_reference(path):
+    ds = read_wrf(WRF / "runs" / path.stem, floor=0.0)
+    with np.load(path) as reference:
+        burned = reference["burned_area_acres"] > 0
+        for name in ("time_since_ignition", "smoke"):
+            expected = reference[name][burned]
+            tiny = np.finfo(np.float32).tiny
+            np.testing.assert_allclose(ds[name], expected, rtol=1e-5, atol=tiny)
+        np.testing.assert_allclose(ds.burned_area, reference["burned_area_acres"][burned])
+        simulated = reference["seconds"][burned] / 3600
+        np.testing.assert_allclose(np.diff(simulated - ds.hours.values), 0, atol=1e-9)
+    assert (ds.time_since_ignition.max(("y", "x")) <= ds.hours + 1e-6).all()
+    findings = ds.attrs["quality"].split(" | ")
+    assert all(finding.startswith("plume at boundary") for finding in findings)
+
+
+@needs_shared
+def test_one_classic_frame_per_file_of_the_year_one():
+    ds = read_wrf(WRF / "runs" / "classic_one_frame_per_file")
+    assert ds.sizes == {"snapshot": 1, "y": 32, "x": 40}
+    assert 0 < ds.hours.item() < 1
+    assert float(ds.smoke.max()) > 1
+
+
+@needs_shared
+def test_arrival_rebuilt_from_a_real_level_set_is_near(monkeypatch):
+    run = WRF / "runs" / "fire_018"
+    with_times = read_wrf(run)
+    real_read = run_module.prepare
+
+    def without_times(*args, **options):
+        found = real_read(*args, **options)
+        found.names.remove("TIGN_G")
+        return found
+
+    monkeypatch.setattr(run_module, "prepare", without_times)
+    rebuilt = read_wrf(run)
+    error = np.abs(rebuilt.time_since_ignition - with_times.time_since_ignition)
+    assert float(error.max()) < 1.0  # never beyond the spacing of the frames
+    assert float(error.sum() / with_times.time_since_ignition.sum()) < 0.05

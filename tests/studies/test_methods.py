@@ -1,0 +1,189 @@
+"""Each study's own claims: slices equal refits, the literal fit is ours, who trains on what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.data.schema import select_drought
+from plumecast.data.split import split_by_fire
+from plumecast.operators.coded.monomials import monomials
+from plumecast.operators.coded.polynomial_map import fit_polynomial_map
+from plumecast.scores.footprint import score_footprints
+from plumecast.studies import paper
+from plumecast.studies.cases import learning_curve, sensitivity, shift, summary
+from plumecast.studies.context import Context, bounded
+from plumecast.studies.methods import literal, methods
+from plumecast.studies.methods.methods import quadratic
+from plumecast.studies.methods.scoring import median, outcome
+from plumecast.studies.report.remarks import remarks_of
+from plumecast.studies.table import rows_of, select
+from plumecast.surrogate.fit import fit_surrogate
+from support.snapshots import make_snapshots
+from support.study_runs import SMALL, three_droughts
+
+SCORE = 1e-6
+"""Of medians of scores, shares of cells: two routes to a prediction differ by rounding."""
+
+
+@pytest.fixture(scope="module")
+def context() -> Context:
+    return Context(split_by_fire(three_droughts()), limits=SMALL)
+
+
+def test_a_std_fraction_by_slices_scores_like_a_refit(context):
+    rows = rows_of(select(sensitivity.run(context), parameter="std_fraction"))
+    validation = context.split.validation
+    for row in rows[::3]:
+        refit = fit_surrogate(
+            context.split.train, degree=1, penalty=0.0,
+            fire_std_fraction=row["value"], smoke_std_fraction=row["value"],
+        )  # fmt: skip
+        assert refit.training["fire_rank"] == row["fire_rank"]
+        scores = score_footprints(
+            refit.predict(validation), validation[SMOKE], context.smoke_threshold
+        )
+        assert row["auc"] == pytest.approx(median(scores.auc.values), abs=SCORE)
+        assert row["iou"] == pytest.approx(median(scores.iou.values), abs=SCORE)
+
+
+def test_a_penalty_of_the_path_scores_like_a_refit(context):
+    rows = rows_of(select(sensitivity.run(context), parameter="penalty"))
+    assert quadratic(context).scan.best in [row["value"] for row in rows]
+    validation = context.split.validation
+    row = rows[-2]
+    refit = fit_surrogate(context.split.train, "paper-quadratic", penalty=row["value"])
+    scores = score_footprints(refit.predict(validation), validation[SMOKE], context.smoke_threshold)
+    assert row["iou"] == pytest.approx(median(scores.iou.values), abs=SCORE)
+
+
+def test_a_smaller_captured_share_means_a_higher_threshold(context):
+    rows = rows_of(select(sensitivity.run(context), parameter="captured"))
+    thresholds = [row["smoke_threshold"] for row in rows]
+    assert thresholds == sorted(thresholds, reverse=True)
+
+
+def test_the_literal_fit_predicts_like_ours():
+    rng = np.random.default_rng(0)
+    codes, targets = rng.normal(size=(40, 6)), rng.normal(size=(40, 3))
+    made = literal.literal_quadratic(codes, targets, penalty=0.1)
+    assert made.weights.shape == (27, 3)
+    ours = fit_polynomial_map(codes, targets, degree=2, penalty=0.1)
+    theirs = monomials(codes, 2) @ made.weights
+    np.testing.assert_allclose(ours.predict(codes), theirs, atol=1e-10)  # condition about 1e4
+
+
+def test_a_blocked_cholesky_factor_is_the_factor():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(50, 60))
+    matrix = rows @ rows.T
+    lower = np.tril(literal.blocked_cholesky(matrix.copy(), block=16))
+    np.testing.assert_allclose(lower @ lower.T, matrix, atol=1e-10)
+
+
+def test_a_literal_fit_that_cannot_fit_in_memory_is_not_tried():
+    if not Path("/proc/meminfo").exists():
+        pytest.skip("this system does not say how much memory is free")
+    assert literal.too_large(20) is None
+    assert "GB are free" in str(literal.too_large(5000))
+
+
+def test_the_summary_has_the_papers_rows_and_our_own(context):
+    found = summary.run(context)
+    rows = {row["method"]: row for row in rows_of(found)}
+    assert set(rows) == {*context.methods, summary.LITERAL}
+    for name, known in paper.TABLE.items():
+        assert rows[name]["paper_auc"] == known.auc
+        assert rows[name]["paper_training"] == known.training
+    assert np.isnan(rows["recommended"]["paper_auc"])
+    for name in context.methods:
+        found_again = outcome(context, name)
+        assert rows[name]["iou"] == found_again.median("iou")
+        assert rows[name]["training"] > 0.0
+    # A penalty tuned to little noise leaves the features nearly collinear.
+    assert found.attrs["literal_difference"] < 1e-3
+    assert rows[summary.LITERAL]["tuning"] > rows[summary.LITERAL]["training"]
+    told = " ".join(remarks_of("summary", found))
+    assert "paper: 436 s" in told
+    assert "the literal method takes" in told
+
+
+@pytest.fixture(scope="module")
+def shifted(context) -> xr.Dataset:
+    return shift.run(context)
+
+
+def test_shift_trains_on_what_it_says_and_tests_on_every_drought(context, shifted):
+    found = shifted
+    pairs = set(zip(found.trained_on.values.tolist(), found.tested_on.values.tolist(), strict=True))
+    droughts = ("low", "medium", "high")
+    assert pairs == {(a, b) for a in (*droughts, shift.OTHERS) for b in droughts}
+    part = select(found, method="paper-linear", covariates=0, trained_on="medium", tested_on="low")
+    test = select_drought(context.split.test, "low")
+    assert part.sizes["row"] == min(test.sizes[SNAPSHOT], SMALL.scored // 2)
+
+
+def test_one_drought_is_no_shift():
+    alone = Context(split_by_fire(make_snapshots(fires=12, droughts=("high",))), limits=SMALL)
+    with pytest.raises(PlumecastError, match="only drought 'high'; a shift needs at least two"):
+        shift.run(alone)
+
+
+def test_learning_curves_double_up_to_all_ignitions(context):
+    assert learning_curve.curve_sizes(112) == [4, 8, 16, 32, 64, 112]
+    assert learning_curve.curve_sizes(8) == [4, 8]
+    found = learning_curve.run(context)
+    ignitions = len(np.unique(context.split.train.ignition_id.values))
+    assert found.ignitions.values.max() == ignitions
+    whole = select(found, method="nearest-fire", ignitions=ignitions)
+    assert int(whole.snapshots[0]) == context.split.train.sizes[SNAPSHOT]
+
+
+def test_too_few_ignitions_make_no_learning_curve():
+    few = Context(split_by_fire(make_snapshots(fires=12)), limits=SMALL)
+    with pytest.raises(PlumecastError, match="make no learning curve"):
+        learning_curve.run(few)
+
+
+def test_a_bounded_part_keeps_its_order(context):
+    part = bounded(context.split.train, 10, np.random.default_rng(0))
+    names = context.split.train.fire_id.values.tolist()
+    kept = part.fire_id.values.tolist()
+    assert len(kept) == 10
+    assert kept == sorted(kept, key=names.index)
+    assert bounded(part, 10, np.random.default_rng(0)) is part
+
+
+def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch):
+    monkeypatch.setattr(methods.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(PlumecastError, match="networks need PyTorch"):
+        methods.neural_methods()
+    monkeypatch.undo()
+    pytest.importorskip("torch", reason="the extra 'neural' is not installed")
+    limits = replace(SMALL, neural=methods.neural_methods(), literal=False)
+    asked = Context(context.split, limits=limits)
+
+    def briefly(train, **given):
+        return fit_surrogate(train, **given, **({"epochs": 1} if "family" in given else {}))
+
+    monkeypatch.setattr(methods, "fit_surrogate", briefly)
+    rows = {row["method"]: row for row in rows_of(summary.run(asked))}
+    for name in ("unet", "fno"):
+        assert 0.0 <= rows[name]["deployable_iou"] <= 1.0
+        assert rows[name]["training"] > 0.0
+
+
+def test_the_wind_is_told_where_it_is_known(context, shifted):
+    assert shifted.attrs["covariates"] == "wind_speed,wind_from_direction"
+    both = select(shifted, method="recommended", trained_on=shift.OTHERS, tested_on="medium")
+    assert set(both.covariates.values.tolist()) == {0, 1}
+    linear = select(shifted, method="paper-linear")
+    assert set(linear.covariates.values.tolist()) == {0}
+    calm = context.split.train.drop_vars("wind_from_direction")
+    assert shift.known_covariates(calm) == ()

@@ -1,0 +1,150 @@
+"""The report: its content, its honesty, and how a real browser shows it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+
+import pytest
+
+from plumecast.studies.registry import STUDIES
+from plumecast.studies.report.credibility import MET, NOT_MET, RECOMMENDATIONS, answer_all
+from plumecast.studies.report.page import write_report
+from plumecast.studies.results import read_results
+from support.study_runs import study_into
+
+WIDTHS = (1280, 400)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+QUIET = ("--disable-gpu", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Every study of a small ensemble."""
+    folder = tmp_path_factory.mktemp("results")
+    outcomes = study_into(folder, ["all"])
+    assert [item.problem for item in outcomes] == [None] * len(STUDIES)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(results):
+    path, stale = write_report(results, results / "new" / "report.html")
+    assert stale == []
+    return path
+
+
+def test_the_page_needs_nothing_but_itself(page):
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r'(?:src|href)="(?!data:|#)[^"]*"', text) == []
+    assert "http" not in text
+    assert "@import" not in text
+
+
+def test_every_study_and_figure_is_shown_with_a_caption(page, results):
+    text = page.read_text(encoding="utf-8")
+    _, finished, _ = read_results(results)
+    figures = sum(len(item.record.figures) for item in finished)
+    assert len(finished) == len(STUDIES)
+    assert text.count("<figure") == text.count("<img") == figures
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", text, re.DOTALL)
+    assert len(captions) == figures
+    assert all(len(caption) > 40 for caption in captions)
+    for item in finished:
+        assert f'id="{item.study.name}"' in text
+        assert set(item.study.captions) >= set(item.record.figures)
+
+
+def test_the_summary_shows_ours_beside_the_papers(page, results):
+    text = page.read_text(encoding="utf-8")
+    table = text[text.index("<table>") : text.index("</table>")]
+    for paper in (
+        "0.93",
+        "0.61",
+        "0.95",
+        "0.64",
+        "0.83",
+        "0.45",
+        "0.68",
+        "0.35",
+        "29.0 s",
+        "436 s",
+    ):
+        assert f'<span class="theirs">{paper}</span>' in table
+    rows = read_results(results)[1]
+    summary = next(item.finding for item in rows if item.study.name == "summary")
+    for iou in summary.deployable_iou.values[:7]:
+        assert f"<td>{iou:.2f}</td>" in table
+
+
+def test_all_sixteen_recommendations_are_answered_from_the_run(results):
+    run, finished, _ = read_results(results)
+    answers = answer_all(run, finished)
+    assert len(answers) == len(RECOMMENDATIONS) == 16
+    whole = {answer.recommendation: answer for answer in answers}
+    assert whole["Domains of verification, calibration, validation and application"].state == MET
+    assert run["data_version"] in whole["Software tests and reproducibility"].evidence
+    nothing = {answer.recommendation: answer for answer in answer_all(run, [])}
+    for shown in ("Sensitivities of the model", "Comparison with alternatives",
+                  "Uncertainty of predictions", "Structure of the model"):  # fmt: skip
+        assert whole[shown].state != NOT_MET
+        assert nothing[shown].state == NOT_MET
+        assert "was not run" in nothing[shown].evidence
+
+
+def test_a_partial_folder_makes_a_page_that_says_so(tmp_path):
+    study_into(tmp_path, ["footprint-linear"])
+    path, _ = write_report(tmp_path, tmp_path / "report.html")
+    text = path.read_text(encoding="utf-8")
+    assert text.count("<figure") == 3
+    assert "study summary was not run" in text
+
+
+def test_studies_of_another_run_are_left_out(tmp_path, results, succeed, run):
+    shutil.copytree(results / "sensitivity", tmp_path / "sensitivity")
+    study_into(tmp_path, ["footprint-linear"])
+    record = tmp_path / "sensitivity" / "record.json"
+    record.write_text(re.sub(r'"run": "\w+"', '"run": "other"', record.read_text()))
+    result = run("report", tmp_path, "-o", tmp_path / "r.html")
+    assert result.code == 0
+    assert "left out, of other data or settings: sensitivity" in result.err
+    assert 'id="sensitivity"' not in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_a_folder_without_results_is_refused(refused, tmp_path):
+    assert "plumecast study all" in refused("report", tmp_path, "-o", tmp_path / "r.html")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium; skips where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    binary = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if binary is None:
+        pytest.skip(f"no Chromium found: none of {', '.join(BROWSERS)} is installed")
+    as_root = ("--no-sandbox",) if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=binary, args=[*QUIET, *as_root])
+        yield opened
+        opened.close()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_real_browser_shows_the_page(browser, page, width):
+    shown = browser.new_page(viewport={"width": width, "height": 900})
+    complaints: list[str] = []
+    asked: list[str] = []
+    shown.on("console", lambda message: complaints.append(message.text))
+    shown.on("pageerror", lambda error: complaints.append(str(error)))
+    shown.on("request", lambda request: asked.append(request.url))
+    shown.goto(page.as_uri())
+    images = shown.evaluate("[...document.images].map(i => [i.complete, i.naturalWidth])")
+    assert len(images) > len(STUDIES)
+    assert all(complete and size > 0 for complete, size in images)
+    inside, window = shown.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert inside <= window
+    assert complaints == []
+    assert [url for url in asked if not url.startswith(("data:", page.as_uri()))] == []
+    shown.close()

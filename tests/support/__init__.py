@@ -1,0 +1,1 @@
+"""What several tests use: small data, files of other models, places."""

@@ -1,0 +1,498 @@
+"""Blocks of snapshots give the result of all at once, within a memory limit that is kept."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import TABLE
+from plumecast.compute.blocks import group_blocks, row_blocks, whole
+from plumecast.compute.memory import parse_memory, rows_within
+from plumecast.data.row_source import StoredRows, floor_as_read
+from plumecast.data.schema import apply_smoke_floor
+from plumecast.data.split import split_by_fire
+from plumecast.data.store import append_fire, open_snapshots
+from plumecast.operators.coded.memory import Placement
+from plumecast.operators.coded.polynomial_map import (
+    fit_linear_map,
+    fit_polynomial_map,
+    tune_polynomial_map,
+)
+from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.neural import map as neural
+from plumecast.operators.pca import Encoded, Truncation, fit_truncated_basis
+from plumecast.operators.spectral.fit import rows_at_once
+from plumecast.scores.footprint import smoke_threshold
+from plumecast.surrogate.baselines import fit_baseline
+from plumecast.surrogate.fit import fit_surrogate
+from plumecast.surrogate.surrogate import Surrogate, load_surrogate
+from plumecast.workflows.evaluate import evaluate
+from plumecast.workflows.predict import predict_store
+from support.snapshots import make_snapshots
+
+ROUNDING = 1e-9  # relative: sums in another order, then an eigendecomposition
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("store") / "ensemble.zarr"
+    append_fire(path, windy(make_snapshots(fires=20, checkpoints=5)))
+    return path
+
+
+def windy(snapshots: xr.Dataset) -> xr.Dataset:
+    """With a wind of its own for every snapshot."""
+    turn = np.random.default_rng(5).uniform(-40.0, 40.0, snapshots.sizes["snapshot"])
+    wind = {"wind_speed": 5.0 + 0.02 * turn, "wind_from_direction": (270.0 + turn) % 360.0}
+    return snapshots.assign_coords(
+        {
+            name: ("snapshot", values.astype(np.float32), {"units": TABLE[name].units})
+            for name, values in wind.items()
+        }
+    )
+
+
+@pytest.mark.parametrize("shape", [(30, 12), (12, 30)])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("block", [1, 4, 7, 29, 100])
+def test_bases_of_any_blocks_are_equal(shape, center, block):
+    fields = np.random.default_rng(0).normal(size=shape) + 1.0
+    rule = Truncation(std_fraction=0.8)
+    one = fit_truncated_basis(fields, rule, center)
+    other = fit_truncated_basis(fields, rule, center, block)
+    np.testing.assert_allclose(other.modes, one.modes, atol=ROUNDING)
+    np.testing.assert_allclose(other.spectrum**2, one.spectrum**2, atol=ROUNDING)
+    assert (other.mean is None) is (one.mean is None)
+
+
+def test_modes_that_blocks_do_not_resolve_are_refused():
+    rng = np.random.default_rng(0)
+    fields = rng.normal(size=(20, 6)) * np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1e-9])
+    assert fit_truncated_basis(fields, Truncation(rank=6)).rank == 6
+    with pytest.raises(PlumecastError, match="blocks of snapshots do not resolve"):
+        fit_truncated_basis(fields, Truncation(rank=6), block=5)
+
+
+@pytest.mark.parametrize("block", [1, 5, 11, 40])
+@pytest.mark.parametrize("rank", [3, 8])  # 9 features: primal; 44: dual
+def test_maps_of_any_blocks_are_equal(block, rank):
+    rng = np.random.default_rng(1)
+    fields, targets = rng.normal(size=(40, 20)), rng.normal(size=(40, 4))
+    basis = fit_truncated_basis(fields, Truncation(rank=rank))
+    codes, lazy = basis.encode(fields), Encoded(basis, fields)
+    groups = np.split(np.arange(40), [5, 6, 14, 30])
+    common = {"degree": 2, "groups": groups, "penalties": None}
+    (one, scan), (other, blocked) = (
+        tune_polynomial_map(codes, targets, **common),
+        tune_polynomial_map(lazy, targets, **common, block=block),
+    )
+    np.testing.assert_allclose(blocked.errors, scan.errors, rtol=ROUNDING)
+    np.testing.assert_allclose(other.predict(codes), one.predict(codes), atol=1e-8)
+    pairs = [
+        [
+            fit_linear_map(c, basis.singular_values, targets, b)
+            for c, b in ((codes, None), (lazy, block))
+        ],
+        [
+            fit_polynomial_map(c, targets, degree=2, penalty=1.0, block=b)
+            for c, b in ((codes, None), (lazy, block))
+        ],
+    ]
+    for first, second in pairs:
+        np.testing.assert_allclose(second.predict(codes), first.predict(codes), atol=ROUNDING)
+
+
+def test_blocks_cover_the_rows_and_tear_no_group_apart():
+    assert list(row_blocks(7, 3)) == [slice(0, 3), slice(3, 6), slice(6, 7)]
+    assert list(row_blocks(7, None)) == [slice(0, 7)]
+    groups = np.split(np.arange(10), [4, 5, 8])
+    found = list(group_blocks(groups, 5))
+    assert [part for part, _ in found] == [slice(0, 5), slice(5, 10)]
+    assert [[len(rows) for rows in members] for _, members in found] == [[4, 1], [3, 2]]
+    assert all(int(members[0][0]) == 0 for _, members in found)
+    np.testing.assert_array_equal(whole(np.arange(10)[:, None], 3), np.arange(10)[:, None])
+
+
+CHOICES = {
+    "linear": {"preset": "paper-linear"},
+    "centred": {"preset": "paper-linear", "center": True},
+    "primal": {"degree": 2, "fire_rank": 4, "smoke_rank": 5},
+    "intercept": {"degree": 2, "fire_rank": 4, "smoke_rank": 5, "center": True},
+    "dual": {"degree": 2, "fire_rank": 9, "smoke_rank": 5},
+    "kernel": {"kernel": "matern-5/2", "fire_rank": 9, "smoke_rank": 5},
+}
+
+
+@pytest.mark.parametrize(
+    ("choice", "memory"),
+    [
+        *((choice, memory) for choice in CHOICES for memory in ("250kB", "2MB")),
+        *((choice, "170kB") for choice in CHOICES if choice != "kernel"),
+        ("linear", "75kB"),
+        ("centred", "75kB"),
+    ],
+)
+def test_fit_from_a_store_equals_the_fit_in_memory(store, choice, memory):
+    split = split_by_fire(open_snapshots(store), seed=2)
+    one = fit_surrogate(split.train.load(), **CHOICES[choice])
+    lazy = split_by_fire(open_snapshots(store), seed=2)
+    other = fit_surrogate(lazy.train, **CHOICES[choice], memory=memory)
+    expected = one.predict(split.test).values
+    np.testing.assert_allclose(
+        other.predict(split.test).values, expected, atol=1e-6 * expected.max()
+    )  # stored in float32
+    assert other.training["fire_rank"] == one.training["fire_rank"]
+    assert other.training["penalty"] == pytest.approx(one.training["penalty"], rel=1e-8)
+
+
+def test_the_limits_of_these_tests_make_blocks(store):
+    """Or they would compare the whole with itself."""
+    train = split_by_fire(open_snapshots(store), seed=2).train
+    rows = StoredRows(fit_surrogate(train, "paper-linear").inputs, train)
+    place = Placement(limit=parse_memory("75kB"))
+    assert place.encode_rows(rows) < rows.shape[0] / 2
+    assert Placement(limit=parse_memory("2MB")).encode_rows(rows) == rows.shape[0]
+
+
+SPECTRAL = {"preset": "recommended", "layers": 2, "correction": True}
+
+
+@pytest.mark.parametrize("memory", ["70MB", "90MB", "1GB"])
+@pytest.mark.parametrize("frame", ["map", "wind"])
+def test_spectral_fit_from_a_store_equals_the_fit_in_memory(store, memory, frame):
+    choices = {**SPECTRAL, "frame": frame}
+    split = split_by_fire(open_snapshots(store), seed=2)
+    one = fit_surrogate(split.train.load(), **choices)
+    lazy = split_by_fire(open_snapshots(store), seed=2)
+    other = fit_surrogate(lazy.train, **choices, memory=memory)
+    assert lazy.train.smoke.variable._in_memory is False
+    for a, b in zip(other.predict_both(split.test), one.predict_both(split.test), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-3 * float(b.max()))  # systems in float32
+    assert other.training["footprint_threshold"] == one.training["footprint_threshold"]
+    assert other.training["leave_out_error"] == pytest.approx(
+        one.training["leave_out_error"], rel=1e-3
+    )
+
+
+LIFTED = {
+    "primal": {"degree": 2, "fire_rank": 4, "smoke_rank": 5},
+    "centred": {"degree": 1, "fire_rank": 6, "smoke_rank": 5, "center": True},
+    "dual": {"degree": 2, "fire_rank": 9, "smoke_rank": 5},
+    "kernel": {"kernel": "matern-5/2", "fire_rank": 9, "smoke_rank": 5},
+    "covariates": {"degree": 1, "fire_rank": 6, "smoke_rank": 5, "covariates": ["wind_speed"]},
+    "wind": {"degree": 1, "fire_rank": 6, "smoke_rank": 5, "frame": "wind"},
+}
+
+
+@pytest.mark.parametrize("memory", ["tight", "100MB"])
+@pytest.mark.parametrize("choice", LIFTED)
+def test_coded_fit_of_lifted_fields_from_a_store_equals_the_fit_in_memory(store, choice, memory):
+    lift = {"lift": ["identity", "burned"], "products": ["hours"], "age_bins": 3}
+    choices = {**lift, "targets": ["log", "smoke", "footprint"], **LIFTED[choice]}
+    split = split_by_fire(open_snapshots(store), seed=2)
+    one = fit_surrogate(split.train.load(), **choices)
+    lazy = split_by_fire(open_snapshots(store), seed=2)
+    if memory == "tight":
+        other, limit = fit_tightly(lazy.train, choices)
+    else:
+        other, limit = fit_surrogate(lazy.train, **choices, memory=memory), parse_memory(memory)
+    count, cells = split.train.sizes["snapshot"], split.train.smoke[0].size
+    channels = np.empty((count, 4 * cells))
+    block = Placement(limit=limit).encode_rows(channels)
+    assert block < count or memory != "tight" or choice == "wind"  # whose canvas is larger
+    assert lazy.train.smoke.variable._in_memory is False
+    for a, b in zip(other.predict_both(split.train), one.predict_both(split.train), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6 * float(b.max()))  # stored in float32
+    for name in ("footprint_threshold", "leave_out_error"):
+        assert other.training[name] == pytest.approx(one.training[name], rel=1e-6)
+
+
+SMALL_NETWORKS = {
+    "unet": {"width": 8, "levels": 1},
+    "fno": {"width": 4, "modes": 3, "layers": 1},
+}
+
+
+@pytest.mark.parametrize("frame", ["map", "wind"])
+@pytest.mark.parametrize("family", SMALL_NETWORKS)
+def test_a_network_trained_from_a_store_equals_the_one_in_memory(
+    tmp_path, monkeypatch, one_thread, family, frame
+):
+    samples = importlib.import_module("plumecast.operators.neural.samples").StoredSamples
+    monkeypatch.setitem(neural.SIZES, family, SMALL_NETWORKS[family])
+    path = tmp_path / "ensemble.zarr"
+    append_fire(path, windy(make_snapshots(fires=72, checkpoints=5)))
+    split = split_by_fire(open_snapshots(path), seed=2)
+    choices = {"family": family, "epochs": 2, "frame": frame}
+    one = fit_surrogate(split.train.load(), **choices)
+    lazy = split_by_fire(open_snapshots(path), seed=2)
+    held: list[int] = []
+    monkeypatch.setattr(samples, "read", recorded(samples.read, held))
+    tight, _ = fit_tightly(lazy.train, choices)
+    assert max(held) < split.train.sizes["snapshot"]
+    assert lazy.train.smoke.variable._in_memory is False
+    roomy = fit_surrogate(lazy.train, **choices, memory="1GB")
+    assert held[-1] == split.train.sizes["snapshot"]
+    for found in (tight, roomy):
+        for name, weights in one.operator.fields.weights.items():
+            # The same batches in the same order; float32 sums over other blocks for the scales.
+            np.testing.assert_allclose(found.operator.fields.weights[name], weights, atol=1e-5)
+        for name in ("footprint_threshold", "leave_out_error"):
+            assert found.training[name] == pytest.approx(one.training[name], rel=1e-4)
+
+
+def recorded(read, sizes: list[int]):
+    def wrapped(samples, rows):
+        sizes.append(rows.size)
+        return read(samples, rows)
+
+    return wrapped
+
+
+def fit_tightly(train: xr.Dataset, choices: dict) -> tuple[Surrogate, int]:
+    """A fit within the limit that refusals name, raised until none comes: it must be enough."""
+    limit = 1000
+    while True:
+        found = fit_or_refusal(train, choices, limit)
+        if isinstance(found, Surrogate):
+            return found, limit
+        named = re.search(r"needs at least ([\d.e+]+ [kMG]B)", found)
+        assert named, found
+        larger = int(1.01 * parse_memory(named.group(1)))  # shown with three digits
+        assert larger > limit, found
+        limit = larger
+
+
+def fit_or_refusal(train: xr.Dataset, choices: dict, limit: int) -> Surrogate | str:
+    try:
+        return fit_surrogate(train, **choices, memory=limit)
+    except PlumecastError as error:
+        return str(error)
+
+
+def test_blocks_of_a_spectral_fit_shrink_with_the_limit():
+    rng = np.random.default_rng(4)
+    lift = fit_lift(rng.random((40, 12, 10)))
+    plan = {"shape": (40, 3, 12, 10), "frequencies": 200, "lift": lift, "layers": 3}
+    rows = [rows_at_once(limit, **plan, sums=(8, 8)) for limit in (80e6, 60e6, 56e6)]
+    assert rows[0] == 40
+    assert rows[0] > rows[1] > rows[2] >= 1
+    with pytest.raises(PlumecastError, match=r"23 channels on 200 frequencies needs at least"):
+        rows_at_once(10e6, **plan, sums=(8, 8))
+
+
+@pytest.mark.parametrize("memory", ["100kB", "300kB"])
+def test_scores_and_predictions_from_a_store_equal_those_in_memory(store, memory):
+    split = split_by_fire(open_snapshots(store), seed=2)
+    surrogate = fit_surrogate(split.train.load(), "paper-linear")
+    one = evaluate({"a": surrogate}, split.validation.load(), split.test.load())
+    lazy = split_by_fire(open_snapshots(store), seed=2)
+    other = evaluate({"a": surrogate}, lazy.validation, lazy.test, memory=memory)
+    xr.testing.assert_allclose(other.details["a"], one.details["a"], rtol=1e-12)
+    assert other.smoke_threshold == one.smoke_threshold
+    assert other.scores[0].decision_threshold == one.scores[0].decision_threshold
+    blocks = list(predict_store(surrogate, store, memory=memory))
+    joined = np.concatenate([block.smoke.values for block in blocks])
+    expected = surrogate.predict(open_snapshots(store)).values
+    np.testing.assert_allclose(joined, expected, rtol=1e-5)  # float32 of other products
+    assert len(blocks) > 1
+
+
+def test_mean_field_of_blocks_is_the_mean_field(store):
+    train = open_snapshots(store)
+    mean = fit_baseline("mean-field", train, memory="1MB").operator.mean
+    np.testing.assert_allclose(mean, train.smoke.values.mean(axis=0, dtype=float).ravel())
+    with pytest.raises(PlumecastError, match="holds all 100 snapshots in memory, about"):
+        fit_baseline("nearest-fire", train, memory="100kB")
+
+
+def reference_threshold(rows, captured):
+    """By sorting all values."""
+    rows = rows[(rows > 0).any(axis=1)]
+    values = np.unique(rows[rows > 0])
+    counts = (rows > 0).sum(axis=1)
+    shares = [np.mean((rows > v).sum(axis=1) / counts) for v in values]
+    kept = values[np.array(shares) > captured + 1e-12]
+    return float(kept[-1]) if kept.size else 0.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("captured", [0.05, 0.5, 0.95])
+def test_smoke_threshold_by_bits_equals_sorting(dtype, captured):
+    rng = np.random.default_rng(3)
+    rows = np.exp(rng.normal(size=(300, 20), scale=5.0)).astype(dtype)
+    rows[rng.random(rows.shape) < 0.4] = 0.0
+    rows[7] = 0.0
+    rows = np.where(rng.random(rows.shape) < 0.2, np.round(rows), rows).astype(dtype)
+    assert smoke_threshold(rows, captured) == reference_threshold(rows, captured)
+
+
+def test_floor_applied_as_read_equals_the_floor(store):
+    lazy = floor_as_read(open_snapshots(store), 5.0)
+    eager = apply_smoke_floor(open_snapshots(store), 5.0)
+    rows = np.array([7, 3, 50])
+    xr.testing.assert_identical(lazy.isel(snapshot=rows).load(), eager.isel(snapshot=rows))
+    xr.testing.assert_identical(
+        lazy.isel(snapshot=slice(3, 9)).load(), eager.isel(snapshot=slice(3, 9))
+    )
+    missing = open_snapshots(store).load()
+    missing.smoke.values[3, 0, 0] = np.nan
+    for floored in (floor_as_read(missing, 5.0), apply_smoke_floor(missing, 5.0)):
+        assert np.isnan(floored.smoke.values[3, 0, 0]), "a floor does not hide missing smoke"
+    with pytest.raises(PlumecastError, match="smoke floor -1"):
+        floor_as_read(open_snapshots(store), -1.0)
+
+
+def test_limits_too_small_say_what_is_needed(store):
+    train = open_snapshots(store)
+    with pytest.raises(PlumecastError, match=r"decomposition of 100 snapshots .* at least 273 kB"):
+        fit_surrogate(train, "paper-linear", memory="100kB")
+    with pytest.raises(PlumecastError, match=r"a spectral operator .* at least .* limit is 300 kB"):
+        fit_surrogate(train, "recommended", memory="300kB")
+    with pytest.raises(PlumecastError, match=r"a network of \d+ weights on 8 × 10 cells needs at"):
+        fit_surrogate(train, "recommended", family="unet", memory="3MB")
+    with pytest.raises(PlumecastError, match=r"scoring needs at least .* the limit is 10 kB"):
+        rows_within(10_000, fixed=9_000.0, per_row=500.0, what="scoring", most=3)
+
+
+@pytest.mark.parametrize("text", ["", "two", "0GB", "-1", "5PB", "1.2.3GB"])
+def test_sizes_that_are_none_are_refused(text):
+    with pytest.raises(PlumecastError, match="is no size; write for example 2GB"):
+        parse_memory(text)
+
+
+def test_sizes_are_read_as_people_write_them():
+    assert [parse_memory(t) for t in ("2GB", "1 mib", "1.5k", 77)] == [2 * 10**9, 2**20, 1500, 77]
+
+
+MEASURED = """
+import json, sys
+import plumecast as pc
+from plumecast.cli.options import Recipe
+from plumecast.workflows.evaluate import evaluate, fit_thresholds
+from plumecast.surrogate.fit import fit_surrogate
+from plumecast.workflows.predict import predict_store
+from pathlib import Path
+
+def kilobytes(name):
+    line = next(l for l in Path("/proc/self/status").read_text().splitlines() if l.startswith(name))
+    return int(line.split()[1])
+
+store, memory, choices = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+sizes = choices.pop("sizes", None)
+if sizes is not None:
+    import numpy as np
+    from plumecast.operators.neural import map as neural
+    from plumecast.operators.fields.lift import fit_lift
+    neural.SIZES[choices["family"]] = sizes
+    few = np.random.default_rng(0).random((8, 8, 8))
+    neural.fit_neural(few, few[:, None], np.arange(8) % 2, lift=fit_lift(few), epochs=1, batch=2)
+# A fit of the smallest thing loads every library, and starts their threads, before the count.
+tiny = pc.open_snapshots(store).isel(snapshot=slice(0, 64)).load()
+fit_surrogate(tiny, degree=2, fire_rank=2, smoke_rank=2)
+split = Recipe(smoke_floor=0.05).split(Path(store))
+Path("/proc/self/clear_refs").write_text("5")  # the largest resident set is counted from here
+before = kilobytes("VmRSS")
+surrogate = fit_surrogate(split.train, **choices, memory=memory)
+fitted = kilobytes("VmHWM")
+evaluate({"a": surrogate}, split.validation, split.test, memory=memory)
+blocks = sum(block.sizes["snapshot"] for block in predict_store(surrogate, store, memory=memory))
+after = kilobytes("VmHWM")
+surrogate.save(sys.argv[4])
+print(json.dumps({"fit": fitted - before, "all": after - before, "predicted": blocks}))
+"""
+
+
+def measured_run(store: Path, memory: int, choices: dict, out: Path) -> dict:
+    """Kilobytes of the largest resident set above that before the fit, in a process of its own.
+
+    Not `getrusage`: its maximum is inherited from the process that started this one.
+    """
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("the peak of resident memory is read from Linux's /proc")
+    command = [sys.executable, "-c", MEASURED, store, f"{memory}", json.dumps(choices), out]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def large_store(path: Path, snapshots: int, shape: tuple[int, int]) -> int:
+    """A store of smooth random fields, block by block; the bytes of its fields in float32."""
+    template = make_snapshots(fires=200, checkpoints=10, shape=shape)
+    rng = np.random.default_rng(0)
+    modes = np.stack([np.abs(template.smoke.values[k]) for k in range(7, 2000, 25)]).astype(
+        np.float32
+    )
+    size = template.sizes["snapshot"]
+    for number in range(0, snapshots, size):
+        mix = rng.dirichlet(np.ones(len(modes)) * 0.1, size=size).astype(np.float32)
+        fields = np.tensordot(mix, modes, 1)
+        fires = template.copy(
+            data={
+                "smoke": fields,
+                "time_since_ignition": (fields / (1.0 + fields)).astype(np.float32),
+            }
+        )
+        names = {
+            n: ("snapshot", np.char.add(f"{number}-", template[n].values), template[n].attrs)
+            for n in ("fire_id", "ignition_id")
+        }
+        one = template.drought.copy(data=np.full(size, "high"))
+        append_fire(path, fires.assign_coords({**names, "drought": one}))
+    return 2 * 4 * snapshots * shape[0] * shape[1]
+
+
+UNET = {"width": 8, "levels": 2}  # one of 2 million weights would take hours
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", ["linear", "primal", "lifted", "spectral", "network"])
+def test_a_store_four_times_the_limit_is_trained_within_it(tmp_path, monkeypatch, choice):
+    choices = {
+        "linear": {"preset": "paper-linear", "fire_rank": 60, "smoke_rank": 60},
+        "primal": {"degree": 2, "fire_rank": 20, "smoke_rank": 40},
+        "lifted": {
+            "degree": 2,
+            "fire_rank": 20,
+            "smoke_rank": 30,
+            "lift": ["identity"],
+            "products": ["hours"],
+            "targets": ["log", "footprint"],
+        },
+        "spectral": {"preset": "recommended", "targets": ["log"]},
+        "network": {"family": "unet", "sizes": UNET, "epochs": 1, "targets": ["log"]},
+    }[choice]
+    count = {"spectral": 64_000, "lifted": 90_000}.get(choice, 40_000)
+    size = large_store(tmp_path / "large.zarr", count, (24, 40))
+    limit = size // 4
+    used = measured_run(tmp_path / "large.zarr", limit, choices, tmp_path / "a.plume")
+    print(f"{choice}: store {size / 1e6:.0f} MB, limit {limit / 1e6:.0f} MB, used {used}")
+    assert used["predicted"] == count
+    assert used["all"] * 1024 < limit
+    split = split_by_fire(floor_as_read(open_snapshots(tmp_path / "large.zarr"), 0.05))
+    if choice == "network":
+        monkeypatch.setitem(neural.SIZES, "unet", choices.pop("sizes"))
+    one = fit_surrogate(split.train.load(), **choices)
+    other = load_surrogate(tmp_path / "a.plume")
+    few = split.test.isel(snapshot=slice(0, 50))
+    expected = one.predict(few).values
+    # Systems in float32; a network's sums in float32; fields in float32.
+    rounding = {"spectral": 1e-3, "network": 1e-3}.get(choice, 1e-5)
+    np.testing.assert_allclose(other.predict(few).values, expected, atol=rounding * expected.max())
+
+
+def test_a_small_store_four_times_the_limit_is_trained_within_it(tmp_path):
+    choices = {"preset": "paper-linear", "fire_rank": 10, "smoke_rank": 10}
+    size = large_store(tmp_path / "large.zarr", 24_000, (20, 30))
+    used = measured_run(tmp_path / "large.zarr", size // 4, choices, tmp_path / "a.plume")
+    print(f"store {size / 1e6:.0f} MB, limit {size / 4e6:.0f} MB, used {used}")
+    assert used["all"] * 1024 < size // 4

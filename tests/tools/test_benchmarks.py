@@ -1,0 +1,145 @@
+"""The benchmarks run: their smallest sizes, in processes of their own, to a file that is whole."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from plumecast import append_fire
+from plumecast.operators.settings import PRESETS
+from support.places import REPOSITORY
+from support.snapshots import make_snapshots
+
+# What a bare machine with a GPU lacks; None in sys.modules makes an import fail.
+BARE = """
+import runpy, sys
+for name in ("scipy", "xarray", "zarr", "icechunk", "typer", "rich", "matplotlib", "netCDF4"):
+    sys.modules[name] = None
+sys.argv = ["device.py", *sys.argv[1:]]
+runpy.run_path({path!r}, run_name="__main__")
+"""
+
+
+def run_benchmark(name: str, *options: object) -> str:
+    path = REPOSITORY / "benchmarks" / name
+    command = [sys.executable, str(path), *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_limits_write_their_section_and_figure(tmp_path):
+    document = tmp_path / "benchmarks.md"
+    document.write_text("before\n<!-- limits -->\nold\n<!-- /limits -->\nafter\n")
+    (tmp_path / "figures").mkdir()
+    printed = run_benchmark("limits.py", "--size", "small", "--docs", document)
+    text = document.read_text()
+    assert text.startswith("before\n<!-- limits -->\nM = 800")
+    assert text.endswith("<!-- /limits -->\nafter\n")
+    assert "old" not in text
+    assert "| encode: Gram matrix |" in printed
+    assert (tmp_path / "figures" / "scaling.png").stat().st_size > 10_000
+
+
+def test_a_cluster_stands_beside_one_process(tmp_path):
+    pytest.importorskip("distributed", reason="Dask distributed is not installed")
+    document, out = tmp_path / "benchmarks.md", tmp_path / "cluster.json"
+    document.write_text("before\n")
+    run_benchmark("cluster.py", "--size", "small", "--docs", document, "--out", out)
+    text = document.read_text()
+    assert text.startswith("before\n\n## On a cluster\n\n<!-- cluster -->\n")
+    assert text.count("| ensemble --simulate 6 |") == 1
+    seconds = [record["seconds"] for record in json.loads(out.read_text()).values()]
+    assert len(seconds) == 6
+    assert all(set(ways) == {"no cluster", "one worker", "two workers"} for ways in seconds)
+
+
+def test_peers_stand_beside_plumecast(tmp_path):
+    snapshots = make_snapshots(fires=24, shape=(10, 12))
+    acres = snapshots.burned_area
+    snapshots["burned_area"] = (acres + 1e5).assign_attrs(acres.attrs)
+    append_fire(tmp_path / "ensemble.zarr", snapshots)
+    out = tmp_path / "peers.json"
+    run_benchmark("peers.py", tmp_path / "ensemble.zarr", "--out", out)
+    found = {record["name"]: record for record in json.loads(out.read_text())}
+    assert {"plumecast, quadratic", "plumecast, recommended"} <= set(found)
+    assert all(0.0 <= record["iou"] <= 1.0 for record in found.values())
+    polynomial = found["scikit-learn, PCA + PolynomialFeatures + Ridge"]
+    assert polynomial["relative_error"] < 1.5
+
+
+def test_device_benchmark_runs_on_a_bare_machine(tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    code = BARE.format(path=str(REPOSITORY / "benchmarks" / "device.py"))
+    options = ["--device", "torch", "--size", "small", "--out", str(tmp_path / "a.json")]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *options], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "a.json").read_text())
+    assert record["stages"]["checks"]["modes_orthonormal"] < 1e-10
+    for name in ("encode both sides and quadratic fit", "penalty path, leave one fire out"):
+        assert record["stages"][name]["seconds"] > 0.0
+    assert record["rates"]["product_flop_per_s"] > 0.0
+
+
+@pytest.fixture(scope="module")
+def discs(tmp_path_factory):
+    """Growing discs with their smoke three cells away, as families.py reads them."""
+    y, x = np.mgrid[:10, :12]
+    rng = np.random.default_rng(0)
+    centre = rng.uniform([3, 3], [7, 6], size=(14, 2)).repeat(3, axis=0)
+    radius = np.tile([1.5, 2.5, 3.5], 14)[:, None, None]
+    distance = np.hypot(y - centre[:, 0, None, None], x - centre[:, 1, None, None])
+    fire = np.clip(radius - distance, 0.0, None).astype(np.float16)
+    path = tmp_path_factory.mktemp("families") / "discs.npz"
+    np.savez(
+        path,
+        fire=fire,
+        smoke=np.roll(fire, 3, axis=2),
+        ignition=np.array([f"ignition{i}" for i in range(14)]).repeat(3),
+        drought=np.full(42, "medium"),
+        part=np.array(["train"] * 8 + ["validation"] * 3 + ["test"] * 3).repeat(3),
+    )
+    return path
+
+
+def test_thorough_of_the_benchmark_is_the_preset():
+    place = importlib.util.spec_from_file_location("f", REPOSITORY / "benchmarks" / "families.py")
+    families = importlib.util.module_from_spec(place)
+    place.loader.exec_module(families)
+    preset = PRESETS["thorough"]
+    same = ("family", "lift", "products", "correction")
+    assert {name: getattr(preset, name) for name in same} | {"bins": preset.age_bins} == (
+        families.THOROUGH
+    )
+
+
+def test_families_are_scored_on_the_files_split_and_on_another(discs, tmp_path):
+    out = tmp_path / "families.jsonl"
+    common = (discs, "--threshold", 0.05, "--families", "spectral", "--out", out)
+    run_benchmark("families.py", *common, "--counts", "4,all")
+    run_benchmark("families.py", *common, "--split", 1)
+    few, all_, dealt = (json.loads(line) for line in out.read_text().splitlines())
+    assert [line["ignitions"] for line in (few, all_, dealt)] == [4, 8, 8]
+    assert all_["relative_error"] < 0.5  # a shift is what a convolution is made for
+    assert dealt["relative_error"] != all_["relative_error"]
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("neuralop") is None, reason="neuraloperator is not installed"
+)
+def test_neuraloperator_writes_the_line_of_a_family(discs, tmp_path):
+    out = tmp_path / "peer.jsonl"
+    small = ("--modes", 8, "--width", 8, "--layers", 2, "--batch", 4, "--rate", "1e-2")
+    options = (discs, "--threshold", 0.05, "--epochs", "1,8", *small, "--out", out)
+    run_benchmark("fno_peer.py", *options)
+    short, long = (json.loads(line) for line in out.read_text().splitlines())
+    assert {"auc", "iou", "deployable_iou", "fit_seconds", "relative_error_log"} <= set(long)
+    assert len(long["curve"]) == 8
+    assert long["validation_error"] < short["validation_error"]

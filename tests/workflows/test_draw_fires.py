@@ -1,0 +1,119 @@
+"""Fires drawn on the user's own ground are those of `simulate` there, or refused in one line."""
+
+from __future__ import annotations
+
+import pytest
+import xarray as xr
+
+import plumecast as pc
+from plumecast.base.errors import PlumecastError
+from plumecast.sources.simulator import ensemble as simulator
+from support.raster_files import write_landscape
+
+SHAPE, CELL = (65, 83), 600.0  # what does not fill a smoke cell of ten is cut off
+CHOSEN = {"seed": 4, "checkpoints": 2, "steering": 0.5}
+DROUGHTS = ("high",)
+ROUNDING = 1e-12  # relative: sums in another order
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory):
+    return write_landscape(tmp_path_factory.mktemp("ground"), SHAPE, CELL)
+
+
+@pytest.fixture(scope="module")
+def stored(ground, tmp_path_factory):
+    path = tmp_path_factory.mktemp("simulated") / "ensemble.zarr"
+    pc.simulate(path, ignitions=6, droughts=DROUGHTS, **CHOSEN, **ground)
+    return path
+
+
+@pytest.fixture(scope="module")
+def surrogate(stored):
+    return pc.fit_surrogate(pc.open_snapshots(stored).load(), "paper-linear")
+
+
+@pytest.fixture(scope="module")
+def drawn(surrogate, ground):
+    return pc.draw_fires(2, like=surrogate.grid, droughts=DROUGHTS, **CHOSEN, **ground)
+
+
+@pytest.fixture
+def model(surrogate, tmp_path):
+    surrogate.save(tmp_path / "smoke.plume")
+    return tmp_path / "smoke.plume"
+
+
+def test_drawn_fires_burn_as_those_of_the_store(stored, drawn):
+    """The simulator that draws gives the store's fires for the store's ignitions."""
+    plan = simulator.plan_fires(1, DROUGHTS, CHOSEN["seed"])[0]
+    expected = pc.open_snapshots(stored).isel(snapshot=slice(CHOSEN["checkpoints"])).load()
+    found = drawn.simulator.fire(plan, with_smoke=False)
+    assert expected.fire_id.values.tolist() == found.fire_id.values.tolist()
+    for name in ("time_since_ignition", "burned_area", "wind_speed"):
+        xr.testing.assert_equal(found[name].variable, expected[name].variable)
+    assert not {plan.number for plan in drawn.plans} & set(range(6))
+
+
+@pytest.mark.parametrize("change", [{"steering": 0.0}, {"seed": 5}])
+def test_another_ground_or_weather_burns_otherwise(surrogate, ground, drawn, change):
+    other = pc.draw_fires(
+        2, like=surrogate.grid, droughts=DROUGHTS, **{**CHOSEN, **change}, **ground
+    )
+    one, two = (fires.make(fires.plans) for fires in (drawn, other))
+    assert pc.relative_error(one.time_since_ignition, two.time_since_ignition) > 0.01
+
+
+def test_command_draws_as_the_training_fires_were_simulated(
+    run, model, surrogate, ground, drawn, tmp_path
+):
+    assert surrogate.training["simulation"]["steering"] == CHOSEN["steering"]
+    rasters = ("--dem", ground["dem"], "--fuels", ground["fuels"])
+    common = ("ensemble", model, "--simulate", 2, "--drought", "high", *rasters)
+    result = run(*common, "-o", tmp_path / "a.nc")
+    assert (result.code, result.err) == (0, "")
+    written = xr.load_dataset(tmp_path / "a.nc")
+    xr.testing.assert_allclose(written, pc.ensemble_statistics(surrogate, drawn), rtol=ROUNDING)
+    result = run(*common, "--steering", 0, "--checkpoints", 1, "-o", tmp_path / "b.nc")
+    assert result.code == 0
+    assert "statistics of 2 snapshots of 2 fires" in result.out
+    for said in ("steering=0.5, these with 0.0", "checkpoints=2, these with 1"):
+        assert f"note: the training fires were simulated with {said}: not what" in result.err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fuels": None}, "a landscape needs both an elevation and a fuel raster"),
+        ({"steering": -1.0}, r"steering strength=-1\.0"),
+        ({"checkpoints": 0}, "checkpoints=0"),
+        ({"preset": "huge"}, "unknown preset 'huge'"),
+        ({"dem": "none.tif"}, "cannot read none.tif as a raster"),
+        (
+            {"dem": None, "fuels": None},
+            "6 × 8 cells of 6000 m; no preset has it, give dem and fuels",
+        ),
+        (
+            {"dem": None, "fuels": None, "preset": "demo"},
+            "preset 'demo' is not on the surrogate's grid of 6 × 8 cells",
+        ),
+    ],
+)
+def test_ground_that_cannot_be_used_is_refused(surrogate, ground, change, message):
+    with pytest.raises(PlumecastError, match=message):
+        pc.draw_fires(2, like=surrogate.grid, **{**CHOSEN, **ground, **change})
+
+
+def test_rasters_on_another_grid_are_refused(refused, model, tmp_path):
+    other = write_landscape(tmp_path, SHAPE, 300.0)
+    words = ("ensemble", model, "--simulate", 2, "-o", tmp_path / "a.nc")
+    said = refused(*words, "--dem", other["dem"], "--fuels", other["fuels"])
+    assert said == (
+        "the rasters make a smoke grid of 6 × 8 cells of 3000 m, not the surrogate's grid of 6 × 8 "
+        "cells of 6000 m; give those of its training fires"
+    )
+
+
+def test_rasters_without_a_surrogate_are_taken_as_they_are(ground):
+    world = pc.draw_fires(1, preset="demo", **ground).simulator.world
+    assert (world.shape, world.cell, world.years) == ((60, 80), CELL, 1)

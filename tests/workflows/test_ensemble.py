@@ -1,0 +1,312 @@
+"""Statistics of many fires are those of their fields, whatever the blocks."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+import xarray as xr
+
+import plumecast as pc
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SNAPSHOT
+from plumecast.compute.arrays import to_numpy
+from plumecast.scores.field_statistics import bin_count, count_bins, field_sums, quantile_fields
+from plumecast.scores.optical_depth import LOG_SMOKE, log_smoke, with_log_smoke
+from plumecast.scores.quantile_sketch import CEILING, FLOOR, bin_edges, count_above, edges_at
+from plumecast.sources.simulator import ensemble as simulator
+from plumecast.workflows import draw_fires as drawing
+from plumecast.workflows.ensemble import EnsembleSums, Request, block_sums, fire_blocks
+from support.raster_files import write_ascii
+from support.snapshots import CELL, make_snapshots, on_demo_grid
+
+THRESHOLDS, QUANTILES = (1.0, 35.0), (0.05, 0.5, 0.9, 0.99)
+ROUNDING = 1e-12  # relative: sums in another order
+
+
+@pytest.fixture(scope="module")
+def surrogate(split):
+    return pc.fit_surrogate(split.train, "paper-linear")
+
+
+@pytest.fixture(scope="module")
+def fires():
+    return make_snapshots(fires=60, checkpoints=5, seed=3)
+
+
+@pytest.fixture(scope="module")
+def statistics(surrogate, fires):
+    return pc.ensemble_statistics(surrogate, fires, thresholds=THRESHOLDS, quantiles=QUANTILES)
+
+
+def test_statistics_are_those_of_the_fields(surrogate, fires, statistics):
+    smoke = surrogate.predict(fires.astype(np.float64))
+    xr.testing.assert_allclose(
+        statistics.mean_log_smoke, log_smoke(smoke).mean(SNAPSHOT), rtol=ROUNDING
+    )
+    xr.testing.assert_allclose(statistics.mean_smoke, smoke.mean(SNAPSHOT), rtol=ROUNDING)
+    for threshold in THRESHOLDS:
+        np.testing.assert_allclose(
+            statistics.exceedance.sel(threshold=threshold), (smoke > threshold).mean(SNAPSHOT)
+        )
+    assert statistics.attrs["fires"] == 60
+    assert statistics.attrs["snapshots"] == 300
+    assert statistics.smoke_quantile.attrs["units"] == "ug m-3"
+    np.testing.assert_array_equal(statistics.x, fires.x)
+
+
+def test_errors_take_a_fire_for_one_sample(surrogate, fires, statistics):
+    log = log_smoke(surrogate.predict(fires.astype(np.float64)))
+    np.testing.assert_allclose(
+        statistics.mean_log_smoke_error, log.std(SNAPSHOT) / np.sqrt(60), atol=1e-9
+    )
+    share = statistics.exceedance
+    np.testing.assert_allclose(
+        statistics.exceedance_error, np.sqrt(share * (1 - share) / 60), atol=1e-15
+    )
+
+
+@pytest.mark.parametrize("error", [0.001, 0.025, 0.1])
+def test_quantiles_are_within_their_bound(surrogate, fires, error):
+    found = pc.ensemble_statistics(
+        surrogate, fires, quantiles=QUANTILES, quantile_error=error
+    ).smoke_quantile
+    smoke = surrogate.predict(fires.astype(np.float64))
+    exact = np.quantile(smoke.values, QUANTILES, axis=0, method="inverted_cdf")
+    assert (exact > FLOOR).any()
+    np.testing.assert_allclose(found.values, exact, rtol=error * (1.0 + 1e-9), atol=FLOOR)
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_any_blocks_give_the_same(surrogate, fires, statistics, size):
+    request = Request(THRESHOLDS, QUANTILES)
+    parts = [block_sums(surrogate, b, request) for b in fire_blocks(surrogate, fires, size)]
+    total = sum(reversed(parts[:-1]), start=parts[-1])
+    assert isinstance(total, EnsembleSums)
+    whole = block_sums(surrogate, fires, request).fields
+    np.testing.assert_array_equal(total.fields.bins, whole.bins)
+    np.testing.assert_array_equal(total.fields.above, whole.above)
+    np.testing.assert_allclose(total.fields.log, whole.log, rtol=ROUNDING)
+    assert len(total.fires) == 60
+    assert total.fields.bins.sum() == 300 * surrogate.outputs.size
+
+
+def test_stores_memory_and_device_change_nothing(surrogate, fires, statistics, tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    half = fires.sizes[SNAPSHOT] // 2
+    for number, rows in enumerate((slice(0, half), slice(half, None))):
+        pc.append_fire(tmp_path / f"{number}.zarr", fires.isel({SNAPSHOT: rows}))
+    found = pc.ensemble_statistics(
+        surrogate,
+        [tmp_path / "0.zarr", tmp_path / "1.zarr"],
+        thresholds=THRESHOLDS,
+        quantiles=QUANTILES,
+        device="torch",
+        memory="4MB",
+    )
+    xr.testing.assert_allclose(found, statistics, rtol=1e-8)
+
+
+def test_mean_of_unclipped_logarithms_is_taken_in_code_space(split, fires):
+    train = with_log_smoke(split.train)
+    surrogate = pc.fit_surrogate(train, "paper-linear", outputs=LOG_SMOKE, nonnegative=False)
+    request = Request()
+    sums = block_sums(surrogate, fires, request).fields
+    assert not hasattr(sums, "bins")
+    found = pc.ensemble_statistics(surrogate, fires)
+    predicted = surrogate.predict(fires.astype(np.float64))
+    xr.testing.assert_allclose(found.mean_log_smoke, predicted.mean(SNAPSHOT), atol=1e-10)
+    expected = predicted.std(SNAPSHOT) / np.sqrt(60)
+    np.testing.assert_allclose(found.mean_log_smoke_error, expected, atol=1e-8)
+    more = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0])
+    smoke = np.expm1(predicted.clip(min=0.0))
+    np.testing.assert_allclose(more.exceedance[0], (smoke > 1.0).mean(SNAPSHOT))
+
+
+def test_final_takes_one_snapshot_of_every_fire(surrogate, fires):
+    found = pc.ensemble_statistics(surrogate, fires, final=True)
+    assert (found.attrs["fires"], found.attrs["snapshots"]) == (60, 60)
+
+
+def test_single_precision_is_near(surrogate, fires, statistics):
+    found = pc.ensemble_statistics(surrogate, fires, precision="float32")
+    np.testing.assert_allclose(found.mean_log_smoke, statistics.mean_log_smoke, atol=1e-4)
+
+
+def test_sums_on_another_namespace_equal_numpy():
+    fields = np.exp(np.random.default_rng(0).normal(size=(9, 5), scale=8.0))
+    fields[:, 0] = 0.0
+    one = field_sums(fields, (1.0,), quantiles=True)
+    other = field_sums(strict.asarray(fields), (1.0,), quantiles=True)
+    np.testing.assert_array_equal(to_numpy(other.bins), one.bins)
+    np.testing.assert_array_equal(to_numpy(other.above), one.above)
+
+
+def test_bins_hold_every_value_and_their_edges():
+    values = np.array([[0.0, FLOOR, 1.0, CEILING, 10 * CEILING]])
+    bins = count_bins(values, 0.025)
+    assert bins.shape == (5, bin_count(0.025))
+    assert bins.sum() == 5
+    assert [int(np.argmax(row)) for row in bins[:2]] == [0, 0]
+    assert [int(np.argmax(row)) for row in bins[3:]] == [bins.shape[1] - 1] * 2
+    assert quantile_fields(bins, (0.5,), 0.025)[0, 2] == pytest.approx(1.0, rel=0.025)
+
+
+def test_edges_of_a_stream_are_quantiles_to_one_bin():
+    values = np.exp(np.random.default_rng(1).normal(size=4000))
+    edges = bin_edges(values)
+    above = sum(count_above(part, edges) for part in np.split(values, 5))
+    shares = [0.1, 0.5, 0.9]
+    found = edges_at(shares, above, edges)
+    np.testing.assert_allclose(found, np.quantile(values, shares), rtol=0.025)
+
+
+def test_command_writes_the_statistics(succeed, surrogate, fires, statistics, tmp_path):
+    surrogate.save(tmp_path / "smoke.plume")
+    pc.append_fire(tmp_path / "fires.zarr", fires)
+    for name in ("stats.nc", "stats.zarr"):
+        printed = succeed(
+            "ensemble", tmp_path / "smoke.plume", tmp_path / "fires.zarr", "-o", tmp_path / name,
+            "--thresholds", "1,35", "--quantiles", "0.05,0.5,0.9,0.99",
+        )  # fmt: skip
+        assert "statistics of 300 snapshots of 60 fires" in printed
+    written = xr.load_dataset(tmp_path / "stats.nc")
+    xr.testing.assert_allclose(written, statistics, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def on_simulated_grid():
+    return pc.fit_surrogate(on_demo_grid(), "paper-linear")
+
+
+@pytest.fixture(scope="module")
+def drawn(on_simulated_grid):
+    return pc.draw_fires(3, like=on_simulated_grid.grid, droughts=["low", "high"])
+
+
+@pytest.fixture(scope="module")
+def made(drawn):
+    """The same fires all at once."""
+    return drawn.make(drawn.plans)
+
+
+def test_statistics_of_drawn_fires_are_those_of_their_fields(
+    succeed, on_simulated_grid, drawn, made, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(drawing, "TOGETHER", 2)
+    heard = []
+    found = pc.ensemble_statistics(
+        on_simulated_grid, drawn, quantiles=[0.5], progress=lambda *step: heard.append(step)
+    )
+    expected = pc.ensemble_statistics(on_simulated_grid, made, quantiles=[0.5])
+    xr.testing.assert_allclose(found, expected, rtol=ROUNDING)
+    assert heard == [(2, 3, "fires"), (3, 3, "fires")]
+    assert found.attrs["snapshots"] == 3 * 15
+    last = pc.ensemble_statistics(on_simulated_grid, drawn, final=True, memory="3MB")
+    assert last.attrs["snapshots"] == 3
+    on_simulated_grid.save(tmp_path / "smoke.plume")
+    printed = succeed(
+        "ensemble", tmp_path / "smoke.plume", "--simulate", 3, "--drought", "low,high",
+        "--quantiles", "0.5", "-o", tmp_path / "stats.nc",
+    )  # fmt: skip
+    assert "statistics of 45 snapshots of 3 fires" in printed
+    written = xr.load_dataset(tmp_path / "stats.nc")
+    xr.testing.assert_allclose(written, expected, rtol=1e-6)
+
+
+def test_drawn_fires_are_those_of_the_simulator_without_smoke(drawn, made):
+    assert "smoke" not in made
+    plan = drawn.plans[1]
+    whole = drawn.simulator.fire(plan)
+    front = made.isel(snapshot=made.fire_id.values == plan.fire_id)
+    xr.testing.assert_identical(whole.drop_vars("smoke"), front)
+
+
+def test_drawn_fires_are_new_ignitions_under_the_droughts_in_turn(drawn):
+    trained = {plan.number for plan in simulator.plan_fires(1000, ["low"], seed=0)}
+    assert not trained & {plan.number for plan in drawn.plans}
+    assert [plan.drought for plan in drawn.plans] == ["low", "high", "low"]
+    assert drawn.plans[0].number == drawn.plans[1].number != drawn.plans[2].number
+    other = pc.draw_fires(1, preset="demo", seed=7)
+    assert other.simulator.world.seed == 7
+    assert other.simulator.world.shape == (400, 500)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"count": 0}, "simulate=0; draw at least one fire"),
+        ({"preset": "big"}, "unknown preset 'big'"),
+        ({"droughts": ["wet"]}, "unknown drought 'wet'"),
+        ({"droughts": []}, "unknown drought of an empty list"),
+        ({"preset": "paper"}, r"preset 'paper' is not .* grid of 40 × 50 .* take preset 'demo'"),
+    ],
+)
+def test_fires_that_cannot_be_drawn_are_refused(on_simulated_grid, given, message):
+    with pytest.raises(PlumecastError, match=message):
+        pc.draw_fires(**{"count": 2, "like": on_simulated_grid.grid, **given})
+
+
+def test_command_draws_fires_only_for_surrogates_that_know_their_grid(refused, split, tmp_path):
+    model, out = tmp_path / "smoke.plume", ("-o", tmp_path / "a.nc")
+    pc.fit_surrogate(split.train, "paper-linear").save(model)
+    common = ("ensemble", model, *out)
+    said = refused(*common, "--simulate", 2)
+    where = "simulated fires are not on the surrogate's grid of 8 × 10 cells of 3000 m"
+    assert said == f"{where}; no preset has it, give dem and fuels"
+    either = "give either stores or rasters of fires, or --simulate with a number"
+    assert refused(*common) == either
+    assert refused(*common, "a.zarr", "--simulate", 2) == either
+    other = "--format and --unit are for rasters, not for --simulate"
+    assert refused(*common, "--simulate", 2, "--unit", "min") == other
+    for name, value in (("preset", "demo"), ("steering", 0), ("seed", 0), ("dem", "dem.tif")):
+        said = refused(*common, "a.zarr", f"--{name}", value)
+        assert said == f"--{name} is for --simulate; leave it out"
+    two = with_log_smoke(split.train)
+    pc.fit_surrogate(two, inputs=["time_since_ignition", LOG_SMOKE]).save(model)
+    said = refused(*common, "--simulate", 2)
+    assert said.endswith("simulated fires give time_since_ignition alone")
+
+
+def test_command_takes_rasters(run, surrogate, tmp_path):
+    surrogate.save(tmp_path / "smoke.plume")
+    arrival = np.full((12, 20), np.nan)
+    arrival[4, 2:18] = 30.0 * np.arange(16)
+    size = {"NCOLS": 20, "NROWS": 12, "CELLSIZE": CELL / 5}
+    write_ascii(tmp_path / "a.asc", arrival, XLLCORNER=6000.0, YLLCORNER=6000.0, **size)
+    write_ascii(tmp_path / "b.asc", arrival, XLLCORNER=-1e6, YLLCORNER=6000.0, **size)
+    result = run(
+        "ensemble", tmp_path / "smoke.plume", tmp_path / "a.asc", tmp_path / "b.asc",
+        "--format", "farsite", "-o", tmp_path / "stats.nc",
+    )  # fmt: skip
+    assert result.code == 1
+    assert "statistics of 1 snapshots of 1 fires" in result.out
+    assert "b.asc" in result.err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"quantiles": [1.0]}, r"quantile 1 is not within \(0, 1\)"),
+        ({"thresholds": [-1.0]}, "must be ≥ 0"),
+        ({"quantile_error": 0.0}, "a quantile error of 0 is not within"),
+        ({"memory": "10kB", "quantiles": [0.5]}, "ensemble statistics needs at least"),
+    ],
+)
+def test_what_cannot_be_computed_is_refused(surrogate, fires, given, message):
+    with pytest.raises(PlumecastError, match=message):
+        pc.ensemble_statistics(surrogate, fires, **given)
+
+
+def test_no_fires_are_refused(surrogate):
+    with pytest.raises(PlumecastError, match="there are no fires"):
+        pc.ensemble_statistics(surrogate, [])
+
+
+def test_command_refuses_what_it_cannot_read(refused, surrogate, tmp_path):
+    surrogate.save(tmp_path / "smoke.plume")
+    common = ("ensemble", tmp_path / "smoke.plume", "none.zarr", "-o")
+    assert "the ending says the format" in refused(*common, tmp_path / "a.tif")
+    out = tmp_path / "a.nc"
+    assert refused(*common, out, "--thresholds", "a") == "'a' are not numbers separated by commas"
+    assert refused(*common, out) == "none.zarr does not exist"

@@ -1,0 +1,208 @@
+"""Evaluation: thresholds from validation, scores on test, nothing the surrogate has seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.scores.footprint import (
+    choose_decision_threshold,
+    relative_error,
+    score_footprints,
+    smoke_threshold,
+    snapshot_relative_errors,
+)
+from plumecast.scores.optical_depth import with_log_smoke
+from plumecast.surrogate.baselines import BASELINES, fit_baseline
+from plumecast.surrogate.fit import fit_surrogate
+from plumecast.workflows.evaluate import evaluate, fit_thresholds, refuse_leaks
+from support.snapshots import select_fire
+
+
+@pytest.fixture(scope="module")
+def linear(split):
+    return fit_surrogate(split.train, "paper-linear")
+
+
+@pytest.fixture(scope="module")
+def all_scores(linear, split):
+    """The surrogate beside every baseline."""
+    baselines = {name: fit_baseline(name, split.train) for name in BASELINES}
+    return evaluate({"paper-linear": linear} | baselines, split.validation, split.test)
+
+
+@pytest.fixture(scope="module")
+def oracle(snapshots):
+    """Knows the smoke of every fire and says it was trained on none: every score is perfect."""
+    return replace(fit_baseline("nearest-fire", snapshots), training={})
+
+
+def test_surrogate_is_scored_beside_every_baseline(all_scores, split):
+    assert [score.name for score in all_scores.scores] == ["paper-linear", *BASELINES]
+    assert list(all_scores.details) == ["paper-linear", *BASELINES]
+    assert all_scores.snapshots == split.test.sizes["snapshot"] == 16
+    errors = {score.name: score.relative_error for score in all_scores.scores}
+    assert errors["paper-linear"] < errors["mean-field"]
+
+
+def test_scores_are_those_of_the_footprint_functions(all_scores, linear, split):
+    observed, predicted = split.test.smoke, linear.predict(split.test)
+    tau = smoke_threshold(split.validation.smoke, 0.95)
+    guess = linear.predict(split.validation)
+    alpha = choose_decision_threshold(guess, split.validation.smoke, tau)
+    each = score_footprints(predicted, observed, tau, alpha)
+    score = all_scores.scores[0]
+    assert all_scores.smoke_threshold == tau
+    assert score.decision_threshold == alpha
+    assert score.auc == np.nanmedian(each.auc)
+    assert score.iou == np.median(each.iou)
+    assert score.deployable_iou == np.median(each.deployable_iou)
+    assert score.relative_error == relative_error(predicted, observed)
+    assert score.snapshot_error == np.nanmedian(snapshot_relative_errors(predicted, observed))
+
+
+def test_details_hold_the_scores_of_every_snapshot_with_its_fire(all_scores, split):
+    details = all_scores.details["paper-linear"]
+    np.testing.assert_array_equal(details.fire_id, split.test.fire_id)
+    assert float(details.iou.median()) == all_scores.scores[0].iou
+    assert details.attrs["smoke_threshold"] == all_scores.smoke_threshold
+
+
+def test_perfect_predictions_score_perfectly(oracle, split):
+    (score,) = evaluate({"oracle": oracle}, split.validation, split.test).scores
+    assert (score.auc, score.iou) == (1.0, 1.0)
+    assert (score.relative_error, score.snapshot_error) == (0.0, 0.0)
+    # The threshold that is best for the validation fires is τ itself: prediction = observation.
+    assert score.deployable_iou == 1.0
+
+
+def test_snapshots_without_smoke_are_left_out_of_the_auc_and_counted(oracle, snapshots, split):
+    silent = split.test.copy(deep=True)
+    silent.smoke.values[:3] = 0.0
+    result = evaluate({"oracle": oracle}, split.validation, silent)
+    empty = np.count_nonzero(~(silent.smoke > result.smoke_threshold).any(["y", "x"]))
+    assert empty >= 3
+    assert result.scores[0].auc_undefined == empty
+    assert result.scores[0].auc == 1.0
+
+
+def test_thresholds_come_from_validation_alone(linear, split):
+    thresholds = fit_thresholds(linear, split.validation)
+    doubled = split.test.assign(smoke=(2.0 * split.test.smoke).assign_attrs(units="ug m-3"))
+    for test in (split.test, doubled):
+        result = evaluate({"linear": linear}, split.validation, test)
+        assert result.smoke_threshold == thresholds.smoke
+        assert result.scores[0].decision_threshold == thresholds.decision
+
+
+@pytest.mark.parametrize("captured", [0.5, 0.95])
+def test_threshold_captures_the_asked_share_of_the_footprint(linear, split, captured):
+    tau = fit_thresholds(linear, split.validation, captured).smoke
+    smoke = split.validation.smoke.values.reshape(split.validation.sizes["snapshot"], -1)
+    smoke = smoke[(smoke > 0.0).any(axis=1)]
+    shares = (smoke > tau).sum(axis=1) / (smoke > 0.0).sum(axis=1)
+    assert captured < shares.mean() < 1.0
+
+
+@pytest.mark.parametrize("captured", [0.0, 1.0, 1.5])
+def test_share_outside_zero_to_one_is_refused(linear, split, captured):
+    with pytest.raises(PlumecastError, match=rf"captured={captured} is not within \(0, 1\)"):
+        evaluate({"linear": linear}, split.validation, split.test, captured=captured)
+
+
+def test_training_fires_are_refused_in_either_part(linear, split):
+    message = r"trained on 3 ignition_id of these snapshots, the first 'ignition-\d\d'; score it on"
+    with pytest.raises(PlumecastError, match=message):
+        evaluate({"linear": linear}, split.validation, split.train)
+    with pytest.raises(PlumecastError, match=message):
+        evaluate({"linear": linear}, split.train, split.test)
+
+
+def test_baselines_are_not_spared_from_the_leak_check(split):
+    nearest = fit_baseline("nearest-fire", split.train)
+    with pytest.raises(PlumecastError, match="the surrogate was trained on 3 ignition_id of these"):
+        evaluate({"nearest": nearest}, split.validation, split.train)
+
+
+@pytest.fixture(scope="module")
+def one_ignition(snapshots):
+    """A surrogate of one fire, that fire, and the same ignition under another weather."""
+    low, high = (select_fire(snapshots, f"fire-00-{drought}") for drought in ("low", "high"))
+    return fit_surrogate(low, penalty=1.0), low, high
+
+
+def test_other_weather_of_a_training_ignition_is_a_leak(one_ignition, split):
+    surrogate, _, high = one_ignition
+    message = "trained on 1 ignition_id of these snapshots, the first 'ignition-00'"
+    with pytest.raises(PlumecastError, match=message):
+        evaluate({"one": surrogate}, split.test, high)
+    refuse_leaks(surrogate, "ignition_id", split.test)
+
+
+def test_looser_reading_must_be_asked_for_and_still_refuses_the_same_fire(one_ignition):
+    surrogate, low, high = one_ignition
+    refuse_leaks(surrogate, "fire_id", high)
+    assert evaluate({"one": surrogate}, high, high, by="fire_id").snapshots == 4
+    with pytest.raises(PlumecastError, match=r"trained on 1 fire_id .* the first 'fire-00-low'"):
+        evaluate({"one": surrogate}, high, low, by="fire_id")
+
+
+def test_part_without_the_coordinate_that_would_show_a_leak_is_refused(one_ignition, split):
+    surrogate, low, _ = one_ignition
+    with pytest.raises(PlumecastError, match="ignition_id"):
+        evaluate({"one": surrogate}, split.test, low.drop_vars("ignition_id"))
+
+
+def test_nothing_to_evaluate_is_refused(split):
+    with pytest.raises(PlumecastError, match="there is no surrogate to evaluate"):
+        evaluate({}, split.validation, split.test)
+
+
+def test_empty_test_part_is_refused(linear, split):
+    with pytest.raises(PlumecastError, match="there are no snapshots to score"):
+        evaluate({"linear": linear}, split.validation, split.test.isel(snapshot=slice(0, 0)))
+
+
+def test_several_outputs_have_no_footprint(split):
+    surrogate = fit_surrogate(with_log_smoke(split.train), outputs=["smoke", "log_smoke"])
+    message = "footprints need one output, this surrogate has smoke, log_smoke"
+    with pytest.raises(PlumecastError, match=message):
+        evaluate({"both": surrogate}, split.validation, split.test)
+
+
+def test_missing_observation_is_named(linear, split):
+    with pytest.raises(PlumecastError, match="variable 'smoke' is missing"):
+        evaluate({"linear": linear}, split.validation.drop_vars("smoke"), split.test)
+
+
+def test_progress_hears_every_name_in_turn(linear, oracle, split):
+    heard: list[str] = []
+    evaluate(
+        {"linear": linear, "oracle": oracle},
+        split.validation,
+        split.test,
+        progress=heard.append,
+    )
+    assert heard == ["linear", "oracle"]
+
+
+def test_order_of_the_test_snapshots_changes_no_score(linear, split):
+    order = np.random.default_rng(3).permutation(16)
+    first, other = (
+        evaluate({"linear": linear}, split.validation, test).scores[0]
+        for test in (split.test, split.test.isel(snapshot=order))
+    )
+    # The sums of the relative error are taken in another order.
+    assert other.relative_error == pytest.approx(first.relative_error, rel=1e-12)
+    names = ("auc", "iou", "deployable_iou", "decision_threshold", "auc_undefined")
+    assert [getattr(other, name) for name in names] == [getattr(first, name) for name in names]
+
+
+def test_evaluation_leaves_its_data_alone(linear, split):
+    before = split.test.copy(deep=True)
+    evaluate({"linear": linear}, split.validation, split.test)
+    xr.testing.assert_identical(split.test, before)

@@ -1,0 +1,285 @@
+"""Predictions for others: CF NetCDF, Zarr, GeoTIFF; from stores and straight from rasters."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from plumecast import export_snapshots, load_surrogate, open_snapshots, read_arrival_times
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import TABLE
+from plumecast.cli import main
+from plumecast.sources.wrf.map_plane import map_plane
+from plumecast.workflows.export import described, export_fields
+from support.raster_files import write_ascii
+from support.snapshots import CELL, make_snapshots
+
+WRF = {"MAP_PROJ": 1, "TRUELAT1": 36.0, "TRUELAT2": 39.0, "STAND_LON": -106.0,
+       "MOAD_CEN_LAT": 37.5}  # fmt: skip
+
+
+def georeferenced(snapshots: xr.Dataset) -> xr.Dataset:
+    """The same on a WRF domain in Colorado."""
+    mapping, (x, y) = map_plane(WRF, 37.0, -107.0)
+    lat, lon = np.meshgrid(37 + 0.03 * np.arange(8), -107 + 0.03 * np.arange(10), indexing="ij")
+    placed = snapshots.assign_coords(
+        x=("x", x + snapshots.x.values, snapshots.x.attrs),
+        y=("y", y + snapshots.y.values, snapshots.y.attrs),
+        crs=((), 0, mapping),
+        lat=(("y", "x"), lat, TABLE["lat"].attrs),
+        lon=(("y", "x"), lon, TABLE["lon"].attrs),
+    )
+    for name in placed.data_vars:
+        placed[name].attrs["grid_mapping"] = "crs"
+    return placed
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with a store and a surrogate in the plain, and both on a map."""
+    folder = tmp_path_factory.mktemp("place")
+    snapshots = make_snapshots(fires=24)
+    for name, data in (("plain", snapshots), ("map", georeferenced(snapshots))):
+        store = export_snapshots(data, folder / f"{name}.nc")
+        with pytest.raises(SystemExit) as stopped:
+            main(["train", str(store), "-o", str(folder / f"{name}.plume")])
+        assert stopped.value.code == 0
+    return folder
+
+
+@pytest.fixture
+def fires(tmp_path, place) -> list[Path]:
+    """Rasters in the plain domain: a fire that runs east, and one that runs north."""
+    folder = tmp_path / "rasters"
+    folder.mkdir()
+    arrival = np.full((80, 100), np.nan)
+    east, north = arrival.copy(), arrival.copy()
+    east[40, 30:80] = np.arange(50) * 10.0
+    north[20:60, 50] = np.arange(40)[::-1] * 10.0
+    size = {"NCOLS": 100, "NROWS": 80, "CELLSIZE": CELL / 10, "XLLCORNER": -CELL / 2,
+            "YLLCORNER": -CELL / 2}  # fmt: skip
+    return [
+        write_ascii(folder / "east.asc", east, **size),
+        write_ascii(folder / "north.asc", north, **size),
+    ]
+
+
+# -- NetCDF and Zarr
+
+
+@pytest.mark.parametrize("where", ["plain", "map"])
+def test_every_variable_is_described(succeed, place, tmp_path, where):
+    out = tmp_path / "smoke.nc"
+    succeed("predict", place / f"{where}.plume", place / f"{where}.nc", "-o", out, "--footprint")
+    with xr.open_dataset(out) as written:
+        assert written.attrs["Conventions"] == "CF-1.11"
+        assert written.attrs["title"]
+        assert written.attrs["history"]
+        for name, item in written.variables.items():
+            assert name == "crs" or {"long_name", "standard_name"} & set(item.attrs), name
+            assert "_FillValue" not in item.encoding
+        assert written.footprint.attrs["flag_meanings"] == "absent present"
+        if where == "map":
+            assert written.smoke.attrs["grid_mapping"] == "crs"
+            assert written.footprint.attrs["grid_mapping"] == "crs"
+            assert written.crs.attrs["grid_mapping_name"] == "lambert_conformal_conic"
+            assert "crs" not in written.coords
+
+
+@pytest.mark.parametrize("where", ["plain", "map"])
+def test_the_compliance_checker_has_no_complaint(succeed, place, tmp_path, where):
+    checker = shutil.which("compliance-checker")
+    if checker is None:
+        pytest.skip("compliance-checker is not on the path (pip install compliance-checker)")
+    out = tmp_path / "smoke.nc"
+    succeed("predict", place / f"{where}.plume", place / f"{where}.nc", "-o", out, "--footprint")
+    done = subprocess.run(
+        [checker, "--test=cf:1.11", "--criteria=strict", str(out)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "All tests passed!" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_blocks_give_the_same_file_as_one(tmp_path, ending):
+    fields = make_snapshots(fires=6)
+    fields["flag"] = (fields.smoke > 1).astype(np.int8)
+    parts = [fields.isel(snapshot=slice(start, start + 5)) for start in range(0, 24, 5)]
+    whole, pieces = (tmp_path / f"{name}.{ending}" for name in ("whole", "pieces"))
+    assert export_fields([fields], whole, title="t").snapshots == 24
+    assert export_fields(iter(parts), pieces, title="t").snapshots == 24
+    xr.testing.assert_identical(
+        *(open_snapshots(path).drop_attrs(deep=False).load() for path in (whole, pieces))
+    )
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr", "tif"])
+def test_a_block_that_fails_leaves_nothing(tmp_path, ending):
+    def blocks():
+        yield make_snapshots(fires=2)
+        raise PlumecastError("oh")
+
+    with pytest.raises(PlumecastError, match="oh"):
+        export_fields(blocks(), tmp_path / f"smoke.{ending}", title="t")
+    assert list(tmp_path.iterdir()) == []
+    nothing = export_fields([], tmp_path / f"smoke.{ending}", title="t")
+    assert nothing.snapshots == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_of_unknown_variables_become_their_long_names():
+    fields = xr.Dataset({"log_smoke": (("snapshot", "y"), np.zeros((1, 2)))})
+    assert described(fields, "t").log_smoke.attrs["long_name"] == "log smoke"
+
+
+def test_the_footprint_comes_from_the_detection_score_where_there_is_one(
+    succeed, place, fires, refused, tmp_path
+):
+    model = tmp_path / "recommended.plume"
+    succeed("train", place / "plain.nc", "--preset", "recommended", "-o", model, "--layers", 1)
+    surrogate = load_surrogate(model)
+    assert surrogate.detects
+    out = tmp_path / "smoke.nc"
+    succeed("predict", model, place / "plain.nc", "-o", out, "--footprint")
+    written = open_snapshots(out, fields=["smoke"])
+    score = surrogate.predict_footprint(open_snapshots(place / "plain.nc"))
+    alpha = surrogate.training["thresholds"]["decision"]
+    np.testing.assert_array_equal(written.footprint, score > alpha)
+    # it tells droughts apart, so rasters must say theirs
+    rasters = ("predict", model, *fires, "--unit", "min", "-o", tmp_path / "r.nc")
+    assert "drought 'unknown' was not in training; known are high, low" in refused(*rasters)
+    succeed(*rasters, "--drought", "low", "--footprint")
+
+
+# -- GeoTIFF
+
+
+def test_each_snapshot_is_a_north_up_cog(succeed, place, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    data = open_snapshots(place / "map.nc").isel(snapshot=[3, 7])
+    store = export_snapshots(data, tmp_path / "two.nc")
+    out = succeed("predict", place / "map.plume", store, "-o", tmp_path / "s.tif", "--footprint")
+    assert f"wrote the smoke to {tmp_path / 's_*.tif'}" in out
+    expected = load_surrogate(place / "map.plume").predict(data)
+    names = [f"s_{fire}_24h" for fire in data.fire_id.values]
+    assert sorted(path.stem for path in tmp_path.glob("*.tif")) == sorted(
+        [*names, *(f"{name}_footprint" for name in names)]
+    )
+    for number, name in enumerate(names):
+        with rasterio.open(tmp_path / f"{name}.tif") as file:
+            assert file.tags(ns="IMAGE_STRUCTURE")["LAYOUT"] == "COG"
+            assert file.crs.to_dict()["proj"] == "lcc"
+            assert file.transform.e == -CELL
+            assert file.tags()["units"] == "ug m-3"
+            values = file.read(1)
+            # the value at a place is the value there: north up, and not mirrored
+            for y, x in ((0, 0), (7, 9), (2, 5)):
+                row, column = file.index(float(data.x[x]), float(data.y[y]))
+                assert values[row, column] == expected.values[number, y, x]
+        with rasterio.open(tmp_path / f"{name}_footprint.tif") as file:
+            assert set(np.unique(file.read(1))) <= {0, 1}
+            assert file.dtypes == ("int8",)
+
+
+def test_a_single_snapshot_takes_the_name_and_says_that_no_crs_is_known(run, place, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    one = open_snapshots(place / "plain.nc").isel(snapshot=[5])
+    store = export_snapshots(one, tmp_path / "one.nc")
+    result = run("predict", place / "plain.plume", store, "-o", tmp_path / "s.tif")
+    assert result.code == 0
+    assert "no coordinate system" in result.err
+    with rasterio.open(tmp_path / "s.tif") as file:
+        assert file.crs is None
+        assert file.bounds.left == -CELL / 2
+
+
+def test_file_names_must_differ_and_need_a_grid(tmp_path):
+    pytest.importorskip("rasterio")
+    data = make_snapshots(fires=2, checkpoints=1)
+    data = data.assign_coords(fire_id=("snapshot", ["a b", "a/b"]))
+    with pytest.raises(PlumecastError, match=r"two snapshots would be named s_a-b_6h\.tif"):
+        export_fields([data[["smoke"]]], tmp_path / "s.tif", title="t")
+    with pytest.raises(PlumecastError, match="needs the coordinates x and y"):
+        export_fields([data.drop_vars(["x", "y"])], tmp_path / "s.tif", title="t")
+
+
+# -- straight from rasters
+
+
+def test_rasters_are_put_on_the_surrogates_grid(succeed, place, fires, tmp_path):
+    out = tmp_path / "smoke.nc"
+    text = succeed(
+        *("predict", place / "plain.plume", *fires, "-o", out, "--format", "farsite"),
+        *("--hours", "4,8", "--drought", "low", "--footprint"),
+    )
+    assert text == f"predicted 4 snapshots\nwrote the smoke to {out}\n"
+    surrogate = load_surrogate(place / "plain.plume")
+    read = read_arrival_times(fires, format="farsite", hours=[4, 8], like=surrogate.grid)
+    written = open_snapshots(out, fields=["smoke"])
+    np.testing.assert_array_equal(written.smoke, surrogate.predict(read))
+    assert written.fire_id.values.tolist() == ["east", "east", "north", "north"]
+    assert set(written.drought.values) == {"low"}
+    assert "footprint" in written
+
+
+def test_rasters_and_their_store_give_the_same_smoke(succeed, place, fires, tmp_path):
+    store, model = tmp_path / "fires.zarr", place / "plain.plume"
+    succeed("ingest", "rasters", *fires, "--unit", "min", "--like", model, "-o", store)
+    succeed("predict", model, store, "-o", tmp_path / "a.nc")
+    succeed("predict", model, *fires, "--unit", "min", "-o", tmp_path / "b.nc")
+    one, other = (open_snapshots(tmp_path / f"{n}.nc", fields=["smoke"]).load() for n in "ab")
+    np.testing.assert_array_equal(one.smoke, other.smoke)
+
+
+def test_an_asymmetric_fire_keeps_its_direction(place, fires):
+    """On the coarse grid, the fire that runs north lies north of its start."""
+    grid = load_surrogate(place / "plain.plume").grid
+    read = read_arrival_times(fires, format="farsite", like=grid).time_since_ignition
+    east, north = read.isel(snapshot=0), read.isel(snapshot=1)
+    oldest = north.where(north == north.max(), drop=True)
+    youngest = north.where(north > 0, drop=True)
+    assert youngest.y.max() > oldest.y.item()
+    assert youngest.y.min() == oldest.y.item()
+    oldest = east.where(east == east.max(), drop=True)
+    assert east.where(east > 0, drop=True).x.min() == oldest.x.item()
+
+
+def test_bad_rasters_do_not_stop_the_others(run, place, fires, tmp_path):
+    away = write_ascii(tmp_path / "away.asc", np.ones((12, 20)), XLLCORNER=9e5)
+    words = tmp_path / "words.asc"
+    words.write_text("ncols many")
+    out = tmp_path / "smoke.nc"
+    model = place / "plain.plume"
+    result = run("predict", model, fires[0], away, words, fires[1], "--unit", "min", "-o", out)
+    assert result.code == 1
+    errors = result.err.splitlines()
+    assert len(errors) == 2
+    assert errors[0].startswith(f"error: {away}: 100.0% of the burned area is outside")
+    assert errors[1].startswith(f"error: {words}: not a readable ASCII grid")
+    assert open_snapshots(out, fields=["smoke"]).fire_id.values.tolist() == ["east", "north"]
+
+
+def test_nothing_is_written_when_no_raster_can_be_used(run, place, tmp_path):
+    out = tmp_path / "smoke.nc"
+    missing = tmp_path / "nowhere.asc"
+    result = run("predict", place / "plain.plume", missing, "--unit", "min", "-o", out)
+    assert result.code == 2
+    assert result.err.startswith(f"error: {missing}: cannot be opened")
+    assert result.out == ""
+    assert not out.exists()
+
+
+def test_a_surrogate_of_other_inputs_takes_no_rasters(refused, place, fires, tmp_path):
+    model = tmp_path / "other.plume"
+    with pytest.raises(SystemExit):
+        main(["train", str(place / "plain.nc"), "-o", str(model), "--inputs",
+              "time_since_ignition,smoke", "--outputs", "smoke"])  # fmt: skip
+    said = refused("predict", model, *fires, "--unit", "min", "-o", tmp_path / "s.nc")
+    assert "rasters give time_since_ignition alone" in said

@@ -1,0 +1,142 @@
+"""Simulated ensembles in a store: resumable, the same however they were made, honest refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import xarray as xr
+
+import plumecast as pc
+from support.places import shared_data
+
+SMALL = {"preset": "demo", "ignitions": 2, "droughts": ("medium",), "checkpoints": 1}
+ARGUMENTS = ["--preset", "demo", "--ignitions", "4", "--droughts", "low", "--checkpoints", "1"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("simulated") / "ensemble.zarr"
+    pc.simulate(path, **SMALL)
+    return path
+
+
+def test_store_and_memory_hold_the_same_fires(store):
+    in_memory = pc.simulate(**SMALL)
+    stored = pc.open_snapshots(store)
+    for name in ("time_since_ignition", "smoke", "fire_id", "hours", "wind_speed"):
+        assert stored[name].values.tolist() == in_memory[name].values.tolist()
+    assert pc.validate_snapshots(stored).smoke.attrs["units"] == "ug m-3"
+
+
+def test_repeating_adds_nothing_and_more_ignitions_continue(store, tmp_path):
+    before = pc.open_snapshots(store).attrs["data_version"]
+    assert pc.simulate(store, **SMALL).attrs["data_version"] == before
+    whole = pc.simulate(tmp_path / "whole.zarr", **{**SMALL, "ignitions": 3})
+    longer = pc.simulate(store, **{**SMALL, "ignitions": 3})
+    xr.testing.assert_equal(longer.load(), whole.load())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 5}, "was simulated with seed=0, not 5"),
+        ({"checkpoints": 2}, "was simulated with checkpoints=1, not 2"),
+        ({"preset": None}, r"was simulated with years=\d+, not \d+"),
+        ({"steering": 0.0}, r"was simulated with steering=1\.2, not 0\.0"),
+    ],
+)
+def test_other_settings_do_not_mix_in_one_store(store, change, message):
+    with pytest.raises(pc.PlumecastError, match=message):
+        pc.simulate(store, **{**SMALL, **change})
+
+
+def test_steering_is_recorded_and_changes_fire_and_smoke(store, tmp_path):
+    still = pc.simulate(tmp_path / "still.zarr", **SMALL, steering=0.0).load()
+    usual = pc.open_snapshots(store).isel(snapshot=slice(still.sizes["snapshot"])).load()
+    assert json.loads(still.attrs["simulation"])["steering"] == 0.0
+    assert still.fire_id.values.tolist() == usual.fire_id.values.tolist()
+    for name in ("time_since_ignition", "smoke"):
+        assert pc.relative_error(usual[name], still[name]) > 0.01  # far beyond rounding
+
+
+def test_store_without_a_recorded_steering_counts_as_the_default(tmp_path):
+    path, one = tmp_path / "before.zarr", {**SMALL, "ignitions": 1}
+    settings = json.loads(pc.simulate(tmp_path / "now.zarr", **one).attrs["simulation"])
+    assert settings.pop("steering") == 1.2
+    pc.append_fire(path, pc.simulate(**one).assign_attrs(simulation=json.dumps(settings)))
+    assert pc.simulate(path, **SMALL).sizes["snapshot"] == 2
+    with pytest.raises(pc.PlumecastError, match=r"was simulated with steering=1\.2, not 1\.3"):
+        pc.simulate(path, **SMALL, steering=1.3)
+
+
+def test_store_from_another_source_is_refused(snapshots, tmp_path):
+    path = tmp_path / "other.zarr"
+    pc.append_fire(path, snapshots)
+    with pytest.raises(pc.PlumecastError, match="holds fires from another source"):
+        pc.simulate(path, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"preset": None, "ignitions": None}, "how many fires"),
+        ({"preset": "huge"}, "unknown preset 'huge'"),
+        ({"checkpoints": 0}, "checkpoints=0"),
+        ({"droughts": ("severe",)}, "unknown drought 'severe'; known are 'low'"),
+        ({"workers": 0}, "workers=0"),
+        ({"dem": "dem.tif"}, "both an elevation and a fuel raster"),
+        ({"steering": -1.0}, r"steering strength=-1\.0; use 0 \(none\)"),
+        ({"steering": float("nan")}, "steering strength=nan"),
+        ({"steering": 50.0}, r"strength=50 would blow wind .* backwards; use \d\S* or less"),
+    ],
+)
+def test_impossible_ensembles_are_refused(change, message):
+    with pytest.raises(pc.PlumecastError, match=message):
+        pc.simulate(**{**SMALL, **change})
+
+
+def test_killed_simulation_keeps_its_fires_and_is_continued(tmp_path):
+    """A store killed in the middle and continued equals one made without interruption."""
+    path = tmp_path / "killed.zarr"
+    command = [sys.executable, "-m", "plumecast", "simulate", *ARGUMENTS, "--workers", "1", "-o"]
+    process = subprocess.Popen([*command, path], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120.0
+    while len(_fires(path)) < 1 and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert len(_fires(path)) >= 1
+    subprocess.run([*command, path], check=True, stdout=subprocess.DEVNULL)
+    whole = tmp_path / "whole.zarr"
+    subprocess.run([*command, whole], check=True, stdout=subprocess.DEVNULL)
+    continued, uninterrupted = pc.open_snapshots(path), pc.open_snapshots(whole)
+    assert continued.fire_id.values.tolist() == uninterrupted.fire_id.values.tolist()
+    xr.testing.assert_equal(continued.load(), uninterrupted.load())
+
+
+def _fires(path: Path) -> frozenset[str]:
+    try:
+        return pc.stored_fires(path)
+    except pc.PlumecastError:  # the first commit is being written
+        return frozenset()
+
+
+def test_real_rasters_replace_the_synthetic_landscape(tmp_path):
+    rasters = {
+        "dem": shared_data("fire-rasters/landfire/LC20_Elev_220.tif"),
+        "fuels": shared_data("fire-rasters/landfire/LC22_F40_230.tif"),
+    }
+    few = {"ignitions": 1, "droughts": ("high",), "checkpoints": 1}
+    with pytest.raises(pc.PlumecastError, match="108586 of 336537 cells without a value"):
+        pc.simulate(**few, **rasters)
+    fire = pc.simulate(tmp_path / "tile.zarr", **few, **rasters, bare_where_missing=True)
+    assert float(fire.x[1] - fire.x[0]) == pytest.approx(300.0)  # ten cells of 30 m
+    assert float(fire.burned_area[-1]) > 0.0
+    assert float(fire.smoke.max()) > 0.0

@@ -1,0 +1,394 @@
+"""Tuning: every candidate scored once, ranked, and repeatable by `fit_surrogate`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.data.split import split_by_fire
+from plumecast.operators.pca import Truncation, rank_for_std
+from plumecast.operators.settings import PRESETS, Settings, choose_settings
+from plumecast.scores.footprint import relative_error, score_footprints, smoke_threshold
+from plumecast.surrogate.fit import fit_surrogate
+from plumecast.workflows.tune import candidates as plans
+from plumecast.workflows.tune.folds import fold_rows
+from plumecast.workflows.tune.search import Limits
+from plumecast.workflows.tune.tune import RANK_BY, tune_surrogate
+from support.snapshots import make_snapshots
+
+REFIT = 1e-6
+"""Relative. The scan solves by an eigendecomposition, the refit by Cholesky, at penalties down to
+1e-10 of the kernel: rounding of 1e-16 grows up to that inverse."""
+
+ONE_CELL = 1 / 80
+"""Of the grid: rounding may order two cells of nearly the same smoke either way."""
+
+POLYNOMIALS = {"families": ("coded",), "kernels": ()}
+ONE = {**POLYNOMIALS, "degrees": (1,), "std_fractions": (0.9,)}
+
+
+@pytest.fixture(scope="module")
+def polynomials(split):
+    return tune_surrogate(split.train, split.validation, degrees=(1, 2, 3), **POLYNOMIALS)
+
+
+@pytest.fixture(scope="module")
+def every(split):
+    """All families, all confirmed."""
+    return tune_surrogate(
+        split.train, split.validation, degrees=(1, 2), std_fractions=(0.9,), confirm=99
+    )
+
+
+@pytest.mark.parametrize("rank_by", RANK_BY)
+def test_confirmed_come_first_and_each_part_is_sorted(split, rank_by):
+    found = tune_surrogate(
+        split.train, split.validation, degrees=(1, 2), rank_by=rank_by, confirm=2, **POLYNOMIALS
+    )
+    confirmed = [getattr(c.validation, rank_by) for c in found if c.validation is not None]
+    others = [getattr(c.folds, rank_by) for c in found if c.validation is None]
+    assert [c.validation is not None for c in found] == [True] * 2 + [False] * len(others)
+    descending = rank_by != "relative_error"
+    assert confirmed == sorted(confirmed, reverse=descending)
+    assert others == sorted(others, reverse=descending)
+    assert len(others) > 2
+    # The two confirmed are the two that did best in the folds.
+    best = [c.folds.key(rank_by) for c in found]
+    assert max(best[:2]) <= min(best[2:])
+
+
+def test_every_degree_is_tried_at_every_rank_of_the_shares(polynomials, split):
+    fires = split.train.time_since_ignition.values.reshape(24, 80).astype(np.float64)
+    spectrum = np.linalg.svd(fires, compute_uv=False)
+    ranks = {rank_for_std(spectrum, fraction) for fraction in plans.STD_FRACTIONS}
+    expected = {(degree, rank) for degree in (1, 2, 3) for rank in ranks}
+    assert len(polynomials) == len(expected)
+    assert {(c.choices["degree"], c.choices["fire_rank"]) for c in polynomials} == expected
+
+
+def test_ranks_beyond_the_largest_of_a_degree_are_cut(split, monkeypatch):
+    monkeypatch.setattr(plans, "MAX_RANK", {1: 2000, 2: 4})
+    found = tune_surrogate(
+        split.train, split.validation, degrees=(1, 2), std_fractions=(0.5, 0.95), **POLYNOMIALS
+    )
+    ranks = {
+        d: sorted(c.choices["fire_rank"] for c in found if c.choices["degree"] == d) for d in (1, 2)
+    }
+    assert max(ranks[1]) > 4
+    assert ranks[2] == sorted({min(rank, 4) for rank in ranks[1]})
+
+
+def test_all_families_are_tried(every):
+    assert {c.family for c in every} == {"coded", "lifted", "spectral"}
+    assert all(c.problem is None for c in every)
+    names = [c.name for c in every]
+    assert len(set(names)) == len(names)
+    coded = [c for c in every if c.family == "coded"]
+    assert {c.choices["kernel"] for c in coded if "kernel" in c.choices} == set(plans.KERNELS)
+    lifted = {
+        (c.choices["targets"], c.choices.get("kernel")) for c in every if c.family == "lifted"
+    }
+    kernels = (None, "polynomial-1 + matern-5/2")
+    assert lifted == {(t, k) for t in (("log",), ("log", "smoke", "footprint")) for k in kernels}
+    # The fires of the shared split have no weather of their own.
+    assert {n for n in names if "spectral" in n} == {f"spectral, {name}" for name in plans.SPECTRAL}
+
+
+def test_settings_of_every_confirmed_candidate_repeat_it(every, split):
+    for candidate in every:
+        surrogate = fit_surrogate(split.train, **candidate.settings())
+        predicted = surrogate.predict(split.validation)
+        error = relative_error(predicted, split.validation.smoke)
+        assert error == pytest.approx(candidate.validation.relative_error, rel=REFIT)
+        for name in ("penalty", "length_scale"):
+            if name in candidate.choices:
+                assert surrogate.training[name] == candidate.choices[name]
+
+
+def test_fold_scores_are_those_of_fits_without_the_fold(every, split):
+    """Each of the three training ignitions predicted by a fit to the other two; footprints by the
+    detection score where there is one, as in `evaluate`."""
+    labels = split.train.ignition_id.values
+    parts = fold_rows(labels, 3, "ignition_id")
+    detecting = 0
+    for candidate in every:
+        if candidate.family == "spectral" and "layers" not in candidate.choices:
+            continue  # a change of the lift is fitted and scored no other way
+        choices = candidate.settings()
+        for name in ("penalty", "length_scale", "smoke_rank"):
+            choices.pop(name, None)  # chosen anew in every fold
+        predicted = np.empty(split.train.smoke.shape)
+        detected = np.empty(split.train.smoke.shape)
+        for rows in parts:
+            rest = split.train.isel(snapshot=np.setdiff1d(np.arange(labels.size), rows))
+            held_out = split.train.isel(snapshot=rows)
+            surrogate = fit_surrogate(rest, **choices)
+            predicted[rows] = detected[rows] = surrogate.predict(held_out)
+            if surrogate.detects:
+                detected[rows] = surrogate.predict_footprint(held_out)
+        detecting += surrogate.detects
+        error = relative_error(predicted, split.train.smoke.values)
+        assert error == pytest.approx(candidate.folds.relative_error, rel=REFIT), candidate.name
+        tau = smoke_threshold(split.train.smoke, 0.95)
+        scores = score_footprints(detected, split.train.smoke.values, tau)
+        assert candidate.folds.auc == pytest.approx(float(scores.auc.median()), abs=ONE_CELL)
+    assert detecting == 4
+
+
+def test_candidates_of_ones_own(split):
+    given = {
+        "centred": {"degree": 1, "center": True, "penalty": 0.5},
+        "impossible": {"degree": 1, "fire_rank": 900},
+    }
+    found = tune_surrogate(split.train, split.validation, families=(), given=given)
+    assert [c.name for c in found] == ["centred", "impossible"]
+    assert found[0].choices["center"]
+    assert found[0].choices["penalty"] == 0.5
+    assert "rank=900 exceeds" in found[1].problem
+
+
+def test_folds_are_whole_groups_that_cover_every_row_once():
+    labels = np.array(list("abcabcddee"))
+    parts = fold_rows(labels, 2, "fire")
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(10))
+    assert set(labels[parts[0]]) == {"a", "c", "e"}
+    assert set(labels[parts[1]]) == {"b", "d"}
+
+
+def test_output_rule_is_the_callers(split):
+    found = tune_surrogate(split.train, split.validation, smoke=Truncation(rank=3), **ONE)
+    assert [candidate.choices["smoke_rank"] for candidate in found] == [3]
+
+
+def test_recommended_and_the_cheapest_are_tried_first_and_the_rest_is_named(split):
+    found = tune_surrogate(split.train, split.validation, most=3, confirm=1)
+    tried = [c for c in found if c.problem is None]
+    assert len(tried) == 3
+    assert sorted(c.name for c in tried if c.family == "spectral") == ["spectral, recommended"]
+    assert {c.choices.get("degree") for c in tried if c.family == "coded"} == {1}
+    untried = [c for c in found if c.problem is not None]
+    assert {c.problem for c in untried} == {"not tried: beyond the first 3"}
+    assert {c.family for c in untried} == {"coded", "lifted", "spectral"}
+    assert all(c.folds is None and c.validation is None for c in untried)
+
+
+def test_no_candidate_but_the_first_begins_after_the_budget(split):
+    found = tune_surrogate(split.train, split.validation, budget_seconds=0.0)
+    assert [c.problem is None for c in found] == [True] + [False] * (len(found) - 1)
+    assert found[1].problem == "not tried: the budget of 0 s was spent"
+    assert Limits(budget_seconds=60.0).left_out(7, 59.0) is None
+
+
+def test_candidate_that_cannot_be_fitted_is_said_and_passed_over(split):
+    """A surrogate with a lift maps one field to one."""
+    two = {
+        part: data.assign(burned=(data.time_since_ignition > 0.0).astype(np.float32))
+        for part, data in (("train", split.train), ("validation", split.validation))
+    }
+    choices = {**two, "inputs": ["time_since_ignition", "burned"]}
+    found = tune_surrogate(**choices, degrees=(1,), kernels=(), std_fractions=(0.9,))
+    assert [c.family for c in found if c.problem is None] == ["coded"]
+    failed = [c for c in found if c.family != "coded"]
+    assert len(failed) == len(plans.SPECTRAL) + 4
+    assert all("maps one field to one" in c.problem for c in failed)
+    with pytest.raises(PlumecastError, match=r"no candidate could be fitted: .*maps one field"):
+        tune_surrogate(**choices, families=("spectral",))
+
+
+def test_progress_counts_candidates_and_confirmations(split):
+    heard: list[tuple[int, int]] = []
+    found = tune_surrogate(
+        split.train,
+        split.validation,
+        degrees=(1, 2),
+        std_fractions=(0.5, 0.9),
+        confirm=2,
+        progress=lambda done, total: heard.append((done, total)),
+        **POLYNOMIALS,
+    )
+    total = len(found) + 2
+    assert heard == [(done, total) for done in range(total + 1)]
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"rank_by": "luck"}, "rank_by='luck' is unknown; choose from iou, deployable_iou, auc"),
+        ({"families": ("neutral",)}, "family 'neutral' is unknown; choose from coded, lifted"),
+        ({"families": ()}, "there is nothing to try; name a family or give candidates"),
+        ({"kernels": ("box",)}, "kernel 'box' is unknown; choose from polynomial, matern-5/2"),
+        ({"degrees": (1, 5)}, "degree=5 is not one of 1…4"),
+        ({"std_fractions": (0.5, 1.5)}, r"std_fraction=1.5 is not within \(0, 1\]"),
+        ({"captured": 2.0}, r"captured=2.0 is not within \(0, 1\)"),
+        ({"group_by": "season"}, "'season'"),
+        ({"degrees": (), "kernels": ()}, "degrees"),
+        ({"std_fractions": ()}, "std_fractions"),
+        ({"confirm": 0}, "confirm=0 and most=None must be at least 1"),
+        ({"budget_seconds": -1.0}, "budget_seconds=-1.0 must be ≥ 0"),
+        ({"folds": 1}, "folds=1 leaves nothing out; give at least 2"),
+        ({"folds": 4}, r"3 ignition_id\(s\) in training cannot make 4 folds; add fires or lower"),
+        ({"folds": 2}, r"2 folds of 3 ignition_id\(s\) leave a single one to train on"),
+    ],
+    ids=str,
+)
+def test_choices_that_cannot_be_met_are_refused(split, choices, message):
+    with pytest.raises(PlumecastError, match=message):
+        tune_surrogate(split.train, split.validation, **choices)
+
+
+def test_single_ignition_cannot_be_folded(split):
+    one = split.train.isel(
+        snapshot=np.flatnonzero(split.train.ignition_id == split.train.ignition_id[0])
+    )
+    with pytest.raises(PlumecastError, match=r"1 ignition_id\(s\) in training cannot make 3 folds"):
+        tune_surrogate(one, split.validation)
+
+
+def test_validation_fires_that_were_trained_on_are_refused(split):
+    with pytest.raises(PlumecastError, match=r"ignition_id 'ignition-\d\d' is in both the train"):
+        tune_surrogate(split.train, split.train, **ONE)
+
+
+def test_the_equivariant_family_wins_on_an_equivariant_world():
+    """Discs whose smoke is the same wherever they burn: more fires than the shared split has."""
+    world = split_by_fire(make_snapshots(fires=24), (0.6, 0.2, 0.2), seed=0)
+    found = tune_surrogate(
+        world.train,
+        world.validation,
+        families=("coded", "lifted"),
+        given={"recommended": {"preset": "recommended"}},
+        degrees=(1, 2),
+        kernels=("matern-5/2",),
+        std_fractions=(0.9,),
+        rank_by="relative_error",
+        confirm=2,
+    )
+    assert found[0].name == "recommended"
+
+
+# What the weather gives reason to try
+
+
+def with_weather(data: xr.Dataset, *, wind: object, moisture: object) -> xr.Dataset:
+    """Snapshots with functions of (ignition number, drought number) as their weather."""
+    ignition = np.unique(data.ignition_id, return_inverse=True)[1]
+    drought = np.unique(data.drought, return_inverse=True)[1]
+    values = {
+        "wind_speed": 4.0 + 0.0 * ignition,
+        "wind_from_direction": wind(ignition, drought) % 360.0,
+        "fuel_moisture": moisture(ignition, drought),
+    }
+    return data.assign_coords({name: ("snapshot", item) for name, item in values.items()})
+
+
+def by_drought(ignition, drought):
+    return 0.05 + 0.02 * drought
+
+
+def by_fire(ignition, drought):
+    return 0.05 + 0.02 * drought + 0.01 * ignition
+
+
+@pytest.mark.parametrize(
+    ("wind", "moisture", "expected"),
+    [
+        (lambda i, d: 90.0 * d, by_drought, set()),
+        (lambda i, d: 40.0 * i, by_drought, {"wind frame", "wind-stretch frame", "wind told"}),
+        (lambda i, d: 90.0 * d, by_fire, {"fuel_moisture told"}),
+    ],
+    ids=["of the drought", "winds of fires", "moistures of fires"],
+)
+def test_frames_and_covariates_are_tried_where_fires_differ(snapshots, wind, moisture, expected):
+    world = split_by_fire(with_weather(snapshots, wind=wind, moisture=moisture), seed=1)
+    found = tune_surrogate(
+        world.train, world.validation, families=("spectral",), most=1, rank_by="relative_error"
+    )
+    more = {c.name.removeprefix("spectral, ") for c in found} - set(plans.SPECTRAL)
+    assert more == expected
+
+
+def test_wind_and_covariates_are_tuned_beyond_the_range_of_a_fold(snapshots):
+    """Each fold's fires have a wind and a moisture that the rest does not have: no warning."""
+    world = with_weather(snapshots, wind=lambda i, d: 40.0 * i, moisture=by_fire)
+    world = split_by_fire(world, seed=1)
+    weather = [
+        plan
+        for plan in plans.spectral_plans(
+            winds=True, covariates=("fuel_moisture", "wind_speed", "wind_from_direction")
+        )
+        if {"frame", "covariates"} & set(plan.choices)
+    ]
+    given = {plan.name: plan.choices | {"layers": 1} for plan in weather}
+    given["spectral, wind told"]["covariates"] = ("wind_from_direction",)  # one speed for all
+    found = tune_surrogate(world.train, world.validation, families=(), given=given, confirm=99)
+    assert len(found) == 4
+    assert all(c.problem is None and c.validation is not None for c in found)
+
+
+@pytest.mark.parametrize("plan", plans.spectral_plans(winds=True, covariates=("fuel_moisture",)))
+def test_a_spectral_candidate_is_one_change_of_the_recommended(plan):
+    chosen, preset = choose_settings(**plan.choices), PRESETS["recommended"]
+    changed = {
+        f.name for f in fields(Settings) if getattr(chosen, f.name) != getattr(preset, f.name)
+    }
+    if plan.choices["preset"] == "recommended":
+        assert len(changed - {"preset"}) == (plan.name != "spectral, recommended")
+    else:
+        assert plan.name == f"spectral, {plan.choices['preset']}"
+        assert chosen == PRESETS[plan.choices["preset"]]
+
+
+def test_fewer_channels_and_layers_come_first():
+    cost = {p.name: p.cost for p in plans.spectral_plans(winds=True, covariates=("fuel_moisture",))}
+    order = (
+        "quick",
+        "1 layer",
+        "no product",
+        "2 layers",
+        "recommended",
+        "5 age bins",
+        "wind frame",
+    )
+    costs = [cost[f"spectral, {name}"] for name in order]
+    assert costs == sorted(costs)
+    assert len(set(costs)) == len(costs)
+
+
+def test_settings_survive_json():
+    every = [
+        *plans.spectral_plans(winds=True, covariates=("fuel_moisture",)),
+        *plans.lifted_plans(Truncation(std_fraction=0.95)),
+        *plans.neural_plans(plans.NETWORKS),
+    ]
+    for plan in every:
+        read = json.loads(json.dumps(plan.choices))
+        rule = {"std_fraction": read.pop("smoke_std_fraction", None)}
+        written = {k: v for k, v in plan.choices.items() if k != "smoke_std_fraction"}
+        assert choose_settings(**read, smoke=rule) == choose_settings(**written, smoke=rule)
+
+
+# Networks
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_networks_are_tried_when_asked_for(split):
+    quick = {"one epoch": {"family": "fno", "epochs": 1}}  # what is given is tried first
+    found = tune_surrogate(
+        split.train, split.validation, families=plans.NETWORKS, given=quick, most=1
+    )
+    assert [c.name for c in found] == ["one epoch", "unet", "fno"]
+    assert found[0].validation is not None
+    assert found[0].settings() == quick["one epoch"]
+    assert all(choose_settings(**c.choices).family == c.family for c in found[1:])
+
+
+def test_networks_without_torch_are_refused_before_anything_is_fitted(split, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(PlumecastError, match=r"networks need PyTorch.*plumecast\[neural\]"):
+        tune_surrogate(split.train, split.validation, families=("coded", "fno"))
