@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -185,9 +186,11 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _read_model(path: Path) -> dict[str, Any]:
+    """The arrays of a model file; version 0.1.0 called the field map of an operator `fields`."""
     import safetensors.numpy
 
-    return dict(safetensors.numpy.load_file(path))
+    arrays = safetensors.numpy.load_file(path)
+    return {re.sub(r"(?<=operator\.)((fields|field_map)\.)+", "", n): v for n, v in arrays.items()}
 
 
 READERS = {

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.compute.blocks import drawn_rows
+from plumecast.compute.blocks import sampled_rows
 from plumecast.operators.fields import lift as lift_module
 from plumecast.operators.fields.lift import PARTS, PRODUCTS, fit_lift
 from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
@@ -115,7 +115,7 @@ def test_a_grid_too_small_for_the_padding_is_refused():
 def test_a_lift_of_nearly_empty_snapshots(monkeypatch):
     monkeypatch.setattr(lift_module, "AGE_VALUES", 0)
     fire = np.zeros((400, 6, 6))
-    fire[np.setdiff1d(np.arange(400), drawn_rows(400, lift_module.LEAST_ROWS))[0], 2, 3] = 7.0
+    fire[np.setdiff1d(np.arange(400), sampled_rows(400, lift_module.LEAST_ROWS))[0], 2, 3] = 7.0
     assert fit_lift(fire).knots.tolist() == [0.0, 7.0]
 
 

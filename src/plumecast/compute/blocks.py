@@ -1,13 +1,15 @@
-"""A matrix by blocks of its rows, and sums over them. Arrays only, no labels.
+"""A matrix read by blocks of its rows, and sums over the blocks. Arrays only, no labels.
 
-Everything a fit needs of many snapshots is a sum over them, so a matrix that does not fit memory
-is read block by block and the partial results added; a matrix that fits is a single block.
+Everything that a fit needs of many snapshots is a sum over them. A matrix that does not fit into
+memory is therefore read block by block and the partial results are added; a matrix in memory is a
+single block. An executor, such as a cluster, can compute the partial results elsewhere.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from plumecast.compute.arrays import Array, Rows, array_namespace, read_rows
 
 VALUES = 150_000
-"""Values of fields looked at together where a pass over them only adds something up."""
+"""Field values in a block of a pass that only accumulates sums: so few stay in the cache."""
 
 
 def row_blocks(rows: int, size: int | None) -> Iterator[slice]:
@@ -26,45 +28,48 @@ def row_blocks(rows: int, size: int | None) -> Iterator[slice]:
 
 
 def field_blocks(fields: Array) -> Iterator[slice]:
-    """Slices of the rows of (M, …) fields that hold about VALUES, at least one row each."""
+    """Slices of the rows of (M, …) fields that hold about VALUES values, at least one row each."""
     return row_blocks(fields.shape[0], VALUES // max(1, math.prod(fields.shape[1:])))
 
 
 def group_blocks(groups: Sequence[Array], size: int | None) -> Iterator[tuple[slice, list[Array]]]:
-    """Slices of at most `size` rows that tear no group apart, with the groups' rows within them.
+    """Slices of at most `size` rows that contain whole groups, with each group's rows in the slice.
 
-    A larger group makes a slice of its own. Without a size, one slice and the groups as they are;
-    with one, the groups must be consecutive runs of rows, in order.
+    A group of more than `size` rows gets a slice of its own. Without a size there is one slice and
+    the groups are returned unchanged. With a size, the groups must be consecutive runs of rows, in
+    order.
     """
     total = int(sum(rows.shape[0] for rows in groups))
     if size is None:
         yield slice(0, total), list(groups)
         return
     start = 0
-    held: list[Array] = []
+    collected: list[Array] = []
     for rows in groups:
         count = int(rows.shape[0])
-        filled = int(sum(part.shape[0] for part in held))
-        if held and filled + count > size:
-            yield slice(start, start + filled), held
-            start, held = start + filled, []
-        held.append(rows - start)
-    yield slice(start, total), held
+        filled = int(sum(part.shape[0] for part in collected))
+        if collected and filled + count > size:
+            yield slice(start, start + filled), collected
+            start, collected = start + filled, []
+        collected.append(rows - start)
+    yield slice(start, total), collected
 
 
-def drawn_rows(count: int, most: int) -> Array:
-    """At most so many of the first `count` numbers, rising: drawn, because snapshots come in the
-    order of their hours and droughts, and a stride would meet only some; always the same."""
+def sampled_rows(count: int, most: int) -> Array:
+    """Sorted random sample (fixed seed) of at most `most` indices below `count`.
+
+    A stride could miss whole hours or droughts, because snapshots are stored in that order.
+    """
     if count <= most:
         return np.arange(count)
     return np.sort(np.random.default_rng(0).choice(count, most, replace=False))
 
 
 class Runner(Protocol):
-    """Something that works on items elsewhere: the processes of a cluster."""
+    """An executor: it evaluates functions of items elsewhere, as the workers of a cluster do."""
 
     def sum(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Any:
-        """Σ function(item), in an order that does not depend on who finishes first."""
+        """Σ function(item), added in an order that does not depend on which task ends first."""
         ...
 
     def map(
@@ -74,23 +79,17 @@ class Runner(Protocol):
         ...
 
 
-def sum_over(function: Callable[[Any], Any], items: Iterable[Any], source: Rows) -> Any:
-    """Σ function(item): here, one after another, or wherever the source's runner does it."""
-    runner: Runner | None = getattr(source, "runner", None)
-    return add_up(map(function, items)) if runner is None else runner.sum(function, items)
-
-
 def map_over(
     function: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any], runner: Runner | None
 ) -> Iterator[Any]:
-    """function(shared, item) of every item, in order: here as they are taken, or by a runner."""
+    """function(shared, item) of every item, in order; lazily in this process without executor."""
     if runner is None:
         return (function(shared, item) for item in items)
     return runner.map(function, shared, items)
 
 
 def add_up(parts: Iterable[Any]) -> Any:
-    """The sum of arrays (or what else can be added), in place of the first."""
+    """The sum of arrays (or of anything that can be added), accumulated in the first of them."""
     remaining = iter(parts)
     total = next(remaining)
     for part in remaining:
@@ -98,8 +97,29 @@ def add_up(parts: Iterable[Any]) -> Any:
     return total
 
 
-def whole(rows: Rows, size: int | None = None) -> Array:
-    """All rows as one array."""
-    slices = row_blocks(rows.shape[0], size)
-    parts = list(map_over(read_rows, rows, slices, getattr(rows, "runner", None)))
-    return parts[0] if len(parts) == 1 else array_namespace(parts[0]).concat(parts)
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """How the rows of matrices are read: `block` rows at a time, by an executor if there is one."""
+
+    block: int | None = None  # None: all rows at once
+    runner: Runner | None = None  # None: this process
+
+    def sum(self, function: Callable[[slice], Any], count: int) -> Any:
+        """Σ function(rows) over blocks of `count` rows."""
+        return self.sum_items(function, row_blocks(count, self.block))
+
+    def sum_items(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Any:
+        """Σ function(item)."""
+        if self.runner is None:
+            return add_up(map(function, items))
+        return self.runner.sum(function, items)
+
+    def whole(self, rows: Rows) -> Array:
+        """All rows as one array."""
+        blocks = row_blocks(rows.shape[0], self.block)
+        parts = list(map_over(read_rows, rows, blocks, self.runner))
+        return parts[0] if len(parts) == 1 else array_namespace(parts[0]).concat(parts)
+
+
+ONE_PASS = Passes()
+"""All rows at once, in this process."""

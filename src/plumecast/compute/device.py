@@ -1,16 +1,21 @@
-"""Where arrays live: NumPy on the CPU, PyTorch or CuPy on a GPU. Only a request imports them."""
+"""Where a fit computes: the device of its arrays, its memory limit and its executor.
+
+Arrays are NumPy's on the CPU and PyTorch's or CuPy's on a GPU; these libraries are imported only
+when their device is requested.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, Rows, read_rows
+from plumecast.compute.blocks import Runner
 
 DEVICES = ("cpu", "cuda", "cupy", "torch")
 """NumPy; PyTorch on a GPU ("cuda:1" for the second); CuPy on a GPU; PyTorch on the CPU."""
@@ -18,25 +23,25 @@ DEVICES = ("cpu", "cuda", "cupy", "torch")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A place for arrays."""
+    """A processor with memory for arrays."""
 
     name: str
-    put: Callable[[Array], Array]  # a NumPy array there
-    free_bytes: Callable[[], int | None]  # of its own memory; None where it shares the host's
+    put: Callable[[Array], Array]  # copies a NumPy array to the device
+    free_bytes: Callable[[], int | None]  # free device memory; None where it is the host's
 
     @property
     def is_host(self) -> bool:
-        """Whether arrays stay NumPy's."""
+        """Whether arrays stay in NumPy."""
         return self.name == "cpu"
 
     def rows(self, matrix: Rows) -> Rows:
-        """A matrix whose rows are brought here as they are read."""
-        return matrix if self.is_host else RowsOn(self, matrix)
+        """A matrix whose rows are copied to the device when they are read."""
+        return matrix if self.is_host else DeviceRows(self, matrix)
 
 
 @dataclass(frozen=True, slots=True)
-class RowsOn:
-    """A matrix elsewhere, its rows brought to a device as they are read."""
+class DeviceRows:
+    """A matrix on the host or on disk, whose rows are copied to a device when they are read."""
 
     device: Device
     matrix: Rows
@@ -54,8 +59,38 @@ class RowsOn:
 HOST = Device("cpu", lambda array: array, lambda: None)
 
 
+def no_progress(step: str) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a fit may use: a device, bytes of memory, an executor; and whom it reports to.
+
+    Without a limit all snapshots are in memory; with one they are read by blocks that keep to it.
+    """
+
+    device: Device = HOST
+    limit: int | None = None  # bytes
+    runner: Runner | None = None  # evaluates blocks elsewhere
+    progress: Callable[[str], None] = no_progress
+    taken: float = 0.0  # bytes of the limit that are in use already
+
+    def put(self, array: Array) -> Array:
+        """A NumPy array, copied to the device."""
+        return self.device.put(array)
+
+    def beside(self, size: float) -> Resources:
+        """The same resources with `size` more bytes in use."""
+        return replace(self, taken=self.taken + size)
+
+
+DEFAULT_RESOURCES = Resources()
+"""The host, all snapshots in memory."""
+
+
 def choose_device(name: str) -> Device:
-    """A device by its name; what cannot be had is refused with what was found instead."""
+    """The device of a name; an error says which devices were found instead."""
     if name == "cpu":
         return HOST
     if name == "torch" or name == "cuda" or name.startswith("cuda:"):

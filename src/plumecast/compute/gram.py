@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from plumecast.compute.arrays import Array, Rows, array_namespace, device_of, read_rows
-from plumecast.compute.blocks import Runner, row_blocks, sum_over
+from plumecast.compute.blocks import ONE_PASS, Passes, Runner, row_blocks
 from plumecast.compute.linalg import gram
 
 
-def cell_gram(matrix: Rows, block: int | None = None) -> Array:
-    """Xᵀ X, (N, N): a sum over blocks of rows, one pass over them."""
-    parts = row_blocks(matrix.shape[0], block)
-    return sum_over(lambda part: gram(read_rows(matrix, part).T), parts, matrix)
+def cell_gram(matrix: Rows, passes: Passes = ONE_PASS) -> Array:
+    """Xᵀ X, (N, N): a sum over blocks of rows, in one pass over them."""
+    return passes.sum(lambda part: gram(read_rows(matrix, part).T), matrix.shape[0])
 
 
-def snapshot_gram(matrix: Rows, block: int | None = None) -> Array:
-    """X Xᵀ, (M, M), tile by tile: here, or wherever the matrix' runner makes the tiles."""
-    runner: Runner | None = getattr(matrix, "runner", None)
-    return _gram_here(matrix, block) if runner is None else _gram_of_tiles(matrix, block, runner)
+def snapshot_gram(matrix: Rows, passes: Passes = ONE_PASS) -> Array:
+    """X Xᵀ, (M, M), tile by tile; with an executor, every tile is one task."""
+    if passes.runner is None:
+        return _gram_in_process(matrix, passes.block)
+    return _gram_of_tasks(matrix, passes.block, passes.runner)
 
 
-def _gram_here(matrix: Rows, block: int | None) -> Array:
-    """A panel of `block` rows is held while those before it pass by in quarters of that, so the
-    rows are read about M / 2·block times."""
+def _gram_in_process(matrix: Rows, block: int | None) -> Array:
+    """A panel of `block` rows stays in memory while all earlier rows are read in blocks of a
+    quarter of its size, so that every row is read about M / 2·block times."""
     count = matrix.shape[0]
     panels = list(row_blocks(count, block))
     first = read_rows(matrix, panels[0])
@@ -29,16 +29,16 @@ def _gram_here(matrix: Rows, block: int | None) -> Array:
         return gram(first)
     out = _empty(count, first)
     for panel in panels:
-        held = read_rows(matrix, panel)
-        out[panel, panel] = gram(held)
+        panel_rows = read_rows(matrix, panel)
+        out[panel, panel] = gram(panel_rows)
         for before in row_blocks(panel.start, max(1, (block or count) // 4)):
-            _place(out, panel, before, held @ read_rows(matrix, before).T)
+            _place(out, panel, before, panel_rows @ read_rows(matrix, before).T)
     return out
 
 
-def _gram_of_tiles(matrix: Rows, block: int | None, runner: Runner) -> Array:
-    """A tile is one task: two panels of half a `block` each, read where the task runs. Only the
-    tiles up to the diagonal are made; this process holds the result and one tile."""
+def _gram_of_tasks(matrix: Rows, block: int | None, runner: Runner) -> Array:
+    """A task reads two panels of half a `block` each and multiplies them. Only tiles on and below
+    the diagonal are computed; this process stores the result and one tile."""
     count = matrix.shape[0]
     panels = list(row_blocks(count, max(1, (block or count) // 2)))
     pairs = [(one, other) for n, one in enumerate(panels) for other in panels[: n + 1]]
@@ -60,7 +60,7 @@ def _empty(count: int, like: Array) -> Array:
 
 
 def _place(out: Array, rows: slice, columns: slice, tile: Array) -> None:
-    """A tile and its mirror image; one on the diagonal is its own."""
+    """Store a tile and its transpose."""
     out[rows, columns] = tile
     if rows != columns:
         out[columns, rows] = tile.T

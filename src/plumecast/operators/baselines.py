@@ -12,6 +12,7 @@ import scipy.optimize
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, contiguous
 from plumecast.compute.linalg import squared_distances
+from plumecast.operators.family import NOTHING, Conditions, Operator
 
 GP_SAMPLES = 100
 """The paper trains its Gaussian processes on 100 random snapshots."""
@@ -21,25 +22,25 @@ GP_JITTER = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class MeanField:
+class MeanField(Operator):
     """The mean training output, whatever the input."""
 
     mean: Array  # (Ñ,)
 
-    def predict(self, inputs: Array) -> Array:
+    def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, Ñ), every row the mean."""
         xp = array_namespace(inputs, self.mean)
         return xp.zeros((inputs.shape[0], 1), dtype=self.mean.dtype) + self.mean[None, :]
 
 
 @dataclass(frozen=True, slots=True)
-class NearestFire:
+class NearestFire(Operator):
     """The output of the training snapshot whose input is nearest in ℓ²."""
 
     inputs: Array  # (M, N)
     outputs: Array  # (M, Ñ)
 
-    def predict(self, inputs: Array) -> Array:
+    def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, Ñ), rows of the training outputs."""
         xp = array_namespace(inputs, self.inputs)
         nearest = xp.argmin(squared_distances(inputs, self.inputs), axis=1)
@@ -47,14 +48,14 @@ class NearestFire:
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianProcess:
+class GaussianProcess(Operator):
     """Posterior mean of a zero-mean GP with kernel exp(−‖a − b‖² / 2l²)."""
 
     support: Array  # (n, N), the training inputs
     weights: Array  # (n, Ñ), K⁻¹ times the training outputs
     length_scale: float
 
-    def predict(self, inputs: Array) -> Array:
+    def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, Ñ)."""
         distances = squared_distances(inputs, self.support)
         xp = array_namespace(distances)

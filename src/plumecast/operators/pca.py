@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, Rows, array_namespace, contiguous, read_rows
-from plumecast.compute.blocks import Runner, row_blocks, sum_over
+from plumecast.compute.blocks import ONE_PASS, Passes
 from plumecast.compute.gram import cell_gram, snapshot_gram
 from plumecast.compute.linalg import leading_eigen, orthonormal_rows
 
@@ -58,8 +58,8 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """The codes of a matrix of fields, encoded as they are read."""
+class EncodedRows:
+    """The codes of a matrix of fields, which is encoded when its rows are read."""
 
     basis: Basis
     fields: Rows
@@ -68,11 +68,6 @@ class Encoded:
     def shape(self) -> tuple[int, ...]:
         """(M, r)."""
         return (self.fields.shape[0], self.basis.rank)
-
-    @property
-    def runner(self) -> Runner | None:
-        """Who works on the blocks of the fields."""
-        return getattr(self.fields, "runner", None)
 
     def read(self, rows: slice) -> Array:
         """The codes of these rows."""
@@ -146,18 +141,20 @@ def fit_basis(
 
 
 def fit_truncated_basis(
-    snapshots: Rows, rule: Truncation, center: bool = False, block: int | None = None
+    snapshots: Rows,
+    rule: Truncation,
+    center: bool = False,
+    passes: Passes = ONE_PASS,
 ) -> Basis:
     """`fit_basis` with the truncation as a value, of a matrix that may be read by blocks.
 
-    `block` is the number of rows in memory at a time; without it the matrix is one block. The
-    result depends on it only by the rounding of sums.
+    The result depends on the blocks of `passes` only by the rounding of sums.
     """
-    mean = _mean(snapshots, block) if center else None
+    mean = _mean(snapshots, passes) if center else None
     matrix = _Centred(snapshots, mean)
-    found = gram_modes(matrix, rule, block)
+    found = gram_modes(matrix, rule, passes)
     if found is None:
-        if block is not None and block < snapshots.shape[0]:
+        if passes.block is not None and passes.block < snapshots.shape[0]:
             raise PlumecastError(_beyond_gram(snapshots, rule))
         found = svd_modes(matrix.read(slice(0, snapshots.shape[0])), rule)
     spectrum, modes = found
@@ -166,7 +163,7 @@ def fit_truncated_basis(
 
 @dataclass(frozen=True, slots=True)
 class _Centred:
-    """Rows in float64, less the mean."""
+    """Rows in float64, minus the mean."""
 
     rows: Rows
     mean: Array | None
@@ -175,10 +172,6 @@ class _Centred:
     def shape(self) -> tuple[int, ...]:
         return self.rows.shape
 
-    @property
-    def runner(self) -> Runner | None:
-        return getattr(self.rows, "runner", None)
-
     def read(self, rows: slice) -> Array:
         part = read_rows(self.rows, rows)
         xp = array_namespace(part)
@@ -186,7 +179,7 @@ class _Centred:
         return part if self.mean is None else part - self.mean
 
 
-def _mean(snapshots: Rows, block: int | None) -> Array:
+def _mean(snapshots: Rows, passes: Passes) -> Array:
     count = snapshots.shape[0]
 
     def total(rows: slice) -> Array:
@@ -194,24 +187,25 @@ def _mean(snapshots: Rows, block: int | None) -> Array:
         xp = array_namespace(part)
         return xp.sum(xp.astype(part, xp.float64, copy=False), axis=0)
 
-    return sum_over(total, row_blocks(count, block), snapshots) / count
+    return passes.sum(total, count) / count
 
 
 def _beyond_gram(snapshots: Rows, rule: Truncation) -> str:
     return (
-        f"{rule} keeps modes that blocks of snapshots do not resolve (singular values below "
+        f"{rule} keeps modes that cannot be computed by blocks of snapshots (singular values below "
         f"{GRAM_LIMIT:g} of the largest of {snapshots.shape[0]} snapshots); lower the rank or the "
-        "share, or allow the memory for all snapshots at once"
+        "fraction, or raise the memory limit so that all snapshots fit"
     )
 
 
 def gram_modes(
-    matrix: Rows, rule: Truncation, block: int | None = None
+    matrix: Rows, rule: Truncation, passes: Passes = ONE_PASS
 ) -> tuple[Array, Array] | None:
     """Spectrum and modes from the smaller Gram matrix; None where its rounding hides them."""
     rows, columns = matrix.shape
     tall = rows > columns
-    eigen = leading_eigen(cell_gram(matrix, block) if tall else snapshot_gram(matrix, block))
+    make_gram = cell_gram if tall else snapshot_gram
+    eigen = leading_eigen(make_gram(matrix, passes))
     xp = array_namespace(eigen.values)
     spectrum = xp.sqrt(eigen.values)
     count = rule.count(spectrum)
@@ -223,9 +217,7 @@ def gram_modes(
     if tall:
         return spectrum, vectors.T
     # W = Uᵀ X / σ loses orthogonality like (σ₁/σ)² ε; one Cholesky step restores it.
-    product = sum_over(
-        lambda part: vectors[part, :].T @ read_rows(matrix, part), row_blocks(rows, block), matrix
-    )
+    product = passes.sum(lambda part: vectors[part, :].T @ read_rows(matrix, part), rows)
     return spectrum, orthonormal_rows(product / spectrum[:count, None])
 
 

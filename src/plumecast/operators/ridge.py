@@ -28,12 +28,13 @@ GROUP_ROWS = 512
 """Rows whose leave-out blocks are built together: few enough for a cache, many enough for a GPU."""
 
 
-def linear_closed_form(codes: Array, singular_values: Array, targets: Array) -> Array:
-    """Theorem 1 of the paper: θ = Σ⁻² Aᵀ B, (r, q), for the codes A that made the basis.
+def linear_closed_form(cross: Array, singular_values: Array) -> Array:
+    """Theorem 1 of the paper: θ = Σ⁻² AᵀB, (r, q), from AᵀB, where A are the training codes.
 
-    There AᵀA = Σ² exactly, so the Gramian system needs no factorisation.
+    A are the codes of the snapshots that made the basis, so that AᵀA = Σ² exactly and the normal
+    equations need no factorisation. AᵀB is a sum over snapshots.
     """
-    return (codes.T @ targets) / singular_values[:, None] ** 2
+    return cross / singular_values[:, None] ** 2
 
 
 def ridge_primal(features: Array, targets: Array, penalty: float = 0.0) -> Array:

@@ -2,66 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from plumecast.base.errors import PlumecastError
-from plumecast.operators.coded.kernels import POLYNOMIAL, check_kernel
-from plumecast.operators.coded.monomials import check_degree
+from plumecast.operators.coded.fit import CodedSettings
+from plumecast.operators.families import FAMILIES
 from plumecast.operators.fields.lift import check_lift
 from plumecast.operators.fields.targets import check_targets
 from plumecast.operators.pca import Truncation
-
-PAPER_TRUNCATION = Truncation(std_fraction=0.95)
-
-
-FAMILIES = {
-    "coded": "PCA of both sides, a polynomial or another kernel between the codes",
-    "spectral": "convolutions by least squares per frequency, in layers",
-    "unet": "a U-Net, trained with PyTorch",
-    "fno": "a Fourier neural operator, trained with PyTorch",
-}
+from plumecast.operators.spectral.fit import SpectralSettings
 
 FRAMES = {
-    "map": "fields as they lie",
-    "wind": "fields turned so that the wind of each snapshot blows the same way",
-    "wind-stretch": "also stretched, so that it blows equally strongly",
-    "auto": "turned where fires have winds of their own and left-out fires say that it helps",
+    "map": "fields stay on the map",
+    "wind": "fields are rotated so that the wind of every snapshot blows the same way",
+    "wind-stretch": "fields are rotated and scaled so that it also blows equally strongly",
+    "auto": "rotated if fires have winds of their own and out-of-fold errors do not speak against",
 }
 
-CODED_CHOICES = ("degree", "penalty", "center", "kernel", "length_scale", "fire", "smoke")
-"""Choices of the coded family alone."""
 
-OTHER_CHOICES = {"layers": ("spectral",), "correction": ("spectral",), "epochs": ("unet", "fno")}
-"""Choices of other families alone."""
+DEFAULT = CodedSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every choice of a surrogate: its family, and that family's own."""
+    """Every choice of a surrogate: what all families share, and the family's own."""
 
-    degree: int = 1
-    penalty: float | None = None  # None: chosen by leave-one-fire-out; 0: plain least squares
-    fire: Truncation = PAPER_TRUNCATION
-    smoke: Truncation = PAPER_TRUNCATION
-    center: bool = False
-    kernel: str = POLYNOMIAL  # of that degree; or one of `kernels`, or a sum of them
-    length_scale: float | None = None  # None: chosen by leave-one-fire-out with the penalty
-    preset: str | None = None
+    own: Any = DEFAULT  # an instance of the family's settings class
     family: str = "coded"
-    lift: tuple[str, ...] = ()  # parts; without any, the coded family takes the input as it is
-    products: tuple[str, ...] = ()  # scalars of the fire that multiply the parts
+    lift: tuple[str, ...] = ()  # fields; without any, the coded family encodes the input itself
+    products: tuple[str, ...] = ()  # scalars of the fire that multiply the fields
     age_bins: int = 3
     targets: tuple[str, ...] = ("smoke",)
     covariates: tuple[str, ...] = ()
     frame: str = "map"
-    layers: int = 3  # of the spectral family
-    correction: bool = False  # of the spectral family, by the training fires most alike
-    epochs: int = 60  # of a network
+    preset: str | None = None
 
     def __post_init__(self) -> None:
-        check_degree(self.degree)
-        check_kernel(self.kernel, self.length_scale)
         if self.family not in FAMILIES:
             raise PlumecastError(
                 f"family '{self.family}' is unknown; choose from {', '.join(FAMILIES)}"
@@ -73,116 +51,143 @@ class Settings:
         if self.lift or self.products or self.family != "coded":
             check_lift(self.lift, self.products)
         check_targets(self.targets)
-        for name in ("layers", "age_bins", "epochs"):
-            if getattr(self, name) < 1:
-                raise PlumecastError(f"{name}={getattr(self, name)} must be at least 1")
-        if self.penalty is not None and not self.penalty >= 0.0:
-            raise PlumecastError(f"penalty={self.penalty} must be ≥ 0")
+        check_positive(age_bins=self.age_bins)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is the paper's operator between codes of the fields themselves."""
+        plain = self.targets == ("smoke",) and not self.lift and not self.covariates
+        return plain and self.family == "coded" and self.frame == "map"
+
+    def record(self) -> dict[str, Any]:
+        """All choices by name, as they are saved with a surrogate."""
+        shared = {item.name: getattr(self, item.name) for item in fields(self)}
+        return asdict(shared.pop("own")) | shared
+
+
+def own_choices(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a saved record, the choices that its family and lift have; the preset is left out.
+
+    Files of version 0.1.0 recorded the choices of every family.
+    """
+    family = FAMILIES[record.get("family", "coded")]
+    names = {item.name for item in fields(family.settings)}  # type: ignore[arg-type]
+    plain = family.name == "coded" and not record.get("lift") and not record.get("covariates")
+    if not plain:
+        names |= {"lift", "products", "age_bins", "targets", "covariates", "frame"}
+    return {name: record[name] for name in record if name in names | {"family"}}
+
+
+def check_positive(**numbers: int) -> None:
+    """Raise for a count below 1."""
+    for name, value in numbers.items():
+        if value < 1:
+            raise PlumecastError(f"{name}={value} must be at least 1")
+
+
+_LIFTED: dict[str, Any] = {
+    "family": "spectral",
+    "lift": ("age-bins", "burned"),
+    "products": ("hours",),
+    "targets": ("log", "smoke", "footprint"),
+    "frame": "auto",
+}
 
 PRESETS = {
-    "paper-linear": Settings(degree=1, penalty=0.0, preset="paper-linear"),
+    "paper-linear": Settings(CodedSettings(degree=1, penalty=0.0), preset="paper-linear"),
     "paper-quadratic": Settings(
-        degree=2, fire=Truncation(std_fraction=0.95, max_rank=200), preset="paper-quadratic"
+        CodedSettings(degree=2, fire=Truncation(std_fraction=0.95, max_rank=200)),
+        preset="paper-quadratic",
     ),
     "quick": Settings(
-        family="spectral",
-        lift=("age-bins", "burned"),
-        products=("hours",),
-        targets=("log",),
-        frame="auto",
-        layers=2,
-        preset="quick",
+        SpectralSettings(layers=2), preset="quick", **(_LIFTED | {"targets": ("log",)})
     ),
-    "recommended": Settings(
-        family="spectral",
-        lift=("age-bins", "burned"),
-        products=("hours",),
-        targets=("log", "smoke", "footprint"),
-        frame="auto",
-        preset="recommended",
-    ),
+    "recommended": Settings(SpectralSettings(), preset="recommended", **_LIFTED),
     "thorough": Settings(
-        family="spectral",
-        lift=("age-bins", "burned", "position"),
-        products=("hours", "hours-squared", "day"),
-        age_bins=5,
-        targets=("log", "smoke", "footprint"),
-        frame="auto",
-        correction=True,
+        SpectralSettings(correction=True),
         preset="thorough",
+        age_bins=5,
+        **(
+            _LIFTED
+            | {
+                "lift": ("age-bins", "burned", "position"),
+                "products": ("hours", "hours-squared", "day"),
+            }
+        ),
     ),
 }
-"""The paper's two operators; the equivariant one that docs/accuracy.md recommends, a quick version
-of it with two layers to ln(1 + g) alone, and one with more channels and a correction, where there
-are many fires and more time. Of the paper's: all choices as printed there, the quadratic's penalty
-tuned.
+"""The paper's two operators, and three of the spectral family: `recommended`; `quick`, with two
+layers that predict ln(1 + g) alone; `thorough`, with more channels and a correction.
 
-The paper cuts the quadratic's 686 input modes of 95 % std to 200, because features grow with their
-square; data with fewer modes keeps them all.
+The paper's presets make all choices as printed there; the penalty of the quadratic operator is
+tuned. The paper truncates the quadratic operator's 686 input modes (95 % of Σσ) to 200, because the
+number of features grows with their square; data with fewer modes keeps them all.
 """
 
 
 def choose_settings(preset: str | None = None, **given: Any) -> Settings:
-    """A preset (or a family's defaults) with single choices replaced.
+    """A preset (or the defaults of a family) with single choices replaced.
 
-    `given` are fields of Settings, those that are None left as they are; `fire` and `smoke` are
-    dictionaries of one rule of a truncation.
+    `given` are choices by name; those that are None keep their value. `fire` and `smoke` are
+    dictionaries with one rule of a truncation.
     """
     choices = {name: value for name, value in given.items() if value is not None}
     if preset is not None and preset not in PRESETS:
         raise PlumecastError(f"preset '{preset}' is unknown; choose from {', '.join(PRESETS)}")
-    family = choices.pop("family", None)
-    settings = Settings() if preset is None else PRESETS[preset]
-    if family is not None and family != settings.family:
-        if preset not in (None, "recommended"):
-            raise PlumecastError(f"preset '{preset}' is of family '{settings.family}'")
-        # Other families share the lift, the targets and the frame of the recommended one.
-        plain = family == "coded" or family not in FAMILIES
-        settings = (
-            Settings(family=family)
-            if plain
-            else replace(PRESETS["recommended"], family=family, preset=None, frame="map")
-        )
-    changes: dict[str, Any] = {}
-    for name, value in choices.items():
-        if name in ("fire", "smoke"):
-            rule = {k: v for k, v in value.items() if v is not None}
-            if rule:
-                limit = None if "rank" in rule else getattr(settings, name).max_rank
-                changes[name] = Truncation(**rule, max_rank=limit)
-        elif name in ("lift", "products", "targets", "covariates"):
-            changes[name] = (value,) if isinstance(value, str) else tuple(value)
-        else:
-            changes[name] = value
+    settings = _start(preset, choices.pop("family", None))
+    changes = {name: _as_choice(settings, name, value) for name, value in choices.items()}
+    changes = {name: value for name, value in changes.items() if value is not None}
     _refuse_misplaced(settings, changes)
-    other = {"degree", "kernel"} & {k for k, v in changes.items() if v != getattr(settings, k)}
-    if other and "penalty" not in changes:
-        changes["penalty"] = None  # another degree or kernel needs another penalty: have it chosen
-    if changes and preset is not None:
+    own_names = {item.name for item in fields(settings.own)}
+    own = {name: changes.pop(name) for name in own_names & set(changes)}
+    if {"degree", "kernel"} & {n for n, v in own.items() if v != getattr(settings.own, n)}:
+        own.setdefault("penalty", None)  # the preset's penalty belongs to another degree or kernel
+    if preset is not None and (own or changes):
         changes["preset"] = f"{preset}, changed"
-    return replace(settings, **changes)
+    return replace(settings, own=replace(settings.own, **own), **changes)
+
+
+def _start(preset: str | None, family: str | None) -> Settings:
+    """The settings of a preset or family; all but the coded one share those of recommended."""
+    settings = Settings() if preset is None else PRESETS[preset]
+    if family is None or family == settings.family:
+        return settings
+    if preset not in (None, "recommended"):
+        raise PlumecastError(f"preset '{preset}' is of family '{settings.family}'")
+    if family == "coded" or family not in FAMILIES:
+        return Settings(family=family)
+    own = FAMILIES[family].settings()
+    return replace(PRESETS["recommended"], own=own, family=family, preset=None, frame="map")
+
+
+def _as_choice(settings: Settings, name: str, value: Any) -> Any:
+    """A given value as it is stored; None where it says nothing."""
+    if name in ("fire", "smoke"):
+        rule = {k: v for k, v in value.items() if v is not None}
+        if not rule:
+            return None
+        before = getattr(settings.own, name, None)
+        limit = None if "rank" in rule or before is None else before.max_rank
+        return Truncation(**rule, max_rank=limit)
+    if name in ("lift", "products", "targets", "covariates"):
+        return (value,) if isinstance(value, str) else tuple(value)
+    return value
 
 
 def _refuse_misplaced(settings: Settings, changes: dict[str, Any]) -> None:
-    kernel = changes.get("kernel", settings.kernel)
-    if "degree" in changes and kernel != POLYNOMIAL:
-        degree = changes["degree"]
-        raise PlumecastError(
-            f"degree={degree} belongs to kernel '{POLYNOMIAL}'; write it into the sum, as in "
-            f"'polynomial-{degree} + matern-5/2'"
-        )
+    """Raise for a choice that the family does not have."""
+    if "degree" in changes and isinstance(settings.own, CodedSettings):
+        settings.own.refuse_degree(changes["degree"], changes.get("kernel"))
+    known = {item.name for item in (*fields(settings), *fields(settings.own))} - {"own", "preset"}
     lifted = settings.lift or changes.get("lift")
-    misplaced = [
-        name
-        for name in sorted(changes)
-        if (name in CODED_CHOICES and settings.family != "coded")
-        or settings.family not in OTHER_CHOICES.get(name, (settings.family,))
-        or (name in ("age_bins", "products") and not lifted)
-    ]
-    if misplaced:
-        raise PlumecastError(
-            f"'{misplaced[0]}' is no choice of a {settings.family} surrogate"
-            + (" without a lift" if misplaced[0] in ("age_bins", "products") else "")
-            + "; leave it out or choose another preset"
-        )
+    for name in sorted(changes):
+        if name not in known:
+            raise PlumecastError(
+                f"'{name}' is not a choice of the {settings.family} family; leave it out or choose "
+                "another preset"
+            )
+        if name in ("age_bins", "products") and not lifted:
+            raise PlumecastError(
+                f"'{name}' is not a choice of a {settings.family} surrogate without a lift; leave "
+                "it out or choose a lift"
+            )

@@ -10,37 +10,40 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.arrays import read_rows
-from plumecast.compute.blocks import Runner, row_blocks, sum_over
+from plumecast.compute.blocks import Passes, Runner
 from plumecast.compute.memory import parse_memory
-from plumecast.data.training import TrainingMatrices, provenance, training_matrices
+from plumecast.data.training import TrainingMatrices, training_matrices
 from plumecast.operators.baselines import MeanField, NearestFire, fit_gaussian_process, sample_rows
-from plumecast.operators.coded.operator import CodedOperator, Operator
+from plumecast.operators.coded.operator import CodedOperator
+from plumecast.operators.family import Operator
 from plumecast.operators.pca import fit_basis
+from plumecast.surrogate.fit import label_operator
 from plumecast.surrogate.surrogate import Surrogate
 
 PAPER_STD_FRACTION = 0.95
 
 MEAN_BLOCK = 256
-"""Snapshots added up together."""
+"""Snapshots of a block of the mean field."""
 
 
-def _mean_field(data: TrainingMatrices, seed: int) -> Operator:
-    blocks = row_blocks(data.outputs.shape[0], MEAN_BLOCK)
-    outputs = data.outputs
-    total = sum_over(lambda rows: np.sum(read_rows(outputs, rows), axis=0), blocks, outputs)
-    return MeanField(total / data.outputs.shape[0])
+def _mean_field(data: TrainingMatrices, seed: int, runner: Runner | None) -> Operator:
+    outputs, count = data.outputs, data.outputs.shape[0]
+    total = Passes(MEAN_BLOCK, runner).sum(
+        lambda rows: np.sum(read_rows(outputs, rows), axis=0), count
+    )
+    return MeanField(total / count)
 
 
-def _nearest_fire(data: TrainingMatrices, seed: int) -> Operator:
+def _nearest_fire(data: TrainingMatrices, seed: int, runner: Runner | None) -> Operator:
     return NearestFire(data.inputs, data.outputs)
 
 
-def _gp_images(data: TrainingMatrices, seed: int) -> Operator:
+def _gp_images(data: TrainingMatrices, seed: int, runner: Runner | None) -> Operator:
     rows = sample_rows(data.inputs.shape[0], seed)
     return fit_gaussian_process(data.inputs[rows], data.outputs[rows])
 
 
-def _gp_codes(data: TrainingMatrices, seed: int) -> Operator:
+def _gp_codes(data: TrainingMatrices, seed: int, runner: Runner | None) -> Operator:
     input_basis = fit_basis(data.inputs, std_fraction=PAPER_STD_FRACTION)
     output_basis = fit_basis(data.outputs, std_fraction=PAPER_STD_FRACTION)
     rows = sample_rows(data.inputs.shape[0], seed)
@@ -50,7 +53,7 @@ def _gp_codes(data: TrainingMatrices, seed: int) -> Operator:
     return CodedOperator(input_basis, code_map, output_basis)
 
 
-BASELINES: dict[str, Callable[[TrainingMatrices, int], Operator]] = {
+BASELINES: dict[str, Callable[[TrainingMatrices, int, Runner | None], Operator]] = {
     "mean-field": _mean_field,
     "nearest-fire": _nearest_fire,
     "gp-images": _gp_images,
@@ -71,9 +74,9 @@ def fit_baseline(
 ) -> Surrogate:
     """A baseline by name, trained on the same snapshots as a surrogate.
 
-    `seed` draws the 100 snapshots of the Gaussian processes. With `memory` ("2GB") the mean field
-    is added up over blocks, by the processes of a cluster with a `runner` (`pc.cluster`); the
-    others hold all training snapshots in this process.
+    `seed` samples the 100 snapshots of the Gaussian processes. With `memory` ("2GB") the mean field
+    is computed by blocks, with a `runner` (`pc.cluster`) by the workers of a cluster; the other
+    baselines need all training snapshots in the memory of this process.
     """
     if name not in BASELINES:
         raise PlumecastError(f"baseline '{name}' is unknown; choose from {', '.join(BASELINES)}")
@@ -82,11 +85,5 @@ def fit_baseline(
     data = training_matrices(train, inputs, outputs, stored=stored, by=None, runner=runner)
     if name != "mean-field":
         data = data.in_memory(limit)
-    return Surrogate(
-        inputs=data.input_layout,
-        outputs=data.output_layout,
-        operator=BASELINES[name](data, seed),
-        nonnegative=True,
-        settings={"preset": name, "seed": seed},
-        training=provenance(train),
-    )
+    operator = BASELINES[name](data, seed, runner)
+    return label_operator(operator, data, settings={"preset": name, "seed": seed})

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,10 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.version import __version__
 
 FORMAT = 1
+
+Classes = Mapping[str, Callable[..., Any]]
+"""What builds a value, by the name of its class in the file."""
+
 _KEY = "plumecast"
 
 
@@ -55,7 +59,7 @@ def save_value(value: Any, path: str | Path) -> Path:
     return where
 
 
-def load_value(path: str | Path, classes: Mapping[str, type]) -> Any:
+def load_value(path: str | Path, classes: Classes) -> Any:
     """Read back what `save_value` wrote; only `classes` can be built."""
     header, arrays = _read(Path(path))
     try:
@@ -130,7 +134,7 @@ def _flatten(value: Any, prefix: str, arrays: dict[str, np.ndarray]) -> Any:
     raise TypeError(f"{prefix.rstrip('.')}: a {type(value).__name__} cannot be saved")
 
 
-def _unflatten(tree: Any, arrays: Mapping[str, np.ndarray], classes: Mapping[str, type]) -> Any:
+def _unflatten(tree: Any, arrays: Mapping[str, np.ndarray], classes: Classes) -> Any:
     if isinstance(tree, list):
         return [_unflatten(item, arrays, classes) for item in tree]
     if not isinstance(tree, dict):

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE
-from plumecast.compute.arrays import Array, Rows
-from plumecast.compute.blocks import Runner, whole
-from plumecast.compute.device import naming_memory
-from plumecast.data.training import TrainingMatrices, provenance, training_matrices, training_size
-from plumecast.operators.coded.memory import Placement, choose_placement
-from plumecast.operators.coded.operator import Operator
-from plumecast.operators.lifted import PlumeChoices
-from plumecast.operators.pca import Basis
+from plumecast.compute.blocks import Runner
+from plumecast.compute.device import naming_memory, no_progress
+from plumecast.data.covariates import Covariate
+from plumecast.data.training import (
+    TrainingMatrices,
+    provenance,
+    training_matrices,
+    training_size,
+)
+from plumecast.operators.coded.fit import CodedSettings, fit_coded_operator
+from plumecast.operators.families import FAMILIES
+from plumecast.operators.family import Operator
 from plumecast.operators.settings import Settings, choose_settings
-from plumecast.surrogate.fit_coded import fit_code_map, fit_coded, fit_side
-from plumecast.surrogate.fit_lifted import PlumeData, PlumeFit, fit_plume
+from plumecast.surrogate.fit_lifted import fit_lifted
+from plumecast.surrogate.memory_plan import advice, choose_resources
 from plumecast.surrogate.surrogate import Surrogate
-
-CLUSTER_MEMORY, SPECTRAL_CLUSTER_MEMORY = "1GB", "16GB"
-"""Memory of each block's process where a cluster works on them and no limit is given; the systems
-of the spectral family, which are held here, are larger than its blocks."""
 
 
 def fit_surrogate(
@@ -61,7 +58,7 @@ def fit_surrogate(
     device: str = "cpu",
     memory: str | int | None = None,
     runner: Runner | None = None,
-    progress: Callable[[str], None] = lambda step: None,
+    progress: Callable[[str], None] = no_progress,
 ) -> Surrogate:
     """Fit a surrogate to training snapshots.
 
@@ -69,27 +66,28 @@ def fit_surrogate(
     another `kernel`: "matern-5/2", "squared-exponential", or a sum such as
     "polynomial-1 + matern-5/2". Its `length_scale` is in units of the typical distance between
     training snapshots; without one it is chosen together with the penalty. The *spectral* family
-    (presets "recommended" and "quick"): equivariant operators in `layers`, one per drought where
-    the data has several, each drawn to what all have in common; needs `group_by` to leave fires
-    out. A `correction` adds what it left over for the training fires most alike (preset "thorough",
-    which also has more channels). Networks: family "unet" or "fno", in `epochs`.
+    (presets "recommended" and "quick"): translation-equivariant operators in `layers`, one per
+    drought where the data has several, each regularised towards the common one; it needs
+    `group_by` to leave fires out. A `correction` predicts its residuals from similar training
+    fires (preset "thorough", which also has more channels). Networks: family "unet" or "fno",
+    trained for `epochs`.
 
     `lift` names the fields made of the input ("age-bins" has `age_bins` of them), `products` the
     scalars of a fire that multiply them, `targets` what is fitted ("log", "smoke", "footprint").
-    `covariates` are scalars of the snapshots that join the operator; predictions then need them.
-    `frame` "wind" turns fields with the wind of each snapshot, "wind-stretch" also stretches them,
-    "auto" turns where that serves fires that were left out.
+    `covariates` are scalars of the snapshots that are inputs too; predictions then need them.
+    `frame` "wind" rotates fields with the wind of each snapshot, "wind-stretch" also scales them,
+    "auto" decides by out-of-fold errors.
 
     A preset, every choice by keyword, or a preset with single choices replaced. `fire_*` truncates
     the input basis and `smoke_*` the output basis, whatever the variables are called. Without a
     `penalty` (and with a preset that leaves it open) it is chosen by leaving out one `group_by`
     at a time, in closed form.
 
-    `device` says where the arithmetic runs: "cpu", "cuda" (PyTorch) or "cupy"; the surrogate comes
-    back as NumPy's. `progress` hears the steps of a long fit. With `memory` ("2GB") the snapshots
-    stay in their store and are read by blocks; the result is the same up to rounding. A `runner`
-    (`pc.cluster`) has the blocks worked on by the processes of a cluster, each within `memory`;
-    networks are trained here.
+    `device` computes: "cpu", "cuda" (PyTorch) or "cupy"; the arrays of the surrogate are on the
+    host. `progress` is called with each step of a long fit. With `memory` ("2GB") the snapshots
+    stay in their store and are read by blocks; the result is the same up to rounding. With a
+    `runner` (`pc.cluster`) the workers of a cluster compute the blocks, each within `memory`;
+    networks are trained in this process.
     """
     settings = choose_settings(
         preset,
@@ -119,10 +117,11 @@ def fit_surrogate(
             "variance_fraction": smoke_variance_fraction,
         },
     )
-    return _fit(
+    return fit_with_settings(
         train,
         settings,
-        (inputs, outputs),
+        inputs=inputs,
+        outputs=outputs,
         nonnegative=nonnegative,
         group_by=group_by,
         device=device,
@@ -132,103 +131,97 @@ def fit_surrogate(
     )
 
 
-def _fit(
+def fit_with_settings(
     train: xr.Dataset,
     settings: Settings,
-    variables: tuple[str | Sequence[str], str | Sequence[str]],
     *,
-    nonnegative: bool,
-    group_by: str,
-    device: str,
-    memory: str | int | None,
-    runner: Runner | None,
-    progress: Callable[[str], None],
+    inputs: str | Sequence[str] = FIRE,
+    outputs: str | Sequence[str] = SMOKE,
+    nonnegative: bool = True,
+    group_by: str = "ignition_id",
+    device: str = "cpu",
+    memory: str | int | None = None,
+    runner: Runner | None = None,
+    progress: Callable[[str], None] = no_progress,
 ) -> Surrogate:
-    """Fit with every choice made: where the arrays live, the matrices, the operator."""
-    plain = is_plain(settings)
-    if runner is not None:
-        coded = settings.family == "coded"
-        memory = memory or (CLUSTER_MEMORY if coded else SPECTRAL_CLUSTER_MEMORY)
-        if device != "cpu":
-            raise PlumecastError(f"give a runner or device '{device}', not both")
-    size = training_size(train, *variables)
-    place = choose_placement(device, memory, *size)
+    """`fit_surrogate` with every choice made."""
+    size = training_size(train, inputs, outputs)
+    cluster_memory = FAMILIES[settings.family].cluster_memory
+    resources = choose_resources(
+        device, memory, runner, progress, size=size, cluster_memory=cluster_memory
+    )
     data = training_matrices(
         train,
-        *variables,
-        stored=place.limit is not None,
-        by=group_by if plain else None,
+        inputs,
+        outputs,
+        stored=resources.limit is not None,
+        by=group_by if settings.is_plain else None,
         runner=runner,
     )
-    record: dict[str, Any] = {
-        "inputs": data.input_layout,
-        "outputs": data.output_layout,
-        "nonnegative": nonnegative,
-        "settings": asdict(settings),
-    }
-    with naming_memory(place.device, place.advice(*size)):
-        if plain:
-            operator, chosen = fit_coded(data, settings, group_by, place)
-            training = {**provenance(train), **chosen}
-            return Surrogate(operator=operator, training=training, **record)
-        found = _fit_lifted(data, settings, group_by, place, progress)
-    return Surrogate(
-        operator=found.operator,
-        training={**provenance(train), **found.chosen},
-        scenario=found.scenario,
-        covariates=found.covariates,
-        **record,
-    )
-
-
-def is_plain(settings: Settings) -> bool:
-    """Whether a surrogate is the paper's: fields encoded as they are, smoke from their codes."""
-    plain = settings.targets == ("smoke",) and not settings.lift and not settings.covariates
-    return plain and settings.family == "coded" and settings.frame == "map"
-
-
-def _fit_lifted(
-    data: TrainingMatrices,
-    settings: Settings,
-    group_by: str,
-    place: Placement,
-    progress: Callable[[str], None],
-) -> PlumeFit:
-    groups = np.empty(data.inputs.shape[0], dtype=np.int64)
-    rows_of = data.groups(group_by)
-    for number, rows in enumerate(rows_of):
-        groups[rows] = number
-    if len(rows_of) < 2:
-        raise PlumecastError(
-            f"this surrogate leaves fires out to choose its penalties: it needs at least 2 "
-            f"'{group_by}', the training data has {len(rows_of)}"
+    described: dict[str, Any] = {"settings": settings.record(), "nonnegative": nonnegative}
+    with naming_memory(resources.device, advice(resources, size)):
+        if not settings.is_plain:
+            found = fit_lifted(data, settings, group_by, resources)
+            return label_operator(
+                found.operator,
+                data,
+                chosen=found.chosen,
+                scenario=found.scenario,
+                covariates=found.covariates,
+                **described,
+            )
+        assert isinstance(settings.own, CodedSettings)
+        groups = data.groups(group_by) if settings.own.leaves_out else []
+        operator, chosen = fit_coded_operator(
+            data.inputs,
+            data.outputs,
+            settings.own,
+            resources,
+            groups=groups,
+            names=(", ".join(data.input_layout.names), ", ".join(data.output_layout.names)),
         )
+    if groups:
+        chosen["leave_out"] = group_by
+    return label_operator(operator, data, chosen=chosen, **described)
 
-    def encode_side(side: str, matrix: Rows, held: int) -> tuple[Basis, Array]:
-        rule = settings.fire if side == "inputs" else settings.smoke
-        layout = data.input_layout if side == "inputs" else data.output_layout
-        rows = place.hold(whole(matrix) if place.limit is None else matrix)
-        beside = place.beside(held)
-        basis = fit_side(rows, rule, settings.center, layout, beside)
-        return basis, beside.codes(basis, rows)
 
-    def fit_map(codes: Array, targets: Array, parts: list[Array], held: int) -> Operator:
-        copied = codes.nbytes + targets.nbytes
-        return fit_code_map(codes, targets, settings, parts, place.beside(held + copied))[0]
-
-    choices = PlumeChoices(
-        family=settings.family,
-        lift=settings.lift or ("identity",),
-        products=settings.products,
-        bins=settings.age_bins,
-        targets=settings.targets,
-        layers=settings.layers,
-        correction=settings.correction,
-        epochs=settings.epochs,
-        encode_side=encode_side,
-        fit_map=fit_map,
-        device="cpu" if place.device.is_host else place.device.name,
+def label_operator(
+    operator: Operator,
+    data: TrainingMatrices,
+    *,
+    settings: dict[str, Any] | None = None,
+    chosen: dict[str, Any] | None = None,
+    nonnegative: bool = True,
+    scenario: str | None = None,
+    covariates: tuple[Covariate, ...] = (),
+) -> Surrogate:
+    """An operator between the columns of training matrices as a surrogate, with its provenance."""
+    return Surrogate(
+        inputs=data.input_layout,
+        outputs=data.output_layout,
+        operator=operator,
+        nonnegative=nonnegative,
+        settings=settings or {},
+        training={**provenance(data.snapshots), **(chosen or {})},
+        scenario=scenario,
+        covariates=covariates,
     )
-    fields = (*data.input_layout.fields, *data.output_layout.fields)
-    snapshots = PlumeData(data.snapshots, fields, *data.on_grids(), groups)
-    return fit_plume(snapshots, settings, choices, place, progress)
+
+
+def wrap_operator(
+    operator: Operator,
+    train: xr.Dataset,
+    *,
+    inputs: str | Sequence[str] = FIRE,
+    outputs: str | Sequence[str] = SMOKE,
+    nonnegative: bool = True,
+) -> Surrogate:
+    """An operator of your own as a surrogate, to predict, score and save like any other.
+
+    The operator maps (M, N) rows of flattened inputs to (M, Ñ) rows of outputs, and was fitted to
+    the snapshots of `train`: their grid labels its predictions, their ignitions are refused when it
+    is scored.
+    """
+    return label_operator(
+        operator, training_matrices(train, inputs, outputs), nonnegative=nonnegative
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +11,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import field_blocks
+from plumecast.compute.device import Resources
 from plumecast.data.covariates import (
     ALIKE,
     SCENARIO,
@@ -23,151 +23,149 @@ from plumecast.data.covariates import (
     read_wind,
 )
 from plumecast.data.layout import Field
-from plumecast.operators.coded.memory import Placement
+from plumecast.data.training import TrainingMatrices
+from plumecast.operators.coded.correction import CorrectedMap
+from plumecast.operators.families import FAMILIES
+from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.fields.wind_frame import WindFrame, fit_wind_frame
-from plumecast.operators.lifted import Conditions, PlumeChoices, PlumeOperator, fit_plume_operator
+from plumecast.operators.lifted import LiftedOperator, fit_lifted_operator
 from plumecast.operators.settings import Settings
 from plumecast.scores.footprint import smoke_threshold
 
 CLEARLY = 0.8
-"""Where winds differ, fields are turned unless the map's left-out error is below this share of the
-turned one's: with a handful of fires the comparison is noise, and the physics is known."""
+"""Where winds differ, fields are rotated unless the out-of-fold error on the map is below this
+share of the error in the wind's frame: with a handful of fires the comparison is noise, and the
+physics is known."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlumeFit:
-    """A fitted operator with what its predictions need from the labels."""
+class LiftedFit:
+    """A fitted operator, and what its predictions need from the labels."""
 
-    operator: PlumeOperator
+    operator: LiftedOperator
     chosen: dict[str, Any]
     scenario: str | None
     covariates: tuple[Covariate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PlumeData:
-    """Training snapshots on their grid."""
+def fit_lifted(
+    data: TrainingMatrices, settings: Settings, group_by: str, resources: Resources
+) -> LiftedFit:
+    """Fit one operator for all droughts, each with weights of its own.
 
-    snapshots: xr.Dataset
-    fields: tuple[Field, ...]
-    fire: Array  # (M, *grid), as the next an array or what gives one of some rows
-    smoke: Array  # (M, *grid)
-    groups: Array  # (M,)
-
-    def __post_init__(self) -> None:
-        fields = self.fields
-        same = len(fields) == 2 and (fields[0].shape, fields[0].dims) == (
-            fields[1].shape,
-            fields[1].dims,
-        )
-        if not same:
-            told = [
-                f"{part.name} {tuple(zip(part.dims, part.shape, strict=True))}" for part in fields
-            ]
-            raise PlumecastError(
-                "a surrogate with a lift maps one field to one on the same grid, not "
-                + " and ".join(told)
-            )
-        lowest = min(float(self.smoke[rows].min()) for rows in field_blocks(self.smoke))
-        if lowest < 0.0:
-            raise PlumecastError(
-                f"a surrogate with a lift needs an output that is never negative; "
-                f"'{fields[1].name}' goes down to {lowest:g}; choose another preset"
-            )
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The grid."""
-        return self.fields[0].shape
-
-    def labels(self) -> Array | None:
-        """(M,) scenario of every snapshot; None where the snapshots do not say."""
-        if SCENARIO not in self.snapshots.variables:
-            return None
-        labels = self.snapshots[SCENARIO].values.astype(str)
-        return np.broadcast_to(labels, (self.fire.shape[0],))
-
-    def spacing(self) -> tuple[float, float]:
-        """Size of a cell along y and x, negative where the axis descends; 1 where the grid does
-        not say."""
-        sizes = []
-        for dim in self.fields[0].dims:
-            places = self.snapshots[dim].values if dim in self.snapshots.coords else np.empty(0)
-            known = places.size > 1 and places.dtype.kind in "fi"
-            sizes.append(float(np.mean(np.diff(places))) if known else 0.0)
-        return (sizes[0], sizes[1]) if len(sizes) == 2 and all(sizes) else (1.0, 1.0)
-
-
-def fit_plume(
-    data: PlumeData,
-    settings: Settings,
-    choices: PlumeChoices,
-    place: Placement,
-    progress: Callable[[str], None],
-) -> PlumeFit:
-    """Fit one operator for all droughts, each with weights of its own; with frame "auto", the one
-    of map and wind with the smaller error on fires that were left out."""
-    threshold = smoke_threshold(data.smoke)
+    With frame "auto", the frame of the map or of the wind is chosen by out-of-fold errors.
+    """
+    fields = (*data.input_layout.fields, *data.output_layout.fields)
+    fire, smoke = data.on_grids()
+    groups = _group_numbers(data, group_by)
+    _check_fields(fields, smoke)
+    threshold = smoke_threshold(smoke)
     covariates = fit_covariates(data.snapshots, settings.covariates)
-    told = Conditions(
-        labels=data.labels() if settings.family != "coded" else None,
+    has_scenarios = FAMILIES[settings.family].scenarios
+    on_map = Conditions(
+        labels=_labels(data.snapshots, fire.shape[0]) if has_scenarios else None,
         covariates=read_covariates(data.snapshots, covariates),
         wind=read_wind(data.snapshots),
     )
+    names = (", ".join(data.input_layout.names), ", ".join(data.output_layout.names))
+    training = TrainingSet(fire, smoke, groups, on_map, names)
+    # In the wind frame the drought label is redundant: it only names a wind series.
+    in_wind = replace(training, given=replace(on_map, labels=None))
 
-    def fit(
-        frame: WindFrame | None, given: Conditions, choices: PlumeChoices = choices
-    ) -> tuple[PlumeOperator, float]:
-        return fit_plume_operator(
-            data.fire,
-            data.smoke,
-            data.groups,
-            given,
+    def fit(kind: str, settings: Settings) -> tuple[LiftedOperator, float]:
+        frame = None if kind == "map" else _frame(data.snapshots, fields[0], on_map.wind, kind)
+        return fit_lifted_operator(
+            training if frame is None else in_wind,
+            settings,
             threshold=threshold,
-            choices=choices,
             frame=frame,
-            limit=place.limit,
-            put=place.device.put,
-            progress=progress,
+            resources=resources,
         )
 
-    # In the frame of the wind, what a drought's weather is called says nothing more.
-    turned = replace(told, labels=None)
-    chosen = settings.frame
-    if chosen == "auto":
-        chosen = "map"
-        alike = ALIKE if told.labels is not None else ("hours",)
-        on_map = data.fields[0].dims == ("y", "x")
-        if on_map and own_winds(data.snapshots, data.groups, told.wind, alike):
-            progress("comparing frames")
-            frame = _frame(data, told.wind, "wind")
-            quick = replace(choices, layers=1, correction=False)
-            errors = fit(None, told, quick)[1], fit(frame, turned, quick)[1]
-            chosen = "map" if errors[0] < CLEARLY * errors[1] else "wind"
-    if chosen == "map":
-        operator, error = fit(None, told)
-    else:
-        operator, error = fit(_frame(data, told.wind, chosen), turned)
+    frame = settings.frame
+    if frame == "auto":
+        frame = "map"
+        alike = ALIKE if on_map.labels is not None else ("hours",)
+        is_map = fields[0].dims == ("y", "x")
+        if is_map and own_winds(data.snapshots, groups, on_map.wind, alike):
+            resources.progress("comparing frames")
+            simple = replace(settings, own=settings.own.simplified())
+            errors = {kind: fit(kind, simple)[1] for kind in ("map", "wind")}
+            frame = "map" if errors["map"] < CLEARLY * errors["wind"] else "wind"
+    operator, error = fit(frame, settings)
     record = {
         "footprint_threshold": threshold,
         "scenarios": list(operator.labels),
-        "frame": chosen,
+        "frame": frame,
         "leave_out_error": error,
     }
-    if settings.correction:
-        record["corrected"] = operator.correction is not None
-    scenario = SCENARIO if operator.labels else None
-    return PlumeFit(operator, record, scenario, covariates)
+    if getattr(settings.own, "correction", False):
+        record["corrected"] = isinstance(operator.field_map, CorrectedMap)
+    return LiftedFit(operator, record, SCENARIO if operator.labels else None, covariates)
 
 
-def _frame(data: PlumeData, wind: Array | None, kind: str) -> WindFrame:
-    if data.fields[0].dims[-2:] != ("y", "x") or len(data.shape) != 2:
+def _group_numbers(data: TrainingMatrices, group_by: str) -> Array:
+    """(M,) number of every snapshot's group; at least two groups."""
+    groups = np.empty(data.inputs.shape[0], dtype=np.int64)
+    rows_of = data.groups(group_by)
+    for number, rows in enumerate(rows_of):
+        groups[rows] = number
+    if len(rows_of) < 2:
         raise PlumecastError(
-            f"frame '{kind}' needs fields on (y, x), not on {data.fields[0].dims}; transpose them"
+            f"this surrogate leaves fires out to choose its penalties: it needs at least 2 "
+            f"'{group_by}', the training data has {len(rows_of)}"
+        )
+    return groups
+
+
+def _check_fields(fields: tuple[Field, ...], smoke: Array) -> None:
+    """Raise unless one field is mapped to one non-negative field on the same grid."""
+    same = len(fields) == 2 and (fields[0].shape, fields[0].dims) == (
+        fields[1].shape,
+        fields[1].dims,
+    )
+    if not same:
+        described = [
+            f"{part.name} {tuple(zip(part.dims, part.shape, strict=True))}" for part in fields
+        ]
+        raise PlumecastError(
+            "a surrogate with a lift maps one field to one on the same grid, not "
+            + " and ".join(described)
+        )
+    lowest = min(float(smoke[rows].min()) for rows in field_blocks(smoke))
+    if lowest < 0.0:
+        raise PlumecastError(
+            f"a surrogate with a lift needs an output that is never negative; "
+            f"the smallest value of '{fields[1].name}' is {lowest:g}; choose another preset"
+        )
+
+
+def _labels(snapshots: xr.Dataset, count: int) -> Array | None:
+    """(M,) scenario of every snapshot; None where there is no such coordinate."""
+    if SCENARIO not in snapshots.variables:
+        return None
+    return np.broadcast_to(snapshots[SCENARIO].values.astype(str), (count,))
+
+
+def _frame(snapshots: xr.Dataset, field: Field, wind: Array | None, kind: str) -> WindFrame:
+    if field.dims[-2:] != ("y", "x") or len(field.shape) != 2:
+        raise PlumecastError(
+            f"frame '{kind}' needs fields on (y, x), not on {field.dims}; transpose them"
         )
     if wind is None:
         raise PlumecastError(
             f"frame '{kind}' needs the coordinates {' and '.join(WIND)} on every snapshot; leave "
             "it out, or add them"
         )
-    return fit_wind_frame(data.shape, data.spacing(), wind, stretch=kind == "wind-stretch")
+    spacing = _spacing(snapshots, field)
+    return fit_wind_frame(field.shape, spacing, wind, stretch=kind == "wind-stretch")
+
+
+def _spacing(snapshots: xr.Dataset, field: Field) -> tuple[float, float]:
+    """Size of a cell along y and x, negative where the axis descends; 1 without coordinates."""
+    sizes = []
+    for dim in field.dims:
+        places = snapshots[dim].values if dim in snapshots.coords else np.empty(0)
+        known = places.size > 1 and places.dtype.kind in "fi"
+        sizes.append(float(np.mean(np.diff(places))) if known else 0.0)
+    return (sizes[0], sizes[1]) if len(sizes) == 2 and all(sizes) else (1.0, 1.0)

@@ -1,8 +1,8 @@
-"""The surrogate: labelled fields in, labelled smoke out, with a fitted operator between them."""
+"""The surrogate: labelled fires in, labelled smoke out, with a fitted operator between them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
@@ -14,29 +14,34 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, beside, map_arrays, to_numpy
 from plumecast.compute.device import choose_device
 from plumecast.data.covariates import WIND, Covariate, read_covariates, read_scalar, wind_vector
-from plumecast.data.layout import Coordinate, Field, Layout, from_rows, grid_template, leading_dims
+from plumecast.data.layout import (
+    Coordinate,
+    Field,
+    Layout,
+    from_rows,
+    grid_template,
+    leading_dims,
+)
 from plumecast.operators.baselines import GaussianProcess, MeanField, NearestFire
-from plumecast.operators.coded.fields import CodedMap
-from plumecast.operators.coded.kernel_map import KernelMap
-from plumecast.operators.coded.operator import CodedOperator, FoldedLinear, Operator, folded
-from plumecast.operators.coded.polynomial_map import DualMap, PrimalMap
+from plumecast.operators.coded.correction import CorrectedMap
+from plumecast.operators.families import FAMILIES
+from plumecast.operators.family import NOTHING, Conditions, FieldMap, Operator
 from plumecast.operators.fields.lift import Lift
 from plumecast.operators.fields.targets import Targets
 from plumecast.operators.fields.wind_frame import WindFrame
-from plumecast.operators.lifted import NOTHING, Conditions, PlumeOperator
-from plumecast.operators.neural.map import NeuralMap
+from plumecast.operators.lifted import LiftedOperator
 from plumecast.operators.pca import Basis
-from plumecast.operators.spectral.map import Layer, SpectralMap
-from plumecast.operators.spectral.transform import Frequencies
 from plumecast.surrogate.file import load_value, save_value
 
 PREDICT_BLOCK = 2048
 """Rows predicted together: bounds the memory of kernels and decoded fields."""
 
+Labelled = Mapping[Hashable, xr.DataArray] | xr.Dataset
+
 
 @dataclass(frozen=True, slots=True)
 class Surrogate:
-    """A fitted map between fields: what goes in, what comes out, and the operator between."""
+    """A fitted map between fields: its inputs, its outputs and the operator between them."""
 
     inputs: Layout
     outputs: Layout
@@ -44,8 +49,8 @@ class Surrogate:
     nonnegative: bool  # predictions below zero are set to zero, as smoke cannot be negative
     settings: dict[str, Any]
     training: dict[str, Any]  # provenance: data version, fires, counts, chosen penalty
-    scenario: str | None = None  # coordinate that says which scenario a snapshot belongs to
-    covariates: tuple[Covariate, ...] = ()  # coordinates that join the operator
+    scenario: str | None = None  # coordinate that names the scenario of a snapshot
+    covariates: tuple[Covariate, ...] = ()  # coordinates that are inputs of the operator
 
     @overload
     def predict(self, data: xr.Dataset) -> xr.DataArray | xr.Dataset: ...
@@ -60,11 +65,44 @@ class Surrogate:
         there are several outputs); an array (…, *grid) gives an array. The input's floating-point
         type is kept; the arithmetic is float64 (float32 within a spectral operator).
         """
-        if isinstance(data, xr.Dataset):
-            return self._predict_labelled(data)
-        if isinstance(data, xr.DataArray):
-            return self._predict_labelled({self._only_input().name: data})
-        return self._predict_array(np.asarray(data))
+        fields = self._labelled(self._as_labelled(data), self.predict_rows, self.outputs)
+        if len(fields) == 1:
+            return fields[0] if _is_labelled(data) else fields[0].values
+        if not _is_labelled(data):
+            raise PlumecastError(
+                f"this surrogate has outputs {', '.join(self.outputs.names)}; pass a Dataset"
+            )
+        return xr.Dataset({str(field.name): field for field in fields})
+
+    def predict_footprint(self, data: Any) -> Any:
+        """Detection score of smoke, within 0 and 1, in the kind of the input.
+
+        It is a target of its own, for surrogates that have one (`detects`); the threshold to
+        deploy is chosen on validation snapshots like that of any prediction.
+        """
+        if not self.detects:
+            raise PlumecastError(
+                "this surrogate has no footprint target; threshold its smoke, or train with "
+                "preset='recommended'"
+            )
+
+        def score_rows(inputs: np.ndarray, given: Conditions) -> Array:
+            return self.predict_both_rows(inputs, given)[1]
+
+        (score,) = self._labelled(self._as_labelled(data), score_rows, _score_layout(self.outputs))
+        return score if _is_labelled(data) else score.values
+
+    def predict_both(self, data: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+        """Smoke and detection score from one pass; without a score, the smoke twice."""
+        score = _score_layout(self.outputs) if self.detects else self.outputs
+        layout = Layout((*self.outputs.fields, *score.fields))
+
+        def both(inputs: np.ndarray, given: Conditions) -> Array:
+            smoke, score = self.predict_both_rows(inputs, given)
+            return np.concatenate([to_numpy(smoke), to_numpy(score)], axis=1)
+
+        found, detected = self._labelled(data, both, layout)
+        return found, detected
 
     @property
     def grid(self) -> xr.Dataset:
@@ -73,51 +111,8 @@ class Surrogate:
 
     @property
     def detects(self) -> bool:
-        """Whether the surrogate was trained to find the footprint, beside predicting smoke."""
-        return isinstance(self.operator, PlumeOperator) and self.operator.targets.detects
-
-    def predict_footprint(self, data: Any) -> Any:
-        """Detection score of smoke, within 0 and 1, in the kind of the input.
-
-        From a target of its own, for families that have one (`detects`); the threshold to deploy
-        is chosen on validation like that of any prediction.
-        """
-        if not self.detects:
-            raise PlumecastError(
-                "this surrogate has no footprint target; threshold its smoke, or train with "
-                "preset='recommended'"
-            )
-        return self.detector.predict(data)
-
-    def predict_both(self, data: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
-        """Smoke and detection score of a data set in one pass; without a score, the smoke twice."""
-        plume = self.operator
-        if not isinstance(plume, PlumeOperator) or not plume.targets.detects:
-            smoke = self.predict(data)
-            assert isinstance(smoke, xr.DataArray)
-            return smoke, smoke
-        matrix, like = self.inputs.to_matrix(data), data[self.inputs.fields[0].name]
-        lead = leading_dims(like, self.inputs.fields[0])
-        given = self._conditions(data, like, lead)
-        dtype = like.dtype if like.dtype.kind == "f" else np.dtype(np.float64)
-        both = np.empty((2, *matrix.shape), dtype=dtype)
-        for start in range(0, matrix.shape[0], PREDICT_BLOCK):
-            rows = slice(start, start + PREDICT_BLOCK)
-            fields = plume.target_fields(beside(matrix[rows], plume), given.at(rows))
-            for out, values in zip(both, plume.targets.both(fields), strict=True):
-                out[rows] = to_numpy(values).reshape(values.shape[0], -1)
-        parts = (self.outputs.fields[0], _score_layout(self.outputs).fields[0])
-        smoke, score = (
-            from_rows(rows, part, like, lead) for rows, part in zip(both, parts, strict=True)
-        )
-        return smoke, score
-
-    @property
-    def detector(self) -> Surrogate:
-        """A surrogate of the detection score in place of the smoke."""
-        assert isinstance(self.operator, PlumeOperator)
-        operator = replace(self.operator, detect=True)
-        return replace(self, operator=operator, outputs=_score_layout(self.outputs))
+        """Whether the surrogate predicts a detection score beside the smoke."""
+        return self.operator.detects
 
     def _only_input(self) -> Field:
         if len(self.inputs.fields) > 1:
@@ -127,115 +122,100 @@ class Surrogate:
             )
         return self.inputs.fields[0]
 
-    def _predict_labelled(
-        self, data: Mapping[Hashable, xr.DataArray] | xr.Dataset
-    ) -> xr.DataArray | xr.Dataset:
-        matrix = self.inputs.to_matrix(data)
+    def _as_labelled(self, data: Any) -> Labelled:
+        """A Dataset, DataArray or array as fields by name."""
+        if isinstance(data, xr.Dataset):
+            return data
+        part = self._only_input()
+        if isinstance(data, xr.DataArray):
+            return {part.name: data}
+        array = np.asarray(data)
+        lead = array.shape[: array.ndim - len(part.shape)]
+        if array.ndim < len(part.shape) or array.shape[len(lead) :] != part.shape:
+            raise PlumecastError(
+                f"expected an array (…, {', '.join(map(str, part.shape))}), got shape {array.shape}"
+            )
+        names = [f"lead_{i}" for i in range(len(lead))]
+        return {part.name: xr.DataArray(array, dims=[*names, *part.dims])}
+
+    def _labelled(
+        self,
+        data: Labelled,
+        predict: Callable[[np.ndarray, Conditions], Array],
+        layout: Layout,
+    ) -> list[xr.DataArray]:
+        """A prediction of all rows, block by block, as one field per field of the layout."""
+        matrix, given = self.read_rows(data)
         like = data[self.inputs.fields[0].name]
         lead = leading_dims(like, self.inputs.fields[0])
         dtype = like.dtype if like.dtype.kind == "f" else np.dtype(np.float64)
-        given = self._conditions(data, like, lead)
-        values = self.outputs.split(self.predict_matrix(matrix, given))
-        fields = [
-            from_rows(rows.astype(dtype, copy=False), part, like, lead)
-            for part, rows in zip(self.outputs.fields, values, strict=True)
+        # Stacked variables are rescaled below, which must not round twice.
+        plain = all(part.scale == 1.0 for part in layout.fields)
+        out = np.empty((matrix.shape[0], layout.size), dtype=dtype if plain else np.float64)
+        for start in range(0, matrix.shape[0], PREDICT_BLOCK):
+            rows = slice(start, start + PREDICT_BLOCK)
+            out[rows] = to_numpy(predict(matrix[rows], given.at(rows)))
+        return [
+            from_rows(values.astype(dtype, copy=False), part, like, lead)
+            for part, values in zip(layout.fields, layout.split(out), strict=True)
         ]
-        return fields[0] if len(fields) == 1 else xr.Dataset({str(f.name): f for f in fields})
 
-    def _predict_array(self, data: np.ndarray) -> np.ndarray:
-        part = self._only_input()
-        lead = data.shape[: data.ndim - len(part.shape)]
-        if data.ndim < len(part.shape) or data.shape[len(lead) :] != part.shape:
-            raise PlumecastError(
-                f"expected an array (…, {', '.join(map(str, part.shape))}), got shape {data.shape}"
-            )
-        names = [f"lead_{i}" for i in range(len(lead))]
-        labelled = xr.DataArray(data, dims=[*names, *part.dims])
-        out = self._predict_labelled({part.name: labelled})
-        if isinstance(out, xr.Dataset):
-            raise PlumecastError(
-                f"this surrogate has outputs {', '.join(self.outputs.names)}; pass a Dataset"
-            )
-        return out.values
-
-    def _conditions(
-        self,
-        data: Mapping[Hashable, xr.DataArray] | xr.Dataset,
-        like: xr.DataArray,
-        lead: list[Hashable],
-    ) -> Conditions:
-        """What the operator needs to know of every row beside its fields."""
-        if not isinstance(self.operator, PlumeOperator):
-            return NOTHING
+    def read_rows(self, data: Labelled) -> tuple[np.ndarray, Conditions]:
+        """The inputs of labelled fields as a matrix, and the conditions of every row."""
+        matrix = self.inputs.to_matrix(data)
+        if self.scenario is None and not self.covariates and not self.operator.needs_wind:
+            return matrix, NOTHING
+        like = data[self.inputs.fields[0].name]
         found = data if isinstance(data, xr.Dataset) else like.coords.to_dataset()
+        lead = leading_dims(like, self.inputs.fields[0])
         sizes = {dim: like.sizes[dim] for dim in lead}
         labels = wind = None
         if self.scenario is not None and self.scenario in found.variables:
             labels = read_scalar(found, self.scenario, sizes).astype(str)
-        if self.operator.frame is not None:
+        if self.operator.needs_wind:
             wind = wind_vector(*(read_scalar(found, name, sizes) for name in WIND))
-        return Conditions(labels, read_covariates(found, self.covariates, sizes), wind)
-
-    def predict_matrix(self, inputs: Array, given: Conditions = NOTHING) -> np.ndarray:
-        """(M, N) → (M, Ñ) in the layouts' columns, clipped at zero where smoke is predicted."""
-        blocks = [np.empty((0, self.outputs.size))]
-        for start in range(0, inputs.shape[0], PREDICT_BLOCK):
-            rows = slice(start, start + PREDICT_BLOCK)
-            blocks.append(to_numpy(self.predict_rows(inputs[rows], given.at(rows))))
-        return blocks[1] if len(blocks) == 2 else np.concatenate(blocks)
+        return matrix, Conditions(labels, read_covariates(found, self.covariates, sizes), wind)
 
     def predict_rows(self, inputs: np.ndarray, given: Conditions = NOTHING) -> Array:
-        """`predict_matrix` of a few rows at once, left where the operator's arrays are."""
-        rows = beside(inputs, self.operator)
-        if isinstance(self.operator, PlumeOperator):
-            out = self.operator.predict(rows, given)
-        else:
-            out = self.operator.predict(rows)
-        return array_namespace(out).clip(out, 0.0, None) if self.nonnegative else out
+        """(M, N) → (M, Ñ) in the layouts' columns, on the operator's device."""
+        return self._clipped(self.operator.predict(beside(inputs, self.operator), given))
 
-    def predict_dataset_rows(self, data: xr.Dataset) -> Array:
-        """The prediction of a few snapshots as a float64 matrix, left where the operator is.
+    def predict_both_rows(
+        self, inputs: np.ndarray, given: Conditions = NOTHING
+    ) -> tuple[Array, Array]:
+        """Smoke and detection score of (M, N) inputs, on the operator's device, from one pass.
 
-        Rounded to the input's precision, as `predict` gives it.
+        Without a score, the smoke twice.
         """
-        out = self.predict_block_rows(data)
-        xp = array_namespace(out)
-        if data[self.inputs.fields[0].name].dtype == np.float32:
-            out = xp.astype(out, xp.float32, copy=False)
-        return xp.astype(out, xp.float64, copy=False)
+        smoke, score = self.operator.predict_both(beside(inputs, self.operator), given)
+        smoke = self._clipped(smoke)
+        return smoke, smoke if score is None else score
 
-    def predict_block_rows(self, data: xr.Dataset) -> Array:
-        """The prediction of a few snapshots as a matrix, left as and where the operator made it."""
-        like = data[self.inputs.fields[0].name]
-        given = self._conditions(data, like, leading_dims(like, self.inputs.fields[0]))
-        return self.predict_rows(self.inputs.to_matrix(data), given)
-
-    def input_rows(self, data: xr.Dataset) -> Array:
-        """The inputs of a few snapshots as a matrix, where the operator is."""
-        return beside(self.inputs.to_matrix(data), self.operator)
+    def _clipped(self, outputs: Array) -> Array:
+        if not self.nonnegative:
+            return outputs
+        return array_namespace(outputs).clip(outputs, 0.0, None)
 
     def on_device(self, device: str, precision: str = "float64") -> Surrogate:
         """The same surrogate with its operator's arrays on a device ("cuda", "cupy", "cpu").
 
-        Predictions are made there and come back as NumPy's. In `precision` "float32" they are
-        faster and right to about four digits; a linear operator is folded to fewer products.
-        Operators on lifted fields have their precisions already and keep them.
+        Predictions are computed there and returned as NumPy arrays. In `precision` "float32" they
+        are faster and right to about four digits; a linear operator is folded to fewer products.
+        Operators on lifted fields have a fixed precision and keep it.
         """
         if precision not in ("float64", "float32"):
             raise PlumecastError(f"precision '{precision}' is unknown; float64 or float32")
         put = choose_device(device).put
-        single = precision == "float32" and not isinstance(self.operator, PlumeOperator)
-        operator = folded(self.operator) if single else self.operator
-
-        def place(array: Array) -> Array:
-            host = to_numpy(array)
-            return put(host.astype(np.float32) if single else host)
-
-        return replace(self, operator=map_arrays(operator, place))
+        operator = self.operator.for_float32() if precision == "float32" else self.operator
+        return replace(self, operator=map_arrays(operator, lambda array: put(to_numpy(array))))
 
     def save(self, path: str | Path) -> Path:
         """Write the surrogate to one safetensors file, all or nothing."""
         return save_value(replace(self, operator=map_arrays(self.operator, to_numpy)), path)
+
+
+def _is_labelled(data: Any) -> bool:
+    return isinstance(data, xr.Dataset | xr.DataArray)
 
 
 def _score_layout(outputs: Layout) -> Layout:
@@ -245,39 +225,47 @@ def _score_layout(outputs: Layout) -> Layout:
     )
 
 
-SAVED_CLASSES: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        Surrogate,
-        Layout,
-        Field,
-        Coordinate,
-        CodedOperator,
-        FoldedLinear,
-        PrimalMap,
-        DualMap,
-        KernelMap,
-        Basis,
-        MeanField,
-        NearestFire,
-        GaussianProcess,
-        PlumeOperator,
-        Targets,
-        WindFrame,
-        Covariate,
-        CodedMap,
-        NeuralMap,
-        SpectralMap,
-        Frequencies,
-        Layer,
-        Lift,
-    )
+def _plume_operator(
+    labels: tuple[str, ...],
+    fields: FieldMap,
+    targets: Targets,
+    shape: tuple[int, ...],
+    frame: WindFrame | None = None,
+    correction: Any = None,
+    detect: bool = False,
+) -> LiftedOperator:
+    """The operator that files of version 0.1.0 hold under another name."""
+    field_map = fields if correction is None else CorrectedMap(fields, correction)
+    return LiftedOperator(labels, field_map, targets, shape, frame)
+
+
+SAVED_CLASSES: dict[str, Callable[..., Any]] = {
+    **{
+        kind.__name__: kind
+        for kind in (
+            Surrogate,
+            Layout,
+            Field,
+            Coordinate,
+            Covariate,
+            LiftedOperator,
+            Basis,
+            Lift,
+            Targets,
+            WindFrame,
+            MeanField,
+            NearestFire,
+            GaussianProcess,
+            *(kind for family in FAMILIES.values() for kind in family.saved),
+        )
+    },
+    "PlumeOperator": _plume_operator,
 }
-"""What a surrogate file may hold."""
+"""What a surrogate file may hold, by the name in the file."""
 
 
 def load_surrogate(path: str | Path) -> Surrogate:
-    """Read a surrogate back; it predicts bit for bit as the one that was saved."""
+    """Read a surrogate; its predictions equal those of the saved one bit for bit."""
     value = load_value(path, SAVED_CLASSES)
     if not isinstance(value, Surrogate):
         raise PlumecastError(f"{path} holds a {type(value).__name__}, not a surrogate")

@@ -11,14 +11,12 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.compute.arrays import Array, array_namespace, map_arrays, to_numpy
+from plumecast.compute.arrays import Array, array_namespace, beside, map_arrays, to_numpy
 from plumecast.compute.blocks import Runner, add_up, row_blocks
-from plumecast.compute.memory import parse_memory, rows_within
 from plumecast.data.schema import final_snapshots
 from plumecast.data.store import open_snapshots
 from plumecast.data.unchanged import check_unchanged
 from plumecast.operators.coded.operator import CodedOperator
-from plumecast.operators.lifted import predicting_bytes
 from plumecast.scores.field_statistics import (
     QUANTILE_ERROR,
     CodeSums,
@@ -28,6 +26,7 @@ from plumecast.scores.field_statistics import (
     field_sums,
 )
 from plumecast.scores.optical_depth import LOG_SMOKE
+from plumecast.surrogate.memory_plan import prediction_rows
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.ensemble_results import EnsembleSums, Request, as_statistics, only_output
 
@@ -187,15 +186,13 @@ def _unheard(done: int, total: int, what: str) -> None:
 
 def block_size(surrogate: Surrogate, request: Request, memory: str | int | None) -> int:
     """Snapshots that can be predicted together within a memory limit, at most BLOCK."""
-    if memory is None:
-        return BLOCK
-    cells = surrogate.outputs.size
-    counted = 3 * 8 * cells * bin_count(request.error) if request.quantiles else 0
-    held, own = predicting_bytes(surrogate.operator)
-    return rows_within(
-        parse_memory(memory),
-        fixed=held + counted,
-        per_row=24.0 * surrogate.inputs.size + 56.0 * cells + own,
+    bins = 3.0 * 8.0 * surrogate.outputs.size * bin_count(request.error)
+    return prediction_rows(
+        surrogate,
+        memory,
+        input_bytes=24.0,
+        output_bytes=56.0,
+        fixed=bins if request.quantiles else 0.0,
         what="ensemble statistics",
         most=BLOCK,
     )
@@ -210,10 +207,10 @@ def block_sums(surrogate: Surrogate, block: xr.Dataset, request: Request) -> Ens
     if _mean_in_codes(surrogate, request):
         operator = surrogate.operator
         assert isinstance(operator, CodedOperator)
-        rows = surrogate.input_rows(block)
+        rows = beside(surrogate.read_rows(block)[0], operator)
         sums = code_sums(operator.code_map.predict(operator.input_basis.encode(rows)))
     else:
-        smoke = _smoke(surrogate, surrogate.predict_block_rows(block))
+        smoke = _smoke(surrogate, surrogate.predict_rows(*surrogate.read_rows(block)))
         sums = field_sums(
             smoke, request.thresholds, quantiles=bool(request.quantiles), error=request.error
         )

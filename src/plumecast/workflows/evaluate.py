@@ -16,10 +16,8 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.compute.memory import parse_memory, rows_within
 from plumecast.data.layout import Layout, to_rows
 from plumecast.data.unchanged import check_unchanged
-from plumecast.operators.lifted import predicting_bytes
 from plumecast.scores.footprint import (
     as_scores,
     ratio,
@@ -29,7 +27,7 @@ from plumecast.scores.footprint import (
     smoke_threshold_over,
 )
 from plumecast.scores.roc import decision_threshold_over
-from plumecast.surrogate.fit import CLUSTER_MEMORY
+from plumecast.surrogate.memory_plan import CLUSTER_MEMORY, prediction_rows, refuse_device
 from plumecast.surrogate.surrogate import Surrogate
 
 BLOCK = 256
@@ -156,21 +154,13 @@ def _in_blocks(
     memory: str | int | None,
     runner: Runner | None,
 ) -> _Blocks:
-    """Blocks of snapshots small enough for the memory, whose bulk is the sorting."""
+    """Blocks of snapshots that fit into the memory, most of which the sorting takes."""
     if runner is not None:
         memory = memory or CLUSTER_MEMORY
-        if device != "cpu":
-            raise PlumecastError(f"give a runner or device '{device}', not both")
-    size = BLOCK
-    if memory is not None:
-        held, own = predicting_bytes(surrogate.operator)
-        size = rows_within(
-            parse_memory(memory),
-            fixed=held,
-            per_row=24.0 * surrogate.inputs.size + SCORE_BYTES * surrogate.outputs.size + own,
-            what="scoring",
-            most=BLOCK,
-        )
+        refuse_device(device)
+    size = prediction_rows(
+        surrogate, memory, input_bytes=24.0, output_bytes=SCORE_BYTES, what="scoring", most=BLOCK
+    )
     return _Blocks(snapshots, size, memory is not None, runner)
 
 
@@ -197,10 +187,26 @@ def _of_detection(
     function: Callable[[Array, Array], np.ndarray],
     block: xr.Dataset,
 ) -> np.ndarray:
-    """A function of what the footprint is read from and of the observed footprint."""
-    source = surrogate.detector if surrogate.detects else surrogate
-    found = source.predict_dataset_rows(block)
-    return function(found, _truth(surrogate, block, found) > tau)
+    """A function of the detection score (or the smoke) and of the observed footprint."""
+    _, score = _predict(surrogate, block)
+    return function(score, _truth(surrogate, block, score) > tau)
+
+
+def _predict(surrogate: Surrogate, block: xr.Dataset) -> tuple[Array, Array]:
+    """Smoke and detection score as float64 matrices on the operator's device.
+
+    Rounded to the input's precision, as `Surrogate.predict` rounds them.
+    """
+    both = surrogate.predict_both_rows(*surrogate.read_rows(block))
+    single = block[surrogate.inputs.fields[0].name].dtype == np.float32
+
+    def rounded(values: Array) -> Array:
+        xp = array_namespace(values)
+        values = xp.astype(values, xp.float32, copy=False) if single else values
+        return xp.astype(values, xp.float64, copy=False)
+
+    smoke = rounded(both[0])
+    return smoke, smoke if both[1] is both[0] else rounded(both[1])
 
 
 class _BlockScores(NamedTuple):
@@ -212,11 +218,10 @@ class _BlockScores(NamedTuple):
 
 def _score_block(surrogate: Surrogate, thresholds: Thresholds, block: xr.Dataset) -> _BlockScores:
     start = time.perf_counter()
-    predicted = surrogate.predict_dataset_rows(block)
+    predicted, detected = _predict(surrogate, block)
     float(predicted[0, 0])  # waits for the device
     seconds = time.perf_counter() - start
     truth = _truth(surrogate, block, predicted)
-    detected = surrogate.detector.predict_dataset_rows(block) if surrogate.detects else predicted
     each = score_rows(detected, truth, thresholds.smoke, thresholds.decision)
     xp = array_namespace(predicted)
     return _BlockScores(

@@ -12,11 +12,10 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.compute.memory import parse_memory, rows_within
 from plumecast.data.store import open_snapshots
 from plumecast.data.unchanged import check_unchanged
-from plumecast.operators.lifted import predicting_bytes
 from plumecast.sources.rasters import iter_arrival_times, map_arrival_times
+from plumecast.surrogate.memory_plan import prediction_rows
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FOOTPRINT, footprint_of
 
@@ -46,7 +45,10 @@ def predict_store(
     """
     fires = open_snapshots(path, fields=list(surrogate.inputs.names))
     total = fires.sizes[SNAPSHOT]
-    parts = list(row_blocks(total, block_size(surrogate, memory)))
+    size = prediction_rows(
+        surrogate, memory, input_bytes=BYTES, output_bytes=BYTES, what="predicting", most=BLOCK
+    )
+    parts = list(row_blocks(total, size))
     shared = (surrogate, fires, threshold)
     blocks = map_over(_predict_part, shared, parts, runner)
     for rows, block in zip(parts, blocks, strict=True):
@@ -58,20 +60,6 @@ def _predict_part(shared: tuple[Surrogate, xr.Dataset, float | None], rows: slic
     surrogate, fires, threshold = shared
     check_unchanged(fires)
     return predict_block(surrogate, fires.isel({SNAPSHOT: rows}), threshold)
-
-
-def block_size(surrogate: Surrogate, memory: str | int | None) -> int:
-    """Snapshots that can be predicted together within a memory limit, at most BLOCK."""
-    if memory is None:
-        return BLOCK
-    held, own = predicting_bytes(surrogate.operator)
-    return rows_within(
-        parse_memory(memory),
-        fixed=held,
-        per_row=BYTES * (surrogate.inputs.size + surrogate.outputs.size) + own,
-        what="predicting",
-        most=BLOCK,
-    )
 
 
 def predict_rasters(
@@ -128,12 +116,18 @@ def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | No
     The footprint is where the detection score exceeds the threshold, for surrogates that have one,
     else where the (first) predicted field does.
     """
-    predicted = surrogate.predict(fires)
-    fields = predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
     if threshold is None:
-        return fields
+        predicted = surrogate.predict(fires)
+        return predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
+    fields: xr.Dataset
+    if surrogate.detects:
+        smoke, score = surrogate.predict_both(fires)
+        fields = smoke.to_dataset()
+    else:
+        predicted = surrogate.predict(fires)
+        fields = predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
+        score = fields[surrogate.outputs.names[0]]
     name = surrogate.outputs.names[0]
-    score = surrogate.predict_footprint(fires) if surrogate.detects else fields[name]
     present = footprint_of(score, threshold).assign_attrs(
         {key: value for key, value in fields[name].attrs.items() if key == "grid_mapping"}
     )

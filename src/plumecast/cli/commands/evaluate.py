@@ -15,7 +15,7 @@ from plumecast.cli.options import Recipe
 from plumecast.cli.show import note, progress, table, write_json
 from plumecast.data.store import DATA_VERSION
 from plumecast.surrogate.baselines import BASELINES, fit_baseline
-from plumecast.surrogate.fit import CLUSTER_MEMORY
+from plumecast.surrogate.memory_plan import CLUSTER_MEMORY
 from plumecast.surrogate.surrogate import load_surrogate
 from plumecast.workflows.evaluate import CAPTURED, Evaluation, evaluate
 

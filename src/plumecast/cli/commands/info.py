@@ -14,7 +14,7 @@ from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.cli.show import note, pairs, say
 from plumecast.data.schema import FIELD_NAMES, GROUPS, SMOKE_FLOOR, check_values
 from plumecast.data.store import DATA_VERSION, open_snapshots
-from plumecast.operators.settings import CODED_CHOICES, OTHER_CHOICES
+from plumecast.operators.settings import own_choices
 from plumecast.surrogate.file import is_saved, read_header
 from plumecast.surrogate.surrogate import Surrogate, load_surrogate
 from plumecast.workflows.ingest import QUALITY
@@ -102,7 +102,7 @@ def _show_surrogate(surrogate: Surrogate, path: Path) -> None:
     items = [
         ("preset", str(settings.get("preset") or "none")),
         ("map", f"{_fields(surrogate.inputs)} → {_fields(surrogate.outputs)}"),
-        ("settings", _shown(_own_settings(settings))),
+        ("settings", _shown(own_choices(settings))),
         ("trained on", f"{training.get('snapshots')} snapshots, {fires} fires"),
         ("chosen", _shown({name: training[name] for name in chosen if name in training})),
         ("thresholds", _shown(training.get("thresholds", {})) or "none"),
@@ -118,20 +118,6 @@ def _fields(layout: Any) -> str:
         f"{part.name} [{part.attrs.get('units', '?')}] {' × '.join(map(str, part.shape))}"
         for part in layout.fields
     )
-
-
-def _own_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """The choices of a surrogate's own family."""
-    family = settings.get("family", "coded")
-    lifted = ("lift", "products", "age_bins", "targets", "covariates", "frame")
-    plain = family == "coded" and not settings.get("lift") and not settings.get("covariates")
-    hidden = {
-        "preset",
-        *(CODED_CHOICES if family != "coded" else ()),
-        *(lifted if plain else ()),
-        *(name for name, families in OTHER_CHOICES.items() if family not in families),
-    }
-    return {name: value for name, value in settings.items() if name not in hidden}
 
 
 def _shown(items: dict[str, Any]) -> str:

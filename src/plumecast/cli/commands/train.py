@@ -18,9 +18,10 @@ from plumecast.cli import options
 from plumecast.cli.options import Recipe
 from plumecast.cli.show import note, progress, say, wrote
 from plumecast.data.schema import SMOKE_FLOOR
+from plumecast.operators.families import FAMILIES
 from plumecast.operators.fields.lift import PARTS, PRODUCTS
 from plumecast.operators.fields.targets import TARGETS
-from plumecast.operators.settings import FAMILIES, FRAMES, PRESETS
+from plumecast.operators.settings import FRAMES, PRESETS
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.evaluate import fit_thresholds

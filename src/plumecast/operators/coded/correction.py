@@ -1,24 +1,25 @@
-"""What an equivariant operator cannot know of a place, learned from the fires most like a new one.
+"""Kernel regression of out-of-fold residuals: location effects that a convolution cannot represent.
 
-The same fire elsewhere does not make quite the same plume: fuels and terrain differ, and where many
-fires were simulated, some burned where the new one burns. A kernel of the distance between codes
-carries what the operator left over for training fires, each predicted without its fold, to a new
-fire; far from all training fires it adds nothing. Arrays only, no labels.
+The same fire elsewhere does not make quite the same plume, because fuels and terrain differ. Where
+many fires were simulated, some burned where a new fire burns. A kernel of the distance between
+codes predicts the operator's residual of a new fire from the out-of-fold residuals of similar
+training fires; far from all training fires it predicts zero. Arrays only, no labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like, map_arrays, take_rows, to_numpy
+from plumecast.compute.device import DEFAULT_RESOURCES, Resources
 from plumecast.compute.memory import RESERVE, show_memory
 from plumecast.operators.coded.fields import CodedMap, code_size, encode, join_codes, lifted
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.coded.kernels import typical_distance
+from plumecast.operators.family import NOTHING, Conditions, FieldMap, TrainingSet
 from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.pca import Truncation, fit_truncated_basis
 
@@ -26,58 +27,69 @@ KERNEL = "matern-5/2"
 
 INPUTS = Truncation(std_fraction=0.8, max_rank=400)
 OUTPUTS = Truncation(std_fraction=0.95, max_rank=200)
-"""Codes of the fire, and of what is left over: a kernel needs few of them."""
+"""Truncation of the fire and of the residuals: a kernel needs few codes."""
 
 VALUES = 100_000_000
 ROWS = 5_000
-"""Values of the leftovers and snapshots that are held, at most: of more, whole groups are drawn."""
+"""Largest number of residual values and of snapshots used; of more, whole groups are sampled."""
 
 BLOCK_BYTES = 1000.0
-"""Bytes for every pair of snapshots of a group: 40 penalties, and copies of them."""
+"""Bytes per pair of snapshots of one group: residual blocks of 40 penalties, and copies."""
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
-"""Shares of the correction tried: folds leave a little more over than new fires do."""
+"""Multiples of the correction that are tried: residuals of folds are a little larger than those of
+new fires."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedMap:
+    """A field map plus a correction of its residuals."""
+
+    field_map: FieldMap
+    correction: CodedMap
+
+    def predict(self, fire: Array, given: Conditions = NOTHING) -> Array:
+        """(M, *grid) → (M, T, *grid)."""
+        return self.field_map.predict(fire, given) + self.correction.predict(fire, given)
+
+    def working_bytes(self) -> tuple[float, float]:
+        """Those of the field map."""
+        return self.field_map.working_bytes()
 
 
 @dataclass(frozen=True, slots=True)
 class FittedCorrection:
-    """A correction, and its values for the snapshots it was fitted to, each without its group; on
-    the device of the fit."""
+    """A correction, and its out-of-fold values for the snapshots it was fitted to.
+
+    All arrays but `rows` are on the device of the fit.
+    """
 
     coded: CodedMap
     shape: tuple[int, ...]  # (T, *grid)
     rows: Array  # (m,), of all snapshots, on the host
-    codes: Array  # (m, q), corrections of those rows without their group
+    codes: Array  # (m, q), out-of-fold corrections of those rows
 
-    def left_out(self, some: Array) -> Array:
-        """(B, T, *grid) corrections of some of the rows, by a map without their group."""
+    def out_of_fold(self, some: Array) -> Array:
+        """(B, T, *grid) corrections of some of the rows, by a map fitted without their group."""
         return self.coded.decode(take_rows(self.codes, some), self.shape)
 
     def shared(self, share: float) -> CodedMap:
-        """A share of the correction on the host; its modes, most of it by far, in single
-        precision."""
+        """The correction times `share`, on the host; its modes, the bulk of it, in float32."""
         coded = map_arrays(self.coded, to_numpy)
         modes = map_arrays(coded.outputs, lambda array: array.astype(np.float32))
         return replace(coded, outputs=modes, target_scales=share * coded.target_scales)
 
 
 def fit_correction(
-    fire: Array,
-    targets: Array,
-    predicted: Array,
-    groups: Array,
-    scalars: Array | None,
-    *,
-    limit: int | None = None,
-    put: Callable[[Array], Array] = lambda array: array,
+    training: TrainingSet, predicted: Array, resources: Resources = DEFAULT_RESOURCES
 ) -> FittedCorrection | None:
-    """Fit what (M, T, *grid) predictions without a snapshot's fold leave over of the targets.
+    """Fit the residuals of (M, T, *grid) out-of-fold predictions, which may be on the device.
 
-    All are arrays, or what gives arrays of some rows when indexed. `scalars` (M, P) stand beside
-    the codes of the fire; `groups` (M,) name what is left out together. None with a single group.
-    `put` brings arrays to the device that computes, where the predictions may be already.
+    The scalars of the snapshots stand beside the codes of the fire. None with a single group.
     """
-    rows = correction_rows(groups, targets.shape, limit)
+    fire, targets, groups = training.fire, training.targets, training.groups
+    scalars, put = training.given.scalars(), resources.put
+    rows = correction_rows(groups, targets.shape, resources.limit)
     parts = [np.flatnonzero(groups[rows] == name) for name in np.unique(groups[rows])]
     if len(parts) < 2:
         return None
@@ -86,22 +98,22 @@ def fit_correction(
     scales = np.sqrt(np.mean(np.square(truth, dtype=np.float64), axis=axes))
     scales = np.where(scales > 0.0, scales, 1.0)
     shaped = scales.reshape(-1, *[1] * (truth.ndim - 2))
-    over = put(truth)
+    residuals = put(truth)
     del truth
-    over = (over - like(predicted[rows], over)) / like(shaped, over)
-    xp = array_namespace(over)
-    over = xp.reshape(over, (rows.size, -1))
-    if not bool(xp.any(over != 0.0)):
+    residuals = (residuals - like(predicted[rows], residuals)) / like(shaped, residuals)
+    xp = array_namespace(residuals)
+    residuals = xp.reshape(residuals, (rows.size, -1))
+    if not bool(xp.any(residuals != 0.0)):
         return None
     ages = fire[rows]
     lift = fit_lift(ages, ("identity",), ())
     ages = put(ages)
     inputs = fit_truncated_basis(lifted(lift, ages), INPUTS)
-    outputs = fit_truncated_basis(over, OUTPUTS)
-    codes, goal = encode(inputs, lift, ages), outputs.encode(over)
+    outputs = fit_truncated_basis(residuals, OUTPUTS)
+    codes, goal = encode(inputs, lift, ages), outputs.encode(residuals)
     size = code_size(codes)
     codes = join_codes(codes, None if scalars is None else scalars[rows], size)
-    if not typical_distance(codes) > 0.0:  # one fire again and again
+    if not typical_distance(codes) > 0.0:  # all snapshots show the same fire
         return None
     fitted, scan = tune_kernel_map(codes, goal, kernel=KERNEL, groups=parts, anchored=False)
     coded = CodedMap(lift, inputs, fitted, outputs, size, scales)
@@ -109,8 +121,8 @@ def fit_correction(
 
 
 def correction_rows(groups: Array, shape: tuple[int, ...], limit: int | None) -> Array:
-    """Rows that a correction of (M, T, *grid) targets is fitted to: whole groups, in a drawn order
-    while they fit, at least two. Refuses a limit in bytes below what they need."""
+    """Rows that a correction of (M, T, *grid) targets is fitted to: whole groups in random order
+    while they fit, at least two. Raises if they need more than `limit` bytes."""
     values = int(np.prod(shape[1:]))
     names, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     most, kept = min(ROWS, VALUES // values), np.zeros(names.size, dtype=bool)
@@ -122,7 +134,8 @@ def correction_rows(groups: Array, shape: tuple[int, ...], limit: int | None) ->
     needed = (28.0 * values + 40.0 * rows.size) * rows.size + blocks
     if limit is not None and needed > RESERVE * limit:
         raise PlumecastError(
-            f"a correction by {rows.size} snapshots needs at least {show_memory(needed / RESERVE)},"
-            f" the limit is {show_memory(limit)}; raise the limit, or leave the correction out"
+            f"a correction from {rows.size} snapshots needs at least "
+            f"{show_memory(needed / RESERVE)}, the limit is {show_memory(limit)}; raise the limit, "
+            "or fit without the correction"
         )
     return rows

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, Rows, array_namespace, contiguous, read_rows
-from plumecast.compute.blocks import group_blocks, row_blocks, sum_over, whole
+from plumecast.compute.blocks import ONE_PASS, Passes, group_blocks
 from plumecast.compute.linalg import gram
 from plumecast.operators.coded.monomials import (
     interaction_kernel,
@@ -26,6 +26,7 @@ from plumecast.operators.ridge import (
     dual_path,
     feature_span,
     left_out_squares,
+    linear_closed_form,
     penalty_grid,
     primal_path,
     relative_scan,
@@ -115,15 +116,16 @@ def prefers_primal(codes: Rows, degree: int, constant: float = 0.0) -> bool:
 
 
 def fit_linear_map(
-    codes: Rows, singular_values: Array, targets: Rows, block: int | None = None
+    codes: Rows,
+    singular_values: Array,
+    targets: Rows,
+    passes: Passes = ONE_PASS,
 ) -> PrimalMap:
     """The paper's linear operator by Theorem 1."""
-    cross = sum_over(
-        lambda part: read_rows(codes, part).T @ read_rows(targets, part),
-        row_blocks(codes.shape[0], block),
-        codes,
+    cross = passes.sum(
+        lambda part: read_rows(codes, part).T @ read_rows(targets, part), codes.shape[0]
     )
-    return PrimalMap(cross / singular_values[:, None] ** 2, degree=1)
+    return PrimalMap(linear_closed_form(cross, singular_values), degree=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class FeatureSums:
 
 
 def feature_sums(
-    codes: Rows, targets: Rows, degree: int, block: int | None, constant: float = 0.0
+    codes: Rows, targets: Rows, degree: int, constant: float = 0.0, passes: Passes = ONE_PASS
 ) -> FeatureSums:
     """ZᵀZ, ZᵀB and ‖B‖² of the features Z of all codes, added up over blocks of rows."""
 
@@ -151,7 +153,7 @@ def feature_sums(
         size = float(array_namespace(b).sum(b**2))
         return FeatureSums(gram(features.T), features.T @ b, size)
 
-    total: FeatureSums = sum_over(sums, row_blocks(codes.shape[0], block), codes)
+    total: FeatureSums = passes.sum(sums, codes.shape[0])
     return total
 
 
@@ -161,16 +163,16 @@ def fit_polynomial_map(
     *,
     degree: int,
     penalty: float,
-    block: int | None = None,
     constant: float = 0.0,
+    passes: Passes = ONE_PASS,
 ) -> PrimalMap | DualMap:
     """Polynomial of the given degree and penalty, by whichever system is smaller.
 
-    `block` rows are read at a time; the dual system needs all codes at once. A `constant` > 0
-    (`intercept_constant`) adds an intercept.
+    The primal system is summed over blocks of rows; the dual system needs all codes at once. A
+    `constant` > 0 (`intercept_constant`) adds an intercept.
     """
     if prefers_primal(codes, degree, constant):
-        sums = feature_sums(codes, targets, degree, block, constant)
+        sums = feature_sums(codes, targets, degree, constant, passes)
         return primal_map(ridge_normal(sums.normal, sums.cross, penalty), degree, constant)
     if not penalty > 0.0:
         raise PlumecastError(
@@ -178,7 +180,7 @@ def fit_polynomial_map(
             f"{codes.shape[1]}) for {codes.shape[0]} snapshots are not determined without "
             "a penalty; give penalty > 0, or leave it out to have it chosen"
         )
-    support, right = whole(codes, block), whole(targets, block)
+    support, right = passes.whole(codes), passes.whole(targets)
     kernel = polynomial_kernel(support, degree, constant)
     return dual_map(support, ridge_dual(kernel, right, penalty), degree, constant)
 
@@ -227,18 +229,21 @@ def tune_polynomial_map(
     degree: int,
     groups: list[Array],
     penalties: list[float] | None,
-    block: int | None = None,
     constant: float = 0.0,
+    passes: Passes = ONE_PASS,
 ) -> tuple[PrimalMap | DualMap, PenaltyScan]:
     """Polynomial whose penalty minimises the leave-one-group-out error; one eigendecomposition.
 
-    `penalties` defaults to a grid relative to the kernel's mean diagonal. With a `block`, groups
-    must be consecutive runs of rows. A `constant` > 0 (`intercept_constant`) adds an intercept.
+    `penalties` defaults to a grid relative to the kernel's mean diagonal. Where rows are read by
+    blocks, groups must be consecutive runs of rows. A `constant` > 0 (`intercept_constant`) adds
+    an intercept.
     """
     check_groups(groups)
     if prefers_primal(codes, degree, constant):
-        return _tune_primal(codes, targets, degree, groups, penalties, block, constant)
-    found = polynomial_path(whole(codes, block), whole(targets, block), degree, constant)
+        return _tune_primal(
+            codes, targets, degree, groups, penalties=penalties, constant=constant, passes=passes
+        )
+    found = polynomial_path(passes.whole(codes), passes.whole(targets), degree, constant)
     scan = scan_penalties(found.path, penalties or penalty_grid(found.mean_diagonal), groups)
     return found.at(scan.best), scan
 
@@ -248,12 +253,13 @@ def _tune_primal(
     targets: Rows,
     degree: int,
     groups: list[Array],
+    *,
     penalties: list[float] | None,
-    block: int | None,
     constant: float,
+    passes: Passes,
 ) -> tuple[PrimalMap, PenaltyScan]:
-    """Two passes: the span of the features, then every group left out of it."""
-    sums = feature_sums(codes, targets, degree, block, constant)
+    """Two passes: the first for the span of the features, the second leaves groups out of it."""
+    sums = feature_sums(codes, targets, degree, constant, passes)
     span = feature_span(sums.normal, sums.cross)
     kernel_trace = float(array_namespace(sums.normal).sum(span.eigenvalues))
     grid = penalties or penalty_grid(kernel_trace / codes.shape[0])
@@ -264,6 +270,6 @@ def _tune_primal(
         features = polynomial_features(a, degree, constant)
         return left_out_squares(span.path(features, b), grid, members)
 
-    total = sum_over(squares, group_blocks(groups, block), codes)
+    total = passes.sum_items(squares, group_blocks(groups, passes.block))
     scan = relative_scan(grid, total, sums.size)
     return primal_map(span.weights(scan.best), degree, constant), scan

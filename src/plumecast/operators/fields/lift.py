@@ -21,7 +21,7 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, contiguous, like, within
-from plumecast.compute.blocks import VALUES, drawn_rows, field_blocks, row_blocks
+from plumecast.compute.blocks import VALUES, field_blocks, row_blocks, sampled_rows
 
 PARTS = {
     "identity": "the age itself",
@@ -157,7 +157,7 @@ def _extremes(fire: Array) -> tuple[float, float]:
 def _ages(fire: Array) -> Array:
     """Ages of burned cells, of some snapshots where there are many."""
     cells = math.prod(fire.shape[1:])
-    rows = drawn_rows(fire.shape[0], max(LEAST_ROWS, AGE_VALUES // cells))
+    rows = sampled_rows(fire.shape[0], max(LEAST_ROWS, AGE_VALUES // cells))
     found = []
     for part in row_blocks(rows.size, VALUES // cells):
         block = fire[rows[part]]

@@ -82,10 +82,6 @@ class Targets:
             smoke = xp.where(self.score(fields) < self.gate, 0.0, smoke)
         return smoke
 
-    def both(self, fields: Array) -> tuple[Array, Array]:
-        """Smoke and detection score, (M, *grid) each."""
-        return self.smoke(fields), self.score(fields)
-
     @property
     def detects(self) -> bool:
         """Whether the footprint is among the targets."""

@@ -1,10 +1,10 @@
-"""Networks in the place of the closed-form layers: the bar to clear, and a choice with a GPU.
+"""Networks as field maps: a U-Net or a Fourier neural operator, trained with PyTorch.
 
-Same inputs and targets as `spectral`: channels from a lift of the fire, scalars of the snapshot
-(covariates, a scenario as zeros and a one) joined as constant channels, all targets at once. The
-networks are in `neural_nets`, the loss and the schedule in `neural_training`; torch is imported
-when one is fitted or applied, and only then. A fitted network is its sizes and its weights as
-plain arrays: saved without pickle, and the same on any machine.
+They have the same inputs and targets as the spectral family: channels of the lifted fire, scalars
+of the snapshot (covariates, indicators of the scenario) as constant channels, all targets at once.
+The networks are in `nets`, the loss and the schedule in `training`. PyTorch is imported only when
+a network is fitted or applied. A fitted network consists of its sizes and its weights as plain
+arrays: it is saved without pickle and is the same on any machine.
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.blocks import row_blocks
-from plumecast.operators.fields.targets import are_indicators, target_sizes
+from plumecast.compute.device import Resources
+from plumecast.operators.family import NOTHING, Conditions, Family, FittedMap, TrainingSet
+from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.fields.targets import are_indicators, check_choice, target_sizes
 
 if TYPE_CHECKING:
     from plumecast.operators.neural.training import Epoch
+    from plumecast.operators.settings import Settings
 
 SIZES: dict[str, dict[str, int]] = {
     "unet": {"width": 32, "levels": 4},
@@ -62,26 +66,24 @@ class NeuralMap:
     positions: bool  # whether the coordinates are channels: then it is not equivariant
     shape: tuple[int, int]  # the grid
 
-    def predict(
-        self, fire: Array, scalars: Array | None = None, device: str | None = None
-    ) -> Array:
-        """(M, *grid) and (M, P) → (M, T, *grid), in the targets' own units.
+    def predict(self, fire: Array, given: Conditions = NOTHING, device: str | None = None) -> Array:
+        """(M, *grid) → (M, T, *grid), in the targets' own units; an empty fire gives zero.
 
-        A snapshot with nothing burned has no smoke. Computed on the device of the fire, else on the
-        CPU unless a torch `device` is named; the scalars are on the host.
+        Computed on the device of the fire if that is a tensor, else on the torch `device`, by
+        default the CPU.
         """
         if fire.shape[1:] != self.shape:
             raise PlumecastError(
                 f"this network was trained on a grid {self.shape}, got {fire.shape[1:]}; bring "
                 "the input onto its grid"
             )
-        given = _scalars(scalars, fire.shape[0], self.scalars)
+        scalars = _scalars(given.scalars(), fire.shape[0], self.scalars)
         where = _device(str(fire.device) if is_torch_array(fire) else device or "cpu")
         shape = (int(fire.shape[0]), len(self.indicators), *self.shape)
-        return assembled(self._parts(fire, given, where), shape, fire)
+        return assembled(self._parts(fire, scalars, where), shape, fire)
 
-    def _parts(self, fire: Array, given: Array, where: Any) -> Iterator[tuple[Array, Array]]:
-        """Row numbers and their predictions: first those without fire."""
+    def _parts(self, fire: Array, scalars: Array, where: Any) -> Iterator[tuple[Array, Array]]:
+        """Row indices and their predictions, empty fires first."""
         torch, xp = _torch(), array_namespace(fire)
         from plumecast.operators.neural import samples as neural_samples
         from plumecast.operators.neural import training as neural_training
@@ -95,7 +97,7 @@ class NeuralMap:
             rows = some[part]
             with torch.inference_mode():
                 lifted = neural_samples.as_tensor(self.lift(take_rows(fire, rows))).to(where)
-                extra = torch.from_numpy(given[rows]).to(where)
+                extra = torch.from_numpy(scalars[rows]).to(where)
                 output = network(neural_training.join(lifted, extra, self.positions)).float()
             own = output if is_torch_array(fire) else like(to_numpy(output), fire)
             yield rows, self._own_units(own)
@@ -126,11 +128,12 @@ class NeuralMap:
             grid=self.shape,
         )
 
-    def working_bytes(self) -> float:
-        """Bytes of a block on its way through the network: half of what a gradient would need."""
+    def working_bytes(self) -> tuple[float, float]:
+        """Fixed bytes of a block's activations: half of what a gradient would need."""
         from plumecast.operators.neural import samples as neural_samples
 
-        return 0.5 * BLOCK * neural_samples.kept_bytes(self._network(), self.inputs, self.shape)
+        kept = neural_samples.kept_bytes(self._network(), self.inputs, self.shape)
+        return 0.5 * BLOCK * kept, 0.0
 
     def _own_units(self, output: Array) -> Array:
         xp = array_namespace(output)
@@ -142,13 +145,43 @@ class NeuralMap:
         return xp.minimum(positive_part(values), limits)
 
 
+@dataclass(frozen=True, slots=True)
+class NeuralSettings:
+    """Choices of the networks."""
+
+    epochs: int = 60
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise PlumecastError(f"epochs={self.epochs} must be at least 1")
+
+    def simplified(self) -> NeuralSettings:
+        """Settings that compare frames: the same."""
+        return self
+
+
+def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Resources) -> FittedMap:
+    """Train the network of the settings' family."""
+    own = settings.own
+    assert isinstance(own, NeuralSettings)
+    check_choice(training.targets.shape, resources.limit)
+    lift = fit_lift(training.fire, settings.lift, settings.products, bins=settings.age_bins)
+    fitted, out_of_fold = fit_neural(
+        training,
+        lift,
+        architecture=settings.family,
+        epochs=own.epochs,
+        device="cpu" if resources.device.is_host else resources.device.name,
+        limit=resources.limit,
+        progress=lambda epoch: resources.progress(f"epoch {epoch.number} of {epoch.of}"),
+    )
+    return FittedMap(fitted, out_of_fold.rows, out_of_fold)
+
+
 def fit_neural(
-    fire: Array,
-    targets: Array,
-    folds: Array,
-    *,
+    training: TrainingSet,
     lift: Any,
-    scalars: Array | None = None,
+    *,
     architecture: str = "unet",
     sizes: Mapping[str, int] | None = None,
     positions: bool = True,
@@ -161,23 +194,22 @@ def fit_neural(
     limit: int | None = None,
     seed: int = 0,
     progress: Callable[[Epoch], None] | None = None,
-) -> tuple[NeuralMap, Array, NeuralLeftOut]:
-    """Train a network on (M, *grid) inputs and (M, T, *grid) targets, none of them negative.
+) -> tuple[NeuralMap, NeuralOutOfFold]:
+    """Train a network; also its predictions of the last fold, which is left out of the training.
 
-    Both are arrays, or what gives arrays of some rows when indexed; with a `limit` in bytes no more
-    of them is held at a time than fits. The part of `folds` (M,) with the largest number is left
-    out of training; the weights that serve it best are kept. Also returned are its rows (m,) and
-    its predictions (m, T, *grid). `scalars` (M, P) are normalised by the caller. `shift` moves each
-    batch by up to so many cells, fire and targets alike (by default a tenth of the shorter side).
-    `device` is a torch device, by default a GPU where there is one. `seconds` ends the training
-    early, its schedule fitted into them. On a CPU the same seed gives the same weights, whatever
-    the limit, unless `seconds` decides.
+    The weights with the smallest loss on that fold are kept. With a `limit` in bytes, no more
+    snapshots are in memory at a time than fit. `shift` moves each batch by up to so many cells,
+    fire and targets alike (by default a tenth of the shorter side). `device` is a torch device, by
+    default a GPU where there is one. `seconds` ends the training early, with its schedule fitted
+    into them. On a CPU the same seed gives the same weights, whatever the limit, unless `seconds`
+    ends the training.
     """
     torch = _torch()
     from plumecast.operators.neural import samples as neural_samples
     from plumecast.operators.neural import training as neural_training
 
-    given = _scalars(scalars, fire.shape[0], None)
+    fire, targets, folds = training.fire, training.targets, training.folds()
+    given = _scalars(training.given.scalars(), fire.shape[0], None)
     untrained = _describe(fire, targets, lift, architecture, sizes, given.shape[1], positions)
     left_out = np.flatnonzero(folds == np.max(folds))
     learn = np.flatnonzero(folds != np.max(folds))
@@ -202,22 +234,22 @@ def fit_neural(
     )
     values = {name: value.float().cpu().numpy() for name, value in network.state_dict().items()}
     fitted = replace(untrained, weights=values)
-    return fitted, left_out, NeuralLeftOut(fitted, fire, given, left_out, str(where))
+    return fitted, NeuralOutOfFold(fitted, fire, training.given, left_out, str(where))
 
 
 @dataclass(frozen=True, slots=True)
-class NeuralLeftOut:
-    """Targets of the snapshots that were left out, predicted when they are indexed."""
+class NeuralOutOfFold:
+    """Predictions of the snapshots that were left out, computed when they are indexed."""
 
     network: NeuralMap
-    fire: Array  # (M, *grid), an array or what gives one of some rows
-    scalars: Array  # (M, P)
+    fire: Array  # (M, *grid), an array or an object that gives one when indexed by rows
+    given: Conditions
     rows: Array  # (m,)
     device: str
 
     def __getitem__(self, some: Array | slice) -> Array:
         rows = self.rows[some]
-        return self.network.predict(self.fire[rows], self.scalars[rows], self.device)
+        return self.network.predict(self.fire[rows], self.given.at(rows), self.device)
 
 
 def _describe(
@@ -267,7 +299,7 @@ def _sizes(architecture: str, sizes: Mapping[str, int] | None) -> dict[str, int]
     unknown = sorted(set(sizes or {}) - set(SIZES[architecture]))
     if unknown:
         raise PlumecastError(
-            f"'{unknown[0]}' is no size of a {architecture}; it has "
+            f"'{unknown[0]}' is not a size of a {architecture}; it has "
             f"{', '.join(SIZES[architecture])}"
         )
     return {**SIZES[architecture], **(sizes or {})}
@@ -298,3 +330,18 @@ def _torch() -> Any:
             "networks need PyTorch, which is not installed; pip install 'plumecast[neural]'"
         ) from error
     return torch
+
+
+_SHARED: dict[str, Any] = {
+    "settings": NeuralSettings,
+    "fit": fit_neural_fields,
+    "saved": (NeuralMap,),
+    "extra": "neural",
+}
+UNET = Family(name="unet", title="U-Net", summary="a U-Net, trained with PyTorch", **_SHARED)
+FNO = Family(
+    name="fno",
+    title="Fourier neural operator",
+    summary="a Fourier neural operator, trained with PyTorch",
+    **_SHARED,
+)

@@ -1,20 +1,21 @@
-"""Fit spectral operators from snapshots that are read block by block. Arrays only, no labels.
+"""Fit spectral operators to snapshots that are read block by block. Arrays only, no labels.
 
-A layer is fitted from sums over snapshots, so that one pass over all of them adds up its systems
-and nothing that grows with their number is held. The inputs of a further layer are predictions of
-the layers before, by weights fitted without the snapshot's fold; they are made again where they are
-needed, which costs less than another pass to store them. (From the second layer on, the inputs of
-other folds come from weights that saw the fire; its own never do. Left-out errors of deep operators
-are therefore a little optimistic.)
+A layer is fitted from sums over snapshots: one pass adds up its normal equations, and nothing that
+grows with the number of snapshots is kept. The inputs of a further layer are out-of-fold
+predictions of the layers before. They are computed again when they are needed, which costs less
+than another pass to store them. (From the second layer on, the inputs of *other* folds come from
+weights that saw the fire; its own never do. Out-of-fold errors of deep operators are therefore a
+little optimistic.)
 
-Scenarios have weights of their own, drawn towards zero or towards the weights of all scenarios
-together, whichever serves the fires left out better: a rare scenario borrows from the others.
+Every scenario has its own weights, regularised towards zero or towards the weights of all scenarios
+together, whichever gives the smaller out-of-fold error: a rare scenario borrows from the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,10 +28,13 @@ from plumecast.compute.arrays import (
     like,
     to_numpy,
 )
-from plumecast.compute.blocks import Runner, drawn_rows
+from plumecast.compute.blocks import Runner, sampled_rows
+from plumecast.compute.device import DEFAULT_RESOURCES, Resources
 from plumecast.compute.memory import rows_within
 from plumecast.compute.threads import cores, map_threads
-from plumecast.operators.fields.lift import Lift
+from plumecast.operators.coded.correction import CorrectedMap, correction_rows, fit_correction
+from plumecast.operators.family import Family, FittedMap, TrainingSet
+from plumecast.operators.fields.lift import Lift, fit_lift
 from plumecast.operators.fields.targets import target_sizes
 from plumecast.operators.spectral.map import (
     Layer,
@@ -47,79 +51,117 @@ from plumecast.operators.spectral.map import (
 from plumecast.operators.spectral.systems import RINGS, SCANNED, Equations, Parts, Systems
 from plumecast.operators.spectral.transform import (
     BUDGET,
+    Frequencies,
     Transform,
     choose_frequencies,
     make_transform,
 )
 
+if TYPE_CHECKING:
+    from plumecast.operators.settings import Settings
+
 COMPLEX = 8
 """Bytes of a complex number in single precision."""
 
 BLOCK, DEVICE_BLOCK = 96, 256
-"""Snapshots transformed together: bounds the memory of their spectra; a GPU takes more at once."""
+"""Snapshots of a block, which bounds the memory of their spectra; a GPU takes larger blocks."""
 
 SOLVING = 8
-"""Sums of the size of one scenario's and fold's that solving takes beside them."""
+"""Work arrays of the solver, in units of one fold's normal equations of one scenario."""
 
 TASK_BLOCKS = 8
-"""Blocks that a thread, or a process of a cluster, adds up before it hands on their sums."""
+"""Blocks that one task of a thread pool or cluster adds up before it returns their sums."""
 
-FREELY = 1e9
-"""Bytes that threads may take however small the sums are; beyond, half of what the sums take."""
+THREAD_BYTES = 1e9
+"""Threads may use max(THREAD_BYTES, half of the accumulated normal equations)."""
 
 RAMPS = (0.25, 0.5, 0.75, 0.9)
-"""Quantiles of the positive predictions at which the ramps of a further layer begin; one more
+"""Quantiles of the positive predictions at which the ramps of the next layer begin; one more
 begins at zero."""
 
 QUANTILE_VALUES = 200_000
-"""Predictions from which those quantiles are read, at most."""
+"""Largest number of predictions from which those quantiles are computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpectralSettings:
+    """Choices of the spectral family."""
+
+    layers: int = 3
+    correction: bool = False  # kernel regression of the residuals, from similar training fires
+
+    def __post_init__(self) -> None:
+        if self.layers < 1:
+            raise PlumecastError(f"layers={self.layers} must be at least 1")
+
+    def simplified(self) -> SpectralSettings:
+        """Cheaper settings that compare frames as well."""
+        return SpectralSettings(layers=1)
+
+
+def fit_spectral_fields(
+    training: TrainingSet, settings: Settings, resources: Resources
+) -> FittedMap:
+    """Fit the spectral family, with its correction where that is asked for."""
+    own = settings.own
+    assert isinstance(own, SpectralSettings)
+    if own.correction:  # raises before the long fit if the limit is too small
+        correction_rows(training.groups, training.targets.shape, resources.limit)
+    lift = fit_lift(
+        training.fire,
+        settings.lift,
+        settings.products,
+        bins=settings.age_bins,
+        covariates=training.given.covariates,
+    )
+    fitted, out_of_fold = fit_spectral(training, lift, layers=own.layers, resources=resources)
+    correction = None
+    if own.correction:
+        resources.progress("correction")
+        correction = fit_correction(training, out_of_fold, resources)
+    return FittedMap(fitted, np.arange(training.fire.shape[0]), out_of_fold, correction)
 
 
 def fit_spectral(
-    fire: Array,
-    targets: Array,
-    folds: Array,
-    *,
+    training: TrainingSet,
     lift: Lift,
+    *,
     layers: int = 3,
-    covariates: Array | None = None,
-    scenarios: Array | None = None,
     budget: int = BUDGET,
-    limit: int | None = None,
-    put: Callable[[Array], Array] = lambda array: array,
-    progress: Callable[[str], None] = lambda step: None,
-) -> tuple[SpectralMap, LeftOut]:
-    """Fit layers to (M, *grid) inputs and (M, T, *grid) targets; also the predictions of every
-    snapshot without its own fold.
+    resources: Resources = DEFAULT_RESOURCES,
+) -> tuple[SpectralMap, SpectralOutOfFold]:
+    """Fit layers; also out-of-fold predictions of every snapshot.
 
-    Inputs and targets are arrays, or what gives arrays of some rows when indexed: they are read
-    block by block, once for the sizes of the targets and once for every layer. `folds` (M,) numbers
-    the part of every snapshot; parts are left out in turn to choose penalties and to make the
-    inputs of the next layer, so a fire must not be in two of them. `scenarios` (M,) counts from 0.
-    The fit keeps to `limit` bytes. `put` brings blocks to the device that computes; the map is on
-    the host.
+    Fires and targets are read block by block: once for the scales of the targets and once for every
+    layer. Folds are left out in turn to choose penalties and to make the inputs of the next layer.
+    At most `budget` frequencies are kept. The map is on the host.
     """
-    numbers = np.zeros(fire.shape[0], dtype=np.int64) if scenarios is None else scenarios
-    names, members = np.unique(folds, return_inverse=True)
+    fire, targets, given = training.fire, training.targets, training.given
+    count = fire.shape[0]
+    numbers = np.zeros(count, dtype=np.int64) if given.scenarios is None else given.scenarios
+    names, members = np.unique(training.folds(), return_inverse=True)
     if names.size < 2:
         raise PlumecastError("a spectral operator needs at least two ignitions to leave one out")
     frequencies = choose_frequencies(fire.shape[1:], budget)
-    example = put(np.zeros(1, dtype=np.float32))
+    example = resources.put(np.zeros(1, dtype=np.float32))
     transform = make_transform(frequencies, example)
-    sums = int(numbers.max() + 1) * names.size, names.size
-    block = rows_at_once(limit, targets.shape, frequencies.count, lift, layers, sums)
-    if limit is None and not is_numpy_array(example):
+    scenarios = int(numbers.max() + 1)
+    block = rows_at_once(resources.limit, targets.shape, frequencies.count, lift, layers,
+                         sums=(scenarios * names.size, names.size))  # fmt: skip
+    if resources.limit is None and not is_numpy_array(example):
         block = DEVICE_BLOCK
     scales, largest = target_sizes(targets)
-    training = _Training(fire, targets, covariates, scales, lift, transform, block, put)
-    left_out = LeftOut(training, numbers, members, ())
+    blocks = _Blocks(fire, targets, given.covariates, scales, lift, transform, block,
+                     resources.device.put)  # fmt: skip
+    out_of_fold = SpectralOutOfFold(blocks, numbers, members, ())
     fitted: list[Layer] = []
     for depth in range(layers):
-        progress(f"layer {depth + 1} of {layers}")
-        weights, without = Systems(left_out.equations(), frequencies).solve()
-        fitted.append(_layer(weights, left_out.then(None, without), largest / scales))
-        left_out = left_out.then(fitted[-1], without)
-    return SpectralMap(lift, frequencies, tuple(fitted), scales), left_out
+        resources.progress(f"layer {depth + 1} of {layers}")
+        equations = out_of_fold.equations(resources.runner)
+        weights, without = Systems(equations, frequencies).solve()
+        fitted.append(_layer(weights, out_of_fold.then(None, without), largest / scales))
+        out_of_fold = out_of_fold.then(fitted[-1], without)
+    return SpectralMap(lift, frequencies, tuple(fitted), scales), out_of_fold
 
 
 def rows_at_once(
@@ -128,18 +170,22 @@ def rows_at_once(
     frequencies: int,
     lift: Lift,
     layers: int,
+    *,
     sums: tuple[int, int],
 ) -> int:
-    """Rows of a block. Held beside it are the sums of every scenario and fold, of every fold, some
-    of the work of solving them, and the weights of all layers."""
+    """Rows of a block for (M, T, *grid) targets.
+
+    In memory beside a block are the normal equations by scenario and fold and by fold (their
+    numbers are `sums`), work arrays of the solver, and the weights of all layers.
+    """
     if limit is None:
         return BLOCK
     outputs, cells = shape[1], int(np.prod(shape[2:]))
     channels = _channels(lift, outputs, layers)
-    scanned = min(1.0, RINGS * SCANNED / frequencies)  # of the frequencies, while choosing
-    held = (sum(sums) * (1.0 + scanned) + SOLVING) * channels * (channels + outputs)
-    held += layers * sums[0] * channels * outputs
-    fixed = COMPLEX * frequencies * held
+    scanned = min(1.0, RINGS * SCANNED / frequencies)  # share of frequencies used to tune
+    values = (sum(sums) * (1.0 + scanned) + SOLVING) * channels * (channels + outputs)
+    values += layers * sums[0] * channels * outputs
+    fixed = COMPLEX * frequencies * values
     per_row = 4 * COMPLEX * frequencies * channels + cells * (12 * channels + 48 * (outputs + 1))
     most = min(BLOCK, shape[0])
     what = f"a spectral operator with {channels} channels on {frequencies} frequencies"
@@ -147,13 +193,13 @@ def rows_at_once(
 
 
 def _channels(lift: Lift, outputs: int, layers: int) -> int:
-    """Inputs of the last of so many layers: the lifted fire, and ramps of the layer before."""
+    """Input channels of the last of `layers` layers: the lifted fire and ramps of predictions."""
     return lift.channels + (outputs * (len(RAMPS) + 1) if layers > 1 else 0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Training:
-    """Training snapshots where they are, brought to the device block by block."""
+class _Blocks:
+    """Training snapshots, which are copied to the device block by block."""
 
     fire: Array  # (M, *grid)
     targets: Array  # (M, T, *grid)
@@ -162,7 +208,7 @@ class _Training:
     lift: Lift
     transform: Transform
     block: int
-    put: Callable[[Array], Array]
+    put: Callable[[Array], Array]  # copies an array to the device
 
     def lifted(self, rows: Array) -> Array:
         """(F, B, C) spectra of the lifted fire."""
@@ -170,7 +216,7 @@ class _Training:
         return lifted_spectra(self.lift, self.transform, fire_block(self.put(self.fire[rows])), own)
 
     def inputs(self, rows: Array, steps: Steps) -> Array:
-        """(F, B, C) inputs of a layer: the lifted fire, then ramps of the layer before."""
+        """(F, B, C) inputs of a layer: the lifted fire, then ramps of the previous layer."""
         lifted = self.lifted(rows)
         if not steps:
             return lifted
@@ -180,7 +226,7 @@ class _Training:
         return array_namespace(lifted).concat([lifted, self.transform.spectra(ramps)], axis=2)
 
     def equations(self, rows: Array, steps: Steps) -> Equations:
-        """Normal equations of some snapshots, whose inputs come through the layers before."""
+        """Normal equations of some snapshots, whose inputs pass through the previous layers."""
         total: Equations | None = None
         for some in row_parts(rows, self.block):
             targets = target_block(self.put(self.targets[some]), self.scales)
@@ -199,29 +245,28 @@ class _Training:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Predictions of the training snapshots, each by weights that were fitted without its fold.
+class SpectralOutOfFold:
+    """Out-of-fold predictions of the training snapshots.
 
     Indexed by rows, it gives (B, T, *grid) targets in their own units, on the device.
     """
 
-    training: _Training
+    blocks: _Blocks
     scenarios: Array  # (M,)
     folds: Array  # (M,), from 0
     layers: tuple[tuple[Layer | None, list[list[Array]]], ...]  # weights by scenario and fold
 
-    def then(self, layer: Layer | None, weights: list[list[Array]]) -> LeftOut:
-        """With one more layer."""
+    def then(self, layer: Layer | None, weights: list[list[Array]]) -> SpectralOutOfFold:
+        """The same with one more layer."""
         return replace(self, layers=(*self.layers, (layer, weights)))
 
     def steps(self, scenario: int, fold: int) -> Steps:
-        """The layers without a fold."""
+        """The layers with weights that were fitted without a fold."""
         return [(layer, weights[scenario][fold]) for layer, weights in self.layers]
 
-    def equations(self) -> list[Parts]:
-        """Normal equations of the next layer, by scenario and fold; a pass over all snapshots."""
-        runner: Runner | None = getattr(self.training.fire, "runner", None)
-        size = self.training.block * TASK_BLOCKS
+    def equations(self, runner: Runner | None = None) -> list[Parts]:
+        """Normal equations of the next layer, by scenario and fold; one pass over all snapshots."""
+        size = self.blocks.block * TASK_BLOCKS
         tasks = [
             _Task(scenario, fold, rows)
             for scenario in range(int(self.scenarios.max()) + 1)
@@ -244,17 +289,19 @@ class LeftOut:
         return sums
 
     def _threads(self) -> int:
-        """Threads whose work fits beside the sums; one where snapshots are read as they are used,
-        or do not stay on the host."""
-        training, outputs = self.training, self.training.targets.shape[1]
-        if not (is_numpy_array(training.fire) and is_numpy_array(training.transform.there[0])):
+        """Size of the thread pool, so that its work arrays fit beside the normal equations.
+
+        One where snapshots are read lazily, or are on another device.
+        """
+        blocks, outputs = self.blocks, self.blocks.targets.shape[1]
+        if not (is_numpy_array(blocks.fire) and is_numpy_array(blocks.transform.there[0])):
             return 1
-        channels = _channels(training.lift, outputs, 1 + len(self.layers))
-        count = training.transform.frequencies
+        channels = _channels(blocks.lift, outputs, 1 + len(self.layers))
+        count = blocks.transform.frequencies
         sums = COMPLEX * count * channels * (channels + outputs)
-        own = 4 * COMPLEX * count * channels * training.block + 2 * sums
-        held = sums * (int(self.scenarios.max()) + 2) * (int(self.folds.max()) + 1)
-        return max(1, min(cores(), int(max(0.5 * held, FREELY) // own)))
+        own = 4 * COMPLEX * count * channels * blocks.block + 2 * sums
+        accumulated = sums * (int(self.scenarios.max()) + 2) * (int(self.folds.max()) + 1)
+        return max(1, min(cores(), int(max(0.5 * accumulated, THREAD_BYTES) // own)))
 
     def __getitem__(self, rows: Array) -> Array:
         wanted = np.arange(self.folds.size)[rows]
@@ -263,9 +310,9 @@ class LeftOut:
             (np.flatnonzero((kinds == kind).all(axis=1)), self.steps(*kind))
             for kind in np.unique(kinds, axis=0)
         ]
-        found = ((own, self.training.predictions(wanted[own], steps)) for own, steps in members)
-        shape = (wanted.size, *self.training.targets.shape[1:])
-        return assembled(found, shape, self.training.transform.there[0])
+        found = ((own, self.blocks.predictions(wanted[own], steps)) for own, steps in members)
+        shape = (wanted.size, *self.blocks.targets.shape[1:])
+        return assembled(found, shape, self.blocks.transform.there[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,18 +324,18 @@ class _Task:
     rows: Array
 
 
-def _task_equations(left_out: LeftOut, task: _Task) -> Equations:
-    steps = left_out.steps(task.scenario, task.fold)
-    return left_out.training.equations(task.rows, steps)
+def _task_equations(out_of_fold: SpectralOutOfFold, task: _Task) -> Equations:
+    steps = out_of_fold.steps(task.scenario, task.fold)
+    return out_of_fold.blocks.equations(task.rows, steps)
 
 
-def _layer(weights: list[Array], left_out: LeftOut, limits: Array) -> Layer:
-    """Weights and ramps, whose knots are read from predictions of a sample of the snapshots."""
-    cells = int(np.prod(left_out.training.targets.shape[2:]))
-    rows = drawn_rows(left_out.folds.size, QUANTILE_VALUES // cells + 1)
-    predicted = np.moveaxis(to_numpy(left_out[rows]), 1, 0)
+def _layer(weights: list[Array], out_of_fold: SpectralOutOfFold, limits: Array) -> Layer:
+    """A layer; the knots of its ramps are quantiles of predictions of sampled snapshots."""
+    cells = int(np.prod(out_of_fold.blocks.targets.shape[2:]))
+    rows = sampled_rows(out_of_fold.folds.size, QUANTILE_VALUES // cells + 1)
+    predicted = np.moveaxis(to_numpy(out_of_fold[rows]), 1, 0)
     knots = []
-    for values, scale in zip(predicted, left_out.training.scales, strict=True):
+    for values, scale in zip(predicted, out_of_fold.blocks.scales, strict=True):
         positive = values[values > 0.0] / scale
         starts = np.quantile(positive, RAMPS) if positive.size else np.zeros(len(RAMPS))
         knots.append(np.concatenate([[0.0], starts]))
@@ -297,7 +344,11 @@ def _layer(weights: list[Array], left_out: LeftOut, limits: Array) -> Layer:
     return Layer(pair, np.stack(knots).astype(np.float32), limits.astype(np.float32))
 
 
-def fold_numbers(labels: Array, folds: int) -> Array:
-    """(M,) part of every snapshot: groups dealt in turn, in the order of their labels."""
-    groups, member = np.unique(np.asarray(labels).astype(str), return_inverse=True)
-    return member % min(folds, groups.size)
+SPECTRAL = Family(
+    name="spectral",
+    title="Spectral operator",
+    summary="convolutions by least squares per Fourier frequency, in layers",
+    settings=SpectralSettings,
+    fit=fit_spectral_fields,
+    saved=(SpectralMap, Frequencies, Layer, CorrectedMap),
+)

@@ -3,8 +3,8 @@
 The same fire a few cells away makes the same plume a few cells away. A linear operator with that
 property is a convolution, ŷ(k) = x̂(k) W(k): in a Fourier basis it is block-diagonal, so fitting it
 is one small ridge system per frequency, (C, C) for C channels, all independent. A further layer
-takes pointwise ramps of the predictions of the layer before, beside the lifted input, and solves
-the same systems again (`spectral_fit`): closed form, no optimiser.
+takes pointwise ramps of the previous layer's predictions beside the lifted input and solves the
+same systems again (see `fit`): closed form, no optimiser.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from plumecast.compute.arrays import (
     take_rows,
 )
 from plumecast.compute.threads import cores, map_threads
+from plumecast.operators.family import NOTHING, Conditions
 from plumecast.operators.fields.lift import Lift
 from plumecast.operators.spectral.transform import Frequencies, Transform, make_transform
 
 PREDICT_BLOCK = 24
-"""Snapshots predicted together: few enough for their spectra to stay in the cache."""
+"""Snapshots of a block: few enough for their spectra to stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,13 @@ class Layer:
     """One convolution from channels to targets, by scenario and frequency."""
 
     weights: Array  # (S, F, C, T, 2) float32: real and imaginary part
-    knots: Array  # (T, R) where the ramps of its predictions begin, for the next layer
-    limits: Array  # (T,) predictions are kept within 0 and this
+    knots: Array  # (T, R), where the ramps of its predictions begin, for the next layer
+    limits: Array  # (T,), predictions are clipped to [0, limit] before the ramps
 
 
 Steps: TypeAlias = Sequence[tuple[Layer | None, Array]]
-"""Layers, each with the (F, C, T) weights of one scenario on the device that computes; of the last,
-the weights are enough."""
+"""Layers, each with the (F, C, T) weights of one scenario on the device. The last layer may be
+None, because only its weights are used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +60,15 @@ class SpectralMap:
     layers: tuple[Layer, ...]
     target_scales: Array  # (T,)
 
-    def predict(
-        self,
-        fire: Array,
-        covariates: Array | None = None,
-        scenarios: Array | None = None,
-    ) -> Array:
-        """(M, *grid) → (M, T, *grid), in the targets' own units, where the fire is.
-
-        `covariates` (M, P) and `scenarios` (M,) as in the fit, on the host.
-        """
+    def predict(self, fire: Array, given: Conditions = NOTHING) -> Array:
+        """(M, *grid) → (M, T, *grid), in the targets' own units, on the device of the fire."""
         count = int(fire.shape[0])
-        numbers = np.zeros(count, dtype=np.int64) if scenarios is None else scenarios
+        numbers = np.zeros(count, dtype=np.int64) if given.scenarios is None else given.scenarios
         shape = (count, self.target_scales.shape[0], *self.frequencies.grid)
-        return assembled(self._parts(fire, covariates, numbers), shape, fire)
+        return assembled(self._parts(fire, given.covariates, numbers), shape, fire)
 
     def working_bytes(self) -> tuple[float, float]:
-        """Bytes of the work on a block, and on several cores for every row that is predicted: more
-        blocks than there are rows for are not worked on side by side."""
+        """(fixed, per_row) working bytes; per_row covers blocks that run in parallel."""
         channels = max(layer.weights.shape[2] for layer in self.layers)
         cells = math.prod(self.frequencies.grid)
         row = float(channels * (3.0 * 8.0 * self.frequencies.count + 12.0 * cells))
@@ -85,7 +77,7 @@ class SpectralMap:
     def _parts(
         self, fire: Array, covariates: Array | None, numbers: Array
     ) -> Iterator[tuple[Array, Array]]:
-        """Row numbers and their predictions, scenario by scenario."""
+        """Row indices and their predictions, scenario by scenario."""
         transform = make_transform(self.frequencies, fire)
         for number in np.unique(numbers):
             steps = [
@@ -127,7 +119,7 @@ def through(lifted: Array, transform: Transform, steps: Steps) -> Array:
 def lifted_spectra(
     lift: Lift, transform: Transform, fire: Array, covariates: Array | None
 ) -> Array:
-    """(*grid, B) ages → (F, B, C) spectra: of the fields, times the factors."""
+    """(*grid, B) ages → (F, B, C): spectra of the lifted fields times their factors."""
     xp = array_namespace(fire)
     spectra = transform.spectra(lift.fields(fire))
     factors = xp.astype(lift.factors(fire, covariates), spectra.dtype)
@@ -135,7 +127,7 @@ def lifted_spectra(
 
 
 def ramps_of(predicted: Array, layer: Layer) -> Array:
-    """(*grid, B, T) predictions → (*grid, B, T·R): how far each exceeds every knot, bounded."""
+    """(*grid, B, T) predictions → (*grid, B, T·R): max(clipped prediction − knot, 0)."""
     xp = array_namespace(predicted)
     limits = like(layer.limits, predicted, predicted.dtype)
     bounded = xp.minimum(xp.clip(predicted, 0.0, None), limits)
@@ -144,7 +136,7 @@ def ramps_of(predicted: Array, layer: Layer) -> Array:
 
 
 def row_parts(rows: Array, size: int) -> list[Array]:
-    """Row numbers in parts of nearly equal length, at most `size`."""
+    """Row indices in parts of nearly equal length, at most `size`."""
     return np.array_split(rows, -(-rows.size // size)) if rows.size else []
 
 

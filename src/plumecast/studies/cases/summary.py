@@ -155,7 +155,7 @@ def _literal_row(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _projection_errors(context: Context) -> dict[str, float]:
     """Ranks of 95 % std and what they leave out on validation, as the paper documents them."""
-    rules, validation = PRESETS["paper-linear"], context.split.validation
+    rules, validation = PRESETS["paper-linear"].own, context.split.validation
     facts: dict[str, float] = {}
     bases = context.encodings.bases(rules.fire, rules.smoke)
     for side, name, basis in zip(("fire", "smoke"), (FIRE, SMOKE), bases, strict=True):

@@ -4,7 +4,7 @@ division."""
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import xarray as xr
@@ -12,7 +12,7 @@ import xarray as xr
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.arrays import Array, contiguous
 from plumecast.data.training import TrainingMatrices, provenance, training_matrices
-from plumecast.operators.coded.operator import CodedOperator, Operator
+from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.coded.polynomial_map import (
     DualMap,
     PolynomialPath,
@@ -21,6 +21,7 @@ from plumecast.operators.coded.polynomial_map import (
     fit_polynomial_map,
     polynomial_path,
 )
+from plumecast.operators.family import Operator
 from plumecast.operators.pca import Basis, Truncation, fit_truncated_basis
 from plumecast.operators.ridge import PenaltyScan, penalty_grid, scan_penalties
 from plumecast.operators.settings import PRESETS
@@ -107,7 +108,7 @@ class Quadratic:
 
 def quadratic_path(encodings: Encodings, by: str) -> Quadratic:
     """Eigendecompose the quadratic's kernel and score its penalties by leaving fires out."""
-    settings = PRESETS["paper-quadratic"]
+    settings = PRESETS["paper-quadratic"].own
     inputs, outputs = encodings.bases(settings.fire, settings.smoke)
     codes = contiguous(encodings.input_codes[:, : inputs.rank])
     targets = contiguous(encodings.output_codes[:, : outputs.rank])
@@ -133,7 +134,7 @@ def quadratic_surrogate(
     """The quadratic map as a surrogate."""
     return encodings.surrogate(
         CodedOperator(quadratic.inputs, code_map, quadratic.outputs),
-        settings=asdict(PRESETS["paper-quadratic"]),
+        settings=PRESETS["paper-quadratic"].record(),
         fire_rank=quadratic.inputs.rank,
         smoke_rank=quadratic.outputs.rank,
         penalty=quadratic.scan.best,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ def _kept(context: Context, name: str) -> Fitted:
 
 
 def _fingerprint(context: Context, name: str) -> str:
-    content = [__version__, context.fingerprint, name, asdict(choose_settings(**_choice(name)))]
+    content = [__version__, context.fingerprint, name, choose_settings(**_choice(name)).record()]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
 
 
@@ -146,7 +146,7 @@ def _fit_linear(context: Context) -> Fitted:
     found = watch.time(
         "training",
         lambda: linear_surrogate(
-            encodings, settings.fire, settings.smoke, settings=asdict(settings)
+            encodings, settings.own.fire, settings.own.smoke, settings=settings.record()
         ),
     )
     return Fitted(found, {"encoding": encodings.seconds, **watch.seconds})

@@ -15,6 +15,7 @@ from plumecast.operators.fields.lift import SATURATION, product_count
 from plumecast.operators.fields.targets import TARGETS
 from plumecast.operators.pca import Basis, Truncation, rank_for_std
 from plumecast.operators.settings import Settings, choose_settings
+from plumecast.operators.spectral.fit import SpectralSettings
 
 STD_FRACTIONS = (0.5, 0.7, 0.8, 0.9, 0.95)
 """Shares of Σσ tried for the input basis; at degree ≥ 2 ranks beyond MAX_RANK are left out."""
@@ -165,9 +166,11 @@ def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
 def _spectral_cost(settings: Settings) -> float:
     channels = _fields(settings) * (1 + product_count(settings.products) + len(settings.covariates))
     turned = FRAME_COST if settings.frame.startswith("wind") else 1.0
-    corrected = CORRECTION_COST if settings.correction else 0.0
+    own = settings.own
+    assert isinstance(own, SpectralSettings)
+    corrected = CORRECTION_COST if own.correction else 0.0
     each = len(settings.targets) / len(TARGETS)
-    return SPECTRAL_COST * settings.layers * channels * turned * each + corrected
+    return SPECTRAL_COST * own.layers * channels * turned * each + corrected
 
 
 def _fields(settings: Settings) -> int:

@@ -12,14 +12,14 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import Array
+from plumecast.compute.device import DEFAULT_RESOURCES
 from plumecast.data.layout import fit_layout
 from plumecast.data.split import group_rows
 from plumecast.data.training import TrainingMatrices, training_matrices
-from plumecast.operators.coded.kernel_tuning import tune_kernel_map
-from plumecast.operators.coded.operator import CodedOperator, Operator
-from plumecast.operators.coded.polynomial_map import tune_polynomial_map
+from plumecast.operators.coded.fit import CodedSettings, fit_code_map
+from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.pca import Basis, Truncation, fit_truncated_basis
-from plumecast.surrogate.fit import fit_surrogate
+from plumecast.surrogate.fit import fit_surrogate, label_operator
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.tune.candidates import Plan
 
@@ -103,28 +103,9 @@ class Fold:
         # A fold has fewer snapshots, and so perhaps fewer modes, than the whole.
         rank = min(plan.choices["fire_rank"], whole.rank)
         groups = self.data.groups(self.group_by)
-        code_map: Operator
-        if "kernel" in plan.choices:
-            code_map, _ = tune_kernel_map(
-                codes[:, :rank],
-                targets,
-                kernel=plan.choices["kernel"],
-                groups=groups,
-                anchored=True,
-            )
-        else:
-            code_map, _ = tune_polynomial_map(
-                codes[:, :rank],
-                targets,
-                degree=plan.choices["degree"],
-                groups=groups,
-                penalties=None,
-            )
-        return Surrogate(
-            inputs=self.data.input_layout,
-            outputs=self.data.output_layout,
-            operator=CodedOperator(whole.truncate(rank), code_map, output_basis),
-            nonnegative=True,
-            settings={},
-            training={},
+        own = CodedSettings(
+            **{n: plan.choices[n] for n in ("degree", "kernel") if n in plan.choices}
         )
+        code_map, _ = fit_code_map(codes[:, :rank], targets, own, groups, DEFAULT_RESOURCES)
+        operator = CodedOperator(whole.truncate(rank), code_map, output_basis)
+        return label_operator(operator, self.data)

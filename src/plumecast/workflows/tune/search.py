@@ -173,8 +173,7 @@ class Search:
 def _predict(surrogate: Surrogate, part: xr.Dataset) -> tuple[Array, Array]:
     """Smoke, and what its footprint is read from: the detection score where there is one."""
     with extrapolating():
-        smoke = surrogate.predict(part)
-        found = surrogate.predict_footprint(part) if surrogate.detects else smoke
+        smoke, found = surrogate.predict_both(part)
     return tuple(  # type: ignore[return-value]
         field.transpose(SNAPSHOT, ...).values for field in (smoke, found)
     )

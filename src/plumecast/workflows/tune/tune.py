@@ -17,9 +17,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.data.covariates import own_covariates, own_winds, read_wind
 from plumecast.data.split import check_apart
+from plumecast.operators.coded.fit import PAPER_TRUNCATION
 from plumecast.operators.neural.map import check_torch
 from plumecast.operators.pca import Truncation
-from plumecast.operators.settings import PAPER_TRUNCATION
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.workflows.tune.candidates import (
     FAMILIES,

@@ -1,0 +1,305 @@
+"""Fit the coded family: PCA of inputs and outputs, and a map between the codes. Arrays only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import (
+    Array,
+    Rows,
+    array_namespace,
+    bytes_in,
+    map_arrays,
+    take_rows,
+    to_numpy,
+)
+from plumecast.compute.blocks import Passes
+from plumecast.compute.device import Resources
+from plumecast.operators.coded.fields import (
+    CodedMap,
+    CodedOutOfFold,
+    code_size,
+    join_codes,
+    lifted_rows,
+    target_rows,
+)
+from plumecast.operators.coded.kernel_map import KernelMap, fit_kernel_map
+from plumecast.operators.coded.kernel_tuning import tune_kernel_map
+from plumecast.operators.coded.kernels import POLYNOMIAL, check_kernel, has_length_scale
+from plumecast.operators.coded.memory import all_codes, codes_of, map_rows, on_device, pca_rows
+from plumecast.operators.coded.monomials import check_degree, monomial_count
+from plumecast.operators.coded.operator import CodedOperator, FoldedLinear
+from plumecast.operators.coded.polynomial_map import (
+    DualMap,
+    PrimalMap,
+    fit_linear_map,
+    fit_polynomial_map,
+    intercept_constant,
+    tune_polynomial_map,
+)
+from plumecast.operators.family import Family, FittedMap, TrainingSet
+from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.fields.targets import check_choice, target_sizes
+from plumecast.operators.pca import Basis, Truncation, fit_truncated_basis
+
+if TYPE_CHECKING:
+    from plumecast.operators.settings import Settings
+
+PAPER_TRUNCATION = Truncation(std_fraction=0.95)
+
+
+@dataclass(frozen=True, slots=True)
+class CodedSettings:
+    """Choices of the coded family."""
+
+    degree: int = 1
+    penalty: float | None = None  # None: chosen by leave-one-fire-out; 0: plain least squares
+    fire: Truncation = PAPER_TRUNCATION
+    smoke: Truncation = PAPER_TRUNCATION
+    center: bool = False
+    kernel: str = POLYNOMIAL  # of that degree; or one of `kernels`, or a sum of them
+    length_scale: float | None = None  # None: chosen by leave-one-fire-out with the penalty
+
+    def __post_init__(self) -> None:
+        check_degree(self.degree)
+        check_kernel(self.kernel, self.length_scale)
+        if self.penalty is not None and not self.penalty >= 0.0:
+            raise PlumecastError(f"penalty={self.penalty} must be ≥ 0")
+
+    def simplified(self) -> CodedSettings:
+        """Settings that compare frames: the same."""
+        return self
+
+    @property
+    def is_polynomial(self) -> bool:
+        """Whether the map is a polynomial of some degree, not a sum of kernels."""
+        return self.kernel == POLYNOMIAL
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the penalty or the length scale is chosen by leaving groups out."""
+        stationary = not self.is_polynomial and has_length_scale(self.kernel)
+        return self.penalty is None or (stationary and self.length_scale is None)
+
+    @property
+    def is_closed_form(self) -> bool:
+        """Whether Theorem 1 of the paper gives the map: linear, without a penalty."""
+        return self.is_polynomial and self.degree == 1 and self.penalty == 0.0
+
+    def refuse_degree(self, degree: int, kernel: str | None) -> None:
+        """Raise where a degree is given beside a kernel that has its own."""
+        if (kernel or self.kernel) != POLYNOMIAL:
+            raise PlumecastError(
+                f"degree={degree} belongs to kernel '{POLYNOMIAL}'; write it into the sum, as in "
+                f"'polynomial-{degree} + matern-5/2'"
+            )
+
+
+def fit_coded_operator(
+    inputs: Rows,
+    outputs: Rows,
+    own: CodedSettings,
+    resources: Resources,
+    *,
+    groups: list[Array],
+    names: tuple[str, str],
+) -> tuple[CodedOperator, dict[str, Any]]:
+    """Encode (M, N) inputs and (M, Ñ) outputs and fit the map between the codes.
+
+    Also returns what was chosen. `groups` are the rows of every group, where `own.leaves_out`.
+    """
+    inputs, outputs = on_device(resources, inputs), on_device(resources, outputs)
+    input_basis = fit_side(inputs, own.fire, own.center, names[0], resources)
+    output_basis = fit_side(outputs, own.smoke, own.center, names[1], resources)
+    codes = codes_of(resources, input_basis, inputs)
+    targets = codes_of(resources, output_basis, outputs)
+    block = map_rows(
+        resources,
+        codes.shape,
+        targets.shape[1],
+        features=monomial_count(input_basis.rank, own.degree) if own.is_polynomial else None,
+        cells=inputs.shape[1] + outputs.shape[1],
+        group=max((rows.size for rows in groups), default=0),
+        closed_form=own.is_closed_form,
+    )
+    passes = Passes(block, resources.runner)
+    code_map: PrimalMap | DualMap | KernelMap
+    if own.is_closed_form:
+        code_map = fit_linear_map(codes, input_basis.singular_values, targets, passes)
+        chosen: dict[str, Any] = {"penalty": 0.0}
+    elif own.is_polynomial:
+        energy = float(array_namespace(input_basis.modes).sum(input_basis.singular_values**2))
+        square = energy / inputs.shape[0]
+        code_map, chosen = _fit_polynomial(codes, targets, own, groups, square, passes)
+    else:
+        code_map, chosen = _fit_kernel(passes.whole(codes), passes.whole(targets), own, groups)
+    ranks = {"fire_rank": input_basis.rank, "smoke_rank": output_basis.rank}
+    operator = CodedOperator(input_basis, code_map, output_basis)
+    return map_arrays(operator, to_numpy), ranks | chosen
+
+
+def fit_side(
+    matrix: Rows, rule: Truncation, center: bool, name: str, resources: Resources
+) -> Basis:
+    """The basis of inputs or outputs; an error names their variables."""
+    passes = Passes(pca_rows(resources, matrix.shape), resources.runner)
+    try:
+        return fit_truncated_basis(matrix, rule, center, passes)
+    except PlumecastError as error:
+        raise PlumecastError(f"{name}: {error}") from None
+
+
+def fit_code_map(
+    codes: Array, targets: Array, own: CodedSettings, groups: list[Array], resources: Resources
+) -> tuple[PrimalMap | DualMap | KernelMap, dict[str, Any]]:
+    """The map between codes in memory, and what was chosen.
+
+    With a memory limit, the rows of every group must be consecutive.
+    """
+    left_out = groups if own.leaves_out else []
+    block = map_rows(
+        resources,
+        codes.shape,
+        targets.shape[1],
+        features=monomial_count(codes.shape[1], own.degree) if own.is_polynomial else None,
+        cells=0,
+        group=max((rows.size for rows in left_out), default=0),
+        closed_form=False,
+    )
+    if not own.is_polynomial:
+        return _fit_kernel(codes, targets, own, left_out)
+    square = float(array_namespace(codes).sum(codes**2)) / codes.shape[0]
+    return _fit_polynomial(codes, targets, own, groups, square, Passes(block))
+
+
+def _fit_polynomial(
+    codes: Rows,
+    targets: Rows,
+    own: CodedSettings,
+    groups: list[Array],
+    square: float,
+    passes: Passes,
+) -> tuple[PrimalMap | DualMap, dict[str, Any]]:
+    """A polynomial of codes whose mean squared norm is `square`, with its penalty.
+
+    Products of centred codes have a mean, which an intercept represents. In an uncentred basis the
+    empty fire has the code 0 and must give no smoke.
+    """
+    constant = intercept_constant(square, own.degree) if own.center else 0.0
+    if own.penalty is not None:
+        fitted = fit_polynomial_map(
+            codes,
+            targets,
+            degree=own.degree,
+            penalty=own.penalty,
+            constant=constant,
+            passes=passes,
+        )
+        return fitted, {"penalty": own.penalty}
+    tuned, scan = tune_polynomial_map(
+        codes,
+        targets,
+        degree=own.degree,
+        groups=groups,
+        penalties=None,
+        constant=constant,
+        passes=passes,
+    )
+    return tuned, {"penalty": scan.best, "leave_out_error": scan.error}
+
+
+def _fit_kernel(
+    codes: Array, targets: Array, own: CodedSettings, groups: list[Array]
+) -> tuple[KernelMap, dict[str, Any]]:
+    """A sum of kernels, with its length scale and penalty; without groups both are given.
+
+    In an uncentred basis the code 0 is the empty fire, which is known to give no smoke.
+    """
+    anchored = not own.center
+    if not own.leaves_out:
+        assert own.penalty is not None
+        given = {"length_scale": own.length_scale or 1.0, "penalty": own.penalty}
+        fitted = fit_kernel_map(codes, targets, kernel=own.kernel, anchored=anchored, **given)
+        return fitted, given
+    fitted, scan = tune_kernel_map(
+        codes,
+        targets,
+        kernel=own.kernel,
+        groups=groups,
+        length_scale=own.length_scale,
+        penalty=own.penalty,
+        anchored=anchored,
+    )
+    found = {"length_scale": scan.length_scale, "penalty": scan.penalty}
+    return fitted, {**found, "leave_out_error": scan.error}
+
+
+def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Resources) -> FittedMap:
+    """The coded family on lifted fields, several targets and covariates.
+
+    The bases are fitted to all snapshots; out-of-fold predictions are those of the last fold, by a
+    map between codes that was fitted without it. The fitted map is on the host.
+    """
+    own = settings.own
+    assert isinstance(own, CodedSettings)
+    targets, given = training.targets, training.given
+    check_choice(targets.shape, resources.limit)
+    lift = fit_lift(training.fire, settings.lift or ("identity",), settings.products,
+                    bins=settings.age_bins)  # fmt: skip
+    scales, _ = target_sizes(targets)
+    inputs, codes = _encode(
+        lifted_rows(lift, training.fire), own.fire, own.center, training.names[0], resources
+    )
+    outputs, goal = _encode(
+        target_rows(targets, scales),
+        own.smoke,
+        own.center,
+        training.names[1],
+        resources.beside(bytes_in((inputs, codes))),
+    )
+    size = code_size(codes)
+    codes = join_codes(codes, given.scalars(), size)
+    used = resources.beside(bytes_in((inputs, outputs, codes, goal)))
+
+    def fit(parts: list[Array]) -> CodedMap:
+        rows = np.concatenate(parts)
+        # Where groups are consecutive they can be left out block by block.
+        consecutive = np.split(np.arange(rows.size), np.cumsum([p.size for p in parts])[:-1])
+        some, right = take_rows(codes, rows), take_rows(goal, rows)
+        beside = used.beside(bytes_in((some, right)))
+        code_map, _ = fit_code_map(some, right, own, consecutive, beside)
+        return CodedMap(lift, inputs, code_map, outputs, size, scales)
+
+    groups = [np.flatnonzero(training.groups == name) for name in np.unique(training.groups)]
+    folds = training.folds()
+    kept = [rows for rows in groups if folds[rows[0]] != folds.max()]
+    if len(kept) == 1:  # of two groups, one is left: its penalty is chosen by single snapshots
+        kept = list(kept[0][:, None])
+    left_out = np.flatnonzero(folds == folds.max())
+    without = CodedOutOfFold(fit(kept), take_rows(codes, left_out), targets.shape[1:])
+    return FittedMap(map_arrays(fit(groups), to_numpy), left_out, without)
+
+
+def _encode(
+    matrix: Rows, rule: Truncation, center: bool, name: str, resources: Resources
+) -> tuple[Basis, Array]:
+    """The basis of a matrix, and the codes of all its rows in memory."""
+    rows = on_device(resources, matrix if resources.limit is not None else Passes().whole(matrix))
+    basis = fit_side(rows, rule, center, name, resources)
+    return basis, all_codes(resources, basis, rows)
+
+
+CODED = Family(
+    name="coded",
+    title="Coded",
+    summary="PCA of inputs and outputs, a polynomial or another kernel between the codes",
+    settings=CodedSettings,
+    fit=fit_coded_fields,
+    saved=(CodedOperator, FoldedLinear, CodedMap, PrimalMap, DualMap, KernelMap),
+    cluster_memory="1GB",
+    scenarios=False,
+)

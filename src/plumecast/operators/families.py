@@ -1,0 +1,10 @@
+"""The registry of families: a new family is one file and one line here."""
+
+from __future__ import annotations
+
+from plumecast.operators.coded.fit import CODED
+from plumecast.operators.family import Family
+from plumecast.operators.neural.map import FNO, UNET
+from plumecast.operators.spectral.fit import SPECTRAL
+
+FAMILIES: dict[str, Family] = {family.name: family for family in (CODED, SPECTRAL, UNET, FNO)}
