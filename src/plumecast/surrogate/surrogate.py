@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace, beside, map_arrays, to_numpy
+from plumecast.compute.arrays import Array, array_namespace, map_arrays, to_device_of, to_numpy
 from plumecast.compute.device import choose_device
 from plumecast.data.covariates import WIND, Covariate, read_covariates, read_scalar, wind_vector
 from plumecast.data.layout import (
@@ -178,7 +178,7 @@ class Surrogate:
 
     def predict_rows(self, inputs: np.ndarray, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, Ñ) in the layouts' columns, on the operator's device."""
-        return self._clipped(self.operator.predict(beside(inputs, self.operator), given))
+        return self._clipped(self.operator.predict(to_device_of(self.operator, inputs), given))
 
     def predict_both_rows(
         self, inputs: np.ndarray, given: Conditions = NOTHING
@@ -187,7 +187,7 @@ class Surrogate:
 
         Without a score, the smoke twice.
         """
-        smoke, score = self.operator.predict_both(beside(inputs, self.operator), given)
+        smoke, score = self.operator.predict_both(to_device_of(self.operator, inputs), given)
         smoke = self._clipped(smoke)
         return smoke, smoke if score is None else score
 

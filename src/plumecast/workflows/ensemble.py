@@ -11,7 +11,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.compute.arrays import Array, array_namespace, beside, map_arrays, to_numpy
+from plumecast.compute.arrays import Array, array_namespace, map_arrays, to_device_of, to_numpy
 from plumecast.compute.blocks import Runner, add_up, row_blocks
 from plumecast.data.schema import final_snapshots
 from plumecast.data.store import open_snapshots
@@ -207,7 +207,7 @@ def block_sums(surrogate: Surrogate, block: xr.Dataset, request: Request) -> Ens
     if _mean_in_codes(surrogate, request):
         operator = surrogate.operator
         assert isinstance(operator, CodedOperator)
-        rows = beside(surrogate.read_rows(block)[0], operator)
+        rows = to_device_of(operator, surrogate.read_rows(block)[0])
         sums = code_sums(operator.code_map.predict(operator.input_basis.encode(rows)))
     else:
         smoke = _smoke(surrogate, surrogate.predict_rows(*surrogate.read_rows(block)))

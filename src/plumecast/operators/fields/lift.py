@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace, contiguous, like, within
+from plumecast.compute.arrays import Array, array_namespace, clip, contiguous, like
 from plumecast.compute.blocks import VALUES, field_blocks, row_blocks, sampled_rows
 
 PARTS = {
@@ -200,7 +200,7 @@ def _hats(fire: Array, knots: Array) -> list[Array]:
     """Hat functions on the knots but the first: their span holds every piecewise-linear function
     of the age that vanishes at 0; the last stays at 1 beyond its knot."""
     starts, widths = (like(part, fire, fire.dtype) for part in (knots[:-1], knots[1:] - knots[:-1]))
-    ramps = [within((fire - starts[i]) / widths[i], 0.0, 1.0) for i in range(int(starts.shape[0]))]
+    ramps = [clip((fire - starts[i]) / widths[i], 0.0, 1.0) for i in range(int(starts.shape[0]))]
     return [*(rise - fall for rise, fall in itertools.pairwise(ramps)), ramps[-1]]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace, like, to_numpy, within
+from plumecast.compute.arrays import Array, array_namespace, clip, like, to_numpy
 from plumecast.compute.blocks import field_blocks
 from plumecast.compute.memory import rows_within
 
@@ -66,12 +66,10 @@ class Targets:
         thin = thick = None
         if "log" in self.names:
             highest = math.log1p(self.largest / self.epsilon)
-            log = within(
-                xp.astype(self._field(fields, "log"), xp.float64, copy=False), 0.0, highest
-            )
+            log = clip(xp.astype(self._field(fields, "log"), xp.float64, copy=False), 0.0, highest)
             thin = self.epsilon * xp.expm1(log)
         if "smoke" in self.names:
-            thick = within(self._field(fields, "smoke"), 0.0, self.largest)
+            thick = clip(self._field(fields, "smoke"), 0.0, self.largest)
         if thin is None or thick is None:
             smoke = thick if thin is None else thin
         else:
@@ -89,7 +87,7 @@ class Targets:
 
     def score(self, fields: Array) -> Array:
         """(M, T, *grid) predictions → (M, *grid) detection score, within 0 and 1."""
-        return within(self._field(fields, "footprint"), 0.0, 1.0)
+        return clip(self._field(fields, "footprint"), 0.0, 1.0)
 
     def _field(self, fields: Array, name: str) -> Array:
         return fields[:, self.names.index(name), ...]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace, assembled, like, within
+from plumecast.compute.arrays import Array, array_namespace, assembled, clip, like
 
 STRETCH = 2.0
 """Fields are stretched or shrunk by this factor at most."""
@@ -111,7 +111,7 @@ def _bilinear(field: Array, rows: Array, columns: Array) -> Array:
             inside = (i >= 0.0) & (i < height) & (j >= 0.0) & (j < width)
             share = (1.0 - xp.abs(rows - i)) * (1.0 - xp.abs(columns - j))
             share = share * xp.astype(inside, share.dtype)
-            place = within(i, 0.0, height - 1.0) * width + within(j, 0.0, width - 1.0)
+            place = clip(i, 0.0, height - 1.0) * width + clip(j, 0.0, width - 1.0)
             cells = xp.take(flat, xp.reshape(xp.astype(place, xp.int64), (-1,)), axis=-1)
             out = out + xp.reshape(cells, (*field.shape[:-2], *rows.shape)) * share
     return out
