@@ -185,7 +185,7 @@ def test_fire_without_grid_coordinates_of_another_size_is_refused(tmp_path, snap
 def test_fire_with_an_unknown_covariate_is_refused(store, snapshots):
     fire = select_fire(snapshots, "fire-04-low")
     windy = fire.assign_coords(wind_speed=("snapshot", np.ones(4), {"units": "m s-1"}))
-    with pytest.raises(PlumecastError, match=f"brings 'wind_speed', unknown to {store}"):
+    with pytest.raises(PlumecastError, match=f"has 'wind_speed', which {store} has not; drop it"):
         append_fire(store, windy)
 
 

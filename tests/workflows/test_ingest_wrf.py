@@ -117,7 +117,7 @@ def test_a_table_labels_the_fires(run, runs, tmp_path):
     ("text", "said"),
     [
         ("fire,drought\na,low\n", "line 2 needs the columns fire_id and drought"),
-        ("fire_id,drought\na,low\na,high\n", "fire 'a' stands there twice"),
+        ("fire_id,drought\na,low\na,high\n", "line 3 gives fire 'a' a second drought; keep one"),
         ("", "the table is empty"),
         (None, "not a readable table"),
     ],

@@ -14,9 +14,9 @@ from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, map_arrays, to_numpy
 from plumecast.compute.blocks import Runner, add_up, row_blocks
 from plumecast.compute.memory import parse_memory, rows_within
+from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_snapshots
 from plumecast.data.store import open_snapshots
-from plumecast.data.unchanged import check_unchanged
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.lifted import predicting_bytes
 from plumecast.scores.field_statistics import (

@@ -18,7 +18,7 @@ from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.compute.memory import parse_memory, rows_within
 from plumecast.data.layout import Layout, to_rows
-from plumecast.data.unchanged import check_unchanged
+from plumecast.data.lazy_store import check_unchanged
 from plumecast.operators.lifted import predicting_bytes
 from plumecast.scores.footprint import (
     as_scores,

@@ -13,8 +13,8 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.compute.memory import parse_memory, rows_within
+from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.store import open_snapshots
-from plumecast.data.unchanged import check_unchanged
 from plumecast.operators.lifted import predicting_bytes
 from plumecast.sources.rasters import iter_arrival_times, map_arrival_times
 from plumecast.surrogate.surrogate import Surrogate
