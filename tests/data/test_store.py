@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from plumecast import data
 from plumecast.base.errors import PlumecastError
 from plumecast.data.schema import validate_snapshots
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots, stored_fires
@@ -80,6 +81,18 @@ def assert_same_snapshots(got: xr.Dataset, expected: xr.Dataset) -> None:
         kind = item.dtype.kind
         assert got[name].dtype.kind == kind, name
         assert kind == "U" or got[name].dtype == item.dtype, name
+
+
+def test_importing_the_data_room_loads_no_file_library():
+    """Numerics on in-memory data must work, and start quickly, without these libraries."""
+    modules = sorted(path.stem for path in Path(data.__file__).parent.glob("[!_]*.py"))
+    imports = "\n".join(f"import plumecast.data.{name}" for name in modules)
+    heavy = "{'netCDF4', 'zarr', 'icechunk', 'scipy'} & set(sys.modules)"
+    script = f"import sys\n{imports}\nprint(sorted({heavy}))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
 
 
 # Append, resume, version
@@ -185,7 +198,7 @@ def test_fire_without_grid_coordinates_of_another_size_is_refused(tmp_path, snap
 def test_fire_with_an_unknown_covariate_is_refused(store, snapshots):
     fire = select_fire(snapshots, "fire-04-low")
     windy = fire.assign_coords(wind_speed=("snapshot", np.ones(4), {"units": "m s-1"}))
-    with pytest.raises(PlumecastError, match=f"has 'wind_speed', which {store} has not; drop it"):
+    with pytest.raises(PlumecastError, match=f"has 'wind_speed', which {store} lacks; drop it"):
         append_fire(store, windy)
 
 

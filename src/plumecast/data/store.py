@@ -146,7 +146,9 @@ def _writer(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise PlumecastError(f"{path} is being written by another process") from None
+            raise PlumecastError(
+                f"{path} is being written by another process; wait until it has finished"
+            ) from None
         yield
 
 
@@ -191,7 +193,7 @@ def append_fire(path: str | Path, fire: xr.Dataset, *, fields: Sequence[str] = F
         stored = stored_fires(where)
         twice = sorted(stored.intersection(new))
         if twice:
-            raise PlumecastError(f"fire '{twice[0]}' is already in {where}")
+            raise PlumecastError(f"fire '{twice[0]}' is already in {where}; leave it out")
         repository = _repository(where, create=True)
         if stored:
             _check_same_grid(open_snapshots(where, fields=fields), fire, where)
@@ -228,7 +230,7 @@ def _check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
     extra = {n for n in fire.variables if SNAPSHOT in fire[n].dims} - set(store.variables)
     if extra:
         raise PlumecastError(
-            f"the new fire has '{sorted(map(str, extra))[0]}', which {path} has not; drop it"
+            f"the new fire has '{sorted(map(str, extra))[0]}', which {path} lacks; drop it"
         )
 
 

@@ -110,19 +110,12 @@ def simulate(
         append_fire(out, fire.assign_attrs({SETTINGS: json.dumps(settings)}))
 
     made = ensemble.simulate(
-        preset=preset,
-        ignitions=size.ignitions,
-        checkpoints=size.checkpoints,
-        droughts=droughts,
-        seed=seed,
-        workers=workers,
-        runner=runner,
+        preset=preset, ignitions=size.ignitions, checkpoints=size.checkpoints, droughts=droughts,
+        seed=seed, landscape=landscape, steering=ground.strength,
+        workers=workers, runner=runner, progress=progress,
         append=None if out is None else append,
         done=frozenset() if out is None else stored_fires(out),
-        progress=progress,
-        landscape=landscape,
-        steering=ground.strength,
-    )
+    )  # fmt: skip
     if out is not None:
         return open_snapshots(out)
     assert made is not None
