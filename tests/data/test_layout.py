@@ -1,4 +1,4 @@
-"""The bridge between labelled fields and matrices: exact both ways, and wary of other grids."""
+"""The bridge between labelled fields and matrices: exact both ways; other grids are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The snapshot contract: what is refused, with which words, and the filters of the paper."""
+"""The snapshot contract: errors for what violates it, and the paper's filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots on disk: whole fires or nothing, one writer, every format equal to the data."""
+"""Snapshot stores: only whole fires, a single writer, and every format reads back exactly."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_float64_fields_are_stored_as_float32(tmp_path, snapshots):
     np.testing.assert_array_equal(opened, double.smoke.astype(np.float32))
 
 
-# What an append refuses, leaving the store as it was
+# Appends that are refused leave the store as it was
 
 
 def test_the_same_fire_twice_is_refused(store, snapshots):
@@ -230,7 +230,7 @@ def test_other_files_are_never_appended_to(tmp_path, snapshots):
     assert_same_snapshots(open_snapshots(plain), snapshots)
 
 
-# A process that dies or another that writes
+# A process that is killed, and a second writer
 
 
 def run_append(script: str, store: Path, fire: Path) -> subprocess.CompletedProcess[str]:
@@ -335,7 +335,7 @@ def test_a_netcdf_file_is_open_only_while_it_is_read(tmp_path, snapshots):
 
 
 def test_threads_may_read_a_netcdf_store_together(tmp_path, snapshots):
-    """In a process of its own: what goes wrong here ends it."""
+    """In a process of its own, because a failure crashes the process."""
     path = export_snapshots(snapshots, tmp_path / "fires.nc")
     done = subprocess.run(
         [sys.executable, "-c", THREADS_READ, str(path)], capture_output=True, text=True, check=False

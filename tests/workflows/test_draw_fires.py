@@ -1,4 +1,4 @@
-"""Fires drawn on the user's own ground are those of `simulate` there, or refused in one line."""
+"""Fires drawn on a user's landscape equal those of `simulate`; other grids are refused."""
 
 from __future__ import annotations
 

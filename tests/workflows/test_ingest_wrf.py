@@ -1,4 +1,4 @@
-"""`plumecast ingest wrf`: whole fires, resumed, with what was found; bad runs are named."""
+"""`plumecast ingest wrf`: whole fires, resumable, with the checks' findings; bad runs are named."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_what_the_checks_found_is_told_and_kept(run, runs, tmp_path):
     assert len(rows[1]["quality"]) == 2
 
 
-# -- bad input: one line that names the file, the others go on
+# -- bad input: one line names the file, and the others are still read
 
 
 def overlapping(folder: Path) -> Path:
