@@ -49,7 +49,7 @@ Visit: TypeAlias = Callable[[Callable[[np.ndarray], Any]], Iterable[Any]]
 def smoke_threshold_over(visit: Visit, captured: float) -> float:
     """`smoke_threshold` of data in blocks; `visit` makes one pass over them."""
     if not 0.0 < captured < 1.0:
-        raise PlumecastError(f"captured={captured} is not between 0 and 1; the paper takes 0.95")
+        raise PlumecastError(f"captured={captured} is not within (0, 1); the paper takes 0.95")
     found = list(visit(_count_present))
     present = sum(count for count, _ in found)
     if present == 0:
