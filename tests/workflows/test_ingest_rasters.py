@@ -96,11 +96,11 @@ def test_other_settings_and_grids_do_not_join_a_store(run, succeed, rasters, lik
     assert f"on another grid than {store}" in result.err
 
 
-# -- bad input: one line that names the file, the others go on
+# -- bad input: one line names the file, and the others are still read
 
 
 def bad_rasters(folder: Path) -> dict[str, Path]:
-    """One file for each fault, and what must be said of it."""
+    """One file for each fault, and the expected message."""
     folder.mkdir()
     seconds = write_ascii(folder / "seconds.asc", 36_000 * fire())
     outside = write_ascii(folder / "outside.asc", fire(), XLLCORNER=LEFT + 1e5)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+
+from plumecast.base import files
 
 
 def fail(message: str) -> None:
@@ -95,18 +95,8 @@ def counted(title: str) -> Iterator[Callable[[int, int, str], None]]:
 
 def write_json(path: Path, content: Any, what: str) -> None:
     """Write a result as JSON, in a folder that may be new, and say so."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(_plain(content), indent=2, allow_nan=False) + "\n")
+    files.write_json(path, content)
     wrote(path, what)
-
-
-def _plain(value: Any) -> Any:
-    """The same with None for what is not a number, which JSON cannot say."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

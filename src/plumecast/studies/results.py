@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import os
-import shutil
-import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +10,7 @@ from typing import Any
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import atomic_write, write_json
 from plumecast.studies.figures.style import save_all, styled
 from plumecast.studies.registry import STUDIES, Study
 from plumecast.studies.table import columns_of, write_csv
@@ -59,10 +56,9 @@ def write_study(
     seconds: float,
     cpu_seconds: float,
 ) -> Record:
-    """Write table, figures and record of a study, all or nothing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(dir=folder, prefix=f".{study.name}."))
-    try:
+    """Write table, figures and record of a study to a folder of its own, atomically."""
+    with atomic_write(folder / study.name) as partial:
+        partial.mkdir()
         write_csv(finding, partial / f"{TABLE}.csv", columns_of(finding, clocks=False))
         clocks = columns_of(finding, clocks=True)
         if clocks:
@@ -76,12 +72,6 @@ def write_study(
                 save_all(figure, partial, name, ("png", "svg"))
         record = Record(study.name, fingerprint, run, seconds, cpu_seconds, list(drawn))
         write_json(partial / RECORD, asdict(record))
-        partial.chmod(0o755)
-        shutil.rmtree(folder / study.name, ignore_errors=True)
-        partial.replace(folder / study.name)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
     return record
 
 
@@ -129,21 +119,3 @@ def read_results(folder: Path) -> tuple[dict[str, Any], list[Finished], list[str
         ) as on_disk:
             finished.append(Finished(study, record, on_disk.load(), where))
     return run, finished, stale
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON, all or nothing; what is not a number becomes null."""
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(_plain(content), file, indent=2, allow_nan=False, ensure_ascii=False)
-        file.write("\n")
-    Path(partial).chmod(0o644)
-    Path(partial).replace(path)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

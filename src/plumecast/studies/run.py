@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import write_json
 from plumecast.base.names import COVARIATES, FIRE, SMOKE, SNAPSHOT
 from plumecast.base.version import __version__
 from plumecast.data.split import Split
 from plumecast.data.store import DATA_VERSION
 from plumecast.studies.context import Context
 from plumecast.studies.registry import Study
-from plumecast.studies.results import RUN, read_record, read_run, write_json, write_study
+from plumecast.studies.results import RUN, read_record, read_run, write_study
 
 LIBRARIES = ("numpy", "scipy", "xarray", "matplotlib")
 

@@ -13,9 +13,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, beside, map_arrays, to_numpy
 from plumecast.compute.blocks import Runner, add_up, row_blocks
+from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_snapshots
 from plumecast.data.store import open_snapshots
-from plumecast.data.unchanged import check_unchanged
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.scores.field_statistics import (
     QUANTILE_ERROR,

@@ -12,8 +12,8 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over, row_blocks
+from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.store import open_snapshots
-from plumecast.data.unchanged import check_unchanged
 from plumecast.sources.rasters import iter_arrival_times, map_arrival_times
 from plumecast.surrogate.memory_plan import prediction_rows
 from plumecast.surrogate.surrogate import Surrogate

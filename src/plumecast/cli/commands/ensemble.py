@@ -10,13 +10,14 @@ import typer
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import atomic_write
 from plumecast.base.names import SIMULATION
 from plumecast.cli import landscape_options as landscape
 from plumecast.cli import options as data_options
 from plumecast.cli import raster_options as options
 from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import counted, note, say, wrote
-from plumecast.data.writers import new_path, quiet_zarr
+from plumecast.data.writers import quiet_zarr
 from plumecast.scores.field_statistics import QUANTILE_ERROR
 from plumecast.sources.simulator.ensemble import DROUGHTS
 from plumecast.surrogate.surrogate import Surrogate, load_surrogate
@@ -180,7 +181,7 @@ def _drawn(
 
 def write_statistics(statistics: xr.Dataset, out: Path) -> None:
     """One file, all or nothing."""
-    with new_path(out) as partial:
+    with atomic_write(out, overwrite=False) as partial:
         if out.suffix == ".nc":
             statistics.to_netcdf(partial, engine="netcdf4")
         else:

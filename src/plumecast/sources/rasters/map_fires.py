@@ -12,7 +12,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.base.paths import Paths, Sought, sought
+from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.sources.rasters.files import find_rasters
 from plumecast.sources.rasters.options import Options
@@ -57,7 +57,9 @@ def map_arrival_times(
     batches = [_pieces(files[rows], TOGETHER) for rows in row_blocks(len(files), batch)]
     elsewhere = runner is not None
     items = [
-        [sought(path, elsewhere=elsewhere) for path in piece] for part in batches for piece in part
+        [worker_path(path, remote=elsewhere) for path in piece]
+        for part in batches
+        for piece in part
     ]
     results = map_over(_make, (function, settings.without_fields()), items, runner)
     finished = 0
@@ -79,7 +81,7 @@ def _pieces(files: Sequence[Path], size: int) -> list[Sequence[Path]]:
     return [files[rows] for rows in row_blocks(len(files), size)]
 
 
-def _make(shared: tuple[Function, Options], files: Sequence[Sought]) -> _Made:
+def _make(shared: tuple[Function, Options], files: Sequence[WorkerPath]) -> _Made:
     function, options = shared
     reads = [read_file((options, frozenset()), file) for file in files]
     rows = [row for read in reads for row in read.rows]

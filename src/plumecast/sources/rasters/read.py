@@ -15,7 +15,7 @@ import xarray as xr
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT, TABLE
-from plumecast.base.paths import Paths, Sought, sought
+from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import Runner, map_over
@@ -110,7 +110,9 @@ def read_arrival_times(
     options.hours_per_unit(files[0])  # what all files share is refused at once
     known = Known()
     shared = (options, frozenset[str]())
-    rows = [row for path in files for row in known.accept(path, read_file(shared, Sought(path)))]
+    rows = [
+        row for path in files for row in known.accept(path, read_file(shared, WorkerPath(path)))
+    ]
     return to_dataset(rows, options)
 
 
@@ -135,7 +137,7 @@ def iter_arrival_times(
     settings.hours_per_unit(files[0])
     known = Known()
     passed = set() if settings.has_events else {path for path in files if path.stem in done}
-    ahead = [sought(path, elsewhere=runner is not None) for path in files if path not in passed]
+    ahead = [worker_path(path, remote=runner is not None) for path in files if path not in passed]
     shared = (settings.without_fields(), frozenset(done))
     results = map_over(read_file, shared, ahead, runner)
     remaining = iter(enumerate(files, start=1))
@@ -155,10 +157,10 @@ def iter_arrival_times(
             yield to_dataset(rows, settings)
 
 
-def read_file(shared: tuple[Options, Collection[str]], file: Sought) -> Read:
+def read_file(shared: tuple[Options, Collection[str]], file: WorkerPath) -> Read:
     """The fires of one file that are not done; depends on no other file."""
     options, done = shared
-    path = file.there()
+    path = file.checked()
     names: list[str] = []
     try:
         fires = read_fires(path, options)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.paths import Paths, Sought, sought
+from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner
 from plumecast.compute.processes import end_with_parent
 from plumecast.sources.wrf.checks import Finding
@@ -131,9 +131,9 @@ def read_job(job: Job) -> FireResult:
         return FireResult(name, f"{job.paths}: {type(error).__name__}: {error}", ())
 
 
-def _read_elsewhere(shared: None, item: tuple[Job, Sought]) -> FireResult:
+def _read_elsewhere(shared: None, item: tuple[Job, WorkerPath]) -> FireResult:
     job, place = item
-    return read_job(job._replace(paths=place.there()))
+    return read_job(job._replace(paths=place.checked()))
 
 
 def in_order(
@@ -141,7 +141,7 @@ def in_order(
 ) -> Iterator[FireResult]:
     """Results in the jobs' order; a worker holds one job, so one that dies names its fire."""
     if runner is not None:
-        items = [(job, sought(job.paths, elsewhere=True)) for job in jobs]
+        items = [(job, worker_path(job.paths, remote=True)) for job in jobs]
         yield from runner.map(_read_elsewhere, None, items)
         return
     if workers <= 1:
