@@ -9,9 +9,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.sources.simulator.land.fuels import FUEL_CODES, fuel_table
 from plumecast.sources.simulator.land.landscape import (
     Landscape,
-    block_mean,
     ignition_mask,
     read_landscape,
+    square_block_mean,
     synthetic_landscape,
 )
 from support.places import SHARED
@@ -72,10 +72,12 @@ def test_landscape_refuses_what_is_not_one():
 
 def test_block_mean_by_hand():
     field = np.arange(16.0).reshape(4, 4)
-    np.testing.assert_allclose(block_mean(field, 2), [[2.5, 4.5], [10.5, 12.5]])
-    np.testing.assert_allclose(block_mean(np.stack([field, 2 * field]), 4), [[[7.5]], [[15.0]]])
+    np.testing.assert_allclose(square_block_mean(field, 2), [[2.5, 4.5], [10.5, 12.5]])
+    np.testing.assert_allclose(
+        square_block_mean(np.stack([field, 2 * field]), 4), [[[7.5]], [[15.0]]]
+    )
     with pytest.raises(PlumecastError, match="no blocks of 3 by 3"):
-        block_mean(field, 3)
+        square_block_mean(field, 3)
 
 
 def test_synthetic_landscape_is_a_valley_between_mountains():
@@ -153,9 +155,9 @@ def test_coarser_cells_hold_mean_elevation_and_most_frequent_fuel(rasters):
     assert ground.shape == (1, 2)
     np.testing.assert_allclose(ground.elevation, 200.0)
     assert (ground.fuel == GRASS).all()
-    with pytest.raises(PlumecastError, match="cell=10 m is finer than the rasters' 30 m"):
+    with pytest.raises(PlumecastError, match="cell=10 m is finer than the 30 m of the rasters"):
         read_landscape(*rasters, cell=10.0)
-    with pytest.raises(PlumecastError, match="hold no 900 m cell"):
+    with pytest.raises(PlumecastError, match="smaller than one cell of cell=900 m"):
         read_landscape(*rasters, cell=900.0)
 
 

@@ -12,7 +12,7 @@ from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.sources.rasters import read_arrival_times
 from plumecast.sources.rasters.files import read_raster
-from plumecast.sources.rasters.place import as_crs, target_of
+from plumecast.sources.rasters.georeference import as_crs, target_grid
 from plumecast.sources.regrid import overlap_weights
 from support.places import SHARED
 from support.raster_files import (
@@ -144,7 +144,7 @@ def test_crs_is_stated_for_files_that_carry_none(tmp_path):
     xr.testing.assert_equal(stated, local)
     (tmp_path / "a.prj").write_text(as_crs(UTM, path).to_wkt())
     xr.testing.assert_equal(read_arrival_times(path, format="farsite", like=like), stated)
-    with pytest.raises(PlumecastError, match="has a CRS of its own"):
+    with pytest.raises(PlumecastError, match="the file has another CRS than crs='EPSG:5070'"):
         read_arrival_times(path, format="farsite", crs=ALBERS)
     with pytest.raises(PlumecastError, match=r'like` has none; crs="local"'):
         read_arrival_times(path, format="farsite", like=COARSE)
@@ -207,7 +207,7 @@ def test_panther_run():
     raw = np.loadtxt(path, skiprows=6)[::-1]
     grid = read_raster(path).grid
     cells = np.flatnonzero(raw != -9999)
-    weights = overlap_weights(grid, target_of(like).grid, cells)
+    weights = overlap_weights(grid, target_grid(like).grid, cells)
     burned = weights.mean(np.ones(cells.size)).sum() * 3000.0**2
     assert burned == pytest.approx(cells.size * 900.0, rel=1e-3)
     assert coarse.burned_area.item() == pytest.approx(burned / M2_PER_ACRE, rel=1e-3)
