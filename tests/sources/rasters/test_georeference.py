@@ -1,4 +1,4 @@
-"""Rasters on the surrogate's grid: area-weighted aggregation, coordinate systems, real fires."""
+"""Rasters on a target grid: area-weighted aggregation, coordinate systems, real fires."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_crs_is_stated_for_files_that_carry_none(tmp_path):
         read_arrival_times(write_ascii(tmp_path / "b.asc", fire()), format="farsite", crs="nowhere")
 
 
-def test_degrees_have_an_area_on_the_sphere(tmp_path):
+def test_cell_areas_of_a_grid_in_degrees_are_those_on_the_sphere(tmp_path):
     pytest.importorskip("pyproj")
     ds = dataset(fire())
     ds = ds.assign_coords(x=-106 + 0.001 * np.arange(NX), y=37 + 0.001 * np.arange(NY))
@@ -215,7 +215,7 @@ def test_panther_run():
 
 @needs_shared
 @pytest.mark.parametrize("wind", [60, 180, 300])
-def test_flat_land_fires_run_before_the_wind(wind):
+def test_fires_on_flat_land_spread_downwind(wind):
     """Wind from 60° drives the fire toward 240°, and so on: clockwise from north."""
     path = FARSITE / f"flatland_3mph{wind}deg7hr_ArrivalTime.asc"
     field = read_arrival_times(path, format="farsite").time_since_ignition[0]

@@ -1,4 +1,4 @@
-"""Arrival-time rasters: values, orientation, file formats, many files, and what is refused."""
+"""Arrival-time rasters: values, orientation, file formats, many files, and bad input."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_files_on_different_grids_need_a_template(tmp_path):
     assert read_arrival_times(paths, format="farsite", like=COARSE).sizes["snapshot"] == 2
 
 
-# -- refused
+# -- bad input
 
 
 def test_the_unit_is_never_guessed(tmp_path):
@@ -232,7 +232,7 @@ def test_a_fire_outside_the_domain_is_refused(tmp_path):
         read_arrival_times(path, format="farsite", like=xr.Dataset(coords=grid))
 
 
-def test_a_domain_smaller_than_the_raster_is_fine_where_nothing_burns(tmp_path):
+def test_a_domain_may_be_smaller_than_the_raster_if_it_contains_the_fire(tmp_path):
     path = write_ascii(tmp_path / "a.asc", fire())
     inner = COARSE.assign_coords(x=1100.0 + 50 * np.arange(8), y=5100.0 + 30 * np.arange(7))
     ds = read_arrival_times(path, format="farsite", like=inner)

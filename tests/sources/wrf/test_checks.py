@@ -147,7 +147,7 @@ def test_a_damaged_header_is_refused(tmp_path):
         check_complete(path, set())
 
 
-# -- the same, from files
+# -- the checks on files
 
 
 def quality_of(run) -> str:
@@ -192,4 +192,4 @@ def test_faults_are_found_in_files(tmp_path):
     for number, (message, options) in enumerate(cases.items()):
         found = quality_of(write_run(tmp_path / str(number), options.pop("hours"), **options))
         assert message in found
-        assert found.count(": ") == 1, found  # and nothing else
+        assert found.count(": ") == 1, found  # no other finding

@@ -1,4 +1,4 @@
-"""Many fires, processes and memory; and every real run against its independent derivation."""
+"""Many fires, processes and memory; real runs against an independent derivation."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_real_runs_equal_their_reference(path):
 
 
 @needs_shared
-def test_one_classic_frame_per_file_of_the_year_one():
+def test_a_real_run_with_one_classic_frame_per_file_and_year_1():
     ds = read_wrf(WRF / "runs" / "classic_one_frame_per_file")
     assert ds.sizes == {"snapshot": 1, "y": 32, "x": 40}
     assert 0 < ds.hours.item() < 1

@@ -145,12 +145,12 @@ def plan_fires(
     ignitions: int, droughts: Sequence[str], seed: int, *, first: int = 0
 ) -> list[FirePlan]:
     """Plan every ignition under every drought; ignitions are numbered from `first`."""
+    known = ", ".join(map(repr, SCENARIOS))
+    if not droughts:
+        raise PlumecastError(f"droughts is empty; give at least one of {known}")
     unknown = [drought for drought in droughts if drought not in SCENARIOS]
-    if unknown or not droughts:
-        raise PlumecastError(
-            f"unknown drought {', '.join(map(repr, unknown)) or 'of an empty list'}; "
-            f"known are {', '.join(map(repr, SCENARIOS))}"
-        )
+    if unknown:
+        raise PlumecastError(f"unknown drought {', '.join(map(repr, unknown))}; known are {known}")
     plans = []
     for number in range(first, first + ignitions):
         ignition_id = f"s{seed}-i{number:04d}"

@@ -242,4 +242,4 @@ def _seconds(time: str, path: Path) -> float:
             return float(stamp.astype(np.int64))
     except ValueError:
         pass
-    raise PlumecastError(f"{path}: unreadable time {time!r}; was the run cut short?")
+    raise PlumecastError(f"{path}: unreadable time {time!r}; did the run stop early?")

@@ -1,3 +1,5 @@
+"""Landscapes: synthetic terrain and fuels, and the user's rasters."""
+
 import sys
 
 import numpy as np
@@ -59,7 +61,7 @@ def test_slope_points_uphill():
     np.testing.assert_allclose(east[:, 1:-1], (2e-4 * x)[:, 1:-1])
 
 
-def test_landscape_refuses_what_is_not_one():
+def test_impossible_landscapes_are_refused():
     with pytest.raises(PlumecastError, match=r"\(3, 4\) and fuel \(4, 3\)"):
         Landscape(np.zeros((3, 4)), np.full((4, 3), GRASS, dtype=np.int16), 300.0)
     with pytest.raises(PlumecastError, match="cell=0 m"):
@@ -136,7 +138,7 @@ def test_ignitions_lie_in_burnable_forested_mountains_inside():
     assert not ignition_mask(water).any()
 
 
-def test_too_small_a_synthetic_landscape_is_refused():
+def test_a_synthetic_landscape_that_is_too_small_is_refused():
     with pytest.raises(PlumecastError, match=r"shape=\(5, 200\)"):
         synthetic_landscape(0, (5, 200))
 

@@ -1,3 +1,5 @@
+"""Arrival times against exact ellipses, Minkowski sums and symmetries."""
+
 import math
 
 import numpy as np
@@ -214,7 +216,7 @@ def test_mirrored_and_turned_wind_mirror_and_turn_the_fire():
         np.testing.assert_allclose(other[both], east[both], **close)
 
 
-def test_slope_carries_the_fire_up():
+def test_fire_spreads_faster_uphill():
     # a plane that rises 0.3 to the east: the head covers R cos(slope) per minute on the map
     x = np.arange(161) * 300.0
     plane = Landscape(np.tile(0.3 * x, (81, 1)), np.full((81, 161), 122, dtype=np.int16), 300.0)

@@ -1,3 +1,5 @@
+"""Spread rates against an independent table and hand calculations."""
+
 import math
 
 import numpy as np
