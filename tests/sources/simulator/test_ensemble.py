@@ -1,4 +1,4 @@
-"""Simulated fires with smoke, and ensembles: plausible physics, snapshot contract, reproducibility."""
+"""Simulated fires and ensembles: plausible physics, snapshot contract, reproducibility."""
 
 from dataclasses import replace
 

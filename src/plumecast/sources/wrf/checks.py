@@ -71,7 +71,7 @@ def non_monotone_arrival(frames: Sequence[FrameSummary]) -> list[Finding]:
 
 
 def smoke_before_fire(frames: Sequence[FrameSummary], floor: float) -> list[Finding]:
-    """No column holds more than `floor` µg m⁻³ before the first cell burns."""
+    """No column may exceed `floor` µg m⁻³ before the first cell burns."""
     early = [frame for frame in frames if frame.burned_cells == 0 and frame.peak > floor]
     if not early:
         return []
