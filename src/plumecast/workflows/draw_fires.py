@@ -13,6 +13,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.blocks import row_blocks
 from plumecast.data.layout import GRID_TOLERANCE
+from plumecast.sources.concat import concat_snapshots
 from plumecast.sources.simulator import ensemble
 from plumecast.sources.simulator.fire import BLOCK, smoke_centres
 from plumecast.sources.simulator.land.landscape import Landscape
@@ -40,7 +41,7 @@ class DrawnFires:
 
     def make(self, part: Sequence[ensemble.FirePlan]) -> xr.Dataset:
         """Simulate the fires of one part; return their snapshots."""
-        return ensemble.joined([self.simulator.fire(plan, with_smoke=False) for plan in part])
+        return concat_snapshots([self.simulator.fire(plan, with_smoke=False) for plan in part])
 
 
 def draw_fires(

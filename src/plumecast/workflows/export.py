@@ -17,7 +17,7 @@ from plumecast.base.names import SNAPSHOT, TABLE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.data.writers import write_blocks
-from plumecast.sources.rasters.place import as_crs, import_extra
+from plumecast.sources.rasters.georeference import as_crs, import_extra
 from plumecast.sources.regrid import Grid, grid_from_centres
 
 FORMATS = (".nc", ".zarr", ".tif")

@@ -1,7 +1,7 @@
-"""Arrival-time rasters → time since ignition: what FARSITE, ELMFIRE and their like write.
+"""Arrival-time rasters of FARSITE, ELMFIRE and similar models → time since ignition.
 
-file → burned cells with hours since ignition → one field or a series → the surrogate's grid, by
-overlapping area.
+file → burned cells with their arrival times → time since ignition at one or several hours →
+area-weighted mean on the surrogate's grid.
 """
 
 from plumecast.sources.rasters.files import find_rasters
