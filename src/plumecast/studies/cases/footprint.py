@@ -16,7 +16,7 @@ from plumecast.studies.context import Context
 from plumecast.studies.figures import style
 from plumecast.studies.figures.maps import compare_maps
 from plumecast.studies.methods.methods import title_of
-from plumecast.studies.methods.scoring import FPR_GRID, Outcome, outcome
+from plumecast.studies.methods.scoring import FPR_GRID, SNAPSHOT_SCORES, Outcome, outcome
 from plumecast.studies.study import Study
 from plumecast.studies.table import select, tidy
 
@@ -27,9 +27,7 @@ COLUMNS = {
     "hours": ("time since ignition", "h"),
     "burned_area": ("burned area", "acre"),
     "extent": ("share of cells with smoke above the smoke threshold", "1"),
-    "auc": ("area under the ROC curve", "1"),
-    "iou": ("IoU at the ROC point nearest (0, 1)", "1"),
-    "deployable_iou": ("IoU at one decision threshold from validation", "1"),
+    **SNAPSHOT_SCORES,
     "relative_error": ("relative error of the smoke", "1"),
 }
 
@@ -77,6 +75,26 @@ def _curves(found: Outcome, shown: np.ndarray) -> xr.Dataset:
         },
         coords={"fpr": FPR_GRID},
     )
+
+
+CAPTIONS = {
+    "classification": (
+        "Left: ROC curves of a random subset of the test snapshots (thin) and their pointwise "
+        "median (black); the curve of a good detector is close to the upper left corner. Centre "
+        "and right: distributions of AUC and IoU over all test snapshots, with their median "
+        "(solid) and the paper's value (dotted)."
+    ),
+    "maps": (
+        "Smoke of five test snapshots, from low to high IoU: observed above, predicted below. Each "
+        "column has one colour scale; smoke below the threshold τ is white, and the red line is "
+        "the burned area. Errors show as spurious plumes or as plumes in the wrong direction."
+    ),
+    "extent": (
+        "IoU against the extent of the footprint, one point per test snapshot. The line is the "
+        "median in ten bins with equally many snapshots; if it rises, small footprints are harder "
+        "to predict."
+    ),
+}
 
 
 def figures(found: xr.Dataset) -> dict[str, Figure]:
@@ -192,26 +210,6 @@ def _ranks(values: np.ndarray) -> np.ndarray:
     ranks = np.empty(values.size)
     ranks[np.argsort(values, kind="stable")] = np.arange(values.size)
     return ranks
-
-
-CAPTIONS = {
-    "classification": (
-        "Left: ROC curves of a random subset of the test snapshots (thin) and their pointwise "
-        "median (black); the curve of a good detector is close to the upper left corner. Centre "
-        "and right: distributions of AUC and IoU over all test snapshots, with their median "
-        "(solid) and the paper's value (dotted)."
-    ),
-    "maps": (
-        "Smoke of five test snapshots, from low to high IoU: observed above, predicted below. Each "
-        "column has one colour scale; smoke below the threshold τ is white, and the red line is "
-        "the burned area. Errors show as spurious plumes or as plumes in the wrong direction."
-    ),
-    "extent": (
-        "IoU against the extent of the footprint, one point per test snapshot. The line is the "
-        "median in ten bins with equally many snapshots; if it rises, small footprints are harder "
-        "to predict."
-    ),
-}
 
 
 def _study(name: str, method: str, title: str) -> Study:

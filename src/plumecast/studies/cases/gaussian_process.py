@@ -39,6 +39,9 @@ def process_of(surrogate: Surrogate) -> GaussianProcess | None:
     return process if isinstance(process, GaussianProcess) else None
 
 
+CAPTIONS = {"classification": footprint.CAPTIONS["classification"]}
+
+
 def figures(found: xr.Dataset) -> dict[str, Figure]:
     """ROC curves and distributions: images in the first row, codes in the second."""
     return {"classification": footprint.classification(found)}
@@ -56,12 +59,7 @@ def remarks(found: xr.Dataset) -> list[str]:
 
 
 STUDY = Study(
-    name="gaussian-process",
-    title="Gaussian processes",
+    name="gaussian-process", title="Gaussian processes",
     question="Is a Gaussian process trained on 100 snapshots as good?",
-    run=run,
-    figures=figures,
-    remarks=remarks,
-    captions={"classification": footprint.CAPTIONS["classification"]},
-    limits=("curves",),
-)
+    run=run, figures=figures, remarks=remarks, captions=CAPTIONS, limits=("curves",),
+)  # fmt: skip

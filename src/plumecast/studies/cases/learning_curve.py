@@ -19,7 +19,7 @@ from plumecast.scores.summary import known_median
 from plumecast.studies.context import Context, bounded, is_baseline
 from plumecast.studies.figures import style
 from plumecast.studies.methods.methods import fitted, title_of
-from plumecast.studies.methods.scoring import Scored, score_surrogate
+from plumecast.studies.methods.scoring import MEDIAN_SCORES, Scored, score_surrogate
 from plumecast.studies.study import Study
 from plumecast.studies.table import rows_of, select, tidy
 from plumecast.surrogate.baselines import fit_baseline
@@ -36,9 +36,7 @@ COLUMNS = {
     "ignitions": ("training ignitions", "1"),
     "fires": ("training fires", "1"),
     "snapshots": ("training snapshots", "1"),
-    "auc": ("median AUC", "1"),
-    "iou": ("median IoU at the ROC point nearest (0, 1)", "1"),
-    "deployable_iou": ("median IoU at one decision threshold from validation", "1"),
+    **MEDIAN_SCORES,
     "median_error": ("median relative error of the smoke", "1"),
 }
 
@@ -104,8 +102,17 @@ def _counts(part: xr.Dataset) -> dict[str, Any]:
 
 
 def _medians(found: Scored) -> dict[str, Any]:
-    medians = {name: known_median(found.scores[name]) for name in ("auc", "iou", "deployable_iou")}
+    medians = {name: known_median(found.scores[name]) for name in MEDIAN_SCORES}
     return medians | {"median_error": known_median(found.scores.relative_error)}
+
+
+CAPTIONS = {
+    "curves": (
+        "Median scores on the same test snapshots against the number of training ignitions, "
+        "for nested subsets of the ignitions. High-fidelity simulations dominate the cost, so "
+        "the best method is the one whose scores are good with few ignitions."
+    )
+}
 
 
 def figures(found: xr.Dataset) -> dict[str, Figure]:
@@ -155,18 +162,7 @@ def remarks(found: xr.Dataset) -> list[str]:
 
 
 STUDY = Study(
-    name="learning-curve",
-    title="Learning curve",
+    name="learning-curve", title="Learning curve",
     question="How many fires does each method need?",
-    run=run,
-    figures=figures,
-    remarks=remarks,
-    captions={
-        "curves": (
-            "Median scores on the same test snapshots against the number of training ignitions, "
-            "for nested subsets of the ignitions. High-fidelity simulations dominate the cost, so "
-            "the best method is the one whose scores are good with few ignitions."
-        )
-    },
-    limits=("curve_train", "scored"),
-)
+    run=run, figures=figures, remarks=remarks, captions=CAPTIONS, limits=("curve_train", "scored"),
+)  # fmt: skip

@@ -198,6 +198,16 @@ def _needs(table: xr.Dataset) -> dict[str, float]:
     return needs
 
 
+CAPTIONS = {
+    "errors": (
+        "Relative error of the mean optical-depth proxy over the final test snapshots against "
+        "the number of high-fidelity samples: median and 25–75 % band over random draws. The "
+        "dotted line is the standard error that the corrected estimator predicts; it should "
+        "coincide with the solid line of the same colour."
+    )
+}
+
+
 def figures(found: xr.Dataset) -> dict[str, Figure]:
     """Error of the four estimators against samples, with the standard error of the last."""
     figure = style.new_figure(3.4, width=5.6)
@@ -255,19 +265,7 @@ def remarks(found: xr.Dataset) -> list[str]:
 
 
 STUDY = Study(
-    name="optical-depth",
-    title="Mean optical depth from few samples",
+    name="optical-depth", title="Mean optical depth from few samples",
     question="How many high-fidelity samples does the mean of ln(g + 1) need?",
-    run=run,
-    figures=figures,
-    remarks=remarks,
-    captions={
-        "errors": (
-            "Relative error of the mean optical-depth proxy over the final test snapshots against "
-            "the number of high-fidelity samples: median and 25–75 % band over random draws. The "
-            "dotted line is the standard error that the corrected estimator predicts; it should "
-            "coincide with the solid line of the same colour."
-        )
-    },
-    limits=("repeats",),
-)
+    run=run, figures=figures, remarks=remarks, captions=CAPTIONS, limits=("repeats",),
+)  # fmt: skip

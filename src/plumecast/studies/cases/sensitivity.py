@@ -142,6 +142,16 @@ PANELS = (
 )
 
 
+CAPTIONS = {
+    "scores": (
+        "Median (line) and 25–75 % band of AUC and IoU over validation snapshots, against the "
+        "captured fraction β and the std fraction of the linear operator, and the penalty of "
+        "the quadratic operator. Dashed lines mark the values that the other studies use. A "
+        "flat line means that the choice does not matter."
+    )
+}
+
+
 def figures(found: xr.Dataset) -> dict[str, Figure]:
     """AUC and IoU against each parameter; a line marks the value that the other studies use."""
     figure = style.new_figure(2.7)
@@ -186,18 +196,7 @@ def remarks(found: xr.Dataset) -> list[str]:
 
 
 STUDY = Study(
-    name="sensitivity",
-    title="Sensitivity to the choices",
+    name="sensitivity", title="Sensitivity to the choices",
     question="How much do β, the truncation and the penalty matter?",
-    run=run,
-    figures=figures,
-    remarks=remarks,
-    captions={
-        "scores": (
-            "Median (line) and 25–75 % band of AUC and IoU over validation snapshots, against the "
-            "captured fraction β and the std fraction of the linear operator, and the penalty of "
-            "the quadratic operator. Dashed lines mark the values that the other studies use. A "
-            "flat line means that the choice does not matter."
-        )
-    },
-)
+    run=run, figures=figures, remarks=remarks, captions=CAPTIONS,
+)  # fmt: skip

@@ -22,7 +22,7 @@ from plumecast.studies.figures import style
 from plumecast.studies.methods.encoding import encodings_of, quadratic_of
 from plumecast.studies.methods.literal import literal_quadratic, too_large
 from plumecast.studies.methods.methods import HYPERPARAMETERS, fitted, title_of
-from plumecast.studies.methods.scoring import outcome
+from plumecast.studies.methods.scoring import MEDIAN_SCORES, outcome
 from plumecast.studies.study import Study
 from plumecast.studies.table import rows_of, tidy
 from plumecast.surrogate.surrogate import Surrogate
@@ -34,9 +34,7 @@ COLUMNS = {
     "title": ("title of the method", "1"),
     "hyperparameters": ("hyperparameters", "1"),
     "choices": ("chosen hyperparameters", "1"),
-    "auc": ("median AUC", "1"),
-    "iou": ("median IoU at the ROC point nearest (0, 1)", "1"),
-    "deployable_iou": ("median IoU at one decision threshold from validation", "1"),
+    **MEDIAN_SCORES,
     "decision_threshold": ("decision threshold from validation", "1"),
     "median_error": ("median relative error of a snapshot", "1"),
     "relative_error": ("relative error over all snapshots (Frobenius)", "1"),
@@ -81,9 +79,7 @@ def _row(context: Context, name: str) -> dict[str, Any]:
         "title": title_of(name),
         "hyperparameters": HYPERPARAMETERS.get(name, "weights, α"),
         "choices": _choices(made.surrogate),
-        "auc": found.median("auc"),
-        "iou": found.median("iou"),
-        "deployable_iou": found.median("deployable_iou"),
+        **{score: found.median(score) for score in MEDIAN_SCORES},
         "decision_threshold": found.decision_threshold,
         "median_error": found.median("relative_error"),
         "relative_error": found.relative_error,
@@ -173,6 +169,16 @@ def _projection_errors(context: Context) -> dict[str, float]:
     return facts
 
 
+CAPTIONS = {
+    "scores": (
+        "Median scores over the test snapshots; open circles are the paper's values on its own "
+        "data. A surrogate is useful only if it scores higher than the mean field and the "
+        "nearest fire. Deployable IoU uses one decision threshold from validation, as a user "
+        "must; IoU uses a separate threshold for every snapshot."
+    )
+}
+
+
 def figures(found: xr.Dataset) -> dict[str, Figure]:
     """AUC, IoU and deployable IoU of every method; open circles are the paper's values."""
     rows = [row for row in rows_of(found) if np.isfinite(row["iou"])]
@@ -237,19 +243,7 @@ def _plain(seconds: float) -> str:
 
 
 STUDY = Study(
-    name="summary",
-    title="Summary",
+    name="summary", title="Summary",
     question="What does each method cost, and how good is it?",
-    run=run,
-    figures=figures,
-    remarks=remarks,
-    captions={
-        "scores": (
-            "Median scores over the test snapshots; open circles are the paper's values on its own "
-            "data. A surrogate is useful only if it scores higher than the mean field and the "
-            "nearest fire. Deployable IoU uses one decision threshold from validation, as a user "
-            "must; IoU uses a separate threshold for every snapshot."
-        )
-    },
-    limits=("literal", "neural"),
-)
+    run=run, figures=figures, remarks=remarks, captions=CAPTIONS, limits=("literal", "neural"),
+)  # fmt: skip

@@ -7,7 +7,7 @@ eigendecomposition. No study refits a basis.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import xarray as xr
@@ -36,33 +36,26 @@ LARGEST_STD = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Encodings:
-    """Training matrices, their bases of the largest rank, and their codes."""
+    """Training matrices, the bases of fire and smoke, and the codes of the training snapshots."""
 
     data: TrainingMatrices
     inputs: Basis
     outputs: Basis
-    input_codes: Array  # (M, r), all modes of `inputs`
-    output_codes: Array  # (M, r̃), all modes of `outputs`
-    seconds: float
+    input_codes: Array  # (M, r)
+    output_codes: Array  # (M, r̃)
+    seconds: float  # of the PCA
 
-    def truncate(self, fire: Truncation, smoke: Truncation) -> Truncated:
-        """Bases and codes cut to the ranks that the two rules give."""
+    def truncate(self, fire: Truncation, smoke: Truncation) -> Encodings:
+        """The same encodings cut to the ranks that the two rules give."""
         inputs = self.inputs.truncate(min(fire.count(self.inputs.spectrum), self.inputs.rank))
         outputs = self.outputs.truncate(min(smoke.count(self.outputs.spectrum), self.outputs.rank))
-        codes = self.input_codes[:, : inputs.rank]
-        targets = self.output_codes[:, : outputs.rank]
-        return Truncated(self.data, inputs, outputs, codes, targets)
-
-
-@dataclass(frozen=True, slots=True)
-class Truncated:
-    """Bases and training codes of chosen ranks, between which a map of codes is fitted."""
-
-    data: TrainingMatrices
-    inputs: Basis
-    outputs: Basis
-    codes: Array  # (M, r)
-    targets: Array  # (M, r̃)
+        return replace(
+            self,
+            inputs=inputs,
+            outputs=outputs,
+            input_codes=self.input_codes[:, : inputs.rank],
+            output_codes=self.output_codes[:, : outputs.rank],
+        )
 
     def surrogate(self, code_map: Operator, settings: dict[str, Any], **training: Any) -> Surrogate:
         """The surrogate that encodes the fire, applies `code_map` and decodes the smoke."""
@@ -97,7 +90,7 @@ def linear_surrogate(encodings: Encodings) -> Surrogate:
     """The paper's linear operator on slices of the PCA (Theorem 1)."""
     settings = PRESETS["paper-linear"]
     part = encodings.truncate(settings.fire, settings.smoke)
-    code_map = fit_linear_map(part.codes, part.inputs.singular_values, part.targets)
+    code_map = fit_linear_map(part.input_codes, part.inputs.singular_values, part.output_codes)
     return part.surrogate(code_map, asdict(settings), penalty=0.0)
 
 
@@ -105,7 +98,7 @@ def linear_surrogate(encodings: Encodings) -> Surrogate:
 class Quadratic:
     """The paper's quadratic operator at every penalty, from one eigendecomposition."""
 
-    part: Truncated
+    part: Encodings  # cut to the ranks of the preset
     path: PolynomialPath
     scan: PenaltyScan
     seconds: float  # of the eigendecomposition and the leave-one-group-out scan
@@ -121,7 +114,7 @@ def quadratic_path(encodings: Encodings, by: str) -> Quadratic:
     """Eigendecompose the quadratic kernel and score the penalties by leave-one-group-out."""
     settings = PRESETS["paper-quadratic"]
     part = encodings.truncate(settings.fire, settings.smoke)
-    codes, targets = contiguous(part.codes), contiguous(part.targets)
+    codes, targets = contiguous(part.input_codes), contiguous(part.output_codes)
     start = time.perf_counter()
     path = polynomial_path(codes, targets, settings.degree)
     grid = penalty_grid(path.mean_diagonal)

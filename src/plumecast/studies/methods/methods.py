@@ -157,8 +157,8 @@ def _fit_gp_codes(context: Context) -> Fitted:
     encodings = encodings_of(context)
     rule = Truncation(std_fraction=PAPER_STD_FRACTION)
     part = encodings.truncate(rule, rule)
-    rows = sample_rows(part.codes.shape[0], context.seed)
-    codes, targets = part.codes[rows], part.targets[rows]
+    rows = sample_rows(part.input_codes.shape[0], context.seed)
+    codes, targets = part.input_codes[rows], part.output_codes[rows]
     watch = Stopwatch()
     code_map = watch.time("training", lambda: fit_gaussian_process(codes, targets))
     found = part.surrogate(code_map, {"preset": "gp-codes", "seed": context.seed})

@@ -26,6 +26,16 @@ from plumecast.surrogate.surrogate import Surrogate
 
 FPR_GRID = np.linspace(0.0, 1.0, 101)
 MAP_PERCENTILES = (5, 25, 50, 75, 95)
+SNAPSHOT_SCORES = {
+    "auc": ("area under the ROC curve", "1"),
+    "iou": ("IoU at the ROC point nearest (0, 1)", "1"),
+    "deployable_iou": ("IoU at one decision threshold from validation", "1"),
+}
+"""Columns of a table with one row per snapshot: long name and unit."""
+
+MEDIAN_SCORES = {name: (f"median {text}", unit) for name, (text, unit) in SNAPSHOT_SCORES.items()}
+"""The same columns of a table with one row per method."""
+
 _BLOCK = 256  # snapshots whose cells are sorted together
 
 

@@ -191,10 +191,8 @@ def _data(facts: Facts) -> tuple[str, str]:
     )
     if "learning-curve" in facts.studies:
         return MET, text + "The learning curve shows the effect of less data."
-    return (
-        PARTLY,
-        text + "The effect of less data is not shown, because study learning-curve was not run.",
-    )
+    absent = "The effect of less data is not shown, because study learning-curve was not run."
+    return PARTLY, text + absent
 
 
 def _processing(facts: Facts) -> tuple[str, str]:
@@ -229,10 +227,8 @@ def _sensitivities(facts: Facts) -> tuple[str, str]:
     text = "On validation " + ", ".join(spans[:-1]) + f" and {spans[-1]}."
     if "shift" in facts.studies:
         return MET, text + " Study shift shows the effect of another drought."
-    return (
-        PARTLY,
-        text + " The effect of another drought is not shown, because study shift was not run.",
-    )
+    absent = " The effect of another drought is not shown, because study shift was not run."
+    return PARTLY, text + absent
 
 
 def _selection(facts: Facts) -> tuple[str, str]:
