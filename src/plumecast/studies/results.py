@@ -1,4 +1,4 @@
-"""A folder of results: one run, its studies, and what says whether they still hold."""
+"""A folder of results: one run, its studies, and fingerprints that show whether they are valid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import atomic_write, write_json
 from plumecast.studies.figures.style import save_all, styled
-from plumecast.studies.registry import STUDIES, Study
+from plumecast.studies.registry import STUDIES
+from plumecast.studies.study import Study
 from plumecast.studies.table import columns_of, write_csv
 
 RUN = "run.json"
@@ -22,19 +23,19 @@ TABLE = "table"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A finished study: what it was run on, how long it took, what it drew."""
+    """Record of a finished study: fingerprints, times and names of the figures."""
 
     study: str
     fingerprint: str
     run: str  # fingerprint of the run it belongs to
     seconds: float
-    cpu_seconds: float = 0.0  # of the processor: what counts on a machine that is shared
+    cpu_seconds: float = 0.0  # CPU time, which a shared machine affects less
     figures: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A finished study read back."""
+    """A finished study, read from its folder."""
 
     study: Study
     record: Record
@@ -42,7 +43,7 @@ class Finished:
     folder: Path
 
     def figure(self, name: str, ending: str) -> Path:
-        """The file of a figure."""
+        """Path of a figure."""
         return self.folder / f"{name}.{ending}"
 
 
@@ -76,7 +77,7 @@ def write_study(
 
 
 def read_record(folder: Path, name: str) -> Record | None:
-    """The record of a study that was finished in this folder and still has its table."""
+    """The record of a study in this folder; None unless it is finished and has its table."""
     if not (folder / name / f"{TABLE}.nc").exists():
         return None
     try:
@@ -86,20 +87,20 @@ def read_record(folder: Path, name: str) -> Record | None:
 
 
 def read_run(folder: Path) -> dict[str, Any] | None:
-    """What a folder's run was of; None where there is none."""
+    """The description of the run in a folder; None if there is none."""
     try:
         content: dict[str, Any] = json.loads((folder / RUN).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise PlumecastError(
-            f"{folder / RUN} cannot be read ({error}); choose another folder"
+            f"{folder / RUN} cannot be read ({error}); remove it or choose another folder"
         ) from None
     return content
 
 
 def read_results(folder: Path) -> tuple[dict[str, Any], list[Finished], list[str]]:
-    """The run, its finished studies, and the names of studies left over from another run."""
+    """The run, its finished studies, and the names of studies that belong to another run."""
     run = read_run(folder)
     if run is None:
         raise PlumecastError(

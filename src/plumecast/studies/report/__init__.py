@@ -1,1 +1,1 @@
-"""What a person looks at: figures and pages."""
+"""The report page of a folder of results, with its credibility section."""
