@@ -5,7 +5,7 @@ area-weighted mean on the surrogate's grid.
 """
 
 from plumecast.sources.rasters.files import find_rasters
-from plumecast.sources.rasters.map_fires import map_arrival_times
+from plumecast.sources.rasters.map_fires import map_arrival_times, reduce_arrival_times
 from plumecast.sources.rasters.options import FORMATS, HORIZON, UNITS
 from plumecast.sources.rasters.read import iter_arrival_times, read_arrival_times
 
@@ -17,4 +17,5 @@ __all__ = [
     "iter_arrival_times",
     "map_arrival_times",
     "read_arrival_times",
+    "reduce_arrival_times",
 ]

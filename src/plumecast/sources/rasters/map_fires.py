@@ -21,7 +21,14 @@ from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.sources.concat import concat_snapshots
 from plumecast.sources.rasters.files import find_rasters
 from plumecast.sources.rasters.options import Options
-from plumecast.sources.rasters.read import AcceptedFires, FileResult, read_file, to_dataset
+from plumecast.sources.rasters.read import (
+    AcceptedFires,
+    FileResult,
+    FireSnapshots,
+    read_file,
+    repeated_name,
+    to_dataset,
+)
 
 FILES_PER_TASK = 16
 """Files that one task reads; small enough that a batch keeps all workers of a cluster busy."""
@@ -81,6 +88,84 @@ def map_arrival_times(
                 progress(finished, len(files))
         if outputs:
             yield concat_snapshots(outputs, combine_attrs="override")
+
+
+def reduce_arrival_times(
+    function: Callable[[xr.Dataset], Any],
+    paths: Paths,
+    *,
+    like: xr.Dataset,
+    batch: int = 64,
+    on_error: Callable[[Path, str], None] | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    runner: Runner | None = None,
+    **options: Any,
+) -> Iterator[Any]:
+    """Apply `function` to the snapshots of every `batch` of files; yield its results.
+
+    Unlike that of `map_arrival_times`, the function may return anything, such as sums over its
+    snapshots. With a `runner` it runs in the worker that has read the files, so that no field
+    leaves the worker. A batch in which a fire has the name of a fire in an earlier batch is read
+    again without that file.
+    """
+    settings = Options(like=like, **options)
+    files = find_rasters(paths)
+    settings.hours_per_unit(files[0])
+    remote, shared = runner is not None, (function, settings.without_fields())
+    batches = _split(files, batch)
+    tasks = [[worker_path(path, remote=remote) for path in part] for part in batches]
+    names: set[str] = set()
+    finished = 0
+    for task, result in zip(tasks, map_over(_read_and_reduce, shared, tasks, runner), strict=True):
+        found = result
+        repeated = {name for name in result.names if name in names}
+        if repeated:
+            kept = [f for f, own in zip(task, result.names_by_file, strict=True)
+                    if not repeated & set(own)]  # fmt: skip
+            found = next(iter(map_over(_read_and_reduce, shared, [kept], runner)))
+        problems = dict(result.problems)
+        for file, own in zip(task, result.names_by_file, strict=True):
+            for name in own:
+                if name in repeated:
+                    problems.setdefault(file.path, repeated_name(file.path, name))
+        for path, message in problems.items():
+            if on_error is None:
+                raise PlumecastError(message)
+            on_error(path, message)
+        names.update(found.names)
+        finished += len(task)
+        if progress is not None:
+            progress(finished, len(files))
+        if found.output is not None:
+            yield found.output
+
+
+class _Reduced(NamedTuple):
+    """Result of reading one batch of files and applying the function to all their fires."""
+
+    names_by_file: list[list[str]]
+    names: list[str]  # of the fires that were used
+    problems: dict[Path, str]  # why a file was not used
+    output: Any  # None if no file could be used
+
+
+def _read_and_reduce(
+    shared: tuple[Callable[[xr.Dataset], Any], Options], files: Sequence[WorkerPath]
+) -> _Reduced:
+    """Read the files of one batch and apply the function to their snapshots, on the worker."""
+    function, options = shared
+    accepted = AcceptedFires()
+    fires: list[FireSnapshots] = []
+    names_by_file, problems = [], {}
+    for file in files:
+        result = read_file((options, frozenset()), file)
+        names_by_file.append(result.names)
+        try:
+            fires += accepted.add(file.path, result)
+        except PlumecastError as error:
+            problems[file.path] = str(error)
+    output = function(to_dataset(fires, options)) if fires else None
+    return _Reduced(names_by_file, sorted(accepted.names), problems, output)
 
 
 def _split(files: Sequence[Path], size: int) -> list[Sequence[Path]]:

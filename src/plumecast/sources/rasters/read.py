@@ -61,7 +61,7 @@ class AcceptedFires:
         """Accept one more file and return its fires, or raise."""
         for name in result.names:
             if name in self.names:
-                raise PlumecastError(f"{path}: a fire named {name!r} was read before; rename it")
+                raise PlumecastError(repeated_name(path, name))
         if result.error is not None:
             raise PlumecastError(result.error)
         for fire in result.fires:
@@ -73,6 +73,11 @@ class AcceptedFires:
                 )
         self.names.update(result.names)
         return result.fires
+
+
+def repeated_name(path: Path, name: str) -> str:
+    """The message for a fire whose name an earlier file has."""
+    return f"{path}: a fire named {name!r} was read before; rename it"
 
 
 def read_arrival_times(
