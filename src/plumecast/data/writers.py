@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import netCDF4
 import numpy as np
 import xarray as xr
 
@@ -98,6 +97,8 @@ def _write_netcdf(block: xr.Dataset, path: Path, first: bool) -> None:
             unlimited_dims=[dim for dim in block.dims if dim == SNAPSHOT],
         )
         return
+    import netCDF4  # here, so that in-memory work needs no netCDF4
+
     with netCDF4.Dataset(path, "a") as file:
         start = len(file.dimensions[SNAPSHOT])
         for name, item in block.variables.items():

@@ -2,3 +2,7 @@
 
 One-way coupled: the wind drives the fire and carries its smoke, and neither acts back on the wind.
 """
+
+from plumecast.base.extras import require
+
+require("numba", "simulator", "the simulator")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.extras import require
 from plumecast.base.version import __version__
 from plumecast.operators.baselines import fit_gaussian_process, sample_rows
 from plumecast.operators.coded.operator import CodedOperator
@@ -70,10 +70,7 @@ def title_of(name: str) -> str:
 
 def neural_methods() -> tuple[str, ...]:
     """The networks, where PyTorch is installed."""
-    if importlib.util.find_spec("torch") is None:
-        raise PlumecastError(
-            "networks need PyTorch; install it with pip install '.[neural]', or leave --neural out"
-        )
+    require("torch", "neural", "a network")
     return NEURAL
 
 
