@@ -97,7 +97,7 @@ def _write_netcdf(block: xr.Dataset, path: Path, first: bool) -> None:
             unlimited_dims=[dim for dim in block.dims if dim == SNAPSHOT],
         )
         return
-    import netCDF4  # here, so that in-memory work needs no netCDF4
+    import netCDF4
 
     with netCDF4.Dataset(path, "a") as file:
         start = len(file.dimensions[SNAPSHOT])
