@@ -72,14 +72,12 @@ def test_no_extra_is_installed(environment, tmp_path):
     assert Path(path).is_relative_to(environment.parent)
 
 
-@pytest.mark.parametrize("preset", ["paper-linear", "recommended"])
-def test_train_evaluate_and_predict_on_a_netcdf_store(environment, tmp_path, preset):
+def test_train_evaluate_and_predict_on_a_netcdf_store(environment, tmp_path):
     snapshots = make_snapshots(fires=24)
     export_snapshots(snapshots, tmp_path / "ensemble.nc")
     for arguments in (
-        ["train", "ensemble.nc", "--preset", preset, "-o", "smoke.plume"],
+        ["train", "ensemble.nc", "--preset", "recommended", "-o", "smoke.plume"],
         ["evaluate", "smoke.plume", "ensemble.nc"],
-        ["info", "smoke.plume"],
         ["predict", "smoke.plume", "ensemble.nc", "-o", "predicted.nc", "--footprint"],
         ["ensemble", "smoke.plume", "ensemble.nc", "-o", "statistics.nc", "--thresholds", "35"],
     ):

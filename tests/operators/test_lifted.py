@@ -8,10 +8,10 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.compute.blocks import drawn_rows
+from plumecast.data.covariates import wind_vector
 from plumecast.operators.fields import lift as lift_module
 from plumecast.operators.fields.lift import PARTS, PRODUCTS, fit_lift
 from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
-from plumecast.data.covariates import wind_vector
 from plumecast.operators.fields.wind_frame import fit_wind_frame
 from plumecast.operators.spectral.systems import PENALTIES, Equations, Systems
 from plumecast.operators.spectral.transform import choose_frequencies, make_transform
