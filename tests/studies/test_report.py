@@ -101,7 +101,7 @@ def test_studies_of_another_run_are_left_out(tmp_path, results, succeed, run):
     record.write_text(re.sub(r'"run": "\w+"', '"run": "other"', record.read_text()))
     result = run("report", tmp_path, "-o", tmp_path / "r.html")
     assert result.code == 0
-    assert "left out, of other data or settings: sensitivity" in result.err
+    assert "left out, because their data or settings are different: sensitivity" in result.err
     assert 'id="sensitivity"' not in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 

@@ -78,7 +78,7 @@ def test_command_draws_as_the_training_fires_were_simulated(
     assert result.code == 0
     assert "statistics of 2 snapshots of 2 fires" in result.out
     for said in ("steering=0.5, these with 0.0", "checkpoints=2, these with 1"):
-        assert f"note: the training fires were simulated with {said}: not what" in result.err
+        assert f"note: the training fires were simulated with {said}: the surrogate" in result.err
 
 
 @pytest.mark.parametrize(

@@ -306,7 +306,9 @@ def test_no_fires_are_refused(surrogate):
 def test_command_refuses_what_it_cannot_read(refused, surrogate, tmp_path):
     surrogate.save(tmp_path / "smoke.plume")
     common = ("ensemble", tmp_path / "smoke.plume", "none.zarr", "-o")
-    assert "the ending says the format" in refused(*common, tmp_path / "a.tif")
+    assert "the ending sets the format" in refused(*common, tmp_path / "a.tif")
     out = tmp_path / "a.nc"
-    assert refused(*common, out, "--thresholds", "a") == "'a' are not numbers separated by commas"
+    assert refused(*common, out, "--thresholds", "a") == (
+        "--thresholds 'a' is not a list of numbers separated by commas"
+    )
     assert refused(*common, out) == "none.zarr does not exist"

@@ -70,7 +70,7 @@ def test_stored_fires_are_passed_over(succeed, runs, tmp_path, monkeypatch):
     assert open_snapshots(store).attrs["data_version"] == before
     out = succeed("ingest", "wrf", *runs, "-o", store, *ALONE)
     assert "3 fires: 2 read, 1 skipped, 0 failed" in out
-    assert "already there" in out
+    assert "already stored" in out
     assert stored_fires(store) == {"a", "b", "c"}
 
 
@@ -232,7 +232,7 @@ def test_unknown_smoke_units_and_bad_options_are_refused(run, refused, runs, tmp
     result = run("ingest", "wrf", odd, *store, "--smoke", "bbc_1")
     assert result.code == 2
     assert f"{odd / FILE}: the unit of bbc_1 is unknown; state smoke_unit" in result.err
-    assert "smoke_unit='ppm'" in refused("ingest", "wrf", odd, *store, "--smoke-unit", "ppm")
+    assert "--smoke-unit='ppm'" in refused("ingest", "wrf", odd, *store, "--smoke-unit", "ppm")
     assert "every='often'" in refused("ingest", "wrf", *runs, *store, "--every", "often")
     assert "floor=-1.0" in refused("ingest", "wrf", *runs, *store, "--floor", -1)
     assert "workers=0" in refused("ingest", "wrf", *runs, "-o", "e.zarr", "--workers", 0)

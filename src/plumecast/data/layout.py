@@ -122,13 +122,19 @@ def _rms(array: xr.DataArray) -> float:
     return size
 
 
+def _rank(name: Hashable, dims: tuple[str, ...]) -> tuple[int, str]:
+    """Orders coordinates: those of the dimensions first, then the others by name."""
+    return (dims.index(str(name)) if name in dims else len(dims), str(name))
+
+
 def _describe(array: xr.DataArray, scale: float) -> Field:
     dims = tuple(str(dim) for dim in array.dims if dim != SNAPSHOT)
     coords = {
         str(name): Coordinate(
             tuple(map(str, coord.dims)), np.asarray(coord.values), dict(coord.attrs)
         )
-        for name, coord in array.coords.items()
+        # Sorted: the order in which Zarr lists the variables of a store varies between openings.
+        for name, coord in sorted(array.coords.items(), key=lambda item: _rank(item[0], dims))
         if set(coord.dims) <= set(dims) and coord.dtype.kind in "fiu"
     }
     shape = tuple(array.sizes[dim] for dim in dims)

@@ -321,9 +321,7 @@ def test_ascii_grids_need_no_extra_library(tmp_path, monkeypatch):
     monkeypatch.setattr(georeference, "import_module", absent)
     path = write_ascii(tmp_path / "a.asc", fire())
     assert read_arrival_times(path, format="farsite", like=COARSE).sizes["snapshot"] == 1
-    with pytest.raises(
-        PlumecastError, match=r'rasterio is needed; pip install "plumecast\[raster\]"'
-    ):
+    with pytest.raises(PlumecastError, match=r"needs rasterio; pip install 'plumecast\[raster\]'"):
         read_arrival_times(tmp_path / "b.tif", unit="s")
     with pytest.raises(PlumecastError, match="pyproj is needed"):
         read_arrival_times(path, format="farsite", crs="EPSG:32613")

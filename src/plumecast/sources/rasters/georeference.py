@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.extras import require
 from plumecast.compute.arrays import Array
 from plumecast.sources import regrid
 from plumecast.sources.regrid import Grid
@@ -128,9 +128,4 @@ def same_crs(one: Any, two: Any) -> bool:
 
 def import_extra(name: str, path: Path | str) -> Any:
     """Import a library of the `raster` extra; the error says how to install it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise PlumecastError(
-            f'{path}: {name} is needed; pip install "plumecast[raster]"'
-        ) from error
+    return require(name, "raster", f"{path}: this file")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.extras import require
 from plumecast.base.files import write_json
 from plumecast.base.version import __version__
 from plumecast.operators.baselines import fit_gaussian_process, sample_rows
@@ -69,10 +69,7 @@ def title_of(name: str) -> str:
 
 def neural_methods() -> tuple[str, ...]:
     """Names of the neural networks; raises if PyTorch is not installed."""
-    if importlib.util.find_spec("torch") is None:
-        raise PlumecastError(
-            "networks need PyTorch; run pip install 'plumecast[neural]', or omit --neural"
-        )
+    require("torch", "neural", "a network")
     return NEURAL
 
 

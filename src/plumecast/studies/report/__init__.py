@@ -1,1 +1,5 @@
 """The report page of a folder of results, with its credibility section."""
+
+from plumecast.base.extras import require
+
+require("jinja2", "report", "a report")

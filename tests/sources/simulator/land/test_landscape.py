@@ -202,7 +202,7 @@ def test_unknown_fuel_code_and_unreadable_files_are_named(rasters, tmp_path):
 
 def test_without_rasterio_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "rasterio", None)
-    with pytest.raises(PlumecastError, match=r'pip install "plumecast\[raster\]"'):
+    with pytest.raises(PlumecastError, match=r"pip install 'plumecast\[raster\]'"):
         read_landscape("dem.tif", "fuel.tif")
 
 

@@ -18,6 +18,7 @@ from scipy.ndimage import (
 )
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.extras import require
 from plumecast.sources.simulator.fields import Codes, Field, Mask
 from plumecast.sources.simulator.land.fuels import FUEL_CODES, NB9, fuel_codes, fuel_table
 from plumecast.sources.simulator.land.synthesis import disturbed, synthetic_fuels, synthetic_terrain
@@ -164,12 +165,7 @@ class _RasterGrid(NamedTuple):
 
 def _read_band(path: str | Path) -> tuple[np.ma.MaskedArray[Any, Any], _RasterGrid]:
     """First band with row 0 in the south and missing values masked, and its grid."""
-    try:
-        import rasterio
-    except ImportError as error:
-        raise PlumecastError(
-            'reading rasters needs rasterio; pip install "plumecast[raster]"'
-        ) from error
+    rasterio = require("rasterio", "raster", "reading rasters")
     try:
         with rasterio.open(path) as source:
             band, crs, to_map = source.read(1, masked=True), source.crs, source.transform
