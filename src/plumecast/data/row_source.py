@@ -10,7 +10,6 @@ import xarray as xr
 
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.compute.blocks import Runner
 from plumecast.data.layout import Layout
 from plumecast.data.lazy_store import check_unchanged, lazy_variable
 from plumecast.data.schema import SMOKE_FLOOR, check_floor
@@ -22,7 +21,6 @@ class StoredRows:
 
     layout: Layout
     snapshots: xr.Dataset
-    runner: Runner | None = None  # executor for blocks of these rows; None: this process
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -46,11 +44,6 @@ class StoredFields:
     def shape(self) -> tuple[int, ...]:
         """(M, *grid)."""
         return (self.rows.shape[0], *self.grid)
-
-    @property
-    def runner(self) -> Runner | None:
-        """Executor for blocks of these rows; None: this process."""
-        return self.rows.runner
 
     def __getitem__(self, rows: Array | slice) -> Array:
         return self.rows.read(rows).reshape(-1, *self.grid)

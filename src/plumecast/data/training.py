@@ -110,8 +110,8 @@ def training_matrices(
             snapshots=train,
             input_layout=input_layout,
             output_layout=output_layout,
-            inputs=StoredRows(input_layout, train, runner),
-            outputs=StoredRows(output_layout, train, runner),
+            inputs=StoredRows(input_layout, train),
+            outputs=StoredRows(output_layout, train),
         )
     return TrainingMatrices(
         snapshots=train,
