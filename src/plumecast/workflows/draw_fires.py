@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.blocks import row_blocks
+from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.data.layout import GRID_TOLERANCE
 from plumecast.sources.concat import concat_snapshots
 from plumecast.sources.simulator import ensemble
@@ -35,13 +36,34 @@ class DrawnFires:
     plans: Sequence[ensemble.FirePlan]
     settings: Mapping[str, Any]  # with the names that a simulated store records
 
-    def parts(self) -> list[Sequence[ensemble.FirePlan]]:
-        """The planned fires in parts of TOGETHER."""
-        return [self.plans[rows] for rows in row_blocks(len(self.plans), TOGETHER)]
+    def make(self, plans: Sequence[ensemble.FirePlan]) -> xr.Dataset:
+        """Simulate some of the planned fires; return their snapshots."""
+        return concat_snapshots([self.simulator.fire(plan, with_smoke=False) for plan in plans])
 
-    def make(self, part: Sequence[ensemble.FirePlan]) -> xr.Dataset:
-        """Simulate the fires of one part; return their snapshots."""
-        return concat_snapshots([self.simulator.fire(plan, with_smoke=False) for plan in part])
+    def sums(
+        self,
+        function: Callable[[xr.Dataset], Any],
+        runner: Runner | None,
+        progress: Callable[[int, int, str], object],
+    ) -> Iterator[Any]:
+        """`function` of the snapshots of TOGETHER fires at a time; with an executor, their sum."""
+        parts = [self.plans[rows] for rows in row_blocks(len(self.plans), TOGETHER)]
+        if runner is not None:
+            yield runner.sum(partial(_make_and_apply, self, function), parts)
+            return
+        done = 0
+        for part in parts:
+            yield function(self.make(part))
+            done += len(part)
+            progress(done, len(self.plans), "fires")
+
+
+def _make_and_apply(
+    fires: DrawnFires,
+    function: Callable[[xr.Dataset], Any],
+    plans: Sequence[ensemble.FirePlan],
+) -> Any:
+    return function(fires.make(plans))
 
 
 def draw_fires(

@@ -34,7 +34,7 @@ from plumecast.data.writers import quiet_zarr
 from plumecast.scores.field_statistics import QUANTILE_ERROR
 from plumecast.surrogate.surrogate import Surrogate, load_surrogate
 from plumecast.workflows.ensemble import Fires, FireSource, ensemble_statistics
-from plumecast.workflows.predict import raster_blocks, refuse_other_inputs
+from plumecast.workflows.predict import raster_fires, refuse_other_inputs
 
 OF_SIMULATE = (
     "preset",
@@ -126,9 +126,8 @@ def command(
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
         if is_raster(rasters):
             given = read_raster_options(rasters)
-            given["runner"] = runner
             given["on_error"] = lambda path, message: problems.append(message)
-            blocks = raster_blocks(surrogate, stores, progress=step, **given)
+            blocks = raster_fires(surrogate, stores, **given)
         statistics = ensemble_statistics(
             surrogate,
             blocks,
