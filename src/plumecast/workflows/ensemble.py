@@ -74,10 +74,10 @@ def ensemble_statistics(
 
     `fires` is a Dataset, a store, several of them, or the result of `pc.draw_fires`. The mean
     Q = E[ln(g + 1)] and P(g > threshold) have standard errors, which count all snapshots of one
-    fire as one sample: they are rather too large than too small. Quantiles are right to `quantile_error`, relative. Fields are predicted in
-    blocks that keep `memory` ("2GB") and never stored; a `runner` (`pc.cluster`) spreads the blocks
-    of stores, or the fires that are drawn, over a cluster. `final` keeps the last checkpoint of
-    every fire.
+    fire as one sample: they are rather too large than too small. Quantiles have a relative error
+    of at most `quantile_error`. Fields are predicted in blocks that keep to `memory` ("2GB") and
+    are never stored. With a `runner` (`pc.cluster`) the workers of a cluster read or simulate the
+    fires and predict their smoke. `final` keeps the last checkpoint of every fire.
     """
     request = Request(tuple(map(float, thresholds)), tuple(map(float, quantiles)), quantile_error)
     placed = surrogate.on_device(device, precision)
