@@ -4,26 +4,34 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 SIZE   ?= paper
 STORE  ?= paper.zarr
+DEMO   := $(VENV)/.demo
 READY  := $(VENV)/.ready
+PIP    := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-# Clusters apart: their threads outlive them, and HDF5 knows no threads.
 # One BLAS thread per test process: the tests already run in parallel.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test slow bench peers cluster clean
+.PHONY: help demo check test cover slow bench peers cluster clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
 
-$(READY): pyproject.toml constraints.txt
+# The environment of the demo: the core, the simulator and the report.
+$(DEMO): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "plumecast needs Python 3.11 or newer; try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --editable '.[simulator,report]'
 	@touch $@
 
-demo: $(READY)  ## simulate fires, train, score, draw: results in plumecast-demo/
+# The environment of a contributor: every extra, tests, lint and types. pip 25.1 reads groups.
+$(READY): $(DEMO)
+	$(PIP) --upgrade 'pip>=25.1'
+	$(PIP) --editable '.[all]' --group dev
+	@touch $@
+
+demo: $(DEMO)  ## simulate fires, train, score, draw: results in plumecast-demo/
 	$(BIN)/plumecast demo
 
 check: $(READY)  ## lint, types, import layers
@@ -32,9 +40,15 @@ check: $(READY)  ## lint, types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: $(READY)  ## the tests, with branch coverage
-	$(TEST_ENV) $(BIN)/python -m pytest -n auto --ignore=tests/cluster --cov --cov-report=
-	$(TEST_ENV) $(BIN)/python -m pytest tests/cluster --cov --cov-append --cov-fail-under=90
+# Tests of clusters run in a process of their own: their threads outlive them and HDF5 is not
+# thread-safe.
+test: $(READY)  ## the tests, and the 25 slowest of them
+	$(TEST_ENV) $(BIN)/python -m pytest -n auto --ignore=tests/cluster --durations=25
+	$(TEST_ENV) $(BIN)/python -m pytest tests/cluster --durations=25
+
+cover: $(READY)  ## the tests, with at least 90 % branch coverage
+	$(TEST_ENV) $(BIN)/python -m pytest -n auto --ignore=tests/cluster --durations=25 --cov --cov-report=
+	$(TEST_ENV) $(BIN)/python -m pytest tests/cluster --durations=25 --cov --cov-append --cov-fail-under=90
 
 slow: $(READY)  ## the long tests
 	$(TEST_ENV) $(BIN)/python -m pytest -m slow

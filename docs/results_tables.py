@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from plumecast.scores.summary import known_median
 from plumecast.studies.cases.shift import OTHERS
 from plumecast.studies.methods.methods import title_of
-from plumecast.studies.report.remarks import remarks_of
 from plumecast.studies.results import Finished, read_results
 from plumecast.studies.table import rows_of, select
 
@@ -59,11 +59,10 @@ def print_shift(found: xr.Dataset) -> None:
             for trained in [*droughts, OTHERS]:
                 part = select(found, method=method, covariates=covariates, trained_on=trained)
                 cells = [
-                    number(float(np.median(values))) if values.size else "–"
-                    for values in (select(part, tested_on=name).iou.values for name in droughts)
+                    number(known_median(select(part, tested_on=name).iou)) for name in droughts
                 ]
                 if any(cell != "–" for cell in cells):
-                    extra = ", covariates" if covariates else ""
+                    extra = ", wind frame" if covariates else ""
                     line(f"{title_of(method)}{extra}: {trained}", *cells)
 
 
@@ -79,7 +78,7 @@ def print_curve(found: xr.Dataset) -> None:
 
 
 def print_times(finished: list[Finished]) -> None:
-    header("study", "seconds", "processor seconds")
+    header("study", "seconds", "CPU seconds")
     for item in finished:
         line(item.study.name, f"{item.record.seconds:.0f}", f"{item.record.cpu_seconds:.0f}")
 
@@ -89,7 +88,7 @@ def main() -> None:
     tables = {"summary": print_summary, "shift": print_shift, "learning-curve": print_curve}
     for item in finished:
         print(f"\n## {item.study.title}\n")
-        for remark in remarks_of(item.study.name, item.finding):
+        for remark in item.study.remarks(item.finding):
             print(f"- {remark}")
         if item.study.name in tables:
             print()

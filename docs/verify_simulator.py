@@ -39,7 +39,8 @@ def spread_error() -> tuple[int, float]:
     columns = [np.array([float(row[name]) for row in rows]) for name in names]
     codes = np.array([int(row["fuel_model"]) for row in rows])
     expected = np.array([float(row["spread_rate_m_min"]) for row in rows])
-    found = head_spread_rate(codes, *columns)
+    *moisture, wind, slope = columns
+    found = head_spread_rate(codes, moisture, wind_10m=wind, slope=slope)
     burns = expected > 0.0
     return len(rows), float(np.max(np.abs(found - expected)[burns] / expected[burns]))
 
@@ -49,8 +50,8 @@ def ellipse_errors(wind: float, length: float = 120.0) -> dict[str, float]:
 
     The fire runs until its head is `length` cells away; distances are read between cells.
     """
-    c = spread_coefficients(GRASS, *DRY)
-    head = float(head_spread_rate(GRASS, *DRY, 3.6 * wind, 0.0)) * 60.0 / CELL
+    c = spread_coefficients(GRASS, DRY)
+    head = float(head_spread_rate(GRASS, DRY, wind_10m=3.6 * wind, slope=0.0)) * 60.0 / CELL
     e = eccentricity(min(float(c.wind_adjustment) * wind, float(c.wind_limit)))
     time = length / head
     centre = length * e / (1.0 + e)  # of the ellipse, from its focus

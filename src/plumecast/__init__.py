@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         select_drought,
         validate_snapshots,
     )
-    from plumecast.data.split import Split, split_by_fire
+    from plumecast.data.split import Split, SplitRecipe, split_by_fire
     from plumecast.data.store import append_fire, export_snapshots, open_snapshots, stored_fires
     from plumecast.operators.pca import Basis, fit_basis, projection_error
     from plumecast.scores.footprint import (
@@ -43,11 +43,13 @@ if TYPE_CHECKING:
     from plumecast.workflows.ensemble import ensemble_statistics
     from plumecast.workflows.evaluate import evaluate
     from plumecast.workflows.simulate import simulate
+    from plumecast.workflows.train import train_surrogate
     from plumecast.workflows.tune.tune import tune_surrogate
 
 _HOME = {
     "Basis": "operators.pca",
     "Split": "data.split",
+    "SplitRecipe": "data.split",
     "Surrogate": "surrogate.surrogate",
     "append_fire": "data.store",
     "apply_smoke_floor": "data.schema",
@@ -81,17 +83,19 @@ _HOME = {
     "snapshot_relative_errors": "scores.footprint",
     "split_by_fire": "data.split",
     "stored_fires": "data.store",
+    "train_surrogate": "workflows.train",
     "tune_surrogate": "workflows.tune.tune",
     "validate_snapshots": "data.schema",
     "with_log_smoke": "scores.optical_depth",
 }
-"""Where each public name lives: loaded on first use, so that `import plumecast` stays light.
-`__all__` repeats the names for type checkers; a test keeps them equal."""
+"""The module of each public name, imported on first use so that `import plumecast` is fast.
+`__all__` repeats the names for type checkers; a test keeps the two equal."""
 
 __all__ = [
     "Basis",
     "PlumecastError",
     "Split",
+    "SplitRecipe",
     "Surrogate",
     "__version__",
     "append_fire",
@@ -126,6 +130,7 @@ __all__ = [
     "snapshot_relative_errors",
     "split_by_fire",
     "stored_fires",
+    "train_surrogate",
     "tune_surrogate",
     "validate_snapshots",
     "with_log_smoke",

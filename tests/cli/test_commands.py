@@ -177,7 +177,7 @@ def test_train_on_everything_holds_nothing_back_and_cannot_be_evaluated(
     assert "trained on 96 snapshots" in succeed("train", ensemble.store, "-o", model, "--all")
     message = refused("evaluate", model, ensemble.store)
     assert message == (
-        f"{model} was trained on every snapshot, nothing is held out; train without --all"
+        f"{model} was trained on every snapshot and nothing is held out; train without --all"
     )
     message = refused("predict", model, ensemble.store, "-o", tmp_path / "p.nc", "--footprint")
     assert f"{model} has no decision threshold" in message
@@ -484,20 +484,23 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         "no such store": (["train", "nowhere.zarr"], "nowhere.zarr does not exist"),
         "no such model": (["evaluate", "no.plume", store], "no.plume does not exist or is not"),
         "no such path": (["info", "nowhere"], "nowhere does not exist"),
-        "rasters": (["predict", model, "a.asc", "-o", "s.nc"], "a.asc: one store, or rasters with"),
+        "rasters": (
+            ["predict", model, "a.asc", "-o", "s.nc"],
+            "a.asc: expected one snapshot store; for",
+        ),
         "store as model": (["predict", store, store, "-o", out], "does not exist or is not a file"),
         "model as store": (["train", model], "is neither a snapshot store nor a NetCDF file"),
         "preset": (["train", store, "--preset", "cubic"], "preset 'cubic' is unknown; choose from"),
-        "degree": (["train", store, "--degree", "7"], "degree=7 is not one of 1…4"),
-        "penalty": (["train", store, "--penalty", "-1"], "penalty=-1.0 must be ≥ 0"),
+        "degree": (["train", store, "--degree", "7"], "--degree=7 is not one of 1…4"),
+        "penalty": (["train", store, "--penalty", "-1"], "--penalty=-1.0 must be ≥ 0"),
         "kernel": (["train", store, "--kernel", "box"], "kernel 'box' is unknown; choose from pol"),
         "length": (
             ["train", store, "--kernel", "matern-5/2", "--length-scale", "0"],
-            "length_scale=0.0 must be a finite number above 0",
+            "--length-scale=0.0 must be a finite number above 0",
         ),
         "short": (
             ["train", store, "--kernel", "matern-5/2", "--length-scale", "1e-5"],
-            "length_scale=1e-05 is so short that",
+            "--length-scale=1e-05 is so short that",
         ),
         "rank": (["train", store, "--fire-rank", "900"], "rank=900 exceeds 40, the rank of 40"),
         "drought": (
@@ -505,10 +508,13 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
             "drought 'wet' is not in the data; found",
         ),
         "acres": (["train", store, "--min-acres", "1e9"], "no snapshot has a burned area of 1e+09"),
-        "fractions": (["train", store, "--fractions", "half"], "fractions 'half' are not numbers"),
+        "fractions": (
+            ["train", store, "--fractions", "half"],
+            "--fractions 'half' is not a list of",
+        ),
         "shares": (
             ["train", store, "--fractions", "0.5,0.5"],
-            "must be three positive shares of 1",
+            "--fractions=(0.5, 0.5) must be three positive shares of 1",
         ),
         "group": (["train", store, "--by", "season"], "coordinate 'season' is missing"),
         "few groups": (["train", store, "--by", "drought"], "2 group(s) by drought cannot make"),
@@ -516,20 +522,23 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         "floor": (["train", store, "--smoke-floor", "-1"], "smoke floor -1.0 must be ≥ 0"),
         "input": (["train", store, "--inputs", "wind"], "variable 'wind' is missing; found"),
         "text input": (["train", store, "--inputs", "drought"], "'drought'"),
-        "settings": (["train", store, "--settings", model], "holds no settings; write them with"),
+        "settings": (["train", store, "--settings", model], "has no settings; write them with"),
         "no settings": (["train", store, "--settings", "no.json"], "no.json"),
         "baseline": (["evaluate", model, store, "--baselines", "luck"], "baseline 'luck' is unkno"),
-        "captured": (["evaluate", model, store, "--captured", "2"], "captured=2.0 is not within"),
+        "captured": (["evaluate", model, store, "--captured", "2"], "--captured=2.0 is not within"),
         "ending": (["predict", model, store, "-o", f"{out}.csv"], "use .nc, .zarr or .tif"),
         "overwrite": (
             ["predict", model, store, "-o", model],
             "exists; remove it or choose another",
         ),
-        "degrees": (["tune", store, "--degrees", "one"], "'one' is not a list of numbers"),
+        "degrees": (["tune", store, "--degrees", "one"], "--degrees 'one' is not a list"),
         "high degree": (["tune", store, "--degrees", "5"], "degree=5 is not one of 1…4"),
         "family": (["tune", store, "--families", "neutral"], "family 'neutral' is unknown; choose"),
         "folds": (["tune", store, "--folds", "99"], "in training cannot make 99 folds; add fires"),
-        "rank by": (["tune", store, "--rank-by", "luck"], "rank_by='luck' is unknown; choose from"),
+        "rank by": (
+            ["tune", store, "--rank-by", "luck"],
+            "--rank-by='luck' is unknown; choose from",
+        ),
         # What the parser itself finds.
         "command": (["forecast"], "forecast"),
         "option": (["train", store, "--speed", "9"], "--speed"),
@@ -584,7 +593,7 @@ def test_interrupted_command_says_so_and_exits_130(run, ensemble, tmp_path, monk
     def interrupt(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(plumecast.cli.commands.train, "fit_surrogate", interrupt)
+    monkeypatch.setattr(plumecast.cli.commands.train, "train_surrogate", interrupt)
     result = run("train", ensemble.store, "-o", tmp_path / "smoke.plume")
     assert result.code == 130
     assert result.err.strip() == "error: stopped; what was finished is kept"

@@ -5,24 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
-from plumecast.cli import app
-from plumecast.cli.commands import (
-    ensemble,
-    evaluate,
-    info,
-    ingest_rasters,
-    ingest_wrf,
-    predict,
-    report,
-    simulate,
-    study,
-    train,
-    tune,
-)
+from plumecast.cli import COMMANDS, app, load_command
 from support.places import REPOSITORY
 
 FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -61,7 +49,8 @@ def problem(line: str) -> str | None:
         words = words[1:]
     if not words:
         return None
-    command, named = GROUP, []
+    named = [words[0]]
+    command = load_command(words[0]) if words[0] in COMMANDS else None
     while hasattr(command, "get_command"):  # a group of commands, such as `plumecast ingest`
         named.append(words[len(named)] if len(words) > len(named) else "")
         command = command.get_command(context, named[-1])
@@ -87,27 +76,30 @@ def test_commands_of_a_document_exist(path):
     assert {line: found for line, found in problems.items() if found} == {}
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        ingest_wrf,
-        ingest_rasters,
-        simulate,
-        train,
-        tune,
-        evaluate,
-        predict,
-        ensemble,
-        study,
-        report,
-        info,
-    ],
-    ids=lambda module: module.__name__,
-)
-def test_examples_of_the_help_exist(module):
-    lines = INLINE.findall(module.command.__doc__)
-    assert [line for line in lines if len(line.split()) > 2], "the help holds no example"
+def every_command() -> dict[str, Any]:
+    """All commands by the words that call them."""
+    found = {}
+    for name in COMMANDS:
+        command = load_command(name)
+        if hasattr(command, "commands"):
+            found |= {f"{name} {inner}": item for inner, item in command.commands.items()}
+        else:
+            found[name] = command
+    return found
+
+
+@pytest.mark.parametrize("words", every_command())
+def test_examples_of_the_help_exist(words):
+    lines = INLINE.findall(every_command()[words].callback.__doc__)
+    enough = 2 if words == "demo" else 3  # `plumecast demo` is complete
+    assert [line for line in lines if len(line.split()) >= enough], "the help has no example"
     assert [found for line in lines if (found := problem(line))] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_list_of_commands_shows_the_first_paragraph_of_their_help(name):
+    command = load_command(name)
+    assert " ".join(command.help.split("\n\n")[0].split()) == COMMANDS[name]
 
 
 def test_readme_shows_how_to_train_and_evaluate():

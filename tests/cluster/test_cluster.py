@@ -383,7 +383,7 @@ def test_simulated_fires_are_the_same_on_a_cluster(runner):
 
 
 def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
-    monkeypatch.setattr(drawing, "TOGETHER", 1)  # fire: several blocks
+    monkeypatch.setattr(drawing, "FILES_PER_TASK", 1)  # fire: several blocks
     surrogate = pc.fit_surrogate(on_demo_grid(), "paper-linear")
     asked = {"thresholds": [1.0], "quantiles": [0.5]}
     fires = pc.draw_fires(3, like=surrogate.grid, droughts=["low"])
@@ -394,7 +394,7 @@ def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
 
 
 def test_fires_are_drawn_on_rasters_of_the_users_ground_on_a_cluster(runner, tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing, "TOGETHER", 1)
+    monkeypatch.setattr(drawing, "FILES_PER_TASK", 1)
     ground = write_landscape(tmp_path, (60, 80), 600.0)
     chosen = {"droughts": ["high"], "checkpoints": 1, "steering": 0.5, **ground}
     fires = pc.draw_fires(4, **chosen)
@@ -471,7 +471,7 @@ def on_raster_grid():
 
 
 def test_rasters_are_predicted_where_they_are_read(runner, on_raster_grid, tmp_path, monkeypatch):
-    monkeypatch.setattr(where_read, "TOGETHER", 3)  # files: several blocks of a batch
+    monkeypatch.setattr(where_read, "FILES_PER_TASK", 3)  # files: several blocks of a batch
     files = raster_fires(tmp_path / "fires")
     common = {"hours": [1.0, 2.0], "format": "farsite", "batch": 5, "threshold": 0.5}
     said, blocks = {}, {}
@@ -518,7 +518,7 @@ def test_statistics_of_rasters_on_a_cluster_equal_those_here(runner, on_raster_g
 def test_a_worker_killed_while_rasters_are_predicted_costs_nothing(
     mortal, on_raster_grid, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(where_read, "TOGETHER", 1)
+    monkeypatch.setattr(where_read, "FILES_PER_TASK", 1)
     files = [write_ascii(tmp_path / f"f{n:02d}.asc", fire(5.0 + n)) for n in range(24)]
     victim = next(iter(mortal.client.run(os.getpid).values()))
 

@@ -167,7 +167,7 @@ def test_a_missing_gpu_is_named_with_what_was_found(split):
 @pytest.mark.parametrize(("device", "library"), [("cuda", "PyTorch"), ("cupy", "CuPy")])
 def test_a_missing_library_is_named(monkeypatch, device, library):
     monkeypatch.setitem(sys.modules, {"cuda": "torch", "cupy": "cupy"}[device], None)
-    with pytest.raises(PlumecastError, match=f"needs {library}, which is not installed"):
+    with pytest.raises(PlumecastError, match=f"needs {library}[,;]"):
         choose_device(device)
 
 

@@ -1,4 +1,4 @@
-"""The bridge between labelled fields and matrices: exact both ways, and wary of other grids."""
+"""The bridge between labelled fields and matrices: exact both ways; other grids are refused."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_single_variable_is_taken_as_it_is():
 
 def test_a_stacked_variable_that_is_always_zero_is_refused_by_name():
     data = fields((3, 4), a=0.0, b=0.0)
-    with pytest.raises(PlumecastError, match="'b' is zero in every snapshot: leave it out"):
+    with pytest.raises(PlumecastError, match="'b' is zero in every snapshot; leave it out"):
         fit_layout(data.assign(b=0.0 * data.b), ["a", "b"])
 
 

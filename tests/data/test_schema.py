@@ -1,4 +1,4 @@
-"""The snapshot contract: what is refused, with which words, and the filters of the paper."""
+"""The snapshot contract: errors for what violates it, and the paper's filters."""
 
 from __future__ import annotations
 
@@ -105,7 +105,9 @@ def test_other_units_are_refused_with_both_units(snapshots, name, units, expecte
 
 @pytest.mark.parametrize("name", ["smoke", "time_since_ignition", "hours", "y"])
 def test_missing_units_are_never_guessed(snapshots, name):
-    with pytest.raises(PlumecastError, match=f"'{name}' has no units; set its attribute to "):
+    with pytest.raises(
+        PlumecastError, match=f"'{name}' has no units; set its attribute 'units' to "
+    ):
         validate_snapshots(with_units(snapshots, name, None))
 
 

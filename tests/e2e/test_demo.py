@@ -16,7 +16,7 @@ from plumecast.studies.figures.maps import compare_maps, percentile_rows, save_f
 @pytest.fixture
 def small_demo(monkeypatch):
     """The demo's own steps on an ensemble of few short fires, small ones kept."""
-    whole = plumecast.cli.demo.simulate
+    whole = plumecast.cli.commands.demo.simulate
 
     def simulate(out, **options):
         return whole(out, **{**options, "ignitions": 6, "checkpoints": 3, "workers": 1})

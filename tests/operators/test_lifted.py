@@ -8,10 +8,10 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.compute.blocks import sampled_rows
+from plumecast.data.covariates import wind_vector
 from plumecast.operators.fields import lift as lift_module
 from plumecast.operators.fields.lift import PARTS, PRODUCTS, fit_lift
 from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
-from plumecast.data.covariates import wind_vector
 from plumecast.operators.fields.wind_frame import fit_wind_frame
 from plumecast.operators.spectral.systems import PENALTIES, Equations, Systems
 from plumecast.operators.spectral.transform import choose_frequencies, make_transform
@@ -353,7 +353,7 @@ def test_scalars_follow_the_dimensions_of_the_fire(data):
     )
     expected = fitted.predict(flat).values.reshape(2, 3, *GRID)
     np.testing.assert_array_equal(fitted.predict(grid).values, expected)
-    with pytest.raises(pc.PlumecastError, match="has dimension 'member', which the input has not"):
+    with pytest.raises(pc.PlumecastError, match="has dimension 'member', which the input lacks"):
         fitted.predict(grid.assign(time_since_ignition=grid.time_since_ignition.isel(member=0)))
 
 

@@ -1,4 +1,4 @@
-"""Aggregation keeps integrals; map planes agree with an independent library."""
+"""Aggregation preserves integrals; map projections agree with an independent library."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_touching_cells_do_not_overlap():
     np.testing.assert_array_equal(top, [[1, 0, 0]] * 3)
 
 
-def test_what_lies_outside_is_counted():
+def test_the_share_outside_the_target_grid_is_recorded():
     source, target = Grid(0.0, 0.0, 1.0, 1.0, 4, 1), Grid(0.0, 0.0, 1.0, 1.0, 3, 1)
     weights = regrid.overlap_weights(source, target, np.arange(4))
     assert weights.outside == pytest.approx(0.25)
@@ -118,7 +118,7 @@ def test_uneven_grids_are_refused(x, message):
         regrid.grid_from_centres(np.array(x), np.array([0.0, 1.0]), "like")
 
 
-def test_grid_centres_come_back():
+def test_a_grid_is_recovered_from_its_cell_centres():
     grid = Grid(-3.0, 2.0, 0.5, 2.0, 4, 3)
     assert regrid.grid_from_centres(grid.x, grid.y, "grid") == grid
 

@@ -1,4 +1,4 @@
-"""Each study's own claims: slices equal refits, the literal fit is ours, who trains on what."""
+"""Claims of single studies: slices equal refits, the literal fit equals ours, training sets."""
 
 from __future__ import annotations
 
@@ -15,26 +15,21 @@ from plumecast.data.schema import select_drought
 from plumecast.data.split import split_by_fire
 from plumecast.operators.coded.monomials import monomials
 from plumecast.operators.coded.polynomial_map import fit_polynomial_map
-from plumecast.scores.footprint import score_footprints
+from plumecast.scores.footprint import choose_decision_threshold, score_footprints
+from plumecast.scores.summary import known_median
 from plumecast.studies import paper
 from plumecast.studies.cases import learning_curve, sensitivity, shift, summary
 from plumecast.studies.context import Context, bounded
 from plumecast.studies.methods import literal, methods
-from plumecast.studies.methods.methods import quadratic
-from plumecast.studies.methods.scoring import median, outcome
-from plumecast.studies.report.remarks import remarks_of
+from plumecast.studies.methods.encoding import quadratic_of
+from plumecast.studies.methods.scoring import outcome, score_surrogate
 from plumecast.studies.table import rows_of, select
 from plumecast.surrogate.fit import fit_surrogate
 from support.snapshots import make_snapshots
-from support.study_runs import SMALL, three_droughts
+from support.study_runs import SMALL
 
 SCORE = 1e-6
-"""Of medians of scores, shares of cells: two routes to a prediction differ by rounding."""
-
-
-@pytest.fixture(scope="module")
-def context() -> Context:
-    return Context(split_by_fire(three_droughts()), limits=SMALL)
+"""Tolerance of median scores: two ways to compute a prediction differ by rounding."""
 
 
 def test_a_std_fraction_by_slices_scores_like_a_refit(context):
@@ -49,24 +44,37 @@ def test_a_std_fraction_by_slices_scores_like_a_refit(context):
         scores = score_footprints(
             refit.predict(validation), validation[SMOKE], context.smoke_threshold
         )
-        assert row["auc"] == pytest.approx(median(scores.auc.values), abs=SCORE)
-        assert row["iou"] == pytest.approx(median(scores.iou.values), abs=SCORE)
+        assert row["auc"] == pytest.approx(known_median(scores.auc.values), abs=SCORE)
+        assert row["iou"] == pytest.approx(known_median(scores.iou.values), abs=SCORE)
 
 
 def test_a_penalty_of_the_path_scores_like_a_refit(context):
     rows = rows_of(select(sensitivity.run(context), parameter="penalty"))
-    assert quadratic(context).scan.best in [row["value"] for row in rows]
+    assert quadratic_of(context).scan.best in [row["value"] for row in rows]
     validation = context.split.validation
     row = rows[-2]
     refit = fit_surrogate(context.split.train, "paper-quadratic", penalty=row["value"])
     scores = score_footprints(refit.predict(validation), validation[SMOKE], context.smoke_threshold)
-    assert row["iou"] == pytest.approx(median(scores.iou.values), abs=SCORE)
+    assert row["iou"] == pytest.approx(known_median(scores.iou.values), abs=SCORE)
 
 
 def test_a_smaller_captured_share_means_a_higher_threshold(context):
     rows = rows_of(select(sensitivity.run(context), parameter="captured"))
     thresholds = [row["smoke_threshold"] for row in rows]
     assert thresholds == sorted(thresholds, reverse=True)
+
+
+def test_one_threshold_from_validation_scores_every_test_set(context):
+    surrogate = methods.fitted(context, "recommended").surrogate
+    validation, test, tau = context.split.validation, context.split.test, context.smoke_threshold
+    tests = [test, test.isel({SNAPSHOT: slice(5, None)})]
+    whole, part = score_surrogate(surrogate, validation, tests, tau=tau)
+    detected = surrogate.predict_footprint(validation)
+    alpha = choose_decision_threshold(detected, validation[SMOKE], tau)
+    assert whole.decision_threshold == part.decision_threshold == alpha
+    expected = score_footprints(surrogate.predict_footprint(test), test[SMOKE], tau, alpha)
+    xr.testing.assert_identical(whole.scores.drop_vars("relative_error"), expected)
+    np.testing.assert_array_equal(whole.scores.iou[5:], part.scores.iou)
 
 
 def test_the_literal_fit_predicts_like_ours():
@@ -89,7 +97,7 @@ def test_a_blocked_cholesky_factor_is_the_factor():
 
 def test_a_literal_fit_that_cannot_fit_in_memory_is_not_tried():
     if not Path("/proc/meminfo").exists():
-        pytest.skip("this system does not say how much memory is free")
+        pytest.skip("this system does not report its free memory")
     assert literal.too_large(20) is None
     assert "GB are free" in str(literal.too_large(5000))
 
@@ -109,9 +117,9 @@ def test_the_summary_has_the_papers_rows_and_our_own(context):
     # A penalty tuned to little noise leaves the features nearly collinear.
     assert found.attrs["literal_difference"] < 1e-3
     assert rows[summary.LITERAL]["tuning"] > rows[summary.LITERAL]["training"]
-    told = " ".join(remarks_of("summary", found))
-    assert "paper: 436 s" in told
-    assert "the literal method takes" in told
+    remarks = " ".join(summary.remarks(found))
+    assert "paper: 436 s" in remarks
+    assert "The literal method takes" in remarks
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +155,7 @@ def test_learning_curves_double_up_to_all_ignitions(context):
 
 def test_too_few_ignitions_make_no_learning_curve():
     few = Context(split_by_fire(make_snapshots(fires=12)), limits=SMALL)
-    with pytest.raises(PlumecastError, match="make no learning curve"):
+    with pytest.raises(PlumecastError, match="too few for a learning curve"):
         learning_curve.run(few)
 
 
@@ -179,7 +187,7 @@ def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch):
         assert rows[name]["training"] > 0.0
 
 
-def test_the_wind_is_told_where_it_is_known(context, shifted):
+def test_the_wind_frame_is_tried_if_the_data_has_wind(context, shifted):
     assert shifted.attrs["covariates"] == "wind_speed,wind_from_direction"
     both = select(shifted, method="recommended", trained_on=shift.OTHERS, tested_on="medium")
     assert set(both.covariates.values.tolist()) == {0, 1}

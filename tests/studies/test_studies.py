@@ -13,12 +13,11 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.data.split import split_by_fire
-from plumecast.operators.settings import PRESETS
 from plumecast.scores.optical_depth import with_log_smoke
 from plumecast.scores.roc import iou_at, iou_sums, rates_at, roc_scores
 from plumecast.studies.cases import optical_depth
 from plumecast.studies.context import Context, Limits
-from plumecast.studies.methods.encoding import encode_both, linear_surrogate
+from plumecast.studies.methods.encoding import encodings_of, linear_surrogate
 from plumecast.studies.methods.methods import fitted
 from plumecast.studies.methods.scoring import FPR_GRID, curves_on_grid
 from plumecast.studies.methods.subset_operator import fit_subset, make_pool
@@ -28,23 +27,12 @@ from plumecast.studies.run import study_fingerprint
 from plumecast.studies.table import columns_of, rows_of, select, tidy, write_csv
 from plumecast.surrogate.fit import fit_surrogate
 from support.snapshots import make_snapshots
-from support.study_runs import SMALL, three_droughts
+from support.study_runs import SMALL
 
 ROUNDING = 1e-8
 """Relative: two routes to one least-squares solution, whose Gram matrices square the condition."""
 
 QUICK = ["optical-depth", "footprint-linear"]
-
-
-@pytest.fixture(scope="session")
-def large_snapshots() -> xr.Dataset:
-    """Twenty ignitions under three droughts, two checkpoints each."""
-    return three_droughts()
-
-
-@pytest.fixture(scope="session")
-def context(large_snapshots) -> Context:
-    return Context(split_by_fire(large_snapshots), limits=SMALL)
 
 
 @pytest.fixture(scope="session")
@@ -56,20 +44,21 @@ def store(large_snapshots, tmp_path_factory):
 
 @pytest.fixture
 def small(monkeypatch):
-    """The command's own steps with less work."""
+    """Small limits for the command, so that it does less work."""
     monkeypatch.setattr("plumecast.cli.commands.study.Limits", lambda **given: SMALL)
 
 
-def test_the_same_seed_gives_the_same_tables_to_the_last_digit(small, succeed, store, tmp_path):
-    for folder in ("one", "two"):
-        succeed("study", "all", "--data", store, "--out", tmp_path / folder)
+def test_the_same_seed_gives_the_same_tables_to_the_last_digit(
+    small, succeed, store, tmp_path, results
+):
+    """The tables of the command equal those of the library, `results`."""
+    succeed("study", "all", "--data", store, "--out", tmp_path)
     for name in STUDIES:
-        one, two = (tmp_path / folder / name / "table.csv" for folder in ("one", "two"))
+        one, two = (folder / name / "table.csv" for folder in (tmp_path, results))
         assert one.read_bytes() == two.read_bytes()
         assert len(one.read_text().splitlines()) > 2
-    assert succeed("study", "all", "--data", store, "-o", tmp_path / "one").count("reused") == len(
-        STUDIES
-    )
+    again = succeed("study", "all", "--data", store, "-o", tmp_path)
+    assert again.count("reused") == len(STUDIES)
 
 
 def test_another_seed_gives_another_table(small, succeed, store, tmp_path):
@@ -137,7 +126,7 @@ def test_a_study_that_cannot_run_says_why_and_the_others_go_on(
 def test_bad_input_is_refused_with_the_next_step(small, refused, succeed, store, tmp_path):
     assert "choose from optical-depth" in refused("study", "everything", "--data", store)
     assert "--data" in refused("study", "all")
-    assert "name a study" in refused("study", "--data", store)
+    assert "no study is named" in refused("study", "--data", store)
     assert "drought 'extreme' is not in the data" in refused(
         "study", "all", "--data", store, "--drought", "extreme", "-o", tmp_path / "x"
     )
@@ -280,9 +269,9 @@ def test_a_study_writes_table_figures_and_record(small, succeed, store, tmp_path
 
 
 def test_presets_of_the_paper_use_one_encoding(context):
-    rules = PRESETS["paper-linear"]
-    encodings = encode_both(context.split.train)
-    cut = linear_surrogate(encodings, rules.fire, rules.smoke)
+    encodings = encodings_of(context)
+    assert encodings_of(context) is encodings
+    cut = linear_surrogate(encodings)
     assert cut.operator.input_basis.rank < encodings.inputs.rank
 
 

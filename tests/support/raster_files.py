@@ -14,7 +14,7 @@ NAN = np.nan
 
 
 def fire(minutes_per_cell: float = 10.0) -> np.ndarray:
-    """Arrival in minutes, north row first: an L whose long arm points east, short arm north."""
+    """Arrival times in minutes, north row first: an L, long arm east, short arm north."""
     arrival = np.full((NY, NX), NAN)
     arrival[8, 3:15] = minutes_per_cell * np.arange(12)
     arrival[5:8, 3] = minutes_per_cell * np.array([3, 2, 1])
@@ -43,7 +43,7 @@ def write_tiff(path: Path, bands: np.ndarray, *, crs: str | None = None, **profi
 
 
 def dataset(arrival: np.ndarray, **attrs: str) -> xr.Dataset:
-    """South row first, as most NetCDF files are."""
+    """The arrival times as a Dataset, south row first, as in most NetCDF files."""
     x = LEFT + (np.arange(NX) + 0.5) * SIZE
     y = BOTTOM + (np.arange(NY) + 0.5) * SIZE
     field = xr.DataArray(arrival[::-1], {"y": y, "x": x}, ("y", "x"), attrs=attrs)
@@ -55,7 +55,7 @@ def integral(ds: xr.Dataset, cell: float) -> np.ndarray:
 
 
 def write_landscape(folder: Path, shape: tuple[int, int], cell: float) -> dict[str, Path]:
-    """GeoTIFFs of a hill covered with timber and of its fuels, on cells of so many metres."""
+    """GeoTIFFs of a hill and of its timber fuels, with cells of `cell` metres."""
     rasterio = pytest.importorskip("rasterio")
     y, x = np.indices(shape) / max(shape)
     hill = 1000.0 + 500.0 * np.exp(-8.0 * ((x - 0.5) ** 2 + (y - 0.5) ** 2))

@@ -1,4 +1,4 @@
-"""A small ensemble that every study can run on, and a folder of its results."""
+"""A small ensemble on which every study can run, and a function that runs studies on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOISTURE = {"low": 0.10, "medium": 0.05, "high": 0.0}
 
 
 def three_droughts(ignitions: int = 20, checkpoints: int = 2) -> xr.Dataset:
-    """Ignitions under three droughts, with the covariates that tell them apart."""
+    """Ignitions under three droughts, with moisture and wind that differ between droughts."""
     snapshots = make_snapshots(
         fires=3 * ignitions, checkpoints=checkpoints, shape=(10, 12), droughts=DROUGHTS
     )
@@ -38,7 +38,7 @@ def three_droughts(ignitions: int = 20, checkpoints: int = 2) -> xr.Dataset:
 
 
 def study_into(folder: Path, names: list[str], limits: Limits = SMALL) -> list[StudyOutcome]:
-    """Run studies of the small ensemble."""
+    """Run the named studies on the small ensemble and write their results into a folder."""
     split = split_by_fire(three_droughts())
     recipe = {"fractions": "0.45,0.1,0.45", "min_acres": None, "drought": None, "smoke_floor": None}
     run = describe_run(split, Path("ensemble.zarr"), recipe, seed=0, command="plumecast study all")

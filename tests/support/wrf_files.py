@@ -48,19 +48,19 @@ class Circle:
 
 
 def plume(seconds: float) -> np.ndarray:
-    """Mixing ratio (NZ, NY, NX), g/kg: in the two lowest layers, growing with time."""
+    """Mixing ratio (NZ, NY, NX) in g/kg: smoke in the two lowest layers, increasing with time."""
     field = np.zeros((NZ, NY, NX))
     field[:2, 2:4, 3:5] = 1e-3 * seconds / 3600.0
     return field
 
 
 def pad(field: np.ndarray) -> np.ndarray:
-    """WRF stores one coarse cell more in each direction, with zeros."""
+    """Add the padding of WRF: one more coarse cell in each direction, with zeros."""
     return np.pad(field, ((0, REFINE), (0, REFINE)))
 
 
 def air() -> Fields:
-    """Pressure, potential temperature and geopotential at rest."""
+    """Pressure, potential temperature and geopotential of an atmosphere at rest."""
     middle = 0.5 * (HEIGHTS[1:] + HEIGHTS[:-1])
     ones = np.ones((1, NY, NX))
     return {
@@ -161,7 +161,7 @@ def _dims(name: str, values: np.ndarray) -> tuple[str, ...]:
 
 
 def _metres() -> tuple[np.ndarray, np.ndarray]:
-    """What idealised runs hold in XLAT and XLONG."""
+    """XLAT and XLONG of idealised runs, in metres."""
     x, y = np.meshgrid((np.arange(NX) + 0.5) * CELL, (np.arange(NY) + 0.5) * CELL)
     return y, x
 

@@ -1,4 +1,4 @@
-"""Saved surrogates: bit-identical after loading, all or nothing, and wary of damaged files."""
+"""Saved surrogates: bit-identical after loading, written atomically; damaged files are refused."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_saved_value_that_is_no_surrogate_is_refused(tmp_path):
         load_surrogate(path)
 
 
-# All or nothing
+# Atomic writes
 
 
 def test_saving_that_fails_leaves_the_old_file_and_nothing_else(

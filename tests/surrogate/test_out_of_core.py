@@ -377,7 +377,7 @@ def test_sizes_are_read_as_people_write_them():
 MEASURED = """
 import json, sys
 import plumecast as pc
-from plumecast.cli.options import Recipe
+from plumecast.data.split import SplitRecipe
 from plumecast.workflows.evaluate import evaluate, fit_thresholds
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.workflows.predict import predict_store
@@ -399,7 +399,7 @@ if sizes is not None:
 # A fit of the smallest thing loads every library, and starts their threads, before the count.
 tiny = pc.open_snapshots(store).isel(snapshot=slice(0, 64)).load()
 fit_surrogate(tiny, degree=2, fire_rank=2, smoke_rank=2)
-split = Recipe(smoke_floor=0.05).split(Path(store))
+split = SplitRecipe(smoke_floor=0.05).split(pc.open_snapshots(store))
 Path("/proc/self/clear_refs").write_text("5")  # the largest resident set is counted from here
 before = kilobytes("VmRSS")
 surrogate = fit_surrogate(split.train, **choices, memory=memory)

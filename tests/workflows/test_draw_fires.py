@@ -1,4 +1,4 @@
-"""Fires drawn on the user's own ground are those of `simulate` there, or refused in one line."""
+"""Fires drawn on a user's landscape equal those of `simulate`; other grids are refused."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_command_draws_as_the_training_fires_were_simulated(
     assert result.code == 0
     assert "statistics of 2 snapshots of 2 fires" in result.out
     for said in ("steering=0.5, these with 0.0", "checkpoints=2, these with 1"):
-        assert f"note: the training fires were simulated with {said}: not what" in result.err
+        assert f"note: the training fires were simulated with {said}: the surrogate" in result.err
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_command_draws_as_the_training_fires_were_simulated(
         ({"dem": "none.tif"}, "cannot read none.tif as a raster"),
         (
             {"dem": None, "fuels": None},
-            "6 × 8 cells of 6000 m; no preset has it, give dem and fuels",
+            "6 × 8 cells of 6000 m; no preset has it, give elevation and fuel rasters",
         ),
         (
             {"dem": None, "fuels": None, "preset": "demo"},
@@ -110,7 +110,7 @@ def test_rasters_on_another_grid_are_refused(refused, model, tmp_path):
     said = refused(*words, "--dem", other["dem"], "--fuels", other["fuels"])
     assert said == (
         "the rasters make a smoke grid of 6 × 8 cells of 3000 m, not the surrogate's grid of 6 × 8 "
-        "cells of 6000 m; give those of its training fires"
+        "cells of 6000 m; give the rasters of its training fires"
     )
 
 

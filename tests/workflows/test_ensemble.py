@@ -235,10 +235,10 @@ def test_drawn_fires_are_new_ignitions_under_the_droughts_in_turn(drawn):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"count": 0}, "simulate=0; draw at least one fire"),
+        ({"count": 0}, "cannot draw 0 fires; ask for at least 1"),
         ({"preset": "big"}, "unknown preset 'big'"),
         ({"droughts": ["wet"]}, "unknown drought 'wet'"),
-        ({"droughts": []}, "unknown drought of an empty list"),
+        ({"droughts": []}, "droughts is empty"),
         ({"preset": "paper"}, r"preset 'paper' is not .* grid of 40 × 50 .* take preset 'demo'"),
     ],
 )
@@ -253,7 +253,7 @@ def test_command_draws_fires_only_for_surrogates_that_know_their_grid(refused, s
     common = ("ensemble", model, *out)
     said = refused(*common, "--simulate", 2)
     where = "simulated fires are not on the surrogate's grid of 8 × 10 cells of 3000 m"
-    assert said == f"{where}; no preset has it, give dem and fuels"
+    assert said == f"{where}; no preset has it, give elevation and fuel rasters"
     either = "give either stores or rasters of fires, or --simulate with a number"
     assert refused(*common) == either
     assert refused(*common, "a.zarr", "--simulate", 2) == either
@@ -306,7 +306,9 @@ def test_no_fires_are_refused(surrogate):
 def test_command_refuses_what_it_cannot_read(refused, surrogate, tmp_path):
     surrogate.save(tmp_path / "smoke.plume")
     common = ("ensemble", tmp_path / "smoke.plume", "none.zarr", "-o")
-    assert "the ending says the format" in refused(*common, tmp_path / "a.tif")
+    assert "the ending sets the format" in refused(*common, tmp_path / "a.tif")
     out = tmp_path / "a.nc"
-    assert refused(*common, out, "--thresholds", "a") == "'a' are not numbers separated by commas"
+    assert refused(*common, out, "--thresholds", "a") == (
+        "--thresholds 'a' is not a list of numbers separated by commas"
+    )
     assert refused(*common, out) == "none.zarr does not exist"

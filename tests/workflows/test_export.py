@@ -1,4 +1,4 @@
-"""Predictions for others: CF NetCDF, Zarr, GeoTIFF; from stores and straight from rasters."""
+"""Exported predictions: CF NetCDF, Zarr and GeoTIFF, from stores and directly from rasters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def georeferenced(snapshots: xr.Dataset) -> xr.Dataset:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
-    """A folder with a store and a surrogate in the plain, and both on a map."""
+    """A folder with a store and a surrogate, once without and once with a coordinate system."""
     folder = tmp_path_factory.mktemp("place")
     snapshots = make_snapshots(fires=24)
     for name, data in (("plain", snapshots), ("map", georeferenced(snapshots))):
@@ -152,7 +152,7 @@ def test_the_footprint_comes_from_the_detection_score_where_there_is_one(
     score = surrogate.predict_footprint(open_snapshots(place / "plain.nc"))
     alpha = surrogate.training["thresholds"]["decision"]
     np.testing.assert_array_equal(written.footprint, score > alpha)
-    # it tells droughts apart, so rasters must say theirs
+    # it has weights for each drought, so the drought of rasters must be given
     rasters = ("predict", model, *fires, "--unit", "min", "-o", tmp_path / "r.nc")
     assert "drought 'unknown' was not in training; known are high, low" in refused(*rasters)
     succeed(*rasters, "--drought", "low", "--footprint")
@@ -210,7 +210,7 @@ def test_file_names_must_differ_and_need_a_grid(tmp_path):
         export_fields([data.drop_vars(["x", "y"])], tmp_path / "s.tif", title="t")
 
 
-# -- straight from rasters
+# -- directly from rasters
 
 
 def test_rasters_are_put_on_the_surrogates_grid(succeed, place, fires, tmp_path):

@@ -55,7 +55,7 @@ def test_fires_are_stored_without_smoke(succeed, rasters, like, tmp_path):
     with pytest.raises(PlumecastError, match="variable 'smoke' is missing"):
         open_snapshots(store)
     info = succeed("info", store, "--check")
-    assert "no smoke in it" in info
+    assert "the store has no smoke" in info
     assert "5 from 5 ignitions" in info
 
 
@@ -96,11 +96,11 @@ def test_other_settings_and_grids_do_not_join_a_store(run, succeed, rasters, lik
     assert f"on another grid than {store}" in result.err
 
 
-# -- bad input: one line that names the file, the others go on
+# -- bad input: one line names the file, and the others are still read
 
 
 def bad_rasters(folder: Path) -> dict[str, Path]:
-    """One file for each fault, and what must be said of it."""
+    """One file for each fault, and the expected message."""
     folder.mkdir()
     seconds = write_ascii(folder / "seconds.asc", 36_000 * fire())
     outside = write_ascii(folder / "outside.asc", fire(), XLLCORNER=LEFT + 1e5)
@@ -152,7 +152,7 @@ def test_a_raster_without_unit_or_crs_is_refused(run, refused, rasters, trained_
     assert said.startswith(f"{rasters[0]}: the unit of arrival times is not stated; give unit")
     assert "format='spark'" in refused("ingest", "rasters", *rasters, *store, "--format", "spark")
     assert "unit='weeks'" in refused("ingest", "rasters", *rasters, *store, "--unit", "weeks")
-    assert "hours 'six'" in refused(
+    assert "--hours 'six'" in refused(
         "ingest", "rasters", *rasters, *store, "--unit", "min", "--hours", "six"
     )
     assert "batch=0" in refused("ingest", "rasters", *rasters, *store, "--unit", "s", "--batch", 0)

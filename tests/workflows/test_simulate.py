@@ -1,4 +1,4 @@
-"""Simulated ensembles in a store: resumable, the same however they were made, honest refusals."""
+"""Simulated ensembles in a store: resumable, and the same for any number of workers."""
 
 from __future__ import annotations
 

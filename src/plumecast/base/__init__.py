@@ -1,1 +1,1 @@
-"""Words everyone shares: errors, names and units, constants, paths, version."""
+"""What every other room uses: errors, names and units, constants, paths, files, version."""

@@ -1,5 +1,5 @@
-"""The one error a user sees: what is wrong, with which values, and the next step."""
+"""The error that users see. Its message says what is wrong, with which values, and what to do."""
 
 
 class PlumecastError(ValueError):
-    """Bad input or a request that cannot be met; the message names the value and the next step."""
+    """Bad input or a request that cannot be met. The message names the value and the next step."""

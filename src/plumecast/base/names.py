@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SIMULATION = "simulation"
-"""Attribute of simulated snapshots: the settings that made them, as JSON."""
+"""Attribute of simulated snapshots: the simulator's settings, as JSON."""
 
 SNAPSHOT = "snapshot"
 """The sample dimension: one (fire, checkpoint) pair."""
@@ -13,7 +13,7 @@ SNAPSHOT = "snapshot"
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What a variable is called, where it lives, what it measures and what the paper calls it."""
+    """One variable: its name, dimensions, meaning, unit and symbol in the paper."""
 
     name: str
     dims: tuple[str, ...]
@@ -25,7 +25,7 @@ class Name:
 
     @property
     def attrs(self) -> dict[str, str]:
-        """CF attributes; only those that are known."""
+        """The CF attributes that are known."""
         pairs = {
             "units": self.units,
             "long_name": self.long_name,
@@ -80,25 +80,3 @@ TABLE = {
     entry.name: entry for entry in (*FIELDS, *COORDINATES, *GRID, *GEOGRAPHY, *COVARIATES, *NOTES)
 }
 FIRE, SMOKE = (entry.name for entry in FIELDS)
-
-_SPELLINGS = {
-    "h": {"hour", "hours", "hr"},
-    "ug m-3": {
-        "ug/m3",
-        "ug/m^3",
-        "ug m^-3",
-        "µg m-3",
-        "μg m-3",
-        "µg/m3",
-        "μg/m3",
-        "µg m⁻³",
-        "μg m⁻³",
-    },
-    "acre": {"acres"},
-    "m": {"meter", "metre", "meters", "metres"},
-}
-
-
-def same_unit(one: str, other: str) -> bool:
-    """Whether two spellings mean the same unit; anything beyond spelling is not converted."""
-    return one == other or any({one, other} <= {unit, *known} for unit, known in _SPELLINGS.items())

@@ -1,4 +1,4 @@
-"""What a user names on a command line or in a call: a folder, a glob, a file or a list of files."""
+"""Paths that a user names (a file, folder, glob or list) and paths that are sent to workers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ Paths: TypeAlias = str | Path | Sequence[str | Path]
 
 
 def find_files(paths: Paths, *, belongs: Callable[[Path], bool], nothing: str) -> list[Path]:
-    """The files meant by `paths`: sorted by name, or in the order of a list.
+    """The files that `paths` names, sorted by name or in the order of a list.
 
-    A folder stands for those of its entries that `belongs` accepts. Where there are none the error
-    says `nothing`; an entry of a list that matches nothing is kept, for its reader to name.
+    A folder means those of its entries that `belongs` accepts. If nothing is found, the error ends
+    with the text `nothing`. An entry of a list that matches nothing is kept, so that the reader's
+    error names it.
     """
     if isinstance(paths, str | Path):
         found = _matching(Path(paths), belongs)
@@ -27,36 +28,39 @@ def find_files(paths: Paths, *, belongs: Callable[[Path], bool], nothing: str) -
     return found
 
 
-class Sought(NamedTuple):
-    """A path for whoever reads it, perhaps a worker on another machine, in another folder."""
+class WorkerPath(NamedTuple):
+    """A path to read in this process or on a worker, perhaps one on another machine."""
 
     path: Path
-    seen: bool = False  # by the process that started the run
+    must_exist: bool = False  # the submitting process saw it
 
-    def there(self) -> Path:
-        """The path; what was seen must be seen here too."""
-        if self.seen:
-            refuse_unseen(self.path)
+    def checked(self) -> Path:
+        """The path; raises if this machine cannot see a path that the submitting process saw."""
+        if self.must_exist:
+            check_visible(self.path)
         return self.path
 
 
-def sought(path: str | Path, *, elsewhere: bool) -> Sought:
-    """A path to be read here or, from its root, elsewhere."""
+def worker_path(path: str | Path, *, remote: bool) -> WorkerPath:
+    """The path as given or, if workers read it, absolute: they may run in another folder."""
     given = Path(path)
-    return Sought(given.absolute(), _is_there(given)) if elsewhere else Sought(given)
+    return WorkerPath(given.absolute(), _exists(given)) if remote else WorkerPath(given)
 
 
-def refuse_unseen(path: str | Path) -> None:
-    """Raise where a file or folder is not seen that the process which started the run has seen."""
-    if not _is_there(Path(path)):
+def check_visible(path: str | Path) -> None:
+    """Raise if this machine cannot see a file or folder that the submitting process saw."""
+    if not _exists(Path(path)):
         raise PlumecastError(
-            f"{path} is not there on {platform.node()}: it was moved or removed, or this is a "
-            "worker of a cluster without the file system of the process you started"
+            f"{path} is not there on {platform.node()}: it was moved or removed, or this cluster "
+            "worker does not share the file system of the process that submitted the work"
         )
 
 
-def _is_there(path: Path) -> bool:
-    """A file, or a folder with something in it: some libraries make the folder they look for."""
+def _exists(path: Path) -> bool:
+    """Whether a path is a file or a folder that is not empty.
+
+    Some libraries create the folder that they look for, so an empty one does not count.
+    """
     return path.is_file() or (path.is_dir() and any(path.iterdir()))
 
 

@@ -1,42 +1,103 @@
-"""The command line: parse, call, print."""
+"""The command line: parse, call, print.
+
+A command's module, and the libraries it needs, are imported when that command is called. The help
+and the version need none of them.
+"""
 
 from __future__ import annotations
 
+import importlib
+import re
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.version import __version__
-from plumecast.cli.commands import (
-    demo,
-    ensemble,
-    evaluate,
-    info,
-    ingest_rasters,
-    ingest_wrf,
-    predict,
-    report,
-    simulate,
-    study,
-    train,
-    tune,
-)
 from plumecast.cli.show import fail
 
-app = typer.Typer(
-    name="plumecast",
-    help="Learn the map from a wildfire to its smoke in seconds; predict it in milliseconds.",
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
+COMMANDS = {
+    "demo": "Simulate fires, train every preset, score them beside the baselines, write a report.",
+    "simulate": "Simulate an ensemble of large fires and their smoke.",
+    "train": "Fit a fire-to-smoke surrogate and save it.",
+    "tune": "Choose the settings of a surrogate by cross-validation within the training part.",
+    "evaluate": "Score a surrogate beside the baselines on the test part of its split.",
+    "predict": "Predict the smoke of every snapshot in a store, or of arrival-time rasters.",
+    "ensemble": "Compute the mean, exceedance probabilities and quantiles of the smoke of many "
+    "fires.",
+    "study": "Reproduce tables and figures of the paper; finished ones are reused.",
+    "report": "Write one self-contained HTML page: tables, figures, settings, credibility.",
+    "info": "Describe a snapshot store or a saved surrogate.",
+    "ingest": "Read the fires of other models into a store.",
+}
+"""The module of each command in `plumecast.cli.commands`, and the first line of its help.
+A test keeps the lines equal to those in the modules."""
+
+_SETTINGS: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": "markdown",
+}
 
 _INTERRUPTED = 130  # the shell's code for a program stopped by Ctrl-C; typer returns it too
 
-# typer brings its own copy of click in newer versions; the base of its errors is found through it.
+# Newer versions of typer contain their own copy of click. This finds the base class of its errors.
 _UsageError: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
+)
+
+
+class OptionNamingCommand(TyperCommand):
+    """A command whose errors name the option (`--fire-rank=0`), not the library's argument."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; `name=value` in an error becomes `--name=value`."""
+        try:
+            return super().invoke(ctx)
+        except PlumecastError as error:
+            options = {item.name: item.opts[-1] for item in self.params if item.opts[-1][0] == "-"}
+            text = re.sub(
+                r"(?<![\w-])(\w+)=(?=\S)",
+                lambda found: f"{options.get(found[1]) or found[1]}=",
+                str(error),
+            )
+            raise type(error)(text) from error
+
+
+def new_group(**settings: Any) -> typer.Typer:
+    """A group of commands, or one command, that looks as all others do."""
+    return typer.Typer(**(_SETTINGS | settings))
+
+
+def load_command(name: str) -> Any:
+    """Import the module of a command and build the command.
+
+    A module has either a function `command` or, for a group of commands, `app`.
+    """
+    module = importlib.import_module(f"plumecast.cli.commands.{name}")
+    group = getattr(module, "app", None)
+    if group is None:
+        group = new_group()
+        group.command(name, cls=OptionNamingCommand)(module.command)
+    return typer.main.get_command(group)
+
+
+class _LazyGroup(TyperGroup):
+    """Lists commands from the table above and imports only the one that is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, listed if name is None else load_command(name), rest
+
+
+app = new_group(
+    name="plumecast",
+    cls=_LazyGroup,
+    help="Learn the map from a wildfire to its smoke in seconds; predict it in milliseconds.",
+    invoke_without_command=True,
+    add_completion=True,
 )
 
 
@@ -59,13 +120,12 @@ def _options(
         typer.echo(context.get_help())
 
 
-for _module in (demo, simulate, train, tune, evaluate, predict, ensemble, study, report, info):
-    app.command(name=_module.__name__.rsplit(".", 1)[-1])(_module.command)
+def _listed() -> None:
+    """Stands for a command in the list of commands."""
 
-_ingest = typer.Typer(help="Read fires that other models made into a store.", no_args_is_help=True)
-_ingest.command("wrf")(ingest_wrf.command)
-_ingest.command("rasters")(ingest_rasters.command)
-app.add_typer(_ingest, name="ingest")
+
+for _name, _summary in COMMANDS.items():
+    app.command(_name, help=_summary)(_listed)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,108 +1,161 @@
-"""How commands choose snapshots: filters and split, written down so that others can repeat them."""
+"""Options that several commands share, each declared once, and what they mean."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import typer
-import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.blocks import Runner
-from plumecast.data.row_source import floor_as_read
-from plumecast.data.schema import drop_small_fires, select_drought
-from plumecast.data.split import PAPER_FRACTIONS, Split, split_by_fire
-from plumecast.data.store import open_snapshots
+from plumecast.data.split import SplitRecipe
+
+Command: TypeAlias = Callable[..., None]
+Given: TypeAlias = Mapping[str, Any]
+"""The values of a group of options by name; None for an option that was not given."""
 
 DATA = typer.Argument(help="Snapshot store: Icechunk, Zarr or NetCDF.", show_default=False)
-MIN_ACRES = typer.Option(
-    None, help="Keep snapshots with at least this burned area; the paper uses 1e5."
+MODEL = typer.Argument(help="A saved surrogate.", show_default=False)
+STORE = typer.Option(..., "--out", "-o", help="The store to write or to continue.")
+WORKERS = typer.Option(
+    os.cpu_count() or 1, help="Number of processes; the result does not depend on it."
 )
-DROUGHT = typer.Option(None, help="Keep these drought scenarios, separated by commas.")
-FLOOR = typer.Option(None, help="Set smoke below this value (µg m⁻³) to zero.")
-SEED = typer.Option(None, help="Seed of the split; 0 if not given.")
-BY = typer.Option(None, help="What must not be torn apart: ignition_id (default) or fire_id.")
-FRACTIONS = typer.Option(
-    None, help="Shares of training, validation and test; 0.45,0.1,0.45 if not given."
-)
-INPUT = typer.Option(None, help=f"Input variables, separated by commas; {FIRE} if not given.")
-OUTPUT = typer.Option(None, help=f"Output variable; {SMOKE} if not given.")
-DEVICE = typer.Option("cpu", help="Where to compute: cpu, cuda (PyTorch) or cupy.")
-MEMORY = typer.Option(
-    None, help="Keep the fields in their store and take at most this much memory, e.g. 2GB."
-)
+TABLE = typer.Option(None, "--json", help="Also write the table of fires to this file.")
 SCHEDULER = typer.Option(
-    None, help="Work on a Dask cluster: tcp://host:8786, or local for processes of this machine."
+    None,
+    help="Compute on a Dask cluster: its address, such as tcp://host:8786, or 'local' to start "
+    "processes on this machine.",
 )
+PRECISION = typer.Option("float64", help="Arithmetic: float64, or float32 for speed.")
+
+
+def split_options(
+    min_acres: float = typer.Option(
+        None, help="Keep snapshots with at least this burned area (acres); the paper uses 1e5."
+    ),
+    drought: str = typer.Option(None, help="Keep these drought scenarios, separated by commas."),
+    smoke_floor: float = typer.Option(None, help="Set smoke below this value (µg m⁻³) to zero."),
+    seed: int = typer.Option(None, help="Seed of the random split.", show_default="0"),
+    by: str = typer.Option(
+        None,
+        help="Grouping coordinate, ignition_id or fire_id: all snapshots of a group stay in the "
+        "same part of the split.",
+        show_default="ignition_id",
+    ),
+    fractions: str = typer.Option(
+        None, help="Shares of training, validation and test.", show_default="0.45,0.1,0.45"
+    ),
+) -> None:
+    """How to filter and split the snapshots."""
+
+
+def variable_options(
+    inputs: str = typer.Option(
+        None, help="Input variables, separated by commas.", show_default=FIRE
+    ),
+    outputs: str = typer.Option(None, help="Output variable.", show_default=SMOKE),
+) -> None:
+    """Which variables the surrogate maps."""
+
+
+def place_options(
+    device: str = typer.Option(
+        "cpu", help="Where to compute: cpu, cuda (PyTorch), cupy, or torch (PyTorch on the CPU)."
+    ),
+    memory: str = typer.Option(
+        None, help="Read the fields from their store in blocks within this memory, e.g. 2GB."
+    ),
+    scheduler: str = SCHEDULER,
+) -> None:
+    """Where to compute."""
+
+
+def with_options(**groups: Command) -> Callable[[Command], Command]:
+    """Give a command groups of options, each declared by the parameters of a function.
+
+    The command has one parameter for each group and receives the group's values as a mapping. An
+    option that the command declares itself replaces the group's option of the same name.
+    """
+
+    def decorate(command: Command) -> Command:
+        own = inspect.signature(command, eval_str=True)
+        members = {name: inspect.signature(group, eval_str=True) for name, group in groups.items()}
+        shown: dict[str, inspect.Parameter] = {}
+        for name, parameter in own.parameters.items():
+            shared = members[name].parameters if name in members else {name: parameter}
+            shown |= {
+                key: value.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+                for key, value in shared.items()
+                if key == name or key not in own.parameters
+            }
+
+        @functools.wraps(command)
+        def call(**values: Any) -> None:
+            given = {
+                name: {key: values[key] for key in members[name].parameters} for name in groups
+            }
+            kept = {name: value for name, value in values.items() if name in own.parameters}
+            command(**kept, **given)
+
+        call.__signature__ = own.replace(parameters=list(shown.values()))  # type: ignore[attr-defined]
+        call.__annotations__ = {name: value.annotation for name, value in shown.items()}
+        return call
+
+    return decorate
+
+
+def split_recipe(given: Given, base: SplitRecipe | None = None) -> SplitRecipe:
+    """A recipe with the options that were given in place of its own values."""
+    changes = {name: given[name] for name in inspect.signature(split_options).parameters}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if "drought" in changes:
+        changes["drought"] = changes["drought"].split(",")
+    if "fractions" in changes:
+        changes["fractions"] = numbers(changes["fractions"], "--fractions")
+    return replace(base or SplitRecipe(), **changes)
+
+
+def variables(given: Given, base: Given | None = None) -> tuple[list[str], str]:
+    """The input variables and the output variable: given, of `base`, or of the contract."""
+    known = {"inputs": FIRE, "outputs": SMOKE} | dict(base or {})
+    known |= {name: value for name, value in given.items() if value is not None}
+    return known["inputs"].split(","), known["outputs"]
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """The numbers of an option that takes several, separated by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise PlumecastError(
+            f"{option} '{text}' is not a list of numbers separated by commas"
+        ) from None
+
+
+def check_workers(workers: int) -> None:
+    """Raise for fewer than one process."""
+    if workers < 1:
+        raise PlumecastError(f"--workers={workers}; give at least 1")
 
 
 @contextlib.contextmanager
 def running(
     scheduler: str | None, workers: int | None = None, device: str = "cpu"
 ) -> Iterator[Runner | None]:
-    """A runner on the scheduler that was given; None without one."""
+    """A runner on the given scheduler; None without a scheduler."""
     if scheduler is None:
         yield None
         return
     if device != "cpu":
-        raise PlumecastError(f"give --scheduler or --device {device}, not both")
+        raise PlumecastError(f"--scheduler cannot be combined with --device {device}; give one")
     from plumecast.compute.cluster import cluster
 
     with cluster(scheduler, workers or os.cpu_count() or 1) as runner:
         yield runner
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """The way from a store to a split, saved in the surrogate so that `evaluate` repeats it."""
-
-    min_acres: float | None = None
-    drought: str | None = None
-    smoke_floor: float | None = None
-    seed: int = 0
-    by: str = "ignition_id"
-    fractions: str = ",".join(map(str, PAPER_FRACTIONS))
-    inputs: str = FIRE
-    outputs: str = SMOKE
-
-    def override(self, parameters: Mapping[str, Any]) -> Recipe:
-        """This recipe with what a user gave: of all parameters of a command those that are its."""
-        own = {field.name: parameters.get(field.name) for field in fields(self)}
-        return replace(self, **{name: value for name, value in own.items() if value is not None})
-
-    def select(self, data: Path) -> xr.Dataset:
-        """The snapshots of a store that pass the filters."""
-        snapshots = open_snapshots(data, fields=[*self.input_names, self.outputs])
-        if self.drought is not None:
-            snapshots = select_drought(snapshots, self.drought.split(","))
-        if self.min_acres is not None:
-            snapshots = drop_small_fires(snapshots, self.min_acres)
-        if self.smoke_floor is not None:
-            snapshots = floor_as_read(snapshots, self.smoke_floor, self.outputs)
-        return snapshots
-
-    def split(self, data: Path) -> Split:
-        """The split of a store."""
-        return split_by_fire(self.select(data), _shares(self.fractions), self.seed, by=self.by)
-
-    @property
-    def input_names(self) -> list[str]:
-        """The input variables."""
-        return self.inputs.split(",")
-
-    def record(self) -> dict[str, Any]:
-        """What is saved beside a surrogate."""
-        return asdict(self)
-
-
-def _shares(text: str) -> Sequence[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise PlumecastError(f"fractions '{text}' are not numbers separated by commas") from None

@@ -1,4 +1,4 @@
-"""What became of every fire, and the exit code that tells it."""
+"""Print the outcome of every fire, and set the exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_PROBLEMS = 20
 
 
 def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -> None:
-    """The table of fires, what the checks found, what failed and why; ends with the exit code."""
+    """Print the table of fires, the findings of the checks and the errors; set the exit code."""
     rows = [
         [
             item.fire_id,
@@ -49,13 +49,13 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -
 
 def _checks(item: Outcome) -> str:
     if item.state != "read":
-        return "already there" if item.stored else ""
+        return "already stored" if item.stored else ""
     count = len(item.quality)
     return f"{count} finding{'s' if count > 1 else ''}" if count else "passed"
 
 
 def show_problems(problems: Sequence[str]) -> None:
-    """One line each."""
+    """Print the first errors, one line each."""
     for problem in problems[:_MOST_PROBLEMS]:
         fail(problem)
     if len(problems) > _MOST_PROBLEMS:
@@ -63,6 +63,6 @@ def show_problems(problems: Sequence[str]) -> None:
 
 
 def exit_code(*, failed: int, done: int) -> None:
-    """1 when some failed, 2 when nothing could be done; nothing when all went well."""
+    """Exit with 1 if some failed and with 2 if all failed; return if none did."""
     if failed:
         raise typer.Exit(SOME_FAILED if done else NOTHING_DONE)

@@ -1,28 +1,18 @@
-"""What commands print: progress, tables, errors."""
+"""Print progress, tables and errors.
+
+Parts of rich are imported when they are used, to keep `plumecast --version` fast.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table
+
+from plumecast.base import files
 
 
 def fail(message: str) -> None:
@@ -31,7 +21,7 @@ def fail(message: str) -> None:
 
 
 def note(message: str) -> None:
-    """One line on standard error that is not an error."""
+    """One line on standard error for information."""
     typer.echo(f"{typer.style('note:', fg='yellow')} {_one_line(message)}", err=True)
 
 
@@ -41,7 +31,7 @@ def say(message: str) -> None:
 
 
 def wrote(path: Path, what: str) -> None:
-    """Where a result went."""
+    """Say where a result was written."""
     say(f"wrote {what} to {path}")
 
 
@@ -51,7 +41,19 @@ def _one_line(message: str) -> str:
 
 @contextlib.contextmanager
 def _bar(title: str, total: int | None) -> Iterator[Callable[[int, int | None, str], None]]:
-    """A bar with time left on standard error that disappears when done; none in a log file."""
+    """A progress bar on standard error with the time left; hidden unless that is a terminal."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         SpinnerColumn(),
         TextColumn("[bold]{task.description}"),
@@ -73,8 +75,8 @@ def _bar(title: str, total: int | None) -> Iterator[Callable[[int, int | None, s
 
 @contextlib.contextmanager
 def progress(title: str, total: int | None) -> Iterator[Callable[..., None]]:
-    """A bar for named steps; the yielded function is called as each one begins, or with
-    `within=True` as a part of the step before begins."""
+    """A progress bar for named steps. Call the yielded function as each step begins; with
+    `within=True` it renames the current step instead of advancing."""
     with _bar(title, total) as update:
         begun = 0
 
@@ -88,29 +90,24 @@ def progress(title: str, total: int | None) -> Iterator[Callable[..., None]]:
 
 @contextlib.contextmanager
 def counted(title: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar for work that counts itself: (finished, total, what was finished)."""
+    """A progress bar for counted work; the yielded function takes (finished, total, what)."""
     with _bar(title, None) as update:
         yield update
 
 
 def write_json(path: Path, content: Any, what: str) -> None:
-    """Write a result as JSON, in a folder that may be new, and say so."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(_plain(content), indent=2, allow_nan=False) + "\n")
+    """Write a result as JSON, creating its folder if needed, and say so."""
+    files.write_json(path, content)
     wrote(path, what)
-
-
-def _plain(value: Any) -> Any:
-    """The same with None for what is not a number, which JSON cannot say."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table whose first column is text and whose others are numbers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
     shown = Table(
         title=escape(title),
         title_justify="left",

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.extras import require
 from plumecast.base.version import __version__
 
 if TYPE_CHECKING:
@@ -47,12 +48,9 @@ def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
 
     With "local", `workers` processes are started; they end with the `with` block.
     """
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError:
-        raise PlumecastError(
-            "a cluster needs Dask distributed; pip install 'plumecast[cluster]'"
-        ) from None
+    require("distributed", "cluster", "a cluster")
+    from distributed import Client, LocalCluster
+
     with contextlib.ExitStack() as stack:
         stack.enter_context(_quiet_client())
         address = scheduler

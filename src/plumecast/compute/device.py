@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.extras import require
 from plumecast.compute.arrays import Array, Rows, read_rows
 from plumecast.compute.blocks import Runner
 
@@ -101,13 +102,7 @@ def choose_device(name: str) -> Device:
 
 
 def _torch_device(name: str) -> Device:
-    try:
-        import torch
-    except ImportError:
-        raise PlumecastError(
-            f"device '{name}' needs PyTorch, which is not installed; pip install torch, or use "
-            "device 'cpu'"
-        ) from None
+    torch = require("torch", "neural", f"device '{name}'")
     if name != "cpu":
         _check_gpus(name, _torch_gpus(torch), f"PyTorch {torch.__version__}")
 

@@ -1,1 +1,1 @@
-"""The snapshot contract: schema, store, split, layout, covariates."""
+"""The snapshot contract: schema, stores, split, layout as matrices, covariates."""

@@ -1,4 +1,4 @@
-"""Scalars of a snapshot that join an operator: read, normalised, checked against training."""
+"""Covariates, the scalar inputs of an operator: reading, normalisation, checks of their range."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from plumecast.base.names import COVARIATES, SNAPSHOT, TABLE
 from plumecast.compute.arrays import Array
 
 WIND = ("wind_speed", "wind_from_direction")
-"""What a frame that turns with the wind needs."""
+"""The variables that define the wind frame."""
 
 SCENARIO = "drought"
-"""Snapshots of different droughts have different weather: operators tell them apart."""
+"""Label of the weather scenario: operators may have weights of their own for each label."""
 
 ALIKE = (SCENARIO, "hours")
-"""Snapshots that agree in these have the same weather, unless fires have weather of their own."""
+"""Snapshots that agree in these have the same weather, unless every fire has its own."""
 
 OWN_WEATHER = 0.1
-"""Fires have a wind of their own when it varies by more than this share of its mean speed among
-snapshots that are alike, and a covariate of their own by this share of its spread in training."""
+"""Every fire has its own wind if the wind varies by more than this fraction of its mean speed among
+snapshots that agree in drought and hours. The same holds for another covariate and this fraction of
+its standard deviation in training."""
 
 
 class ExtrapolationWarning(UserWarning):
@@ -34,9 +35,9 @@ class ExtrapolationWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class Covariate:
-    """A scalar in training: its size, its range, and for a text its values.
+    """One covariate as found in training: mean and scale, range, or the known texts.
 
-    A direction in degrees becomes its sine and cosine, a text zeros and a one.
+    A direction in degrees becomes its sine and cosine; a text is encoded one-hot.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Covariate:
         return ((values.astype(np.float64) - self.mean) / self.scale)[:, None].astype(np.float32)
 
     def check(self, values: Array) -> None:
-        """Refuse a text that training did not have; warn of a number beyond its range."""
+        """Raise on a text that training did not have; warn of a number outside its range."""
         if self.kind == "text":
             unknown = sorted(set(values.astype(str).tolist()) - set(self.values))
             if unknown:
@@ -80,7 +81,7 @@ class Covariate:
 
 
 def fit_covariates(train: xr.Dataset, names: Sequence[str]) -> tuple[Covariate, ...]:
-    """The covariates of training snapshots; a constant one is refused, as nothing is learned."""
+    """Describe the named covariates of training snapshots; raises if one is constant."""
     found = []
     for name in names:
         values = read_scalar(train, name)
@@ -112,7 +113,7 @@ def fit_covariates(train: xr.Dataset, names: Sequence[str]) -> tuple[Covariate, 
 def read_covariates(
     data: xr.Dataset, covariates: Sequence[Covariate], sizes: Mapping[Hashable, int] | None = None
 ) -> Array | None:
-    """(M, P) normalised columns of all covariates; None without any."""
+    """(M, P) normalised columns of all covariates; None if there are none."""
     if not covariates:
         return None
     columns = []
@@ -126,7 +127,7 @@ def read_covariates(
 
 @contextlib.contextmanager
 def extrapolating() -> Iterator[None]:
-    """Predict beyond the range of training without a warning, where that is what is measured."""
+    """Suppress ExtrapolationWarning, for studies that measure extrapolation."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExtrapolationWarning)
         yield
@@ -135,7 +136,10 @@ def extrapolating() -> Iterator[None]:
 def own_winds(
     snapshots: xr.Dataset, groups: Array, wind: Array | None, alike: Sequence[str] = ALIKE
 ) -> bool:
-    """Whether fires differ in their (M, 2) wind where they are `alike`; no where it is unknown."""
+    """Whether the (M, 2) wind differs between fires whose snapshots agree in the variables `alike`.
+
+    False if the wind is unknown.
+    """
     if wind is None:
         return False
     speed = float(np.mean(np.hypot(*wind.T)))
@@ -143,13 +147,15 @@ def own_winds(
 
 
 def own_covariates(snapshots: xr.Dataset, groups: Array) -> tuple[str, ...]:
-    """Those of the known covariates in which fires differ where drought and hours are the same:
-    what the scenario does not say already."""
+    """The known covariates that differ between fires at the same drought and hours.
+
+    These covariates tell more than the drought label does.
+    """
     found = []
     for entry in COVARIATES:
         try:
             (covariate,) = fit_covariates(snapshots, (entry.name,))
-        except PlumecastError:  # not there, or not to be learned from
+        except PlumecastError:  # missing, or constant
             continue
         columns = covariate.columns(read_scalar(snapshots, entry.name))
         if _spread(snapshots, groups, columns, ALIKE) > OWN_WEATHER:
@@ -158,8 +164,10 @@ def own_covariates(snapshots: xr.Dataset, groups: Array) -> tuple[str, ...]:
 
 
 def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequence[str]) -> float:
-    """Root mean square deviation of (M, P) columns among snapshots that are alike, the median over
-    all kinds of snapshot that several groups have; 0 without any."""
+    """Root mean square deviation of (M, P) columns among snapshots that agree in `alike`.
+
+    The median over all combinations of values that occur in several groups; 0 if there are none.
+    """
     count = columns.shape[0]
     known = [
         np.broadcast_to(snapshots[name].values.astype(str), (count,))
@@ -177,24 +185,24 @@ def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequenc
 
 
 def read_wind(snapshots: xr.Dataset) -> Array | None:
-    """(M, 2) towards east and north; None where the snapshots do not say."""
+    """(M, 2) wind components towards east and north; None if the snapshots have no wind."""
     if any(name not in snapshots.variables for name in WIND):
         return None
     return wind_vector(*(read_scalar(snapshots, name) for name in WIND))
 
 
 def wind_vector(speed: Array, from_direction: Array) -> Array:
-    """(M, 2) towards east and north, from speed and the direction it comes from in degrees."""
+    """(M, 2) components towards east and north, from speed and the direction it comes from (°)."""
     angle = np.deg2rad(np.asarray(from_direction, dtype=np.float64))
     towards = np.stack([-np.sin(angle), -np.cos(angle)], axis=1)
     return np.asarray(speed, dtype=np.float64)[:, None] * towards
 
 
 def read_scalar(data: xr.Dataset, name: str, sizes: Mapping[Hashable, int] | None = None) -> Array:
-    """(M,) finite values of a scalar, one per row.
+    """(M,) finite values of a scalar variable, one per row.
 
-    Rows are all combinations of the dimensions in `sizes`, the last the fastest; by default the
-    snapshots. A scalar that has only some of them is the same along the others.
+    Rows are all combinations of the dimensions in `sizes`, in C order; by default the snapshots. A
+    scalar is repeated along the dimensions that it lacks.
     """
     if name not in data.variables:
         raise PlumecastError(
@@ -207,8 +215,8 @@ def read_scalar(data: xr.Dataset, name: str, sizes: Mapping[Hashable, int] | Non
     if beyond:
         known = ", ".join(map(str, rows)) or "none"
         raise PlumecastError(
-            f"covariate '{name}' has dimension '{beyond[0]}', which the input has not (it has "
-            f"{known})"
+            f"covariate '{name}' has dimension '{beyond[0]}', which the input lacks (it has "
+            f"{known}); drop that dimension"
         )
     ones = xr.Variable(list(rows), np.empty(list(rows.values())))
     (broadcast, _) = xr.broadcast(xr.DataArray(variable), xr.DataArray(ones))
@@ -217,5 +225,7 @@ def read_scalar(data: xr.Dataset, name: str, sizes: Mapping[Hashable, int] | Non
         text = any(isinstance(value, str) for value in values)
         values = values.astype(str if text else np.float64)
     if values.dtype.kind not in "US" and not np.isfinite(values.astype(np.float64)).all():
-        raise PlumecastError(f"covariate '{name}' has values that are not finite; fill them in")
+        raise PlumecastError(
+            f"covariate '{name}' has values that are NaN or infinite; fill them in"
+        )
     return values

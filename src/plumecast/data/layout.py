@@ -1,7 +1,7 @@
 """The only bridge between labelled fields and (M, N) matrices whose rows are snapshots.
 
-A layout remembers what the columns mean: which variables, on which grid, in which units. It
-turns fields into a matrix by a transpose and a reshape, and back.
+A layout records what the columns mean: the variables, their grids and units. It turns fields into
+a matrix, and back, by a transpose and a reshape.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SNAPSHOT, same_unit
+from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import Array
+from plumecast.data.schema import same_unit
 
 GRID_TOLERANCE = 1e-6
-"""Two grids are the same when their coordinates agree to this share of the largest coordinate
-(float32 storage loses about a tenth of that)."""
+"""Two grids are the same if their coordinates agree to this fraction of the largest coordinate
+(rounding to float32 changes them by about a tenth of that)."""
 
-_BLOCK = 256  # snapshots looked at together, where a field may be larger than memory
+_BLOCK = 256  # snapshots read at once, because a field may be larger than memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,14 @@ class Coordinate:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One variable on one grid, without its snapshots."""
+    """One variable on one grid, without the values of its snapshots."""
 
     name: str
     dims: tuple[str, ...]
     shape: tuple[int, ...]
     attrs: dict[str, Any]
     coords: dict[str, Coordinate]
-    scale: float = 1.0  # values are divided by it in the matrix
+    scale: float = 1.0  # the matrix holds values divided by it
 
     @property
     def size(self) -> int:
@@ -94,8 +95,8 @@ class Layout:
 def fit_layout(data: xr.Dataset, names: Sequence[str]) -> Layout:
     """The layout of the named variables of a data set, sampled along `snapshot`.
 
-    Several variables stacked are each divided by their root mean square, so that their units do
-    not decide what the basis sees; a single one is taken as it is.
+    Several variables are each divided by their root mean square, so that the basis does not depend
+    on their units. A single variable is not scaled.
     """
     fields = []
     for name in names:
@@ -117,8 +118,13 @@ def _rms(array: xr.DataArray) -> float:
         total += float(np.sum(np.square(values, dtype=np.float64)))
     size = math.sqrt(total / array.size)
     if size == 0.0:
-        raise PlumecastError(f"variable '{array.name}' is zero in every snapshot: leave it out")
+        raise PlumecastError(f"variable '{array.name}' is zero in every snapshot; leave it out")
     return size
+
+
+def _rank(name: Hashable, dims: tuple[str, ...]) -> tuple[int, str]:
+    """Orders coordinates: those of the dimensions first, then the others by name."""
+    return (dims.index(str(name)) if name in dims else len(dims), str(name))
 
 
 def _describe(array: xr.DataArray, scale: float) -> Field:
@@ -127,7 +133,8 @@ def _describe(array: xr.DataArray, scale: float) -> Field:
         str(name): Coordinate(
             tuple(map(str, coord.dims)), np.asarray(coord.values), dict(coord.attrs)
         )
-        for name, coord in array.coords.items()
+        # Sorted: the order in which Zarr lists the variables of a store varies between openings.
+        for name, coord in sorted(array.coords.items(), key=lambda item: _rank(item[0], dims))
         if set(coord.dims) <= set(dims) and coord.dtype.kind in "fiu"
     }
     shape = tuple(array.sizes[dim] for dim in dims)
@@ -135,7 +142,7 @@ def _describe(array: xr.DataArray, scale: float) -> Field:
 
 
 def checked_field(array: xr.DataArray, expected: Field) -> xr.DataArray:
-    """The array itself, when it is on the expected grid and finite."""
+    """The array itself; raises if its grid or its units are not the expected ones."""
     missing = [dim for dim in expected.dims if dim not in array.dims]
     if missing:
         raise PlumecastError(
@@ -168,15 +175,15 @@ def _check_coordinate(expected: Field, dim: str, got: Array) -> None:
 
 
 def leading_dims(array: xr.DataArray, expected: Field) -> list[Hashable]:
-    """The dimensions of an array that are not its grid: those of its samples, in order."""
+    """The sample dimensions of an array, in order: those that are not dimensions of its grid."""
     return [dim for dim in array.dims if dim not in expected.dims]
 
 
 def to_rows(array: xr.DataArray, expected: Field, lead: Sequence[Hashable]) -> Array:
-    """A field → float64 (M, N), its samples' dimensions `lead` flattened; refuses NaN and Inf."""
+    """A field → float64 (M, N) with the sample dimensions `lead` flattened; all must be finite."""
     if set(lead) != set(leading_dims(array, expected)):
         raise PlumecastError(
-            f"'{expected.name}' has dimensions {array.dims}; the inputs must share their samples' "
+            f"'{expected.name}' has dimensions {array.dims}; all inputs must have the same sample "
             f"dimensions {tuple(lead)}"
         )
     values = array.transpose(*lead, *expected.dims).values
@@ -194,7 +201,7 @@ def to_rows(array: xr.DataArray, expected: Field, lead: Sequence[Hashable]) -> A
 
 
 def grid_template(field: Field) -> xr.Dataset:
-    """The coordinates of a field's grid, for other fields to be put on it."""
+    """The coordinates of a field's grid, as a target for regridding."""
     return xr.Dataset(
         coords={name: (part.dims, part.values, part.attrs) for name, part in field.coords.items()}
     )
@@ -203,7 +210,7 @@ def grid_template(field: Field) -> xr.Dataset:
 def from_rows(
     rows: Array, expected: Field, like: xr.DataArray, lead: Sequence[Hashable]
 ) -> xr.DataArray:
-    """(M, *shape) values → a field on the expected grid, sampled like `like`."""
+    """(M, *shape) values → a field on the expected grid, with the sample coordinates of `like`."""
     sizes = [like.sizes[dim] for dim in lead]
     coords: dict[Hashable, Any] = {
         name: (part.dims, part.values, part.attrs) for name, part in expected.coords.items()

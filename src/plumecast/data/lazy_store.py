@@ -1,9 +1,9 @@
-"""Variables whose values are read when they are used, and NetCDF files open only that long.
+"""Opened files and stores: variables are read lazily, and a store that changes is detected.
 
-xarray keeps a NetCDF file open until its data set is garbage. The collector may run on any thread
-(a progress bar's, a cluster's) and closes the file there without a lock, perhaps while another is
-being read; HDF5 knows no threads, and the read fails or the process dies. So files are open only
-while a lock is held.
+xarray keeps a NetCDF file open until its data set is garbage-collected. The collector may run on
+any thread (of a progress bar or a cluster client) and then closes the file there without a lock,
+perhaps while another file is being read. HDF5 is not thread-safe: the read fails or the process
+crashes. Therefore a NetCDF file is open only during a read, and a lock is held meanwhile.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from xarray.core import indexing
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
+from plumecast.base.paths import check_visible
 
-_ONE_AT_A_TIME = threading.RLock()  # xarray's own lock leaves out what a file says of its variables
+_NETCDF_LOCK = threading.RLock()  # xarray's own lock does not cover the metadata of variables
+
+_OPENED_FROM = "plumecast_opened_from"  # key in a data set's encoding, which is never written
 
 Read = Callable[[tuple[Any, ...]], np.ndarray]
-"""From one indexer per dimension (integer, slice or indices) to the values there."""
+"""From one indexer per dimension (integer, slice or array of indices) to the values."""
 
 
-class _AsRead(BackendArray):
+class _LazyArray(BackendArray):
     def __init__(self, like: xr.Variable, read: Read) -> None:
         self.shape, self.dtype, self.read = like.shape, like.dtype, read
 
@@ -39,16 +42,16 @@ class _AsRead(BackendArray):
 
 
 def lazy_variable(like: xr.Variable, read: Read) -> xr.Variable:
-    """A variable with the shape, type and attributes of another, its values from `read`."""
-    values = indexing.LazilyIndexedArray(_AsRead(like, read))
+    """A variable with the shape, type and attributes of `like` that gets its values from `read`."""
+    values = indexing.LazilyIndexedArray(_LazyArray(like, read))
     return xr.Variable(like.dims, values, like.attrs, like.encoding)
 
 
 def open_netcdf(path: Path) -> xr.Dataset:
-    """A NetCDF file: fields of snapshots read when used, all else now; the file is closed."""
+    """A NetCDF file whose snapshot fields are read lazily; other variables are read at once."""
     with _opened(path) as file:
         fields = {
-            name: lazy_variable(item, _Field(path, str(name)))
+            name: lazy_variable(item, _NetcdfField(path, str(name)))
             for name, item in file.variables.items()
             if SNAPSHOT in item.dims and item.ndim > 1
         }
@@ -59,18 +62,19 @@ def open_netcdf(path: Path) -> xr.Dataset:
 def _opened(path: Path) -> Iterator[xr.Dataset]:
     try:
         with (
-            _ONE_AT_A_TIME,
+            _NETCDF_LOCK,
             xr.open_dataset(path, engine="netcdf4", decode_timedelta=False) as file,
         ):
             yield file
-    except RuntimeError as error:  # some versions of HDF5 mix up a file that is open twice
+    except RuntimeError as error:  # some versions of HDF5 fail on a file that is open twice
         raise PlumecastError(
-            f"{path} cannot be read ({error}); if this process holds it open elsewhere, close it"
+            f"{path} cannot be read ({error}); if this process has the file open elsewhere, "
+            "close it"
         ) from error
 
 
-class _Field:
-    """A field of a NetCDF file, by its name: pickled for another process, it reads there."""
+class _NetcdfField:
+    """Reads one variable of a NetCDF file. It holds only names, so a worker can unpickle it."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path.resolve(), name
@@ -78,3 +82,37 @@ class _Field:
     def __call__(self, key: tuple[Any, ...]) -> np.ndarray:
         with _opened(self.path) as file:
             return np.asarray(file[self.name].variable[key].values)
+
+
+def record_state(snapshots: xr.Dataset, path: Path) -> xr.Dataset:
+    """Record in a data set the path it was opened from and the state of the files there."""
+    where = path.absolute()  # a worker may run in another folder
+    snapshots.encoding[_OPENED_FROM] = (str(where), _file_state(where))
+    return snapshots
+
+
+def check_unchanged(snapshots: xr.Dataset) -> None:
+    """Raise if the file or Zarr store was removed or written to since it was opened.
+
+    An Icechunk store is read at the commit that was opened, so later commits do not matter.
+    """
+    path, state = snapshots.encoding.get(_OPENED_FROM, (None, None))
+    if path is None:
+        return
+    check_visible(path)
+    if _file_state(Path(path)) != state:
+        raise PlumecastError(
+            f"{path} changed while it was read; run again when its writer has finished"
+        )
+
+
+def _file_state(path: Path) -> tuple[tuple[str, int, int], ...]:
+    """Names, sizes and times of a file, or of a Zarr store's metadata, which change as it grows.
+
+    An Icechunk store has no such files: its state is empty.
+    """
+    names = ("zarr.json", ".zarray", ".zattrs", ".zmetadata")
+    metadata = [part for name in names for part in (*path.glob(name), *path.glob(f"*/{name}"))]
+    parts = [path] if path.is_file() else metadata
+    known = [(str(part), part.stat()) for part in sorted(parts)]
+    return tuple((name, state.st_size, state.st_mtime_ns) for name, state in known)

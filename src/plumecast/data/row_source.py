@@ -1,4 +1,4 @@
-"""Fields that stay in their store: matrices read by rows, smoke floors applied on the way."""
+"""Matrices whose rows are read from a store when needed, and the smoke floor applied on reading."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ import xarray as xr
 
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.compute.blocks import Runner
 from plumecast.data.layout import Layout
-from plumecast.data.lazy_store import lazy_variable
+from plumecast.data.lazy_store import check_unchanged, lazy_variable
 from plumecast.data.schema import SMOKE_FLOOR, check_floor
-from plumecast.data.unchanged import check_unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """The (M, N) matrix of a layout's fields, read from their store by rows."""
+    """The (M, N) matrix of a layout's fields; rows are read from the store when needed."""
 
     layout: Layout
     snapshots: xr.Dataset
-    runner: Runner | None = None  # who works on blocks of these rows; None: this process
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -31,14 +28,14 @@ class StoredRows:
         return (int(self.snapshots.sizes[SNAPSHOT]), self.layout.size)
 
     def read(self, rows: slice | Array) -> Array:
-        """The rows as a float64 matrix; a store that changed since it was opened is refused."""
+        """The rows as a float64 matrix; raises if the store changed since it was opened."""
         check_unchanged(self.snapshots)
         return self.layout.to_matrix(self.snapshots.isel({SNAPSHOT: rows}))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFields:
-    """(M, *grid) fields of one variable; indexed by rows, it reads them."""
+    """(M, *grid) fields of one variable; indexing reads rows from the store."""
 
     rows: StoredRows
     grid: tuple[int, ...]
@@ -48,18 +45,13 @@ class StoredFields:
         """(M, *grid)."""
         return (self.rows.shape[0], *self.grid)
 
-    @property
-    def runner(self) -> Runner | None:
-        """Who works on blocks of these rows."""
-        return self.rows.runner
-
     def __getitem__(self, rows: Array | slice) -> Array:
         return self.rows.read(rows).reshape(-1, *self.grid)
 
 
 @dataclass(frozen=True, slots=True)
 class _Floored:
-    """A stored variable whose values below a floor read as zero."""
+    """Reads a stored variable and sets values below a floor to zero."""
 
     variable: xr.Variable
     floor: float
@@ -70,7 +62,7 @@ class _Floored:
 
 
 def floor_as_read(snapshots: xr.Dataset, floor: float, name: str = SMOKE) -> xr.Dataset:
-    """`apply_smoke_floor` for fields that stay in their store: applied to what is read."""
+    """`apply_smoke_floor` for lazily read fields: the floor is applied on reading."""
     check_floor(floor)
     smoke = snapshots[name].variable
     lazy = lazy_variable(smoke, _Floored(smoke, floor))

@@ -1,4 +1,4 @@
-"""Snapshots: the contract every source meets, its validation, and the filters of the paper."""
+"""The snapshot contract: the checks that every source must pass, and the paper's filters."""
 
 from __future__ import annotations
 
@@ -8,35 +8,52 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import COORDINATES, FIELDS, SMOKE, SNAPSHOT, TABLE, Name, same_unit
+from plumecast.base.names import COORDINATES, FIELDS, SMOKE, SNAPSHOT, TABLE, Name
 from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.data.unchanged import check_unchanged
+from plumecast.data.lazy_store import check_unchanged
 
 PAPER_MIN_ACRES = 1e5
-"""The paper keeps burned areas of at least 10⁵ acres."""
+"""The paper keeps snapshots with a burned area of at least 10⁵ acres."""
 
 SMOKE_FLOOR = "smoke_floor"
-"""Attribute of the smoke: values below it were set to exactly zero."""
+"""Attribute of the smoke: smaller values were set to exactly zero."""
 
 FIELD_NAMES = tuple(entry.name for entry in FIELDS)
 GROUPS = ("fire_id", "ignition_id")
 
-_BLOCK = 256  # snapshots looked at together when values are checked
+_BLOCK = 256  # snapshots read at once when values are checked
+
+_SPELLINGS = {
+    "h": {"hour", "hours", "hr"},
+    "ug m-3": {
+        "ug/m3",
+        "ug/m^3",
+        "ug m^-3",
+        "µg m-3",
+        "μg m-3",
+        "µg/m3",
+        "μg/m3",
+        "µg m⁻³",
+        "μg m⁻³",
+    },
+    "acre": {"acres"},
+    "m": {"meter", "metre", "meters", "metres"},
+}
 
 
 def validate_snapshots(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) -> xr.Dataset:
-    """Check names, units, kinds and values; return the data set with normalised units.
+    """Check names, units, types and values; return the data set with normalised units.
 
-    Raises PlumecastError that names the variable, the fire and the value.
+    Raises a PlumecastError that names the variable, the fire and the value.
     """
     return check_values(check_structure(snapshots, fields), fields)
 
 
 def check_structure(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) -> xr.Dataset:
-    """Check what can be known without reading the fields; return units in the table's spelling.
+    """Check names, units and types without reading the fields; normalise the units' spelling.
 
-    With the contract's own fields every coordinate of the contract is needed; with others, only
-    those that group snapshots by fire.
+    The contract's own fields need every coordinate of the contract. Other fields need only the
+    coordinates that group snapshots by fire.
     """
     known = set(map(str, snapshots.variables))
     whole_contract = tuple(fields) == FIELD_NAMES
@@ -56,6 +73,11 @@ def check_structure(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) 
     for entry in coordinates:
         _check_kind(snapshots[entry.name], entry)
     return _normalise_units(snapshots)
+
+
+def same_unit(one: str, other: str) -> bool:
+    """Whether two texts spell the same unit; units are never converted."""
+    return one == other or any({one, other} <= {unit, *known} for unit, known in _SPELLINGS.items())
 
 
 def _check_field(array: xr.DataArray) -> None:
@@ -94,7 +116,9 @@ def _normalise_units(snapshots: xr.Dataset) -> xr.Dataset:
             continue
         units = snapshots[name].attrs.get("units")
         if units is None:
-            raise PlumecastError(f"'{name}' has no units; set its attribute to '{entry.units}'")
+            raise PlumecastError(
+                f"'{name}' has no units; set its attribute 'units' to '{entry.units}'"
+            )
         if units != entry.units:
             if not same_unit(units, entry.units):
                 raise PlumecastError(f"'{name}' is in '{units}'; convert it to '{entry.units}'")
@@ -105,8 +129,10 @@ def _normalise_units(snapshots: xr.Dataset) -> xr.Dataset:
 def check_values(
     snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES, runner: Runner | None = None
 ) -> xr.Dataset:
-    """Check every value of the fields and coordinates, in blocks of snapshots, here or by a
-    runner."""
+    """Check every value of the fields and coordinates, in blocks of snapshots.
+
+    With a `runner`, cluster workers check the blocks.
+    """
     _check_coordinates(snapshots)
     for name in fields:
         field = snapshots[name]
@@ -120,9 +146,11 @@ def check_values(
 
 
 def _first_wrong(shared: tuple[xr.Dataset, str], rows: slice) -> tuple[str, int] | None:
-    """What is wrong with these rows of a field, and the first that is."""
+    """The kind of the first invalid value in these rows, and its row; None if all are valid."""
     snapshots, name = shared
-    if not isinstance(snapshots[name].variable._data, np.ndarray):  # loaded, it needs no store
+    if not isinstance(
+        snapshots[name].variable._data, np.ndarray
+    ):  # not loaded: read from its store
         check_unchanged(snapshots)
     values = _rows(snapshots[name].isel({SNAPSHOT: rows}))
     for what, wrong in _wrong_values(name, values).items():
@@ -144,7 +172,7 @@ def _wrong_values(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _value_error(snapshots: xr.Dataset, name: str, what: str, row: int) -> PlumecastError:
-    """Names the fire of the first wrong row and counts over all of that fire."""
+    """The error for an invalid row: it names the fire and counts the fire's invalid values."""
     same, where = np.array([row]), f"snapshot {row}"
     if "fire_id" in snapshots.variables:
         fires = snapshots.fire_id.values.astype(str)
@@ -186,20 +214,20 @@ def _check_coordinates(snapshots: xr.Dataset) -> None:
 
 
 def check_floor(floor: float) -> None:
-    """Refuse a floor below zero."""
+    """Raise if the smoke floor is negative."""
     if not floor >= 0.0:
         raise PlumecastError(f"smoke floor {floor} must be ≥ 0")
 
 
 def apply_smoke_floor(snapshots: xr.Dataset, floor: float, name: str = SMOKE) -> xr.Dataset:
-    """Set smoke below `floor` (its own unit) to exactly zero and record the floor.
+    """Set smoke below `floor` (in the unit of the smoke) to exactly zero and record the floor.
 
-    Numerical diffusion leaves traces of smoke in every cell; without a floor the smoke threshold
-    would be a trace itself.
+    Numerical diffusion leaves traces of smoke in every cell. Without a floor, the smoke threshold
+    would be as small as these traces.
     """
     check_floor(floor)
     smoke = snapshots[name]
-    kept = smoke.where(~(smoke < floor), 0.0).astype(smoke.dtype)  # what is missing stays so
+    kept = smoke.where(~(smoke < floor), 0.0).astype(smoke.dtype)  # NaN stays NaN
     return snapshots.assign({name: kept.assign_attrs({**smoke.attrs, SMOKE_FLOOR: floor})})
 
 

@@ -1,16 +1,19 @@
-"""Split snapshots into training, validation and test parts without tearing a fire apart."""
+"""Split snapshots into training, validation and test parts that share no ignition."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SNAPSHOT
+from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
+from plumecast.data.row_source import floor_as_read
+from plumecast.data.schema import drop_small_fires, select_drought
 
 PAPER_FRACTIONS = (0.45, 0.10, 0.45)
 
@@ -30,8 +33,62 @@ class Split:
         check_apart(self.by, train=self.train, validation=self.validation, test=self.test)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitRecipe:
+    """How to filter and split snapshots; saved with a surrogate so that scoring can repeat it.
+
+    `fractions=None` holds nothing back: all snapshots that pass the filters are for training.
+    """
+
+    min_acres: float | None = None  # smallest burned area
+    drought: str | Sequence[str] | None = None  # scenarios to keep, all without it
+    smoke_floor: float | None = None  # smoke below it becomes zero, µg m⁻³
+    seed: int = 0
+    by: str = "ignition_id"  # grouping coordinate: a group stays in one part
+    fractions: Sequence[float] | None = PAPER_FRACTIONS  # training, validation, test
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> SplitRecipe:
+        """The recipe that `record` wrote; keys that are not its own are ignored."""
+        own = {field.name: record[field.name] for field in fields(cls) if field.name in record}
+        drought, fractions = own.get("drought"), own.get("fractions")
+        if isinstance(drought, str):
+            own["drought"] = drought.split(",")
+        if isinstance(fractions, str):
+            own["fractions"] = [float(share) for share in fractions.split(",")]
+        return cls(**own)
+
+    def record(self) -> dict[str, Any]:
+        """The recipe as plain values for JSON; lists are joined by commas."""
+        droughts = [self.drought] if isinstance(self.drought, str) else self.drought
+        return {
+            "min_acres": self.min_acres,
+            "drought": None if droughts is None else ",".join(droughts),
+            "smoke_floor": self.smoke_floor,
+            "seed": self.seed,
+            "by": self.by,
+            "fractions": None if self.fractions is None else ",".join(map(str, self.fractions)),
+        }
+
+    def select(self, snapshots: xr.Dataset, outputs: str = SMOKE) -> xr.Dataset:
+        """The snapshots that pass the filters; the smoke floor is applied to `outputs`."""
+        if self.drought is not None:
+            snapshots = select_drought(snapshots, self.drought)
+        if self.min_acres is not None:
+            snapshots = drop_small_fires(snapshots, self.min_acres)
+        if self.smoke_floor is not None:
+            snapshots = floor_as_read(snapshots, self.smoke_floor, outputs)
+        return snapshots
+
+    def split(self, snapshots: xr.Dataset, outputs: str = SMOKE) -> Split:
+        """The three parts of the snapshots that pass the filters."""
+        if self.fractions is None:
+            raise PlumecastError("fractions=None makes no split; give three shares of 1")
+        return split_by_fire(self.select(snapshots, outputs), self.fractions, self.seed, by=self.by)
+
+
 def check_apart(by: str, **parts: xr.Dataset) -> None:
-    """Refuse parts that are empty or share a group."""
+    """Raise when a part is empty or two parts share a group."""
     seen: dict[str, str] = {}
     for part, data in parts.items():
         _check_label(data, by)
@@ -43,7 +100,7 @@ def check_apart(by: str, **parts: xr.Dataset) -> None:
             if seen.setdefault(group, part) != part:
                 raise PlumecastError(
                     f"{by} '{group}' is in both the {seen[group]} and the {part} part; "
-                    "scores would be flattered"
+                    "scores would be too good; move the group to one part"
                 )
 
 
@@ -56,9 +113,9 @@ def split_by_fire(
 ) -> Split:
     """Split whole groups at random: train, validation, test shares of the snapshots.
 
-    Groups are ignitions by default, so the same ignition under another weather never leaks;
-    `by="fire_id"` is the looser reading of the paper. The same seed gives the same split whatever
-    the order of the snapshots.
+    Groups are ignitions by default, so that no ignition is in two parts under different weathers;
+    `by="fire_id"` allows that, a looser reading of the paper. The split depends on the seed, not
+    on the order of the snapshots.
     """
     shares = np.asarray(fractions, dtype=np.float64)
     if shares.shape != (3,) or not (shares > 0.0).all() or abs(shares.sum() - 1.0) > 1e-9:
@@ -79,15 +136,18 @@ def split_by_fire(
 
 def _check_label(snapshots: xr.Dataset, by: str) -> None:
     if by not in snapshots.variables:
-        raise PlumecastError(f"coordinate '{by}' is missing: nothing says what belongs together")
+        raise PlumecastError(f"coordinate '{by}' is missing; it groups the snapshots of the split")
     if snapshots[by].dims != (SNAPSHOT,):
-        raise PlumecastError(f"'{by}' has dimensions {snapshots[by].dims}: it labels no snapshots")
+        raise PlumecastError(
+            f"'{by}' has dimensions {snapshots[by].dims}: it labels no snapshots; "
+            "choose a coordinate along snapshot, such as ignition_id"
+        )
 
 
 def _assign(counts: Array, shares: Array) -> Array:
-    """Part 0, 1, 2 of groups in order, cut where the snapshots come nearest to the shares.
+    """The part (0, 1 or 2) of each group in order; each part has at least one group.
 
-    Every part keeps at least one group.
+    The cuts are where the cumulative counts of snapshots come nearest to the shares.
     """
     total = np.concatenate([[0], np.cumsum(counts)]) / counts.sum()
     first = int(np.argmin(np.abs(total - shares[0])))

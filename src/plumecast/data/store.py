@@ -1,7 +1,7 @@
-"""Snapshots on disk: an Icechunk repository that grows by one commit per fire.
+"""Snapshot stores: an Icechunk repository that grows by one commit per fire.
 
-A killed run leaves whole fires; resuming asks which are there and adds the rest. The commit id is
-the version of the data in every result. Plain Zarr and NetCDF can be read, and exported to.
+A killed run leaves only whole fires; resuming it adds the fires that are missing. Every result
+records the commit id as the version of its data. Zarr and NetCDF can be read and exported.
 """
 
 from __future__ import annotations
@@ -13,37 +13,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.io
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.data.lazy_store import open_netcdf
+from plumecast.data.lazy_store import open_netcdf, record_state
 from plumecast.data.schema import FIELD_NAMES, check_structure, validate_snapshots
-from plumecast.data.unchanged import remember
-from plumecast.data.writers import CHUNK_SNAPSHOTS, plain, quiet_zarr, write_blocks
+from plumecast.data.writers import CHUNK_SNAPSHOTS, quiet_zarr, to_stored_types, write_blocks
 
 if TYPE_CHECKING:
     import icechunk
 
 DATA_VERSION = "data_version"
-"""Attribute that carries the commit id (Icechunk) or the hash (NetCDF) of what was opened."""
+"""Attribute of an opened store: its commit id (Icechunk) or the hash of its file (NetCDF)."""
 
 _BRANCH = "main"
 
-# Lazy, and hours stay numbers: some versions of xarray would make them time differences.
-_AS_STORED: dict[str, Any] = {"consolidated": False, "chunks": None, "decode_timedelta": False}
+# Lazy reading. Hours stay numbers; some versions of xarray would decode them as timedeltas.
+_OPEN_OPTIONS: dict[str, Any] = {"consolidated": False, "chunks": None, "decode_timedelta": False}
 
 
 class EmptyStoreError(PlumecastError):
-    """A store that was made but holds no fire."""
+    """The store exists but holds no fire."""
 
 
 def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> xr.Dataset:
     """Open a snapshot store (Icechunk, Zarr or NetCDF) lazily and check its structure.
 
-    Coordinates are read at once, fields when they are used. `fields` names the variables a
-    surrogate will use when they are not the contract's own.
+    Coordinates are read at once, fields lazily. `fields` names the variables that a surrogate will
+    use, if they are not those of the contract.
     """
     where = Path(path)
     if not where.exists():
@@ -60,7 +58,7 @@ def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> 
         checked = check_structure(_plain_coordinates(snapshots), fields)
     except PlumecastError as error:
         raise PlumecastError(f"{where}: {error}") from None
-    return remember(checked, where)
+    return record_state(checked, where)
 
 
 def is_icechunk(path: Path) -> bool:
@@ -72,7 +70,7 @@ def _open_icechunk(path: Path) -> xr.Dataset:
     repository = _repository(path)
     session = repository.readonly_session(_BRANCH)
     try:
-        snapshots = xr.open_zarr(session.store, **_AS_STORED)
+        snapshots = xr.open_zarr(session.store, **_OPEN_OPTIONS)
     except FileNotFoundError:
         raise EmptyStoreError(f"{path} holds no fire yet") from None
     if SNAPSHOT not in snapshots.dims:
@@ -83,9 +81,9 @@ def _open_icechunk(path: Path) -> xr.Dataset:
 
 def _open_zarr(path: Path) -> xr.Dataset:
     try:
-        snapshots: xr.Dataset = xr.open_zarr(path, **_AS_STORED)
+        snapshots: xr.Dataset = xr.open_zarr(path, **_OPEN_OPTIONS)
     except (OSError, ValueError, KeyError) as error:
-        raise PlumecastError(f"{path} is damaged or no snapshot store: {error}") from error
+        raise PlumecastError(f"{path} is damaged or not a snapshot store: {error}") from error
     return snapshots
 
 
@@ -114,7 +112,9 @@ def _refuse_other_files(path: Path) -> None:
 
 
 def _refuse_truncated_classic(path: Path) -> None:
-    """The NetCDF library reads zeros past the end of a truncated classic file; SciPy notices."""
+    """The NetCDF library reads zeros past the end of a truncated classic file; SciPy raises."""
+    import scipy.io
+
     try:
         scipy.io.netcdf_file(path, mmap=False).close()
     except (OSError, ValueError, TypeError, IndexError) as error:
@@ -122,7 +122,7 @@ def _refuse_truncated_classic(path: Path) -> None:
 
 
 def _plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:
-    """Load what lives on `snapshot` alone as coordinates, text as fixed-width strings."""
+    """Load the variables on `snapshot` alone as coordinates, with texts as fixed-width strings."""
     names = [name for name, item in snapshots.variables.items() if item.dims == (SNAPSHOT,)]
     changed = snapshots.set_coords(names)
     for name in names:
@@ -136,24 +136,26 @@ def _plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:
 
 @contextlib.contextmanager
 def _writer(path: Path) -> Iterator[None]:
-    """Hold the store for one writer; a second one is refused instead of losing its commit."""
+    """Lock the store for one writer. A second writer fails at once instead of losing its commit."""
     try:
         import fcntl
-    except ImportError:  # no advisory locks on this system; a single writer is the caller's duty
+    except ImportError:  # no advisory locks on this system: the caller must run a single writer
         yield
         return
     with (path.parent / f".{path.name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise PlumecastError(f"{path} is being written by another process") from None
+            raise PlumecastError(
+                f"{path} is being written by another process; wait until it has finished"
+            ) from None
         yield
 
 
 def _repository(path: Path, create: bool = False) -> icechunk.Repository:
     import icechunk
 
-    # Icechunk warns on every open that local commits need a single writer; `_writer` sees to it.
+    # Icechunk warns on every open that local commits need a single writer; `_writer` ensures that.
     icechunk.set_logs_filter("error")
     storage = icechunk.local_filesystem_storage(str(path))
     try:
@@ -165,7 +167,7 @@ def _repository(path: Path, create: bool = False) -> icechunk.Repository:
 
 
 def stored_fires(path: str | Path) -> frozenset[str]:
-    """The fires a store holds; none when it does not exist yet."""
+    """The `fire_id`s in a store; empty if the store does not exist yet."""
     where = Path(path)
     if not where.exists() or (where.is_dir() and not any(where.iterdir())):
         return frozenset()
@@ -180,25 +182,25 @@ def stored_fires(path: str | Path) -> frozenset[str]:
 def append_fire(path: str | Path, fire: xr.Dataset, *, fields: Sequence[str] = FIELD_NAMES) -> str:
     """Append the snapshots of one fire as one commit; return the commit id.
 
-    All or nothing: a run killed in the middle leaves the store as it was. Several fires in one
-    data set make one commit too. A fire that is already there is refused.
+    A run that is killed before the commit leaves the store as it was. Several fires in one data set
+    make one commit. Raises if a fire is already in the store.
     """
     where = Path(path)
     fire = validate_snapshots(fire, fields)
     new = sorted(set(fire.fire_id.values.tolist()))
     where.parent.mkdir(parents=True, exist_ok=True)
     with _writer(where):
-        there = stored_fires(where)
-        twice = sorted(there.intersection(new))
+        stored = stored_fires(where)
+        twice = sorted(stored.intersection(new))
         if twice:
-            raise PlumecastError(f"fire '{twice[0]}' is already in {where}")
+            raise PlumecastError(f"fire '{twice[0]}' is already in {where}; leave it out")
         repository = _repository(where, create=True)
-        if there:
+        if stored:
             _check_same_grid(open_snapshots(where, fields=fields), fire, where)
         session = repository.writable_session(_BRANCH)
-        prepared = plain(_unversioned(fire))
+        prepared = to_stored_types(_unversioned(fire))
         with quiet_zarr():
-            if there:
+            if stored:
                 prepared.to_zarr(session.store, append_dim=SNAPSHOT, consolidated=False)
             else:
                 prepared.to_zarr(
@@ -211,9 +213,12 @@ def _check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
     for name, item in store.variables.items():
         if SNAPSHOT in item.dims:
             if name not in fire.variables:
-                raise PlumecastError(f"the new fire has no '{name}', which {path} holds")
+                raise PlumecastError(f"the new fire has no '{name}', which {path} has; add it")
             if fire[name].dims != item.dims:
-                raise PlumecastError(f"'{name}' of the new fire has dimensions {fire[name].dims}")
+                raise PlumecastError(
+                    f"'{name}' of the new fire has dimensions {fire[name].dims}; those in {path} "
+                    f"are {item.dims}"
+                )
         elif name in fire.variables and not np.array_equal(fire[name].values, item.values):
             raise PlumecastError(f"the new fire is on another grid than {path}: '{name}' differs")
     for dim, size in store.sizes.items():
@@ -225,7 +230,7 @@ def _check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
     extra = {n for n in fire.variables if SNAPSHOT in fire[n].dims} - set(store.variables)
     if extra:
         raise PlumecastError(
-            f"the new fire brings '{sorted(map(str, extra))[0]}', unknown to {path}"
+            f"the new fire has '{sorted(map(str, extra))[0]}', which {path} lacks; drop it"
         )
 
 
@@ -238,12 +243,12 @@ def _chunks(snapshots: xr.Dataset) -> dict[Any, dict[str, Any]]:
 
 
 def export_snapshots(snapshots: xr.Dataset, path: str | Path) -> Path:
-    """Write snapshots as plain Zarr (`.zarr`) or NetCDF (`.nc`); nothing is overwritten."""
+    """Write snapshots as Zarr (`.zarr`) or NetCDF (`.nc`); never overwrites."""
     return write_blocks([_unversioned(snapshots)], path)
 
 
 def _unversioned(snapshots: xr.Dataset) -> xr.Dataset:
-    """Without the version of what was opened: what is written gets its own."""
+    """Without the version of the store that was opened; a new store has a version of its own."""
     return snapshots.drop_attrs(deep=False).assign_attrs(
         {name: value for name, value in snapshots.attrs.items() if name != DATA_VERSION}
     )

@@ -1,4 +1,4 @@
-"""Training snapshots as matrices, in memory or read from their store, and where they come from."""
+"""Training snapshots as matrices, in memory or read from their store, and their provenance."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from plumecast.data.schema import check_values
 from plumecast.data.split import group_rows
 from plumecast.data.store import DATA_VERSION
 
-HELD_BYTES = 40
-"""Bytes of memory per value of the training fields that a family which holds them all takes."""
+IN_MEMORY_BYTES = 40
+"""Bytes of working memory per field value for families that need all snapshots in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class TrainingMatrices:
     snapshots: xr.Dataset
     input_layout: Layout
     output_layout: Layout
-    inputs: Array  # (M, N), or rows read from a store
-    outputs: Array  # (M, Ñ), or rows read from a store
+    inputs: Array  # (M, N), in memory or StoredRows
+    outputs: Array  # (M, Ñ), in memory or StoredRows
 
     def in_memory(self, limit: int | None = None) -> TrainingMatrices:
-        """The same with whole matrices; refused where they exceed the limit."""
+        """The same with matrices in memory; raises if they need more bytes than `limit`."""
         if isinstance(self.inputs, StoredRows) and isinstance(self.outputs, StoredRows):
             count, cells = self.inputs.shape[0], self.inputs.shape[1] + self.outputs.shape[1]
-            needed = HELD_BYTES * count * cells
+            needed = IN_MEMORY_BYTES * count * cells
             if limit is not None and needed > limit:
                 raise PlumecastError(
                     f"this family holds all {count} snapshots in memory, about "
@@ -52,11 +52,11 @@ class TrainingMatrices:
         return self
 
     def on_grids(self) -> tuple[Array, Array]:
-        """Inputs and outputs as (M, *grid) fields, where each is one variable."""
+        """Inputs and outputs as (M, *grid) fields; several variables stay flat, (M, N)."""
         return _on_grid(self.inputs, self.input_layout), _on_grid(self.outputs, self.output_layout)
 
     def groups(self, by: str) -> list[Array]:
-        """Rows that belong together."""
+        """The rows of each group, by the grouping coordinate `by`."""
         if by not in self.snapshots.variables:
             raise PlumecastError(
                 f"choosing a penalty leaves one '{by}' out at a time, but the training data has no "
@@ -71,14 +71,14 @@ def _on_grid(rows: Array | StoredRows, layout: Layout) -> Array:
 
 
 def field_names(names: str | Sequence[str]) -> list[str]:
-    """One name or several as a list."""
+    """One or several names, as a list."""
     return [names] if isinstance(names, str) else list(names)
 
 
 def training_size(
     train: xr.Dataset, inputs: str | Sequence[str], outputs: str | Sequence[str]
 ) -> tuple[int, int]:
-    """Snapshots, and the cells of both sides together; 0 for what is not there."""
+    """Number of snapshots, and of input and output cells together; missing variables count 0."""
     rows = train.sizes.get(SNAPSHOT, 0)
     known = [train[n] for n in (*field_names(inputs), *field_names(outputs)) if n in train]
     return rows, sum(item.size // max(rows, 1) for item in known)
@@ -93,9 +93,9 @@ def training_matrices(
     by: str | None = "ignition_id",
     runner: Runner | None = None,
 ) -> TrainingMatrices:
-    """Check training snapshots and lay their fields out as matrices.
+    """Check training snapshots and turn their fields into matrices.
 
-    `stored` ones stay in their store and are read by rows, in the order of their groups `by`.
+    With `stored`, rows are read from the store when needed, sorted by the grouping coordinate `by`.
     """
     input_names, output_names = field_names(inputs), field_names(outputs)
     if SNAPSHOT not in train.dims or train.sizes[SNAPSHOT] == 0:
@@ -110,8 +110,8 @@ def training_matrices(
             snapshots=train,
             input_layout=input_layout,
             output_layout=output_layout,
-            inputs=StoredRows(input_layout, train, runner),
-            outputs=StoredRows(output_layout, train, runner),
+            inputs=StoredRows(input_layout, train),
+            outputs=StoredRows(output_layout, train),
         )
     return TrainingMatrices(
         snapshots=train,
@@ -123,7 +123,7 @@ def training_matrices(
 
 
 def provenance(train: xr.Dataset) -> dict[str, Any]:
-    """Where a fit comes from: package and data version, source, snapshots and their groups."""
+    """Provenance of a fit: package and data version, source, number of snapshots, their groups."""
     record: dict[str, Any] = {
         "plumecast": __version__,
         "data_version": train.attrs.get(DATA_VERSION),
@@ -140,7 +140,7 @@ def provenance(train: xr.Dataset) -> dict[str, Any]:
 
 
 def _simulation(text: Any) -> dict[str, Any] | None:
-    """The settings of the embedded simulator; other sources may use the name for something else."""
+    """The embedded simulator's settings; None if another source uses the attribute differently."""
     try:
         found = json.loads(text)
     except (TypeError, ValueError):

@@ -1,69 +1,41 @@
-"""Labelled fields on disk, block by block: NetCDF and plain Zarr, all or nothing."""
+"""Write labelled fields block by block to NetCDF or Zarr, atomically."""
 
 from __future__ import annotations
 
 import contextlib
-import shutil
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import netCDF4
 import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import atomic_write, refuse_existing
 from plumecast.base.names import SNAPSHOT
 
 CHUNK_SNAPSHOTS = 16
-"""Snapshots in a chunk: about half a megabyte on the paper's grid, and about one fire."""
+"""Snapshots per chunk: about one fire, or half a megabyte on the paper's grid."""
 
 
 def write_blocks(blocks: Iterable[xr.Dataset], path: str | Path) -> Path:
-    """Write blocks of snapshots one after another as `.nc` or `.zarr`; nothing is overwritten.
+    """Write consecutive blocks of snapshots to one `.nc` file or `.zarr` store; never overwrites.
 
-    Only one block is in memory. What was written so far disappears when a block fails.
+    Only one block is in memory at a time. If a block fails, nothing is left on disk.
     """
     where = refuse_existing(Path(path))
     if where.suffix not in (".nc", ".zarr"):
-        raise PlumecastError(f"{where}: the ending says the format; use .nc or .zarr")
+        raise PlumecastError(f"{where}: unknown file ending '{where.suffix}'; use .nc or .zarr")
     write = _write_zarr if where.suffix == ".zarr" else _write_netcdf
-    with new_path(where) as partial:
+    with atomic_write(where, overwrite=False) as partial:
         for number, block in enumerate(blocks):
-            write(plain(block), partial, number == 0)
+            write(to_stored_types(block), partial, number == 0)
     return where
 
 
-def refuse_existing(where: Path) -> Path:
-    """The path itself, where nothing is yet."""
-    if where.exists():
-        raise PlumecastError(f"{where} exists; remove it or choose another path")
-    return where
-
-
-@contextlib.contextmanager
-def new_path(where: Path) -> Iterator[Path]:
-    """A hidden path beside `where` that takes its name when all went well."""
-    refuse_existing(where).parent.mkdir(parents=True, exist_ok=True)
-    partial = where.with_name(f".{where.name}.partial")
-    _remove(partial)
-    try:
-        yield partial
-        partial.rename(where)
-    finally:
-        _remove(partial)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def plain(snapshots: xr.Dataset) -> xr.Dataset:
-    """Text as variable-length strings, float64 fields as float32, no leftovers of other formats."""
+def to_stored_types(snapshots: xr.Dataset) -> xr.Dataset:
+    """Texts as variable-length strings, float64 fields as float32, no encoding of other formats."""
     changed = snapshots.drop_encoding()
     for name, item in changed.variables.items():
         if item.dtype.kind == "U":
@@ -75,7 +47,7 @@ def plain(snapshots: xr.Dataset) -> xr.Dataset:
 
 @contextlib.contextmanager
 def quiet_zarr() -> Iterator[None]:
-    """Zarr warns that strings await their final place in the v3 specification; they round-trip."""
+    """Suppress the warning that Zarr v3 does not yet specify strings; they round-trip."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*Zarr (V3|format 3) specification.*")
         yield
@@ -98,6 +70,8 @@ def _write_netcdf(block: xr.Dataset, path: Path, first: bool) -> None:
             unlimited_dims=[dim for dim in block.dims if dim == SNAPSHOT],
         )
         return
+    import netCDF4
+
     with netCDF4.Dataset(path, "a") as file:
         start = len(file.dimensions[SNAPSHOT])
         for name, item in block.variables.items():
@@ -109,7 +83,7 @@ def _write_netcdf(block: xr.Dataset, path: Path, first: bool) -> None:
 
 
 def _netcdf_encoding(item: xr.Variable) -> dict[str, Any]:
-    """Compressed fields; no fill values, because nothing is missing."""
+    """Compress fields; set no fill values, because no value is missing."""
     if item.dtype.kind not in "fiub":
         return {}
     encoding: dict[str, Any] = {"_FillValue": None}

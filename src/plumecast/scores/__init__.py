@@ -1,1 +1,1 @@
-"""Metrics on arrays and fields: ROC, footprint, optical depth, quantiles, statistics."""
+"""Metrics of arrays and fields: ROC, footprint, optical depth, quantiles, field statistics."""

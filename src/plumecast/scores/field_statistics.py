@@ -1,7 +1,7 @@
-"""Statistics of many fields that are never stored together: sums and counts. Arrays only.
+"""Streaming statistics of many fields: sums and counts of blocks. Arrays only, no labels.
 
-Partial results of blocks of fields add up to those of all, in any order: sums up to rounding,
-counts exactly. Quantiles come from counts in bins of equal ratio (see `sketch`).
+The results of blocks can be added in any order: counts are then exact, sums equal up to rounding.
+Quantiles come from counts in logarithmic bins (see `quantile_sketch`).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from plumecast.operators.pca import Basis
 
 QUANTILE_ERROR = 0.025
-"""Largest relative error of a quantile: bins are this wide on either side of their middle."""
+"""Largest relative error of a quantile: the ends of a bin differ by this from its middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldSums:
-    """What is kept of `count` fields of N cells."""
+    """Addable statistics of `count` fields of N cells."""
 
     count: int
     plain: Array  # (N,), Σ g
     log: Array  # (N,), Σ ln(g + 1)
     log_squares: Array  # (N,), Σ ln²(g + 1)
-    above: Array  # (T, N) integers, fields with g > threshold
-    bins: Array | None  # (N, B) integers, fields by bin of g; the first bin is g ≤ FLOOR
+    above: Array  # (T, N) integers, number of fields with g > threshold
+    bins: Array | None  # (N, B) integers, number of fields per bin of g; bin 0 is g ≤ FLOOR
 
     def __add__(self, other: FieldSums) -> FieldSums:
         bins = None if self.bins is None or other.bins is None else self.bins + other.bins
@@ -55,7 +55,7 @@ class FieldSums:
 
 @dataclass(frozen=True, slots=True)
 class CodeSums:
-    """First and second moments of codes: enough for the mean and variance of decoded fields."""
+    """First and second moments of codes, which give the mean and variance of decoded fields."""
 
     count: int
     plain: Array  # (q,)
@@ -67,7 +67,7 @@ class CodeSums:
         )
 
     def moments(self, basis: Basis) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of every cell, (N,) each, as if all codes had been decoded."""
+        """Mean and variance of the decoded fields in every cell, (N,) each."""
         modes, mean = to_numpy(basis.modes), to_numpy(self.plain) / self.count
         spread = to_numpy(self.outer) / self.count - np.outer(mean, mean)
         field = mean @ modes if basis.mean is None else mean @ modes + to_numpy(basis.mean)
@@ -83,7 +83,7 @@ def code_sums(codes: Array) -> CodeSums:
 def field_sums(
     fields: Array, thresholds: tuple[float, ...], *, quantiles: bool, error: float = QUANTILE_ERROR
 ) -> FieldSums:
-    """The sums of a block of (m, N) fields that are never negative."""
+    """The statistics of a block of non-negative (m, N) fields."""
     xp = array_namespace(fields)
     log = xp.log1p(fields)
     above = [xp.count_nonzero(fields > threshold, axis=0) for threshold in thresholds]
@@ -99,21 +99,21 @@ def field_sums(
 
 
 def bin_count(error: float) -> int:
-    """Number of bins for a relative error: the one of zeros, and those from FLOOR to CEILING."""
+    """Number of bins for a relative error: one for zero, the others from FLOOR to CEILING."""
     return math.ceil(math.log(CEILING / FLOOR) / _step(error)) + 1
 
 
 def _step(error: float) -> float:
-    """Width of a bin in the logarithm: its middle is within `error` of its ends."""
+    """Width of a bin in ln g: the middle of a bin differs by at most `error` from its ends."""
     return 2.0 * math.log1p(error)
 
 
 def count_bins(fields: Array, error: float) -> Array:
-    """Fields in each bin of each cell, (N, B)."""
+    """Number of fields in each bin of each cell, (N, B)."""
     xp = array_namespace(fields)
     cells, bins = fields.shape[1], bin_count(error)
     steps = xp.log(xp.clip(fields, FLOOR, CEILING) / FLOOR) / _step(error)
-    # Bin 0 holds zeros, bin k ≥ 1 what is above FLOOR·e^((k−1)·step); ends go to the lower bin.
+    # Bin 0 holds values up to FLOOR; bin k ≥ 1 is (FLOOR·e^((k−1)·step), FLOOR·e^(k·step)].
     number = xp.astype(xp.clip(xp.ceil(steps), 0.0, float(bins - 1)), xp.int64)
     offset = xp.arange(cells, dtype=xp.int64, device=device_of(fields)) * bins
     index = xp.reshape(number + offset[None, :], (-1,))
@@ -121,7 +121,7 @@ def count_bins(fields: Array, error: float) -> Array:
 
 
 def _bincount(index: Array, length: int) -> Array:
-    """Occurrences of 0…length−1, an operation the array API lacks."""
+    """Number of occurrences of 0…length−1; the array API has no such function."""
     if is_numpy_array(index):
         return np.bincount(index, minlength=length)
     if is_torch_array(index):
@@ -139,10 +139,10 @@ def _bincount(index: Array, length: int) -> Array:
 
 
 def quantile_fields(bins: Array, shares: tuple[float, ...], error: float) -> np.ndarray:
-    """(S, N) quantiles, the middle of the bin where the share p of the fields is reached.
+    """(S, N) quantiles of every cell for the probabilities p in `shares`.
 
-    That is the bin of the ⌈p·n⌉-th smallest value, so the relative error is at most `error`
-    between FLOOR and CEILING; 0 at or below FLOOR.
+    The quantile is the middle of the bin that holds the ⌈p·n⌉-th smallest value. Its relative error
+    is at most `error` between FLOOR and CEILING; it is 0 at or below FLOOR.
     """
     total = np.cumsum(to_numpy(bins), axis=1)
     rows = []

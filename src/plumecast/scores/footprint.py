@@ -1,4 +1,4 @@
-"""The smoke footprint: where smoke is present, and how well a prediction finds it."""
+"""The smoke footprint: its threshold, and the scores of predicted footprints."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from plumecast.compute.arrays import Array, array_namespace, to_numpy
 from plumecast.compute.blocks import add_up, field_blocks
 from plumecast.scores.roc import decision_threshold_over, iou_at, roc_scores
 
-_BLOCK = 256  # snapshots scored together: bounds the memory of sorting
-_DIGIT = 16  # bits of a value found in one pass
+_BLOCK = 256  # snapshots scored at once: limits the memory of sorting
+_DIGIT = 16  # bits of the threshold found per pass over the data
 
 _ATTRS = {
     "auc": "area under the receiver operating characteristic",
@@ -29,27 +29,27 @@ _ATTRS = {
 
 
 def smoke_threshold(smoke: xr.DataArray | Array, captured: float = 0.95) -> float:
-    """Smoke threshold τ from the share of the footprint it captures, in the unit of the smoke.
+    """Smoke threshold τ, in the unit of the smoke, that keeps a fraction of the footprint.
 
-    The largest observed value τ such that the mean over snapshots of #(g > τ) / #(g > 0) stays
-    above `captured` (β in the paper); every value up to the next observed one gives the same
-    footprints. Snapshots without smoke have no share and are left out.
+    τ is the largest observed value such that the mean over snapshots of #(g > τ) / #(g > 0) stays
+    above `captured` (β in the paper). Every value up to the next observed one gives the same
+    footprints. Snapshots without smoke are left out of the mean.
 
     >>> smoke_threshold(np.array([[0.0, 1.0, 2.0, 3.0, 4.0]]), captured=0.5)
     1.0
     """
     fields = _snapshots_first(smoke)
-    return smoke_threshold_over(lambda function: map(function, _parts(fields)), captured)
+    return smoke_threshold_over(lambda function: map(function, _row_blocks(fields)), captured)
 
 
 Visit: TypeAlias = Callable[[Callable[[np.ndarray], Any]], Iterable[Any]]
-"""A pass over blocks: what a function makes of each block of smoke, (m, N), in order."""
+"""A pass over the data: applies a function to each (m, N) block of smoke; results in order."""
 
 
 def smoke_threshold_over(visit: Visit, captured: float) -> float:
-    """`smoke_threshold` of blocks of snapshots, wherever they are read."""
+    """`smoke_threshold` of data in blocks; `visit` makes one pass over them."""
     if not 0.0 < captured < 1.0:
-        raise PlumecastError(f"captured={captured} is not within (0, 1)")
+        raise PlumecastError(f"captured={captured} is not within (0, 1); the paper takes 0.95")
     found = list(visit(_count_present))
     present = sum(count for count, _ in found)
     if present == 0:
@@ -59,7 +59,7 @@ def smoke_threshold_over(visit: Visit, captured: float) -> float:
 
 
 def _count_present(rows: np.ndarray) -> tuple[int, np.dtype[Any]]:
-    """The number of snapshots with smoke, and how values are stored."""
+    """The number of snapshots with smoke, and the data type."""
     return int(np.count_nonzero((rows > 0.0).any(axis=1))), rows.dtype
 
 
@@ -68,11 +68,11 @@ def _largest_below(limit: np.floating, rows: np.ndarray) -> float:
 
 
 def _value_at(visit: Visit, present: int, dtype: np.dtype[Any], share: float) -> np.floating:
-    """The smallest positive value up to which the values' weights add up to `share`.
+    """Weighted quantile: the smallest positive value with a cumulative weight ≥ `share`.
 
-    The positive values of a snapshot weigh the same and together 1 / `present`. Positive
-    floating-point numbers are ordered like their bits read as integers, so the value is found
-    sixteen bits at a time, each by a pass that adds up weights: exact, whatever the blocks.
+    All positive values of a snapshot have the same weight, together 1 / `present`. Positive
+    floating-point numbers have the same order as their bits read as integers. So a radix search
+    finds the value exactly, sixteen bits per pass; the weights are sums, so any blocks will do.
     """
     prefix, known, below = 0, 0, 0.0
     while known < 8 * dtype.itemsize:
@@ -88,7 +88,7 @@ def _value_at(visit: Visit, present: int, dtype: np.dtype[Any], share: float) ->
 
 
 def _weigh_digits(prefix: int, known: int, rows: np.ndarray) -> np.ndarray:
-    """Weights of the values whose first `known` bits are `prefix`, by their next sixteen bits."""
+    """Weights of the values whose first `known` bits are `prefix`, per next sixteen bits."""
     size = rows.dtype.itemsize
     shift = 8 * size - known - _DIGIT
     weights = 1.0 / np.maximum(np.count_nonzero(rows > 0.0, axis=1), 1)
@@ -96,13 +96,13 @@ def _weigh_digits(prefix: int, known: int, rows: np.ndarray) -> np.ndarray:
     bits = rows[row, column].view(f"u{size}")
     same = (bits >> (shift + _DIGIT)) == prefix if known else np.ones(bits.size, bool)
     digits = (bits[same] >> shift) & ((1 << _DIGIT) - 1)
-    # Without any value, NumPy counts in integers.
+    # For an empty array, NumPy returns integers.
     sums = np.bincount(digits.astype(np.intp), weights[row[same]], minlength=1 << _DIGIT)
     return sums.astype(np.float64, copy=False)
 
 
-def _parts(fields: xr.DataArray | Array) -> Iterator[np.ndarray]:
-    """Blocks of rows, (≤ M, N), read from their store where that is where they are."""
+def _row_blocks(fields: xr.DataArray | Array) -> Iterator[np.ndarray]:
+    """Blocks of rows, (m, N); lazy fields are read block by block."""
     for rows in field_blocks(fields):
         values = np.ascontiguousarray(fields[rows])
         yield values.reshape(values.shape[0], -1)
@@ -116,11 +116,11 @@ def score_footprints(
 ) -> xr.Dataset:
     """Scores of every snapshot: AUC, IoU with its decision threshold, footprint extent.
 
-    `threshold` is τ, in the data; the decision threshold in the prediction is swept, and the IoU
-    taken at the ROC point nearest (0, 1), as in the paper: it peeks at the answer. With a
-    `decision_threshold` chosen on other data (`choose_decision_threshold`), `deployable_iou` is
-    what a user can have. AUC is NaN where a snapshot has no smoke or nothing else; without smoke,
-    observed or predicted, IoU is 1.
+    `threshold` is τ, which defines the observed footprint. The decision threshold of the prediction
+    is swept. As in the paper, the IoU is taken at the ROC point nearest (0, 1), which needs the
+    observations. `deployable_iou` does not: it is the IoU at a `decision_threshold` chosen on other
+    data (`choose_decision_threshold`). AUC is NaN if no cell, or every cell, has smoke. IoU is 1 if
+    there is neither observed nor predicted smoke.
     """
     parts = [
         score_rows(guess, truth, threshold, decision_threshold)
@@ -132,7 +132,7 @@ def score_footprints(
 def score_rows(
     guess: Array, truth: Array, threshold: float, decision_threshold: float | None
 ) -> dict[str, np.ndarray]:
-    """The scores of some snapshots as (M, N) matrices on any device, by name."""
+    """`score_footprints` of (M, N) matrices on any device: name → (M,) scores on the host."""
     xp = array_namespace(guess, truth)
     footprint = truth > threshold
     scores = roc_scores(guess, footprint)
@@ -150,7 +150,7 @@ def score_rows(
 def as_scores(
     parts: Sequence[Mapping[str, np.ndarray]], coords: Mapping[str, xr.DataArray], threshold: float
 ) -> xr.Dataset:
-    """Scores of consecutive blocks of snapshots as one labelled table."""
+    """Join the scores of consecutive blocks of snapshots into one labelled data set."""
     if not parts:
         raise PlumecastError("there are no snapshots to score")
     data = {
@@ -167,12 +167,11 @@ def as_scores(
 def choose_decision_threshold(
     predicted: xr.DataArray | Array, observed: xr.DataArray | Array, threshold: float
 ) -> float:
-    """One decision threshold α for all snapshots: the one with the largest mean IoU here.
+    """One decision threshold α for all snapshots: the one with the largest mean IoU.
 
-    To be chosen on validation snapshots and used elsewhere. Candidates are τ itself and quantiles
-    of the positive predictions, known to 2 %.
+    Choose it on validation snapshots and use it on others. Candidates are 0, τ and quantiles of the
+    positive predictions, which are exact to 2 %.
     """
-
     return decision_threshold_over(
         lambda function: (
             function(guess, truth > threshold) for guess, truth in _blocks(predicted, observed)
@@ -182,7 +181,7 @@ def choose_decision_threshold(
 
 
 def ratio(wrong: float, size: float) -> float:
-    """√(wrong / size); 0 where both are zero, NaN where only the size is."""
+    """√(wrong / size); 0 if both are zero, NaN if only `size` is zero."""
     if size == 0.0:
         return 0.0 if wrong == 0.0 else float("nan")
     return float(np.sqrt(wrong / size))
@@ -200,7 +199,7 @@ def relative_error(predicted: xr.DataArray | Array, observed: xr.DataArray | Arr
 def snapshot_relative_errors(
     predicted: xr.DataArray | Array, observed: xr.DataArray | Array
 ) -> Array:
-    """‖ĝ − g‖ / ‖g‖ of every snapshot, (M,); without smoke 0 if none is predicted, else NaN."""
+    """‖ĝ − g‖ / ‖g‖ of every snapshot, (M,); where g = 0: 0 if ĝ = 0, else NaN."""
     return np.concatenate([row_errors(*pair) for pair in _blocks(predicted, observed)])
 
 
@@ -232,7 +231,7 @@ def _blocks(
         predicted = predicted.transpose(*observed.dims)
     if predicted.shape != observed.shape:
         raise PlumecastError(
-            f"prediction {predicted.shape} and observation {observed.shape} differ"
+            f"prediction {predicted.shape} and observation {observed.shape} differ in shape"
         )
     if predicted.shape[0] == 0:
         raise PlumecastError("there are no snapshots to score")
@@ -242,7 +241,7 @@ def _blocks(
 
 
 def sample_coords(observed: xr.DataArray | Array) -> dict[str, xr.DataArray]:
-    """What labels the snapshots of a field."""
+    """The coordinates along the snapshots of a field; none for an array."""
     if not isinstance(observed, xr.DataArray):
         return {}
     return {str(k): v for k, v in observed.coords.items() if v.dims == (SNAPSHOT,)}

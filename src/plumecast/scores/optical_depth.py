@@ -1,4 +1,4 @@
-"""The optical-depth proxy ln(g + 1), its mean over fires, and three ways to estimate that mean."""
+"""The optical-depth proxy ln(g + 1), and three estimates of its mean over fires."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Fields = TypeVar("_Fields", xr.DataArray, np.ndarray)
 
 
 def log_smoke(smoke: _Fields) -> _Fields:
-    """ln(g + 1), g in µg m⁻³: zero without smoke, growing with it."""
+    """ln(g + 1), g in µg m⁻³; zero where there is no smoke."""
     if isinstance(smoke, xr.DataArray):
         out = xr.DataArray(np.log1p(smoke))
         return out.rename(LOG_SMOKE).assign_attrs(units="1", long_name="ln(smoke + 1)")
@@ -30,7 +30,7 @@ def log_smoke(smoke: _Fields) -> _Fields:
 
 
 def with_log_smoke(snapshots: xr.Dataset) -> xr.Dataset:
-    """The snapshots with ln(g + 1) beside the smoke, to train on: `outputs="log_smoke"`."""
+    """The snapshots with ln(g + 1) added, for training with `outputs="log_smoke"`."""
     return snapshots.assign({LOG_SMOKE: log_smoke(snapshots[SMOKE])})
 
 
@@ -43,7 +43,7 @@ def mean_log_smoke(smoke: _Fields) -> _Fields:
 
 
 def operator_mean_log_smoke(surrogate: Surrogate, fires: xr.Dataset) -> xr.DataArray:
-    """Operator estimate of Q: the mean over all fires of a surrogate trained on ln(g + 1)."""
+    """Operator estimate of Q: the mean prediction, over all fires, of a surrogate for ln(g + 1)."""
     if surrogate.outputs.names != (LOG_SMOKE,):
         raise PlumecastError(
             f"this surrogate predicts {', '.join(surrogate.outputs.names)}; "

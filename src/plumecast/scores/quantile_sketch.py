@@ -1,8 +1,8 @@
-"""Quantiles of streams: counts of values in bins of equal ratio. Arrays only, no labels.
+"""Quantiles of data in blocks, from counts in logarithmic bins. Arrays only, no labels.
 
-The bins are fixed, so counts of parts add up to those of the whole in any order, bit for bit, and a
-quantile is known to within one bin: its relative error is at most RATIO − 1, the idea of DDSketch
-(Masson, Rim and Lee, 2019) without its collapsing of bins. Values at or below FLOOR count as zero.
+The bins are fixed, so the counts of blocks can be added in any order with identical results. A
+quantile is known to within one bin: its relative error is at most RATIO − 1. This is DDSketch
+(Masson, Rim and Lee, 2019) without collapsing bins. Values at or below FLOOR count as zero.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ BINS = math.ceil(math.log(CEILING / FLOOR) / math.log(RATIO))
 
 
 def bin_edges(other: Array) -> Array:
-    """Lower edges of the bins, FLOOR · RATIOᵏ, (BINS,), beside `other`."""
+    """Lower edges of the bins, FLOOR · RATIOᵏ, (BINS,), on the device of `other`."""
     xp = array_namespace(other)
     steps = xp.arange(BINS, dtype=xp.float64, device=device_of(other))
     return FLOOR * xp.exp(steps * math.log(RATIO))
 
 
 def count_above(values: Array, edges: Array) -> Array:
-    """How many of all values lie above each edge, (len(edges),) integers; addable."""
+    """Number of values above each edge, (len(edges),) integers; counts of blocks can be added."""
     xp = array_namespace(values, edges)
     ranked = xp.sort(xp.reshape(xp.astype(values, edges.dtype, copy=False), (-1,)))
     return ranked.shape[0] - xp.searchsorted(ranked, edges, side="right")
 
 
 def edges_at(shares: Sequence[float], above: np.ndarray, edges: np.ndarray) -> list[float]:
-    """The largest edge with a share of at least 1 − p of the positive values above it, for each p.
+    """Quantiles of the positive values, as lower edges of bins, for probabilities p in `shares`.
 
-    `above` counts the values above each edge, so it falls; the edges are the bins' lower ends.
+    For each p, the largest edge with at least a fraction 1 − p of the positive values above it.
+    `above` has the number of values above each edge, in descending order.
     """
     found = []
     for share in shares:

@@ -1,4 +1,4 @@
-"""Receiver operating characteristics of many snapshots at once. Arrays only, no labels.
+"""Receiver operating characteristics (ROC) of many snapshots at once. Arrays only, no labels.
 
 Rows are snapshots. A cell is predicted to hold smoke where its prediction exceeds a decision
 threshold α ≥ 0; sweeping α traces the curve (FPR, TPR).
@@ -20,9 +20,9 @@ from plumecast.scores.quantile_sketch import bin_edges, count_above, edges_at
 
 @dataclass(frozen=True, slots=True)
 class RocScores:
-    """Per-snapshot scores of a swept threshold, each (M,)."""
+    """Scores of every snapshot over all decision thresholds, each (M,)."""
 
-    auc: Array  # NaN where a snapshot is all smoke or none
+    auc: Array  # NaN where all cells or no cells have smoke
     iou: Array  # at the point of the curve nearest (0, 1)
     decision_threshold: Array  # α of that point
     true_positive_rate: Array
@@ -31,12 +31,14 @@ class RocScores:
 
 @dataclass(frozen=True, slots=True)
 class RocCurves:
-    """Every threshold of every snapshot: cells ordered by falling prediction, (M, N)."""
+    """The ROC curves of all snapshots: cells in descending order of prediction, (M, N)."""
 
     predicted: Array  # sorted, descending
     true_positives: Array  # counts among the first k+1 cells
     false_positives: Array
-    is_point: Array  # False between cells of equal prediction, which no threshold can tell apart
+    is_point: (
+        Array  # False where the next cell has an equal prediction: no threshold separates them
+    )
 
 
 def roc_curves(predicted: Array, observed: Array) -> RocCurves:
@@ -44,7 +46,7 @@ def roc_curves(predicted: Array, observed: Array) -> RocCurves:
     xp = array_namespace(predicted, observed)
     order = xp.argsort(predicted, axis=1, descending=True, stable=True)
     ranked = xp.take_along_axis(predicted, order, axis=1)
-    # Counts are kept as float64, exact far beyond any grid, because they are only ever divided.
+    # Counts are float64 because they are only divided; they are exact up to 2⁵³ cells.
     hits = xp.astype(xp.take_along_axis(observed, order, axis=1), xp.float64)
     true_positives = xp.cumulative_sum(hits, axis=1)
     false_positives = xp.cumulative_sum(1.0 - hits, axis=1)
@@ -56,10 +58,10 @@ def roc_curves(predicted: Array, observed: Array) -> RocCurves:
 def roc_scores(predicted: Array, observed: Array) -> RocScores:
     """AUC by the trapezoidal rule, and IoU at the point nearest (0, 1), of every row.
 
-    The curve runs from (0, 0) to (1, 1); cells of equal prediction are one point, joined by a
-    straight line. Only points with α ≥ 0 can be chosen for the IoU: calling cells with a
-    prediction of zero smoke is not among them. No smoke observed: the AUC is undefined (NaN); the
-    IoU is 1 where none is predicted either and 0 otherwise, at α = 0.
+    The curve runs from (0, 0) to (1, 1); cells of equal prediction make one point, and points are
+    joined by straight lines. The IoU considers only points with α ≥ 0, so a cell with a prediction
+    of zero is never called smoke. Without observed smoke, the AUC is undefined (NaN) and the IoU is
+    1 if none is predicted either, 0 otherwise, at α = 0.
     """
     xp = array_namespace(predicted, observed)
     curves = roc_curves(predicted, observed)
@@ -73,7 +75,7 @@ def roc_scores(predicted: Array, observed: Array) -> RocScores:
 
     allowed = curves.is_point & (curves.predicted > 0.0)
     distance = xp.where(allowed, fpr**2 + (1.0 - tpr) ** 2, xp.inf)
-    # "No cell" (α at or above the largest prediction) is a point too: (0, 0), at distance 1.
+    # With α at or above the largest prediction no cell is called: the point (0, 0), at distance 1.
     best = xp.argmin(distance, axis=1)[:, None]
     none = ~(xp.take_along_axis(distance, best, axis=1) < 1.0)
 
@@ -104,10 +106,9 @@ def roc_scores(predicted: Array, observed: Array) -> RocScores:
 
 
 def _area(fpr: Array, tpr: Array, is_point: Array) -> Array:
-    """Trapezoidal area over the points of each row, skipping the cells between them.
+    """Trapezoidal area under the points of each row; cells that are no points are skipped.
 
-    At each cell the previous point's coordinates are the largest seen so far at a point, because
-    both rates only grow.
+    Both rates never decrease, so a cumulative maximum gives the coordinates of the previous point.
     """
     xp = array_namespace(fpr)
     zero = xp.zeros_like(fpr[:, :1])
@@ -122,7 +123,7 @@ def _area(fpr: Array, tpr: Array, is_point: Array) -> Array:
 
 
 def _running_max(values: Array) -> Array:
-    """Cumulative maximum along rows; outside NumPy by log₂ N shifted maxima."""
+    """Cumulative maximum along rows; other namespaces than NumPy take log₂ N shifted maxima."""
     xp = array_namespace(values)
     if is_numpy_namespace(xp):
         return np.maximum.accumulate(values, axis=1)
@@ -138,8 +139,8 @@ def _running_max(values: Array) -> Array:
 def rates_at(fpr_grid: Array, predicted: Array, observed: Array) -> Array:
     """TPR of every snapshot at given false positive rates, (M, len(fpr_grid)).
 
-    The upper envelope of the curve's points, a step function; for pointwise medians of curves.
-    Snapshots without both classes give NaN.
+    The largest TPR of the curve's points up to each FPR, a step function; used for pointwise
+    medians of curves. NaN where all cells or no cells have smoke.
     """
     xp = array_namespace(predicted, observed)
     curves = roc_curves(predicted, observed)
@@ -158,7 +159,7 @@ def rates_at(fpr_grid: Array, predicted: Array, observed: Array) -> Array:
 
 
 def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
-    """IoU of every row at one decision threshold; 1 where there is no smoke and none predicted."""
+    """IoU of every row at one decision threshold; 1 where no smoke is observed or predicted."""
     xp = array_namespace(predicted, observed)
     called = predicted > alpha
     both = xp.sum(xp.astype(called & observed, xp.float64), axis=1)
@@ -174,17 +175,18 @@ def best_decision_threshold(
 
 
 Visit: TypeAlias = Callable[[Callable[[Array, Array], np.ndarray]], Iterable[np.ndarray]]
-"""A pass over blocks: what a function makes of each block's predictions and observations, (m, N),
-in the order of the blocks, wherever it is computed."""
+"""A pass over the data: applies a function to the (m, N) predictions and observations of each
+block; results in the order of the blocks."""
 
 
 def decision_threshold_over(visit: Visit, candidates: Iterable[float]) -> float:
     """The decision threshold with the largest mean IoU over all rows of all blocks.
 
-    `visit` passes over blocks of predictions and boolean observations. Tried are 0, the
-    `candidates` and quantiles of the positive predictions; without any, all are alike and the
-    largest candidate is returned. Two passes: counts of the predictions in fixed bins, then the
-    mean IoU of everything tried; both are sums, so blocks do not matter.
+    `visit` makes one pass over blocks of predictions and boolean observations. The thresholds tried
+    are 0, the `candidates` and quantiles of the positive predictions. If no prediction is positive,
+    all thresholds are equal and the largest candidate is returned. The first pass counts the
+    predictions in fixed bins, the second sums the IoU of every threshold. Both are sums, so the
+    result does not depend on the blocks.
     """
     above = add_up(visit(_count_predictions))
     given = [float(alpha) for alpha in candidates]
@@ -193,7 +195,7 @@ def decision_threshold_over(visit: Visit, candidates: Iterable[float]) -> float:
     quantiles = edges_at(np.linspace(0.0, 0.995, 120).tolist(), above, bin_edges(np.empty(0)))
     tried = sorted({0.0, *given, *quantiles})
     sums = add_up(visit(partial(_sum_ious, np.asarray(tried))))
-    # Sums of other blocks differ by rounding, which must not choose between equals.
+    # The rounding of sums depends on the blocks and must not decide between equal thresholds.
     best = np.flatnonzero(sums >= sums.max() * (1.0 - 1e-12))
     return tried[int(best[0])]
 
@@ -212,8 +214,8 @@ def _sum_ious(alphas: np.ndarray, guess: Array, footprint: Array) -> np.ndarray:
 def iou_sums(predicted: Array, observed: Array, alphas: Array) -> np.ndarray:
     """Sum over rows of `iou_at` for many ascending decision thresholds at once, (A,).
 
-    Each cell exceeds the first so-and-so many thresholds; counting cells by that number gives
-    every threshold's hits and calls as sums from the end. NumPy arrays only.
+    A prediction exceeds the first k thresholds. Cells are counted by k; cumulative sums from the
+    largest k give the hits and calls of every threshold. NumPy arrays only.
     """
     total = np.zeros(alphas.size)
     for guess, truth in zip(predicted, observed, strict=True):

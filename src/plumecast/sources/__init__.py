@@ -1,1 +1,1 @@
-"""Where snapshots come from; each source returns the same Dataset."""
+"""Sources of snapshots: WRF files, rasters, and a simulator; all return the same Dataset."""

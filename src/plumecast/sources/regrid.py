@@ -1,4 +1,4 @@
-"""Between grids: blocks and overlapping cells. Arrays only, no labels."""
+"""Aggregation from one grid to another, by blocks or by overlapping area. Arrays only."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from plumecast.compute.arrays import Array
 
 AGGREGATES = ("mean", "max")
 
-_EVEN = 1e-3  # spacing may vary by this share of a cell: coordinates are often float32
-_SLIVER = 1e-9  # overlaps below this share of a cell are rounding
-_CHUNK = 50_000  # cells projected at a time
-_MOST_POINTS = 40  # across a source cell
+_SPACING_TOLERANCE = 1e-3  # relative to a cell; coordinates are often float32
+_OVERLAP_TOLERANCE = 1e-9  # smaller overlaps, relative to a cell, are rounding errors
+_CELLS_PER_CHUNK = 50_000  # cells projected at a time, to limit memory
+_MAX_POINTS = 40  # sample points along each side of a source cell
 
-Plane = Callable[[Array, Array], tuple[Array, Array]]
-"""(x, y) in one map plane → (x, y) in another; a point that has no image is not finite."""
+Projection = Callable[[Array, Array], tuple[Array, Array]]
+"""(x, y) in one map plane → (x, y) in another; not finite where a point has no image."""
+
+
+def unknown_aggregate(name: str) -> str:
+    """Error message for an `aggregate` that is not one of `AGGREGATES`."""
+    return f"aggregate={name!r} is unknown; choose one of {', '.join(AGGREGATES)}"
 
 
 def block_mean(field: Array, rows: int, columns: int) -> Array:
@@ -28,7 +33,7 @@ def block_mean(field: Array, rows: int, columns: int) -> Array:
     array([[3.]])
     """
     ny, nx = field.shape[0] // rows, field.shape[1] // columns
-    # one axis at a time, the long one whole: three times faster than both at once
+    # Summing the rows first, over whole grid lines, is three times faster than both axes at once.
     strips = field.reshape(ny, rows, nx * columns).sum(axis=1, dtype=np.float64)
     return strips.reshape(ny, nx, columns).sum(axis=2) / (rows * columns)
 
@@ -42,7 +47,7 @@ def block_max(field: Array, rows: int, columns: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Even cells; `left`, `bottom` are the outer edges of the first cell, y grows with the row."""
+    """Evenly spaced cells; `left` and `bottom` are outer edges, and y increases with the row."""
 
     left: float
     bottom: float
@@ -68,7 +73,9 @@ class Grid:
 
 
 def grid_from_centres(x: Array, y: Array, name: str) -> Grid:
-    """The grid with cell centres x (nx,) and y (ny,), each increasing, even and at least two long.
+    """Grid with cell centres x (nx,) and y (ny,): increasing, evenly spaced, at least two each.
+
+    `name` appears in error messages.
 
     >>> grid_from_centres(np.array([5.0, 15.0]), np.array([1.0, 3.0, 5.0]), "example")
     Grid(left=0.0, bottom=0.0, dx=10.0, dy=2.0, nx=2, ny=3)
@@ -81,37 +88,37 @@ def _spacing(centres: Array, name: str) -> float:
     if centres.ndim != 1 or centres.size < 2:
         raise PlumecastError(f"{name} has shape {centres.shape}; give at least two cell centres")
     step = float(centres[-1] - centres[0]) / float(centres.size - 1)
-    if not step > 0 or np.abs(np.diff(centres) - step).max() > _EVEN * step:
+    if not step > 0 or np.abs(np.diff(centres) - step).max() > _SPACING_TOLERANCE * step:
         raise PlumecastError(f"{name} is not evenly spaced and increasing; resample it first")
     return step
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Overlap of n source cells with a target grid: an entry for each pair of cells that meets."""
+    """Overlap of n source cells with a target grid, one entry per pair of overlapping cells."""
 
     target: Array  # (p,) flat target index
     source: Array  # (p,) index into the n source cells
     share: Array  # (p,) overlap area / target cell area
     cells: int  # number of target cells
-    outside: float  # share of the source area beyond the target grid
+    outside: float  # share of the source area outside the target grid
 
     def mean(self, values: Array) -> Array:
-        """(n,) → (cells,), area-weighted over the whole target cell; uncovered area counts as 0.
+        """Area-weighted mean over each target cell, (n,) → (cells,); uncovered area counts as 0.
 
-        Σ mean · target cell area = Σ value · source cell area where nothing lies outside.
+        Σ mean · target cell area = Σ value · source cell area if nothing lies outside.
         """
         return np.bincount(self.target, self.share * values[self.source], minlength=self.cells)
 
     def max(self, values: Array) -> Array:
-        """(n,) values ≥ 0 → (cells,), the largest that meets each target cell, else 0."""
+        """Largest value ≥ 0 that overlaps each target cell, (n,) → (cells,); 0 without overlap."""
         out = np.zeros(self.cells)
         np.maximum.at(out, self.target, values[self.source])
         return out
 
 
 def overlap_weights(source: Grid, target: Grid, cells: Array) -> Weights:
-    """Share of each target cell covered by each source cell, both grids in one plane: exact.
+    """Exact share of each target cell that each source cell covers; both grids in one plane.
 
     `cells` (n,) are flat source indices.
     """
@@ -127,27 +134,34 @@ def overlap_weights(source: Grid, target: Grid, cells: Array) -> Weights:
     return _weights(index, area, target=target, total=cells.size * source.cell_area)
 
 
-def projected_weights(source: Grid, target: Grid, cells: Array, *, to_target: Plane) -> Weights:
-    """`overlap_weights` between two map planes, by s × s points in each source cell.
+def projected_weights(
+    source: Grid, target: Grid, cells: Array, *, to_target: Projection
+) -> Weights:
+    """`overlap_weights` between two map planes, from s × s sample points in each source cell.
 
-    Each cell carries its area in the target plane (from its projected corners), shared equally by
-    its points, so the integral of f over that plane is kept to rounding. Only the split between
-    neighbouring target cells is approximate: a point is off by at most half a sub-cell, and s is
-    chosen so that a sub-cell is at most 1/20 of a target cell across (s ≤ 40, so coarser where
-    source cells are larger than two target cells).
+    Each cell keeps its area in the target plane, computed from its projected corners. Its points
+    share that area equally, so the integral of f over the plane is preserved to rounding. Only the
+    split between neighbouring target cells is approximate: the error of a point is at most half a
+    sub-cell. s is chosen such that a sub-cell is at most 1/20 of a target cell wide. The limit
+    s ≤ 40 makes this coarser if source cells are larger than two target cells.
     """
     corners_x, corners_y = _corners(source, cells, to_target)
     if not (np.isfinite(corners_x).all() and np.isfinite(corners_y).all()):
-        raise PlumecastError("burned cells have no image in the target's coordinate system")
+        raise PlumecastError(
+            "burned cells have no image in the coordinate system of the target grid; check the CRS"
+        )
     area = _quadrilateral_area(corners_x, corners_y)
     span = max(
         float(np.ptp(corners_x, axis=1).max()) / target.dx,
         float(np.ptp(corners_y, axis=1).max()) / target.dy,
     )
-    points = int(np.clip(np.ceil(20 * span), 2, _MOST_POINTS))
+    points = int(np.clip(np.ceil(20 * span), 2, _MAX_POINTS))
     parts = [
-        _located(source, target, cells[start : start + _CHUNK], to_target=to_target, points=points)
-        for start in range(0, cells.size, _CHUNK)
+        _target_cells(source, target, chunk, to_target=to_target, points=points)
+        for chunk in (
+            cells[start : start + _CELLS_PER_CHUNK]
+            for start in range(0, cells.size, _CELLS_PER_CHUNK)
+        )
     ]
     index = np.concatenate(parts)
     share = np.where(index >= 0, area[:, None] / points**2, 0.0)
@@ -157,7 +171,7 @@ def projected_weights(source: Grid, target: Grid, cells: Array, *, to_target: Pl
 
 
 def spherical_cell_area(grid: Grid, cells: Array) -> Array:
-    """R² Δλ (sin φ₂ − sin φ₁), m², of cells (n,) of a grid in degrees; R = 6371008.8 m (mean)."""
+    """R² Δλ (sin φ₂ − sin φ₁) in m² for cells (n,) of a grid in degrees; R = 6371008.8 m (mean)."""
     south = grid.bottom + (cells // grid.nx) * grid.dy
     band = np.sin(np.radians(south + grid.dy)) - np.sin(np.radians(south))
     return 6_371_008.8**2 * np.radians(grid.dx) * band
@@ -166,18 +180,18 @@ def spherical_cell_area(grid: Grid, cells: Array) -> Array:
 def _axis_overlap(
     start: Array, length: float, axis: tuple[float, float, int]
 ) -> tuple[Array, Array]:
-    """Target indices (n, m) and overlap lengths (n, m) of intervals [start, start + length]."""
+    """Target indices and overlap lengths, both (n, m), of the intervals [start, start + length]."""
     origin, step, count = axis
-    first = np.floor((start - origin) / step + _SLIVER).astype(np.intp)
+    first = np.floor((start - origin) / step + _OVERLAP_TOLERANCE).astype(np.intp)
     index = first[:, None] + np.arange(int(np.ceil(length / step)) + 1)
     low = np.maximum(start[:, None], origin + index * step)
     high = np.minimum(start[:, None] + length, origin + (index + 1) * step)
-    inside = (index >= 0) & (index < count) & (high - low > _SLIVER * min(length, step))
+    inside = (index >= 0) & (index < count) & (high - low > _OVERLAP_TOLERANCE * min(length, step))
     return np.where(inside, index, 0), np.where(inside, high - low, 0.0)
 
 
 def _weights(index: Array, area: Array, *, target: Grid, total: float) -> Weights:
-    """Weights from target indices (n, a, b) and areas that broadcast to them."""
+    """Weights from target indices (n, a, b) and overlap areas that broadcast to that shape."""
     source = np.broadcast_to(np.arange(index.shape[0])[:, None, None], index.shape)
     area = np.broadcast_to(area, index.shape)
     kept = area > 0
@@ -190,8 +204,8 @@ def _weights(index: Array, area: Array, *, target: Grid, total: float) -> Weight
     )
 
 
-def _corners(source: Grid, cells: Array, to_target: Plane) -> tuple[Array, Array]:
-    """Projected corners (n, 4), counter-clockwise in the source plane."""
+def _corners(source: Grid, cells: Array, to_target: Projection) -> tuple[Array, Array]:
+    """Projected corners of each cell, (n, 4), counter-clockwise in the source plane."""
     rows, columns = np.divmod(cells, source.nx)
     x = source.left + (columns[:, None] + np.array([0, 1, 1, 0])) * source.dx
     y = source.bottom + (rows[:, None] + np.array([0, 0, 1, 1])) * source.dy
@@ -199,13 +213,15 @@ def _corners(source: Grid, cells: Array, to_target: Plane) -> tuple[Array, Array
 
 
 def _quadrilateral_area(x: Array, y: Array) -> Array:
-    """Half the cross product of the diagonals, (n, 4) corners → (n,)."""
+    """Area from corners (n, 4) → (n,): half the cross product of the diagonals."""
     cross = (x[:, 2] - x[:, 0]) * (y[:, 3] - y[:, 1]) - (x[:, 3] - x[:, 1]) * (y[:, 2] - y[:, 0])
     return 0.5 * np.abs(cross)
 
 
-def _located(source: Grid, target: Grid, cells: Array, *, to_target: Plane, points: int) -> Array:
-    """Target index of points × points positions in each cell, (n, points²); −1 outside."""
+def _target_cells(
+    source: Grid, target: Grid, cells: Array, *, to_target: Projection, points: int
+) -> Array:
+    """Target cell of each of the points × points samples of a cell, (n, points²); −1 outside."""
     rows, columns = np.divmod(cells, source.nx)
     offset = (np.arange(points) + 0.5) / points
     offset_y, offset_x = (part.ravel() for part in np.meshgrid(offset, offset, indexing="ij"))

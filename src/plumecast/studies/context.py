@@ -1,4 +1,4 @@
-"""What the studies of one run share: the split, and work that is done once."""
+"""The split, seed and limits that the studies of a run share, and a cache of shared results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.data.schema import final_snapshots
 from plumecast.data.split import Split
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.studies.methods.encoding import Encodings, encode_both
 from plumecast.surrogate.baselines import BASELINES
 from plumecast.workflows.evaluate import CAPTURED
 
@@ -26,22 +25,23 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much work the studies may do; part of what decides whether a result can be reused."""
+    """Bounds on the work of the studies. A finished study is reused only with equal limits."""
 
-    repeats: int = 40  # draws of the optical-depth study
+    repeats: int = 40  # random draws of the optical-depth study
     shift_train: int = 400  # training snapshots of a spectral surrogate in `shift`
-    curve_train: int = 1200  # and in `learning-curve`, beside the whole training part
+    curve_train: int = 1200  # the same in `learning-curve`; the whole training part is always used
     scored: int = 600  # test snapshots scored in `shift` and `learning-curve`
     curves: int = 60  # ROC curves drawn
-    literal: bool = True  # time the paper's literal quadratic fit for `summary`
-    neural: tuple[str, ...] = ()  # networks trained for `summary`
+    literal: bool = True  # `summary` times the paper's literal quadratic fit
+    neural: tuple[str, ...] = ()  # networks that `summary` trains
 
 
 @dataclass
 class Context:
-    """The split, the seed and the limits of a run, and a cache of what several studies need.
+    """Split, seed and limits of a run, with a cache of results that several studies need.
 
-    `folder` keeps fitted surrogates between runs; without one they live as long as the context.
+    Fitted surrogates are saved in `folder` for later runs; without a folder they are kept in
+    memory only. `tell` is called with the name of each step.
     """
 
     split: Split
@@ -54,7 +54,7 @@ class Context:
     _done: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def once(self, key: str, make: Callable[[], Value]) -> Value:
-        """What `make` returns, made the first time only."""
+        """The result of `make`, which is called only the first time that `key` is requested."""
         if key not in self._done:
             self.tell(key)
             self._done[key] = make()
@@ -63,22 +63,16 @@ class Context:
 
     @cached_property
     def smoke_threshold(self) -> float:
-        """τ from the validation smoke."""
+        """Smoke threshold τ from the validation part, µg m⁻³."""
         return smoke_threshold(self.split.validation[SMOKE], self.captured)
 
-    @cached_property
-    def encodings(self) -> Encodings:
-        """Both sides of the training part decomposed once, for every rank."""
-        self.tell("encoding both sides")
-        return encode_both(self.split.train)
-
     def rng(self, study: str) -> np.random.Generator:
-        """Random numbers of a study: the same whichever studies ran before it."""
+        """Random generator of a study, independent of the studies that ran before it."""
         return np.random.default_rng([self.seed, *study.encode()])
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Every method compared, the paper's order first."""
+        """Names of the methods to compare: those of the paper first, in its order."""
         return (
             "paper-linear", "paper-quadratic", "gp-images", "gp-codes", "recommended",
             *self.limits.neural, "mean-field", "nearest-fire",
@@ -86,22 +80,22 @@ class Context:
 
 
 def is_baseline(name: str) -> bool:
-    """Whether a method is a baseline by name."""
+    """Whether the name is that of a baseline."""
     return name in BASELINES
 
 
 def final_part(part: xr.Dataset, what: str) -> xr.Dataset:
-    """The final snapshots of a part of the split, or a reason why there are none."""
+    """The final snapshots of a part of the split; raises if there are none."""
     if "is_final" not in part.variables or not bool(part.is_final.any()):
         raise PlumecastError(
-            f"the {what} part has no final snapshots (is_final); the mean optical depth is of "
-            "fires at their end"
+            f"the {what} part has no final snapshots (coordinate is_final); the mean optical depth "
+            "needs them, so add is_final to the data"
         )
     return final_snapshots(part)
 
 
 def bounded(part: xr.Dataset, most: int, rng: np.random.Generator) -> xr.Dataset:
-    """At most `most` snapshots of a part, drawn at random, in their order."""
+    """A random sample of at most `most` snapshots of a part, in their original order."""
     count = part.sizes[SNAPSHOT]
     if count <= most:
         return part
@@ -109,13 +103,13 @@ def bounded(part: xr.Dataset, most: int, rng: np.random.Generator) -> xr.Dataset
 
 
 class Stopwatch:
-    """Seconds of named steps, added up."""
+    """Total seconds of each named step."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     def time(self, step: str, work: Callable[[], Value]) -> Value:
-        """Do the work and add its seconds to the step."""
+        """Call `work` and add its duration to the step."""
         start = time.perf_counter()
         value = work()
         self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - start

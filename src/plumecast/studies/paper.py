@@ -1,7 +1,8 @@
-"""What the paper reports, to be shown beside our own values.
+"""Values that the paper reports, shown beside our own.
 
 Morrow, Crockett, Jakeman and Krofcheck (2026), Enabling Real-Time Training of a Wildfire-to-Smoke
-Map with Multilinear Operators. 7,339 WRF-Fire snapshots, times on an Apple M2 Max.
+Map with Multilinear Operators. The data are 7,339 WRF-Fire snapshots; the times were measured on an
+Apple M2 Max.
 """
 
 from __future__ import annotations
@@ -10,24 +11,24 @@ from dataclasses import dataclass
 
 SNAPSHOTS = 7339
 SMOKE_THRESHOLD = 0.158  # µg m⁻³, τ at β = 0.95
-FIRE_RANK, SMOKE_RANK = 686, 273  # of 95 % std
+FIRE_RANK, SMOKE_RANK = 686, 273  # at a std fraction of 95 %
 QUADRATIC_RANK = 200
 PENALTY = 1e5
 FIRE_PROJECTION_ERROR, SMOKE_PROJECTION_ERROR = 0.17, 0.09  # on validation
 LINEAR_TEST_ERROR = 0.29  # Frobenius
 QUADRATIC_MEDIAN_ERROR = 0.40
-EXTRA_SAMPLES = 100  # more for Monte Carlo than for the operator, at 10 % error
+EXTRA_SAMPLES = 100  # that Monte Carlo needs beyond the operator for 10 % error
 SAMPLE_RATIO, REDUCED_SAMPLE_RATIO = 2.0, 4.0  # "at least double", "more than four times"
-HIGH_FIDELITY_SECONDS = 684.0  # of one snapshot on 20 cores
+HIGH_FIDELITY_SECONDS = 684.0  # to simulate one snapshot on 20 cores
 CORE_HOURS = 14000.0
 
 MOST_SIMILAR_IOU, MOST_SIMILAR_AUC = 0.15, 0.61
-"""The most similar published smoke classifier, on a 2015 bushfire."""
+"""Scores of the most similar published smoke classifier, on a bushfire of 2015."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the paper's table; times in seconds, None where it has none."""
+    """One row of the paper's table; times in seconds, None where the paper gives none."""
 
     encoding: float | None
     training: float
@@ -43,10 +44,10 @@ TABLE = {
     "gp-images": Row(None, 0.56, 70.0, "l, α", 0.83, 0.45),
     "gp-codes": Row(24.0, 0.07, 147.0, "l, r, r̃, α", 0.68, 0.35),
 }
-"""The summary table; of the quadratic's IoU the text once says 0.65."""
+"""The summary table. In one place the text gives 0.65 as the IoU of the quadratic operator."""
 
 SHIFT_IOU = 0.3
 """Trained on medium drought, tested on low or high: "approximately 0.3 in each case"."""
 
 SHIFT_AUC = {("medium", "low"): 0.63}
-"""The one AUC the paper gives; that of high drought is above 0.5."""
+"""The only AUC that the paper gives; for high drought it only says that the AUC exceeds 0.5."""

@@ -1,12 +1,8 @@
-"""A folder of results: one run, its studies, and what says whether they still hold."""
+"""A folder of results: one run, its studies, and fingerprints that show whether they are valid."""
 
 from __future__ import annotations
 
 import json
-import math
-import os
-import shutil
-import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +10,10 @@ from typing import Any
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import atomic_write, write_json
 from plumecast.studies.figures.style import save_all, styled
-from plumecast.studies.registry import STUDIES, Study
+from plumecast.studies.registry import STUDIES
+from plumecast.studies.study import Study
 from plumecast.studies.table import columns_of, write_csv
 
 RUN = "run.json"
@@ -25,19 +23,19 @@ TABLE = "table"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A finished study: what it was run on, how long it took, what it drew."""
+    """Record of a finished study: fingerprints, times and names of the figures."""
 
     study: str
     fingerprint: str
     run: str  # fingerprint of the run it belongs to
     seconds: float
-    cpu_seconds: float = 0.0  # of the processor: what counts on a machine that is shared
+    cpu_seconds: float = 0.0  # CPU time, which a shared machine affects less
     figures: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A finished study read back."""
+    """A finished study, read from its folder."""
 
     study: Study
     record: Record
@@ -45,7 +43,7 @@ class Finished:
     folder: Path
 
     def figure(self, name: str, ending: str) -> Path:
-        """The file of a figure."""
+        """Path of a figure."""
         return self.folder / f"{name}.{ending}"
 
 
@@ -59,10 +57,9 @@ def write_study(
     seconds: float,
     cpu_seconds: float,
 ) -> Record:
-    """Write table, figures and record of a study, all or nothing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(dir=folder, prefix=f".{study.name}."))
-    try:
+    """Write table, figures and record of a study to a folder of its own, atomically."""
+    with atomic_write(folder / study.name) as partial:
+        partial.mkdir()
         write_csv(finding, partial / f"{TABLE}.csv", columns_of(finding, clocks=False))
         clocks = columns_of(finding, clocks=True)
         if clocks:
@@ -76,17 +73,11 @@ def write_study(
                 save_all(figure, partial, name, ("png", "svg"))
         record = Record(study.name, fingerprint, run, seconds, cpu_seconds, list(drawn))
         write_json(partial / RECORD, asdict(record))
-        partial.chmod(0o755)
-        shutil.rmtree(folder / study.name, ignore_errors=True)
-        partial.replace(folder / study.name)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
     return record
 
 
 def read_record(folder: Path, name: str) -> Record | None:
-    """The record of a study that was finished in this folder and still has its table."""
+    """The record of a study in this folder; None unless it is finished and has its table."""
     if not (folder / name / f"{TABLE}.nc").exists():
         return None
     try:
@@ -96,20 +87,20 @@ def read_record(folder: Path, name: str) -> Record | None:
 
 
 def read_run(folder: Path) -> dict[str, Any] | None:
-    """What a folder's run was of; None where there is none."""
+    """The description of the run in a folder; None if there is none."""
     try:
         content: dict[str, Any] = json.loads((folder / RUN).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise PlumecastError(
-            f"{folder / RUN} cannot be read ({error}); choose another folder"
+            f"{folder / RUN} cannot be read ({error}); remove it or choose another folder"
         ) from None
     return content
 
 
 def read_results(folder: Path) -> tuple[dict[str, Any], list[Finished], list[str]]:
-    """The run, its finished studies, and the names of studies left over from another run."""
+    """The run, its finished studies, and the names of studies that belong to another run."""
     run = read_run(folder)
     if run is None:
         raise PlumecastError(
@@ -129,21 +120,3 @@ def read_results(folder: Path) -> tuple[dict[str, Any], list[Finished], list[str
         ) as on_disk:
             finished.append(Finished(study, record, on_disk.load(), where))
     return run, finished, stale
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON, all or nothing; what is not a number becomes null."""
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(_plain(content), file, indent=2, allow_nan=False, ensure_ascii=False)
-        file.write("\n")
-    Path(partial).chmod(0o644)
-    Path(partial).replace(path)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""Run studies into a folder: what is finished and unchanged is reused, what cannot run says why."""
+"""Run studies into a folder. Finished studies are reused while data and settings are the same."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from typing import Any
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import write_json
 from plumecast.base.names import COVARIATES, FIRE, SMOKE, SNAPSHOT
 from plumecast.base.version import __version__
 from plumecast.data.split import Split
 from plumecast.data.store import DATA_VERSION
 from plumecast.studies.context import Context
-from plumecast.studies.registry import Study
-from plumecast.studies.results import RUN, read_record, read_run, write_json, write_study
+from plumecast.studies.results import RUN, read_record, read_run, write_study
+from plumecast.studies.study import Study
 
 LIBRARIES = ("numpy", "scipy", "xarray", "matplotlib")
 
 
 @dataclass(frozen=True, slots=True)
 class StudyOutcome:
-    """What became of a study: run, reused, or failed for a reason."""
+    """Result of running a study: computed, reused, or failed with a `problem`."""
 
     study: Study
     seconds: float
@@ -42,7 +43,10 @@ class StudyOutcome:
 def describe_run(
     split: Split, data: Path, recipe: dict[str, Any], *, seed: int, command: str
 ) -> dict[str, Any]:
-    """What a run is of: data, split, versions. Its fingerprint covers what decides the tables."""
+    """Describe data, split and versions of a run.
+
+    The fingerprint covers everything on which the tables depend.
+    """
     parts = {"train": split.train, "validation": split.validation, "test": split.test}
     known = split.train.attrs
     data_version = known.get(DATA_VERSION) or _content_version(split)
@@ -90,7 +94,7 @@ def _spacing(split: Split) -> float | None:
 
 
 def _content_version(split: Split) -> str:
-    """A hash of the values themselves, for stores that carry no version."""
+    """Hash of the values, for stores without a data version."""
     digest = hashlib.sha256()
     for part in (split.train, split.validation, split.test):
         for name in (FIRE, SMOKE):
@@ -105,9 +109,12 @@ def _digest(content: Any) -> str:
 
 
 def claim_folder(folder: Path, run: dict[str, Any]) -> str | None:
-    """Make a folder this run's own; refuse one of another data set. What changed, if anything."""
+    """Write the description of the run into the folder; raise if it has results of other data.
+
+    Returns a message if the data or the settings have changed since the last run, else None.
+    """
     if folder.exists() and not folder.is_dir():
-        raise PlumecastError(f"{folder} is a file; choose a folder for the results")
+        raise PlumecastError(f"{folder} is a file; choose a folder for the results with --out")
     before = read_run(folder)
     changed = None
     if before is not None and before.get("fingerprint") != run["fingerprint"]:
@@ -117,8 +124,8 @@ def claim_folder(folder: Path, run: dict[str, Any]) -> str | None:
                 "choose another folder with --out"
             )
         same = before.get("data_version") == run["data_version"]
-        changed = "settings have" if same else "data has"
-        changed = f"the {changed} changed since the results in {folder}: studies are run again"
+        what = "settings have" if same else "data has"
+        changed = f"the {what} changed since the results in {folder}; studies are run again"
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / RUN, run)
     return changed
@@ -132,7 +139,7 @@ def run_studies(
     fresh: bool = False,
     begin: Callable[[Study], None] = lambda study: None,
 ) -> list[StudyOutcome]:
-    """Run studies in turn; one that cannot run says why and the others go on."""
+    """Run the studies in order. If one fails, its outcome gives the reason; the others go on."""
     outcomes = []
     for study in studies:
         begin(study)
@@ -163,7 +170,7 @@ def run_studies(
 
 
 def study_fingerprint(study: Study, context: Context) -> str:
-    """What decides a study's table: the run, the limits, the study's own version."""
+    """Hash of everything on which the table of a study depends: run, limits and its version."""
     return _digest(
         [
             context.fingerprint,
@@ -176,5 +183,5 @@ def study_fingerprint(study: Study, context: Context) -> str:
 
 
 def command_line() -> str:
-    """The command as typed, for the record."""
+    """The command as the user typed it."""
     return shlex.join(["plumecast", *sys.argv[1:]])

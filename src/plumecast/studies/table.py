@@ -1,8 +1,8 @@
 """Tidy tables: one row per observation, saved as CSV and NetCDF.
 
-A finding is one data set. Its variables on `row` are the table; anything else (curves, maps) is
-what figures need besides. Clock readings are marked, and kept out of the CSV of the table: two runs
-with the same seed then write the same file, byte for byte.
+A finding is one data set. Its variables on `row` are the table; its other variables (curves, maps)
+are needed by the figures. Measured times are marked and stay out of `table.csv`, so that two runs
+with the same seed write the same file, byte for byte.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import xarray as xr
 
 ROW = "row"
 CLOCK = "clock"
-"""Attribute of a column that was read from a clock and differs between runs."""
+"""Attribute of a column that holds measured times, which differ between runs."""
 
 
 def tidy(
@@ -25,9 +25,9 @@ def tidy(
     columns: Mapping[str, tuple[str, str]],
     clocks: Sequence[str] = (),
 ) -> xr.Dataset:
-    """Rows as a data set; `columns` gives each one's long name and unit, in order.
+    """Rows as a data set; `columns` maps each column, in order, to its long name and unit.
 
-    A row without a column has NaN there, or empty text where other rows hold text.
+    A value that a row lacks is NaN, or empty text where other rows have text in that column.
     """
     data = {}
     for name, (long_name, units) in columns.items():
@@ -48,7 +48,7 @@ def _column(values: list[Any]) -> np.ndarray:
 
 
 def columns_of(finding: xr.Dataset, *, clocks: bool) -> list[str]:
-    """The columns of the table: those of the data, or with `clocks` those read from a clock."""
+    """Names of the columns with measured times (`clocks`), or of all other columns."""
     return [
         str(name)
         for name, item in finding.data_vars.items()
@@ -57,7 +57,7 @@ def columns_of(finding: xr.Dataset, *, clocks: bool) -> list[str]:
 
 
 def rows_of(finding: xr.Dataset) -> list[dict[str, Any]]:
-    """The table as a list of rows of plain values."""
+    """The table as a list of rows with plain Python values."""
     names = [str(name) for name, item in finding.data_vars.items() if item.dims == (ROW,)]
     values = {name: finding[name].values.tolist() for name in names}
     count = finding.sizes.get(ROW, 0)
@@ -65,7 +65,7 @@ def rows_of(finding: xr.Dataset) -> list[dict[str, Any]]:
 
 
 def select(finding: xr.Dataset, **wanted: Any) -> xr.Dataset:
-    """The rows whose columns equal the wanted values."""
+    """The rows in which every named column equals the given value."""
     keep = np.ones(finding.sizes[ROW], dtype=bool)
     for name, value in wanted.items():
         keep &= finding[name].values == value
@@ -73,7 +73,7 @@ def select(finding: xr.Dataset, **wanted: Any) -> xr.Dataset:
 
 
 def write_csv(finding: xr.Dataset, path: Path, names: Sequence[str]) -> None:
-    """Write columns as CSV; numbers in the shortest form that reads back to the last digit."""
+    """Write columns as CSV; numbers in the shortest form that reads back without loss."""
     columns = [finding[name].values.tolist() for name in names]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")

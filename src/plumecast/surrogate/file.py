@@ -1,9 +1,8 @@
 """Save and load a fitted value as one safetensors file, without pickle.
 
-A value is a tree of frozen dataclasses, tuples, dictionaries, numbers, text and arrays. The
-arrays become the tensors of the file; everything else becomes its JSON header, with a format
-version and a checksum over both. Loading builds only the classes it is given and runs no code
-from the file.
+A value is a tree of frozen dataclasses, tuples, dictionaries, numbers, texts and arrays. The arrays
+become the tensors of the file; everything else goes into its JSON header, with a format version and
+a checksum of both. Loading builds only the classes in a given list and runs no code from the file.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ import safetensors
 import safetensors.numpy
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import atomic_write
 from plumecast.base.version import __version__
 
 FORMAT = 1
@@ -33,7 +31,7 @@ _KEY = "plumecast"
 
 
 def save_value(value: Any, path: str | Path) -> Path:
-    """Write a dataclass to one file, all or nothing."""
+    """Write a dataclass to one file, atomically."""
     where = Path(path)
     arrays: dict[str, np.ndarray] = {}
     tree = _flatten(value, "", arrays)
@@ -44,23 +42,13 @@ def save_value(value: Any, path: str | Path) -> Path:
         "value": tree,
     }
     content = safetensors.numpy.save(arrays, metadata={_KEY: json.dumps(header)})
-    where.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(partial).chmod(0o644)
-        Path(partial).replace(where)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    with atomic_write(where) as partial:
+        partial.write_bytes(content)
     return where
 
 
 def load_value(path: str | Path, classes: Classes) -> Any:
-    """Read back what `save_value` wrote; only `classes` can be built."""
+    """Read a value that `save_value` wrote; raises if it holds other classes than `classes`."""
     header, arrays = _read(Path(path))
     try:
         return _unflatten(header["value"], arrays, classes)
@@ -69,7 +57,7 @@ def load_value(path: str | Path, classes: Classes) -> Any:
 
 
 def is_saved(path: str | Path) -> bool:
-    """Whether a file looks like one of these, without reading it."""
+    """Whether a file looks like a saved value; reads only its first bytes."""
     with Path(path).open("rb") as file:
         head = file.read(9)
     return len(head) == 9 and head[8:] == b"{"  # safetensors: 8 bytes of length, then JSON
@@ -86,7 +74,7 @@ def _read(where: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         with safetensors.safe_open(where, framework="np") as file:
             metadata = file.metadata() or {}
-            # Copied, so that loaded arrays are laid out and aligned like freshly fitted ones.
+            # Copied, so that loaded arrays have the memory layout and alignment of fitted ones.
             arrays = {name: np.array(file.get_tensor(name), order="C") for name in file.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         raise PlumecastError(

@@ -1,9 +1,10 @@
-"""Fires drawn from the embedded simulator for statistics: made, counted and forgotten."""
+"""Fires that the embedded simulator draws for statistics; they are never stored."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +12,58 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.blocks import row_blocks
+from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.data.layout import GRID_TOLERANCE
+from plumecast.sources.concat import concat_snapshots
 from plumecast.sources.simulator import ensemble
 from plumecast.sources.simulator.fire import BLOCK, smoke_centres
 from plumecast.sources.simulator.land.landscape import Landscape
 from plumecast.workflows.simulate import Ground
 
 FIRST_DRAWN = 1_000_000
-"""Number of the first ignition that is drawn: beyond those of any ensemble that was simulated, so
-that a surrogate trained on it has seen none of them."""
+"""Number of the first ignition that is drawn. It is larger than those of any simulated ensemble, so
+that a surrogate was never trained on a drawn ignition."""
 
 TOGETHER = 8
-"""Fires that are made and counted together: few enough to keep all workers of a cluster busy."""
+"""Fires per unit of work: few enough to keep all workers of a cluster busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnFires:
-    """Fires of the embedded simulator, made without their smoke when and where they are wanted."""
+    """Planned fires of the embedded simulator; they are simulated, without smoke, on demand."""
 
     simulator: ensemble.Simulator
     plans: Sequence[ensemble.FirePlan]
-    settings: Mapping[str, Any]  # named as in a simulated store
+    settings: Mapping[str, Any]  # with the names that a simulated store records
 
-    def parts(self) -> list[Sequence[ensemble.FirePlan]]:
-        """The planned fires, TOGETHER at a time."""
-        return [self.plans[rows] for rows in row_blocks(len(self.plans), TOGETHER)]
+    def make(self, plans: Sequence[ensemble.FirePlan]) -> xr.Dataset:
+        """Simulate some of the planned fires; return their snapshots."""
+        return concat_snapshots([self.simulator.fire(plan, with_smoke=False) for plan in plans])
 
-    def make(self, part: Sequence[ensemble.FirePlan]) -> xr.Dataset:
-        """The snapshots of some of them."""
-        return ensemble.joined([self.simulator.fire(plan, with_smoke=False) for plan in part])
+    def sums(
+        self,
+        function: Callable[[xr.Dataset], Any],
+        runner: Runner | None,
+        progress: Callable[[int, int, str], object],
+    ) -> Iterator[Any]:
+        """`function` of the snapshots of TOGETHER fires at a time; with an executor, their sum."""
+        parts = [self.plans[rows] for rows in row_blocks(len(self.plans), TOGETHER)]
+        if runner is not None:
+            yield runner.sum(partial(_make_and_apply, self, function), parts)
+            return
+        done = 0
+        for part in parts:
+            yield function(self.make(part))
+            done += len(part)
+            progress(done, len(self.plans), "fires")
+
+
+def _make_and_apply(
+    fires: DrawnFires,
+    function: Callable[[xr.Dataset], Any],
+    plans: Sequence[ensemble.FirePlan],
+) -> Any:
+    return function(fires.make(plans))
 
 
 def draw_fires(
@@ -56,16 +79,16 @@ def draw_fires(
     bare_where_missing: bool = False,
     steering: float | None = None,
 ) -> DrawnFires:
-    """Fires for `ensemble_statistics`, drawn by the embedded simulator and never stored.
+    """Plan fires for `ensemble_statistics`; the embedded simulator draws and never stores them.
 
     Landscape and weather are those of `simulate` with the same `preset` (or `dem` and `fuels`),
-    `seed`, `checkpoints` and `steering`; the ignitions are others. Each ignition burns under every
-    one of `droughts` in turn, until there are `count` fires. Smoke does not act on a fire, so only
-    its front is run. `like` has the y and x that the fires must be on (`surrogate.grid`); without
-    rasters and a `preset` it is the preset with that grid.
+    `seed`, `checkpoints` and `steering`, but the ignitions differ. Each ignition burns under each
+    of `droughts` in turn, until there are `count` fires. Smoke has no effect on a fire, so only the
+    fire front is simulated. `like` has the coordinates y and x that the fires must have
+    (`surrogate.grid`); without rasters or a `preset`, the preset with that grid is taken.
     """
     if count < 1:
-        raise PlumecastError(f"simulate={count}; draw at least one fire")
+        raise PlumecastError(f"cannot draw {count} fires; ask for at least 1")
     ground = Ground(dem, fuels, bare_where_missing, steering)
     landscape = ground.landscape()
     if landscape is None:
@@ -86,16 +109,18 @@ def draw_fires(
 
 
 def _preset_on(like: xr.Dataset | None, preset: str | None) -> str:
-    """The preset that was given, or the one whose grid is that of `like`."""
+    """The given preset, or the preset that has the grid of `like`."""
     name = preset or "paper"
-    ensemble.ensemble_size(name, None, None)  # refuses one that is unknown
+    ensemble.ensemble_size(name, None, None)  # raises if it is unknown
     if like is None:
         return name
     sizes = ensemble.PRESETS.items()
     fitting = [known for known, size in sizes if _is_on(size.shape, size.cell, like)]
     if not fitting or (preset is not None and preset not in fitting):
         advice = (
-            f"take preset '{fitting[0]}'" if fitting else "no preset has it, give dem and fuels"
+            f"take preset '{fitting[0]}'"
+            if fitting
+            else "no preset has it, give elevation and fuel rasters"
         )
         what = f"preset '{preset}' is" if preset else "simulated fires are"
         raise PlumecastError(f"{what} not on the surrogate's {_cells(like)}; {advice}")
@@ -107,8 +132,8 @@ def _refuse_other_grid(landscape: Landscape, like: xr.Dataset) -> None:
         rows, columns = (size // BLOCK for size in landscape.shape)
         raise PlumecastError(
             f"the rasters make a smoke grid of {rows} × {columns} cells of "
-            f"{BLOCK * landscape.cell:g} m, not the surrogate's {_cells(like)}; give those of its "
-            "training fires"
+            f"{BLOCK * landscape.cell:g} m, not the surrogate's {_cells(like)}; give the rasters "
+            "of its training fires"
         )
 
 
@@ -119,7 +144,7 @@ def _cells(like: xr.Dataset) -> str:
 
 
 def _is_on(shape: tuple[int, int], cell: float, like: xr.Dataset) -> bool:
-    """Whether fires on a fire grid are on the smoke grid `like`."""
+    """Whether the smoke grid of a fire grid is the grid of `like`."""
     coarse = (shape[0] // BLOCK, shape[1] // BLOCK)
     return all(
         axis in like.coords

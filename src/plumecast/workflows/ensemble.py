@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -13,9 +13,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, map_arrays, to_device_of, to_numpy
 from plumecast.compute.blocks import Runner, add_up, row_blocks
+from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_snapshots
 from plumecast.data.store import open_snapshots
-from plumecast.data.unchanged import check_unchanged
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.scores.field_statistics import (
     QUANTILE_ERROR,
@@ -38,14 +38,18 @@ Progress = Callable[[int, int, str], object]
 
 @runtime_checkable
 class FireSource(Protocol):
-    """Fires that are made when they are wanted, in the process that predicts their smoke."""
+    """Fires that are made or read on demand, in the process that predicts their smoke."""
 
-    def parts(self) -> Sequence[Sequence[Any]]:
-        """What to make, a few fires at a time."""
-        ...
+    def sums(
+        self,
+        function: Callable[[xr.Dataset], Any],
+        runner: Runner | None,
+        progress: Progress,
+    ) -> Iterator[Any]:
+        """`function` of the snapshots of a few fires at a time; the results can be added up.
 
-    def make(self, part: Sequence[Any]) -> xr.Dataset:
-        """The snapshots of one part."""
+        With an executor the fires are made, and the function is called, on its workers.
+        """
         ...
 
 
@@ -68,21 +72,19 @@ def ensemble_statistics(
 ) -> xr.Dataset:
     """Mean, exceedance probabilities and quantiles of the predicted smoke of many fires, by cell.
 
-    `fires` is a Dataset, a store, several of them, or what `pc.draw_fires` gives. Q = E[ln(g + 1)]
-    has a standard error; P(g > threshold) too; both take the snapshots of one fire for one sample,
-    which is cautious. Quantiles are right to `quantile_error`, relative. Fields are predicted in
-    blocks that keep `memory` ("2GB") and never stored; a `runner` (`pc.cluster`) spreads the blocks
-    of stores, or the fires that are drawn, over a cluster. `final` keeps the last checkpoint of
-    every fire.
+    `fires` is a Dataset, a store, several of them, or the result of `pc.draw_fires`. The mean
+    Q = E[ln(g + 1)] and P(g > threshold) have standard errors, which count all snapshots of one
+    fire as one sample: they are rather too large than too small. Quantiles have a relative error
+    of at most `quantile_error`. Fields are predicted in blocks that keep to `memory` ("2GB") and
+    are never stored. With a `runner` (`pc.cluster`) the workers of a cluster read or simulate the
+    fires and predict their smoke. `final` keeps the last checkpoint of every fire.
     """
     request = Request(tuple(map(float, thresholds)), tuple(map(float, quantiles)), quantile_error)
     placed = surrogate.on_device(device, precision)
     size = block_size(surrogate, request, memory)
     blocks: Iterable[EnsembleSums]
     if isinstance(fires, FireSource):
-        blocks = _made_sums(
-            partial(_make_and_sum, placed, fires, request, size, final), fires, runner, progress
-        )
+        blocks = fires.sums(partial(_sum_blocks, placed, request, size, final), runner, progress)
     elif runner is not None:
         blocks = _cluster_sums(placed, fires, request, size=size, final=final, runner=runner)
     else:
@@ -96,37 +98,14 @@ def ensemble_statistics(
     return as_statistics(surrogate, total, request)
 
 
-def _made_sums(
-    sums: Callable[[Any], EnsembleSums],
-    fires: FireSource,
-    runner: Runner | None,
-    progress: Progress,
-) -> Iterator[EnsembleSums]:
-    """The sums of fires that are made where they are counted."""
-    parts = fires.parts()
-    if runner is not None:
-        yield runner.sum(sums, parts)
-        return
-    total, done = sum(map(len, parts)), 0
-    for part in parts:
-        yield sums(part)
-        done += len(part)
-        progress(done, total, "fires")
-
-
-def _make_and_sum(
-    surrogate: Surrogate,
-    fires: FireSource,
-    request: Request,
-    size: int,
-    final: bool,
-    part: Sequence[Any],
+def _sum_blocks(
+    surrogate: Surrogate, request: Request, size: int, final: bool, fires: xr.Dataset
 ) -> EnsembleSums:
-    made = fires.make(part)
-    made = final_snapshots(made) if final else made
-    blocks = row_blocks(made.sizes[SNAPSHOT], size)
+    """The sums of some fires, predicted in blocks of at most `size` snapshots."""
+    fires = final_snapshots(fires) if final else fires
     sums: EnsembleSums = add_up(
-        block_sums(surrogate, made.isel({SNAPSHOT: rows}), request) for rows in blocks
+        block_sums(surrogate, fires.isel({SNAPSHOT: rows}), request)
+        for rows in row_blocks(fires.sizes[SNAPSHOT], size)
     )
     return sums
 

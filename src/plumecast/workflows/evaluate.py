@@ -17,7 +17,7 @@ from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.data.layout import Layout, to_rows
-from plumecast.data.unchanged import check_unchanged
+from plumecast.data.lazy_store import check_unchanged
 from plumecast.scores.footprint import (
     as_scores,
     ratio,

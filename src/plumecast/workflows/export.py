@@ -1,9 +1,8 @@
-"""Predicted fields for others to use: CF NetCDF, Zarr, or one Cloud-Optimised GeoTIFF each."""
+"""Export predicted fields as CF NetCDF, as Zarr, or as Cloud-Optimised GeoTIFFs."""
 
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -13,11 +12,12 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import publish, refuse_existing, temporary_folder
 from plumecast.base.names import SNAPSHOT, TABLE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
-from plumecast.data.writers import refuse_existing, write_blocks
-from plumecast.sources.rasters.place import as_crs, import_extra
+from plumecast.data.writers import write_blocks
+from plumecast.sources.rasters.georeference import as_crs, import_extra
 from plumecast.sources.regrid import Grid, grid_from_centres
 
 FORMATS = (".nc", ".zarr", ".tif")
@@ -25,23 +25,25 @@ FOOTPRINT = "footprint"
 
 
 class Exported(NamedTuple):
-    """What was written, and where."""
+    """The path that was written, and what it holds."""
 
-    where: Path  # of several files, the pattern of their names
+    where: Path  # for several files, the pattern of their names
     snapshots: int
     has_crs: bool
 
 
 def export_fields(blocks: Iterable[xr.Dataset], path: str | Path, *, title: str) -> Exported:
-    """Write blocks of predicted fields; the ending of `path` says the format.
+    """Write blocks of predicted fields in the format that the ending of `path` names.
 
-    `.nc` and `.zarr` hold everything in one place, described by the CF conventions. `.tif` gives a
-    file per snapshot and variable. Only one block is in memory; nothing is overwritten, and
-    nothing is written where there are no blocks.
+    `.nc` and `.zarr` hold all fields and follow the CF conventions; `.tif` writes one file per
+    snapshot and variable. Only one block is in memory at a time. Existing files are never
+    overwritten. Without blocks, nothing is written.
     """
     where = refuse_existing(Path(path))
     if where.suffix not in FORMATS:
-        raise PlumecastError(f"{where}: the ending says the format; use .nc, .zarr or .tif")
+        raise PlumecastError(
+            f"{where}: unknown file ending '{where.suffix}'; use .nc, .zarr or .tif"
+        )
     remaining = iter(blocks)
     first = next(remaining, None)
     if first is None:
@@ -62,7 +64,7 @@ def export_fields(blocks: Iterable[xr.Dataset], path: str | Path, *, title: str)
 
 
 def footprint_of(score: xr.DataArray, threshold: float) -> xr.DataArray:
-    """Where a field is above the decision threshold: 1, elsewhere 0."""
+    """1 where a field is above the decision threshold, 0 elsewhere."""
     flags: xr.DataArray = (score > threshold).astype(np.int8)
     return flags.drop_attrs().assign_attrs(
         long_name="smoke is present",
@@ -74,9 +76,9 @@ def footprint_of(score: xr.DataArray, threshold: float) -> xr.DataArray:
 
 
 def described(fields: xr.Dataset, title: str) -> xr.Dataset:
-    """The same fields with what CF asks for: names of all variables, a title and a history.
+    """The same fields with the attributes that CF requires: long names, a title and a history.
 
-    The grid mapping is a variable beside the fields, not a coordinate of them.
+    The grid mapping becomes a data variable, because it is not a coordinate of the fields.
     """
     changed = fields.reset_coords([name for name in fields.coords if _is_mapping(fields[name])])
     for name in map(str, changed.variables):
@@ -94,29 +96,28 @@ def _is_mapping(item: xr.DataArray) -> bool:
 
 
 def grid_mapping(fields: xr.Dataset) -> dict[str, Any] | None:
-    """CF's description of the coordinate system, or None where it is not known."""
+    """The CF attributes of the coordinate reference system; None if it is unknown."""
     found = [dict(fields[n].attrs) for n in fields.variables if _is_mapping(fields[n])]
     return found[0] if found else None
 
 
 def _write_geotiffs(blocks: Iterable[xr.Dataset], where: Path) -> Path:
-    """All files, or none: they are written into a hidden folder first. The pattern of their names.
+    """Write all files to a temporary folder, then rename them; return the pattern of their names.
 
-    A single file takes the name `where`; several add the fire, its hours and the variable.
+    A single file is named `where`; several names add the fire, its hours and the variable.
     """
-    where.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=where.parent, prefix=f".{where.stem}-") as folder:
-        files = [path for block in blocks for path in _write_block(block, Path(folder), where.stem)]
+    with temporary_folder(where) as folder:
+        files = [path for block in blocks for path in _write_block(block, folder, where.stem)]
         finals = [where] if len(files) == 1 else [where.with_name(path.name) for path in files]
         for final in finals:
             refuse_existing(final)
         for path, final in zip(files, finals, strict=True):
-            path.rename(final)
+            publish(path, final, overwrite=False)
     return where if len(files) == 1 else where.with_name(f"{where.stem}_*.tif")
 
 
 def _write_block(block: xr.Dataset, folder: Path, stem: str) -> Iterator[Path]:
-    """Each snapshot of each field as a file in `folder`."""
+    """Write every snapshot of every field to a file of its own in `folder`."""
     grid = _grid(block)
     mapping = grid_mapping(block)
     wkt = None if mapping is None else as_crs(mapping, stem).to_wkt()
@@ -127,7 +128,9 @@ def _write_block(block: xr.Dataset, folder: Path, stem: str) -> Iterator[Path]:
             kind = "" if name == first else f"_{name}"
             path = folder / f"{stem}_{_label(snapshot, row)}{kind}.tif"
             if path.exists():
-                raise PlumecastError(f"two snapshots would be named {path.name}; rename a fire")
+                raise PlumecastError(
+                    f"two snapshots would be named {path.name}; rename one of their fires"
+                )
             _write_geotiff(path, field.values, grid, wkt=wkt, tags=_tags(field, snapshot))
             yield path
 
@@ -135,7 +138,7 @@ def _write_block(block: xr.Dataset, folder: Path, stem: str) -> Iterator[Path]:
 def _write_geotiff(
     path: Path, values: Array, grid: Grid, *, wkt: str | None, tags: dict[str, str]
 ) -> None:
-    """North row first, as GIS programs expect; compressed, tiled and with overviews."""
+    """Write a Cloud-Optimised GeoTIFF, the northernmost row first, as GIS programs expect."""
     rasterio = import_extra("rasterio", path)
     top = grid.bottom + grid.ny * grid.dy
     options = {
@@ -171,7 +174,7 @@ def _tags(field: xr.DataArray, snapshot: xr.Dataset) -> dict[str, str]:
 
 
 def _label(snapshot: xr.Dataset, row: int) -> str:
-    """ "fire-7_12h": what tells a snapshot's file from the others."""
+    """Part of a file name that identifies the snapshot, such as "fire-7_12h"."""
     if "fire_id" not in snapshot.variables:
         return f"{row}"
     name = re.sub(r"[^\w.-]+", "-", str(snapshot.fire_id.values[()]))

@@ -1,4 +1,4 @@
-"""Read fires into a snapshot store: resumable, and a failing fire does not stop the others."""
+"""Read fires into a snapshot store: resumable, and one that fails does not stop the others."""
 
 from __future__ import annotations
 
@@ -22,41 +22,42 @@ from plumecast.sources.rasters import find_rasters, iter_arrival_times
 from plumecast.sources.wrf import fire_name, read_wrf_fires
 
 SETTINGS = "settings"
-"""Attribute of what a reader returns: the choices that made it, as JSON."""
+"""Attribute of the data set that a reader returns: the reader's settings, as JSON."""
 
 QUALITY = "quality"
-"""Attribute of what a reader returns, and coordinate in a store: what the checks found."""
+"""Findings of the checks: an attribute of the data set that a reader returns, a coordinate in a
+store."""
 
 Progress = Callable[[int, int, str], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one fire: read, already there, or not read and why."""
+    """The outcome of one fire: read, already stored, or failed with a reason."""
 
     fire_id: str
     snapshots: int = 0
     hours: float = 0.0  # of the last snapshot
     acres: float = 0.0  # largest burned area
-    quality: tuple[str, ...] = ()  # what the checks found
+    quality: tuple[str, ...] = ()  # findings of the checks
     problem: str | None = None
-    stored: bool = False  # in the store before
+    stored: bool = False  # was in the store before
 
     @property
     def state(self) -> str:
-        """In one word."""
+        """The outcome in one word."""
         return "failed" if self.problem else "skipped" if self.stored else "read"
 
 
 class Labels(NamedTuple):
-    """Drought and ignition of each fire, by its name."""
+    """Drought and ignition of each fire, by `fire_id`."""
 
     drought: dict[str, str]
     ignition_id: dict[str, str]
 
 
 def read_labels(path: str | Path) -> Labels:
-    """A CSV table with the columns fire_id, drought and, if wanted, ignition_id."""
+    """Read a CSV table with the columns fire_id, drought and, optionally, ignition_id."""
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.DictReader(file))
@@ -68,11 +69,13 @@ def read_labels(path: str | Path) -> Labels:
         if not row.get("fire_id") or not row.get("drought"):
             raise PlumecastError(f"{path}: line {number} needs the columns fire_id and drought")
         if drought.setdefault(row["fire_id"], row["drought"]) != row["drought"]:
-            raise PlumecastError(f"{path}: fire '{row['fire_id']}' stands there twice")
+            raise PlumecastError(
+                f"{path}: line {number} gives fire '{row['fire_id']}' a second drought; keep one"
+            )
         if row.get("ignition_id"):
             ignition[row["fire_id"]] = row["ignition_id"]
     if not rows:
-        raise PlumecastError(f"{path}: the table is empty")
+        raise PlumecastError(f"{path}: the table is empty; add a line for every fire")
     return Labels(drought, ignition)
 
 
@@ -87,17 +90,18 @@ def ingest_wrf(
     progress: Progress = lambda done, total, name: None,
     **options: Any,
 ) -> list[Outcome]:
-    """Append WRF-Fire runs to a store, one commit per fire; those already there are passed over.
+    """Append WRF-Fire runs to a store, one commit per fire; fires already stored are skipped.
 
-    `drought` labels all fires, or `labels` names a table for `read_labels`, which must hold every
-    fire. A `runner` (`pc.cluster`) has fires read by a cluster; only this process writes. `options`
-    are those of `read_wrf`. `progress(finished, total, fire_id)` follows them.
+    `drought` labels all fires. Alternatively, `labels` is the path of a table for `read_labels`
+    with a line for every fire. With a `runner` (`pc.cluster`), cluster workers read the fires; only
+    this process writes. `options` are those of `read_wrf`. `progress(finished, total, fire_id)` is
+    called after each fire.
     """
-    store = _Store(Path(out), FIELD_NAMES)
+    store = _GrowingStore(Path(out), FIELD_NAMES)
     table = read_labels(labels) if labels is not None else None
     named = {str(run): fire_name(run) for run in run_dirs}
-    outcomes = [Outcome(name, stored=True) for name in sorted({*named.values()} & store.there)]
-    known = named.values() if table is None else {*table.drought, *store.there}
+    outcomes = [Outcome(name, stored=True) for name in sorted({*named.values()} & store.fire_ids)]
+    known = named.values() if table is None else {*table.drought, *store.fire_ids}
     unlabelled = [run for run, name in named.items() if name not in known]
     outcomes += [
         Outcome(named[run], problem=f"{run}: {labels} has no line for fire '{named[run]}'")
@@ -109,7 +113,7 @@ def ingest_wrf(
         ignition_id=table.ignition_id if table else None,
         workers=workers,
         runner=runner,
-        done=store.there,
+        done=store.fire_ids,
         progress=lambda result, done, total: progress(done, total, result.fire_id),
         **options,
     ):
@@ -132,21 +136,22 @@ def ingest_rasters(
 ) -> list[Outcome]:
     """Append fires of arrival-time rasters to a store of `time_since_ignition` alone.
 
-    Each of `paths` is a file, a folder or a glob; `batch` files make one commit. A `runner`
-    (`pc.cluster`) has files read by a cluster; only this process writes. `options` are those of
-    `read_arrival_times`. The store opens with `open_snapshots(path,
+    Each of `paths` is a file, a folder or a glob; `batch` files make one commit. With a `runner`
+    (`pc.cluster`), cluster workers read the files; only this process writes. `options` are those of
+    `read_arrival_times`. Open the store with `open_snapshots(path,
     fields=("time_since_ignition",))`.
     """
-    store = _Store(Path(out), (FIRE,))
+    store = _GrowingStore(Path(out), (FIRE,))
     files = find_rasters(paths)
     outcomes = [
-        Outcome(name, stored=True) for name in sorted({path.stem for path in files} & store.there)
+        Outcome(name, stored=True)
+        for name in sorted({path.stem for path in files} & store.fire_ids)
     ]
     for fires in iter_arrival_times(
         files,
         batch=batch,
         runner=runner,
-        done=store.there,
+        done=store.fire_ids,
         on_error=lambda path, message: outcomes.append(Outcome(path.stem, problem=message)),
         progress=lambda done, total: progress(done, total, files[done - 1].stem),
         **options,
@@ -155,20 +160,20 @@ def ingest_rasters(
     return outcomes
 
 
-class _Store:
-    """A store that grows; fires that were read with other settings are refused."""
+class _GrowingStore:
+    """A store to append to; all its fires must have been read with the same settings."""
 
     def __init__(self, path: Path, fields: Sequence[str]) -> None:
         self.path, self.fields = path, fields
-        self.there = stored_fires(path)
+        self.fire_ids = stored_fires(path)
         self.settings: str | None = None
-        if self.there:
+        if self.fire_ids:
             self.settings = open_snapshots(path, fields=fields).attrs.get(SETTINGS)
             if self.settings is None:
                 raise PlumecastError(f"{path} holds fires from another source; choose another path")
 
     def append(self, fires: xr.Dataset, quality: tuple[str, ...] = ()) -> list[Outcome]:
-        """One commit; what became of each of its fires."""
+        """Append fires in one commit; return the outcome of each fire."""
         problem = None
         try:
             self._check_settings(fires.attrs[SETTINGS])
@@ -203,7 +208,7 @@ def _outcome(fire: xr.Dataset, quality: tuple[str, ...], problem: str | None) ->
 
 
 def _with_quality(fire: xr.Dataset, found: tuple[str, ...]) -> xr.Dataset:
-    """What the checks found goes along with each fire, because a store's attributes are one."""
+    """Store the checks' findings as a coordinate: attributes are shared by all fires of a store."""
     values = np.full(fire.sizes[SNAPSHOT], " | ".join(found) or "passed")
     labelled = fire.assign_coords({QUALITY: (SNAPSHOT, values, TABLE[QUALITY].attrs)})
     del labelled.attrs[QUALITY]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over, row_blocks
+from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.store import open_snapshots
-from plumecast.data.unchanged import check_unchanged
-from plumecast.sources.rasters import iter_arrival_times, map_arrival_times
+from plumecast.sources.rasters import map_arrival_times, reduce_arrival_times
 from plumecast.surrogate.memory_plan import prediction_rows
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FOOTPRINT, footprint_of
@@ -93,21 +94,35 @@ def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
         )
 
 
-def raster_blocks(
-    surrogate: Surrogate,
-    paths: Sequence[str | Path],
-    *,
-    progress: Progress = lambda done, total, what: None,
-    **options: Any,
-) -> Iterator[xr.Dataset]:
-    """Fires of arrival-time rasters on the surrogate's grid, in batches."""
+@dataclass(frozen=True, slots=True)
+class RasterFires:
+    """Fires of arrival-time rasters on a surrogate's grid, read when their smoke is predicted."""
+
+    grid: xr.Dataset
+    paths: Sequence[str | Path]
+    options: Mapping[str, Any]  # of `reduce_arrival_times`
+
+    def sums(
+        self,
+        function: Callable[[xr.Dataset], Any],
+        runner: Runner | None,
+        progress: Progress,
+    ) -> Iterator[Any]:
+        """`function` of the snapshots of a batch of files at a time, where they are read."""
+        return reduce_arrival_times(
+            function,
+            self.paths,
+            like=self.grid,
+            runner=runner,
+            progress=lambda done, total: progress(done, total, "files"),
+            **self.options,
+        )
+
+
+def raster_fires(surrogate: Surrogate, paths: Sequence[str | Path], **options: Any) -> RasterFires:
+    """Arrival-time rasters as the fires of `ensemble_statistics`."""
     refuse_other_inputs(surrogate, "rasters")
-    yield from iter_arrival_times(
-        paths,
-        like=surrogate.grid,
-        progress=lambda done, total: progress(done, total, "files"),
-        **options,
-    )
+    return RasterFires(surrogate.grid, paths, options)
 
 
 def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | None) -> xr.Dataset:

@@ -1,4 +1,4 @@
-"""Simulate an ensemble into a snapshot store: resumable by fire, the same for any workers."""
+"""Simulate an ensemble into a snapshot store: resumable, and the same for any number of workers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SETTINGS = SIMULATION
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a user says of the landscape: rasters in place of the synthetic one, and steering."""
+    """The user's choice of landscape (rasters or synthetic) and of terrain steering."""
 
     dem: str | Path | None = None
     fuels: str | Path | None = None
@@ -34,14 +34,16 @@ class Ground:
 
     @property
     def strength(self) -> float:
-        """Of the steering; the default where none was given."""
+        """Strength of the steering; the default if none was given."""
         strength = STEERING_STRENGTH if self.steering is None else float(self.steering)
         check_steering(strength)
         return strength
 
     def landscape(self) -> Landscape | None:
-        """The rasters' landscape without the rows and columns in the north and east that do not
-        fill a smoke cell; None without rasters."""
+        """The landscape of the rasters; None for the synthetic one.
+
+        Rows in the north and columns in the east that do not fill a smoke cell are cut off.
+        """
         if (self.dem is None) != (self.fuels is None):
             raise PlumecastError("a landscape needs both an elevation and a fuel raster; give both")
         if self.dem is None or self.fuels is None:
@@ -51,7 +53,7 @@ class Ground:
         return Landscape(whole.elevation[:rows, :columns], whole.fuel[:rows, :columns], whole.cell)
 
     def record(self) -> dict[str, Any]:
-        """What a store says of it."""
+        """The settings that a store records."""
         return {
             "dem": _recorded(self.dem),
             "fuels": _recorded(self.fuels),
@@ -78,15 +80,16 @@ def simulate(
 ) -> xr.Dataset:
     """Simulate fires and their smoke: `ignitions` times `droughts`, `checkpoints` six hours apart.
 
-    With `out`, every fire is one commit to that store; a store that holds some of the fires is
-    continued, one made with other settings refused. Without, the snapshots are kept in memory.
-    `preset` ("demo" or "paper") sets what is not given; without it, the grid is the paper's. `dem`
-    and `fuels` are GeoTIFFs of elevation and Scott & Burgan fuels that replace the synthetic
-    landscape, `bare_where_missing` takes their holes as bare ground. `steering` is how strongly
-    terrain turns the wind along its valleys, 0 not at all and 1.2 by default: wind along a straight
-    deep valley gains half of it times its speed, wind across loses as much. A `runner`
-    (`pc.cluster`) has fires simulated by a cluster; only this process writes.
-    `progress(finished, total, fire_id)` follows every fire.
+    With `out`, every fire is one commit to that store. A store that holds some of the fires is
+    continued; a store made with other settings raises an error. Without `out`, the snapshots stay
+    in memory. `preset` ("demo" or "paper") sets the sizes that are not given; without it, the grid
+    is the paper's. `dem` and `fuels` are GeoTIFFs of elevation and of Scott & Burgan fuels that
+    replace the synthetic landscape; with `bare_where_missing`, their missing cells become bare
+    ground. `steering` is how strongly terrain turns the wind along its valleys, from 0 (not at
+    all); the default is 1.2. The wind along a straight deep valley gains steering / 2 times its
+    speed; the wind across it loses as much. With a `runner` (`pc.cluster`), cluster workers
+    simulate the fires; only this process writes. `progress(finished, total, fire_id)` is called
+    after each fire.
     """
     size = ensemble.ensemble_size(preset, ignitions, checkpoints)
     ground = Ground(dem, fuels, bare_where_missing, steering)
@@ -107,19 +110,12 @@ def simulate(
         append_fire(out, fire.assign_attrs({SETTINGS: json.dumps(settings)}))
 
     made = ensemble.simulate(
-        preset=preset,
-        ignitions=size.ignitions,
-        checkpoints=size.checkpoints,
-        droughts=droughts,
-        seed=seed,
-        workers=workers,
-        runner=runner,
+        preset=preset, ignitions=size.ignitions, checkpoints=size.checkpoints, droughts=droughts,
+        seed=seed, landscape=landscape, steering=ground.strength,
+        workers=workers, runner=runner, progress=progress,
         append=None if out is None else append,
         done=frozenset() if out is None else stored_fires(out),
-        progress=progress,
-        landscape=landscape,
-        steering=ground.strength,
-    )
+    )  # fmt: skip
     if out is not None:
         return open_snapshots(out)
     assert made is not None
@@ -127,7 +123,7 @@ def simulate(
 
 
 def _recorded(path: str | Path | None) -> str | None:
-    """A raster by its content, so that another file of the same name is another landscape."""
+    """Name and hash of a raster, so that other content under the same name is another landscape."""
     if path is None:
         return None
     if not Path(path).is_file():
@@ -141,7 +137,7 @@ def _refuse_other_settings(out: Path, settings: dict[str, Any]) -> None:
     recorded = open_snapshots(out).attrs.get(SETTINGS)
     if recorded is None:
         raise PlumecastError(f"{out} holds fires from another source; choose another path")
-    # Stores made before steering was a choice have the default and do not say so.
+    # Stores made before steering was an option used the default and do not record it.
     other = {"steering": STEERING_STRENGTH} | json.loads(recorded)
     changed = [name for name in settings if other.get(name) != settings[name]]
     if changed:

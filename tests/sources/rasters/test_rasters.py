@@ -1,4 +1,4 @@
-"""Arrival-time rasters: values, orientation, file formats, many files, and what is refused."""
+"""Arrival-time rasters: values, orientation, file formats, many files, and bad input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import xarray as xr
 
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
-from plumecast.sources.rasters import iter_arrival_times, place, read_arrival_times
+from plumecast.sources.rasters import georeference, iter_arrival_times, read_arrival_times
 from support.raster_files import (
     BOTTOM,
     COARSE,
@@ -137,7 +137,7 @@ def test_landis_event_map_must_share_the_grid(tmp_path):
 def test_netcdf_variable_is_picked_by_name(tmp_path):
     two = dataset(fire()).assign(speed=lambda ds: ds.arrival * 0)
     two.to_netcdf(tmp_path / "f.nc")
-    with pytest.raises(PlumecastError, match="state variable, one of arrival, speed"):
+    with pytest.raises(PlumecastError, match="give variable, one of arrival, speed"):
         read_arrival_times(tmp_path / "f.nc", unit="min")
     ds = read_arrival_times(tmp_path / "f.nc", unit="min", variable="arrival")
     assert ds.hours.item() == pytest.approx(110 / 60)
@@ -190,7 +190,7 @@ def test_files_on_different_grids_need_a_template(tmp_path):
     assert read_arrival_times(paths, format="farsite", like=COARSE).sizes["snapshot"] == 2
 
 
-# -- refused
+# -- bad input
 
 
 def test_the_unit_is_never_guessed(tmp_path):
@@ -232,7 +232,7 @@ def test_a_fire_outside_the_domain_is_refused(tmp_path):
         read_arrival_times(path, format="farsite", like=xr.Dataset(coords=grid))
 
 
-def test_a_domain_smaller_than_the_raster_is_fine_where_nothing_burns(tmp_path):
+def test_a_domain_may_be_smaller_than_the_raster_if_it_contains_the_fire(tmp_path):
     path = write_ascii(tmp_path / "a.asc", fire())
     inner = COARSE.assign_coords(x=1100.0 + 50 * np.arange(8), y=5100.0 + 30 * np.arange(7))
     ds = read_arrival_times(path, format="farsite", like=inner)
@@ -241,7 +241,7 @@ def test_a_domain_smaller_than_the_raster_is_fine_where_nothing_burns(tmp_path):
 
 def test_negative_arrival_needs_a_stated_nodata(tmp_path):
     path = write_ascii(tmp_path / "a.asc", np.where(np.isnan(fire()), -1, fire()))
-    with pytest.raises(PlumecastError, match="arrival time -1 is negative; state nodata"):
+    with pytest.raises(PlumecastError, match=r"arrival time -1 is negative; .* give nodata=-1"):
         read_arrival_times(path, unit="min")
     ds = read_arrival_times(path, unit="min", nodata=-1)
     assert ds.burned_area.item() == pytest.approx(15 * SIZE**2 / M2_PER_ACRE)
@@ -275,14 +275,14 @@ def bad(tmp_path: Path, name: str) -> Path:
 
 MESSAGES = {
     "nodata": "no burned cell, all values are nodata",
-    "short": r"220 values, its header says 12 × 20",
+    "short": r"220 values, but its header says 12 × 20",
     "word": "not a readable ASCII grid",
     "no_size": "not a readable ASCII grid .*cellsize",
     "nc_time": r"dimensions \('time', 'y', 'x'\)",
     "nc_bare": "no coordinates along y, x",
     "nc_uneven": "x is not evenly spaced",
     "nc_cut": "damaged or truncated NetCDF",
-    "nc_none": "state variable, one of none",
+    "nc_none": "the file has no 2-D variable",
     "missing": "cannot be opened",
 }
 
@@ -318,12 +318,10 @@ def test_ascii_grids_need_no_extra_library(tmp_path, monkeypatch):
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(place, "import_module", absent)
+    monkeypatch.setattr(georeference, "import_module", absent)
     path = write_ascii(tmp_path / "a.asc", fire())
     assert read_arrival_times(path, format="farsite", like=COARSE).sizes["snapshot"] == 1
-    with pytest.raises(
-        PlumecastError, match=r'rasterio is needed; pip install "plumecast\[raster\]"'
-    ):
+    with pytest.raises(PlumecastError, match=r"needs rasterio; pip install 'plumecast\[raster\]'"):
         read_arrival_times(tmp_path / "b.tif", unit="s")
     with pytest.raises(PlumecastError, match="pyproj is needed"):
         read_arrival_times(path, format="farsite", crs="EPSG:32613")

@@ -1,4 +1,4 @@
-"""Smoke and heat of burning fuel, and how high the heat lifts the smoke."""
+"""Smoke and heat emission of a fire, and plume rise."""
 
 import numpy as np
 import pytest
@@ -35,23 +35,23 @@ def a_fire(seed=0, shape=(40, 60)):
     return arrival, rng.choice([TU5, GR2, 187, WATER], shape).astype(np.int16)
 
 
-def of(arrival, fuel, hours, moisture=DRY):
+def emission_of(arrival, fuel, hours, moisture=DRY):
     return emission(arrival, fuel, moisture=moisture, hours=hours, cell=300.0, block=10)
 
 
 @pytest.mark.parametrize("moisture", [DRY, WET])
 def test_smoke_over_all_time_is_the_yield_of_the_fuel_consumed(moisture):
     arrival, fuel = a_fire()
-    smoke = of(arrival, fuel, np.linspace(0.0, 40.0, 241), moisture)
+    smoke = emission_of(arrival, fuel, np.linspace(0.0, 40.0, 241), moisture)
     burned = consumed_load(moisture)[fuel[np.isfinite(arrival)]].sum() * 300.0**2
     assert smoke.total_smoke == pytest.approx(SMOKE_YIELD * burned, rel=1e-12)
 
 
 @given(seed=st.integers(0, 10_000), intervals=st.integers(1, 30))
-def test_intervals_add_up_to_the_same_smoke_however_fine(seed, intervals):
+def test_total_smoke_does_not_depend_on_the_intervals(seed, intervals):
     arrival, fuel = a_fire(seed, (20, 20))
-    coarse = of(arrival, fuel, np.linspace(0.0, 5.0, 2))
-    fine = of(arrival, fuel, np.linspace(0.0, 5.0, intervals + 1))
+    coarse = emission_of(arrival, fuel, np.linspace(0.0, 5.0, 2))
+    fine = emission_of(arrival, fuel, np.linspace(0.0, 5.0, intervals + 1))
     assert fine.total_smoke == pytest.approx(coarse.total_smoke, rel=1e-12)
 
 
@@ -60,7 +60,7 @@ def test_one_cell_burns_down_exponentially_in_its_own_block():
     arrival[13, 4] = 1.25
     fuel = np.full((20, 30), TU5, dtype=np.int16)
     hours = np.linspace(0.0, 3.0, 13)
-    smoke = of(arrival, fuel, hours)
+    smoke = emission_of(arrival, fuel, hours)
     whole = SMOKE_YIELD * consumed_load(DRY)[TU5] * 300.0**2
     burnout = fuel_table().burnout_time[TU5] / 3600.0
     share = 1.0 - np.exp(-np.maximum(hours - 1.25, 0.0) / burnout)
@@ -69,7 +69,7 @@ def test_one_cell_burns_down_exponentially_in_its_own_block():
 
 
 @given(crossing=st.floats(0.0, 5.0), burnout=st.floats(0.01, 1.0))
-def test_share_burned_is_the_mean_over_the_cells_strips(crossing, burnout):
+def test_burned_share_is_the_mean_over_strips_of_the_cell(crossing, burnout):
     age = np.linspace(0.0, 8.0, 50)
     strips = crossing * (np.arange(400) + 0.5) / 400
     late = np.maximum(age[:, np.newaxis] - strips, 0.0)
@@ -81,7 +81,9 @@ def test_share_burned_is_the_mean_over_the_cells_strips(crossing, burnout):
 
 def test_a_steady_front_smokes_steadily():
     arrival = np.broadcast_to(np.arange(100) * 0.7, (20, 100)).copy()  # one 300 m cell in 42 min
-    smoke = of(arrival, np.full((20, 100), TU5, dtype=np.int16), np.linspace(0.0, 70.0, 421))
+    smoke = emission_of(
+        arrival, np.full((20, 100), TU5, dtype=np.int16), np.linspace(0.0, 70.0, 421)
+    )
     steady = smoke.smoke.sum(axis=(1, 2))[30:-30]
     assert steady.std() < 1e-6 * steady.mean()
 
@@ -100,7 +102,7 @@ def test_crossing_time_is_the_gradient_times_the_cell():
 def test_heat_is_the_heat_content_of_the_same_fuel():
     arrival, fuel = a_fire()
     fuel[:] = TU5
-    result = of(arrival, fuel, np.linspace(0.0, 5.0, 31))
+    result = emission_of(arrival, fuel, np.linspace(0.0, 5.0, 31))
     np.testing.assert_allclose(
         result.heat, result.smoke / SMOKE_YIELD * fuel_table().heat_content[TU5], rtol=1e-12
     )
@@ -109,11 +111,11 @@ def test_heat_is_the_heat_content_of_the_same_fuel():
 def test_no_fire_and_bare_ground_give_exactly_nothing():
     arrival, fuel = a_fire()
     hours = np.linspace(0.0, 6.0, 7)
-    assert not of(np.full_like(arrival, np.inf), fuel, hours).smoke.any()
-    assert not of(arrival, np.full_like(fuel, WATER), hours).smoke.any()
+    assert not emission_of(np.full_like(arrival, np.inf), fuel, hours).smoke.any()
+    assert not emission_of(arrival, np.full_like(fuel, WATER), hours).smoke.any()
 
 
-def test_moisture_reduces_what_is_consumed():
+def test_moisture_reduces_the_consumed_fuel():
     dry, wet = consumed_load(DRY), consumed_load(WET)
     burnable = fuel_table().burnable
     assert (wet[burnable] < dry[burnable]).all()
@@ -126,9 +128,11 @@ def test_moisture_damping_by_hand():
     np.testing.assert_allclose(moisture_damping([0.0, 0.4, 1.0, 2.0]), [1.0, 0.55632, 0.0, 0.0])
 
 
-def test_a_grid_that_is_not_whole_blocks_is_refused():
+def test_a_grid_that_does_not_divide_into_blocks_is_refused():
     with pytest.raises(PlumecastError, match=r"\(25, 20\) cells does not divide into blocks of 10"):
-        of(np.zeros((25, 20)), np.full((25, 20), TU5, dtype=np.int16), np.array([0.0, 1.0]))
+        emission_of(
+            np.zeros((25, 20)), np.full((25, 20), TU5, dtype=np.int16), np.array([0.0, 1.0])
+        )
 
 
 def test_injection_height_of_a_gigawatt_by_hand():
@@ -146,7 +150,7 @@ def test_more_heat_rises_higher_and_stable_air_holds_it_down():
     assert (np.diff(centre) > 0.0).all()
 
 
-def test_layers_share_all_the_smoke_most_of_it_aloft():
+def test_profile_sums_to_one_with_most_smoke_in_the_upper_half():
     layers = stretched_layers()
     heights = np.array([30.0, 500.0, 4000.0, 14_000.0, 40_000.0])
     shares = injection_profile(heights, layers.edges)

@@ -1,4 +1,4 @@
-"""Whole fires with smoke, and ensembles of them: physics sense, contract, reproducibility."""
+"""Simulated fires and ensembles: plausible physics, snapshot contract, reproducibility."""
 
 from dataclasses import replace
 
@@ -81,7 +81,7 @@ def test_smoke_and_age_never_decrease_in_time(fires):
         assert (fire.smoke >= 0.0).all()
 
 
-def test_smoke_is_nothing_or_above_the_recorded_floor(fires):
+def test_smoke_is_zero_or_above_the_recorded_floor(fires):
     for fire in fires.values():
         assert fire.attrs["smoke_floor"] == SMOKE_FLOOR
         smoke = fire.smoke.values
@@ -89,7 +89,7 @@ def test_smoke_is_nothing_or_above_the_recorded_floor(fires):
         assert (smoke[0] == 0.0).any()
 
 
-def test_drier_and_windier_makes_larger_fires_and_more_smoke(fires):
+def test_drier_and_windier_weather_makes_larger_fires_and_more_smoke(fires):
     low, medium, high = (fires[drought] for drought in ("low", "medium", "high"))
     areas = [float(fire.burned_area[-1]) for fire in (low, medium, high)]
     first = [float(fire.smoke[0].sum()) for fire in (low, medium, high)]
@@ -98,7 +98,7 @@ def test_drier_and_windier_makes_larger_fires_and_more_smoke(fires):
     assert first == sorted(first)
 
 
-def test_more_wind_alone_makes_a_larger_fire(landscape, ground, fires):
+def test_more_wind_makes_a_larger_fire(landscape, ground, fires):
     calm = weather("medium")
     windy = replace(calm, wind_u=1.5 * calm.wind_u, wind_v=1.5 * calm.wind_v)
     fire = simulate_fire(landscape, windy, (30, 40), 4, ground=ground)
@@ -132,7 +132,7 @@ def test_no_fire_gives_exactly_no_smoke(landscape, ground):
     assert not smoke.any()
 
 
-def test_terrain_must_be_whole_smoke_cells():
+def test_terrain_must_divide_into_smoke_cells():
     with pytest.raises(PlumecastError, match="85 by 100 cells does not divide"):
         terrain(hills((85, 100)))
 
@@ -197,7 +197,7 @@ def test_another_seed_moves_the_ignitions(landscape):
         ({"checkpoints": 0}, "checkpoints=0"),
         ({"ignitions": 0}, "ignitions=0"),
         ({"droughts": ("low", "severe")}, "unknown drought 'severe'; known are 'low', 'medium'"),
-        ({"droughts": ()}, "unknown drought of an empty list"),
+        ({"droughts": ()}, "droughts is empty; give at least one of"),
         ({"preset": "huge"}, "unknown preset 'huge'; known are 'demo', 'paper'"),
         ({"ignitions": None}, "how many fires"),
         ({"workers": 0}, "workers=0"),
@@ -217,7 +217,7 @@ def test_a_region_that_cannot_burn_is_refused(landscape):
         small(landscape, region=np.ones((4, 5), dtype=bool))
 
 
-def test_nothing_runs_before_it_is_asked_for(landscape):
+def test_fires_are_simulated_lazily(landscape):
     everywhere = np.ones(landscape.fuel.shape, dtype=bool)
     world = World(seed=0, checkpoints=1, landscape=landscape, region=everywhere)
     fires = run_fires(world, plan_fires(1, ("low",), 0), workers=1)

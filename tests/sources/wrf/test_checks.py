@@ -11,7 +11,7 @@ import pytest
 from plumecast.base.errors import PlumecastError
 from plumecast.sources.wrf import checks, read_wrf, read_wrf_fires
 from plumecast.sources.wrf.checks import FrameSummary
-from plumecast.sources.wrf.integrity import check_whole
+from plumecast.sources.wrf.integrity import check_complete
 from support.wrf_files import NX, NY, NZ, Circle, plume, write_run
 
 HOUR = 3600.0
@@ -43,7 +43,7 @@ def test_arrival_that_is_not_monotone():
 def test_smoke_before_fire():
     assert checks.smoke_before_fire(changed(0, peak=1e-4), floor=1e-3) == []
     (found,) = checks.smoke_before_fire(changed(0, peak=0.5), floor=1e-3)
-    assert found.message == "0.5 µg m⁻³ at 0 h, nothing burned yet"
+    assert found.message == "0.5 µg m⁻³ at 0 h, no cell burned yet"
 
 
 def test_burned_area_grows_while_smoke_mass_does_not():
@@ -56,7 +56,7 @@ def test_burned_area_grows_while_smoke_mass_does_not():
     assert found.message == "50 fire cells burn without any smoke"
 
 
-def test_smoke_that_has_left_the_domain_is_not_judged():
+def test_smoke_that_has_left_the_domain_is_not_checked():
     gone = [replace(f, smoke_mass=5.0, edge_share=0.3 if f.seconds >= 2 * HOUR else 0.0)
             for f in CLEAN]  # fmt: skip
     assert checks.smoke_not_following_fire(gone) == []
@@ -72,14 +72,14 @@ def test_smoke_that_has_left_the_domain_is_not_judged():
 )  # fmt: skip
 def test_version_of_the_title(title, version, defective):
     assert checks.wrf_version(title) == version
-    assert checks._is_defective(version) is defective
+    assert checks._emits_from_one_column(version) is defective
 
 
 def test_plume_at_the_boundary():
     assert checks.plume_at_boundary(changed(4, edge_share=0.005), floor=1e-3) == []
     assert checks.plume_at_boundary(changed(4, edge_share=0.5, peak=1e-4), floor=1e-3) == []
     (found,) = checks.plume_at_boundary(changed(4, edge_share=0.25), floor=1e-3)
-    assert found.message == "from 4 h on, up to 25% of the peak on the outermost ring"
+    assert found.message == "from 4 h on, up to 25% of the peak in the boundary columns"
 
 
 def test_edge_share():
@@ -109,7 +109,7 @@ def test_uneven_time_steps():
     assert found.message == "1 of 3 differ from 1 h, e.g. 1.5 h"
 
 
-# -- whole files
+# -- complete files
 
 
 @pytest.mark.parametrize("form", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"])
@@ -126,28 +126,28 @@ def test_a_classic_file_is_as_long_as_its_header_says(tmp_path, form, records):
             variable.units = "m"
             if records:
                 variable[:records] = np.ones((records, variable.shape[1]))
-    check_whole(path, set())
+    check_complete(path, set())
     path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(PlumecastError, match=r"file\.nc: truncated, 4 bytes are missing"):
-        check_whole(path, set())
+        check_complete(path, set())
 
 
 @pytest.mark.parametrize("content", [b"", b"CDF", b"CDF\3" + bytes(9), b"<html>" * 9])
-def test_what_is_no_netcdf_file_is_refused(tmp_path, content):
+def test_a_file_that_is_not_netcdf_is_refused(tmp_path, content):
     path = tmp_path / "file.nc"
     path.write_bytes(content)
     with pytest.raises(PlumecastError, match=r"file\.nc: not a NetCDF file"):
-        check_whole(path, set())
+        check_complete(path, set())
 
 
 def test_a_damaged_header_is_refused(tmp_path):
     path = tmp_path / "file.nc"
     path.write_bytes(b"CDF\1" + bytes(4) + b"\xff" * 40)
     with pytest.raises(PlumecastError, match=r"file\.nc: truncated inside its header"):
-        check_whole(path, set())
+        check_complete(path, set())
 
 
-# -- the same, from files
+# -- the checks on files
 
 
 def quality_of(run) -> str:
@@ -192,4 +192,4 @@ def test_faults_are_found_in_files(tmp_path):
     for number, (message, options) in enumerate(cases.items()):
         found = quality_of(write_run(tmp_path / str(number), options.pop("hours"), **options))
         assert message in found
-        assert found.count(": ") == 1, found  # and nothing else
+        assert found.count(": ") == 1, found  # no other finding

@@ -1,4 +1,4 @@
-"""Which files and frames make a fire: order, overlaps, domains, checkpoints; what is refused."""
+"""Files and frames of a fire: order, overlaps, domains, checkpoints, and bad input."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_domain_with_the_fire_grid_is_read(tmp_path):
     ds = read_wrf(run)
     assert ds.sizes["snapshot"] == 6
     xr.testing.assert_identical(read_wrf(run, domain="d02").smoke, ds.smoke)
-    with pytest.raises(PlumecastError, match=r"no fire grid .* in d01, d02"):
+    with pytest.raises(PlumecastError, match=r"no fire grid .* in d01; found d01, d02"):
         read_wrf(run, domain=1)
     with pytest.raises(PlumecastError, match="no files of d03; found d01, d02"):
         read_wrf(run, domain=3)
@@ -150,9 +150,9 @@ MESSAGES = {
     "no_air": r"no variable PHB, T; found LFN",
     "no_level": "no variable LFN; found P",
     "no_burn": "no cell burns in 2 frames",
-    "no_frames": "no frames in it",
+    "no_frames": "it contains no frames",
     "folder": "not a file",
-    "nan_column": "1 columns are NaN or unwritten in frame 0; look at fire_smoke, PH",
+    "nan_column": "1 columns are NaN or unwritten in frame 0; check fire_smoke, PH",
     "nan_level": "NaN or unwritten LFN in frame 0",
     "unwritten": f"{NY * NX} columns are NaN or unwritten",
 }
@@ -236,7 +236,7 @@ def test_one_frame_per_file_is_opened_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("fault", ["two frames", "another time", "another domain", "no such day"])
-def test_names_that_mislead_are_looked_into(tmp_path, fault):
+def test_files_are_opened_if_their_names_mislead(tmp_path, fault):
     write_parts(tmp_path / "fire", range(6))
     last = tmp_path / "fire" / "wrfout_d01_2020-08-01_17:00:00"
     if fault == "two frames":
@@ -253,7 +253,7 @@ def test_names_that_mislead_are_looked_into(tmp_path, fault):
     xr.testing.assert_identical(read_wrf(tmp_path / "fire"), expected)
 
 
-def test_every_part_of_a_classic_run_must_be_whole(tmp_path):
+def test_every_file_of_a_classic_run_must_be_complete(tmp_path):
     parts = write_parts(tmp_path / "fire", HOURS, format="NETCDF3_64BIT_OFFSET")
     parts[4].write_bytes(parts[4].read_bytes()[:-100])
     with pytest.raises(PlumecastError, match=rf"{parts[4].name}: truncated, 100 bytes are missing"):

@@ -1,4 +1,4 @@
-"""Many fires, processes and memory; and every real run against its independent derivation."""
+"""Many fires, processes and memory; real runs against an independent derivation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import xarray as xr
 
 from plumecast.sources.wrf import FireResult, read_wrf, read_wrf_fires
 from plumecast.sources.wrf import run as run_module
-from plumecast.sources.wrf.fires import Job, in_order
+from plumecast.sources.wrf.fires import Job, read_in_order
 from plumecast.sources.wrf.run import Options
 from plumecast.sources.wrf.snapshots import Labels
 from support.places import SHARED
@@ -43,7 +43,10 @@ def test_a_failing_fire_does_not_stop_the_others(tmp_path):
     assert [result.fire_id for result in results] == ["a", "text", "c", "a"]
     assert calls == [("a", 1, 4), ("text", 2, 4), ("c", 3, 4), ("a", 4, 4)]
     assert results[1].outcome == f"{runs[1] / FILE}: not a NetCDF file"
-    assert results[3].outcome == f"{runs[4]}: fire_id 'a' is also that of {runs[0]}"
+    assert (
+        results[3].outcome
+        == f"{runs[4]}: fire_id 'a' is also that of {runs[0]}; rename one directory"
+    )
     assert set(results[2].outcome.ignition_id.values) == {"a"}
     assert set(results[0].outcome.drought.values) == {"low"}
     xr.testing.assert_identical(results[0].outcome, read_wrf(runs[0], drought="low", every="3h"))
@@ -70,16 +73,16 @@ class Deadly:
         return os._exit, (1,)
 
 
-def test_a_process_that_dies_costs_only_its_fire(tmp_path):
+def test_a_process_that_dies_loses_only_its_fire(tmp_path):
     runs = [write_run(tmp_path / name, [0, 1]) for name in "ab"]
     jobs = [Job(path, Options(), Labels(name, name, "low"), None)
             for name, path in (("dead", Deadly()), ("a", runs[0]), ("b", runs[1]))]  # fmt: skip
-    results = list(in_order(jobs, workers=2))
-    assert "process died" in results[0].outcome
+    results = list(read_in_order(jobs, workers=2))
+    assert "the process that read it died" in results[0].outcome
     assert [type(result.outcome) for result in results[1:]] == [xr.Dataset, xr.Dataset]
 
 
-def test_a_surprise_is_reported_with_its_type(tmp_path, monkeypatch):
+def test_an_unexpected_error_is_reported_with_its_type(tmp_path, monkeypatch):
     def surprise(*args, **kwargs):
         raise ZeroDivisionError("oh")
 
@@ -123,7 +126,7 @@ def test_real_runs_equal_their_reference(path):
 
 
 @needs_shared
-def test_one_classic_frame_per_file_of_the_year_one():
+def test_a_real_run_with_one_classic_frame_per_file_and_year_1():
     ds = read_wrf(WRF / "runs" / "classic_one_frame_per_file")
     assert ds.sizes == {"snapshot": 1, "y": 32, "x": 40}
     assert 0 < ds.hours.item() < 1

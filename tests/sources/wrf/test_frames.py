@@ -1,4 +1,4 @@
-"""Fields of a wrfout frame against hand-computed ones: age, smoke, units and place."""
+"""Fields of a wrfout frame against hand-computed ones: age, smoke, units and coordinates."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_a_label_that_contradicts_the_table_is_refused(tmp_path):
     assert read_wrf(run, smoke_unit="g/kg").sizes["snapshot"] == 6
 
 
-def test_a_variable_that_models_fill_differently_needs_a_stated_unit(tmp_path):
+def test_a_variable_with_different_units_between_models_needs_a_stated_unit(tmp_path):
     run = write_run(tmp_path / "fire", HOURS, smoke_name="smoke", smoke_units="")
     with pytest.raises(PlumecastError, match=r"unit of smoke is unknown; .*ppmv.*ug/kg"):
         read_wrf(run, smoke="smoke")
@@ -229,7 +229,7 @@ def test_unit_labels(label, unit):
     assert known_unit(label) == unit
 
 
-# -- where it is
+# -- coordinates
 
 
 def test_idealised_domains_are_in_metres(tmp_path):

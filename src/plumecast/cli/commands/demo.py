@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,12 @@ import numpy as np
 import typer
 import xarray as xr
 
-from plumecast.base.names import SNAPSHOT
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.cli.commands.evaluate import show_scores
-from plumecast.cli.options import Recipe
+from plumecast.cli.options import WORKERS
 from plumecast.cli.show import counted, progress, say, write_json, wrote
 from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires
-from plumecast.data.split import split_by_fire
+from plumecast.data.split import SplitRecipe
 from plumecast.operators.settings import PRESETS
 from plumecast.studies.context import Context, Limits
 from plumecast.studies.figures.maps import compare_maps, percentile_rows, save_figure
@@ -34,20 +33,20 @@ STUDIES = [
     "optical-depth", "footprint-linear", "footprint-quadratic", "footprint-recommended",
     "sensitivity", "gaussian-process", "summary",
 ]  # fmt: skip
-"""Those that share the surrogates the demo trains; the others train many more."""
+"""Studies that use the surrogates of the demo; the others would train many more."""
 
 LIMITS = Limits(repeats=10, literal=False)
 
 
 def command(
-    out: Path = typer.Option(Path("plumecast-demo"), "--out", "-o", help="Where results go."),
+    out: Path = typer.Option(Path("plumecast-demo"), "--out", "-o", help="Folder of the results."),
     preset: str = typer.Option("demo", help="Ensemble to simulate: demo or paper."),
     seed: int = typer.Option(0, help="Seed of the ensemble."),
-    workers: int = typer.Option(os.cpu_count() or 1, help="Processes for the simulation."),
+    workers: int = WORKERS,
 ) -> None:
     """Simulate fires, train every preset, score them beside the baselines, write a report.
 
-    An ensemble that is already there is used again, and so is what was trained on it.
+    An ensemble that is already in the folder is reused, and so are surrogates trained on it.
 
     Example: `plumecast demo`
     """
@@ -59,14 +58,15 @@ def command(
         f"{snapshots.sizes[SNAPSHOT]} snapshots of {len(set(snapshots.fire_id.values))} fires, "
         f"{large.sizes[SNAPSHOT]} with at least {PAPER_MIN_ACRES:,.0f} burned acres"
     )
-    split = split_by_fire(large.load())
-    recipe = Recipe(min_acres=PAPER_MIN_ACRES).record()
-    run = describe_run(split, store, recipe, seed=0, command=command_line())
+    recipe = SplitRecipe(min_acres=PAPER_MIN_ACRES)
+    split = recipe.split(large.load())
+    record = recipe.record() | {"inputs": FIRE, "outputs": SMOKE}
+    run = describe_run(split, store, record, seed=0, command=command_line())
     context = Context(split, fingerprint=run["fingerprint"], folder=out, limits=LIMITS)
     _train(context, out)
     result = _score(context)
     show_scores(result)
-    say("A surrogate that does not beat the mean field and the nearest fire is worth nothing.")
+    say("A useful surrogate scores better than the mean field and the nearest fire.")
     wrote(store, "the ensemble")
     content = {"scores": [asdict(score) for score in result.scores]}
     write_json(out / "scores.json", content, "the scores")
@@ -111,7 +111,7 @@ def _score(context: Context) -> Evaluation:
 
 
 def _report(context: Context, run: dict[str, Any], out: Path) -> None:
-    """The studies that need no further training, and the page of them."""
+    """Run the studies that need no further training, and write their page."""
     claim_folder(out / "results", run)
     with progress("studying", total=len(STUDIES)) as begin:
         outcomes = run_studies(

@@ -9,70 +9,73 @@ from typing import Any
 import typer
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import FIRE, SMOKE
 from plumecast.base.version import __version__
-from plumecast.cli import options
-from plumecast.cli.options import Recipe
+from plumecast.cli.options import DATA, MODEL, Given, place_options, running, with_options
 from plumecast.cli.show import note, progress, table, write_json
-from plumecast.data.store import DATA_VERSION
+from plumecast.data.split import SplitRecipe
+from plumecast.data.store import DATA_VERSION, open_snapshots
 from plumecast.surrogate.baselines import BASELINES, fit_baseline
 from plumecast.surrogate.memory_plan import CLUSTER_MEMORY
 from plumecast.surrogate.surrogate import load_surrogate
 from plumecast.workflows.evaluate import CAPTURED, Evaluation, evaluate
 
 
+@with_options(place=place_options)
 def command(
-    model: Path = typer.Argument(help="A saved surrogate.", show_default=False),
-    data: Path = options.DATA,
+    model: Path = MODEL,
+    data: Path = DATA,
     out: Path = typer.Option(
-        None, "--json", help="Where to write the scores; default: MODEL with .scores.json."
+        None,
+        "--json",
+        help="File to write the scores to.",
+        show_default="MODEL with the ending .scores.json",
     ),
-    captured: float = typer.Option(CAPTURED, help="Share of the footprint the threshold captures."),
+    captured: float = typer.Option(
+        CAPTURED, help="Share of the footprint that the smoke threshold captures."
+    ),
     baselines: str = typer.Option(
         None,
-        help="Baselines shown beside it, separated by commas, or 'none'; all if not given, with "
-        "--memory or --scheduler the mean field alone.",
-        show_default=False,
+        help="Baselines to score too, separated by commas, or 'none'.",
+        show_default="all; with --memory or --scheduler only the mean field",
     ),
-    device: str = options.DEVICE,
-    memory: str = options.MEMORY,
-    scheduler: str = options.SCHEDULER,
+    *,
+    place: Given,
 ) -> None:
     """Score a surrogate beside the baselines on the test part of its split.
 
-    The split is the one recorded at training; a fire known from training is refused.
+    The split is the one recorded at training. Data with a fire of the training part in another part
+    is rejected.
 
     Example: `plumecast evaluate smoke.plume ensemble.zarr`
     """
     surrogate = load_surrogate(model)
-    recorded = dict(surrogate.training.get("split", {}))
-    if recorded.pop("all", False):
+    recorded = surrogate.training.get("split", {})
+    if recorded.get("all", False):
         raise PlumecastError(
-            f"{model} was trained on every snapshot, nothing is held out; train without --all"
+            f"{model} was trained on every snapshot and nothing is held out; train without --all"
         )
-    recipe = Recipe(**recorded)
-    split = recipe.split(data)
+    recipe = SplitRecipe.from_record(recorded)
+    inputs, outputs = recorded.get("inputs", FIRE).split(","), recorded.get("outputs", SMOKE)
+    split = recipe.split(open_snapshots(data, fields=[*inputs, outputs]), outputs)
     version = split.train.attrs.get(DATA_VERSION)
     if version != surrogate.training.get("data_version"):
         note(f"{data} has changed since {model} was trained (version {version})")
-    limit = memory or (CLUSTER_MEMORY if scheduler else None)
+    device, scheduler = place["device"], place["scheduler"]
+    limit = place["memory"] or (CLUSTER_MEMORY if scheduler else None)
     names = _names(baselines, limit)
     parts = (split.train, split.validation, split.test)
     train, validation, test = parts if limit else (part.load() for part in parts)
     with (
         progress("evaluating", total=2 * len(names) + 1) as begin,
-        options.running(scheduler, device=device) as runner,
+        running(scheduler, device=device) as runner,
     ):
         own = surrogate.settings.get("preset") or model.stem
         surrogates = {f"{own} (model)" if own in BASELINES else own: surrogate}
         for name in names:
             begin(f"fitting {name}")
             surrogates[name] = fit_baseline(
-                name,
-                train,
-                inputs=recipe.input_names,
-                outputs=recipe.outputs,
-                memory=limit,
-                runner=runner,
+                name, train, inputs=inputs, outputs=outputs, memory=limit, runner=runner
             )
         result = evaluate(
             surrogates,
@@ -91,14 +94,14 @@ def command(
 
 
 def _names(baselines: str | None, memory: str | None) -> list[str]:
-    """The baselines asked for; by default those that keep the memory limit."""
+    """The baselines of the option; by default all that fit into the memory."""
     if baselines == "none":
         return []
     if baselines is not None:
         return baselines.split(",")
     if memory is None:
         return list(BASELINES)
-    note("only the mean field is shown beside it: the other baselines hold all training fires")
+    note("only the mean field is shown as a baseline: the others need all training fires in memory")
     return ["mean-field"]
 
 

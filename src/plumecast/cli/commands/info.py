@@ -1,4 +1,4 @@
-"""`plumecast info`: what a store or a saved surrogate holds."""
+"""`plumecast info`: describe a store or a saved surrogate."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def _show_store(snapshots: xr.Dataset, path: Path) -> None:
     if _floor(snapshots) == _UNKNOWN:
         note(
             "without a smoke floor, traces of numerical diffusion count as smoke; "
-            "see --smoke-floor of plumecast train"
+            "set --smoke-floor of plumecast train"
         )
 
 
 def _columns(snapshots: xr.Dataset) -> Iterator[tuple[str, str]]:
-    """What is known of the snapshots; a store of fires alone may lack any of it."""
+    """Summaries of optional coordinates, which a store without smoke may lack."""
     if "drought" in snapshots.variables:
         labels, counts = np.unique(snapshots.drought.values, return_counts=True)
         yield "droughts", ", ".join(f"{d} {n}" for d, n in zip(labels, counts, strict=True))
@@ -85,7 +85,7 @@ def _columns(snapshots: xr.Dataset) -> Iterator[tuple[str, str]]:
 
 def _floor(snapshots: xr.Dataset) -> str:
     if SMOKE not in snapshots:
-        return "no smoke in it"
+        return "none: the store has no smoke"
     floor = snapshots[SMOKE].attrs.get(SMOKE_FLOOR, snapshots.attrs.get(SMOKE_FLOOR))
     return _UNKNOWN if floor is None else f"{floor:g} µg m⁻³"
 

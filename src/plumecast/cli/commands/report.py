@@ -11,7 +11,7 @@ from plumecast.studies.report.page import write_report
 
 
 def command(
-    results: Path = typer.Argument(help="Folder that `study` wrote.", show_default=False),
+    results: Path = typer.Argument(help="Folder that `plumecast study` wrote.", show_default=False),
     out: Path = typer.Option(Path("report.html"), "--out", "-o", help="Where to write the page."),
 ) -> None:
     """Write one self-contained HTML page: tables, figures, settings, credibility.
@@ -20,5 +20,8 @@ def command(
     """
     path, stale = write_report(results, out)
     if stale:
-        note(f"left out, of other data or settings: {', '.join(stale)}; run them again")
+        note(
+            f"left out, because their data or settings are different: {', '.join(stale)}; "
+            "run these studies again"
+        )
     wrote(path, "the report")

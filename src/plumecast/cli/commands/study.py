@@ -6,15 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import typer
+import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SNAPSHOT
-from plumecast.cli import options
-from plumecast.cli.options import Recipe
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.cli.options import Given, split_options, split_recipe, with_options
 from plumecast.cli.outcomes import exit_code
 from plumecast.cli.show import fail, note, pairs, progress, say, table, wrote
 from plumecast.data.schema import PAPER_MIN_ACRES
-from plumecast.data.split import Split
+from plumecast.data.split import Split, SplitRecipe
+from plumecast.data.store import open_snapshots
 from plumecast.studies.context import Context, Limits
 from plumecast.studies.methods.methods import neural_methods
 from plumecast.studies.registry import STUDIES, find_studies
@@ -27,30 +28,28 @@ from plumecast.studies.run import (
 )
 
 FEWEST_IGNITIONS = 20
-"""Large fires that must be left for the paper's filter to be the default."""
+"""The paper's filter is the default only if it keeps at least this many ignitions."""
 
 
+@with_options(chosen=split_options)
 def command(
-    parsed: typer.Context,
-    names: list[str] = typer.Argument(None, help="Studies, or all.", show_default=False),
+    names: list[str] = typer.Argument(None, help="Names of studies, or all.", show_default=False),
     data: Path = typer.Option(None, help="Snapshot store: Icechunk, Zarr or NetCDF."),
     out: Path = typer.Option(Path("results"), "--out", "-o", help="Folder of the results."),
     listed: bool = typer.Option(False, "--list", help="List the studies and stop."),
-    fresh: bool = typer.Option(False, "--fresh", help="Run again what is finished."),
-    neural: bool = typer.Option(False, help="Train networks for the summary too; slow."),
+    fresh: bool = typer.Option(False, "--fresh", help="Run finished studies again."),
+    neural: bool = typer.Option(False, help="Also train networks for the summary; slow."),
     literal: bool = typer.Option(
-        True, help="Time the paper's literal quadratic fit too (5 GB, about a minute)."
+        True, help="Also time the paper's literal quadratic fit (5 GB, about a minute)."
     ),
     min_acres: float = typer.Option(
         None,
-        help="Keep snapshots with at least this burned area; if not given the paper's 1e5 where "
-        f"it leaves {FEWEST_IGNITIONS} ignitions, else all.",
+        help="Keep snapshots with at least this burned area (acres).",
+        show_default=f"1e5, as in the paper, if at least {FEWEST_IGNITIONS} ignitions remain; "
+        "else all",
     ),
-    drought: str = options.DROUGHT,
-    smoke_floor: float = options.FLOOR,
-    seed: int = options.SEED,
-    by: str = options.BY,
-    fractions: str = options.FRACTIONS,
+    *,
+    chosen: Given,
 ) -> None:
     """Reproduce tables and figures of the paper; finished ones are reused.
 
@@ -63,13 +62,14 @@ def command(
     studies = find_studies(names or [])
     networks = neural_methods() if neural else ()
     if data is None:
-        raise PlumecastError("say which snapshots to study: --data ensemble.zarr")
-    recipe = Recipe().override(parsed.params)
-    recipe = with_paper_filter(recipe, data)
-    split = _load(recipe.split(data))
-    run = describe_run(split, data, recipe.record(), seed=recipe.seed, command=command_line())
+        raise PlumecastError("name the snapshots to study, e.g. --data ensemble.zarr")
+    snapshots = open_snapshots(data)
+    recipe = with_paper_filter(split_recipe(chosen), snapshots)
+    split = _load(recipe.split(snapshots))
+    record = recipe.record() | {"inputs": FIRE, "outputs": SMOKE}
+    run = describe_run(split, data, record, seed=recipe.seed, command=command_line())
     if recipe.smoke_floor is None and not run["smoke_floor"]:
-        note("the data records no smoke floor, so traces count as smoke; --smoke-floor sets one")
+        note("the data records no smoke floor, so traces count as smoke; set --smoke-floor")
     changed = claim_folder(out, run)
     if changed:
         note(changed)
@@ -88,20 +88,20 @@ def command(
     show_studies(outcomes, out)
 
 
-def with_paper_filter(recipe: Recipe, data: Path) -> Recipe:
-    """The recipe with the paper's smallest burned area, where the store has enough large fires."""
+def with_paper_filter(recipe: SplitRecipe, snapshots: xr.Dataset) -> SplitRecipe:
+    """The recipe with the paper's smallest burned area, if there are enough large fires."""
     if recipe.min_acres is not None:
         return recipe
-    snapshots = recipe.select(data)
+    snapshots = recipe.select(snapshots)
     large = snapshots.burned_area.values >= PAPER_MIN_ACRES
     kept = set(snapshots[recipe.by].values[large].tolist()) if recipe.by in snapshots else ()
     if len(kept) < FEWEST_IGNITIONS:
         note(
-            f"{len(kept)} ignitions burn the paper's {PAPER_MIN_ACRES:,.0f} acres: all "
-            f"{snapshots.sizes[SNAPSHOT]} snapshots are kept (--min-acres sets a limit)"
+            f"only {len(kept)} ignitions reach the paper's {PAPER_MIN_ACRES:,.0f} acres, so all "
+            f"{snapshots.sizes[SNAPSHOT]} snapshots are kept; set a limit with --min-acres"
         )
         return recipe
-    return recipe.override({"min_acres": PAPER_MIN_ACRES})
+    return replace(recipe, min_acres=PAPER_MIN_ACRES)
 
 
 def _load(split: Split) -> Split:
@@ -114,7 +114,7 @@ def _load(split: Split) -> Split:
 
 
 def show_studies(outcomes: list[StudyOutcome], out: Path) -> None:
-    """What became of every study; ends with the exit code."""
+    """Print the outcome of every study and set the exit code."""
     rows = [
         [
             item.study.name,

@@ -13,18 +13,27 @@ import typer
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SNAPSHOT
-from plumecast.cli import options
-from plumecast.cli.options import Recipe
+from plumecast.cli.options import (
+    DATA,
+    Given,
+    place_options,
+    running,
+    split_options,
+    split_recipe,
+    variable_options,
+    variables,
+    with_options,
+)
 from plumecast.cli.show import note, progress, say, wrote
 from plumecast.data.schema import SMOKE_FLOOR
+from plumecast.data.split import SplitRecipe
+from plumecast.data.store import open_snapshots
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.fields.lift import PARTS, PRODUCTS
 from plumecast.operators.fields.targets import TARGETS
 from plumecast.operators.settings import FRAMES, PRESETS
-from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.evaluate import fit_thresholds
+from plumecast.workflows.train import FITTING, THRESHOLDS, train_surrogate
 
 CHOICES = (
     "degree",
@@ -41,104 +50,120 @@ CHOICES = (
     "correction",
     "epochs",
 )
-"""Options that are choices of `fit_surrogate` by the same name."""
+"""Options with the name of a choice of `fit_surrogate`."""
 
 LISTS = ("lift", "products", "targets", "covariates")
-"""The same, several separated by commas."""
+"""The same, with several values separated by commas."""
 
 SHARES = {
     "fire_std": ("fire_rank", "fire_std_fraction"),
     "smoke_std": ("smoke_rank", "smoke_std_fraction"),
 }
-"""Options that replace a rank, and the name of their choice."""
+"""Options that choose a rank by its share of Σσ: the rank, and the choice of `fit_surrogate`."""
 
 
+@with_options(split=split_options, names=variable_options, place=place_options)
 def command(
     parsed: typer.Context,
-    data: Path = options.DATA,
-    out: Path = typer.Option(Path("smoke.plume"), "--out", "-o", help="Where to save."),
-    preset: str = typer.Option(None, help=f"{', '.join(PRESETS)}; default paper-linear."),
-    settings: Path = typer.Option(None, help="Settings written by `plumecast tune`."),
+    data: Path = DATA,
+    out: Path = typer.Option(
+        Path("smoke.plume"), "--out", "-o", help="File to save the surrogate in."
+    ),
+    preset: str = typer.Option(
+        None, help=f"{', '.join(PRESETS)}.", show_default="paper-linear, if nothing is chosen"
+    ),
+    settings: Path = typer.Option(None, help="Settings that `plumecast tune` wrote."),
     degree: int = typer.Option(None, help="Degree of the polynomial, 1 to 4."),
     penalty: float = typer.Option(
-        None, help="Penalty λ; else the preset's, or chosen by leave-one-fire-out."
+        None,
+        help="Regularisation λ.",
+        show_default="the preset's, or chosen by leaving out one group at a time",
     ),
-    fire_rank: int = typer.Option(None, help="Modes of the input."),
-    fire_std: float = typer.Option(None, help="Share of Σσ kept of the input, e.g. 0.95."),
-    smoke_rank: int = typer.Option(None, help="Modes of the output."),
-    smoke_std: float = typer.Option(None, help="Share of Σσ kept of the output, e.g. 0.95."),
+    fire_rank: int = typer.Option(None, help="Number of PCA modes of the input."),
+    fire_std: float = typer.Option(None, help="Share of Σσ to keep of the input, e.g. 0.95."),
+    smoke_rank: int = typer.Option(None, help="Number of PCA modes of the output."),
+    smoke_std: float = typer.Option(None, help="Share of Σσ to keep of the output, e.g. 0.95."),
     center: bool = typer.Option(None, help="Subtract the mean fields before encoding."),
     kernel: str = typer.Option(
         None, help="polynomial, matern-5/2, squared-exponential, or 'polynomial-1 + matern-5/2'."
     ),
     length_scale: float = typer.Option(
-        None, help="Of the kernel, 1 = typical distance between fires; else chosen."
+        None,
+        help="Length scale of the kernel; 1 is the typical distance between fires.",
+        show_default="chosen with the penalty",
     ),
-    family: str = typer.Option(None, help=f"{', '.join(FAMILIES)}; else the preset's."),
-    lift: str = typer.Option(None, help=f"Fields of the fire, by commas: {', '.join(PARTS)}."),
-    products: str = typer.Option(None, help=f"What multiplies them: {', '.join(PRODUCTS)}."),
-    age_bins: int = typer.Option(None, help="Bins of the time since ignition, for age-bins."),
-    targets: str = typer.Option(None, help=f"What is fitted: {', '.join(TARGETS)}."),
-    covariates: str = typer.Option(None, help="Scalars that join, e.g. fuel_moisture,wind_speed."),
-    frame: str = typer.Option(None, help=f"{', '.join(FRAMES)}."),
-    layers: int = typer.Option(None, help="Layers of the spectral family."),
+    family: str = typer.Option(
+        None, help=f"Family of operators: {', '.join(FAMILIES)}.", show_default="the preset's"
+    ),
+    lift: str = typer.Option(
+        None, help=f"Fields made of the fire, separated by commas: {', '.join(PARTS)}."
+    ),
+    products: str = typer.Option(
+        None, help=f"Scalars that multiply these fields: {', '.join(PRODUCTS)}."
+    ),
+    age_bins: int = typer.Option(
+        None, help="Number of bins of the time since ignition, for --lift age-bins."
+    ),
+    targets: str = typer.Option(None, help=f"Fields to fit: {', '.join(TARGETS)}."),
+    covariates: str = typer.Option(
+        None, help="Scalars of each snapshot to use as inputs, e.g. fuel_moisture,wind_speed."
+    ),
+    frame: str = typer.Option(None, help=f"Frame of the fields: {', '.join(FRAMES)}."),
+    layers: int = typer.Option(None, help="Number of layers of the spectral family."),
     correction: bool = typer.Option(
-        None, help="Correct the spectral family by the training fires most alike."
+        None, help="Add the residuals of similar training fires to the spectral family."
     ),
-    epochs: int = typer.Option(None, help="Passes over the data, of a network."),
+    epochs: int = typer.Option(None, help="Passes over the training data, for networks."),
     whole: bool = typer.Option(
         False, "--all", help="Train on every snapshot; nothing is held out."
     ),
-    min_acres: float = options.MIN_ACRES,
-    drought: str = options.DROUGHT,
-    smoke_floor: float = options.FLOOR,
-    seed: int = options.SEED,
-    by: str = options.BY,
-    fractions: str = options.FRACTIONS,
-    inputs: str = options.INPUT,
-    outputs: str = options.OUTPUT,
-    device: str = options.DEVICE,
-    memory: str = options.MEMORY,
-    scheduler: str = options.SCHEDULER,
+    *,
+    split: Given,
+    names: Given,
+    place: Given,
 ) -> None:
     """Fit a fire-to-smoke surrogate and save it.
 
-    Trains on the training part of the split and keeps the rest for `plumecast evaluate`.
+    Trains on the training part of the split, chooses thresholds on the validation part and leaves
+    the test part to `plumecast evaluate`.
 
     Example: `plumecast train ensemble.zarr --preset paper-quadratic -o smoke.plume`
     """
-    tuned, choices = _read_settings(settings)
-    recipe = tuned.override(parsed.params)
-    choices = _choices(choices, parsed.params)
+    tuned, tuned_choices = _read_settings(settings)
+    recipe = split_recipe(split, SplitRecipe.from_record(tuned))
+    recipe = replace(recipe, fractions=None) if whole else recipe
+    inputs, outputs = variables(names, tuned)
+    choices = _choices(tuned_choices, parsed.params)
     tuned_preset = choices.pop("preset", None)
-    chosen = preset or tuned_preset or (None if choices else "paper-linear")
-    surrogate, train, seconds = _train_and_save(
-        recipe,
-        data,
+    snapshots = open_snapshots(data, fields=[*inputs, outputs])
+    surrogate, seconds = _train_and_save(
+        snapshots,
         out,
-        whole=whole,
-        preset=chosen,
-        choices=choices,
-        place={"device": device, "memory": memory},
-        scheduler=scheduler,
+        place,
+        preset=preset or tuned_preset or (None if choices else "paper-linear"),
+        split=recipe,
+        inputs=inputs,
+        outputs=outputs,
+        **choices,
     )
-    count = train.sizes[SNAPSHOT]
+    count = surrogate.training["snapshots"]
     say(f"trained on {count} snapshots in {seconds:.2f} s: {_summary(surrogate.training)}")
     wrote(out, "the surrogate")
-    if train[recipe.outputs].attrs.get(SMOKE_FLOOR, train.attrs.get(SMOKE_FLOOR)) is None:
-        note("the data records no smoke floor: traces count as smoke; see --smoke-floor")
+    recorded = snapshots[outputs].attrs.get(SMOKE_FLOOR, snapshots.attrs.get(SMOKE_FLOOR))
+    if recipe.smoke_floor is None and recorded is None:
+        note("the data records no smoke floor, so traces count as smoke; set --smoke-floor")
     if not whole:
         say(f"next: plumecast evaluate {out} {data}")
 
 
-def _choices(tuned: dict[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of `fit_surrogate`: what was tuned, replaced by what was given."""
+def _choices(tuned: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Choices of `fit_surrogate`: options that were given replace tuned settings."""
     given = {name: parameters[name] for name in (*CHOICES, *LISTS, *SHARES)}
     given = {name: value for name, value in given.items() if value is not None}
     choices = dict(tuned)
     for name, value in given.items():
         if name in SHARES:
-            choices.pop(SHARES[name][0], None)  # replaces a rank that came with the settings
+            choices.pop(SHARES[name][0], None)  # the share replaces a tuned rank
             choices[SHARES[name][1]] = value
         else:
             choices[name] = value.split(",") if name in LISTS else value
@@ -146,71 +171,47 @@ def _choices(tuned: dict[str, Any], parameters: Mapping[str, Any]) -> dict[str, 
 
 
 def _train_and_save(
-    recipe: Recipe,
-    data: Path,
-    out: Path,
-    *,
-    whole: bool,
-    preset: str | None,
-    choices: dict[str, Any],
-    place: dict[str, Any],
-    scheduler: str | None,
-) -> tuple[Surrogate, xr.Dataset, float]:
-    """The saved surrogate, what it was trained on, and the seconds of the fit."""
+    snapshots: xr.Dataset, out: Path, place: Given, **choices: Any
+) -> tuple[Surrogate, float]:
+    """The saved surrogate, and the seconds that the fit took."""
+    began: dict[str, float] = {}
+    device, memory = place["device"], place["memory"]
     with (
         progress("training", total=4) as begin,
-        options.running(scheduler, device=place["device"]) as runner,
+        running(place["scheduler"], device=device) as runner,
     ):
-        begin("reading")
-        split = None if whole else recipe.split(data)
-        train = recipe.select(data) if split is None else split.train
-        held = place["memory"] is None and runner is None
-        if held:
-            train.load()
-        begin("encoding and fitting")
-        start = time.perf_counter()
-        surrogate = fit_surrogate(
-            train,
-            preset,
-            inputs=recipe.input_names,
-            outputs=recipe.outputs,
-            group_by=recipe.by,
-            runner=runner,
-            progress=lambda step: begin(f"fitting, {step}", within=True),
-            **choices,
-            **place,
+
+        def show(step: str) -> None:
+            began[step] = time.perf_counter()
+            begin(step, within=step.startswith(f"{FITTING}:"))
+
+        surrogate = train_surrogate(
+            snapshots, device=device, memory=memory, runner=runner, progress=show, **choices
         )
-        seconds = time.perf_counter() - start
-        begin("thresholds")
-        record: dict[str, Any] = {"split": recipe.record() | {"all": whole}}
-        if split is not None:
-            validation = split.validation
-            if held:
-                validation.load()
-            thresholds = fit_thresholds(surrogate, validation, runner=runner, **place)
-            record["thresholds"] = {"smoke": thresholds.smoke, "decision": thresholds.decision}
-        surrogate = replace(surrogate, training=surrogate.training | record)
+        seconds = began.get(THRESHOLDS, time.perf_counter()) - began[FITTING]
         begin("saving")
         surrogate.save(out)
-    return surrogate, train, seconds
+    return surrogate, seconds
 
 
-def _summary(chosen: dict[str, Any]) -> str:
-    """What the fit chose, of either family."""
+def _summary(chosen: Mapping[str, Any]) -> str:
+    """What the fit chose, for any family."""
     if "fire_rank" not in chosen:
-        told = ", ".join(chosen["scenarios"]) or "not told apart"
-        return f"scenarios {told}, frame {chosen['frame']}"
+        scenarios = ", ".join(chosen["scenarios"]) or "not distinguished"
+        return f"scenarios {scenarios}, frame {chosen['frame']}"
     ranks = f"{chosen['fire_rank']} → {chosen['smoke_rank']}"
     length = f", length scale {chosen['length_scale']:.3g}" if "length_scale" in chosen else ""
     return f"ranks {ranks}{length}, penalty {chosen['penalty']:.4g}"
 
 
-def _read_settings(path: Path | None) -> tuple[Recipe, dict[str, Any]]:
-    """The way to the data and the choices that `plumecast tune` wrote; defaults without a file."""
+def _read_settings(path: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The split with its variables, and the choices, that `plumecast tune` wrote."""
     if path is None:
-        return Recipe(), {}
+        return {}, {}
     try:
         content = json.loads(path.read_text())
-        return Recipe(**content["recipe"]), dict(content["settings"])
+        return dict(content["recipe"]), dict(content["settings"])
     except (ValueError, KeyError, TypeError):
-        raise PlumecastError(f"{path} holds no settings; write them with plumecast tune") from None
+        raise PlumecastError(
+            f"--settings {path} has no settings; write them with plumecast tune"
+        ) from None

@@ -1,4 +1,4 @@
-"""`plumecast tune`: choose a surrogate among families and the choices of each."""
+"""`plumecast tune`: choose the family of a surrogate and its settings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from typing import TypeVar
 import typer
 
 from plumecast.base.errors import PlumecastError
-from plumecast.cli import options
-from plumecast.cli.options import Recipe
+from plumecast.cli.options import (
+    DATA,
+    Given,
+    split_options,
+    split_recipe,
+    variable_options,
+    variables,
+    with_options,
+)
 from plumecast.cli.show import counted, note, say, table, write_json
+from plumecast.data.store import open_snapshots
 from plumecast.workflows.tune.candidates import FAMILIES, KERNELS, NETWORKS, STD_FRACTIONS
 from plumecast.workflows.tune.search import Candidate
 from plumecast.workflows.tune.tune import tune_surrogate
@@ -20,15 +28,15 @@ from plumecast.workflows.tune.tune import tune_surrogate
 Number = TypeVar("Number", int, float)
 
 
+@with_options(split=split_options, names=variable_options)
 def command(
-    parsed: typer.Context,
-    data: Path = options.DATA,
+    data: Path = DATA,
     out: Path = typer.Option(
-        Path("tuned.json"), "--out", "-o", help="Where to write the settings."
+        Path("tuned.json"), "--out", "-o", help="File to write the settings to."
     ),
     families: str = typer.Option(",".join(FAMILIES), help="Families to try, separated by commas."),
     neural: bool = typer.Option(
-        False, "--neural", help=f"Also networks: {', '.join(NETWORKS)}; needs PyTorch."
+        False, "--neural", help=f"Also try networks: {', '.join(NETWORKS)}; needs PyTorch."
     ),
     degrees: str = typer.Option("1,2,3", help="Degrees to try, separated by commas."),
     kernels: str = typer.Option(
@@ -38,40 +46,38 @@ def command(
         ",".join(map(str, STD_FRACTIONS)), help="Shares of Σσ of the input to try."
     ),
     rank_by: str = typer.Option(
-        "iou", help="Score to rank by: iou, deployable_iou, auc, relative_error."
+        "iou", help="Score that ranks candidates: iou, deployable_iou, auc, relative_error."
     ),
-    folds: int = typer.Option(3, help="Parts of the training ignitions left out in turn."),
-    confirm: int = typer.Option(3, help="Candidates confirmed on validation."),
+    folds: int = typer.Option(3, help="Number of cross-validation folds of training ignitions."),
+    confirm: int = typer.Option(3, help="Number of best candidates to score on validation."),
     candidates: int = typer.Option(
-        None, help="Try at most so many: recommended, then the cheapest."
+        None, help="Try at most this many: first recommended, then the cheapest."
     ),
-    budget_seconds: float = typer.Option(None, help="Begin no candidate after this time."),
-    min_acres: float = options.MIN_ACRES,
-    drought: str = options.DROUGHT,
-    smoke_floor: float = options.FLOOR,
-    seed: int = options.SEED,
-    by: str = options.BY,
-    fractions: str = options.FRACTIONS,
-    inputs: str = options.INPUT,
-    outputs: str = options.OUTPUT,
+    budget_seconds: float = typer.Option(None, help="Start no candidate after this time."),
+    *,
+    split: Given,
+    names: Given,
 ) -> None:
-    """Choose a surrogate: candidates scored by folds within training, the best on validation.
+    """Choose the settings of a surrogate by cross-validation within the training part.
+
+    The best candidates are then compared on the validation part.
 
     Example: `plumecast tune ensemble.zarr -o tuned.json --budget-seconds 600`, then
     `plumecast train ensemble.zarr --settings tuned.json`
     """
-    recipe = Recipe().override(parsed.params)
-    split = recipe.split(data)
+    recipe = split_recipe(split)
+    inputs, outputs = variables(names)
+    parts = recipe.split(open_snapshots(data, fields=[*inputs, outputs]), outputs)
     with counted("tuning") as step:
         found = tune_surrogate(
-            split.train.load(),
-            split.validation.load(),
+            parts.train.load(),
+            parts.validation.load(),
             families=[*_words(families), *(NETWORKS if neural else ())],
-            degrees=_numbers(degrees, int),
+            degrees=_numbers(degrees, "--degrees", int),
             kernels=_words(kernels),
-            std_fractions=_numbers(std_fractions, float),
-            inputs=recipe.input_names,
-            outputs=recipe.outputs,
+            std_fractions=_numbers(std_fractions, "--std-fractions", float),
+            inputs=inputs,
+            outputs=outputs,
             group_by=recipe.by,
             rank_by=rank_by,
             folds=folds,
@@ -83,7 +89,7 @@ def command(
     _show(found, rank_by, folds)
     content = {
         "settings": found[0].settings(),
-        "recipe": recipe.record(),
+        "recipe": recipe.record() | {"inputs": ",".join(inputs), "outputs": outputs},
         "candidates": [asdict(candidate) for candidate in found],
     }
     write_json(out, content, f"the settings of '{found[0].name}'")
@@ -121,8 +127,10 @@ def _words(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _numbers(text: str, kind: type[Number]) -> list[Number]:
+def _numbers(text: str, option: str, kind: type[Number]) -> list[Number]:
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
-        raise PlumecastError(f"'{text}' is not a list of numbers separated by commas") from None
+        raise PlumecastError(
+            f"{option} '{text}' is not a list of numbers separated by commas"
+        ) from None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.extras import require
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
@@ -323,13 +324,7 @@ def check_torch() -> None:
 
 
 def _torch() -> Any:
-    try:
-        import torch
-    except ImportError as error:
-        raise PlumecastError(
-            "networks need PyTorch, which is not installed; pip install 'plumecast[neural]'"
-        ) from error
-    return torch
+    return require("torch", "neural", "a network")
 
 
 _SHARED: dict[str, Any] = {

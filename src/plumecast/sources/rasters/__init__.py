@@ -1,11 +1,11 @@
-"""Arrival-time rasters → time since ignition: what FARSITE, ELMFIRE and their like write.
+"""Arrival-time rasters of FARSITE, ELMFIRE and similar models → time since ignition.
 
-file → burned cells with hours since ignition → one field or a series → the surrogate's grid, by
-overlapping area.
+file → burned cells with their arrival times → time since ignition at one or several hours →
+area-weighted mean on the surrogate's grid.
 """
 
 from plumecast.sources.rasters.files import find_rasters
-from plumecast.sources.rasters.map_fires import map_arrival_times
+from plumecast.sources.rasters.map_fires import map_arrival_times, reduce_arrival_times
 from plumecast.sources.rasters.options import FORMATS, HORIZON, UNITS
 from plumecast.sources.rasters.read import iter_arrival_times, read_arrival_times
 
@@ -17,4 +17,5 @@ __all__ = [
     "iter_arrival_times",
     "map_arrival_times",
     "read_arrival_times",
+    "reduce_arrival_times",
 ]

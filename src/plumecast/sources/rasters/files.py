@@ -12,11 +12,11 @@ import xarray as xr
 from plumecast.base import paths as named
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
-from plumecast.sources.rasters.place import import_extra
+from plumecast.sources.rasters.georeference import import_extra
 from plumecast.sources.regrid import Grid, grid_from_centres
 
-EVENTS = "event-ID"
-"""In the names of LANDIS-II event maps, which are read beside the maps they belong to."""
+EVENT_MAP = "event-ID"
+"""Part of the file name of LANDIS-II event maps, which are read with their day-of-fire maps."""
 
 _ASCII_KEYS = {"ncols", "nrows", "xllcorner", "xllcenter", "yllcorner", "yllcenter", "cellsize",
                "nodata_value"}  # fmt: skip
@@ -25,25 +25,25 @@ _SUFFIXES = {".asc", ".tif", ".tiff", ".img", ".nc", ".nc4"}
 
 
 class Raster(NamedTuple):
-    """One file: values (ny, nx) with the south row first, and where they lie."""
+    """Values (ny, nx) of one file, south row first, and their grid."""
 
     values: Array
     grid: Grid
-    crs: Any  # whatever pyproj reads, or None
+    crs: Any  # anything that pyproj accepts, or None
     nodata: float | None
 
 
 def find_rasters(paths: named.Paths) -> list[Path]:
-    """The raster files of a directory, glob, file or list, sorted by name unless listed."""
+    """Raster files of a directory, glob, file or list; sorted by name, a list keeps its order."""
     return named.find_files(
         paths,
-        belongs=lambda path: path.suffix.lower() in _SUFFIXES and EVENTS not in path.name,
-        nothing=f"no rasters here ({', '.join(sorted(_SUFFIXES))})",
+        belongs=lambda path: path.suffix.lower() in _SUFFIXES and EVENT_MAP not in path.name,
+        nothing=f"no rasters here; expected files that end in {', '.join(sorted(_SUFFIXES))}",
     )
 
 
 def read_raster(path: Path, variable: str | None = None) -> Raster:
-    """An ASCII grid, a GeoTIFF (or other GDAL raster) or a NetCDF file, told by its first bytes."""
+    """Read a NetCDF file, an ASCII grid or a GDAL raster (GeoTIFF), by the file's first bytes."""
     try:
         with path.open("rb") as file:
             magic = file.read(16)
@@ -73,7 +73,9 @@ def _read_ascii(path: Path) -> Raster:
     except (ValueError, KeyError, IndexError) as error:
         raise PlumecastError(f"{path}: not a readable ASCII grid ({error})") from error
     if values.size != nx * ny:
-        raise PlumecastError(f"{path}: {values.size} values, its header says {ny} × {nx}")
+        raise PlumecastError(
+            f"{path}: {values.size} values, but its header says {ny} × {nx}; write it again"
+        )
     projection = path.with_suffix(".prj")
     crs = projection.read_text().strip() if projection.exists() else None
     grid = Grid(left, bottom, size, size, nx, ny)
@@ -81,6 +83,7 @@ def _read_ascii(path: Path) -> Raster:
 
 
 def _read_gdal(path: Path) -> Raster:
+    """A single-band, north-up or south-up raster that GDAL can read."""
     rasterio = import_extra("rasterio", path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
@@ -93,7 +96,9 @@ def _read_gdal(path: Path) -> Raster:
     if count != 1:
         raise PlumecastError(f"{path}: {count} bands; give one arrival-time band per file")
     if at.is_identity or at.b or at.d or at.a < 0:
-        raise PlumecastError(f"{path}: not georeferenced, or rotated; warp it to a plain grid")
+        raise PlumecastError(
+            f"{path}: not georeferenced, or rotated; warp it to a grid along x and y (gdalwarp)"
+        )
     ny, nx = values.shape
     north_up = at.e < 0
     bottom = at.f + ny * at.e if north_up else at.f
@@ -102,6 +107,7 @@ def _read_gdal(path: Path) -> Raster:
 
 
 def _read_netcdf(path: Path, variable: str | None) -> Raster:
+    """One 2-D variable with coordinates along both dimensions."""
     try:
         with xr.open_dataset(path, decode_times=False, decode_timedelta=False) as file:
             names = [str(name) for name in file.data_vars if file[name].ndim >= 2]
@@ -109,7 +115,8 @@ def _read_netcdf(path: Path, variable: str | None) -> Raster:
                 variable = names[0]
             if variable not in names:
                 raise PlumecastError(
-                    f"{path}: state variable, one of {', '.join(names) or 'none with y and x'}"
+                    f"{path}: give variable, one of "
+                    f"{', '.join(names) or 'none: the file has no 2-D variable'}"
                 )
             field = file[variable].load()
             mapping = field.attrs.get("grid_mapping", field.encoding.get("grid_mapping"))
@@ -125,7 +132,9 @@ def _read_netcdf(path: Path, variable: str | None) -> Raster:
         )
     missing = [str(dim) for dim in field.dims if dim not in field.coords]
     if missing:
-        raise PlumecastError(f"{path}: no coordinates along {', '.join(missing)}")
+        raise PlumecastError(
+            f"{path}: no coordinates along {', '.join(missing)}; add the cell centres to the file"
+        )
     if str(field.dims[0]).lower() in _EASTWARD:
         field = field.transpose()
     y, x = (field[dim].values.astype(np.float64) for dim in field.dims)

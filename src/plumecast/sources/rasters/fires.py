@@ -1,4 +1,4 @@
-"""One raster → its fires: which cells burned, and when, in hours since the fire began."""
+"""The fires of one raster: burned cells and their arrival times in hours since ignition."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
-from plumecast.sources.rasters.files import EVENTS, Raster, read_raster
+from plumecast.sources.rasters.files import EVENT_MAP, Raster, read_raster
+from plumecast.sources.rasters.georeference import RasterFire, as_crs, same_crs
 from plumecast.sources.rasters.options import FORMATS, Options
-from plumecast.sources.rasters.place import Fire, as_crs, same_crs
 from plumecast.sources.regrid import Grid
 
 
-def read_fires(path: Path, options: Options) -> list[Fire]:
-    """The fires of one file: one, or for LANDIS-II one per event of the event-ID map beside it."""
+def read_fires(path: Path, options: Options) -> list[RasterFire]:
+    """Fires of one file: one, or for LANDIS-II one per event of its event-ID map."""
     raster = read_raster(path, options.variable)
     convention = FORMATS[options.convention]
     arrival = np.where(np.isfinite(raster.values), raster.values, np.nan)
@@ -23,11 +23,11 @@ def read_fires(path: Path, options: Options) -> list[Fire]:
         if value is not None:
             arrival[arrival == value] = np.nan
     if np.isnan(arrival).all():
-        raise PlumecastError(f"{path}: no burned cell, all values are nodata")
+        raise PlumecastError(f"{path}: no burned cell, all values are nodata; remove the file")
     if np.nanmin(arrival) < 0:
         raise PlumecastError(
-            f"{path}: arrival time {np.nanmin(arrival):g} is negative; state nodata if it means "
-            "unburned"
+            f"{path}: arrival time {np.nanmin(arrival):g} is negative; if it means unburned, give "
+            f"nodata={np.nanmin(arrival):g}"
         )
     arrival *= options.hours_per_unit(path)
     events = {path.stem: np.ones(arrival.shape, dtype=bool)}
@@ -41,21 +41,24 @@ def read_fires(path: Path, options: Options) -> list[Fire]:
 
 
 def _landis_events(path: Path, grid: Grid) -> dict[str, Array]:
-    """Mask of each event, from the event-ID map that is written beside each day-of-fire map."""
-    beside = path.with_name(path.name.replace("day-of-fire", EVENTS))
+    """Mask of each event, from the event-ID map next to the day-of-fire map."""
+    beside = path.with_name(path.name.replace("day-of-fire", EVENT_MAP))
     if beside == path or not beside.exists():
         raise PlumecastError(
-            f"{path}: no event-ID map beside it (day-of-fire-N → event-ID-N); "
-            'unit="d" without a format reads the map as one fire'
+            f"{path}: no event-ID map beside it (day-of-fire-N needs event-ID-N); to read the map "
+            'as one fire, give unit="d" and no format'
         )
     events = read_raster(beside)
     if events.grid != grid:
-        raise PlumecastError(f"{beside}: its grid differs from that of {path.name}")
+        raise PlumecastError(
+            f"{beside}: its grid differs from that of {path.name}; put both maps on one grid"
+        )
     numbers = np.unique(events.values[events.values > 0])
     return {f"{path.stem}-event-{int(n)}": events.values == n for n in numbers}
 
 
-def _fire(name: str, path: Path, arrival: Array, *, raster: Raster, options: Options) -> Fire:
+def _fire(name: str, path: Path, arrival: Array, *, raster: Raster, options: Options) -> RasterFire:
+    """One fire from its arrival times (ny, nx) in hours, NaN where unburned."""
     cells = np.flatnonzero(np.isfinite(arrival))
     since = arrival.ravel()[cells]
     since = since - since.min()
@@ -69,7 +72,9 @@ def _fire(name: str, path: Path, arrival: Array, *, raster: Raster, options: Opt
     elif raster.crs is not None and not same_crs(
         as_crs(raster.crs, path), as_crs(options.crs, path)
     ):
-        raise PlumecastError(f"{path}: has a CRS of its own; leave crs={options.crs!r} out")
+        raise PlumecastError(
+            f"{path}: the file has another CRS than crs={options.crs!r}; leave crs out"
+        )
     else:
         crs = options.crs
-    return Fire(name, path, cells, since, raster.grid, crs)
+    return RasterFire(name, path, cells, since, raster.grid, crs)

@@ -1,4 +1,8 @@
-"""What is made of the fires of rasters, where they are read: the fires themselves do not travel."""
+"""Read fires from rasters and apply a function to them on the same worker.
+
+Only the results of the function return to the calling process. The fields of the fires stay on the
+worker that read them.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +16,36 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.base.paths import Paths, Sought, sought
+from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner, map_over, row_blocks
+from plumecast.sources.concat import concat_snapshots
 from plumecast.sources.rasters.files import find_rasters
 from plumecast.sources.rasters.options import Options
-from plumecast.sources.rasters.read import Known, Read, read_file, to_dataset
+from plumecast.sources.rasters.read import (
+    AcceptedFires,
+    FileResult,
+    FireSnapshots,
+    read_file,
+    repeated_name,
+    to_dataset,
+)
 
-TOGETHER = 16
-"""Files read and worked on together: few enough to keep all workers of a cluster busy."""
+FILES_PER_TASK = 16
+"""Files that one task reads; small enough that a batch keeps all workers of a cluster busy."""
 
-Function = Callable[[xr.Dataset], xr.Dataset]
+SnapshotFunction = Callable[[xr.Dataset], xr.Dataset]
 
 
-class _Made(NamedTuple):
-    """What was made of a few files: nothing where none could be used."""
+class _TaskResult(NamedTuple):
+    """Result of reading a few files and applying the function to their fires."""
 
-    reads: list[Read]  # without their fields
-    snapshots: list[int]  # of each file
-    result: xr.Dataset | None
+    files: list[FileResult]  # without the fields, which stay on the worker
+    snapshot_counts: list[int]  # one per file
+    output: xr.Dataset | None  # None if no file could be read
 
 
 def map_arrival_times(
-    function: Function,
+    function: SnapshotFunction,
     paths: Paths,
     *,
     like: xr.Dataset,
@@ -43,64 +55,149 @@ def map_arrival_times(
     runner: Runner | None = None,
     **options: Any,
 ) -> Iterator[xr.Dataset]:
-    """`function` of the snapshots that `iter_arrival_times` gives, `batch` files at a time.
+    """Apply `function` to the snapshots of `iter_arrival_times`; yield one result per batch.
 
-    It takes the snapshots of a few files on the grid of `like`, the same few with and without a
-    `runner`, and returns as many, in their order; with one (`pc.cluster`) it is called in the
-    processes of a cluster, where the files are read. A file that cannot be used, or whose fires
-    were read before, goes to `on_error` as there.
+    `function` receives the snapshots of at most `FILES_PER_TASK` files on the grid of `like` and
+    must return one row per snapshot, in the same order. With a `runner` (`pc.cluster`) it runs in
+    the worker that has read the files; without one it runs in this process, on the same groups of
+    files. A file that cannot be used, or that repeats the name of an earlier fire, is reported to
+    `on_error` as in `iter_arrival_times`.
     """
     settings = Options(like=like, **options)
     files = find_rasters(paths)
     settings.hours_per_unit(files[0])
-    known = Known()
-    batches = [_pieces(files[rows], TOGETHER) for rows in row_blocks(len(files), batch)]
-    elsewhere = runner is not None
-    items = [
-        [sought(path, elsewhere=elsewhere) for path in piece] for part in batches for piece in part
+    accepted = AcceptedFires()
+    batches = [_split(files[rows], FILES_PER_TASK) for rows in row_blocks(len(files), batch)]
+    remote = runner is not None
+    tasks = [
+        [worker_path(path, remote=remote) for path in group] for part in batches for group in part
     ]
-    results = map_over(_make, (function, settings.without_fields()), items, runner)
+    results = map_over(_read_and_apply, (function, settings.without_fields()), tasks, runner)
     finished = 0
     for part in batches:
-        made: list[xr.Dataset] = []
-        for piece in part:
-            found = next(results)
-            kept = _accepted(known, piece, found, on_error)
-            if found.result is not None and kept.any():
-                made.append(found.result if kept.all() else found.result.isel({SNAPSHOT: kept}))
-            finished += len(piece)
+        outputs: list[xr.Dataset] = []
+        for group in part:
+            result = next(results)
+            kept = _usable_snapshots(accepted, group, result, on_error)
+            if result.output is not None and kept.any():
+                outputs.append(
+                    result.output if kept.all() else result.output.isel({SNAPSHOT: kept})
+                )
+            finished += len(group)
             if progress is not None:
                 progress(finished, len(files))
-        if made:
-            yield _joined(made)
+        if outputs:
+            yield concat_snapshots(outputs, combine_attrs="override")
 
 
-def _pieces(files: Sequence[Path], size: int) -> list[Sequence[Path]]:
+def reduce_arrival_times(
+    function: Callable[[xr.Dataset], Any],
+    paths: Paths,
+    *,
+    like: xr.Dataset,
+    batch: int = 64,
+    on_error: Callable[[Path, str], None] | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    runner: Runner | None = None,
+    **options: Any,
+) -> Iterator[Any]:
+    """Apply `function` to the snapshots of every `batch` of files; yield its results.
+
+    Unlike that of `map_arrival_times`, the function may return anything, such as sums over its
+    snapshots. With a `runner` it runs in the worker that has read the files, so that no field
+    leaves the worker. A batch in which a fire has the name of a fire in an earlier batch is read
+    again without that file.
+    """
+    settings = Options(like=like, **options)
+    files = find_rasters(paths)
+    settings.hours_per_unit(files[0])
+    remote, shared = runner is not None, (function, settings.without_fields())
+    batches = _split(files, batch)
+    tasks = [[worker_path(path, remote=remote) for path in part] for part in batches]
+    names: set[str] = set()
+    finished = 0
+    for task, result in zip(tasks, map_over(_read_and_reduce, shared, tasks, runner), strict=True):
+        found = result
+        repeated = {name for name in result.names if name in names}
+        if repeated:
+            kept = [f for f, own in zip(task, result.names_by_file, strict=True)
+                    if not repeated & set(own)]  # fmt: skip
+            found = next(iter(map_over(_read_and_reduce, shared, [kept], runner)))
+        problems = dict(result.problems)
+        for file, own in zip(task, result.names_by_file, strict=True):
+            for name in own:
+                if name in repeated:
+                    problems.setdefault(file.path, repeated_name(file.path, name))
+        for path, message in problems.items():
+            if on_error is None:
+                raise PlumecastError(message)
+            on_error(path, message)
+        names.update(found.names)
+        finished += len(task)
+        if progress is not None:
+            progress(finished, len(files))
+        if found.output is not None:
+            yield found.output
+
+
+class _Reduced(NamedTuple):
+    """Result of reading one batch of files and applying the function to all their fires."""
+
+    names_by_file: list[list[str]]
+    names: list[str]  # of the fires that were used
+    problems: dict[Path, str]  # why a file was not used
+    output: Any  # None if no file could be used
+
+
+def _read_and_reduce(
+    shared: tuple[Callable[[xr.Dataset], Any], Options], files: Sequence[WorkerPath]
+) -> _Reduced:
+    """Read the files of one batch and apply the function to their snapshots, on the worker."""
+    function, options = shared
+    accepted = AcceptedFires()
+    fires: list[FireSnapshots] = []
+    names_by_file, problems = [], {}
+    for file in files:
+        result = read_file((options, frozenset()), file)
+        names_by_file.append(result.names)
+        try:
+            fires += accepted.add(file.path, result)
+        except PlumecastError as error:
+            problems[file.path] = str(error)
+    output = function(to_dataset(fires, options)) if fires else None
+    return _Reduced(names_by_file, sorted(accepted.names), problems, output)
+
+
+def _split(files: Sequence[Path], size: int) -> list[Sequence[Path]]:
+    """Consecutive groups of at most `size` files."""
     return [files[rows] for rows in row_blocks(len(files), size)]
 
 
-def _make(shared: tuple[Function, Options], files: Sequence[Sought]) -> _Made:
+def _read_and_apply(
+    shared: tuple[SnapshotFunction, Options], files: Sequence[WorkerPath]
+) -> _TaskResult:
+    """Read the files of one task and apply the function to their snapshots, on the worker."""
     function, options = shared
-    reads = [read_file((options, frozenset()), file) for file in files]
-    rows = [row for read in reads for row in read.rows]
-    return _Made(
-        reads=[replace(read, rows=[]) for read in reads],
-        snapshots=[sum(row.hours.size for row in read.rows) for read in reads],
-        result=function(to_dataset(rows, options)) if rows else None,
+    results = [read_file((options, frozenset()), file) for file in files]
+    fires = [fire for result in results for fire in result.fires]
+    return _TaskResult(
+        files=[replace(result, fires=[]) for result in results],
+        snapshot_counts=[sum(fire.hours.size for fire in result.fires) for result in results],
+        output=function(to_dataset(fires, options)) if fires else None,
     )
 
 
-def _accepted(
-    known: Known,
+def _usable_snapshots(
+    accepted: AcceptedFires,
     files: Sequence[Path],
-    made: _Made,
+    task: _TaskResult,
     on_error: Callable[[Path, str], None] | None,
 ) -> np.ndarray:
-    """Which snapshots are of files that can be used."""
+    """Mask of the snapshots whose file is accepted."""
     usable = []
-    for path, read in zip(files, made.reads, strict=True):
+    for path, result in zip(files, task.files, strict=True):
         try:
-            known.accept(path, read)
+            accepted.add(path, result)
         except PlumecastError as error:
             if on_error is None:
                 raise
@@ -108,13 +205,4 @@ def _accepted(
             usable.append(False)
         else:
             usable.append(True)
-    return np.repeat(usable, made.snapshots)
-
-
-def _joined(parts: Sequence[xr.Dataset]) -> xr.Dataset:
-    if len(parts) == 1:
-        return parts[0]
-    return xr.concat(
-        parts, SNAPSHOT, data_vars="minimal", coords="minimal", compat="override", join="exact",
-        combine_attrs="override",
-    )  # fmt: skip
+    return np.repeat(usable, task.snapshot_counts)

@@ -1,4 +1,4 @@
-"""What a user must say about arrival times: their unit, what means unburned, and when to look."""
+"""Options for reading arrival-time rasters, and the conventions of known fire models."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from plumecast.base.errors import PlumecastError
 from plumecast.sources import regrid
 
 UNITS = {"s": 1 / 3600, "min": 1 / 60, "h": 1.0, "d": 24.0}
-"""Units of arrival time, in hours."""
+"""Hours per unit of arrival time."""
 
 HORIZON = 720.0
-"""Arrivals later than this after ignition speak of a wrong unit, hours."""
+"""Default limit for an arrival after ignition, h; a later one suggests a wrong unit."""
 
 
 class Format(NamedTuple):
-    """A convention: unit, values that mean unburned, and hours a step of the clock lasts."""
+    """Convention of one fire model."""
 
     unit: str | None
-    unburned: tuple[float, ...] = ()
-    step: float = 0.0
+    unburned: tuple[float, ...] = ()  # values that mean unburned
+    step: float = 0.0  # resolution of the arrival times, h
 
 
 FORMATS = {
@@ -55,9 +55,11 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.convention not in FORMATS:
-            raise PlumecastError(f"format={self.format!r}; choose one of {', '.join(FORMATS)}")
+            raise PlumecastError(
+                f"format={self.format!r} is unknown; choose one of {', '.join(FORMATS)}"
+            )
         if self.aggregate not in regrid.AGGREGATES:
-            raise PlumecastError(f"aggregate={self.aggregate!r}; choose one of {regrid.AGGREGATES}")
+            raise PlumecastError(regrid.unknown_aggregate(self.aggregate))
         if self.hours is not None:
             series = np.asarray(self.hours, dtype=float)
             if series.ndim != 1 or not series.size or not (np.diff(series, prepend=0) > 0).all():
@@ -70,11 +72,11 @@ class Options:
 
     @property
     def has_events(self) -> bool:
-        """Whether one file holds many fires, named by an event map beside it."""
+        """Whether a file may contain several fires, which an event-ID map separates."""
         return self.convention == "landis"
 
     def without_fields(self) -> Options:
-        """The same with a bare grid in `like`: the fields on it need not travel."""
+        """The same options with only the grid in `like`, so that less is sent to workers."""
         like = self.like
         if isinstance(like, xr.Dataset):
             fields = [name for name, item in like.data_vars.items() if item.ndim]
@@ -82,11 +84,11 @@ class Options:
         return self if like is None else replace(self, like=like.coords.to_dataset())
 
     def hours_per_unit(self, path: Path) -> float:
-        """Hours in the stated unit, else in the format's."""
+        """Hours per unit of the arrival times: the stated unit, or else that of the format."""
         unit = self.unit or FORMATS[self.convention].unit
         if unit in UNITS:
             return UNITS[unit]
-        given = f"unit={unit!r}" if unit else "the unit of arrival times is not stated"
+        given = f"unit={unit!r} is unknown" if unit else "the unit of arrival times is not stated"
         raise PlumecastError(
             f"{path}: {given}; give unit ({', '.join(UNITS)}) or a format ({', '.join(FORMATS)})"
         )

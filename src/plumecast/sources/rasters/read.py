@@ -1,4 +1,4 @@
-"""Time since ignition from arrival-time rasters: at once, or streamed in batches."""
+"""Read arrival-time rasters as time since ignition, all at once or in batches."""
 
 from __future__ import annotations
 
@@ -15,57 +15,69 @@ import xarray as xr
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT, TABLE
-from plumecast.base.paths import Paths, Sought, sought
+from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import Runner, map_over
 from plumecast.sources.rasters.files import find_rasters
 from plumecast.sources.rasters.fires import read_fires
+from plumecast.sources.rasters.georeference import (
+    RasterFire,
+    TargetGrid,
+    cell_areas,
+    overlap,
+    target_grid,
+)
 from plumecast.sources.rasters.options import FORMATS, HORIZON, Options
-from plumecast.sources.rasters.place import Fire, Target, cell_areas, overlap, target_of
 
 
-class Rows(NamedTuple):
-    """The snapshots of one fire."""
+class FireSnapshots(NamedTuple):
+    """The snapshots of one fire on the target grid."""
 
     fire_id: str
-    fields: Array  # (k, ny, nx)
-    hours: Array  # (k,)
-    acres: Array  # (k,)
-    target: Target
+    fields: Array  # (k, ny, nx) time since ignition, h
+    hours: Array  # (k,) since ignition
+    acres: Array  # (k,) burned area
+    target: TargetGrid
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What one file holds, or why it cannot be used."""
+class FileResult:
+    """The fires of one file, or the error message if the file cannot be used."""
 
-    names: list[str]  # of all its fires
-    rows: list[Rows] = field(default_factory=list)  # of those that were wanted
-    problem: str | None = None
+    names: list[str]  # of all fires in the file
+    fires: list[FireSnapshots] = field(default_factory=list)  # those that were not in `done`
+    error: str | None = None
 
 
 @dataclass(slots=True)
-class Known:
-    """What was read so far: names must differ, and grids agree."""
+class AcceptedFires:
+    """Checks each new file against the files before it: unique names, one grid."""
 
     names: set[str] = field(default_factory=set)
-    first: Rows | None = None
+    first: FireSnapshots | None = None
 
-    def accept(self, path: Path, read: Read) -> list[Rows]:
-        """The fires of one more file."""
-        for name in read.names:
+    def add(self, path: Path, result: FileResult) -> list[FireSnapshots]:
+        """Accept one more file and return its fires, or raise."""
+        for name in result.names:
             if name in self.names:
-                raise PlumecastError(f"{path}: a fire named {name!r} was read before; rename it")
-        if read.problem is not None:
-            raise PlumecastError(read.problem)
-        for row in read.rows:
-            self.first = self.first or row
-            if row.target.grid != self.first.target.grid:
+                raise PlumecastError(repeated_name(path, name))
+        if result.error is not None:
+            raise PlumecastError(result.error)
+        for fire in result.fires:
+            self.first = self.first or fire
+            if fire.target.grid != self.first.target.grid:
                 raise PlumecastError(
-                    f"{path}: its grid differs from that of {self.first.fire_id}; give like"
+                    f"{path}: its grid differs from that of {self.first.fire_id}; give like, the "
+                    "grid for all files"
                 )
-        self.names.update(read.names)
-        return read.rows
+        self.names.update(result.names)
+        return result.fires
+
+
+def repeated_name(path: Path, name: str) -> str:
+    """The message for a fire whose name an earlier file has."""
+    return f"{path}: a fire named {name!r} was read before; rename it"
 
 
 def read_arrival_times(
@@ -84,15 +96,21 @@ def read_arrival_times(
 ) -> xr.Dataset:
     """Time since ignition from arrival-time rasters: one fire per file (per event for LANDIS-II).
 
-    f = max(t − arrival, 0) hours, t and arrival since the earliest arrival of the fire. `hours`
-    gives a series of t; without it t is the latest arrival (for LANDIS-II the end of the last day).
-    `unit` (s, min, h, d) or a `format` states the unit; arrivals later than `horizon` hours after
-    ignition are refused as a wrong unit. `like` has the y, x (and CRS) of the grid to aggregate to,
-    by area-weighted mean: burned area and the integral of f are kept exactly in one CRS, and in the
-    plane of `like` after reprojection (see `regrid.projected_weights`). `crs` is for files that
-    carry none; "local" says that the coordinates are already those of `like`. Files without a CRS
-    are in metres. `nodata` adds a value that means unburned; `variable` picks one of a NetCDF file;
-    `drought` labels the fires.
+    f = max(t − arrival, 0) in hours; t and arrival count from the earliest arrival of the fire.
+
+    - `hours` lists the times t. By default t is the latest arrival (for LANDIS-II, the end of the
+      last day).
+    - `unit` (s, min, h, d) or `format` states the unit of the arrival times. An arrival more than
+      `horizon` hours after ignition raises an error, because the unit is probably wrong.
+    - `like` has the coordinates y and x (and the CRS) of the target grid. Fires are aggregated to
+      it by area-weighted mean. Burned area and the integral of f are preserved exactly within one
+      CRS; after reprojection they are preserved in the plane of `like` (see
+      `regrid.projected_weights`).
+    - `crs` is the CRS of files that do not contain one; "local" means that they use the
+      coordinates of `like`. Coordinates without a CRS are metres.
+    - `nodata` is another value that means unburned.
+    - `variable` selects a variable of NetCDF files.
+    - `drought` is the drought label of all fires.
     """
     options = Options(
         unit=unit,
@@ -107,11 +125,13 @@ def read_arrival_times(
         drought=drought,
     )
     files = find_rasters(paths)
-    options.hours_per_unit(files[0])  # what all files share is refused at once
-    known = Known()
+    options.hours_per_unit(files[0])  # a missing unit is reported before any file is read
+    accepted = AcceptedFires()
     shared = (options, frozenset[str]())
-    rows = [row for path in files for row in known.accept(path, read_file(shared, Sought(path)))]
-    return to_dataset(rows, options)
+    fires = [
+        fire for path in files for fire in accepted.add(path, read_file(shared, WorkerPath(path)))
+    ]
+    return to_dataset(fires, options)
 
 
 def iter_arrival_times(
@@ -126,56 +146,65 @@ def iter_arrival_times(
 ) -> Iterator[xr.Dataset]:
     """`read_arrival_times` for any number of files, `batch` files in memory at a time.
 
-    Fires in `done` are passed over. With `on_error`, a file that cannot be used is reported to it
-    (path, message) and passed over. `progress(finished, total)` hears of every file. A `runner`
-    (`pc.cluster`) has files read by the processes of a cluster, with the same result.
+    Fires in `done` are skipped. If `on_error` is given, a file that cannot be used is reported as
+    `on_error(path, message)` and skipped; otherwise it raises. `progress(finished, total)` is
+    called after every file. With a `runner` (`pc.cluster`) the workers of a cluster read the files;
+    the result is the same.
     """
     settings = Options(**options)
     files = find_rasters(paths)
     settings.hours_per_unit(files[0])
-    known = Known()
-    passed = set() if settings.has_events else {path for path in files if path.stem in done}
-    ahead = [sought(path, elsewhere=runner is not None) for path in files if path not in passed]
+    accepted = AcceptedFires()
+    skipped = set() if settings.has_events else {path for path in files if path.stem in done}
+    to_read = [
+        worker_path(path, remote=runner is not None) for path in files if path not in skipped
+    ]
     shared = (settings.without_fields(), frozenset(done))
-    results = map_over(read_file, shared, ahead, runner)
+    results = map_over(read_file, shared, to_read, runner)
     remaining = iter(enumerate(files, start=1))
     while chunk := list(islice(remaining, batch)):
-        rows: list[Rows] = []
+        fires: list[FireSnapshots] = []
         for number, path in chunk:
-            read = Read([path.stem]) if path in passed else next(results)
+            result = FileResult([path.stem]) if path in skipped else next(results)
             try:
-                rows += known.accept(path, read)
+                fires += accepted.add(path, result)
             except PlumecastError as error:
                 if on_error is None:
                     raise
                 on_error(path, str(error))
             if progress is not None:
                 progress(number, len(files))
-        if rows:
-            yield to_dataset(rows, settings)
+        if fires:
+            yield to_dataset(fires, settings)
 
 
-def read_file(shared: tuple[Options, Collection[str]], file: Sought) -> Read:
-    """The fires of one file that are not done; depends on no other file."""
+def read_file(shared: tuple[Options, Collection[str]], file: WorkerPath) -> FileResult:
+    """Read the fires of one file that are not in `done`; errors are returned, not raised.
+
+    The result does not depend on other files, so that workers can read files in any order.
+    """
     options, done = shared
-    path = file.there()
+    path = file.checked()
     names: list[str] = []
     try:
         fires = read_fires(path, options)
         names = [fire.fire_id for fire in fires]
-        return Read(names, [_rows(fire, options) for fire in fires if fire.fire_id not in done])
+        wanted = [fire for fire in fires if fire.fire_id not in done]
+        return FileResult(names, [_fire_snapshots(fire, options) for fire in wanted])
     except PlumecastError as error:
-        return Read(names, problem=str(error))
+        return FileResult(names, error=str(error))
 
 
-def _rows(fire: Fire, options: Options) -> Rows:
+def _fire_snapshots(fire: RasterFire, options: Options) -> FireSnapshots:
+    """Time since ignition of one fire at the wanted hours, on the target grid."""
     last = fire.arrival.max() + FORMATS[options.convention].step
     hours = np.array([last]) if options.hours is None else np.asarray(options.hours, dtype=float)
-    target = Target(fire.grid, fire.crs, {}) if options.like is None else target_of(options.like)
+    like = options.like
+    target = TargetGrid(fire.grid, fire.crs, {}) if like is None else target_grid(like)
     shape = (target.grid.ny, target.grid.nx)
     fields = np.zeros((hours.size, *shape), dtype=np.float32)
     local = options.crs == "local"
-    weights = None if options.like is None else overlap(fire, target, local=local)
+    weights = None if like is None else overlap(fire, target, local=local)
     for out, t in zip(fields, hours, strict=True):
         age = np.maximum(t - fire.arrival, 0.0)
         if weights is None:
@@ -185,12 +214,12 @@ def _rows(fire: Fire, options: Options) -> Rows:
             out[:] = combine(age).reshape(shape)
     area = cell_areas(fire) / M2_PER_ACRE
     acres = np.array([area[fire.arrival <= t].sum() for t in hours])
-    return Rows(fire.fire_id, fields, hours, acres, target)
+    return FireSnapshots(fire.fire_id, fields, hours, acres, target)
 
 
-def to_dataset(rows: Sequence[Rows], options: Options) -> xr.Dataset:
-    """The snapshots of fires on one grid, labelled."""
-    target = rows[0].target
+def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:
+    """Labelled snapshots of fires on one grid."""
+    target = fires[0].target
     mapping = target.grid_mapping()
     attrs = {**TABLE[FIRE].attrs, **({"grid_mapping": "crs"} if mapping else {})}
     settings = {
@@ -200,8 +229,11 @@ def to_dataset(rows: Sequence[Rows], options: Options) -> xr.Dataset:
         "hours": None if options.hours is None else [float(t) for t in options.hours],
     }
     return xr.Dataset(
-        {FIRE: ((SNAPSHOT, "y", "x"), np.concatenate([row.fields for row in rows]), attrs)},
-        coords={**_columns(rows, options.drought or "unknown"), **_place(target, mapping)},
+        {FIRE: ((SNAPSHOT, "y", "x"), np.concatenate([fire.fields for fire in fires]), attrs)},
+        coords={
+            **_snapshot_coordinates(fires, options.drought or "unknown"),
+            **_grid_coordinates(target, mapping),
+        },
         attrs={
             "Conventions": "CF-1.11",
             "source": f"arrival-time rasters ({options.convention})",
@@ -211,23 +243,23 @@ def to_dataset(rows: Sequence[Rows], options: Options) -> xr.Dataset:
     )
 
 
-def _columns(rows: Sequence[Rows], drought: str) -> dict[str, Any]:
-    """The coordinates of the snapshots; every fire is an ignition of its own."""
-    count = [row.hours.size for row in rows]
-    names = np.repeat([row.fire_id for row in rows], count)
+def _snapshot_coordinates(fires: Sequence[FireSnapshots], drought: str) -> dict[str, Any]:
+    """Coordinates along the snapshots; every fire has its own ignition."""
+    count = [fire.hours.size for fire in fires]
+    names = np.repeat([fire.fire_id for fire in fires], count)
     columns = {
         "fire_id": names,
         "ignition_id": names,
-        "hours": np.concatenate([row.hours for row in rows]),
+        "hours": np.concatenate([fire.hours for fire in fires]),
         "drought": np.full(names.size, drought),
-        "burned_area": np.concatenate([row.acres for row in rows]),
+        "burned_area": np.concatenate([fire.acres for fire in fires]),
         "is_final": np.concatenate([np.arange(n) == n - 1 for n in count]),
     }
     return {name: (SNAPSHOT, values, TABLE[name].attrs) for name, values in columns.items()}
 
 
-def _place(target: Target, mapping: dict[str, Any]) -> dict[str, Any]:
-    """The coordinates of the grid."""
+def _grid_coordinates(target: TargetGrid, mapping: dict[str, Any]) -> dict[str, Any]:
+    """Coordinates of the target grid, with the CRS if it is known."""
     coords = dict(target.coords)
     degrees = mapping.get("grid_mapping_name") == "latitude_longitude"
     for axis, centres in (("y", target.grid.y), ("x", target.grid.x)):

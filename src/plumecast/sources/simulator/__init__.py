@@ -1,4 +1,9 @@
-"""A reduced-physics fire and smoke model: landscape, weather, fire spread, emission, transport.
+"""Reduced-physics fire and smoke model: landscape, weather, fire spread, emission, transport.
 
-One-way coupled: the wind drives the fire and carries its smoke, and neither acts back on the wind.
+The coupling is one-way: the wind drives the fire and transports its smoke, and neither fire nor
+smoke changes the wind.
 """
+
+from plumecast.base.extras import require
+
+require("numba", "simulator", "the simulator")

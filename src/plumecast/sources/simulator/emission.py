@@ -1,31 +1,29 @@
-"""From arrival times to smoke and heat: what burns, when, and how much of it becomes smoke.
+"""Smoke and heat emission of a fire, from its arrival times and fuels.
 
 Behind the front the fuel mass decays exponentially with the fuel's burn-out time T, as in WRF-Fire
 (Mandel, Beezley and Kochanski 2011, Geosci. Model Dev. 4, 591). The front needs a time D to cross a
-cell, during which it ignites the cell evenly, so that by time t
+cell and ignites the cell at a constant rate meanwhile, so that by time t
 
     burned(t) = w/D ∫ from a to min(t, a + D) of (1 − exp(−(t − s) / T)) ds,   a = arrival − D/2,
 
-w being the load consumed at the given moisture. Time intervals take the exact difference of this
-function, so the emission summed over all time is `SMOKE_YIELD` times the fuel consumed. Duff, logs
-and crowns are not part of the surface fuel models and do not burn.
+where w is the load consumed at the given moisture. The emission of a time interval is the exact
+difference of this function, so the emission summed over all time is `SMOKE_YIELD` times the fuel
+consumed. Duff, logs and crowns are not part of the surface fuel models and do not burn.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from plumecast.base.errors import PlumecastError
+from plumecast.sources.simulator.fields import Codes, Field
 from plumecast.sources.simulator.land.fuels import fuel_table
 from plumecast.sources.simulator.spread.rothermel import Moisture
-
-Field: TypeAlias = npt.NDArray[np.float64]
 
 SMOKE_YIELD = 0.02
 """Smoke per fuel consumed, kg/kg: WRF-Chem's default, used by the paper."""
@@ -33,9 +31,9 @@ SMOKE_YIELD = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """Mean emission of every smoke cell over equal intervals of time."""
+    """Mean emission rate of every smoke cell in equal time intervals."""
 
-    hours: Field  # (n + 1,) ends of the intervals since ignition
+    hours: Field  # (n + 1,) edges of the intervals, since ignition
     smoke: Field  # (n, ny, nx) kg s⁻¹
     heat: Field  # (n, ny, nx) W
 
@@ -46,7 +44,7 @@ class Emission:
 
     @property
     def total_smoke(self) -> float:
-        """Smoke of all cells and intervals, kg."""
+        """Smoke emitted by all cells in all intervals, kg."""
         return float(self.smoke.sum()) * self.seconds
 
 
@@ -62,10 +60,10 @@ def moisture_damping(ratio: npt.ArrayLike) -> Field:
 
 
 def consumed_load(moisture: Moisture) -> Field:
-    """Fuel consumed by code, (256,) kg m⁻²; 0 for ground that does not burn.
+    """Fuel consumed for each fuel code, (256,) kg m⁻²; 0 for ground that does not burn.
 
-    Each dead class burns to the share `moisture_damping` of its own moisture; live fuel to that of
-    the 1 h fuel, which dries and ignites it.
+    The consumed share of each dead class is `moisture_damping` of its own moisture. Live fuel has
+    the share of the 1 h fuel, which dries and ignites it.
     """
     table = fuel_table()
     extinction = np.where(table.burnable, table.extinction_moisture, 1.0)[:, np.newaxis]
@@ -75,19 +73,20 @@ def consumed_load(moisture: Moisture) -> Field:
 
 
 def emission(
-    arrival: Field, fuel: npt.NDArray[np.int16], *, moisture: Moisture, hours: Field, cell: float,
+    arrival: Field, fuel: Codes, *, moisture: Moisture, hours: Field, cell: float,
     block: int,
 ) -> Emission:  # fmt: skip
-    """Smoke and heat of a fire on the smoke grid.
+    """Smoke and heat emission of a fire on the smoke grid.
 
-    `arrival` (ny·block, nx·block) hours, inf where unburned; `fuel` codes; `hours` (n + 1,) equally
-    spaced ends of the intervals; `cell` m of the fire grid; a smoke cell is `block`² fire cells.
-    What burns after the last hour is not emitted.
+    `arrival` (ny·block, nx·block) is in hours, inf where unburned; `fuel` has the fuel codes;
+    `hours` (n + 1,) are the equally spaced edges of the intervals; `cell` is the size of a fire
+    cell in m. A smoke cell has `block`² fire cells. Fuel that burns after the last hour is left
+    out.
     """
     if arrival.shape[0] % block or arrival.shape[1] % block:
         raise PlumecastError(
             f"a fire grid of {arrival.shape} cells does not divide into blocks of {block}; "
-            "crop it to a multiple"
+            "crop it to a multiple of the block"
         )
     table = fuel_table()
     load = consumed_load(moisture)
@@ -105,10 +104,10 @@ def emission(
 
 @njit(cache=True, error_model="numpy")
 def _burn(
-    arrival: Field, fuel: npt.NDArray[np.int16], mass: Field, heat_content: Field, burnout: Field,
+    arrival: Field, fuel: Codes, mass: Field, heat_content: Field, burnout: Field,
     step: float, block: int, burned: Field, heat: Field,
 ) -> None:  # fmt: skip
-    """Add each fire cell's burned mass, kg, and heat, J, to its block's intervals; times in h."""
+    """Add the burned mass (kg) and heat (J) of each fire cell to its smoke cell; times in h."""
     for j in range(arrival.shape[0]):
         for i in range(arrival.shape[1]):
             code = fuel[j, i]
@@ -128,9 +127,9 @@ def _burn(
 
 @njit(cache=True, error_model="numpy")
 def crossing_time(arrival: Field, j: int, i: int) -> float:
-    """Time the front needs to cross a cell, h: |∇arrival| · Δx towards where the fire came from.
+    """Time that the front needs to cross a cell, h: |∇arrival| · Δx with upwind differences.
 
-    At the ignition, where no neighbour is earlier, the time to reach the next cell.
+    At the ignition no neighbour burns earlier; there it is the time to the next neighbour.
     """
     here = arrival[j, i]
     west = arrival[j, i - 1] if i > 0 else np.inf
@@ -146,15 +145,15 @@ def crossing_time(arrival: Field, j: int, i: int) -> float:
 
 @njit(cache=True, error_model="numpy")
 def burned_share(age: float, crossing: float, burnout: float) -> float:
-    """Share of a cell's consumed fuel that has burned `age` after the front entered it."""
+    """Share of a cell's consumed fuel that has burned a time `age` after the front entered it."""
     if age <= 0.0:
         return 0.0
-    if crossing < 1e-3 * burnout:  # at once; the closed form below would cancel
+    if crossing < 1e-3 * burnout:  # instant ignition; the formulas below would lose precision
         share = 1.0 - np.exp(-age / burnout)
     elif age < crossing:
         share = (age - burnout * (1.0 - np.exp(-age / burnout))) / crossing
     else:
         left = np.exp(-(age - crossing) / burnout) - np.exp(-age / burnout)
         share = 1.0 - burnout / crossing * left
-    # What is left beyond rounding burns now: the sum over all time is exact.
+    # A remainder at rounding level burns now, so that the sum over all time is exact.
     return share if share < 1.0 - 1e-15 else 1.0

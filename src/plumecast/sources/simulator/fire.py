@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,10 @@ from plumecast.sources.simulator.air.atmosphere import (
 )
 from plumecast.sources.simulator.air.weather import STEERING_STRENGTH, Weather, mean_wind, steering
 from plumecast.sources.simulator.emission import emission
-from plumecast.sources.simulator.land.landscape import Landscape, block_mean
+from plumecast.sources.simulator.fields import Field
+from plumecast.sources.simulator.land.landscape import Landscape, square_block_mean
 from plumecast.sources.simulator.smoke import carry_smoke
 from plumecast.sources.simulator.spread.front import arrival_times
-
-Field: TypeAlias = npt.NDArray[np.float64]
 
 BLOCK = 10
 """Fire cells along one side of a smoke cell: 300 m and 3 km in the paper."""
@@ -35,31 +34,31 @@ INTERVAL_HOURS = 6.0
 """Time between checkpoints, as in the paper."""
 
 EMISSION_MINUTES = 10.0
-"""Longest interval over which wind and emission are taken as constant."""
+"""Longest interval in which wind and emission are constant."""
 
 SMOKE_FLOOR = 0.01
 """Cumulative column mean, µg m⁻³, below which smoke is set to exactly 0.
 
 Over a 15 km column it is 0.15 mg m⁻², an optical depth of 6·10⁻⁴ at 4 m² g⁻¹: a hundredth of what a
-satellite or a sun photometer can tell from a clean sky. Numerical diffusion alone makes ever
-smaller values ahead of and beside the plume, which a footprint must not count as smoke.
+satellite or a sun photometer can detect against a clean sky. Numerical diffusion alone produces
+ever smaller values around the plume, which must not count as part of the footprint.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Terrain:
-    """What a landscape does to wind and air; the same for all its fires."""
+    """Effect of a landscape on the wind, and its air layers; the same for all its fires."""
 
     steering: npt.NDArray[np.float32]  # (ny, nx, 2, 2) on the fire grid
     faces: FaceSteering  # on the smoke grid
     layers: Layers
-    block: int
+    block: int  # fire cells along one side of a smoke cell
 
 
 def terrain(
     landscape: Landscape, *, strength: float = STEERING_STRENGTH, block: int = BLOCK
 ) -> Terrain:
-    """Steering of the wind on both grids and layers of air over the landscape's mean elevation."""
+    """Steering of the wind on both grids, and air layers above the landscape's mean elevation."""
     ny, nx = landscape.fuel.shape
     if ny % block or nx % block:
         raise PlumecastError(
@@ -76,19 +75,19 @@ def simulate_fire(
     interval: float = INTERVAL_HOURS, ground: Terrain | None = None, fire_id: str = "fire",
     ignition_id: str | None = None, with_smoke: bool = True,
 ) -> xr.Dataset:  # fmt: skip
-    """The snapshots of one fire, one every `interval` hours, `checkpoints` in all.
+    """Simulate one fire: `checkpoints` snapshots, one every `interval` hours.
 
-    `ignition` is the row (from the south) and column of the fire cell that burns at hour 0.
-    `ground` saves computing `terrain(landscape)` anew for each fire. Smoke does not act on the
-    fire: without it (`with_smoke`) the fire is the same, and only its front is run.
+    `ignition` is the row (from the south) and column of the fire cell that ignites at hour 0.
+    `ground` is `terrain(landscape)`; pass it to compute it once for many fires. The smoke does not
+    affect the fire: with `with_smoke=False` the fire is the same and only its front is computed.
     """
     if checkpoints < 1:
-        raise PlumecastError(f"checkpoints={checkpoints}; a fire needs at least one")
+        raise PlumecastError(f"checkpoints={checkpoints}; give at least 1")
     hours = interval * np.arange(1, checkpoints + 1, dtype=np.float64)
     if weather.hours[-1] < hours[-1]:
         raise PlumecastError(
             f"the weather ends after {weather.hours[-1]:g} h, the last checkpoint is at "
-            f"{hours[-1]:g} h; make it longer: weather({weather.drought!r}, hours={hours[-1]:g})"
+            f"{hours[-1]:g} h; use weather({weather.drought!r}, hours={hours[-1]:g})"
         )
     ground = ground or terrain(landscape)
     arrival = arrival_times(
@@ -110,7 +109,7 @@ def simulate_fire(
             "burned_area": burned_acres(arrival, hours, landscape.cell),
             "is_final": hours == hours[-1],
             "fuel_moisture": np.full(checkpoints, weather.moisture.dead_1h),
-            **_winds_so_far(weather, hours),
+            **_mean_winds(weather, hours),
         },
     )
 
@@ -140,10 +139,11 @@ def burned_acres(arrival: Field, hours: Field, cell: float) -> Field:
 
 def block_age(arrival: Field, hours: Field, block: int) -> Field:
     """Block mean of max(t − arrival, 0) at each hour, (K, ny, nx) h; 0 where unburned."""
-    return np.stack([block_mean(np.maximum(hour - arrival, 0.0), block) for hour in hours])
+    return np.stack([square_block_mean(np.maximum(hour - arrival, 0.0), block) for hour in hours])
 
 
-def _winds_so_far(weather: Weather, hours: Field) -> dict[str, Field]:
+def _mean_winds(weather: Weather, hours: Field) -> dict[str, Field]:
+    """Mean 10 m wind speed and direction from ignition to each hour."""
     speed, direction = np.array([mean_wind(weather, float(hour)) for hour in hours]).T
     return {"wind_speed": speed, "wind_from_direction": direction}
 
@@ -151,7 +151,7 @@ def _winds_so_far(weather: Weather, hours: Field) -> dict[str, Field]:
 def _snapshots(
     fields: Mapping[str, Field], *, cell: float, scalars: Mapping[str, npt.NDArray[Any]]
 ) -> xr.Dataset:
-    """Label the fields as the snapshot contract asks."""
+    """Label the fields according to the snapshot contract."""
     ny, nx = fields[names.FIRE].shape[1:]
     y, x = smoke_centres((ny, nx), cell)
 
@@ -172,7 +172,7 @@ def _snapshots(
 
 
 def smoke_centres(shape: tuple[int, int], cell: float) -> tuple[Field, Field]:
-    """Centres of the cells of the smoke grid from south to north and from west to east, m."""
+    """Cell centres (y, x) of the smoke grid, from south to north and from west to east, m."""
     ny, nx = shape
     y, x = (cell * (np.arange(count, dtype=np.float64) + 0.5) for count in (ny, nx))
     return y, x

@@ -1,12 +1,10 @@
-"""The smoke of one fire: emission, lifted by its heat, carried by the weather, seen as columns."""
+"""Smoke of one fire: emission, plume rise and transport, and the resulting column means."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from plumecast.sources.column import column_mean
 from plumecast.sources.simulator.air.atmosphere import FaceSteering, Layers, empty_flux, fill_flux
@@ -17,14 +15,22 @@ from plumecast.sources.simulator.air.mixing import (
     friction_velocity,
 )
 from plumecast.sources.simulator.air.plume_rise import injection_height, injection_profile
-from plumecast.sources.simulator.air.transport import Plume, Source, Turbulence, advance, clean_air
+from plumecast.sources.simulator.air.transport import (
+    SmokeState,
+    Source,
+    Turbulence,
+    advance,
+    clean_air,
+)
 from plumecast.sources.simulator.air.weather import Weather, wind_profile
 from plumecast.sources.simulator.emission import Emission
-
-Field: TypeAlias = npt.NDArray[np.float64]
+from plumecast.sources.simulator.fields import Field
 
 HORIZONTAL_DIFFUSIVITY = 100.0
-"""Eddies smaller than a 3 km cell, m² s⁻¹ (Smagorinsky: (0.2 Δx)² times a shear of 3·10⁻⁴ s⁻¹)."""
+"""Diffusivity of eddies smaller than a 3 km cell, m² s⁻¹.
+
+Smagorinsky: (0.2 Δx)² times a shear of 3·10⁻⁴ s⁻¹.
+"""
 
 UG_PER_KG = 1.0e9
 
@@ -32,11 +38,11 @@ UG_PER_KG = 1.0e9
 def carry_smoke(
     emission: Emission, weather: Weather, *, layers: Layers, steering: FaceSteering, cell: float,
     checkpoints: Sequence[float],
-) -> tuple[Field, Plume]:  # fmt: skip
-    """Column-mean smoke at each checkpoint, (K, ny, nx) µg m⁻³, and the plume after the last.
+) -> tuple[Field, SmokeState]:  # fmt: skip
+    """Column-mean smoke at each checkpoint, (K, ny, nx) µg m⁻³, and the state after the last.
 
-    `checkpoints` are hours that end an interval of the emission; wind, mixing and plume rise are
-    taken at the middle of each interval.
+    Each of `checkpoints` (hours) must be the end of an emission interval. Wind, mixing and plume
+    rise are evaluated at the middle of each interval.
     """
     ny, nx = emission.smoke.shape[1:]
     shape = (layers.mass.size, ny, nx)
@@ -60,7 +66,7 @@ def carry_smoke(
 
 
 def emitted_columns(emission: Emission, interval: int, weather: Weather, edges: Field) -> Source:
-    """The emitting columns of one interval, their smoke spread over the layers by plume rise."""
+    """Emitting columns of one interval, with their smoke distributed over the layers."""
     smoke = emission.smoke[interval]
     rows, columns = np.nonzero(smoke)
     middle = 0.5 * float(emission.hours[interval] + emission.hours[interval + 1])
@@ -74,7 +80,7 @@ def emitted_columns(emission: Emission, interval: int, weather: Weather, edges: 
 
 
 def weather_turbulence(weather: Weather, hour: float, layers: Layers) -> Turbulence:
-    """Mixing between the layers, deposition and horizontal diffusion at `hour`."""
+    """Vertical mixing, deposition and horizontal diffusion at `hour`."""
     speed = float(np.hypot(weather.at(weather.wind_u, hour), weather.at(weather.wind_v, hour)))
     inner = diffusivity(
         layers.edges[1:-1],
@@ -86,7 +92,7 @@ def weather_turbulence(weather: Weather, hour: float, layers: Layers) -> Turbule
     return Turbulence(exchange(layers, inner), ground, HORIZONTAL_DIFFUSIVITY)
 
 
-def column_smoke(plume: Plume, layers: Layers) -> Field:
+def column_smoke(plume: SmokeState, layers: Layers) -> Field:
     """Column-mean concentration, (ny, nx) µg m⁻³."""
     depth = layers.depth[:, np.newaxis, np.newaxis]
     return np.asarray(column_mean(UG_PER_KG * plume.smoke / depth, depth))

@@ -1,8 +1,8 @@
-"""wrfout files → the snapshots of a fire, in small named steps.
+"""WRF-Fire output (wrfout files) → the snapshots of a fire.
 
-files → frames in time order → per frame: time since ignition on the fire grid, averaged to the
-smoke grid; mixing ratio → µg m⁻³ → column mean → cumulative sum over the frames → one labelled
-Dataset. One frame is in memory at a time.
+files → frames in time order → for each frame, the time since ignition averaged from the fire grid
+to the smoke grid, and the mixing ratio converted to µg m⁻³, averaged over the column and summed
+over the frames → one labelled Dataset. One frame is in memory at a time.
 """
 
 from plumecast.sources.wrf.fires import FireResult, fire_name, read_wrf, read_wrf_fires

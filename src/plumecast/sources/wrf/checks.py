@@ -1,4 +1,8 @@
-"""Can a fire be learned from? Arrival times that stay, smoke that follows the fire, no gaps."""
+"""Checks that a WRF-Fire run is fit for training.
+
+Arrival times must not change, smoke must grow with the fire and stay in the domain, and no frame
+may be missing.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +14,21 @@ import numpy as np
 
 from plumecast.compute.arrays import Array
 
-MOVED_SECONDS = 60.0
-"""A burned cell whose arrival time changes by more than this between frames has moved, s."""
+ARRIVAL_TOLERANCE = 60.0
+"""Largest change of a burned cell's arrival time between frames, s."""
 
 EDGE_SHARE = 0.01
-"""The plume is at the boundary when the outermost ring holds this share of the column's peak."""
+"""The plume is at the boundary if a boundary column exceeds this share of the largest column."""
 
-_UNEVEN = 0.01  # share of the step; adaptive time steps put frames a few seconds late
-_FOLLOWS = 0.1  # smoke mass grows by at least this share of the burned area's relative growth
-_GROWN = 1.2  # burned area must grow by this factor before its smoke is judged
-_DEFECTIVE = ((4, 6, 0), (4, 7, 1))  # first and last WRF release with the one-column emission
+_STEP_TOLERANCE = 0.01  # relative to the step; adaptive time steps write frames seconds late
+_MIN_SMOKE_GROWTH = 0.1  # of smoke mass, relative to the growth of the burned area
+_MIN_FIRE_GROWTH = 1.2  # factor by which burned area must grow for the check of the smoke
+_ONE_COLUMN_RELEASES = ((4, 6, 0), (4, 7, 1))  # first and last WRF that emit from one column only
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to know about a fire before learning from it."""
+    """One problem that a check found in a fire."""
 
     check: str
     message: str
@@ -35,19 +39,19 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class FrameSummary:
-    """What the checks need from one frame."""
+    """Numbers of one frame that the checks use."""
 
     seconds: float  # since the simulation's start
     burned_cells: int
-    lost_cells: int  # burned in the frame before, unburned now
-    moved_cells: int  # burned in both, arrival changed by more than MOVED_SECONDS
+    lost_cells: int  # burned in the previous frame, unburned in this one
+    moved_cells: int  # burned in both, arrival changed by more than ARRIVAL_TOLERANCE
     smoke_mass: float  # airborne, kg
     peak: float  # largest column mean, µg m⁻³
-    edge_share: float  # largest column mean on the outermost ring / peak, 0 without smoke
+    edge_share: float  # largest column mean on the boundary / peak, 0 without smoke
 
 
 def edge_share(column: Array) -> float:
-    """max over the outermost ring / max over all, (ny, nx) ≥ 0; 0 where there is no smoke."""
+    """Largest boundary value / largest value of a field (ny, nx) ≥ 0; 0 without smoke."""
     peak = float(column.max())
     ring = max(float(side.max()) for side in (column[0], column[-1], column[:, 0], column[:, -1]))
     return ring / peak if peak > 0 else 0.0
@@ -67,13 +71,13 @@ def non_monotone_arrival(frames: Sequence[FrameSummary]) -> list[Finding]:
 
 
 def smoke_before_fire(frames: Sequence[FrameSummary], floor: float) -> list[Finding]:
-    """No column holds more than `floor` µg m⁻³ before the first cell burns."""
+    """No column may exceed `floor` µg m⁻³ before the first cell burns."""
     early = [frame for frame in frames if frame.burned_cells == 0 and frame.peak > floor]
     if not early:
         return []
     peak = max(frame.peak for frame in early)
     return [
-        Finding("smoke before fire", f"{peak:.3g} µg m⁻³ at {_hours(early[0])}, nothing burned yet")
+        Finding("smoke before fire", f"{peak:.3g} µg m⁻³ at {_hours(early[0])}, no cell burned yet")
     ]
 
 
@@ -82,9 +86,10 @@ def smoke_not_following_fire(
 ) -> list[Finding]:
     """Airborne smoke mass M grows with the burned area A until the plume leaves the domain.
 
-    Judged between the first burning frame and the last before the plume is at the boundary, where
-    A grew by at least a fifth: (M/M₀ − 1) ≥ 0.1 (A/A₀ − 1). A fire without any smoke fails too.
-    Where that gives no verdict, a WRF release known to emit from one column only is reported.
+    The check compares the first burning frame with the last one before the plume reaches the
+    boundary, if A has grown by at least a fifth: (M/M₀ − 1) ≥ 0.1 (A/A₀ − 1). A fire without any
+    smoke fails too. If the frames do not allow the comparison, a WRF release that is known to emit
+    from one column only is reported.
     """
     burning = [frame for frame in frames if frame.burned_cells > 0]
     name = "smoke does not follow fire"
@@ -94,29 +99,30 @@ def smoke_not_following_fire(
     if len(inside) >= 2:
         area = inside[-1].burned_cells / inside[0].burned_cells
         mass = inside[-1].smoke_mass / max(inside[0].smoke_mass, 1e-30)
-        if area >= _GROWN:
-            if mass - 1 >= _FOLLOWS * (area - 1):
+        if area >= _MIN_FIRE_GROWTH:
+            if mass - 1 >= _MIN_SMOKE_GROWTH * (area - 1):
                 return []
-            advice = "; WRF 4.6.0 to 4.7.1 emits fire_smoke from one column only"
-            message = f"burned area grows {area:.1f}-fold, smoke mass {mass:.2f}-fold{advice}"
+            cause = "; WRF 4.6.0 to 4.7.1 emits fire_smoke from one column only"
+            message = f"burned area grows {area:.1f}-fold, smoke mass {mass:.2f}-fold{cause}"
             return [Finding(name, message)]
-    if _is_defective(version):
-        return [Finding(name, f"not judged, and WRF {version} emits fire_smoke from one column")]
+    if _emits_from_one_column(version):
+        message = f"not checked, but WRF {version} emits fire_smoke from one column only"
+        return [Finding(name, message)]
     return []
 
 
 def plume_at_boundary(frames: Sequence[FrameSummary], floor: float) -> list[Finding]:
-    """Smoke that leaves the domain is lost to the column means."""
+    """Smoke on the boundary leaves the domain and is missing from later column means."""
     out = [frame for frame in frames if frame.edge_share > EDGE_SHARE and frame.peak > floor]
     if not out:
         return []
     worst = max(frame.edge_share for frame in out)
-    message = f"from {_hours(out[0])} on, up to {worst:.0%} of the peak on the outermost ring"
+    message = f"from {_hours(out[0])} on, up to {worst:.0%} of the peak in the boundary columns"
     return [Finding("plume at boundary", message)]
 
 
 def missing_frames(seconds: Sequence[float], step: float | None = None) -> list[Finding]:
-    """Gaps of a whole number of steps; `step` defaults to the median spacing, s."""
+    """Frames missing in gaps of several steps; `step` (s) defaults to the median spacing."""
     gaps, step = _gaps(seconds, step)
     lost = [round(gap / step) - 1 for gap in gaps]
     if not any(count > 0 for count in lost):
@@ -124,15 +130,15 @@ def missing_frames(seconds: Sequence[float], step: float | None = None) -> list[
     where = next(i for i, count in enumerate(lost) if count > 0)
     message = (
         f"{sum(count for count in lost if count > 0)} at a step of {step / 3600:g} h, "
-        f"first after {seconds[where] / 3600:g} h; the cumulative smoke leaves them out"
+        f"first after {seconds[where] / 3600:g} h; the cumulative smoke does not contain them"
     )
     return [Finding("missing frames", message)]
 
 
 def uneven_steps(seconds: Sequence[float], step: float | None = None) -> list[Finding]:
-    """Spacings that are no whole number of steps (to 1 %)."""
+    """Spacings that are not a whole number of steps, to 1 %; `step` as in `missing_frames`."""
     gaps, step = _gaps(seconds, step)
-    odd = [gap for gap in gaps if abs(gap / step - max(1, round(gap / step))) > _UNEVEN]
+    odd = [gap for gap in gaps if abs(gap / step - max(1, round(gap / step))) > _STEP_TOLERANCE]
     if not odd:
         return []
     message = f"{len(odd)} of {len(gaps)} differ from {step / 3600:g} h, e.g. {odd[0] / 3600:g} h"
@@ -146,7 +152,7 @@ def check_fire(
     step: float | None = None,
     version: str | None = None,
 ) -> tuple[Finding, ...]:
-    """Every check on the frames of one fire, in time order; `step` is the wanted spacing, s."""
+    """Run every check on the frames of one fire, in time order; `step` is their spacing, s."""
     seconds = [frame.seconds for frame in frames]
     return (
         *non_monotone_arrival(frames),
@@ -159,20 +165,21 @@ def check_fire(
 
 
 def wrf_version(title: str) -> str | None:
-    """The release in a wrfout's TITLE, e.g. " OUTPUT FROM WRF V4.3.3 MODEL" → "4.3.3"."""
+    """WRF release from the attribute TITLE: " OUTPUT FROM WRF V4.3.3 MODEL" → "4.3.3"."""
     found = re.search(r"V(\d+(?:\.\d+)+)", title)
     return found.group(1) if found else None
 
 
-def _is_defective(version: str | None) -> bool:
+def _emits_from_one_column(version: str | None) -> bool:
     if version is None:
         return False
     parts = [int(part) for part in version.split(".")][:3]
     release = tuple(parts + [0] * (3 - len(parts)))
-    return _DEFECTIVE[0] <= release <= _DEFECTIVE[1]
+    return _ONE_COLUMN_RELEASES[0] <= release <= _ONE_COLUMN_RELEASES[1]
 
 
 def _before_boundary(frames: Sequence[FrameSummary]) -> list[FrameSummary]:
+    """The frames before the plume first reaches the boundary."""
     inside = []
     for frame in frames:
         if frame.edge_share > EDGE_SHARE:
@@ -182,6 +189,7 @@ def _before_boundary(frames: Sequence[FrameSummary]) -> list[FrameSummary]:
 
 
 def _gaps(seconds: Sequence[float], step: float | None) -> tuple[list[float], float]:
+    """Spacings of the frames and the step to compare them with, both in s."""
     gaps = np.diff(np.asarray(seconds, dtype=float))
     return gaps.tolist(), step or float(np.median(gaps)) if gaps.size else 1.0
 

@@ -1,4 +1,4 @@
-"""Which files belong to a fire, which frames they hold, and in which order."""
+"""Find the wrfout files of a fire and put their frames in time order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 from plumecast.base import paths as named
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
-from plumecast.sources.wrf.integrity import open_whole, require
+from plumecast.sources.wrf.integrity import open_complete, require_variables
 
 _NAME = re.compile(r"_d(\d\d)_(\d{4}-\d\d-\d\d)_(\d\d)[:_](\d\d)[:_](\d\d)(?:\.nc)?$")
-_MOST_CACHE = 512 * 2**20  # bytes a variable may hold where chunks span many frames
+_MAX_CACHE_BYTES = 512 * 2**20  # chunk cache of one variable, for chunks that span many frames
 
 
 class Frame(NamedTuple):
-    """One output time: seconds since the simulation's start, and where it is stored."""
+    """One output time: seconds since the start of the simulation, file and index in the file."""
 
     seconds: float
     path: Path
@@ -28,27 +28,30 @@ class Frame(NamedTuple):
 
 
 class FileIndex(NamedTuple):
-    """What one file holds."""
+    """Domain, fire grid and frames of one file."""
 
     path: Path
     domain: int
-    refinement: int  # fire cells per smoke cell in x; 0 without a fire grid
-    start: str  # of the simulation
+    refinement: int  # fire cells per smoke cell along x; 0 without a fire grid
+    start: str  # time stamp at the start of the simulation
     frames: tuple[Frame, ...]
 
 
-class NamesMislead(Exception):
-    """A file does not hold the one frame its name promised; it must be looked into."""
+class NameMismatch(Exception):
+    """A file does not contain exactly the frame that its name states.
+
+    The frames must then be found by opening every file.
+    """
 
 
 class FrameReader:
-    """Reads one frame at a time; keeps the last file open, so read frames in file order."""
+    """Reads one frame at a time and keeps the last file open; read the frames in file order."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
         self._dataset: netCDF4.Dataset | None = None
         self._ready: set[str] = set()
-        self._whole: set[tuple[bytes, int]] = set()
+        self._complete: set[tuple[bytes, int]] = set()
         self._expected: dict[Path, FileIndex] = {}
 
     def close(self) -> None:
@@ -58,31 +61,33 @@ class FrameReader:
         self._path, self._dataset, self._ready = None, None, set()
 
     def expect(self, files: Sequence[FileIndex]) -> None:
-        """What the files must turn out to hold when they are opened."""
+        """Set the expected content of files; `open` raises `NameMismatch` if one differs."""
         self._expected = {file.path: file for file in files}
 
     def open(self, path: Path) -> netCDF4.Dataset:
-        """The file at `path`."""
+        """Open the file at `path`, unless it is still open."""
         if self._dataset is None or path != self._path:
             self.close()
-            self._dataset, self._path = open_whole(path, self._whole), path
+            self._dataset, self._path = open_complete(path, self._complete), path
             expected = self._expected.get(path)
             if expected is not None and index_dataset(self._dataset, path) != expected:
-                raise NamesMislead(path)
+                raise NameMismatch(path)
         return self._dataset
 
     def read(self, frame: Frame, name: str) -> Array:
         """One variable of one frame, without the Time dimension."""
         dataset = self.open(frame.path)
         if name not in self._ready:
-            require(dataset, frame.path, [name])
+            require_variables(dataset, frame.path, [name])
             dataset[name].set_auto_maskandscale(False)
             _fit_chunk_cache(dataset[name])
             self._ready.add(name)
         try:
             values: Array = dataset[name][frame.number]
         except (OSError, RuntimeError, IndexError) as error:
-            message = f"{frame.path}: frame {frame.number} cannot be read ({error})"
+            message = (
+                f"{frame.path}: frame {frame.number} cannot be read ({error}); copy the file again"
+            )
             raise PlumecastError(message) from error
         return values
 
@@ -101,15 +106,16 @@ def find_files(paths: named.Paths) -> list[Path]:
 
 
 def index_files(paths: Sequence[Path], reader: FrameReader) -> list[FileIndex]:
-    """What each file holds, by opening it."""
+    """Index each file by opening it."""
     return [index_dataset(reader.open(path), path) for path in paths]
 
 
 def index_by_names(paths: Sequence[Path], reader: FrameReader) -> list[FileIndex] | None:
-    """The same for one frame per file, from WRF's own file names; None where they do not say.
+    """Index runs with one frame per file from WRF's file names; None if the names do not suffice.
 
-    Opening costs as much as reading there, so only the first file of each domain is opened now.
-    The reader holds every other to its name, and raises `NamesMislead` where it holds otherwise.
+    Opening such a file costs as much as reading it, so only the first file of each domain is opened
+    here. The reader checks every other file when it opens it, and raises `NameMismatch` if the
+    content differs from the name.
     """
     stamps = [_NAME.search(path.name) for path in paths]
     whens = [(int(s[1]), f"{s[2]}_{s[3]}:{s[4]}:{s[5]}") for s in stamps if s is not None]
@@ -123,7 +129,7 @@ def index_by_names(paths: Sequence[Path], reader: FrameReader) -> list[FileIndex
         return None
     try:
         files = [
-            _promised(path, when, first[domain])
+            _index_from_name(path, when, first[domain])
             for path, (domain, when) in zip(paths, whens, strict=True)
         ]
     except PlumecastError:
@@ -134,15 +140,15 @@ def index_by_names(paths: Sequence[Path], reader: FrameReader) -> list[FileIndex
     return files
 
 
-def _promised(path: Path, when: str, alike: FileIndex) -> FileIndex:
-    """What a file holds by its name, beside one of the same run and domain that was opened."""
+def _index_from_name(path: Path, when: str, alike: FileIndex) -> FileIndex:
+    """Index of a file from its name and from another file of the same run and domain."""
     seconds = _seconds(when, path) - _seconds(alike.start, path)
     return alike._replace(path=path, frames=(Frame(seconds, path, 0),))
 
 
 def index_dataset(dataset: netCDF4.Dataset, path: Path) -> FileIndex:
-    """Domain, fire grid and output times of one file; only `Times` is read."""
-    require(dataset, path, ["Times"])
+    """Index of an open file; of its variables only `Times` is read."""
+    require_variables(dataset, path, ["Times"])
     text = dataset["Times"][:].tobytes().decode("ascii", "replace")
     width = dataset["Times"].shape[1]
     times = [text[i : i + width].strip("\0 ") for i in range(0, len(text), width)]
@@ -164,26 +170,30 @@ def index_dataset(dataset: netCDF4.Dataset, path: Path) -> FileIndex:
 
 
 def choose_domain(files: Sequence[FileIndex], domain: int | str | None) -> list[FileIndex]:
-    """The files of one domain; by default the one with the finest fire grid, then the innermost."""
+    """Files of one domain; by default the one with the finest fire grid, then the innermost."""
     domains = {file.domain: file.refinement for file in files}
     wanted = max(domains, key=lambda number: (domains[number], number))
     if domain is not None:
         stated = re.fullmatch(r"d?(\d+)", str(domain))
         if not stated:
-            raise PlumecastError(f'domain={domain!r}; give e.g. 2 or "d02"')
+            raise PlumecastError(f'domain={domain!r} is not a domain; give e.g. 2 or "d02"')
         wanted = int(stated[1])
     names = ", ".join(f"d{number:02d}" for number in sorted(domains))
     where = files[0].path
     if wanted not in domains:
-        raise PlumecastError(f"{where.parent}: no files of d{wanted:02d}; found {names}")
+        raise PlumecastError(
+            f"{where.parent}: no files of d{wanted:02d}; found {names}; give one of them as domain"
+        )
     if domains[wanted] == 0:
-        raise PlumecastError(f"{where}: no fire grid (dimension west_east_subgrid) in {names}")
+        raise PlumecastError(
+            f"{where}: no fire grid (dimension west_east_subgrid) in d{wanted:02d}; found {names}"
+        )
     chosen = [file for file in files if file.domain == wanted]
     for file in chosen:
         if file.start != chosen[0].start:
             raise PlumecastError(
-                f"{file.path}: simulation starts {file.start}, that of {chosen[0].path.name} "
-                f"{chosen[0].start}; give each fire its own directory or glob"
+                f"{file.path}: simulation starts {file.start}, but that of {chosen[0].path.name} "
+                f"starts {chosen[0].start}; give each fire its own directory or glob"
             )
     return chosen
 
@@ -191,10 +201,10 @@ def choose_domain(files: Sequence[FileIndex], domain: int | str | None) -> list[
 def merge_overlaps(
     frames: Sequence[Frame], reader: FrameReader, names: Sequence[str]
 ) -> list[Frame]:
-    """Frames in time order, each time once.
+    """Frames in time order without duplicates.
 
-    A time stored twice (restarts that overlap, a file given twice) is kept once where every named
-    variable is identical, and refused where any differs.
+    A time may be stored twice, by restarts that overlap or by a file given twice. It is kept once
+    if every variable in `names` is identical; otherwise it raises.
     """
     ordered = sorted(frames, key=lambda frame: (frame.seconds, frame.path, frame.number))
     kept = ordered[:1]
@@ -209,25 +219,27 @@ def merge_overlaps(
         if differ:
             raise PlumecastError(
                 f"{frame.path}: {frame.seconds / 3600:g} h is stored twice, with other "
-                f"{', '.join(differ)} in {kept[-1].path.name}; remove what a restart superseded"
+                f"{', '.join(differ)} in {kept[-1].path.name}; remove the output that a restart "
+                "replaced"
             )
     return kept
 
 
 def _fit_chunk_cache(variable: Any) -> None:
-    """Hold one row of chunks, so that none is decompressed twice and none outlives its frames."""
+    """Size the cache for the chunks of one frame, so that no chunk is decompressed twice."""
     chunks = variable.chunking()
     if isinstance(chunks, list):
         padded = [-(-n // c) * c for n, c in zip(variable.shape[1:], chunks[1:], strict=True)]
         size = variable.dtype.itemsize * chunks[0] * int(np.prod(padded))
-        variable.set_var_chunk_cache(size=min(size, _MOST_CACHE))
+        variable.set_var_chunk_cache(size=min(size, _MAX_CACHE_BYTES))
 
 
 def _seconds(time: str, path: Path) -> float:
+    """Seconds since 1970 of a WRF time stamp such as 2020-08-01_12:00:00."""
     try:
         stamp = np.array(time.replace("_", "T"), dtype="datetime64[s]")
         if not np.isnat(stamp):
             return float(stamp.astype(np.int64))
     except ValueError:
         pass
-    raise PlumecastError(f"{path}: unreadable time {time!r}; was the run cut short?")
+    raise PlumecastError(f"{path}: unreadable time {time!r}; did the run stop early?")

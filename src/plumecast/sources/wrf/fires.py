@@ -1,4 +1,4 @@
-"""One fire or many: what users call. A failing fire is reported and does not stop the others."""
+"""Read one fire or many; a fire that fails is reported and does not stop the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.paths import Paths, Sought, sought
+from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner
 from plumecast.compute.processes import end_with_parent
 from plumecast.sources.wrf.checks import Finding
@@ -21,7 +21,7 @@ from plumecast.sources.wrf.snapshots import Labels, to_dataset
 
 
 class FireResult(NamedTuple):
-    """What became of one fire: its snapshots or a one-line error, and what the checks found."""
+    """Result of reading one fire: its snapshots or a one-line error, and the findings."""
 
     fire_id: str
     outcome: xr.Dataset | str
@@ -43,14 +43,18 @@ def read_wrf(
 ) -> xr.Dataset:
     """Snapshots of one fire from WRF-Fire output.
 
-    `paths` is a directory with wrfout files, a glob, a file or a list of files of one simulation;
-    `domain` defaults to the one with the finest fire grid. f is the block mean (or "max") of
-    max(t − TIGN_G, 0) over fire cells with LFN < 0, in hours. g is the sum over all frames read,
-    those before ignition included, of the column-mean smoke, µg m⁻³, and 0 below `floor`. `every`
-    ("6h", "30min" or hours) keeps the frames at its multiples since the first frame, and the sum
-    runs over the kept frames. `hours` counts from the earliest arrival of any burned cell, so
-    f ≤ hours. Frames without a burned cell give no snapshot. Areas take the nominal cell size,
-    without map factors. `attrs["quality"]` says what the checks found.
+    `paths` is a directory with wrfout files, a glob, a file or a list of files of one simulation.
+
+    - f is the block mean (or maximum, `aggregate="max"`) of max(t − TIGN_G, 0) over fire cells with
+      LFN < 0, in hours.
+    - g is the sum over the frames of the column-mean smoke in µg m⁻³, including frames before
+      ignition; values below `floor` are set to 0.
+    - `every` ("6h", "30min" or a number of hours) keeps the frames at its multiples after the first
+      frame; the sum runs over the kept frames.
+    - `domain` defaults to the domain with the finest fire grid.
+    - `hours` counts from the earliest arrival of any burned cell, so f ≤ hours.
+    - Frames without a burned cell give no snapshot. Areas use the nominal cell size, without map
+      factors. `attrs["quality"]` lists the findings of the checks.
     """
     options = Options(
         smoke=smoke,
@@ -76,13 +80,12 @@ def read_wrf_fires(
     progress: Callable[[FireResult, int, int], object] | None = None,
     **options: Any,
 ) -> Iterator[FireResult]:
-    """Read many fires, one per entry of `run_dirs`, in that order; a failing fire is reported.
+    """Read many fires, one per entry of `run_dirs`, in that order; errors are part of the results.
 
-    Fires are named after their directory; those in `done` are passed over. `drought` and
-    `ignition_id` may map fire_id to a label; `options` are those of `read_wrf`. With `workers` > 1
-    fires are read by processes, at most `workers` ahead of the one being yielded; with a `runner`
-    by those of a cluster.
-    `progress(result, finished, total)` is called as each fire ends.
+    A fire is named after its directory; fires in `done` are skipped. `drought` and `ignition_id`
+    may map fire_id to a label; `options` are those of `read_wrf`. With `workers` > 1, processes of
+    this machine read at most `workers` fires ahead of the one being yielded; with a `runner`, the
+    workers of a cluster read them. `progress(result, finished, total)` is called after each fire.
     """
     settings = Options(**options)
     jobs: list[Job] = []
@@ -90,19 +93,21 @@ def read_wrf_fires(
     for paths in run_dirs:
         name = fire_name(paths)
         label = drought.get(name) if isinstance(drought, Mapping) else drought
-        twin = first.setdefault(name, paths)
-        clash = None if twin is paths else f"{paths}: fire_id {name!r} is also that of {twin}"
+        other = first.setdefault(name, paths)
+        clash = None
+        if other is not paths:
+            clash = f"{paths}: fire_id {name!r} is also that of {other}; rename one directory"
         labels = Labels(name, (ignition_id or {}).get(name, name), label or "unknown")
         if clash or name not in done:
             jobs.append(Job(paths, settings, labels, clash))
-    for count, result in enumerate(in_order(jobs, workers, runner), start=1):
+    for count, result in enumerate(read_in_order(jobs, workers, runner), start=1):
         if progress is not None:
             progress(result, count, len(jobs))
         yield result
 
 
 def fire_name(paths: Paths) -> str:
-    """The directory that holds the files: WRF names the files of every run alike."""
+    """Name of the directory with the files; the files of all WRF runs have the same names."""
     path = Path(paths) if isinstance(paths, str | Path) else Path(paths[0])
     names_files = path.is_file() or set(path.name) & set("*?[")
     return path.resolve().parent.name if names_files else path.resolve().name
@@ -114,11 +119,11 @@ class Job(NamedTuple):
     paths: str | Path
     options: Options
     labels: Labels
-    clash: str | None  # why it cannot be read under its name
+    clash: str | None  # error message if another fire has the same name
 
 
 def read_job(job: Job) -> FireResult:
-    """Read one fire; what goes wrong becomes the outcome."""
+    """Read one fire; an error becomes the outcome."""
     name = job.labels.fire_id
     if job.clash:
         return FireResult(name, job.clash, ())
@@ -127,32 +132,36 @@ def read_job(job: Job) -> FireResult:
         return FireResult(name, to_dataset(fire, job.labels), fire.findings)
     except PlumecastError as error:
         return FireResult(name, str(error), ())
-    except Exception as error:  # one fire's surprise must not cost the others
+    except Exception as error:  # an unexpected error in one fire must not stop the others
         return FireResult(name, f"{job.paths}: {type(error).__name__}: {error}", ())
 
 
-def _read_elsewhere(shared: None, item: tuple[Job, Sought]) -> FireResult:
+def _read_on_worker(shared: None, item: tuple[Job, WorkerPath]) -> FireResult:
+    """`read_job` on a worker of a cluster, which must see the same files."""
     job, place = item
-    return read_job(job._replace(paths=place.there()))
+    return read_job(job._replace(paths=place.checked()))
 
 
-def in_order(
+def read_in_order(
     jobs: Sequence[Job], workers: int, runner: Runner | None = None
 ) -> Iterator[FireResult]:
-    """Results in the jobs' order; a worker holds one job, so one that dies names its fire."""
+    """Read the jobs and yield the results in their order.
+
+    Each process has one job at a time, so that the error after its death names the fire.
+    """
     if runner is not None:
-        items = [(job, sought(job.paths, elsewhere=True)) for job in jobs]
-        yield from runner.map(_read_elsewhere, None, items)
+        items = [(job, worker_path(job.paths, remote=True)) for job in jobs]
+        yield from runner.map(_read_on_worker, None, items)
         return
     if workers <= 1:
         yield from map(read_job, jobs)
         return
     context = multiprocessing.get_context("spawn")
 
-    def slot_process() -> ProcessPoolExecutor:
+    def new_process() -> ProcessPoolExecutor:
         return ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent)
 
-    slots = [slot_process() for _ in jobs[:workers]]
+    slots = [new_process() for _ in jobs[:workers]]
     try:
         running = [slot.submit(read_job, job) for slot, job in zip(slots, jobs, strict=False)]
         for number, job in enumerate(jobs):
@@ -160,9 +169,12 @@ def in_order(
             try:
                 result = running[slot].result()
             except BrokenProcessPool:
-                message = f"{job.paths}: its reading process died (out of memory?)"
+                message = (
+                    f"{job.paths}: the process that read it died, perhaps for lack of memory; "
+                    "use fewer workers"
+                )
                 result = FireResult(job.labels.fire_id, message, ())
-                slots[slot] = slot_process()
+                slots[slot] = new_process()
             if number + len(slots) < len(jobs):
                 running[slot] = slots[slot].submit(read_job, jobs[number + len(slots)])
             yield result

@@ -1,4 +1,4 @@
-"""One frame: time since ignition on the fire grid, column-mean smoke in the air. Arrays only."""
+"""Fields of one frame: time since ignition and column-mean smoke. Arrays only."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from plumecast.sources import regrid
 from plumecast.sources.column import actual_temperature, column_mean, mass_concentration
 from plumecast.sources.wrf.units import MICROGRAMS
 
-UNWRITTEN = 1e30
-"""NetCDF fill values lie beyond, physics far below."""
+FILL_VALUE_LIMIT = 1e30
+"""Larger magnitudes are NetCDF fill values: the data were not written."""
 
-_THETA_BASE = 300.0  # K, subtracted from potential temperature in T
+_THETA_BASE = 300.0  # K; WRF stores T = potential temperature − 300 K
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The smoke grid (ny, nx) of dx × dy metres; each cell holds refine_y × refine_x fire cells."""
+    """Smoke grid (ny, nx) with cells of dx × dy m, each of refine_y × refine_x fire cells."""
 
     ny: int
     nx: int
@@ -37,7 +37,7 @@ class Layout:
         return self.dx * self.dy / (self.refine_x * self.refine_y) / M2_PER_ACRE
 
     def cut_padding(self, fire_field: Array) -> Array:
-        """The valid n·sr of the (n + 1)·sr rows and columns that WRF stores."""
+        """The n·sr valid rows and columns of the (n + 1)·sr that WRF stores."""
         return fire_field[: self.ny * self.refine_y, : self.nx * self.refine_x]
 
     def to_smoke_grid(self, fire_field: Array, aggregate: str) -> Array:
@@ -47,15 +47,15 @@ class Layout:
 
 
 class FireState(NamedTuple):
-    """The fire at one time, on the fire grid: which cells burned, and when each began to."""
+    """Burned cells and their arrival times at one time, on the fire grid."""
 
     seconds: float
     burned: Array  # (rows, columns), LFN < 0
-    arrival: Array  # (n,) of the burned cells in order, s since the simulation's start
+    arrival: Array  # (n,) of the burned cells in row order, s since the start of the simulation
 
 
 class LevelSet(NamedTuple):
-    """The level set at one time, and the arrival times that it and those before it tell."""
+    """Level set at one time, and the arrival times derived from it and from earlier level sets."""
 
     seconds: float
     level: Array  # LFN
@@ -63,17 +63,17 @@ class LevelSet(NamedTuple):
 
 
 def fire_age(state: FireState) -> Array:
-    """max(t − arrival, 0) where burned, else 0, hours; a cell just lit may lie in the future."""
+    """max(t − arrival, 0) in hours where burned, else 0; a new cell may arrive after the frame."""
     age = np.zeros(state.burned.shape, dtype=state.arrival.dtype)
     age[state.burned] = np.maximum(state.seconds - state.arrival, 0.0) / 3600.0
     return age
 
 
 def advance_arrival(before: LevelSet | None, level: Array, seconds: float) -> LevelSet:
-    """Arrival times from LFN alone: where it crosses zero between two frames, linear in time.
+    """Arrival times from LFN alone: the zero crossing between two frames, linear in time.
 
-    t = t₀ + (t₁ − t₀) L₀ / (L₀ − L₁) for cells with L₀ ≥ 0 > L₁; t₁ where nothing came before;
-    ∞ where unburned. Once set, an arrival stays.
+    t = t₀ + (t₁ − t₀) L₀ / (L₀ − L₁) for cells with L₀ ≥ 0 > L₁; t₁ in the first frame; ∞ where
+    unburned. Later frames do not change an arrival time.
     """
     if before is None:
         return LevelSet(seconds, level, np.where(level < 0, seconds, np.inf))
@@ -86,7 +86,7 @@ def advance_arrival(before: LevelSet | None, level: Array, seconds: float) -> Le
 
 
 def changed_cells(before: FireState, state: FireState, seconds: float) -> tuple[int, int]:
-    """Cells that became unburned, and burned cells whose arrival moved by more than `seconds`."""
+    """Counts of cells that became unburned, and whose arrival changed by more than `seconds`."""
     still = state.burned[before.burned]
     again = before.burned[state.burned]
     shift = np.abs(state.arrival[again] - before.arrival[still])
@@ -94,19 +94,20 @@ def changed_cells(before: FireState, state: FireState, seconds: float) -> tuple[
 
 
 def smoke_column(read: Callable[[str], Array], smoke: str, unit: str) -> tuple[Array, Array]:
-    """Column-mean concentration (ny, nx), µg m⁻³, and the column's depth (ny, nx), m.
+    """Column-mean concentration in µg m⁻³ and column depth in m, both (ny, nx).
 
-    Layer depths are differences of (PH + PHB)/g; a mixing ratio is multiplied by the air density
-    p/(R Tₐ) with p = P + PB and θ = T + 300 K. Negative values are set to 0. The file's float32 is
-    kept, good to 1e-6: PH and PHB are differenced before they are added, because a difference of
-    two stored numbers is rounded once, while their sum would lose what the difference needs.
-    `read` gives a variable by its name; each is asked for once and let go, which bounds memory.
+    Layer depths are differences of (PH + PHB)/g. A mixing ratio is multiplied by the air density
+    p/(R Tₐ) with p = P + PB and θ = T + 300 K. Negative values are set to 0. The computation keeps
+    the file's float32, with errors below 1e-6. PH and PHB are differenced before they are added:
+    the difference of two stored numbers is rounded once, whereas rounding the large sum first would
+    lose the digits that the difference needs. `read` returns a variable by name; each is read once
+    and released, which limits memory.
     """
     mass, per = unit.split("/")
     depth = np.diff(read("PH"), axis=0)
     depth += np.diff(read("PHB"), axis=0)
     depth /= GRAVITY
-    with np.errstate(all="ignore"):  # unwritten columns are refused by the caller
+    with np.errstate(all="ignore"):  # the caller rejects unwritten columns
         amount = np.maximum(read(smoke), 0.0)
         amount *= MICROGRAMS[mass]
         if per == "kg":

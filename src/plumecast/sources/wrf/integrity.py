@@ -1,4 +1,4 @@
-"""Is a file a whole NetCDF file that holds what is asked of it?"""
+"""Check that a NetCDF file is complete and contains the required variables."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ import netCDF4
 
 from plumecast.base.errors import PlumecastError
 
-_STREAMING = (2**32 - 1, 2**64 - 1)  # number of records not yet known
-_CLASSIC = (b"CDF\1", b"CDF\2", b"CDF\5")  # how versions of the classic format begin
-_TYPE_BYTES = (0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8)  # by the classic format's type number
-_SHOWN = 40  # variables named when one is missing
+_STREAMING = (2**32 - 1, 2**64 - 1)  # record count of a file whose writer did not know it
+_CLASSIC = (b"CDF\1", b"CDF\2", b"CDF\5")  # first bytes of the versions of the classic format
+_TYPE_BYTES = (0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8)  # size of each type number of the classic format
+_MAX_NAMES = 40  # variables listed in an error message
 
 
-def open_whole(path: Path, known: set[tuple[bytes, int]]) -> netCDF4.Dataset:
-    """The file, or an error that names it; `known` remembers what `check_whole` has seen."""
-    check_whole(path, known)
+def open_complete(path: Path, known: set[tuple[bytes, int]]) -> netCDF4.Dataset:
+    """Open a file that passes `check_complete`, with the same `known`."""
+    check_complete(path, known)
     try:
         return netCDF4.Dataset(path)
     except OSError as error:
-        raise PlumecastError(f"{path}: damaged or truncated NetCDF file ({error})") from error
+        raise PlumecastError(
+            f"{path}: damaged or truncated NetCDF file ({error}); copy it again"
+        ) from error
 
 
-def check_whole(path: Path, known: set[tuple[bytes, int]]) -> None:
-    """Refuse what is no NetCDF file, and a classic file shorter than its header says.
+def check_complete(path: Path, known: set[tuple[bytes, int]]) -> None:
+    """Raise if the file is not NetCDF, or is a classic file shorter than its header requires.
 
-    The library reads zeros past the end of a truncated classic file without a word; a truncated
-    HDF5-based file it refuses itself. The files of one run differ in values only: one with as many
-    records and bytes as another that was whole is whole, so its long header is not read again.
+    The NetCDF library silently reads zeros past the end of a truncated classic file; it detects a
+    truncated HDF5-based file itself. The files of one run have equal headers. A file with the same
+    first bytes (format and record count) and size as a complete one is therefore complete, and its
+    long header is not read again. `known` stores these pairs.
     """
     with path.open("rb") as file:
         magic = file.read(12)
@@ -50,18 +53,18 @@ def check_whole(path: Path, known: set[tuple[bytes, int]]) -> None:
     known.add((magic, size))
 
 
-def require(dataset: netCDF4.Dataset, path: Path, names: Iterable[str]) -> None:
-    """Every name is a variable of the file, else an error that says what is there."""
+def require_variables(dataset: netCDF4.Dataset, path: Path, names: Iterable[str]) -> None:
+    """Raise if a name is not a variable of the file; the error lists the variables."""
     missing = [name for name in names if name not in dataset.variables]
     if missing:
-        there = sorted(dataset.variables)
-        more = f" … ({len(there)} in all)" if len(there) > _SHOWN else ""
-        found = ", ".join(there[:_SHOWN]) + more
+        present = sorted(dataset.variables)
+        more = f" … ({len(present)} in all)" if len(present) > _MAX_NAMES else ""
+        found = ", ".join(present[:_MAX_NAMES]) + more
         raise PlumecastError(f"{path}: no variable {', '.join(missing)}; found {found or 'none'}")
 
 
 def _classic_end(header: mmap.mmap) -> int:
-    """Bytes a classic NetCDF file must have, from its header (its list of variables)."""
+    """Size in bytes that the header (list of variables) of a classic NetCDF file implies."""
     version, at = header[3], 4
     number = struct.Struct(">Q" if version == 5 else ">I")
     offset = struct.Struct(">I" if version == 1 else ">Q")

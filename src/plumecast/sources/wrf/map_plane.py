@@ -1,4 +1,4 @@
-"""The map planes of WRF: latitude and longitude → metres, and how CF names the projection."""
+"""Map projections of WRF: latitude and longitude → metres, and the CF grid mapping."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def mercator(lat: Array, lon: Array, *, parallel: float, meridian: float) -> tup
 def map_plane(
     attributes: Mapping[str, Any], lat: float, lon: float
 ) -> tuple[dict[str, Any], tuple[float, float]]:
-    """CF grid mapping of a WRF projection, and where one point (degrees) lies in its plane, m.
+    """CF grid mapping of a WRF projection, and the coordinates in m of one point in degrees.
 
-    MAP_PROJ 1 is Lambert conformal, 2 polar stereographic, 3 Mercator, on a sphere of 6370 km; any
-    other has no plane in metres and gives an empty mapping.
+    MAP_PROJ 1 is Lambert conformal, 2 polar stereographic, 3 Mercator, on a sphere of 6370 km. Any
+    other projection has no plane in metres and gives an empty mapping.
     """
     first, second, meridian = (float(attributes[n]) for n in ("TRUELAT1", "TRUELAT2", "STAND_LON"))
     mapping: dict[str, Any] = {"standard_parallel": first, "earth_radius": EARTH_RADIUS}
@@ -90,5 +90,5 @@ def _stretch(latitude: Array) -> Array:
 
 
 def _wrap(degrees: Array) -> Array:
-    """The same angle in [−180, 180)."""
+    """The equivalent angle in [−180, 180)."""
     return (degrees + 180.0) % 360.0 - 180.0

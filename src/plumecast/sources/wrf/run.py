@@ -1,4 +1,4 @@
-"""One fire: its frames in order, one at a time, each leaving a row on the smoke grid."""
+"""Read one fire frame by frame; each frame gives one snapshot on the smoke grid."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from plumecast.base.paths import Paths
 from plumecast.compute.arrays import Array
 from plumecast.sources import regrid
 from plumecast.sources.wrf import checks, files
-from plumecast.sources.wrf.files import Frame, FrameReader, NamesMislead
+from plumecast.sources.wrf.files import Frame, FrameReader, NameMismatch
 from plumecast.sources.wrf.frame import (
-    UNWRITTEN,
+    FILL_VALUE_LIMIT,
     FireState,
     Layout,
     LevelSet,
@@ -28,17 +28,17 @@ from plumecast.sources.wrf.frame import (
     fire_age,
     smoke_column,
 )
-from plumecast.sources.wrf.integrity import require
-from plumecast.sources.wrf.thinning import interval, thin
+from plumecast.sources.wrf.integrity import require_variables
+from plumecast.sources.wrf.thinning import interval_seconds, thin
 from plumecast.sources.wrf.units import smoke_unit
 
 SMOKE_FLOOR = 1e-3
-"""Cumulative smoke below this is numerical diffusion and stored as 0, µg m⁻³."""
+"""Cumulative smoke below this value, µg m⁻³, is numerical diffusion and is set to 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a run is read; see `read_wrf`."""
+    """Options of `read_wrf`, which explains them."""
 
     smoke: str = "fire_smoke"
     smoke_unit: str | None = None
@@ -49,78 +49,83 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.aggregate not in regrid.AGGREGATES:
-            raise PlumecastError(f"aggregate={self.aggregate!r}; choose one of {regrid.AGGREGATES}")
+            raise PlumecastError(regrid.unknown_aggregate(self.aggregate))
         if not self.floor >= 0.0:
-            raise PlumecastError(f"floor={self.floor} must be ≥ 0")
+            raise PlumecastError(f"floor={self.floor} must be ≥ 0 µg m⁻³")
         if self.smoke_unit is not None:
             smoke_unit(self.smoke, "", self.smoke_unit)
-        interval(self.every)
+        interval_seconds(self.every)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All that is known of a fire before its frames are read."""
+    """Properties of a run that do not change with time, and its frames."""
 
-    names: list[str]
+    names: list[str]  # variables to read
     frames: list[Frame]
-    kept: list[Frame]
+    kept: list[Frame]  # frames at the checkpoints
     layout: Layout
-    unit: str
+    unit: str  # of the smoke
     attributes: Mapping[str, Any]
-    latlon: tuple[Array, Array] | None
+    latlon: tuple[Array, Array] | None  # degrees; None for idealised runs
     options: Options
 
 
-class Row(NamedTuple):
-    """What one frame leaves behind; the fields are on the smoke grid."""
+class FrameResult(NamedTuple):
+    """Snapshot of one frame on the smoke grid."""
 
     summary: checks.FrameSummary
-    age: Array
-    smoke: Array
-    earliest: float  # arrival of the burned cells, s
+    age: Array  # time since ignition, h
+    smoke: Array  # cumulative, µg m⁻³
+    earliest: float  # arrival time of any burned cell, s
 
 
-class Fire(NamedTuple):
-    """A fire that was read: the rows of its burning frames, and what the checks found."""
+class WrfFire(NamedTuple):
+    """Result of reading a fire: its burning frames and the findings of the checks."""
 
     run: Run
-    rows: list[Row]
+    frames: list[FrameResult]
     findings: tuple[checks.Finding, ...]
 
 
-def read_fire(paths: Paths, options: Options) -> Fire:
+def read_fire(paths: Paths, options: Options) -> WrfFire:
     """Read the frames of one fire and check them."""
     found = files.find_files(paths)
     with closing(FrameReader()) as reader:
         try:
             run = prepare(found, options, reader, by_names=True)
-            rows = list(read_rows(run, reader))
-        except NamesMislead:
+            frames = list(read_frames(run, reader))
+        except NameMismatch:
             run = prepare(found, options, reader, by_names=False)
-            rows = list(read_rows(run, reader))
+            frames = list(read_frames(run, reader))
     findings = checks.check_fire(
-        [row.summary for row in rows],
+        [frame.summary for frame in frames],
         floor=options.floor,
-        step=interval(options.every),
+        step=interval_seconds(options.every),
         version=checks.wrf_version(str(run.attributes.get("TITLE", ""))),
     )
-    burning = [row for row in rows if row.summary.burned_cells]
+    burning = [frame for frame in frames if frame.summary.burned_cells]
     if not burning:
-        raise PlumecastError(f"{run.kept[-1].path}: no cell burns in {len(rows)} frames")
-    return Fire(run, burning, findings)
+        raise PlumecastError(
+            f"{run.kept[-1].path}: no cell burns in {len(frames)} frames; was the fire ignited?"
+        )
+    return WrfFire(run, burning, findings)
 
 
 def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_names: bool) -> Run:
-    """Find and order the frames, and read what does not change in time."""
+    """Find and sort the frames, and read what does not change with time.
+
+    `by_names` allows the frames to be found from the file names, without opening every file.
+    """
     reader.expect([])
     indexed = files.index_by_names(paths, reader) if by_names else None
     indexed = indexed or files.index_files(paths, reader)
     chosen = [file for file in files.choose_domain(indexed, options.domain) if file.frames]
     if not chosen:
-        raise PlumecastError(f"{indexed[0].path}: no frames in it; was the run cut short?")
+        raise PlumecastError(f"{indexed[0].path}: it contains no frames; did the run stop early?")
     path = chosen[0].path
     dataset = reader.open(path)
-    names, unit = _needed(dataset, path, options)
+    names, unit = _required_variables(dataset, path, options)
     layout, attributes = _layout(dataset, path), dict(dataset.__dict__)
     latlon = _latlon(dataset, path)
     frames = files.merge_overlaps(
@@ -129,7 +134,7 @@ def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_name
     return Run(
         names=names,
         frames=frames,
-        kept=thin(frames, interval(options.every)),
+        kept=thin(frames, interval_seconds(options.every)),
         layout=layout,
         unit=unit,
         attributes=attributes,
@@ -138,9 +143,11 @@ def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_name
     )
 
 
-def _needed(dataset: netCDF4.Dataset, path: Path, options: Options) -> tuple[list[str], str]:
-    """The variables to read, and the unit of the smoke among them."""
-    require(dataset, path, ["LFN", options.smoke])
+def _required_variables(
+    dataset: netCDF4.Dataset, path: Path, options: Options
+) -> tuple[list[str], str]:
+    """Names of the variables to read, and the unit of the smoke."""
+    require_variables(dataset, path, ["LFN", options.smoke])
     label = str(getattr(dataset[options.smoke], "units", "")).strip()
     try:
         unit = smoke_unit(options.smoke, label, options.smoke_unit)
@@ -148,7 +155,7 @@ def _needed(dataset: netCDF4.Dataset, path: Path, options: Options) -> tuple[lis
         raise PlumecastError(f"{path}: {error}") from None
     names = ["LFN", *(["TIGN_G"] if "TIGN_G" in dataset.variables else []), options.smoke]
     names += ["PH", "PHB", *(["P", "PB", "T"] if unit.endswith("/kg") else [])]
-    require(dataset, path, names)
+    require_variables(dataset, path, names)
     for name in names:
         found, expected = dataset[name].dimensions, _dims(name)
         if found != expected:
@@ -157,7 +164,7 @@ def _needed(dataset: netCDF4.Dataset, path: Path, options: Options) -> tuple[lis
 
 
 def _dims(name: str) -> tuple[str, ...]:
-    """Where WRF stores a variable: on the fire grid, on layer faces, or in layers."""
+    """Dimensions of a WRF variable: on the fire grid, on layer faces, or in layers."""
     if name in ("LFN", "TIGN_G"):
         return ("Time", "south_north_subgrid", "west_east_subgrid")
     layers = "bottom_top_stag" if name in ("PH", "PHB") else "bottom_top"
@@ -165,26 +172,32 @@ def _dims(name: str) -> tuple[str, ...]:
 
 
 def _layout(dataset: netCDF4.Dataset, path: Path) -> Layout:
-    """Sizes; the refinement is in no attribute, it is subgrid length / staggered length."""
+    """Sizes of both grids; no attribute has the refinement, subgrid length / staggered length."""
     size = {name: len(dim) for name, dim in dataset.dimensions.items()}
     ny, nx = size["south_north"], size["west_east"]
     fire = (size["south_north_subgrid"], size["west_east_subgrid"])
     if fire[0] % (ny + 1) or fire[1] % (nx + 1):
-        raise PlumecastError(f"{path}: fire grid {fire} is no multiple of {(ny + 1, nx + 1)}")
+        raise PlumecastError(
+            f"{path}: fire grid {fire} is no multiple of {(ny + 1, nx + 1)}, the staggered grid; "
+            "is it WRF-Fire output?"
+        )
     spacing = float(dataset.DX), float(dataset.DY)
     return Layout(ny, nx, fire[0] // (ny + 1), fire[1] // (nx + 1), *spacing)
 
 
 def _latlon(dataset: netCDF4.Dataset, path: Path) -> tuple[Array, Array] | None:
-    """XLAT, XLONG (ny, nx) of a real domain; idealised runs (MAP_PROJ 0) hold metres there."""
+    """XLAT, XLONG (ny, nx) of a real domain; in idealised runs (MAP_PROJ 0) they are metres."""
     if int(getattr(dataset, "MAP_PROJ", 0)) == 0:
         return None
-    require(dataset, path, ["XLAT", "XLONG"])
+    require_variables(dataset, path, ["XLAT", "XLONG"])
     return np.asarray(dataset["XLAT"][0]), np.asarray(dataset["XLONG"][0])
 
 
-def read_rows(run: Run, reader: FrameReader) -> Iterator[Row]:
-    """Go through the frames once; only a run without TIGN_G needs the level set of all of them."""
+def read_frames(run: Run, reader: FrameReader) -> Iterator[FrameResult]:
+    """Results of the kept frames, in one pass.
+
+    A run without TIGN_G also needs the level set of the frames in between.
+    """
     has_arrival = "TIGN_G" in run.names
     level_set: LevelSet | None = None
     before: FireState | None = None
@@ -201,32 +214,35 @@ def read_rows(run: Run, reader: FrameReader) -> Iterator[Row]:
             column, mass = _checked_column(run, frame, reader)
             total = total + column
             summary = _summary(state, before, column=column, mass=mass)
-            yield _row(run, state, summary=summary, total=total)
+            yield _frame_result(run, state, summary=summary, total=total)
         before = state
 
 
 def _level(run: Run, frame: Frame, reader: FrameReader) -> Array:
+    """LFN without its padding; raises if it was not written."""
     level = run.layout.cut_padding(reader.read(frame, "LFN"))
-    if not (level.min() > -UNWRITTEN and level.max() < UNWRITTEN):
-        raise PlumecastError(f"{frame.path}: NaN or unwritten LFN in frame {frame.number}")
+    if not (level.min() > -FILL_VALUE_LIMIT and level.max() < FILL_VALUE_LIMIT):
+        raise PlumecastError(
+            f"{frame.path}: NaN or unwritten LFN in frame {frame.number}; did the run stop early?"
+        )
     return level
 
 
 def _fire_state(run: Run, frame: Frame, reader: FrameReader) -> FireState:
-    """Of the two large fields only the burned cells outlive this call, which bounds memory."""
+    """Burned cells and their TIGN_G; the two large fields are released, which limits memory."""
     burned = _level(run, frame, reader) < 0
     arrival = run.layout.cut_padding(reader.read(frame, "TIGN_G"))[burned]
     return FireState(frame.seconds, burned, arrival)
 
 
 def _checked_column(run: Run, frame: Frame, reader: FrameReader) -> tuple[Array, float]:
-    """Column mean, µg m⁻³, and smoke mass in the domain, kg; every column must be finite."""
+    """Column mean in µg m⁻³ and smoke mass of the domain in kg; raises if not finite."""
     column, depth = smoke_column(partial(reader.read, frame), run.options.smoke, run.unit)
-    bad = ~(np.abs(column) < UNWRITTEN)
+    bad = ~(np.abs(column) < FILL_VALUE_LIMIT)
     if bad.any():
         raise PlumecastError(
             f"{frame.path}: {int(bad.sum())} columns are NaN or unwritten in frame {frame.number}; "
-            f"look at {', '.join(name for name in run.names if name not in ('LFN', 'TIGN_G'))}"
+            f"check {', '.join(name for name in run.names if name not in ('LFN', 'TIGN_G'))}"
         )
     return column, float((column * depth).sum() * run.layout.dx * run.layout.dy * 1e-9)
 
@@ -234,7 +250,7 @@ def _checked_column(run: Run, frame: Frame, reader: FrameReader) -> tuple[Array,
 def _summary(
     state: FireState, before: FireState | None, *, column: Array, mass: float
 ) -> checks.FrameSummary:
-    lost, moved = changed_cells(before, state, checks.MOVED_SECONDS) if before else (0, 0)
+    lost, moved = changed_cells(before, state, checks.ARRIVAL_TOLERANCE) if before else (0, 0)
     return checks.FrameSummary(
         seconds=state.seconds,
         burned_cells=int(np.count_nonzero(state.burned)),
@@ -246,8 +262,10 @@ def _summary(
     )
 
 
-def _row(run: Run, state: FireState, *, summary: checks.FrameSummary, total: Array) -> Row:
+def _frame_result(
+    run: Run, state: FireState, *, summary: checks.FrameSummary, total: Array
+) -> FrameResult:
     age = run.layout.to_smoke_grid(fire_age(state), run.options.aggregate)
     smoke = np.where(total < run.options.floor, 0.0, total)
     earliest = float(state.arrival.min(initial=np.inf))
-    return Row(summary, age.astype(np.float32), smoke.astype(np.float32), earliest)
+    return FrameResult(summary, age.astype(np.float32), smoke.astype(np.float32), earliest)

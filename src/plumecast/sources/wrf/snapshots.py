@@ -1,4 +1,4 @@
-"""A fire that was read → snapshots in the contract, with their place on Earth."""
+"""Label the snapshots of a fire: coordinates, units and geographic reference."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from plumecast.compute.arrays import Array
 from plumecast.sources.regrid import Grid
 from plumecast.sources.wrf.frame import Layout
 from plumecast.sources.wrf.map_plane import map_plane
-from plumecast.sources.wrf.run import Fire
+from plumecast.sources.wrf.run import WrfFire
 
 
 class Labels(NamedTuple):
-    """What a fire is called."""
+    """Names of a fire, its ignition and its drought."""
 
     fire_id: str
     ignition_id: str
     drought: str
 
 
-def to_dataset(fire: Fire, labels: Labels) -> xr.Dataset:
+def to_dataset(fire: WrfFire, labels: Labels) -> xr.Dataset:
     """The snapshots of a fire; `hours` counts from the earliest arrival of any burned cell."""
-    run, rows, findings = fire
-    ignition = min(row.earliest for row in rows)
-    seconds = np.array([row.summary.seconds for row in rows])
-    cells = np.array([row.summary.burned_cells for row in rows])
+    run, frames, findings = fire
+    ignition = min(frame.earliest for frame in frames)
+    seconds = np.array([frame.summary.seconds for frame in frames])
+    cells = np.array([frame.summary.burned_cells for frame in frames])
     columns = {
-        **{name: np.full(len(rows), label) for name, label in labels._asdict().items()},
+        **{name: np.full(len(frames), label) for name, label in labels._asdict().items()},
         "hours": np.maximum(seconds - ignition, 0.0) / 3600.0,
         "burned_area": cells * run.layout.fire_cell_acres,
-        "is_final": np.arange(len(rows)) == len(rows) - 1,
+        "is_final": np.arange(len(frames)) == len(frames) - 1,
     }
     place = georeference(run.layout, run.attributes, run.latlon)
     mapping = {"grid_mapping": "crs"} if "crs" in place else {}
-    fields = {FIRE: [row.age for row in rows], SMOKE: [row.smoke for row in rows]}
+    fields = {FIRE: [frame.age for frame in frames], SMOKE: [frame.smoke for frame in frames]}
     return xr.Dataset(
         {
             name: ((SNAPSHOT, "y", "x"), np.stack(values), {**TABLE[name].attrs, **mapping})
@@ -67,7 +67,7 @@ def georeference(
 ) -> dict[str, Any]:
     """Coordinates x, y (cell centres, m) and, for real domains, lat, lon and the grid mapping.
 
-    Idealised domains, and projections without a plane in metres, have their corner at x = y = 0.
+    For idealised domains, and projections without a plane in metres, the corner is x = y = 0.
     """
     out: dict[str, Any] = {}
     left = bottom = 0.0

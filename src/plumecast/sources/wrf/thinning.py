@@ -1,4 +1,4 @@
-"""Checkpoints: which of a run's frames are kept."""
+"""Select the frames of a run that serve as checkpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.sources.wrf.files import Frame
 
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_NEAR = 0.1  # a frame stands for a checkpoint within this share of `every`
+_TOLERANCE = 0.1  # largest distance of a frame from its checkpoint, relative to `every`
 
 
 def thin(frames: Sequence[Frame], every: float | None) -> list[Frame]:
@@ -20,26 +20,28 @@ def thin(frames: Sequence[Frame], every: float | None) -> list[Frame]:
         return list(frames)
     seconds = np.array([frame.seconds for frame in frames])
     spacing = float(np.diff(seconds).min())
-    if every < (1 - _NEAR) * spacing:
+    if every < (1 - _TOLERANCE) * spacing:
         raise PlumecastError(
-            f"{frames[0].path}: every={every / 3600:g} h is finer than the frames' "
-            f"{spacing / 3600:g} h"
+            f"{frames[0].path}: every={every / 3600:g} h is finer than the frames, which are "
+            f"{spacing / 3600:g} h apart; give at least that"
         )
-    targets = np.arange(seconds[0], seconds[-1] + _NEAR * every, every)
+    targets = np.arange(seconds[0], seconds[-1] + _TOLERANCE * every, every)
     nearest = np.abs(seconds - targets[:, None]).argmin(axis=1)
-    close = np.abs(seconds[nearest] - targets) <= _NEAR * every
+    close = np.abs(seconds[nearest] - targets) <= _TOLERANCE * every
     return [frames[number] for number in nearest[close]]
 
 
-def interval(every: str | float | None) -> float | None:
+def interval_seconds(every: str | float | None) -> float | None:
     """Seconds of "6h", "30min", "1d" or a number of hours.
 
-    >>> interval("30min"), interval(6)
+    >>> interval_seconds("30min"), interval_seconds(6)
     (1800.0, 21600.0)
     """
     if every is None:
         return None
     found = re.fullmatch(r"\s*(\d+\.?\d*)\s*(s|min|h|d)?\s*", str(every))
     if not found or float(found[1]) <= 0:
-        raise PlumecastError(f'every={every!r}; give e.g. "6h", "30min", "1d" or hours')
+        raise PlumecastError(
+            f'every={every!r} is no interval; give e.g. "6h", "30min", "1d" or a number of hours'
+        )
     return float(found[1]) * _SECONDS[found[2] or "h"]

@@ -1,1 +1,1 @@
-"""The studies: each makes a table, draws its figures and says what it found."""
+"""The studies: each module has the table, the figures, the captions and the remarks of one."""

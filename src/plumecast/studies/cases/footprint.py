@@ -1,8 +1,8 @@
-"""How well an operator finds the smoke: ROC curves, AUC and IoU, maps, and where it errs."""
+"""How well an operator detects smoke: ROC curves, AUC, IoU, maps, and errors by extent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -10,13 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.scores.summary import known_median
 from plumecast.studies import paper
 from plumecast.studies.context import Context
 from plumecast.studies.figures import style
 from plumecast.studies.figures.maps import compare_maps
 from plumecast.studies.methods.methods import title_of
-from plumecast.studies.methods.scoring import FPR_GRID, Outcome, outcome
-from plumecast.studies.table import tidy
+from plumecast.studies.methods.scoring import FPR_GRID, SNAPSHOT_SCORES, Outcome, outcome
+from plumecast.studies.study import Study
+from plumecast.studies.table import select, tidy
 
 COLUMNS = {
     "name": ("method", "1"),
@@ -25,24 +27,13 @@ COLUMNS = {
     "hours": ("time since ignition", "h"),
     "burned_area": ("burned area", "acre"),
     "extent": ("share of cells with smoke above the smoke threshold", "1"),
-    "auc": ("area under the ROC curve", "1"),
-    "iou": ("IoU at the ROC point nearest (0, 1)", "1"),
-    "deployable_iou": ("IoU at one decision threshold from validation", "1"),
+    **SNAPSHOT_SCORES,
     "relative_error": ("relative error of the smoke", "1"),
 }
 
 
-def study(method: str) -> Callable[[Context], xr.Dataset]:
-    """The study of one method."""
-
-    def run(context: Context) -> xr.Dataset:
-        return finding(context, (method,))
-
-    return run
-
-
 def finding(context: Context, methods: tuple[str, ...]) -> xr.Dataset:
-    """Per-snapshot scores of some methods, with their curves and maps."""
+    """Per-snapshot scores of the methods, with ROC curves, and maps of the first method."""
     outcomes = {name: outcome(context, name) for name in methods}
     table = tidy([row for name in methods for row in _rows(name, outcomes[name])], COLUMNS)
     shown = context.rng("footprint").permutation(next(iter(outcomes.values())).snapshots)
@@ -50,7 +41,7 @@ def finding(context: Context, methods: tuple[str, ...]) -> xr.Dataset:
     parts = [_curves(outcomes[name], shown) for name in methods]
     curves = xr.concat(parts, dim="operator").assign_coords(operator=list(methods))
     maps = outcomes[methods[0]].maps
-    found = xr.merge([table, curves, maps], combine_attrs="drop")
+    found = xr.merge([table, curves, maps], combine_attrs="override")
     known = paper.TABLE.get(methods[0])
     return found.assign_attrs(
         methods=",".join(methods),
@@ -86,8 +77,28 @@ def _curves(found: Outcome, shown: np.ndarray) -> xr.Dataset:
     )
 
 
+CAPTIONS = {
+    "classification": (
+        "Left: ROC curves of a random subset of the test snapshots (thin) and their pointwise "
+        "median (black); the curve of a good detector is close to the upper left corner. Centre "
+        "and right: distributions of AUC and IoU over all test snapshots, with their median "
+        "(solid) and the paper's value (dotted)."
+    ),
+    "maps": (
+        "Smoke of five test snapshots, from low to high IoU: observed above, predicted below. Each "
+        "column has one colour scale; smoke below the threshold τ is white, and the red line is "
+        "the burned area. Errors show as spurious plumes or as plumes in the wrong direction."
+    ),
+    "extent": (
+        "IoU against the extent of the footprint, one point per test snapshot. The line is the "
+        "median in ten bins with equally many snapshots; if it rises, small footprints are harder "
+        "to predict."
+    ),
+}
+
+
 def figures(found: xr.Dataset) -> dict[str, Figure]:
-    """Classification, maps at IoU percentiles, IoU against extent."""
+    """ROC curves and distributions, maps at IoU percentiles, IoU against extent."""
     return {
         "classification": classification(found),
         "maps": maps(found),
@@ -96,14 +107,14 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
 
 
 def classification(found: xr.Dataset) -> Figure:
-    """ROC curves and the distributions of AUC and IoU, one line of panels per method."""
+    """ROC curves and the distributions of AUC and IoU, one row of panels per method."""
     methods = found.attrs["methods"].split(",")
     figure = style.new_figure(2.5 * len(methods))
     axes = figure.subplots(len(methods), 3, squeeze=False)
     for line, name in zip(axes, methods, strict=True):
         known = paper.TABLE.get(name)
         colour = style.look_of(name)["color"]
-        scores = found.isel(row=np.flatnonzero(found.name.values == name))
+        scores = select(found, name=name)
         _roc(line[0], found.sel(operator=name), colour)
         line[0].set_title(title_of(name))
         style.histogram(
@@ -131,7 +142,7 @@ def _roc(ax: Axes, curves: xr.Dataset, colour: str) -> None:
 
 
 def maps(found: xr.Dataset) -> Figure:
-    """Observed above predicted smoke at five percentiles of IoU, one colour scale per column."""
+    """Observed and predicted smoke at five percentiles of IoU, one colour scale per column."""
     shown = found[[FIRE, SMOKE, "predicted"]].rename(percentile=SNAPSHOT)
     titles = [
         f"{percentile}th percentile\nIoU {iou:.2f}\n{hours:g} h, {drought}"
@@ -151,7 +162,7 @@ def maps(found: xr.Dataset) -> Figure:
 
 
 def extent(found: xr.Dataset) -> Figure:
-    """IoU against the extent of the footprint, with the median in bins of extent."""
+    """IoU against the extent of the footprint, with the median in ten bins of equal count."""
     name = found.attrs["methods"].split(",")[0]
     size, iou = 100.0 * found.extent.values, found.iou.values
     figure = style.new_figure(2.8, width=4.2)
@@ -166,3 +177,57 @@ def extent(found: xr.Dataset) -> Figure:
     ax.set_xlim(left=0)
     style.light_grid(ax)
     return figure
+
+
+def remarks(found: xr.Dataset) -> list[str]:
+    """Median scores of every method, and whether the IoU depends on the extent."""
+    methods = found.attrs["methods"].split(",")
+    out = [_medians(select(found, name=name), name) for name in methods]
+    part = select(found, name=methods[0])
+    size, iou = part.extent.values, part.iou.values
+    if size.size > 2 and np.ptp(size) > 0.0 and np.ptp(iou) > 0.0:
+        rank = np.corrcoef(_ranks(size), _ranks(iou))[0, 1]
+        out.append(
+            f"The rank correlation between the IoU and the extent of the footprint is {rank:+.2f}."
+        )
+    return out
+
+
+def _medians(part: xr.Dataset, name: str) -> str:
+    text = (
+        f"{title_of(name)}: over {part.sizes['row']:,} test snapshots the median AUC is "
+        f"{known_median(part.auc):.2f}, the IoU {known_median(part.iou):.2f}, the deployable IoU "
+        f"{known_median(part.deployable_iou):.2f} and the relative error "
+        f"{known_median(part.relative_error):.2f}"
+    )
+    known = paper.TABLE.get(name)
+    if known is not None:
+        text += f" (paper: AUC {known.auc:.2f}, IoU {known.iou:.2f})"
+    return text + "."
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    ranks = np.empty(values.size)
+    ranks[np.argsort(values, kind="stable")] = np.arange(values.size)
+    return ranks
+
+
+def _study(name: str, method: str, title: str) -> Study:
+    return Study(
+        name=name,
+        title=title,
+        question="Where is smoke, and how often is the prediction right?",
+        run=partial(finding, methods=(method,)),
+        figures=figures,
+        remarks=remarks,
+        captions=CAPTIONS,
+        bitmap=("maps",),
+        limits=("curves",),
+    )
+
+
+LINEAR = _study("footprint-linear", "paper-linear", "Smoke footprint, linear operator")
+QUADRATIC = _study("footprint-quadratic", "paper-quadratic", "Smoke footprint, quadratic operator")
+RECOMMENDED = _study(
+    "footprint-recommended", "recommended", "Smoke footprint, recommended operator"
+)

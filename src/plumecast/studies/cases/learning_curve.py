@@ -1,7 +1,8 @@
 """How many fires does each method need? Scores against the number of training ignitions.
 
-Nested random subsets of the training ignitions, each with all its fires and snapshots; the same
-bounded sample of test snapshots throughout, thresholds from a bounded sample of validation.
+The training sets are nested random subsets of the ignitions, with all fires and snapshots of each.
+All fits are scored on the same random sample of test snapshots; their thresholds come from a random
+sample of validation snapshots. The sizes of both samples are bounded.
 """
 
 from __future__ import annotations
@@ -13,17 +14,14 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SMOKE, SNAPSHOT
-from plumecast.scores.footprint import (
-    choose_decision_threshold,
-    score_footprints,
-    snapshot_relative_errors,
-)
+from plumecast.base.names import SNAPSHOT
+from plumecast.scores.summary import known_median
 from plumecast.studies.context import Context, bounded, is_baseline
 from plumecast.studies.figures import style
 from plumecast.studies.methods.methods import fitted, title_of
-from plumecast.studies.methods.scoring import detect, median
-from plumecast.studies.table import select, tidy
+from plumecast.studies.methods.scoring import MEDIAN_SCORES, Scored, score_surrogate
+from plumecast.studies.study import Study
+from plumecast.studies.table import rows_of, select, tidy
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
@@ -38,9 +36,7 @@ COLUMNS = {
     "ignitions": ("training ignitions", "1"),
     "fires": ("training fires", "1"),
     "snapshots": ("training snapshots", "1"),
-    "auc": ("median AUC", "1"),
-    "iou": ("median IoU at the ROC point nearest (0, 1)", "1"),
-    "deployable_iou": ("median IoU at one threshold from validation", "1"),
+    **MEDIAN_SCORES,
     "median_error": ("median relative error of the smoke", "1"),
 }
 
@@ -52,25 +48,23 @@ def run(context: Context) -> xr.Dataset:
     order = rng.permutation(np.unique(train[by].values.astype(str)))
     if order.size < 2 * FEWEST:
         raise PlumecastError(
-            f"{order.size} training ignitions make no learning curve; {2 * FEWEST} are needed"
+            f"{order.size} training ignitions are too few for a learning curve; at least "
+            f"{2 * FEWEST} are needed"
         )
     validation = bounded(context.split.validation, context.limits.scored // 2, rng)
     test = bounded(context.split.test, context.limits.scored, rng)
     rows, left_out = [], 0
     for size in curve_sizes(order.size):
         part = _subset(train, by, order[:size])
+        whole = size == order.size
         for name in METHODS:
-            whole = size == order.size
-            if (
-                not whole
-                and name == "recommended"
-                and part.sizes[SNAPSHOT] > context.limits.curve_train
-            ):
+            if not whole and name == "recommended" and _too_large(context, part):
                 left_out += 1
                 continue
             context.tell(f"{name} from {size} ignitions")
             made = fitted(context, name).surrogate if whole else _fit(context, name, part)
-            rows.append(_row(context, name, made, part, validation, test) | {"ignitions": size})
+            [found] = score_surrogate(made, validation, [test], tau=context.smoke_threshold)
+            rows.append({"method": name, "ignitions": size, **_counts(part), **_medians(found)})
     return tidy(rows, COLUMNS).assign_attrs(
         test_snapshots=int(test.sizes[SNAPSHOT]),
         validation_snapshots=int(validation.sizes[SNAPSHOT]),
@@ -81,7 +75,7 @@ def run(context: Context) -> xr.Dataset:
 
 
 def curve_sizes(count: int) -> list[int]:
-    """Doubling numbers of ignitions up to all of them."""
+    """Doubling numbers of ignitions; the last size is `count`."""
     sizes = [FEWEST * 2**power for power in range(20) if FEWEST * 2**power < 0.75 * count]
     return [*sizes, count]
 
@@ -96,27 +90,29 @@ def _fit(context: Context, name: str, part: xr.Dataset) -> Surrogate:
     return fit_surrogate(part, name, group_by=context.split.by)
 
 
-def _row(
-    context: Context,
-    name: str,
-    made: Surrogate,
-    part: xr.Dataset,
-    validation: xr.Dataset,
-    test: xr.Dataset,
-) -> dict[str, Any]:
-    tau = context.smoke_threshold
-    alpha = choose_decision_threshold(detect(made, validation), validation[SMOKE], tau)
-    smoke, detected = made.predict_both(test)
-    scores = score_footprints(detected, test[SMOKE], tau, alpha)
+def _too_large(context: Context, part: xr.Dataset) -> bool:
+    return bool(part.sizes[SNAPSHOT] > context.limits.curve_train)
+
+
+def _counts(part: xr.Dataset) -> dict[str, Any]:
     return {
-        "method": name,
         "fires": len(np.unique(part.fire_id.values)),
         "snapshots": int(part.sizes[SNAPSHOT]),
-        "auc": median(scores.auc.values),
-        "iou": median(scores.iou.values),
-        "deployable_iou": median(scores.deployable_iou.values),
-        "median_error": median(snapshot_relative_errors(smoke, test[SMOKE])),
     }
+
+
+def _medians(found: Scored) -> dict[str, Any]:
+    medians = {name: known_median(found.scores[name]) for name in MEDIAN_SCORES}
+    return medians | {"median_error": known_median(found.scores.relative_error)}
+
+
+CAPTIONS = {
+    "curves": (
+        "Median scores on the same test snapshots against the number of training ignitions, "
+        "for nested subsets of the ignitions. High-fidelity simulations dominate the cost, so "
+        "the best method is the one whose scores are good with few ignitions."
+    )
+}
 
 
 def figures(found: xr.Dataset) -> dict[str, Figure]:
@@ -143,3 +139,30 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return {"curves": figure}
+
+
+def remarks(found: xr.Dataset) -> list[str]:
+    """Scores for the fewest ignitions, and the bounds of the study."""
+    smallest = int(found.ignitions.min())
+    listed = ", ".join(
+        f"{row['deployable_iou']:.2f} for {title_of(row['method'])}"
+        for row in rows_of(select(found, ignitions=smallest))
+    )
+    out = [f"With {smallest} training ignitions the median deployable IoU is {listed}."]
+    if found.attrs["recommended_left_out"]:
+        out.append(
+            "The recommended operator was fitted to the whole training part, but not to subsets "
+            f"of more than {found.attrs['curve_train']:,} snapshots."
+        )
+    out.append(
+        f"The scores are medians over {found.attrs['test_snapshots']} random test snapshots, for "
+        "one random sequence of nested subsets."
+    )
+    return out
+
+
+STUDY = Study(
+    name="learning-curve", title="Learning curve",
+    question="How many fires does each method need?",
+    run=run, figures=figures, remarks=remarks, captions=CAPTIONS, limits=("curve_train", "scored"),
+)  # fmt: skip

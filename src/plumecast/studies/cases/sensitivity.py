@@ -1,8 +1,8 @@
-"""How much the choices matter: scores on validation against β, the std fraction and λ.
+"""Sensitivity of the scores on validation to β, the std fraction and the penalty λ.
 
-Nothing is refitted: every std fraction is a slice of one decomposition of each side (Theorem 1 has
-no cross terms), every penalty a division in one eigendecomposition, every β a new threshold on the
-same predictions.
+No operator is refitted. Every std fraction is a slice of one PCA of fire and smoke (Theorem 1 has
+no cross terms), every penalty a division in one eigendecomposition, and every β another threshold
+on the same predictions.
 """
 
 from __future__ import annotations
@@ -20,63 +20,61 @@ from plumecast.compute.arrays import Array
 from plumecast.operators.coded.polynomial_map import fit_linear_map
 from plumecast.operators.pca import rank_for_std
 from plumecast.scores.footprint import score_footprints, smoke_threshold
+from plumecast.scores.summary import known_values
 from plumecast.studies import paper
 from plumecast.studies.context import Context, Stopwatch
 from plumecast.studies.figures import style
-from plumecast.studies.methods.methods import fitted, quadratic
-from plumecast.studies.table import select, tidy
+from plumecast.studies.methods.encoding import encodings_of, quadratic_of
+from plumecast.studies.methods.methods import fitted
+from plumecast.studies.study import Study
+from plumecast.studies.table import rows_of, select, tidy
 
 CAPTURED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 STD_FRACTIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-PENALTIES = 12  # of the grid that tuning scans
+PENALTIES = 12  # about this many of the grid that tuning scans
 
 COLUMNS = {
-    "parameter": ("what is varied", "1"),
-    "value": ("its value", "1"),
+    "parameter": ("parameter that is varied", "1"),
+    "value": ("value of the parameter", "1"),
     "method": ("operator", "1"),
     "fire_rank": ("modes of the fire", "1"),
     "smoke_rank": ("modes of the smoke", "1"),
     "smoke_threshold": ("smoke threshold", "ug m-3"),
     "auc": ("median AUC on validation", "1"),
-    "auc_low": ("25th percentile", "1"),
-    "auc_high": ("75th percentile", "1"),
+    "auc_low": ("25th percentile of the AUC", "1"),
+    "auc_high": ("75th percentile of the AUC", "1"),
     "iou": ("median IoU on validation", "1"),
-    "iou_low": ("25th percentile", "1"),
-    "iou_high": ("75th percentile", "1"),
+    "iou_low": ("25th percentile of the IoU", "1"),
+    "iou_high": ("75th percentile of the IoU", "1"),
 }
 
 
 def run(context: Context) -> xr.Dataset:
-    """Scores over the three choices."""
+    """Scores for every value of the three parameters."""
     std_rows, _ = std_sweep(context)
     penalty_rows, _ = penalty_sweep(context)
     table = tidy([*_captured_sweep(context), *std_rows, *penalty_rows], COLUMNS)
     return table.assign_attrs(
         captured=context.captured,
         std_fraction=0.95,
-        penalty=quadratic(context).scan.best,
+        penalty=quadratic_of(context).scan.best,
         paper_penalty=paper.PENALTY,
     )
 
 
 def std_sweep(context: Context) -> tuple[list[dict[str, Any]], float]:
-    """Scores of the linear operator over std fractions, and the seconds of finding them."""
-
-    def make() -> tuple[list[dict[str, Any]], float]:
-        watch = Stopwatch()
-        return watch.time("sweep", lambda: list(_std_rows(context))), watch.seconds["sweep"]
-
-    return context.once("sweeping std fractions", make)
+    """Scores of the linear operator for every std fraction, and the seconds they took."""
+    return context.once("sweeping std fractions", lambda: _timed(_std_rows(context)))
 
 
 def penalty_sweep(context: Context) -> tuple[list[dict[str, Any]], float]:
-    """Scores of the quadratic operator over penalties, and the seconds of finding them."""
+    """Scores of the quadratic operator for every penalty, and the seconds they took."""
+    return context.once("sweeping penalties", lambda: _timed(_penalty_rows(context)))
 
-    def make() -> tuple[list[dict[str, Any]], float]:
-        watch = Stopwatch()
-        return watch.time("sweep", lambda: list(_penalty_rows(context))), watch.seconds["sweep"]
 
-    return context.once("sweeping penalties", make)
+def _timed(rows: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
+    watch = Stopwatch()
+    return watch.time("sweep", lambda: list(rows)), watch.seconds["sweep"]
 
 
 def _captured_sweep(context: Context) -> list[dict[str, Any]]:
@@ -91,7 +89,7 @@ def _captured_sweep(context: Context) -> list[dict[str, Any]]:
 
 
 def _std_rows(context: Context) -> Iterator[dict[str, Any]]:
-    encodings, observed = context.encodings, context.split.validation[SMOKE].values
+    encodings, observed = encodings_of(context), context.split.validation[SMOKE].values
     whole = fit_linear_map(
         encodings.input_codes, encodings.inputs.singular_values, encodings.output_codes
     ).weights
@@ -107,14 +105,15 @@ def _std_rows(context: Context) -> Iterator[dict[str, Any]]:
 
 
 def _penalty_rows(context: Context) -> Iterator[dict[str, Any]]:
-    path, observed = quadratic(context), context.split.validation[SMOKE].values
-    codes = path.inputs.encode(_validation_fires(context))
+    path, observed = quadratic_of(context), context.split.validation[SMOKE].values
+    part = path.part
+    codes = part.inputs.encode(_validation_fires(context))
     known = path.scan.penalties
     chosen = known[:: max(1, len(known) // PENALTIES)]
     for penalty in sorted({*chosen, path.scan.best}):
-        predicted = path.outputs.decode(path.path.at(penalty).predict(codes))
+        predicted = part.outputs.decode(path.path.at(penalty).predict(codes))
         scores = _scores(np.maximum(predicted, 0.0), observed, context.smoke_threshold)
-        ranks = {"fire_rank": path.inputs.rank, "smoke_rank": path.outputs.rank}
+        ranks = {"fire_rank": part.inputs.rank, "smoke_rank": part.outputs.rank}
         named = {"parameter": "penalty", "value": penalty, "method": "paper-quadratic"}
         yield named | ranks | scores
 
@@ -130,21 +129,31 @@ def _scores(predicted: Array, observed: Array, tau: float) -> dict[str, float]:
     )
     found = {"smoke_threshold": tau}
     for name in ("auc", "iou"):
-        known = scores[name].values[~np.isnan(scores[name].values)]
+        known = known_values(scores[name])
         spread = np.percentile(known, (25, 50, 75)) if known.size else np.full(3, np.nan)
         found |= dict(zip((f"{name}_low", name, f"{name}_high"), map(float, spread), strict=True))
     return found
 
 
 PANELS = (
-    ("captured", "captured share of the footprint β", "Linear: smoke threshold"),
-    ("std_fraction", "share of the standard deviation", "Linear: truncation"),
+    ("captured", "captured fraction of the footprint β", "Linear: smoke threshold"),
+    ("std_fraction", "std fraction", "Linear: truncation"),
     ("penalty", "penalty λ", "Quadratic: penalty"),
 )
 
 
+CAPTIONS = {
+    "scores": (
+        "Median (line) and 25–75 % band of AUC and IoU over validation snapshots, against the "
+        "captured fraction β and the std fraction of the linear operator, and the penalty of "
+        "the quadratic operator. Dashed lines mark the values that the other studies use. A "
+        "flat line means that the choice does not matter."
+    )
+}
+
+
 def figures(found: xr.Dataset) -> dict[str, Figure]:
-    """AUC and IoU against each choice; a line marks the value used elsewhere."""
+    """AUC and IoU against each parameter; a line marks the value that the other studies use."""
     figure = style.new_figure(2.7)
     axes = figure.subplots(1, 3, sharey=True)
     for ax, (parameter, label, title) in zip(axes, PANELS, strict=True):
@@ -169,3 +178,25 @@ def _panel(ax: Axes, part: xr.Dataset) -> None:
             marker="o",
             label={"auc": "AUC", "iou": "IoU"}[name],
         )
+
+
+def remarks(found: xr.Dataset) -> list[str]:
+    """Range of the scores over each parameter."""
+    out = []
+    for name, label in (("captured", "β"), ("std_fraction", "the std fraction"), ("penalty", "λ")):
+        rows = rows_of(select(found, parameter=name))
+        best = max(rows, key=lambda row: row["iou"])
+        out.append(
+            f"When {label} varies, the median IoU on validation ranges from "
+            f"{min(r['iou'] for r in rows):.2f} to {best['iou']:.2f} (at {best['value']:.3g}) and "
+            f"the median AUC from {min(r['auc'] for r in rows):.2f} to "
+            f"{max(r['auc'] for r in rows):.2f}."
+        )
+    return out
+
+
+STUDY = Study(
+    name="sensitivity", title="Sensitivity to the choices",
+    question="How much do β, the truncation and the penalty matter?",
+    run=run, figures=figures, remarks=remarks, captions=CAPTIONS,
+)  # fmt: skip

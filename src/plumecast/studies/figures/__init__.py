@@ -1,1 +1,1 @@
-"""How figures look, and maps of smoke."""
+"""Common style of the figures, and maps of smoke."""

@@ -15,14 +15,14 @@ from matplotlib.figure import Figure
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 
 COLOURS = "magma_r"
-"""Perceptually uniform and readable with any colour vision; paper-white where smoke is thin."""
+"""Perceptually uniform and readable with any colour vision; nearly white where smoke is thin."""
 
 FIRE_COLOUR = "#d7301f"
 DECADES = 4  # span of the colour scale below its largest value
 
 
 def percentile_rows(scores: xr.DataArray, percentiles: Sequence[float]) -> list[int]:
-    """Rows whose score lies nearest to the given percentiles of all scores."""
+    """For each percentile, the row whose score is nearest to it."""
     values = np.where(np.isnan(scores.values), np.inf, scores.values)
     wanted = np.nanpercentile(scores.values, percentiles)
     return [int(np.argmin(np.abs(values - target))) for target in wanted]
@@ -38,7 +38,7 @@ def compare_maps(
 ) -> Figure:
     """One column per chosen snapshot: observed on top, each prediction below, one colour scale.
 
-    Smoke below `threshold` is left white; the outline is the burned area. `width` in inches.
+    Smoke below `threshold` is white; the outline is the burned area. `width` is in inches.
     """
     fields = {"observed": snapshots[SMOKE], **predictions}
     wide = 2.6 * len(rows) + 0.8 if width is None else width
@@ -78,7 +78,7 @@ def _outline(ax: Axes, fire: xr.DataArray) -> None:
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a figure as PNG (150 dots per inch) or, by the ending, as PDF or SVG."""
+    """Write a figure as PNG (150 dots per inch), PDF or SVG, chosen by the file ending."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     return path

@@ -1,4 +1,4 @@
-"""How every figure looks: sizes, colours that any colour vision tells apart, no frames."""
+"""Common style of the figures: sizes, and colours that are distinct with any colour vision."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from plumecast.scores.summary import known_median, known_values
+
 WIDTH = 7.2  # inches, the text width of a page
 
 INK, MUTED, GRID = "#1f2933", "#6b7680", "#dfe3e6"
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, YELLOW = (
     "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#b8a900",
 )  # fmt: skip
-"""Okabe and Ito's colours, the yellow darkened for white paper."""
+"""The colours of Okabe and Ito, with a darker yellow for white paper."""
 
 METHODS: dict[str, tuple[str, str]] = {
     "paper-linear": (SKY, "o"),
@@ -63,7 +65,7 @@ _RC: Any = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Figures made and saved within look alike; nothing outside changes."""
+    """Context in which figures have the common style; global settings are restored at its end."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_RC)
@@ -83,44 +85,38 @@ def look_of(method: str, index: int = 0) -> dict[str, Any]:
 
 
 def light_grid(ax: Axes, axis: str = "y") -> None:
-    """Thin lines behind the data to read values by."""
+    """Draw thin grid lines behind the data."""
     ax.set_axisbelow(True)
     ax.grid(True, axis=axis, color=GRID, linewidth=0.6)  # type: ignore[arg-type]
-
-
-def show_empty(ax: Axes, why: str) -> None:
-    """Say in the place of a chart why it is empty."""
-    ax.set_axis_off()
-    ax.text(0.5, 0.5, why, ha="center", va="center", color=MUTED, transform=ax.transAxes)
 
 
 def histogram(
     ax: Axes, values: np.ndarray, label: str, colour: str, paper: float | None = None
 ) -> None:
-    """Distribution of a score within 0 and 1, its median and the paper's."""
-    known = values[~np.isnan(values)]
+    """Histogram of a score between 0 and 1, with its median and the paper's value."""
+    known = known_values(values)
     ax.hist(known, bins=np.linspace(0.0, 1.0, 41).tolist(), color=colour, alpha=0.75)
     ax.set_xlim(0.0, 1.0)
     ax.set_xlabel(label)
-    told = []
+    labels = []
     if known.size:
-        middle = float(np.median(known))
+        middle = known_median(known)
         ax.axvline(middle, color=INK, linewidth=1.2)
-        told.append(f"median {middle:.2f}")
+        labels.append(f"median {middle:.2f}")
     if paper is not None:
         ax.axvline(paper, color=INK, linewidth=1.2, linestyle=":")
-        told.append(f"paper {paper:.2f}")
-    ax.set_title(", ".join(told), fontweight="normal", fontsize=8.5)
+        labels.append(f"paper {paper:.2f}")
+    ax.set_title(", ".join(labels), fontweight="normal", fontsize=8.5)
     ax.set_ylabel("snapshots")
 
 
 def save_all(figure: Figure, folder: Path, name: str, endings: Sequence[str]) -> list[Path]:
-    """Write a figure in every form; the same figure gives the same file."""
+    """Write a figure in every format; the same figure always gives the same bytes."""
     paths = []
     for ending in endings:
         path = folder / f"{name}.{ending}"
         fixed = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
         figure.savefig(path, dpi=200, metadata=fixed)
-        figure.set_layout_engine("none")  # found by the first; solving it again costs as much
+        figure.set_layout_engine("none")  # solved by the first savefig; solving again is slow
         paths.append(path)
     return paths

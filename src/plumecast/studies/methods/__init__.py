@@ -1,1 +1,1 @@
-"""Work that several studies share: fitted methods, their scores, literal algorithms."""
+"""Work that the studies share: encodings, fitted methods, their scores, the literal fit."""

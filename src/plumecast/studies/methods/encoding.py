@@ -1,17 +1,21 @@
-"""Coded surrogates from one decomposition of each side: every rank is a slice, every penalty a
-division."""
+"""Coded surrogates from one PCA of fire and smoke.
+
+A smaller rank is a slice of the same codes; another penalty is a division in the same
+eigendecomposition. No study refits a basis.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import xarray as xr
 
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.arrays import Array, contiguous
-from plumecast.data.training import TrainingMatrices, provenance, training_matrices
+from plumecast.data.training import TrainingMatrices, training_matrices
+from plumecast.operators.coded.fields import CodeMap
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.coded.polynomial_map import (
     DualMap,
@@ -21,48 +25,54 @@ from plumecast.operators.coded.polynomial_map import (
     fit_polynomial_map,
     polynomial_path,
 )
-from plumecast.operators.family import Operator
 from plumecast.operators.pca import Basis, Truncation, fit_truncated_basis
 from plumecast.operators.ridge import PenaltyScan, penalty_grid, scan_penalties
 from plumecast.operators.settings import PRESETS
+from plumecast.studies.context import Context
+from plumecast.surrogate.fit import label_operator
 from plumecast.surrogate.surrogate import Surrogate
 
 LARGEST_STD = 0.99
-"""Share of Σσ up to which both sides are decomposed."""
+"""Std fraction that the bases keep; studies use ranks up to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encodings:
-    """Training matrices with the largest bases that a study asks for."""
+    """Training matrices, the bases of fire and smoke, and the codes of the training snapshots."""
 
     data: TrainingMatrices
     inputs: Basis
     outputs: Basis
-    input_codes: Array  # (M, r) of the training part, all of `inputs`' modes
+    input_codes: Array  # (M, r)
     output_codes: Array  # (M, r̃)
-    seconds: float
+    seconds: float  # of the PCA
 
-    def bases(self, fire: Truncation, smoke: Truncation) -> tuple[Basis, Basis]:
-        """Both bases cut by their rules."""
-        return (
-            self.inputs.truncate(min(fire.count(self.inputs.spectrum), self.inputs.rank)),
-            self.outputs.truncate(min(smoke.count(self.outputs.spectrum), self.outputs.rank)),
+    def truncate(self, fire: Truncation, smoke: Truncation) -> Encodings:
+        """The same encodings cut to the ranks that the two rules give."""
+        inputs = self.inputs.truncate(min(fire.count(self.inputs.spectrum), self.inputs.rank))
+        outputs = self.outputs.truncate(min(smoke.count(self.outputs.spectrum), self.outputs.rank))
+        return replace(
+            self,
+            inputs=inputs,
+            outputs=outputs,
+            input_codes=self.input_codes[:, : inputs.rank],
+            output_codes=self.output_codes[:, : outputs.rank],
         )
 
-    def surrogate(self, operator: Operator, **described: Any) -> Surrogate:
-        """An operator between these matrices' columns, with labels."""
-        return Surrogate(
-            inputs=self.data.input_layout,
-            outputs=self.data.output_layout,
-            operator=operator,
-            nonnegative=True,
-            settings=described.pop("settings", {}),
-            training={**provenance(self.data.snapshots), **described},
-        )
+    def surrogate(self, code_map: CodeMap, settings: dict[str, Any], **training: Any) -> Surrogate:
+        """The surrogate that encodes the fire, applies `code_map` and decodes the smoke."""
+        ranks = {"fire_rank": self.inputs.rank, "smoke_rank": self.outputs.rank}
+        operator = CodedOperator(self.inputs, code_map, self.outputs)
+        return label_operator(operator, self.data, settings=settings, chosen=ranks | training)
+
+
+def encodings_of(context: Context) -> Encodings:
+    """The encodings of the training part, computed once per run."""
+    return context.once("encoding both sides", lambda: encode_both(context.split.train))
 
 
 def encode_both(train: xr.Dataset) -> Encodings:
-    """Decompose fire and smoke once."""
+    """PCA of fire and smoke, with the codes of the training snapshots."""
     data = training_matrices(train, FIRE, SMOKE)
     rule = Truncation(std_fraction=LARGEST_STD)
     start = time.perf_counter()
@@ -72,71 +82,56 @@ def encode_both(train: xr.Dataset) -> Encodings:
     return Encodings(data, inputs, outputs, codes, targets, time.perf_counter() - start)
 
 
-def linear_surrogate(
-    encodings: Encodings, fire: Truncation, smoke: Truncation, **described: Any
-) -> Surrogate:
-    """The paper's linear operator on slices of the decomposition (Theorem 1)."""
-    inputs, outputs = encodings.bases(fire, smoke)
-    code_map = fit_linear_map(
-        encodings.input_codes[:, : inputs.rank],
-        inputs.singular_values,
-        encodings.output_codes[:, : outputs.rank],
-    )
-    return encodings.surrogate(
-        CodedOperator(inputs, code_map, outputs),
-        fire_rank=inputs.rank,
-        smoke_rank=outputs.rank,
-        penalty=0.0,
-        **described,
-    )
+def linear_surrogate(encodings: Encodings) -> Surrogate:
+    """The paper's linear operator on slices of the PCA (Theorem 1)."""
+    settings = PRESETS["paper-linear"]
+    part = encodings.truncate(settings.own.fire, settings.own.smoke)
+    code_map = fit_linear_map(part.input_codes, part.inputs.singular_values, part.output_codes)
+    return part.surrogate(code_map, settings.record(), penalty=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Quadratic:
     """The paper's quadratic operator at every penalty, from one eigendecomposition."""
 
-    inputs: Basis
-    outputs: Basis
+    part: Encodings  # cut to the ranks of the preset
     path: PolynomialPath
     scan: PenaltyScan
-    seconds: float  # of the eigendecomposition and the leave-one-fire-out scan
+    seconds: float  # of the eigendecomposition and the leave-one-group-out scan
 
-    def operator(self, penalty: float) -> CodedOperator:
-        """The operator of one penalty."""
-        return CodedOperator(self.inputs, self.path.at(penalty), self.outputs)
+
+def quadratic_of(context: Context) -> Quadratic:
+    """The penalty path of the paper's quadratic operator, computed once per run."""
+    by = context.split.by
+    return context.once("penalty path", lambda: quadratic_path(encodings_of(context), by))
 
 
 def quadratic_path(encodings: Encodings, by: str) -> Quadratic:
-    """Eigendecompose the quadratic's kernel and score its penalties by leaving fires out."""
+    """Eigendecompose the quadratic kernel and score the penalties by leave-one-group-out."""
     settings = PRESETS["paper-quadratic"].own
-    inputs, outputs = encodings.bases(settings.fire, settings.smoke)
-    codes = contiguous(encodings.input_codes[:, : inputs.rank])
-    targets = contiguous(encodings.output_codes[:, : outputs.rank])
+    part = encodings.truncate(settings.fire, settings.smoke)
+    codes, targets = contiguous(part.input_codes), contiguous(part.output_codes)
     start = time.perf_counter()
     path = polynomial_path(codes, targets, settings.degree)
     grid = penalty_grid(path.mean_diagonal)
     scan = scan_penalties(path.path, grid, encodings.data.groups(by))
-    return Quadratic(inputs, outputs, path, scan, time.perf_counter() - start)
+    return Quadratic(part, path, scan, time.perf_counter() - start)
 
 
 def quadratic_fit(quadratic: Quadratic) -> tuple[PrimalMap | DualMap, float]:
-    """The quadratic map at its best penalty by one factorisation, and its seconds."""
+    """The quadratic map at its best penalty by one factorisation, and the seconds it took."""
     start = time.perf_counter()
-    fitted = fit_polynomial_map(
+    code_map = fit_polynomial_map(
         quadratic.path.codes, quadratic.path.targets, degree=2, penalty=quadratic.scan.best
     )
-    return fitted, time.perf_counter() - start
+    return code_map, time.perf_counter() - start
 
 
-def quadratic_surrogate(
-    encodings: Encodings, quadratic: Quadratic, code_map: PrimalMap | DualMap, by: str
-) -> Surrogate:
+def quadratic_surrogate(quadratic: Quadratic, code_map: PrimalMap | DualMap, by: str) -> Surrogate:
     """The quadratic map as a surrogate."""
-    return encodings.surrogate(
-        CodedOperator(quadratic.inputs, code_map, quadratic.outputs),
-        settings=PRESETS["paper-quadratic"].record(),
-        fire_rank=quadratic.inputs.rank,
-        smoke_rank=quadratic.outputs.rank,
+    return quadratic.part.surrogate(
+        code_map,
+        PRESETS["paper-quadratic"].record(),
         penalty=quadratic.scan.best,
         leave_out=by,
         leave_out_error=min(quadratic.scan.errors),

@@ -1,4 +1,4 @@
-"""The paper's quadratic fit as it is written, to be timed beside ours on the same machine."""
+"""The quadratic fit exactly as the paper writes it, to compare its time with ours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumecast.operators.coded.monomials import monomial_count, monomials
 
 @dataclass(frozen=True, slots=True)
 class LiteralFit:
-    """Explicit weights, and the seconds of forming and of solving the normal equations."""
+    """Explicit weights, and the seconds to form and to solve the normal equations."""
 
     weights: Array
     forming: float
@@ -24,7 +24,7 @@ class LiteralFit:
 
 
 def literal_quadratic(codes: Array, targets: Array, penalty: float) -> LiteralFit:
-    """Explicit features, normal equations, Cholesky."""
+    """Solve (ΦᵀΦ + λI) θ = ΦᵀY by Cholesky, with all monomials Φ formed explicitly."""
     start = time.perf_counter()
     features = monomials(codes, 2)
     normal = gram(features.T)
@@ -38,10 +38,9 @@ def literal_quadratic(codes: Array, targets: Array, penalty: float) -> LiteralFi
 
 
 def blocked_cholesky(matrix: Array, block: int = 2048) -> Array:
-    """Lower Cholesky factor in place, as LAPACK does it, in panels.
+    """Lower Cholesky factor in place, panel by panel; entries above the diagonal are not changed.
 
-    LAPACK's own call crashes at 20,300 rows in common OpenBLAS builds; entries above the diagonal
-    are left as they were.
+    The LAPACK routine crashes at 20,300 rows in common OpenBLAS builds.
     """
     n = matrix.shape[0]
     for start in range(0, n, block):
@@ -61,7 +60,10 @@ def blocked_cholesky(matrix: Array, block: int = 2048) -> Array:
 
 
 def too_large(rank: int) -> str | None:
-    """Why the literal fit cannot be made here: its matrix and a copy must fit in memory."""
+    """The reason why the literal fit exceeds the free memory, or None if it fits.
+
+    The normal matrix and a copy must fit.
+    """
     features = monomial_count(rank, 2)
     needed = 10.0 * features**2
     try:
@@ -71,4 +73,4 @@ def too_large(rank: int) -> str | None:
         return None
     if needed <= 1024.0 * free:
         return None
-    return f"{features:,} features need {needed / 1e9:.1f} GB, {free / 1e6:.1f} GB are free"
+    return f"{features:,} features need {needed / 1e9:.1f} GB and {free / 1e6:.1f} GB are free"

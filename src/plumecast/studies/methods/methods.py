@@ -1,26 +1,26 @@
-"""Every method fitted once per run, with the seconds of its steps; costly ones kept on disk."""
+"""Fits each method once per run, measures its steps and saves the surrogate on disk."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.extras import require
+from plumecast.base.files import write_json
 from plumecast.base.version import __version__
 from plumecast.operators.baselines import fit_gaussian_process, sample_rows
-from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.pca import Truncation
-from plumecast.operators.settings import PRESETS, choose_settings
+from plumecast.operators.settings import choose_settings
 from plumecast.studies.context import Context, Stopwatch, is_baseline
 from plumecast.studies.methods.encoding import (
-    Quadratic,
+    encodings_of,
     linear_surrogate,
     quadratic_fit,
-    quadratic_path,
+    quadratic_of,
     quadratic_surrogate,
 )
 from plumecast.surrogate.baselines import PAPER_STD_FRACTION, fit_baseline
@@ -36,7 +36,7 @@ HYPERPARAMETERS = {
     "mean-field": "α",
     "nearest-fire": "α",
 }
-"""What is chosen for each method, as the paper's table lists it."""
+"""The hyperparameters of each method, in the notation of the paper's table."""
 
 TITLES = {
     "paper-linear": "Linear operator",
@@ -50,44 +50,35 @@ TITLES = {
     "nearest-fire": "Nearest fire",
 }
 
-
 NEURAL = ("unet", "fno")
-"""Families of the networks, with the lift and the targets of the recommended operator."""
+"""Families of neural networks; they have the lift and the targets of the recommended operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A surrogate and the seconds of `encoding`, `training` and `tuning` behind it."""
+    """A surrogate and the seconds that its `encoding`, `training` and `tuning` took."""
 
     surrogate: Surrogate
     seconds: dict[str, float]
 
 
 def title_of(name: str) -> str:
-    """A method's name for readers."""
+    """Title of a method in tables and figures."""
     return TITLES.get(name, name)
 
 
 def neural_methods() -> tuple[str, ...]:
-    """The networks, where PyTorch is installed."""
-    if importlib.util.find_spec("torch") is None:
-        raise PlumecastError(
-            "networks need PyTorch; install it with pip install '.[neural]', or leave --neural out"
-        )
+    """Names of the neural networks; raises if PyTorch is not installed."""
+    require("torch", "neural", "a network")
     return NEURAL
 
 
 def fitted(context: Context, name: str) -> Fitted:
-    """A method trained on the whole training part: from this run, from disk, or fitted now."""
-    return context.once(f"fitting {name}", lambda: _kept(context, name))
+    """A method trained on the whole training part: from memory, from disk, or fitted now."""
+    return context.once(f"fitting {name}", lambda: _load_or_fit(context, name))
 
 
-def quadratic(context: Context) -> Quadratic:
-    """The penalty path of the paper's quadratic operator."""
-    return context.once("penalty path", lambda: quadratic_path(context.encodings, context.split.by))
-
-
-def _kept(context: Context, name: str) -> Fitted:
+def _load_or_fit(context: Context, name: str) -> Fitted:
     if context.folder is None or is_baseline(name):
         return _fit(context, name)
     where = context.folder / f"{name}.plume"
@@ -98,7 +89,7 @@ def _kept(context: Context, name: str) -> Fitted:
     fresh = _fit(context, name)
     fresh.surrogate.save(where)
     record = {"fingerprint": mark, "seconds": fresh.seconds}
-    where.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write_json(where.with_suffix(".json"), record)
     return fresh
 
 
@@ -141,39 +132,32 @@ def _fit(context: Context, name: str) -> Fitted:
 
 
 def _fit_linear(context: Context) -> Fitted:
-    encodings, settings = context.encodings, PRESETS["paper-linear"]
+    encodings = encodings_of(context)
     watch = Stopwatch()
-    found = watch.time(
-        "training",
-        lambda: linear_surrogate(
-            encodings, settings.own.fire, settings.own.smoke, settings=settings.record()
-        ),
-    )
+    found = watch.time("training", lambda: linear_surrogate(encodings))
     return Fitted(found, {"encoding": encodings.seconds, **watch.seconds})
 
 
 def _fit_quadratic(context: Context) -> Fitted:
-    path = quadratic(context)
-    code_map, seconds = quadratic_fit(path)
+    quadratic = quadratic_of(context)
+    code_map, seconds = quadratic_fit(quadratic)
     return Fitted(
-        quadratic_surrogate(context.encodings, path, code_map, context.split.by),
-        {"encoding": context.encodings.seconds, "training": seconds, "tuning": path.seconds},
+        quadratic_surrogate(quadratic, code_map, context.split.by),
+        {
+            "encoding": encodings_of(context).seconds,
+            "training": seconds,
+            "tuning": quadratic.seconds,
+        },
     )
 
 
 def _fit_gp_codes(context: Context) -> Fitted:
-    encodings = context.encodings
+    encodings = encodings_of(context)
     rule = Truncation(std_fraction=PAPER_STD_FRACTION)
-    inputs, outputs = encodings.bases(rule, rule)
-    rows = sample_rows(encodings.data.inputs.shape[0], context.seed)
-    codes = encodings.input_codes[rows, : inputs.rank]
-    targets = encodings.output_codes[rows, : outputs.rank]
+    part = encodings.truncate(rule, rule)
+    rows = sample_rows(part.input_codes.shape[0], context.seed)
+    codes, targets = part.input_codes[rows], part.output_codes[rows]
     watch = Stopwatch()
     code_map = watch.time("training", lambda: fit_gaussian_process(codes, targets))
-    found = encodings.surrogate(
-        CodedOperator(inputs, code_map, outputs),
-        settings={"preset": "gp-codes", "seed": context.seed},
-        fire_rank=inputs.rank,
-        smoke_rank=outputs.rank,
-    )
+    found = part.surrogate(code_map, {"preset": "gp-codes", "seed": context.seed})
     return Fitted(found, {"encoding": encodings.seconds, **watch.seconds})

@@ -1,9 +1,10 @@
-"""Each method scored once on the test part: scores, curves and the maps that are shown."""
+"""Choose the decision threshold on validation and score surrogates on other snapshots."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -17,6 +18,7 @@ from plumecast.scores.footprint import (
     snapshot_relative_errors,
 )
 from plumecast.scores.roc import roc_curves
+from plumecast.scores.summary import known_median
 from plumecast.studies.context import Context, Stopwatch
 from plumecast.studies.figures.maps import percentile_rows
 from plumecast.studies.methods.methods import fitted
@@ -24,71 +26,94 @@ from plumecast.surrogate.surrogate import Surrogate
 
 FPR_GRID = np.linspace(0.0, 1.0, 101)
 MAP_PERCENTILES = (5, 25, 50, 75, 95)
-_BLOCK = 256  # snapshots sorted together
+SNAPSHOT_SCORES = {
+    "auc": ("area under the ROC curve", "1"),
+    "iou": ("IoU at the ROC point nearest (0, 1)", "1"),
+    "deployable_iou": ("IoU at one decision threshold from validation", "1"),
+}
+"""Columns of a table with one row per snapshot: long name and unit."""
+
+MEDIAN_SCORES = {name: (f"median {text}", unit) for name, (text, unit) in SNAPSHOT_SCORES.items()}
+"""The same columns of a table with one row per method."""
+
+_BLOCK = 256  # snapshots whose cells are sorted together
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Predictions and scores of a surrogate on some snapshots."""
+
+    smoke: xr.DataArray
+    detected: xr.DataArray  # detection score, or the smoke where the surrogate has none
+    scores: xr.Dataset  # per snapshot, with `relative_error`
+    decision_threshold: float  # α
+    seconds: dict[str, float]  # `threshold`: choosing α; `predicting`: these snapshots
+
+
+def score_surrogate(
+    surrogate: Surrogate, validation: xr.Dataset, tests: Sequence[xr.Dataset], *, tau: float
+) -> list[Scored]:
+    """Choose α on the validation snapshots, then score each test set with it.
+
+    `tau` is the smoke threshold τ in the observed smoke. One pass predicts smoke and detection
+    score together.
+    """
+    choosing = Stopwatch()
+    _, detected = surrogate.predict_both(validation)
+    alpha = choosing.time(
+        "threshold", lambda: choose_decision_threshold(detected, validation[SMOKE], tau)
+    )
+    scored = []
+    for test in tests:
+        watch = Stopwatch()
+        smoke, found = watch.time("predicting", partial(surrogate.predict_both, test))
+        scores = score_footprints(found, test[SMOKE], tau, alpha)
+        scores["relative_error"] = (SNAPSHOT, snapshot_relative_errors(smoke, test[SMOKE]))
+        scored.append(Scored(smoke, found, scores, alpha, choosing.seconds | watch.seconds))
+    return scored
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one method did on the test part."""
+    """Scores of one method on the test part, with the curves and maps that are shown."""
 
     scores: xr.Dataset  # per snapshot
     decision_threshold: float
-    relative_error: float  # Frobenius, all snapshots together
-    curves: Array  # (M, len(FPR_GRID)), NaN where a snapshot has one class only
+    relative_error: float  # Frobenius, over all snapshots
+    curves: Array  # (M, len(FPR_GRID)), NaN where a snapshot has only one class
     maps: xr.Dataset  # (percentile, y, x): fire, observed and predicted smoke
-    seconds: dict[str, float]  # of choosing α and of predicting
+    seconds: dict[str, float]  # `threshold`: choosing α; `predicting`: the test part
     snapshots: int
 
     def median(self, name: str) -> float:
-        """Median of a score over the snapshots that have it."""
-        return median(self.scores[name].values)
-
-
-def median(values: Array) -> float:
-    """Median of what is a number; NaN without any."""
-    known = np.asarray(values)[~np.isnan(values)]
-    return float(np.median(known)) if known.size else math.nan
+        """Median of a score over the snapshots for which it is defined."""
+        return known_median(self.scores[name])
 
 
 def outcome(context: Context, name: str) -> Outcome:
-    """A method's outcome, made once per run."""
+    """The outcome of a method, computed once per run."""
     return context.once(f"scoring {name}", lambda: _score(context, name))
-
-
-def detect(surrogate: Surrogate, part: xr.Dataset) -> xr.DataArray:
-    """What footprints are read from: the detection score where there is one, else the smoke."""
-    found = surrogate.predict_footprint(part) if surrogate.detects else surrogate.predict(part)
-    assert isinstance(found, xr.DataArray)
-    return found
 
 
 def _score(context: Context, name: str) -> Outcome:
     surrogate = fitted(context, name).surrogate
-    validation, test = context.split.validation, context.split.test
-    tau = context.smoke_threshold
-    watch = Stopwatch()
-    detected = detect(surrogate, validation)
-    alpha = watch.time(
-        "threshold", lambda: choose_decision_threshold(detected, validation[SMOKE], tau)
-    )
-    smoke, detected = watch.time("predicting", lambda: surrogate.predict_both(test))
-    scores = score_footprints(detected, test[SMOKE], tau, alpha)
-    scores["relative_error"] = (SNAPSHOT, snapshot_relative_errors(smoke, test[SMOKE]))
+    test, tau = context.split.test, context.smoke_threshold
+    [found] = score_surrogate(surrogate, context.split.validation, [test], tau=tau)
     return Outcome(
-        scores=scores,
-        decision_threshold=alpha,
-        relative_error=relative_error(smoke, test[SMOKE]),
-        curves=curves_on_grid(detected, test[SMOKE], tau),
-        maps=_maps(scores, smoke, test),
-        seconds=watch.seconds,
+        scores=found.scores,
+        decision_threshold=found.decision_threshold,
+        relative_error=relative_error(found.smoke, test[SMOKE]),
+        curves=curves_on_grid(found.detected, test[SMOKE], tau),
+        maps=_maps(found.scores, found.smoke, test),
+        seconds=found.seconds,
         snapshots=int(test.sizes[SNAPSHOT]),
     )
 
 
 def curves_on_grid(detected: xr.DataArray, observed: xr.DataArray, tau: float) -> Array:
-    """TPR of every snapshot on FPR_GRID, (M, F): straight lines between the points of a curve.
+    """TPR of every snapshot on FPR_GRID, (M, F), by linear interpolation of its ROC curve.
 
-    The same curve that the AUC is the area of: cells of equal prediction are one point.
+    The AUC is the area under the same curve: cells with equal predictions form one point.
     """
     out = np.full((observed.sizes[SNAPSHOT], FPR_GRID.size), np.nan)
     detected = detected.transpose(*observed.dims)
@@ -106,7 +131,7 @@ def curves_on_grid(detected: xr.DataArray, observed: xr.DataArray, tau: float) -
 
 
 def _interpolate(hits: Array, misses: Array) -> Array:
-    """TPR on FPR_GRID from counts that only grow; of several points at one FPR the highest."""
+    """TPR on FPR_GRID from cumulative counts; the highest of several points with the same FPR."""
     highest = np.append(misses[1:] > misses[:-1], True)
     x, y = misses[highest] / misses[-1], hits[highest] / hits[-1]
     if x[0] > 0.0:

@@ -1,11 +1,11 @@
-"""Linear operators of many subsets of one training set, from one Gram matrix of each side.
+"""Linear operators fitted to many subsets of one training set, from two Gram matrices.
 
 With the rows of a subset X = U Σ Wᵀ and Y = Ũ Σ̃ W̃ᵀ, the paper's linear operator (Theorem 1) on the
 first r and r̃ modes predicts, for new inputs x,
 
     ŷ = x Xᵀ · U Σ⁻² Uᵀ · Ũ Ũᵀ · Y,
 
-so a subset costs two eigendecompositions of its own size and one product over the cells.
+so a subset of n rows costs two n × n eigendecompositions and one product over the cells.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plumecast.operators.pca import GRAM_LIMIT, rank_for_std
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Training rows to draw subsets of, and the inputs to predict for."""
+    """Inner products of all training rows and of the new inputs to predict."""
 
     outputs: Array  # (M, N)
     input_gram: Array  # (M, M)
@@ -32,13 +32,13 @@ class Pool:
 
 
 def make_pool(inputs: Array, outputs: Array, others: Array, std_fraction: float) -> Pool:
-    """Every inner product that a subset needs, once."""
+    """Compute every inner product that a subset can need."""
     return Pool(outputs, gram(inputs), gram(outputs), others @ inputs.T, std_fraction)
 
 
 @dataclass(frozen=True, slots=True)
 class SubsetOperator:
-    """The linear operator trained on some rows of a pool."""
+    """The linear operator fitted to a subset of the rows of a pool."""
 
     pool: Pool
     rows: Array  # (n,)
@@ -47,11 +47,11 @@ class SubsetOperator:
     output_spectrum: Array  # (r̃,)
 
     def predict_others(self) -> Array:
-        """Predictions of the new inputs, (K, N), clipped at zero."""
+        """Predictions for the new inputs, (K, N), clipped at zero."""
         return self._predict(self.pool.cross[:, self.rows])
 
     def predict_rows(self, rows: Array) -> Array:
-        """Predictions of other rows of the pool, (m, N), clipped at zero."""
+        """Predictions for rows of the pool, (m, N), clipped at zero."""
         return self._predict(self.pool.input_gram[np.ix_(rows, self.rows)])
 
     def _predict(self, products: Array) -> Array:
@@ -59,7 +59,7 @@ class SubsetOperator:
         return np.maximum(out, 0.0, out=out)
 
     def project(self, field: Array) -> Array:
-        """A field (N,) projected on the output modes of this subset."""
+        """Projection of a field (N,) onto the output modes of this subset."""
         outputs = self.pool.outputs[self.rows]
         codes = (self.output_vectors.T @ (outputs @ field)) / self.output_spectrum**2
         projected: Array = (self.output_vectors @ codes) @ outputs
@@ -67,7 +67,7 @@ class SubsetOperator:
 
 
 def fit_subset(pool: Pool, rows: Array) -> SubsetOperator:
-    """Fit the operator on some rows."""
+    """Fit the operator to a subset of the rows."""
     spectrum, vectors = _modes(pool.input_gram[np.ix_(rows, rows)], pool.std_fraction)
     out_spectrum, out_vectors = _modes(pool.output_gram[np.ix_(rows, rows)], pool.std_fraction)
     mixing = ((vectors / spectrum**2) @ (vectors.T @ out_vectors)) @ out_vectors.T
@@ -75,9 +75,9 @@ def fit_subset(pool: Pool, rows: Array) -> SubsetOperator:
 
 
 def _modes(products: Array, std_fraction: float) -> tuple[Array, Array]:
-    """Singular values and left vectors of the share of Σσ that is kept."""
+    """Leading singular values and left singular vectors, up to the std fraction."""
     values, vectors = scipy.linalg.eigh(products, driver="evd", check_finite=False)
     spectrum = np.sqrt(np.clip(values[::-1], 0.0, None))
-    spectrum[spectrum < GRAM_LIMIT * spectrum[0]] = 0.0  # rounding, not modes
+    spectrum[spectrum < GRAM_LIMIT * spectrum[0]] = 0.0  # rounding error
     rank = rank_for_std(spectrum, std_fraction)
     return spectrum[:rank], np.ascontiguousarray(vectors[:, ::-1][:, :rank])

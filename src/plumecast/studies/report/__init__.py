@@ -1,1 +1,5 @@
-"""What a person looks at: figures and pages."""
+"""The report page of a folder of results, with its credibility section."""
+
+from plumecast.base.extras import require
+
+require("jinja2", "report", "a report")

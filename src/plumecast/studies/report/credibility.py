@@ -1,7 +1,7 @@
 """The sixteen recommendations for trustworthy scientific machine learning, answered for one run.
 
-Every answer is made from what the run recorded; where the record does not show it, it says so.
-The recommendations are those the paper's appendix goes through.
+Every answer uses only what the run recorded, and says so if the record is not sufficient. The
+recommendations are those of the paper's appendix.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from plumecast.scores.summary import known_median
 from plumecast.studies.results import Finished
 from plumecast.studies.table import rows_of, select
 
@@ -23,7 +24,7 @@ FOOTPRINTS = ("footprint-linear", "footprint-quadratic", "footprint-recommended"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One recommendation and what this run has to say to it."""
+    """One recommendation, whether this run meets it, and the evidence."""
 
     group: str
     recommendation: str
@@ -33,18 +34,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a run recorded."""
+    """The record of a run and its finished studies."""
 
     run: Mapping[str, Any]
     studies: Mapping[str, Finished]
 
     def finding(self, name: str) -> xr.Dataset | None:
-        """The table of a study, if it was run."""
+        """The table of a study; None if it was not run."""
         found = self.studies.get(name)
         return None if found is None else found.finding
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """The summary by method."""
+        """Rows of the summary by method; empty if the summary was not run."""
         found = self.finding("summary")
         return {} if found is None else {row["method"]: row for row in rows_of(found)}
 
@@ -58,20 +59,25 @@ Check = Callable[[Facts], tuple[str, str]]
 
 
 def answer_all(run: Mapping[str, Any], finished: list[Finished]) -> list[Answer]:
-    """All sixteen, in the order of the paper's appendix."""
+    """All sixteen answers, in the order of the paper's appendix."""
     facts = Facts(run, {item.study.name: item for item in finished})
     return [Answer(group, text, *check(facts)) for group, text, check in RECOMMENDATIONS]
 
 
 def _missing(*names: str) -> tuple[str, str]:
-    return NOT_MET, f"not shown by this run: study {' or '.join(names)} was not run"
+    return NOT_MET, f"This run does not show it: study {' or '.join(names)} was not run."
+
+
+def _source(facts: Facts) -> str:
+    return str(facts.run.get("source") or "not recorded")
 
 
 def _purpose(facts: Facts) -> tuple[str, str]:
     return MET, (
-        "Purpose: cumulative column-mean smoke from the time since ignition, for many fires. "
-        "Prior knowledge used: smoke is never negative, an empty fire makes none"
-        + (", and, for the recommended operator, the same fire elsewhere makes the same plume."
+        "The purpose is to predict cumulative column-mean smoke from the time since ignition, for "
+        "many fires. The prior knowledge is that smoke is never negative and that no fire makes no "
+        "smoke"
+        + ("; the recommended operator also assumes that a fire makes the same plume elsewhere."
            if "footprint-recommended" in facts.studies else ".")
     )  # fmt: skip
 
@@ -79,22 +85,28 @@ def _purpose(facts: Facts) -> tuple[str, str]:
 def _domains(facts: Facts) -> tuple[str, str]:
     train, test = facts.run["parts"]["train"], facts.run["parts"]["test"]
     text = (
-        f"Trained on {train['groups']} and tested on {test['groups']} other groups by "
-        f"{facts.run['by']}; droughts {', '.join(train.get('droughts', {})) or 'unlabelled'}"
+        f"The surrogates were trained on {train['groups']} groups by {facts.run['by']} and tested "
+        f"on {test['groups']} others. The droughts are "
+        f"{', '.join(train.get('droughts', {})) or 'unlabelled'}"
     )
     if "burned_area" in train:
         low, _, high = train["burned_area"]
-        text += f"; burned areas of {low:,.0f} to {high:,.0f} acres"
-    return MET, text + ". Nothing is claimed outside this range."
+        text += f"; the burned areas range from {low:,.0f} to {high:,.0f} acres"
+    return MET, text + ". No claim is made outside this range."
 
 
 def _quantities(facts: Facts) -> tuple[str, str]:
     has = [name for name in FOOTPRINTS if name in facts.studies]
     depth = "optical-depth" in facts.studies
     if has and depth:
-        return MET, "Two: the mean optical-depth proxy E[ln(g + 1)] and the smoke footprint g > τ."
+        return MET, (
+            "There are two: the mean optical-depth proxy E[ln(g + 1)] and the footprint g > τ."
+        )
     if has or depth:
-        return PARTLY, "One of the paper's two: " + ("the footprint." if has else "optical depth.")
+        return PARTLY, (
+            "This run has one of the paper's two, the "
+            + ("smoke footprint." if has else "mean optical depth.")
+        )
     return _missing("optical-depth", "footprint-linear")
 
 
@@ -104,21 +116,21 @@ def _structure(facts: Facts) -> tuple[str, str]:
         return _missing("summary")
     chosen = [f"{r['title']} ({r['choices']})" for r in rows.values()
               if r["choices"] and np.isfinite(r["iou"])]  # fmt: skip
-    return MET, "As recorded in the summary: " + "; ".join(chosen) + "."
+    return MET, "The summary records the chosen structures: " + "; ".join(chosen) + "."
 
 
 def _code(facts: Facts) -> tuple[str, str]:
     found = facts.finding("summary")
     general = (
-        "The package's tests check closed forms against least squares, kernels against explicit "
-        "features and the simulator against exact solutions"
+        "The tests of the package compare closed forms with least squares, kernels with explicit "
+        "features and the simulator with exact solutions."
     )
     difference = None if found is None else found.attrs.get("literal_difference")
     if difference is None:
-        return PARTLY, general + "; this run did not repeat a check on its own data."
+        return PARTLY, general + " This run did not repeat a check on its own data."
     return MET, general + (
-        f"; in this run the quadratic operator agreed with the paper's literal normal equations "
-        f"to {difference:.0e}."
+        f" In this run the quadratic operator differs from the paper's literal normal equations by "
+        f"{difference:.0e} (relative)."
     )
 
 
@@ -126,15 +138,18 @@ def _benchmark(facts: Facts) -> tuple[str, str]:
     has = [facts.studies[name] for name in FOOTPRINTS if name in facts.studies]
     if not has:
         return _missing(*FOOTPRINTS[:1])
-    best = max(float(item.finding.iou.median()) for item in has)
-    text = f"{has[0].finding.sizes['row']:,} held-out snapshots, best median IoU {best:.2f}"
+    best = max(known_median(item.finding.iou) for item in has)
+    text = f"On {has[0].finding.sizes['row']:,} test snapshots the best median IoU is {best:.2f}. "
     if facts.simulated:
-        return PARTLY, text + "; of simulated fires with reduced physics, not of WRF-Fire."
-    return MET, text + f"; source: {facts.run.get('source') or 'not recorded'}."
+        return (
+            PARTLY,
+            text + "The fires come from a simulator with reduced physics, not from WRF-Fire.",
+        )
+    return MET, text + f"The source of the data is {_source(facts)}."
 
 
 def _calibration(facts: Facts) -> tuple[str, str]:
-    return NOT_APPLICABLE, "No inverse problem is solved, as in the paper."
+    return NOT_APPLICABLE, "Here, as in the paper, no inverse problem is solved."
 
 
 def _purpose_validation(facts: Facts) -> tuple[str, str]:
@@ -144,12 +159,13 @@ def _purpose_validation(facts: Facts) -> tuple[str, str]:
     bar = max(rows[name]["deployable_iou"] for name in ("mean-field", "nearest-fire"))
     passed = [row["title"] for row in rows.values() if row["deployable_iou"] > bar]
     text = (
-        "Requirement: at one threshold from validation, beat the mean field and the nearest fire "
-        f"(deployable IoU {bar:.2f}). "
+        "The requirement is a higher deployable IoU than the mean field and the nearest fire "
+        f"({bar:.2f}). "
     )
+    observed = " There was no comparison with observations."
     if not passed:
-        return NOT_MET, text + "No surrogate does on this data. No observations were compared with."
-    return PARTLY, text + f"Met by {', '.join(passed)}. No observations were compared with."
+        return NOT_MET, text + "No surrogate meets it on this data." + observed
+    return PARTLY, text + f"These methods meet it: {', '.join(passed)}." + observed
 
 
 def _uncertainty(facts: Facts) -> tuple[str, str]:
@@ -157,43 +173,45 @@ def _uncertainty(facts: Facts) -> tuple[str, str]:
     if found is None:
         return _missing("optical-depth")
     part = select(found, estimator="corrected")
-    covered = float(np.nanmedian(part.covered.values))
+    covered = known_median(part.covered)
     text = (
-        f"The corrected mean optical depth carries an error bar; {covered:.0%} of smoky cells lie "
-        "within two standard errors (95 % if it is honest). "
+        "The corrected mean optical depth has a standard error. The share of cells with smoke "
+        f"within two standard errors is {covered:.0%}, where 95 % would be exact. "
     )
     state = MET if 0.85 <= covered <= 0.99 else PARTLY
-    return state, text + "Scores are shown as distributions; single predictions have no error bar."
+    return state, text + "Scores are shown as distributions. Single predictions have no interval."
 
 
 def _data(facts: Facts) -> tuple[str, str]:
     parts = facts.run["parts"]
     text = (
-        f"{sum(p['snapshots'] for p in parts.values()):,} snapshots of "
-        f"{sum(p['fires'] for p in parts.values())} fires, version {facts.run['data_version']}, "
-        f"source: {facts.run.get('source') or 'not recorded'}. "
+        f"The data has {sum(p['snapshots'] for p in parts.values()):,} snapshots of "
+        f"{sum(p['fires'] for p in parts.values())} fires. Its version is "
+        f"{facts.run['data_version']} and its source is {_source(facts)}. "
     )
     if "learning-curve" in facts.studies:
-        return MET, text + "The effect of less data is the learning curve."
-    return PARTLY, text + "The effect of less data was not studied (learning-curve)."
+        return MET, text + "The learning curve shows the effect of less data."
+    absent = "The effect of less data is not shown, because study learning-curve was not run."
+    return PARTLY, text + absent
 
 
 def _processing(facts: Facts) -> tuple[str, str]:
     recipe = facts.run["recipe"]
     floor = recipe.get("smoke_floor") or facts.run.get("smoke_floor")
-    text = (
-        "; ".join(
-            [
-                f"smoke below {floor:g} µg m⁻³ set to zero" if floor else "no smoke floor recorded",
-                f"snapshots of at least {recipe['min_acres']:,.0f} acres"
-                if recipe.get("min_acres")
-                else "no filter by burned area",
-                f"split {recipe['fractions']} by {facts.run['by']}, seed {facts.run['seed']}",
-            ]
-        )
-        + "."
+    area = recipe.get("min_acres")
+    text = " ".join(
+        [
+            f"Smoke below {floor:g} µg m⁻³ was set to zero."
+            if floor
+            else "No smoke floor is recorded.",
+            f"Only snapshots of at least {area:,.0f} acres were kept."
+            if area
+            else "Snapshots were not filtered by burned area.",
+            f"The split is {recipe['fractions']} by {facts.run['by']} with seed "
+            f"{facts.run['seed']}.",
+        ]
     )
-    return (MET if floor else PARTLY), text[0].upper() + text[1:]
+    return (MET if floor else PARTLY), text
 
 
 def _sensitivities(facts: Facts) -> tuple[str, str]:
@@ -203,11 +221,14 @@ def _sensitivities(facts: Facts) -> tuple[str, str]:
     spans = []
     for name, label in (("captured", "β"), ("std_fraction", "the std fraction"), ("penalty", "λ")):
         values = select(found, parameter=name).iou.values
-        spans.append(f"{label} moves the IoU by {np.nanmax(values) - np.nanmin(values):.2f}")
-    text = "On validation, " + ", ".join(spans) + "."
+        spans.append(
+            f"{label} changes the IoU by up to {np.nanmax(values) - np.nanmin(values):.2f}"
+        )
+    text = "On validation " + ", ".join(spans[:-1]) + f" and {spans[-1]}."
     if "shift" in facts.studies:
-        return MET, text + " Shift between droughts is shown."
-    return PARTLY, text + " Shift between droughts was not run."
+        return MET, text + " Study shift shows the effect of another drought."
+    absent = " The effect of another drought is not shown, because study shift was not run."
+    return PARTLY, text + absent
 
 
 def _selection(facts: Facts) -> tuple[str, str]:
@@ -217,18 +238,19 @@ def _selection(facts: Facts) -> tuple[str, str]:
     found = facts.finding("summary")
     assert found is not None
     return MET, (
-        f"λ by leaving out one group at a time over {found.attrs['penalties_scanned']} penalties "
-        "on training; ranks as in the paper; τ and α on validation. The test part was used for "
-        "scores only."
+        f"λ was chosen among {found.attrs['penalties_scanned']} penalties by leaving out one group "
+        "of the training part at a time. The ranks follow the paper's rule. τ and α were chosen on "
+        "validation. The test part was used only for scores."
     )
 
 
 def _reproducible(facts: Facts) -> tuple[str, str]:
     run = facts.run
     return MET, (
-        f"plumecast {run['plumecast']}, Python {run['python']}, data version "
-        f"{run['data_version']}, seed {run['seed']}: the command below repeats the tables digit by "
-        "digit on the same machine (times excepted). The package is tested with every change."
+        f"The run used plumecast {run['plumecast']}, Python {run['python']}, data version "
+        f"{run['data_version']} and seed {run['seed']}. The command below repeats the tables digit "
+        "by digit on the same machine, except for the times. The tests of the package run with "
+        "every change."
     )
 
 
@@ -240,8 +262,8 @@ def _alternatives(facts: Facts) -> tuple[str, str]:
     best = max(scored.values(), key=lambda row: row["deployable_iou"])
     neural = any(name in scored for name in ("unet", "fno"))
     text = (
-        f"{len(scored)} methods on the same split; best deployable IoU "
-        f"{best['deployable_iou']:.2f} by {best['title']}. "
+        f"{len(scored)} methods were compared on the same split. The best deployable IoU is "
+        f"{best['deployable_iou']:.2f} ({best['title']}). "
     )
     if neural:
         return MET, text + "Neural networks are among them."
@@ -252,8 +274,8 @@ def _mechanism(facts: Facts) -> tuple[str, str]:
     if not facts.studies.keys() & set(FOOTPRINTS):
         return _missing(*FOOTPRINTS[:1])
     return MET, (
-        "Linear and quadratic operators are explicit weights between modes; the recommended one is "
-        "a sum of convolutions of the age of burn. Maps show where each errs."
+        "Linear and quadratic operators consist of explicit weights between modes. The recommended "
+        "operator is a sum of convolutions of the age of burn. The maps show the errors of each."
     )
 
 

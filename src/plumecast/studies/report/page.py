@@ -1,4 +1,4 @@
-"""One self-contained HTML page of a folder of results."""
+"""Write one self-contained HTML page from a folder of results."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 import jinja2
 
+from plumecast.base.files import write_text
 from plumecast.studies.report.credibility import Answer, answer_all
-from plumecast.studies.report.remarks import remarks_of
 from plumecast.studies.results import Finished, read_results
 from plumecast.studies.table import rows_of
 
 FIRST = "summary"
-LARGEST_SVG = 400_000  # bytes; above it a figure is embedded as PNG
+LARGEST_SVG = 400_000  # bytes; a larger figure is embedded as PNG
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure as it is embedded."""
+    """A figure to embed."""
 
     source: str  # data URI
     caption: str
@@ -32,7 +32,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A study as it is shown."""
+    """A study to show."""
 
     name: str
     title: str
@@ -44,15 +44,14 @@ class Section:
 
 
 def write_report(folder: Path, out: Path) -> tuple[Path, list[str]]:
-    """Write the page of a folder; also the studies that were left out as of another run."""
+    """Write the page; returns its path and the studies left out because of another run."""
     run, finished, stale = read_results(folder)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(render(run, finished, stale), encoding="utf-8")
+    write_text(out, render(run, finished, stale))
     return out, stale
 
 
 def render(run: Mapping[str, Any], finished: list[Finished], stale: list[str]) -> str:
-    """The page as text."""
+    """The page as HTML text. The summary comes first."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("plumecast.studies.report", "templates"),
         autoescape=True,
@@ -88,7 +87,7 @@ def _section(item: Finished) -> Section:
         question=item.study.question,
         seconds=item.record.seconds,
         cpu_seconds=item.record.cpu_seconds,
-        remarks=remarks_of(item.study.name, item.finding),
+        remarks=item.study.remarks(item.finding),
         pictures=[_picture(item, name) for name in item.record.figures],
     )
 
@@ -98,10 +97,9 @@ def _picture(item: Finished, name: str) -> Picture:
     small = name not in item.study.bitmap and vector.stat().st_size <= LARGEST_SVG
     kind, path = ("svg+xml", vector) if small else ("png", item.figure(name, "png"))
     content = base64.b64encode(path.read_bytes()).decode("ascii")
-    caption = item.study.captions.get(name, "")
     return Picture(
         source=f"data:image/{kind};base64,{content}",
-        caption=caption,
+        caption=item.study.captions[name],
         alternative=f"{item.study.title}: {name}",
         narrow=name in ("extent", "errors"),
     )

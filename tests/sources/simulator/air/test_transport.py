@@ -36,7 +36,7 @@ CELL = 3000.0
 
 
 def even_layers(count, top=10_000.0):
-    """Layers of equal depth and density 1: analytic solutions are then plain."""
+    """Layers of equal depth and density 1, for simple analytic solutions."""
     return Layers(np.linspace(0.0, top, count + 1), np.ones(count))
 
 
@@ -110,7 +110,7 @@ def test_steering_lifts_air_near_the_ground_but_not_through_the_top():
     assert steering_profile(layers)[0] == pytest.approx(0.9, abs=0.05)
 
 
-def test_steering_on_faces_averages_blocks_and_leaves_a_neutral_map_neutral():
+def test_face_steering_averages_blocks_and_is_zero_for_the_identity():
     neutral = np.broadcast_to(np.eye(2), (20, 30, 2, 2))
     faces = face_steering(neutral, 10)
     assert not faces.east.any()
@@ -190,7 +190,7 @@ def test_without_emission_there_is_exactly_no_smoke():
     assert (plume.emitted, plume.deposited, plume.left) == (0.0, 0.0, 0.0)
 
 
-def test_box_follows_the_smoke_and_drops_only_what_is_empty():
+def test_box_follows_the_smoke_and_drops_only_empty_cells():
     smoke = np.zeros((6, 20, 20))
     smoke[1, 7:9, 11] = 1.0
     smoke[2, 3, 4] = 1e-16
@@ -302,7 +302,7 @@ def solid_rotation(count, layers):
     return flux
 
 
-def test_blob_comes_back_after_a_turn_about_the_middle():
+def test_solid_rotation_returns_the_blob_to_its_place():
     count, layers = 80, even_layers(2)
     y, x = (np.mgrid[0:count, 0:count] + 0.5) / count - 0.5
     blob = np.exp(-((x - 0.22) ** 2 + (y - 0.05) ** 2) / 0.09**2)
@@ -316,7 +316,7 @@ def test_blob_comes_back_after_a_turn_about_the_middle():
     assert np.average(y, weights=back) == pytest.approx(0.05, abs=0.002)
 
 
-def test_turned_set_up_gives_the_turned_answer():
+def test_rotated_input_gives_the_rotated_result():
     layers = even_layers(2)
     y, x = np.mgrid[0:40, 0:40]
     blob = np.exp(-((x - 12.0) ** 2 + 2.0 * (y - 15.0) ** 2) / 16.0)
@@ -360,7 +360,7 @@ def test_well_mixed_smoke_settles_out_exponentially():
     assert plume.deposited + plume.airborne == pytest.approx(1.0, abs=1e-10)
 
 
-def test_turbulence_lives_in_the_boundary_layer_and_grows_with_convection():
+def test_diffusivity_is_confined_to_the_boundary_layer_and_grows_with_convection():
     height = np.linspace(50.0, 3000.0, 60)
     night = diffusivity(height, depth=300.0, friction_velocity=0.3, convective_velocity=0.0)
     day = diffusivity(height, depth=2000.0, friction_velocity=0.3, convective_velocity=2.0)

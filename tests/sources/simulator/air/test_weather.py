@@ -1,4 +1,4 @@
-"""The three weathers: fixed, dry to wet, and physically ordered; steering by the terrain."""
+"""Weather of the three droughts, and steering of the wind by terrain."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ def test_drier_is_windier_and_mixes_deeper():
     assert depths == sorted(depths)
 
 
-def test_an_unknown_drought_names_the_known():
+def test_an_unknown_drought_raises_with_the_known_ones():
     with pytest.raises(PlumecastError, match="'extreme'; known are 'low', 'medium', 'high'"):
         weather("extreme")
     with pytest.raises(PlumecastError, match="hours=0"):
@@ -90,7 +90,7 @@ def test_flat_ground_does_not_steer():
     np.testing.assert_array_equal(flat, np.broadcast_to(np.eye(2), (30, 40, 2, 2)))
 
 
-def test_a_valley_turns_oblique_wind_along_itself_and_holds_back_wind_across():
+def test_a_valley_turns_oblique_wind_along_its_axis_and_weakens_wind_across():
     x = np.arange(120) * 300.0
     ridges = 1500.0 + 400.0 * np.sin(2 * np.pi * x / 9000.0)
     terrain = np.broadcast_to(ridges, (100, 120))  # valleys run north–south
@@ -114,7 +114,7 @@ def test_steering_turns_with_the_terrain():
     np.testing.assert_allclose(turned, want, atol=1e-9)
 
 
-def test_the_strongest_steering_stops_wind_across_a_valley_and_never_turns_it_back():
+def test_the_strongest_steering_stops_wind_across_a_valley_without_reversing_it():
     x = np.arange(120) * 300.0
     terrain = np.broadcast_to(1500.0 + 400.0 * np.sin(2 * np.pi * x / 9000.0), (100, 120))
     with pytest.raises(PlumecastError, match="or less") as refusal:

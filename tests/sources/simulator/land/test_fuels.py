@@ -1,3 +1,5 @@
+"""The fuel table: published values, units, codes and names."""
+
 import numpy as np
 import pytest
 
@@ -79,7 +81,7 @@ def test_names_and_codes_are_two_spellings_of_one_fuel():
 
 
 @pytest.mark.parametrize("bad", [0, 100, 110, -9999, 32767, 102.5, "GR10", ["GR1", "grass"]])
-def test_unknown_fuel_is_named_with_what_is_known(bad):
+def test_an_unknown_fuel_raises_with_the_list_of_known_fuels(bad):
     with pytest.raises(PlumecastError, match="unknown fuel") as error:
         fuel_codes(bad)
     assert str(bad[-1] if isinstance(bad, list) else bad) in str(error.value)

@@ -1,3 +1,5 @@
+"""Landscapes: synthetic terrain and fuels, and the user's rasters."""
+
 import sys
 
 import numpy as np
@@ -9,9 +11,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.sources.simulator.land.fuels import FUEL_CODES, fuel_table
 from plumecast.sources.simulator.land.landscape import (
     Landscape,
-    block_mean,
     ignition_mask,
     read_landscape,
+    square_block_mean,
     synthetic_landscape,
 )
 from support.places import SHARED
@@ -59,7 +61,7 @@ def test_slope_points_uphill():
     np.testing.assert_allclose(east[:, 1:-1], (2e-4 * x)[:, 1:-1])
 
 
-def test_landscape_refuses_what_is_not_one():
+def test_impossible_landscapes_are_refused():
     with pytest.raises(PlumecastError, match=r"\(3, 4\) and fuel \(4, 3\)"):
         Landscape(np.zeros((3, 4)), np.full((4, 3), GRASS, dtype=np.int16), 300.0)
     with pytest.raises(PlumecastError, match="cell=0 m"):
@@ -72,10 +74,12 @@ def test_landscape_refuses_what_is_not_one():
 
 def test_block_mean_by_hand():
     field = np.arange(16.0).reshape(4, 4)
-    np.testing.assert_allclose(block_mean(field, 2), [[2.5, 4.5], [10.5, 12.5]])
-    np.testing.assert_allclose(block_mean(np.stack([field, 2 * field]), 4), [[[7.5]], [[15.0]]])
+    np.testing.assert_allclose(square_block_mean(field, 2), [[2.5, 4.5], [10.5, 12.5]])
+    np.testing.assert_allclose(
+        square_block_mean(np.stack([field, 2 * field]), 4), [[[7.5]], [[15.0]]]
+    )
     with pytest.raises(PlumecastError, match="no blocks of 3 by 3"):
-        block_mean(field, 3)
+        square_block_mean(field, 3)
 
 
 def test_synthetic_landscape_is_a_valley_between_mountains():
@@ -134,7 +138,7 @@ def test_ignitions_lie_in_burnable_forested_mountains_inside():
     assert not ignition_mask(water).any()
 
 
-def test_too_small_a_synthetic_landscape_is_refused():
+def test_a_synthetic_landscape_that_is_too_small_is_refused():
     with pytest.raises(PlumecastError, match=r"shape=\(5, 200\)"):
         synthetic_landscape(0, (5, 200))
 
@@ -153,9 +157,9 @@ def test_coarser_cells_hold_mean_elevation_and_most_frequent_fuel(rasters):
     assert ground.shape == (1, 2)
     np.testing.assert_allclose(ground.elevation, 200.0)
     assert (ground.fuel == GRASS).all()
-    with pytest.raises(PlumecastError, match="cell=10 m is finer than the rasters' 30 m"):
+    with pytest.raises(PlumecastError, match="cell=10 m is finer than the 30 m of the rasters"):
         read_landscape(*rasters, cell=10.0)
-    with pytest.raises(PlumecastError, match="hold no 900 m cell"):
+    with pytest.raises(PlumecastError, match="smaller than one cell of cell=900 m"):
         read_landscape(*rasters, cell=900.0)
 
 
@@ -198,7 +202,7 @@ def test_unknown_fuel_code_and_unreadable_files_are_named(rasters, tmp_path):
 
 def test_without_rasterio_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "rasterio", None)
-    with pytest.raises(PlumecastError, match=r'pip install "plumecast\[raster\]"'):
+    with pytest.raises(PlumecastError, match=r"pip install 'plumecast\[raster\]'"):
         read_landscape("dem.tif", "fuel.tif")
 
 

@@ -1,3 +1,5 @@
+"""Arrival times against exact ellipses, Minkowski sums and symmetries."""
+
 import math
 
 import numpy as np
@@ -28,8 +30,8 @@ def flat(shape, fuel="GR2", cell=300.0):
 
 def ellipse(fuel, wind, cell=300.0):
     """Head rate in cells per hour and eccentricity, from the spread model alone."""
-    head = float(head_spread_rate(fuel, *DRY, 3.6 * wind, 0.0)) * 60 / cell
-    c = spread_coefficients(fuel, *DRY)
+    head = float(head_spread_rate(fuel, DRY, wind_10m=3.6 * wind, slope=0.0)) * 60 / cell
+    c = spread_coefficients(fuel, DRY)
     midflame = min(float(c.wind_adjustment) * wind, float(c.wind_limit))
     return head, eccentricity(midflame)
 
@@ -214,11 +216,13 @@ def test_mirrored_and_turned_wind_mirror_and_turn_the_fire():
         np.testing.assert_allclose(other[both], east[both], **close)
 
 
-def test_slope_carries_the_fire_up():
+def test_fire_spreads_faster_uphill():
     # a plane that rises 0.3 to the east: the head covers R cos(slope) per minute on the map
     x = np.arange(161) * 300.0
     plane = Landscape(np.tile(0.3 * x, (81, 1)), np.full((81, 161), 122, dtype=np.int16), 300.0)
-    head = float(head_spread_rate("GS2", *DRY, 0.0, 0.3)) / math.hypot(1, 0.3) * 60 / 300
+    head = (
+        float(head_spread_rate("GS2", DRY, wind_10m=0.0, slope=0.3)) / math.hypot(1, 0.3) * 60 / 300
+    )
     arrival = burn(plane, (0.0, 0.0), (40, 40), until=100 / head)
     reached = distance_reached(arrival, (40, 40), 0.0, 90 / head)
     assert reached == pytest.approx(90, rel=0.01)
@@ -258,7 +262,7 @@ def test_neighbours_burn_within_the_slowest_crossing_of_each_other():
     arrival = arrival_times(
         ground, DRY, hours, u, v, ignition=(int(row), int(column)), until_hours=48.0
     )
-    rate = spread_coefficients(ground.fuel, *DRY).base_rate * 60 / 300
+    rate = spread_coefficients(ground.fuel, DRY).base_rate * 60 / 300
     both = np.isfinite(arrival[:, 1:]) & np.isfinite(arrival[:, :-1])
     late = arrival[:, 1:][both] - arrival[:, :-1][both]
     assert both.sum() > 50

@@ -1,1 +1,1 @@
-"""Weather, and the transport of smoke."""
+"""Weather and smoke transport."""

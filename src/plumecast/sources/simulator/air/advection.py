@@ -1,18 +1,18 @@
-"""Advection of smoke by the air through cell faces: one sweep per direction, limited second order.
+"""Advection of smoke through cell faces: one sweep per direction, second order with a limiter.
 
 A sweep moves air and smoke together. With air mass A (kg m⁻²), smoke mass S and mixing ratio
-q = S / A, the air amount a through a face in one step carries a · q̂ of smoke, where
+q = S / A, the air mass a through a face in one step transports a · q̂ of smoke, where
 
     q̂ = q + ½ (1 − c) Δq,   c = |a| / A,   of the upwind cell.
 
 Δq is the monotonized central slope (van Leer 1977, J. Comput. Phys. 23, 263): the mean of the
-differences to both neighbours, at most twice the smaller and 0 at an extremum, also across
-layers of unequal depth. Air and smoke change by the difference of what passes their two faces, so
-mass is conserved and a uniform q stays uniform even where a single direction's wind diverges
-(Easter 1993, Mon. Weather Rev. 121, 297). No new extremum of q arises while no cell is emptied in
-one sweep; `turnover_rates` bound the step for that. Sweeps act on the box of cells that hold smoke;
-its edge cells are empty except at the edges of the domain, where air flows out with the smoke of
-the edge cell and in with the `ambient` mixing ratio.
+differences to both neighbours, at most twice the smaller difference, and 0 at an extremum. It is
+weighted for layers of unequal depth. Air and smoke change by the difference of the transport
+through their two faces. Mass is therefore conserved, and a uniform q stays uniform even if the
+wind of a single direction diverges (Easter 1993, Mon. Weather Rev. 121, 297). No new extremum of q
+arises as long as no cell is emptied in one sweep; `turnover_rates` limits the step for that. Sweeps
+act on the box of cells with smoke. The edge cells of the box are empty except at the boundary of
+the domain, where outflow has the mixing ratio of the edge cell and inflow that of `ambient`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-Field: TypeAlias = npt.NDArray[np.float64]
-Box: TypeAlias = npt.NDArray[np.int64]
-"""Active cells [top, south, north, west, east]: layers 0..top, rows south..north, columns
-west..east, each without its end."""
+from plumecast.sources.simulator.fields import Field
 
-Weights: TypeAlias = tuple[float, float]
-_EVEN = (0.5, 0.5)
+Box: TypeAlias = npt.NDArray[np.int64]
+"""Active cells [top, south, north, west, east]: the half-open ranges of layers 0:top, rows
+south:north and columns west:east."""
+
+SlopeWeights: TypeAlias = tuple[float, float]
+_EQUAL_CELLS = (0.5, 0.5)
 
 
 @njit(cache=True, error_model="numpy")
-def limited_slope(behind: float, ahead: float, weight: Weights) -> float:
-    """Monotonized central slope of a cell from its differences to the cells behind and ahead."""
+def limited_slope(behind: float, ahead: float, weight: SlopeWeights) -> float:
+    """Monotonized central slope from the differences to the cells behind and ahead."""
     central = weight[0] * behind + weight[1] * ahead
     size = min(abs(central), 2.0 * min(abs(behind), abs(ahead)))
     signed = size if central > 0.0 else -size
@@ -42,11 +43,16 @@ def limited_slope(behind: float, ahead: float, weight: Weights) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def _pass_faces(
+def _face_transport(
     out: Field, amount: Field, q: tuple[Field, Field, Field, Field], air: tuple[Field, Field],
-    weights: tuple[Weights, Weights], spread: float,
+    weights: tuple[SlopeWeights, SlopeWeights], spread: float,
 ) -> None:  # fmt: skip
-    """Smoke through a row of faces, from two cells behind to two cells ahead of each face."""
+    """Write the smoke through a row of faces to `out`.
+
+    `q` has the mixing ratios of the two cells behind and the two cells ahead of each face; `air` is
+    that of the nearest ones; `amount` is the air through the faces; `spread` times the difference
+    of q is the diffusive transport.
+    """
     q0, q1, q2, q3 = q
     air1, air2 = air
     for i in range(out.size):
@@ -59,8 +65,8 @@ def _pass_faces(
 
 
 @njit(cache=True, error_model="numpy")
-def _pass_edge(out: Field, amount: Field, inward: float, ambient: float) -> float:
-    """Let `ambient` air in where the air flows inward; the smoke that leaves through the edge."""
+def _edge_transport(out: Field, amount: Field, inward: float, ambient: float) -> float:
+    """Set the inflow to `ambient` air; returns the net smoke that leaves through the edge."""
     left = 0.0
     for i in range(out.size):
         if inward * amount[i] > 0.0:
@@ -73,7 +79,7 @@ def _pass_edge(out: Field, amount: Field, inward: float, ambient: float) -> floa
 def sweep_x(
     smoke: Field, air: Field, east: Field, dt: float, box: Box, spread: Field, ambient: float
 ) -> float:
-    """Advect along x in place; returns the smoke that left the domain, in the unit of a cell."""
+    """Advect along x in place; returns the smoke that left the domain, kg m⁻² of a cell."""
     top, south, north, west, end = box
     n = end - west
     q, mass = np.empty(n + 4), np.empty(n + 2)
@@ -90,12 +96,12 @@ def sweep_x(
             q[0] = q[1] = q[2]
             q[n + 2] = q[n + 3] = q[n + 1]
             mass[0], mass[n + 1] = mass[1], mass[n]
-            _pass_faces(
+            _face_transport(
                 passed, amount, (q[0:], q[1:], q[2:], q[3:]), (mass[0:], mass[1:]),
-                (_EVEN, _EVEN), spread[k],
+                (_EQUAL_CELLS, _EQUAL_CELLS), spread[k],
             )  # fmt: skip
-            left += _pass_edge(passed[:1], amount[:1], 1.0, ambient)
-            left += _pass_edge(passed[n:], amount[n:], -1.0, ambient)
+            left += _edge_transport(passed[:1], amount[:1], 1.0, ambient)
+            left += _edge_transport(passed[n:], amount[n:], -1.0, ambient)
             for i in range(n):
                 s[i] += passed[i] - passed[i + 1]
                 a[i] += amount[i] - amount[i + 1]
@@ -106,13 +112,13 @@ def sweep_x(
 def sweep_y(
     smoke: Field, air: Field, north: Field, dt: float, box: Box, spread: Field, ambient: float
 ) -> float:
-    """Advect along y in place; returns the smoke that left the domain, in the unit of a cell."""
+    """Advect along y in place; returns the smoke that left the domain, kg m⁻² of a cell."""
     top, south, end, west, east = box
-    even = np.full((end - south, 2), 0.5)
+    equal_rows = np.full((end - south, 2), 0.5)
     left = 0.0
     for k in range(top):
         left += _sweep_rows(
-            smoke, air, north, dt, (k, south), (0, 1), (west, east), even, spread[k], ambient
+            smoke, air, north, dt, (k, south), (0, 1), (west, east), equal_rows, spread[k], ambient
         )
     return left
 
@@ -121,7 +127,7 @@ def sweep_y(
 def sweep_z(
     smoke: Field, air: Field, up: Field, dt: float, box: Box, weights: Field, ambient: float
 ) -> float:
-    """Advect upwards in place, `weights` from `slope_weights`; returns the smoke that left."""
+    """Advect vertically in place with `slope_weights`; returns the smoke that left."""
     top, south, north, west, east = box
     left = 0.0
     for j in range(south, north):
@@ -137,7 +143,7 @@ def _sweep_rows(
     first: tuple[int, int], stride: tuple[int, int], columns: tuple[int, int],
     weights: Field, spread: float, ambient: float,
 ) -> float:  # fmt: skip
-    """Advect across rows that lie `stride` (layer, row) apart, vectorized along the rows."""
+    """Advect from row to row, where rows are `stride` (layer, row) apart; vectorized along rows."""
     (k0, j0), (dk, dj), (west, east) = first, stride, columns
     last, n = weights.shape[0] - 1, east - west
     q = np.empty((last + 1, n))
@@ -157,7 +163,7 @@ def _sweep_rows(
             now[i] = dt * rate[i]
         s = smoke[k0 + dk * behind, j0 + dj * behind, west:east]
         a = air[k0 + dk * behind, j0 + dj * behind, west:east]
-        _pass_faces(
+        _face_transport(
             through, now,
             (q[max(face - 2, 0)], q[behind], q[ahead], q[min(face + 1, last)]),
             (a, air[k0 + dk * ahead, j0 + dj * ahead, west:east]),
@@ -165,10 +171,10 @@ def _sweep_rows(
             spread,
         )  # fmt: skip
         if face == 0:
-            left += _pass_edge(through, now, 1.0, ambient)
+            left += _edge_transport(through, now, 1.0, ambient)
             continue
         if face == last + 1:
-            left += _pass_edge(through, now, -1.0, ambient)
+            left += _edge_transport(through, now, -1.0, ambient)
         for i in range(n):
             s[i] += entered[i] - through[i]
             a[i] += before[i] - now[i]
@@ -177,11 +183,11 @@ def _sweep_rows(
 
 @njit(cache=True, error_model="numpy")
 def turnover_rates(east: Field, north: Field, up: Field, mass: Field) -> Field:
-    """(L,) largest rate, s⁻¹, at which a sweep empties a cell of each layer.
+    """Largest rate, s⁻¹, at which a sweep empties a cell of each layer, (L,).
 
-    With dt · rate ≤ 1 no cell loses more air in a sweep than it holds at that stage, in the order
-    x, y, z as in z, y, x: the air before a sweep is the layer's own, less what the earlier sweeps
-    of the step took.
+    With dt · rate ≤ 1 no cell loses more air in a sweep than it has at that stage, both in the
+    order x, y, z and in the order z, y, x. The air before a sweep is that of the layer, less the
+    net outflow of the earlier sweeps of the step.
     """
     rates, largest = np.zeros(mass.size), np.empty(up.shape[2])
     for k in range(mass.size):
@@ -201,10 +207,11 @@ def turnover_rates(east: Field, north: Field, up: Field, mass: Field) -> Field:
 
 
 def slope_weights(depth: Field) -> Field:
-    """(L, 2) weights of the differences to the layers below and above in each layer's slope.
+    """Weights of the differences to the layers below and above in each layer's slope, (L, 2).
 
-    The derivative of the parabola through three layer middles times the depth of the middle layer;
-    ½, ½ for equal depths. The lowest and highest layer have no slope, so theirs do not matter.
+    The slope is the derivative of the parabola through three layer middles, times the depth of the
+    middle layer; the weights are ½, ½ for equal depths. The lowest and highest layers have no
+    slope, so their weights are not used.
     """
     weights = np.full((depth.size, 2), 0.5)
     below = 0.5 * (depth[:-2] + depth[1:-1])

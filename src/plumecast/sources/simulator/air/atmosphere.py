@@ -1,9 +1,8 @@
-"""The air that carries the smoke: layers above ground and the air mass through every cell face.
+"""Air layers above ground and the air flux through every cell face.
 
-Layers follow the terrain, each with the same depth and density everywhere, so a column holds
-`mass` kg m⁻² of air per layer. Horizontal winds are given; the vertical air flux follows from
-continuity, whatever the divergence of the winds, so that smoke-free and uniformly smoky air alike
-stay what they are.
+Layers follow the terrain. Each has the same depth and density everywhere, so a column contains
+`mass` kg m⁻² of air per layer. Horizontal winds are given. The vertical air flux follows from
+continuity for any divergence of the winds, so that a uniform mixing ratio stays uniform.
 """
 
 from __future__ import annotations
@@ -17,16 +16,15 @@ from numba import njit
 
 from plumecast.base.constants import GRAVITY, R_DRY
 from plumecast.base.errors import PlumecastError
-
-Field = npt.NDArray[np.float64]
+from plumecast.sources.simulator.fields import Field
 
 STEERING_HEIGHT = 600.0
-"""Height over which the terrain's steering of the wind fades, m: about from valley to ridge."""
+"""Decay height of the terrain's steering of the wind, m: about from valley to ridge."""
 
 
 @dataclass(frozen=True)
 class Layers:
-    """Layers above ground, from the ground up; `edges` in m, `density` of air in kg m⁻³."""
+    """Air layers from the ground up; `edges` in m above ground, `density` in kg m⁻³."""
 
     edges: Field  # (L + 1,)
     density: Field  # (L,)
@@ -43,7 +41,7 @@ class Layers:
 
     @cached_property
     def mass(self) -> Field:
-        """Air in each layer, kg m⁻²."""
+        """Air mass of each layer, kg m⁻²."""
         return self.density * self.depth
 
 
@@ -52,13 +50,13 @@ def stretched_layers(
 ) -> Layers:
     """`count` layers from the ground to `top` m, the lowest `first` m deep.
 
-    Edges z_k = top (k / count)^p with the p ≥ 1 that puts z₁ at `first`. `ground` is the mean
-    elevation above sea level, m: density is that of the standard atmosphere.
+    Edges are z_k = top (k / count)^p, with p ≥ 1 such that z₁ = `first`. `ground` is the mean
+    elevation in m above sea level; the density is that of the standard atmosphere.
     """
     if count < 2 or not 0.0 < count * first <= top:
         raise PlumecastError(
             f"{count} layers of at least {first} m do not stretch to {top} m; "
-            "lower `first` or `count`, or raise `top`"
+            "lower first or count, or raise top"
         )
     power = np.log(top / first) / np.log(count)
     edges = top * (np.arange(count + 1) / count) ** power
@@ -68,7 +66,7 @@ def stretched_layers(
 def standard_density(height: npt.ArrayLike) -> Field:
     """ρ = p / (R T) of the ICAO standard atmosphere at `height` m above sea level, kg m⁻³.
 
-    T = 288.15 K − 6.5 K/km · z to 11 km and constant above; p hydrostatic from 101,325 Pa.
+    T = 288.15 K − 6.5 K/km · z up to 11 km and constant above; p is hydrostatic from 101,325 Pa.
     """
     z = np.asarray(height, dtype=float)
     temperature = 288.15 - 0.0065 * np.minimum(z, 11_000.0)
@@ -80,9 +78,9 @@ def standard_density(height: npt.ArrayLike) -> Field:
 
 @dataclass(frozen=True, slots=True)
 class AirFlux:
-    """Air through the faces of every cell, kg s⁻¹ per m² of the cell's floor.
+    """Air flux through the faces of every cell, kg s⁻¹ per m² of the cell's floor.
 
-    East and north are positive towards x and y; up[0] is the ground and always 0.
+    `east` is positive along x, `north` along y; up[0] is at the ground and always 0.
     """
 
     east: Field  # (L, ny, nx + 1)
@@ -91,7 +89,7 @@ class AirFlux:
 
 
 def empty_flux(shape: tuple[int, int, int]) -> AirFlux:
-    """Air at rest on (L, ny, nx) cells."""
+    """Zero air flux on (L, ny, nx) cells."""
     count, ny, nx = shape
     return AirFlux(
         np.zeros((count, ny, nx + 1)), np.zeros((count, ny + 1, nx)), np.zeros((count + 1, ny, nx))
@@ -100,23 +98,27 @@ def empty_flux(shape: tuple[int, int, int]) -> AirFlux:
 
 @dataclass(frozen=True, slots=True)
 class FaceSteering:
-    """Deviation of the ground wind (u, v) on the faces: across east faces east[0] u + east[1] v."""
+    """Deviation of the ground wind (u, v) on the faces.
+
+    The deviation across east faces is east[0] u + east[1] v, and across north faces likewise.
+    """
 
     east: Field  # (2, ny, nx + 1)
     north: Field  # (2, ny + 1, nx)
 
 
 def no_steering(shape: tuple[int, int]) -> FaceSteering:
-    """The wind of the profile everywhere on (ny, nx) cells."""
+    """No deviation on (ny, nx) cells: the wind is that of the profile everywhere."""
     ny, nx = shape
     return FaceSteering(np.zeros((2, ny, nx + 1)), np.zeros((2, ny + 1, nx)))
 
 
 def face_steering(steering: Field, block: int) -> FaceSteering:
-    """Steering maps of the fire grid → deviations on the faces of the smoke grid.
+    """Steering matrices on the fire grid → deviations on the faces of the smoke grid.
 
-    `steering` (ny·block, nx·block, 2, 2) holds the map T of local wind = T (u, v). Blocks are
-    averaged, T − I is averaged between the two cells of a face and kept at the outer faces.
+    `steering` (ny·block, nx·block, 2, 2) has the matrices T with local wind = T (u, v). T − I is
+    averaged over blocks and then over the two cells of a face; outer faces have the value of their
+    cell.
     """
     fine_ny, fine_nx = steering.shape[:2]
     ny, nx = fine_ny // block, fine_nx // block
@@ -136,9 +138,9 @@ def fill_flux(
 ) -> None:
     """Write the air flux of a wind profile (u, v), each (L,) m s⁻¹, into `flux`.
 
-    Across an east face m_k (u_k + d_k u') / Δx, u' being the steered deviation of the wind in the
-    lowest layer and d_k its `steering_profile`; the same across north faces with v; upwards from
-    continuity.
+    Across an east face it is m_k (u_k + d_k u') / Δx, where u' is the deviation of the lowest
+    layer's wind by steering and d_k the `steering_profile`; likewise with v across north faces. The
+    vertical flux follows from continuity.
     """
     fade = steering_profile(layers)
     by_u, by_v = fade * wind[0][0], fade * wind[1][0]
@@ -148,10 +150,10 @@ def fill_flux(
 
 
 def steering_profile(layers: Layers) -> Field:
-    """d(z) = e^(−z/h) (1 − c z/h), h = `STEERING_HEIGHT`: how steering fades with height, (L,).
+    """Decay of steering with height, d(z) = e^(−z/h) (1 − c z/h) with h = `STEERING_HEIGHT`, (L,).
 
-    c, near 1, makes Σ m d = 0: the air that the terrain gathers near the ground returns aloft, so
-    that it lifts or sinks the air by up to h only and not all the way to the top.
+    c is near 1 and makes Σ m d = 0: air that converges near the ground flows back aloft, so that
+    vertical motion is limited to heights of about h and does not reach the top.
     """
     z = layers.middle / STEERING_HEIGHT
     decay = np.exp(-z)
@@ -163,6 +165,7 @@ def steering_profile(layers: Layers) -> Field:
 def _fill(
     out: Field, steering: Field, mass: Field, base: Field, from_u: Field, from_v: Field
 ) -> None:
+    """Write mass · (base + steered deviation) to the faces of one direction."""
     for k in range(out.shape[0]):
         for j in range(out.shape[1]):
             row, by_u, by_v = out[k, j], steering[0, j], steering[1, j]
@@ -172,7 +175,7 @@ def _fill(
 
 @njit(cache=True)
 def fill_vertical(east: Field, north: Field, up: Field) -> None:
-    """Continuity from the ground up: what flows in sideways leaves through the top of the layer."""
+    """Vertical flux by continuity, from the ground up: lateral inflow leaves through the top."""
     up[0] = 0.0
     for k in range(east.shape[0]):
         for j in range(up.shape[1]):

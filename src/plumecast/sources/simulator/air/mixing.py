@@ -2,26 +2,22 @@
 
     ∂(ρ q)/∂t = ∂/∂z (ρ K ∂q/∂z),   ρ K ∂q/∂z = v_d ρ q at the ground,
 
-backward in time: positive, free of new extrema and conservative for any step.
+solved by backward Euler: positive, without new extrema and conservative for any step.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from plumecast.sources.simulator.air.advection import Box
 from plumecast.sources.simulator.air.atmosphere import Layers
-
-Field: TypeAlias = npt.NDArray[np.float64]
+from plumecast.sources.simulator.fields import Field
 
 VON_KARMAN = 0.4
 
 FREE_DIFFUSIVITY = 1.0
-"""K above the boundary layer, m² s⁻¹: sparse turbulence of a stable free troposphere."""
+"""K above the boundary layer, m² s⁻¹: weak turbulence of a stable free troposphere."""
 
 DEPOSITION_VELOCITY = 1.0e-3
 """v_d of fine smoke particles, m s⁻¹ (order of magnitude of 0.1–1 µm particles on vegetation;
@@ -50,18 +46,19 @@ def diffusivity(
 
 
 def exchange(layers: Layers, inner_diffusivity: Field) -> Field:
-    """ρ K / Δz at the L − 1 faces between layers, kg m⁻² s⁻¹; K given at those faces."""
+    """ρ K / Δz at the L − 1 faces between layers, kg m⁻² s⁻¹, from K at those faces."""
     face_density = np.sqrt(layers.density[1:] * layers.density[:-1])
     return np.asarray(face_density * inner_diffusivity / np.diff(layers.middle))
 
 
 @njit(cache=True, error_model="numpy")
 def mix(smoke: Field, mass: Field, between: Field, ground: float, dt: float, box: Box) -> float:
-    """Mix smoke (kg m⁻² per layer) in place over `dt` s; returns the deposit, in kg m⁻² of a cell.
+    """Mix smoke (kg m⁻² per layer) in place over `dt` s; returns the deposit, kg m⁻² of a cell.
 
-    Per column the tridiagonal system m_k q_k + dt Σ e (q_k − q_neighbour) = s_k, the lowest row
-    with dt · `ground` q₀ more, where `between` is e and `ground` is v_d ρ₀, all kg m⁻² s⁻¹.
-    Nothing passes the top of the box. The factors are the same for all columns.
+    Each column is a tridiagonal system m_k q_k + dt Σ e (q_k − q_neighbour) = s_k, with the
+    additional term dt · `ground` q₀ in the lowest row. `between` is e and `ground` is v_d ρ₀, both
+    in kg m⁻² s⁻¹. There is no flux through the top of the box. All columns have the same matrix,
+    which is factorised once.
     """
     top, south, north, west, east = box
     inverse, ratio = np.empty(top), np.zeros(top)

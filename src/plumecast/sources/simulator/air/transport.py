@@ -1,16 +1,15 @@
-"""Smoke transport: emission, advection, mixing and deposition in a box that follows the smoke.
+"""Smoke transport: emission, advection, mixing and deposition, in a box that follows the smoke.
 
     ∂(ρ q)/∂t + ∇·(ρ u q) = ∇·(ρ K ∇q) + emission − deposition
 
-The state is the smoke mass of every cell, kg m⁻² of its floor. One step adds the emission, sweeps
-x, y, z (every second step z, y, x: Strang's symmetric splitting over two steps) and mixes. Every
-kilogram is accounted for: emitted = airborne + deposited + left the domain.
+The state is the smoke mass of every cell in kg m⁻² of its floor. One step adds the emission, sweeps
+along x, y, z (in every second step z, y, x, which is Strang splitting over two steps) and mixes.
+The mass budget is closed: emitted = airborne + deposited + left the domain.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,35 +25,37 @@ from plumecast.sources.simulator.air.advection import (
 )
 from plumecast.sources.simulator.air.atmosphere import AirFlux, Layers
 from plumecast.sources.simulator.air.mixing import mix
-
-Field: TypeAlias = npt.NDArray[np.float64]
+from plumecast.sources.simulator.fields import Field
 
 COURANT = 0.9
-"""Share of its air that a cell may lose in one sweep."""
+"""Largest share of its air that a cell may lose in one sweep."""
 
 STRONG_MIXING = 0.1
-"""Share of its air that a layer must exchange with the next for the box to reach over both."""
+"""The box includes a layer that exchanges more than this share of its air with the layer below."""
 
-EMPTY = 1.0e-14
-"""Smoke of a cell, kg m⁻², below which the rim of the plume is emptied: ten picograms, 10⁻⁷ of the
-smoke that is ever recorded. Their mass is booked as having left."""
+NEGLIGIBLE = 1.0e-14
+"""Smoke of a cell, kg m⁻², below which cells at the edge of the plume are emptied.
+
+It is ten picograms per m², 10⁻⁷ of the smallest smoke that is recorded. The removed mass counts as
+having left the domain.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Plume:
-    """The smoke of one fire and its account; `smoke` is overwritten by `advance`."""
+class SmokeState:
+    """Smoke of one fire and its mass budget; `advance` overwrites the array `smoke`."""
 
     smoke: Field  # (L, ny, nx) kg m⁻²
     cell: float  # m
-    box: Box  # cells that may hold smoke
+    box: Box  # cells that may contain smoke
     emitted: float = 0.0  # kg
-    deposited: float = 0.0
-    left: float = 0.0
+    deposited: float = 0.0  # kg
+    left: float = 0.0  # kg, through the boundary of the domain
     steps: int = 0
 
     @property
     def airborne(self) -> float:
-        """Smoke in the domain's air, kg."""
+        """Smoke in the air of the domain, kg."""
         return float(self.smoke.sum()) * self.cell**2
 
     @property
@@ -66,7 +67,7 @@ class Plume:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Emission of some columns, constant over a time."""
+    """Constant emission of some columns."""
 
     columns: npt.NDArray[np.int64]  # (n, 2) row and column
     rate: Field  # (n, L) kg s⁻¹ into each layer
@@ -74,7 +75,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Turbulence:
-    """What mixes the smoke and what takes it to the ground."""
+    """Coefficients of mixing and deposition."""
 
     between: Field  # (L − 1,) ρK/Δz between layers, kg m⁻² s⁻¹
     ground: float = 0.0  # ρ v_d at the ground, kg m⁻² s⁻¹
@@ -86,28 +87,28 @@ def no_source(layers: int) -> Source:
     return Source(np.zeros((0, 2), dtype=np.int64), np.zeros((0, layers)))
 
 
-def clean_air(shape: tuple[int, int, int], cell: float) -> Plume:
-    """No smoke on (L, ny, nx) cells of `cell` m."""
-    return Plume(np.zeros(shape), cell, np.zeros(5, dtype=np.int64))
+def clean_air(shape: tuple[int, int, int], cell: float) -> SmokeState:
+    """State without smoke on (L, ny, nx) cells of `cell` m."""
+    return SmokeState(np.zeros(shape), cell, np.zeros(5, dtype=np.int64))
 
 
-def smoky_air(smoke: Field, cell: float) -> Plume:
-    """A given field of smoke, (L, ny, nx) kg m⁻², booked as emitted."""
+def smoky_air(smoke: Field, cell: float) -> SmokeState:
+    """State with a given smoke field, (L, ny, nx) kg m⁻², which counts as emitted."""
     emitted = float(smoke.sum()) * cell**2
-    return Plume(smoke.copy(), cell, _everywhere(smoke.shape), emitted=emitted)
+    return SmokeState(smoke.copy(), cell, _whole_domain(smoke.shape), emitted=emitted)
 
 
 def advance(
-    plume: Plume, seconds: float, *, flux: AirFlux, layers: Layers, turbulence: Turbulence,
+    plume: SmokeState, seconds: float, *, flux: AirFlux, layers: Layers, turbulence: Turbulence,
     source: Source, ambient: float = 0.0,
-) -> Plume:  # fmt: skip
-    """The plume after `seconds` of constant wind, mixing and emission, in as many steps as needed.
+) -> SmokeState:  # fmt: skip
+    """State after `seconds` of constant wind, mixing and emission.
 
-    `ambient` is the mixing ratio of the air that flows in, kg/kg. The smoke array of `plume` is
-    reused.
+    The number of steps follows from the Courant condition. `ambient` is the mixing ratio of the
+    inflow, kg/kg. The smoke array of `plume` is overwritten.
     """
     smoke = plume.smoke
-    box = _joined(plume.box, source) if ambient == 0.0 else _everywhere(smoke.shape)
+    box = _extended_box(plume.box, source) if ambient == 0.0 else _whole_domain(smoke.shape)
     rates = turnover_rates(flux.east, flux.north, flux.up, layers.mass)
     rates += 2.0 * turbulence.horizontal / plume.cell**2
     strong = np.flatnonzero(seconds * turbulence.between > STRONG_MIXING * layers.mass[1:])
@@ -117,7 +118,7 @@ def advance(
         fastest = rates[: max(int(box[0]) + 1, mixed)].max()
         count = max(int(np.ceil(remaining * fastest / COURANT)), 1)
         dt = remaining / count
-        emit(smoke, source.columns, source.rate * (dt / plume.cell**2))
+        add_emission(smoke, source.columns, source.rate * (dt / plume.cell**2))
         left += fit_box(smoke, box, mixed) if ambient == 0.0 else 0.0
         spread = dt * turbulence.horizontal / plume.cell**2
         left += _sweep(smoke, flux, layers, dt, box, spread, ambient, forward=steps % 2 == 0)
@@ -138,9 +139,9 @@ def _sweep(
     smoke: Field, flux: AirFlux, layers: Layers, dt: float, box: Box, spread: float,
     ambient: float, *, forward: bool,
 ) -> float:  # fmt: skip
-    """Sweep x, y, z, or backwards z, y, x, in place; returns the smoke that left."""
+    """Sweep in place in the order x, y, z (`forward`) or z, y, x; returns the smoke that left."""
     air = np.empty_like(smoke)
-    fill_air(air, layers.mass, box)
+    reset_air(air, layers.mass, box)
     sweeps = (
         (sweep_x, flux.east, spread * layers.mass),
         (sweep_y, flux.north, spread * layers.mass),
@@ -152,13 +153,13 @@ def _sweep(
     return left
 
 
-def _everywhere(shape: tuple[int, ...]) -> Box:
+def _whole_domain(shape: tuple[int, ...]) -> Box:
     count, ny, nx = shape
     return np.array([count, 0, ny, 0, nx])
 
 
-def _joined(box: Box, source: Source) -> Box:
-    """The smallest box that holds `box` and the emitting cells."""
+def _extended_box(box: Box, source: Source) -> Box:
+    """The smallest box that contains `box` and the emitting cells."""
     emitting = source.rate.any(axis=1)
     if not emitting.any():
         return box.copy()
@@ -169,46 +170,46 @@ def _joined(box: Box, source: Source) -> Box:
 
 
 @njit(cache=True)
-def emit(smoke: Field, columns: npt.NDArray[np.int64], amount: Field) -> None:
-    """Add `amount` (n, L) kg m⁻² to the layers of n columns in place; a column may come twice."""
+def add_emission(smoke: Field, columns: npt.NDArray[np.int64], amount: Field) -> None:
+    """Add `amount` (n, L) kg m⁻² to n columns in place; a column may occur more than once."""
     for c in range(columns.shape[0]):
         for k in range(amount.shape[1]):
             smoke[k, columns[c, 0], columns[c, 1]] += amount[c, k]
 
 
 @njit(cache=True)
-def fill_air(air: Field, mass: Field, box: Box) -> None:
-    """The layers' own air in every cell of the box."""
+def reset_air(air: Field, mass: Field, box: Box) -> None:
+    """Set the air mass of every cell in the box to that of its layer."""
     for k in range(box[0]):
         air[k, box[1] : box[2], box[3] : box[4]] = mass[k]
 
 
 @njit(cache=True, error_model="numpy")
 def fit_box(smoke: Field, box: Box, mixed: int) -> float:
-    """Shrink the box in place to the cells above `EMPTY`, then widen it by one cell to each side.
+    """Shrink the box in place to cells above `NEGLIGIBLE`, then widen it by one cell on each side.
 
-    It is at least `mixed` layers high, so that mixing is not cut off within the boundary layer.
-    Returns the smoke of the cells it emptied; an all-empty box becomes 0 layers high.
+    The box is at least `mixed` layers high, so that mixing reaches through the boundary layer.
+    Returns the smoke of the cells that were emptied. A box without smoke becomes 0 layers high.
     """
     count, ny, nx = smoke.shape
     dropped = 0.0
-    while box[0] > 0 and smoke[box[0] - 1, box[1] : box[2], box[3] : box[4]].max() <= EMPTY:
+    while box[0] > 0 and smoke[box[0] - 1, box[1] : box[2], box[3] : box[4]].max() <= NEGLIGIBLE:
         box[0] -= 1
-        dropped += _empty(smoke[box[0], box[1] : box[2], box[3] : box[4]])
+        dropped += _clear(smoke[box[0], box[1] : box[2], box[3] : box[4]])
     if box[0] == 0:
         return dropped
-    while smoke[: box[0], box[1], box[3] : box[4]].max() <= EMPTY:
-        dropped += _empty(smoke[: box[0], box[1], box[3] : box[4]])
+    while smoke[: box[0], box[1], box[3] : box[4]].max() <= NEGLIGIBLE:
+        dropped += _clear(smoke[: box[0], box[1], box[3] : box[4]])
         box[1] += 1
-    while smoke[: box[0], box[2] - 1, box[3] : box[4]].max() <= EMPTY:
+    while smoke[: box[0], box[2] - 1, box[3] : box[4]].max() <= NEGLIGIBLE:
         box[2] -= 1
-        dropped += _empty(smoke[: box[0], box[2], box[3] : box[4]])
-    while smoke[: box[0], box[1] : box[2], box[3]].max() <= EMPTY:
-        dropped += _empty(smoke[: box[0], box[1] : box[2], box[3]])
+        dropped += _clear(smoke[: box[0], box[2], box[3] : box[4]])
+    while smoke[: box[0], box[1] : box[2], box[3]].max() <= NEGLIGIBLE:
+        dropped += _clear(smoke[: box[0], box[1] : box[2], box[3]])
         box[3] += 1
-    while smoke[: box[0], box[1] : box[2], box[4] - 1].max() <= EMPTY:
+    while smoke[: box[0], box[1] : box[2], box[4] - 1].max() <= NEGLIGIBLE:
         box[4] -= 1
-        dropped += _empty(smoke[: box[0], box[1] : box[2], box[4]])
+        dropped += _clear(smoke[: box[0], box[1] : box[2], box[4]])
     box[0] = min(max(box[0] + 1, mixed), count)
     box[1], box[2] = max(box[1] - 1, 0), min(box[2] + 1, ny)
     box[3], box[4] = max(box[3] - 1, 0), min(box[4] + 1, nx)
@@ -216,7 +217,8 @@ def fit_box(smoke: Field, box: Box, mixed: int) -> float:
 
 
 @njit(cache=True)
-def _empty(cells: Field) -> float:
+def _clear(cells: Field) -> float:
+    """Empty the cells and return their smoke."""
     total: float = cells.sum()
     cells[:] = 0.0
     return total

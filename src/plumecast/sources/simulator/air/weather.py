@@ -1,9 +1,9 @@
-"""The weather of a fire: one fixed series per drought scenario, shared by all its fires.
+"""Weather of a fire: one fixed series per drought scenario, which all its fires share.
 
-The 10 m wind is a synoptic wind that turns over days, times a diurnal cycle, plus seeded gusts;
-the profile above it has shear and turning; the boundary layer deepens by day and collapses at
-night. Numbers are those of a dry continental summer over high ground (Stull 1988, An Introduction
-to Boundary Layer Meteorology): plausible scenarios, not a reanalysis.
+The 10 m wind is a synoptic wind that turns over days, times a diurnal cycle, plus seeded gusts. The
+profile above has shear and turning. The boundary layer deepens by day and collapses at night. The
+numbers are those of a dry continental summer over high ground (Stull 1988, An Introduction to
+Boundary Layer Meteorology); the scenarios are plausible, but no reanalysis.
 """
 
 from __future__ import annotations
@@ -11,37 +11,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import gaussian_filter
 
 from plumecast.base.errors import PlumecastError
+from plumecast.sources.simulator.fields import Field
 from plumecast.sources.simulator.spread.rothermel import Moisture
 
-Field: TypeAlias = npt.NDArray[np.float64]
-
 STEP_HOURS = 0.5
-"""Spacing of the series; winds are linear in time between its points."""
+"""Time step of the series, h; winds are linear in time between the steps."""
 
 IGNITION_LOCAL_HOUR = 12.0
-"""Local solar time at hour 0, when every fire starts."""
+"""Local solar time at hour 0, when every fire ignites."""
 
 JET_HEIGHT = 10_000.0
-"""Height above ground at which the upper wind is given, m."""
+"""Height of the upper wind above ground, m."""
 
 VEER = 15.0
-"""Clockwise turning of the wind through the boundary layer, degree (Ekman, northern hemisphere)."""
+"""Clockwise turning of the wind across the boundary layer, degree (Ekman, northern hemisphere)."""
 
 NIGHT_DEPTH = 250.0
 """Depth of the nocturnal boundary layer, m."""
 
 STEERING_STRENGTH = 1.2
-"""Steering of a straight deep valley: wind along it grows to 1.6, across it falls to 0.4."""
+"""Default strength: in a straight deep valley, wind along it is scaled by 1.6, across it by 0.4."""
 
 STEERING_RELIEF = 50.0
-"""Standard deviation of the elevation at which terrain steers the wind by half as it can, m."""
+"""Standard deviation of the elevation, m, at which steering has half of its full effect."""
 
 GUST_MEMORY_HOURS = 2.0
 """e-folding time of the gusts' autocorrelation, h."""
@@ -49,12 +47,12 @@ GUST_MEMORY_HOURS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What sets one drought apart: fuel moisture, wind and the depth of the mixed layer."""
+    """Fuel moisture, wind and boundary layer of one drought."""
 
     moisture: Moisture
     wind_speed: float  # mean 10 m wind, m s⁻¹
     wind_from: float  # mean direction the wind comes from, degree
-    swing: float  # half range of the synoptic turning, degree
+    swing: float  # amplitude of the synoptic turning, degree
     period: float  # of the synoptic turning, h
     jet_speed: float  # wind at `JET_HEIGHT`, m s⁻¹
     jet_from: float  # mean direction the upper wind comes from, degree
@@ -94,7 +92,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """One weather series; winds are the components blown towards, x east and y north, m s⁻¹."""
+    """One weather series; u is the wind component towards east and v towards north, m s⁻¹."""
 
     drought: str
     moisture: Moisture
@@ -109,24 +107,24 @@ class Weather:
     stability: float  # N² of the free troposphere, s⁻²
 
     def at(self, series: Field, hour: float) -> float:
-        """Value of one of the series at `hour`, linear between its points."""
+        """Value of one of the series at `hour`, by linear interpolation."""
         return float(np.interp(hour, self.hours, series))
 
 
 def weather(drought: str, *, seed: int = 0, hours: float = 60.0) -> Weather:
-    """The series of one drought from ignition to at least `hours`; a longer one begins the same."""
+    """Series of one drought from ignition to at least `hours`; a longer series begins equally."""
     if drought not in SCENARIOS:
         raise PlumecastError(
             f"unknown drought {drought!r}; known are {', '.join(map(repr, SCENARIOS))}"
         )
     if not hours > 0:
-        raise PlumecastError(f"hours={hours} of weather; give a positive number of hours")
+        raise PlumecastError(f"hours={hours} of weather; give a number above 0")
     scenario = SCENARIOS[drought]
     times = STEP_HOURS * np.arange(np.ceil(hours / STEP_HOURS) + 1.0, dtype=np.float64)
     sun = daylight(IGNITION_LOCAL_HOUR + times)
-    surface_u, surface_v = _surface_wind(scenario, times, _noise(drought, seed, times.size))
+    surface_u, surface_v = _surface_wind(scenario, times, _gust_noise(drought, seed, times.size))
     turn = scenario.swing * np.sin(2 * np.pi * times / scenario.period)
-    upper_u, upper_v = _towards(scenario.jet_speed, scenario.jet_from + 0.5 * turn)
+    upper_u, upper_v = _wind_components(scenario.jet_speed, scenario.jet_from + 0.5 * turn)
     return Weather(
         drought=drought,
         moisture=scenario.moisture,
@@ -143,7 +141,7 @@ def weather(drought: str, *, seed: int = 0, hours: float = 60.0) -> Weather:
 
 
 def daylight(local_hour: npt.ArrayLike) -> Field:
-    """Shape of the day, 0 at night and 1 at its peak at 15 h: cos² between 7 h and 23 h.
+    """Diurnal cycle, 0 at night and 1 at its peak at 15 h: cos² between 7 h and 23 h.
 
     The boundary layer grows through the morning, peaks in mid-afternoon and has collapsed by late
     evening (Stull 1988, figure 1.7).
@@ -155,9 +153,9 @@ def daylight(local_hour: npt.ArrayLike) -> Field:
 def wind_profile(series: Weather, hour: float, height: npt.ArrayLike) -> tuple[Field, Field]:
     """(u, v) at `height` m above ground, m s⁻¹.
 
-    Speed follows the power law |V₁₀| (z/10)^p through the surface layer, up to 300 m, and stays the
-    same in the mixed layer above, through which the wind veers by `VEER`; beyond the top of the
-    boundary layer (at least 500 m) it is linear in z towards the upper wind at `JET_HEIGHT`.
+    The speed follows the power law |V₁₀| (z/10)^p up to 300 m and is constant above, up to the top
+    of the boundary layer (at least 500 m). Up to there the wind veers by `VEER`. Above, it is
+    linear in z up to the upper wind at `JET_HEIGHT`.
     """
     z = np.asarray(height, dtype=float)
     top = max(series.at(series.boundary_layer_depth, hour), 500.0)
@@ -173,9 +171,9 @@ def wind_profile(series: Weather, hour: float, height: npt.ArrayLike) -> tuple[F
 
 
 def mean_wind(series: Weather, hour: float) -> tuple[float, float]:
-    """(speed in m s⁻¹, direction it came from in degree) of the 10 m wind from ignition to `hour`.
+    """Mean 10 m wind from ignition to `hour`: speed in m s⁻¹ and direction it comes from in degree.
 
-    The speed is the mean of the speeds, the direction that of the mean vector, both by the
+    The speed is the mean of the speeds and the direction that of the mean vector, both by the
     trapezoidal rule.
     """
     times = np.append(series.hours[series.hours < hour], hour)
@@ -188,16 +186,17 @@ def mean_wind(series: Weather, hour: float) -> tuple[float, float]:
 def steering(
     elevation: Field, cell: float, strength: float = STEERING_STRENGTH, *, scale: float = 3000.0
 ) -> Field:
-    """What the terrain does to the wind near the ground: T with local wind = T (u, v).
+    """Effect of the terrain on the wind near the ground: matrices T with local wind = T (u, v).
 
     T = I + strength · w (P − ½ I), (ny, nx, 2, 2), where P projects on the axis of the valley or
-    ridge: wind along the axis gains strength·w/2, wind across it loses as much, oblique wind turns
-    towards the axis. The axis is normal to the main direction of the gradient within about `scale`
-    m (its structure tensor J). w is the anisotropy of J, 0 for round hills and 1 for a straight
-    valley, times s / (s + `STEERING_RELIEF`) with the local standard deviation s of the elevation:
-    flat ground does not steer. A kinematic stand-in for channelling (Whiteman and Doran 1993,
-    J. Appl. Meteorol. 32, 1669), not a flow model. At strength·w ≥ 2 wind across a valley would
-    blow backwards: such a strength is refused, and how large it may be depends on the terrain.
+    ridge. Wind along the axis gains strength·w/2, wind across it loses as much, and oblique wind
+    turns towards the axis. The axis is normal to the main direction of the elevation gradient
+    within about `scale` m, from the structure tensor J of the gradient. w is the anisotropy of J (0
+    for round hills, 1 for a straight valley) times s / (s + `STEERING_RELIEF`), where s is the
+    local standard deviation of the elevation; flat ground does not steer. This is a kinematic
+    model of channelling (Whiteman and Doran 1993, J. Appl. Meteorol. 32, 1669), not a flow model.
+    With strength·w ≥ 2 the wind across a valley would reverse, so such a strength raises an error;
+    the largest possible strength depends on the terrain.
     """
     check_steering(strength)
 
@@ -228,7 +227,7 @@ def steering(
 
 
 def check_steering(strength: float) -> None:
-    """Raise for a strength that no landscape allows."""
+    """Raise if the strength is not possible for any landscape."""
     if not 0.0 <= strength < np.inf:
         raise PlumecastError(
             f"steering strength={strength}; use 0 (none), {STEERING_STRENGTH} (default) or another "
@@ -237,22 +236,25 @@ def check_steering(strength: float) -> None:
 
 
 def _surface_wind(scenario: Scenario, times: Field, noise: Field) -> tuple[Field, Field]:
-    """10 m wind: synoptic direction, diurnal speed with its peak at 15 h, gusts of 18 %."""
+    """10 m wind: synoptic direction, diurnal cycle of speed with peak at 15 h, gusts of 18 %."""
     local = IGNITION_LOCAL_HOUR + times
     speed = scenario.wind_speed * (1.0 + 0.35 * np.cos(2 * np.pi * (local - 15.0) / 24.0))
     turn = scenario.swing * np.sin(2 * np.pi * times / scenario.period)
-    u, v = _towards(speed, scenario.wind_from + turn)
+    u, v = _wind_components(speed, scenario.wind_from + turn)
     return u + 0.18 * speed * noise[:, 0], v + 0.18 * speed * noise[:, 1]
 
 
-def _towards(speed: Field | float, direction: Field) -> tuple[Field, Field]:
-    """Components blown towards of a wind that comes from `direction`, degree clockwise of north."""
+def _wind_components(speed: Field | float, direction: Field) -> tuple[Field, Field]:
+    """(u, v) of a wind that comes from `direction`, in degrees clockwise from north."""
     angle = np.deg2rad(direction)
     return np.asarray(-speed * np.sin(angle)), np.asarray(-speed * np.cos(angle))
 
 
-def _noise(drought: str, seed: int, count: int) -> Field:
-    """(count, 2) unit normals x' = φ x + √(1 − φ²) ε; a longer series begins the same."""
+def _gust_noise(drought: str, seed: int, count: int) -> Field:
+    """AR(1) noise of unit variance, x' = φ x + √(1 − φ²) ε, (count, 2).
+
+    A longer series begins with the same values.
+    """
     generator = np.random.default_rng([seed, *drought.encode()])
     fresh = generator.standard_normal((count, 2))
     memory = np.exp(-STEP_HOURS / GUST_MEMORY_HOURS)

@@ -1,4 +1,4 @@
-"""The fuels: the 40 models of Scott and Burgan, and the ground that does not burn.
+"""Fuels: the 40 fuel models of Scott and Burgan, and ground that does not burn.
 
 Source of the numbers: J. H. Scott and R. E. Burgan (2005), Standard fire behavior fuel models,
 RMRS-GTR-153, table 7. Loads are published in US tons per acre, surface-area-to-volume ratios in
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumecast.base.errors import PlumecastError
+from plumecast.sources.simulator.fields import Codes, Field, Mask
 
 KG_M2_PER_TON_ACRE = 907.18474 / 4046.8564224
 """One US ton per acre in kg m⁻² (2,000 lb of 0.45359237 kg on an international acre)."""
@@ -29,7 +30,7 @@ SAV_10H_PER_FT = 109.0
 SAV_100H_PER_FT = 30.0
 
 NB9 = 99
-"""Code of bare ground, the usual stand-in for ground without a fuel model."""
+"""Code of bare ground, commonly used where there is no fuel model."""
 
 # name code | load, ton/acre: 1h 10h 100h herb woody | SAV, 1/ft: 1h herb woody | depth ft | Mx %
 _PUBLISHED = """
@@ -91,26 +92,26 @@ _TABLE_LENGTH = 256
 class FuelTable:
     """Fuel properties indexed by fuel code: `table.depth[102]` is the depth of GR2.
 
-    Rows of codes that are not known or do not burn hold zeros. Classes are `PARTICLE_CLASSES`.
+    Rows of unknown and non-burnable codes are 0. The classes are `PARTICLE_CLASSES`.
     """
 
-    known: npt.NDArray[np.bool_]  # (256,) the code names a fuel or a non-burnable cover
-    burnable: npt.NDArray[np.bool_]  # (256,)
-    dynamic: npt.NDArray[np.bool_]  # (256,) live herbs turn into dead fuel as they cure
-    load: npt.NDArray[np.float64]  # (256, 5) oven-dry load of each class, kg m⁻²
-    sav: npt.NDArray[np.float64]  # (256, 5) surface-area-to-volume ratio of each class, m⁻¹
-    depth: npt.NDArray[np.float64]  # (256,) fuel bed depth, m
-    extinction_moisture: npt.NDArray[np.float64]  # (256,) of dead fuel, fraction
-    heat_content: npt.NDArray[np.float64]  # (256,) low heat content, J kg⁻¹
-    total_load: npt.NDArray[np.float64]  # (256,) all five classes, kg m⁻²
-    fine_load: npt.NDArray[np.float64]  # (256,) 1 h, live herb and live woody, kg m⁻²
-    residence_time: npt.NDArray[np.float64]  # (256,) flaming time of the front, s
-    burnout_time: npt.NDArray[np.float64]  # (256,) e-folding time of the fuel mass, s
+    known: Mask  # (256,) codes of fuels and non-burnable covers
+    burnable: Mask  # (256,)
+    dynamic: Mask  # (256,) live herbs turn into dead fuel as they cure
+    load: Field  # (256, 5) oven-dry load of each class, kg m⁻²
+    sav: Field  # (256, 5) surface-area-to-volume ratio of each class, m⁻¹
+    depth: Field  # (256,) fuel bed depth, m
+    extinction_moisture: Field  # (256,) of dead fuel, fraction
+    heat_content: Field  # (256,) low heat content, J kg⁻¹
+    total_load: Field  # (256,) all five classes, kg m⁻²
+    fine_load: Field  # (256,) 1 h, live herb and live woody, kg m⁻²
+    residence_time: Field  # (256,) flaming time of the front, s
+    burnout_time: Field  # (256,) e-folding time of the fuel mass, s
 
 
 @cache
 def fuel_table() -> FuelTable:
-    """Properties of the 40 fuels and five non-burnable covers as read-only arrays over the code."""
+    """Properties of the 40 fuels and five non-burnable covers; read-only arrays."""
     rows = [line.split() for line in _PUBLISHED.strip().splitlines()]
     code = np.array([int(row[1]) for row in rows])
     numbers = np.array([[float(value) for value in row[2:]] for row in rows])
@@ -137,17 +138,17 @@ def fuel_table() -> FuelTable:
     )
 
 
-def flaming_residence_time(sav_per_ft: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """t = 384 / σ minutes, returned in s; σ in ft⁻¹ (Anderson 1969, INT-RP-69: 8 min per inch)."""
+def flaming_residence_time(sav_per_ft: npt.ArrayLike) -> Field:
+    """t = 384 / σ min, returned in s; σ in ft⁻¹ (Anderson 1969, INT-RP-69: 8 min per inch)."""
     return 60.0 * 384.0 / np.asarray(sav_per_ft, dtype=float)
 
 
-def mass_burnout_time(load: npt.ArrayLike, sav_per_ft: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def mass_burnout_time(load: npt.ArrayLike, sav_per_ft: npt.ArrayLike) -> Field:
     """Load-weighted mean over the classes of Anderson's 384 / σ minutes, in s; (…, 5) arrays.
 
-    It is the e-folding time T of the fuel mass left behind the front, m(t) = m₀ exp(−t/T), the form
-    of WRF-Fire, whose tabulated times lie in the same range: 8 s for grass, 117–211 s for shrubs
-    and 1,057 s for timber (weight / 0.8514 with weights 7, 100–180 and 900).
+    It is the e-folding time T of the fuel mass behind the front, m(t) = m₀ exp(−t/T), as in
+    WRF-Fire. The times in WRF-Fire's tables are similar: 8 s for grass, 117–211 s for shrubs and
+    1,057 s for timber (weight / 0.8514 with weights 7, 100–180 and 900).
     """
     load = np.asarray(load, dtype=float)
     sav = np.asarray(sav_per_ft, dtype=float)
@@ -155,8 +156,8 @@ def mass_burnout_time(load: npt.ArrayLike, sav_per_ft: npt.ArrayLike) -> npt.NDA
     return np.asarray((load * per_class).sum(axis=-1) / load.sum(axis=-1))
 
 
-def fuel_codes(fuel_model: Any) -> npt.NDArray[np.int16]:
-    """Codes or names of any shape → int16 codes; a code or name that is not known is an error."""
+def fuel_codes(fuel_model: Any) -> Codes:
+    """Codes or names of any shape → int16 codes; raises for an unknown code or name."""
     given = np.asarray(fuel_model)
     if given.dtype.kind in "UO":
         found = [FUEL_CODES.get(str(name)) for name in given.ravel()]
@@ -189,15 +190,14 @@ def _unknown_fuels(unknown: list[str]) -> PlumecastError:
     )
 
 
-def _mean_sav(
-    load: npt.NDArray[np.float64], sav_per_ft: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Rothermel's characteristic ratio: the mean weighted by surface area, load × σ."""
+def _mean_sav(load: Field, sav_per_ft: Field) -> Field:
+    """Rothermel's characteristic σ: the mean weighted by surface area, load × σ."""
     area = load * sav_per_ft
     return np.asarray((area * sav_per_ft).sum(axis=1) / area.sum(axis=1))
 
 
 def _by_code(code: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Read-only table over all codes; rows without values are 0."""
     table = np.zeros((_TABLE_LENGTH, *values.shape[1:]), dtype=values.dtype)
     table[code] = values
     return _read_only(table)

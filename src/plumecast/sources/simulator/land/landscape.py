@@ -1,6 +1,6 @@
-"""Where the fire burns: terrain and fuel on the fire grid, synthetic or from the user's rasters.
+"""Terrain and fuel on the fire grid, synthetic or from the user's rasters.
 
-Row 0 is the south edge and column 0 the west edge: y grows with the row, x with the column.
+Row 0 is the south edge and column 0 the west edge: y increases with the row, x with the column.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from scipy.ndimage import (
 )
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.extras import require
+from plumecast.sources.simulator.fields import Codes, Field, Mask
 from plumecast.sources.simulator.land.fuels import FUEL_CODES, NB9, fuel_codes, fuel_table
 from plumecast.sources.simulator.land.synthesis import disturbed, synthetic_fuels, synthetic_terrain
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int16]
 
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
     """Elevation and Scott and Burgan fuel codes on square cells."""
 
-    elevation: Array  # (ny, nx) m
+    elevation: Field  # (ny, nx) m
     fuel: Codes  # (ny, nx) fuel code
-    cell: float  # edge of a cell, m
+    cell: float  # side of a cell, m
 
     def __post_init__(self) -> None:
         if self.elevation.ndim != 2 or self.elevation.shape != self.fuel.shape:
@@ -43,7 +42,9 @@ class Landscape:
             raise PlumecastError(f"cell={self.cell:g} m must be positive")
         if not np.isfinite(self.elevation).all():
             holes = int((~np.isfinite(self.elevation)).sum())
-            raise PlumecastError(f"elevation has {holes} cells without a value; fill them first")
+            raise PlumecastError(
+                f"elevation has {holes} cells without a value; fill them, e.g. by interpolation"
+            )
         object.__setattr__(self, "fuel", fuel_codes(self.fuel))
 
     @property
@@ -52,14 +53,14 @@ class Landscape:
         return self.fuel.shape[0], self.fuel.shape[1]
 
     @cached_property
-    def slope(self) -> tuple[Array, Array]:
-        """(∂z/∂x, ∂z/∂y), rise over run to the east and north, by central differences."""
+    def slope(self) -> tuple[Field, Field]:
+        """(∂z/∂x, ∂z/∂y), rise over run towards east and north, by central differences."""
         east = np.asarray(np.gradient(self.elevation, self.cell, axis=1))
         north = np.asarray(np.gradient(self.elevation, self.cell, axis=0))
         return east, north
 
     @property
-    def burnable(self) -> npt.NDArray[np.bool_]:
+    def burnable(self) -> Mask:
         """Cells whose fuel can burn."""
         return np.asarray(fuel_table().burnable[self.fuel])
 
@@ -67,7 +68,7 @@ class Landscape:
 def synthetic_landscape(
     seed: int, shape: tuple[int, int] = (800, 1000), cell: float = 300.0, year: int = 0
 ) -> Landscape:
-    """An invented valley between mountain ranges; `year` changes the fuels, never the terrain."""
+    """Synthetic valley between mountain ranges; `year` changes the fuels but not the terrain."""
     if min(shape) < 20:
         raise PlumecastError(f"shape={shape} is too small for a landscape; use 20 cells or more")
     ground = np.random.default_rng([seed, 0])
@@ -77,20 +78,24 @@ def synthetic_landscape(
     return Landscape(elevation, fuel, cell)
 
 
-def block_mean(field: Array, factor: int) -> Array:
-    """Mean over blocks of factor × factor cells; the last two axes must be divisible by it."""
+def square_block_mean(field: Field, factor: int) -> Field:
+    """Mean over blocks of factor × factor cells in the last two axes, (…, ny, nx)."""
     *rest, ny, nx = field.shape
     if factor < 1 or ny % factor or nx % factor:
-        raise PlumecastError(f"a grid of {ny} by {nx} cells has no blocks of {factor} by {factor}")
+        raise PlumecastError(
+            f"a grid of {ny} by {nx} cells has no blocks of {factor} by {factor}; crop it to a "
+            "multiple of the block"
+        )
     blocks = field.reshape(*rest, ny // factor, factor, nx // factor, factor)
     return np.asarray(blocks.mean(axis=(-3, -1)))
 
 
-def ignition_mask(landscape: Landscape, *, margin: float = 30_000.0) -> npt.NDArray[np.bool_]:
-    """Forested mountains that burn, away from the edge, (ny, nx).
+def ignition_mask(landscape: Landscape, *, margin: float = 30_000.0) -> Mask:
+    """Cells where fires may ignite, (ny, nx): burnable, forested mountains away from the edge.
 
-    Away is `margin` metres, or 15 % of the shorter side of a small grid; forested a majority of
-    shrub and timber fuel around the cell; mountains the higher half of the burnable ground.
+    The distance to the edge is at least `margin` metres, or 15 % of the shorter side on a small
+    grid. Forested means that most of the fuel around the cell is shrub or timber. Mountains are the
+    higher half of the burnable ground.
     """
     ny, nx = landscape.shape
     rim = int(min(margin / landscape.cell, 0.15 * min(ny, nx)))
@@ -113,22 +118,24 @@ def read_landscape(
 ) -> Landscape:
     """Landscape from a DEM (m) and an FBFM40 raster on one projected grid, e.g. from LANDFIRE.
 
-    `cell` (m) asks for coarser cells: mean elevation and most frequent fuel of the raster cells
-    within; what does not fill a cell at the north and east edge is cut off. A hole in either raster
-    is an error, unless `bare_where_missing` takes cells without fuel, e.g. the corners of a tile
-    turned into another projection, as bare ground (NB9) at the nearest known elevation.
+    `cell` (m) aggregates to coarser cells, with the mean elevation and the most frequent fuel of
+    the raster cells inside; incomplete cells at the north and east edges are cut off. A raster cell
+    without a value raises an error. With `bare_where_missing`, cells without a fuel become bare
+    ground (NB9) at the nearest known elevation; such cells occur in the corners of a reprojected
+    tile.
     """
     elevation, grid = _read_band(dem)
     fuel, fuel_grid = _read_band(fbfm40)
     if grid != fuel_grid:
         raise PlumecastError(
-            f"{dem} ({grid}) and {fbfm40} ({fuel_grid}) must share one grid and CRS"
+            f"{dem} ({grid}) and {fbfm40} ({fuel_grid}) must share one grid and CRS; warp one of "
+            "them to the other"
         )
     unmapped = np.ma.getmaskarray(fuel)
     sunk = np.ma.getmaskarray(elevation)
     if bare_where_missing and not unmapped.all():
         fuel = np.ma.asarray(fuel.filled(NB9))
-        elevation = np.ma.masked_array(_nearest(elevation.data, sunk), sunk & ~unmapped)
+        elevation = np.ma.masked_array(_fill_from_nearest(elevation.data, sunk), sunk & ~unmapped)
     for path, band in ((dem, elevation), (fbfm40, fuel)):
         holes = int(np.ma.getmaskarray(band).sum())
         if holes:
@@ -139,11 +146,11 @@ def read_landscape(
     height, codes = np.asarray(elevation, dtype=float), fuel_codes(np.asarray(fuel))
     if cell is None or np.isclose(cell, grid.cell):
         return Landscape(height, codes, grid.cell)
-    return _coarsened(height, codes, grid.cell, float(cell))
+    return _coarsen(height, codes, grid.cell, float(cell))
 
 
-class _Grid(NamedTuple):
-    """Where a raster lies: CRS, size, lower left corner and cell in metres."""
+class _RasterGrid(NamedTuple):
+    """Grid of a raster: CRS, size, lower left corner and cell size, in metres."""
 
     crs: str
     shape: tuple[int, int]
@@ -156,14 +163,9 @@ class _Grid(NamedTuple):
         return f"{self.crs}, {rows} by {columns} cells of {self.cell:g} m from ({x:g}, {y:g})"
 
 
-def _read_band(path: str | Path) -> tuple[np.ma.MaskedArray[Any, Any], _Grid]:
-    """First band with row 0 in the south, its holes masked, and its grid."""
-    try:
-        import rasterio
-    except ImportError as error:
-        raise PlumecastError(
-            'reading rasters needs rasterio; pip install "plumecast[raster]"'
-        ) from error
+def _read_band(path: str | Path) -> tuple[np.ma.MaskedArray[Any, Any], _RasterGrid]:
+    """First band with row 0 in the south and missing values masked, and its grid."""
+    rasterio = require("rasterio", "raster", "reading rasters")
     try:
         with rasterio.open(path) as source:
             band, crs, to_map = source.read(1, masked=True), source.crs, source.transform
@@ -171,40 +173,46 @@ def _read_band(path: str | Path) -> tuple[np.ma.MaskedArray[Any, Any], _Grid]:
         raise PlumecastError(f"cannot read {path} as a raster: {error}") from error
     if crs is None or not crs.is_projected:
         raise PlumecastError(
-            f"{path} has CRS {crs}; reproject it to one with metres, e.g. EPSG:5070"
+            f"{path} has CRS {crs}; reproject it to a projected CRS, e.g. EPSG:5070"
         )
     if to_map.b or to_map.d or not np.isclose(to_map.a, abs(to_map.e)):
-        raise PlumecastError(f"{path} has rotated or oblong cells; resample it to square cells")
+        raise PlumecastError(
+            f"{path} has rotated or rectangular cells; resample it to square cells"
+        )
     if np.issubdtype(band.dtype, np.floating):
         band = np.ma.masked_invalid(band)
     unit = float(crs.linear_units_factor[1])
     south = to_map.f + min(to_map.e * band.shape[0], 0.0)
     corner = (round(to_map.c * unit, 3), round(south * unit, 3))
-    grid = _Grid(crs.to_string(), band.shape, corner, round(float(to_map.a) * unit, 6))
+    grid = _RasterGrid(crs.to_string(), band.shape, corner, round(float(to_map.a) * unit, 6))
     return (band[::-1] if to_map.e < 0.0 else band), grid
 
 
-def _nearest(field: npt.NDArray[Any], holes: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-    """The field with every hole filled by the nearest value outside."""
+def _fill_from_nearest(field: npt.NDArray[Any], holes: Mask) -> npt.NDArray[Any]:
+    """The field, with each cell in `holes` filled by the nearest value outside them."""
     if not holes.any() or holes.all():
         return field
     rows, columns = distance_transform_edt(holes, return_distances=False, return_indices=True)
     return np.asarray(field[rows, columns])
 
 
-def _coarsened(elevation: Array, fuel: Codes, native: float, cell: float) -> Landscape:
+def _coarsen(elevation: Field, fuel: Codes, native: float, cell: float) -> Landscape:
+    """Aggregate from cells of `native` m to `cell` m."""
     if cell < native:
-        raise PlumecastError(f"cell={cell:g} m is finer than the rasters' {native:g} m")
+        raise PlumecastError(
+            f"cell={cell:g} m is finer than the {native:g} m of the rasters; give a larger cell"
+        )
     ny, nx = (int(size * native / cell + 1e-9) for size in fuel.shape)
     if min(ny, nx) < 1:
         raise PlumecastError(
-            f"rasters of {fuel.shape} cells of {native:g} m hold no {cell:g} m cell"
+            f"rasters of {fuel.shape} cells of {native:g} m are smaller than one cell of "
+            f"cell={cell:g} m; give a smaller cell"
         )
     row, column = (((np.arange(size) + 0.5) * native / cell).astype(int) for size in fuel.shape)
     inside = np.ix_(row < ny, column < nx)
     target = (row[row < ny, None] * nx + column[None, column < nx]).ravel()
 
-    def total(values: npt.NDArray[Any]) -> Array:
+    def total(values: npt.NDArray[Any]) -> Field:
         weights = values[inside].ravel().astype(float)
         sums = np.bincount(target, weights=weights, minlength=ny * nx)
         return np.asarray(sums, dtype=float).reshape(ny, nx)

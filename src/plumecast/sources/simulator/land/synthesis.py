@@ -1,21 +1,18 @@
-"""Invented terrain and fuel maps: a valley between mountain ranges, like the Upper Rio Grande.
+"""Synthetic terrain and fuel maps: a valley between mountain ranges, like the Upper Rio Grande.
 
-Terrain is spectral synthesis (Gaussian noise with a power-law spectrum, folded into ridges) under
-an envelope of valley, ranges and foothills. Fuels follow elevation, aspect and patchy noise. The
-fire model knows neither crown fire nor spotting, so the woods hold more of the fast understory,
-shrub and blowdown fuels than a real forest's surface would.
+Terrain is made by spectral synthesis (Gaussian noise with a power-law spectrum, folded into ridges)
+under an envelope of valley, ranges and foothills. Fuels depend on elevation, aspect and patchy
+noise. The fire model has neither crown fire nor spotting, so the forests have more of the fast
+understory, shrub and blowdown fuels than the surface of a real forest.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import fft, special
 
+from plumecast.sources.simulator.fields import Codes, Field
 from plumecast.sources.simulator.land.fuels import FUEL_CODES, fuel_table
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int16]
 
 VALLEY_FLOOR = 2300.0
 """Elevation of the valley, m (the San Luis Valley lies at 2,300 m)."""
@@ -23,8 +20,9 @@ VALLEY_FLOOR = 2300.0
 HIGHEST_PEAK = 3900.0
 """Elevation of the highest summits, m."""
 
-# Belts from the valley up: upper limit in m, then fuels with their shares. Neighbours in a list are
-# neighbours on the ground, because one smooth noise field chooses among them.
+# Elevation belts from the valley up: upper limit in m, then fuels with their shares. One smooth
+# noise field chooses among the fuels of a belt, so fuels next to each other in the list are also
+# next to each other on the ground.
 _BELTS: tuple[tuple[float, dict[str, float]], ...] = (
     (2450.0, {"GR1": 0.10, "GR2": 0.30, "GS1": 0.20, "GS2": 0.25, "SH1": 0.05, "SH2": 0.10}),
     (2700.0, {"GR2": 0.12, "GR4": 0.13, "GS2": 0.30, "SH5": 0.25, "SH7": 0.15, "TU1": 0.05}),
@@ -34,7 +32,8 @@ _BELTS: tuple[tuple[float, dict[str, float]], ...] = (
     (np.inf, {"GR1": 0.15, "NB9": 0.85}),
 )
 
-# What a patch of shrub or timber becomes: after a fire, after thinning, after beetles and wind.
+# Disturbed share of shrub and timber, and the fuels that replace it: after fire, after thinning,
+# after beetles and wind.
 _SUCCESSION: tuple[tuple[float, tuple[str, ...]], ...] = (
     (0.10, ("GR1", "GS1", "GS2", "SH5")),
     (0.04, ("TU1", "TL3")),
@@ -50,10 +49,10 @@ def noise(
     longest: float,
     decay: float,
     shortest: float = 0.0,
-) -> Array:
-    """Gaussian field of unit variance with amplitude ∝ k^−decay between two wavelengths in m.
+) -> Field:
+    """Gaussian random field of unit variance with amplitude ∝ k^−decay between two wavelengths, m.
 
-    Longer waves than `longest` are damped, shorter ones than `shortest` removed.
+    Waves longer than `longest` are damped, waves shorter than `shortest` removed.
     """
     spectrum = fft.rfft2(rng.standard_normal(shape))
     ky = fft.fftfreq(shape[0], cell)[:, None]
@@ -67,8 +66,8 @@ def noise(
     return np.asarray(field / field.std())
 
 
-def synthetic_terrain(rng: np.random.Generator, shape: tuple[int, int], cell: float) -> Array:
-    """Elevation in m, (ny, nx): a valley from south to north between mountains."""
+def synthetic_terrain(rng: np.random.Generator, shape: tuple[int, int], cell: float) -> Field:
+    """Elevation in m, (ny, nx): a valley along the south–north axis between mountains."""
     ny, nx = shape
     width = nx * cell
     y, x = np.meshgrid(np.arange(ny) / ny, (np.arange(nx) + 0.5) / nx, indexing="ij")
@@ -89,8 +88,8 @@ def synthetic_terrain(rng: np.random.Generator, shape: tuple[int, int], cell: fl
     return np.asarray(VALLEY_FLOOR + (HIGHEST_PEAK - VALLEY_FLOOR) * relief)
 
 
-def synthetic_fuels(rng: np.random.Generator, elevation: Array, cell: float) -> Codes:
-    """Fuel codes by belts of elevation, lower on cool north slopes, with patches of a few km."""
+def synthetic_fuels(rng: np.random.Generator, elevation: Field, cell: float) -> Codes:
+    """Fuel codes by elevation belts, with patches of a few km; belts are lower on north slopes."""
     shape = (elevation.shape[0], elevation.shape[1])
     north, east = np.gradient(elevation, cell)
     coolness = -north / np.maximum(np.hypot(north, east), 0.15)
@@ -108,7 +107,7 @@ def synthetic_fuels(rng: np.random.Generator, elevation: Array, cell: float) -> 
 
 
 def disturbed(rng: np.random.Generator, fuel: Codes, cell: float) -> Codes:
-    """The same map some years on: patches of shrub and timber burned, thinned or blown down."""
+    """The fuel map after some years: patches of shrub and timber burned, thinned or blown down."""
     shape = (fuel.shape[0], fuel.shape[1])
     after = fuel.copy()
     for share, stages in _SUCCESSION:
@@ -121,8 +120,8 @@ def disturbed(rng: np.random.Generator, fuel: Codes, cell: float) -> Codes:
     return np.asarray(after, dtype=np.int16)
 
 
-def _with_covers(rng: np.random.Generator, fuel: Codes, elevation: Array, cell: float) -> Codes:
-    """Fields and towns on the valley floor, and lakes in hollows."""
+def _with_covers(rng: np.random.Generator, fuel: Codes, elevation: Field, cell: float) -> Codes:
+    """Add fields and towns on the valley floor, and lakes below 3,300 m."""
     shape = (fuel.shape[0], fuel.shape[1])
     floor = elevation < VALLEY_FLOOR + 110.0
     fields = noise(rng, shape, cell, longest=20e3, decay=2.2)
@@ -134,7 +133,7 @@ def _with_covers(rng: np.random.Generator, fuel: Codes, elevation: Array, cell: 
     return fuel.astype(np.int16)
 
 
-def _rise(distance: Array, start: float, end: float) -> Array:
+def _rise(distance: Field, start: float, end: float) -> Field:
     """Smooth step from 0 at `start` to 1 at `end`."""
     t = np.clip((distance - start) / (end - start), 0.0, 1.0)
     return np.asarray(t * t * (3.0 - 2.0 * t))

@@ -1,1 +1,1 @@
-"""How a fire spreads: Rothermel's rates, and fronts from them."""
+"""Fire spread: Rothermel's spread rates and the arrival times that follow from them."""

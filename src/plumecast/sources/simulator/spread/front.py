@@ -1,11 +1,11 @@
-"""When the fire arrives: hours since ignition on the fire grid, under wind that changes with time.
+"""Arrival times of a fire on the fire grid, in hours since ignition, with a wind that changes.
 
-Each cell spreads fire as an ellipse set by its fuel, slope and local wind; `march` turns that into
-arrival times. A point of fire is too small for any grid, so it starts from exact times: within the
-ignition's own cell fuel and slope are uniform, and there the burned set is the sum (in the sense of
-Minkowski) of the ellipses of all winds so far. A finer grid around the ignition carries it on until
-the front is wide enough for the fire grid. Fire passes between cells that share an edge or a
-corner, but not through a corner between two unburnable cells.
+Fire spreads from each cell as an ellipse that depends on its fuel, slope and local wind; `march`
+computes arrival times from these ellipses. A grid cannot resolve the first growth from a point, so
+the solution starts from exact times: inside the ignition cell fuel and slope are uniform, and the
+burned set is the Minkowski sum of the ellipses of all winds so far. A finer grid around the
+ignition continues the solution until the front is wide enough for the fire grid. Fire passes
+between cells that share an edge or a corner, but not through a corner between two unburnable cells.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from numba import njit
 
 from plumecast.base.errors import PlumecastError
+from plumecast.sources.simulator.fields import Field
 from plumecast.sources.simulator.land.fuels import FUEL_CODES, fuel_name
 from plumecast.sources.simulator.spread.march import march
 from plumecast.sources.simulator.spread.metric import Ground, front_speed, metric_in_wind
@@ -26,15 +27,14 @@ from plumecast.sources.simulator.spread.rothermel import Moisture, spread_coeffi
 if TYPE_CHECKING:
     from plumecast.sources.simulator.land.landscape import Landscape
 
-Array = npt.NDArray[np.float64]
 
 WIND_STEP_HOURS = 0.5
-"""Longest time over which the wind is held constant."""
+"""Longest time step with a constant wind, h."""
 
-REFINEMENT = 5  # cells of the first grid per cell of the fire grid, odd so that centres coincide
-REFINED_RADIUS = 12  # half width of the first grid, in cells of the fire grid
-EXACT_RADIUS = 4.0  # radius of the exact times, in cells of the first grid
-FRONT_NORMALS = 720
+REFINEMENT = 5  # fine cells per cell of the fire grid; odd, so that cell centres coincide
+REFINED_RADIUS = 12  # half width of the fine grid, in cells of the fire grid
+EXACT_RADIUS = 4.0  # radius of the exact times, in fine cells
+FRONT_NORMALS = 720  # directions in which the exact front is computed
 
 
 def arrival_times(
@@ -47,11 +47,11 @@ def arrival_times(
     ignition: tuple[int, int],
     until_hours: float,
     steering: npt.NDArray[np.float32] | None = None,
-) -> Array:
-    """(ny, nx) hours from ignition to arrival, inf where the fire does not come by `until_hours`.
+) -> Field:
+    """Hours from ignition to arrival, (ny, nx); inf if the fire does not arrive by `until_hours`.
 
-    The 10 m wind (u, v) in m s⁻¹ points where the air goes, x east, y north; it is linear between
-    `wind_hours` (hours since ignition) and constant before and after them. Where `steering`
+    The 10 m wind has components u towards east and v towards north, m s⁻¹. It is linear between the
+    times `wind_hours` (hours since ignition) and constant before and after them. If `steering`
     (ny, nx, 2, 2) is given, the local wind is steering[row, column] @ (u, v).
     """
     ground = _ground(landscape, moisture, steering)
@@ -64,10 +64,11 @@ def arrival_times(
 
 def wind_steps(
     wind_hours: npt.ArrayLike, wind_u: npt.ArrayLike, wind_v: npt.ArrayLike, until_hours: float
-) -> tuple[Array, Array]:
-    """Edges (K + 1,) h and winds (K, 2) m s⁻¹ of steps in which the wind is held constant.
+) -> tuple[Field, Field]:
+    """Edges (K + 1,) in h and winds (K, 2) in m s⁻¹ of time steps with constant wind.
 
-    A step lasts `WIND_STEP_HOURS` at most and has the wind of its middle; steps of one wind merge.
+    A step lasts at most `WIND_STEP_HOURS` and has the wind at its middle. Consecutive steps with
+    the same wind are merged.
     """
     hours, u, v = (np.atleast_1d(np.asarray(x, dtype=float)) for x in (wind_hours, wind_u, wind_v))
     if not (hours.ndim == 1 and hours.shape == u.shape == v.shape):
@@ -76,7 +77,10 @@ def wind_steps(
             f"{u.shape} and {v.shape}"
         )
     if not (np.isfinite([hours, u, v]).all() and (np.diff(hours) > 0.0).all()):
-        raise PlumecastError("wind_hours must increase, and the wind must be finite")
+        raise PlumecastError(
+            "wind_hours must increase, and wind_u and wind_v must be finite; sort the series by "
+            "time and fill its gaps"
+        )
     if not (math.isfinite(until_hours) and until_hours > 0.0):
         raise PlumecastError(f"until_hours={until_hours:g} must be positive and finite")
     inside = hours[(hours > 0.0) & (hours < until_hours)]
@@ -96,13 +100,14 @@ def wind_steps(
 def _ground(
     landscape: Landscape, moisture: Moisture, steering: npt.NDArray[np.float32] | None
 ) -> Ground:
+    """Properties of every cell from which its spread ellipse is computed."""
     shape = landscape.fuel.shape
     if steering is None:
         steering = np.zeros((0, 0, 2, 2), dtype=np.float32)
     elif steering.shape != (*shape, 2, 2):
         raise PlumecastError(f"steering has shape {steering.shape}, expected {(*shape, 2, 2)}")
     codes = np.array(sorted(FUEL_CODES.values()))
-    c = spread_coefficients(codes, *moisture)
+    c = spread_coefficients(codes, moisture)
     columns = (
         c.base_rate, c.wind_coefficient, c.wind_exponent,
         c.slope_coefficient, c.wind_adjustment, c.wind_limit,
@@ -125,20 +130,21 @@ def _check_ignition(ground: Ground, ignition: tuple[int, int]) -> None:
     ny, nx = ground.fuel.shape
     if not (0 <= row < ny and 0 <= column < nx):
         raise PlumecastError(
-            f"ignition {ignition} lies outside the grid of {ny} rows by {nx} columns"
+            f"ignition {ignition} lies outside the grid of {ny} rows by {nx} columns; choose a "
+            "cell of ignition_mask(landscape)"
         )
     code = int(ground.fuel[row, column])
     if ground.coefficients[code, 0] <= 0.0:
         raise PlumecastError(
             f"ignition {ignition} lies on {fuel_name(code)} ({code}), which does not burn at this "
-            "moisture; ignite a cell of ignition_mask(landscape)"
+            "moisture; choose a cell of ignition_mask(landscape)"
         )
 
 
 def _first_times(
-    ground: Ground, ignition: tuple[int, int], edges: Array, winds: Array
-) -> tuple[Array, Array]:
-    """Arrival times and front normals near the ignition, from the finer grid, inf elsewhere."""
+    ground: Ground, ignition: tuple[int, int], edges: Field, winds: Field
+) -> tuple[Field, Field]:
+    """Arrival times and front normals near the ignition, from the finer grid; inf elsewhere."""
     rows, columns = (
         slice(max(centre - REFINED_RADIUS, 0), min(centre + REFINED_RADIUS + 1, size))
         for centre, size in zip(ignition, ground.fuel.shape, strict=True)
@@ -156,7 +162,7 @@ def _first_times(
     centres = slice(REFINEMENT // 2, None, REFINEMENT)
     seed_time[rows, columns] = time[centres, centres]
     seed_normal[rows, columns] = normal[centres, centres]
-    # The rim of the finer grid may be reached sooner from outside of it.
+    # Fire may reach the rim of the finer grid sooner from outside, so its times are not used there.
     dy, dx = np.ogrid[: ground.fuel.shape[0], : ground.fuel.shape[1]]
     far = (dy - ignition[0]) ** 2 + (dx - ignition[1]) ** 2 > (0.75 * REFINED_RADIUS) ** 2
     seed_time[far] = np.inf
@@ -164,6 +170,8 @@ def _first_times(
 
 
 def _refined(ground: Ground, rows: slice, columns: slice) -> Ground:
+    """Part of the ground, with every cell divided into REFINEMENT² equal cells."""
+
     def repeated(field: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return field[rows, columns].repeat(REFINEMENT, axis=0).repeat(REFINEMENT, axis=1)
 
@@ -178,12 +186,12 @@ def _refined(ground: Ground, rows: slice, columns: slice) -> Ground:
 
 @njit(cache=True)
 def _exact_times(
-    ground: Ground, centre: tuple[int, int], edges: Array, winds: Array
-) -> tuple[Array, Array]:
-    """Arrival around `centre` while the ground is that of the centre.
+    ground: Ground, centre: tuple[int, int], edges: Field, winds: Field
+) -> tuple[Field, Field]:
+    """Exact arrival times around `centre`, where the ground is that of the centre.
 
-    The burned set at time t has the support function h(n, t) = ∫ H(n) dt, so a point d is reached
-    when h(n, t) = n·d for the last of all directions n.
+    The burned set at time t has the support function h(n, t) = ∫ H(n) dt. A point d is reached at
+    the earliest t with h(n, t) ≥ n·d for all directions n.
     """
     ny, nx = ground.fuel.shape
     time, normal = np.full((ny, nx), np.inf), np.zeros((ny, nx, 2))
@@ -213,8 +221,8 @@ def _exact_times(
 
 
 @njit(cache=True)
-def _time_to_cover(distance: float, speed: Array, edges: Array) -> float:
-    """Time at which ∫ speed dt reaches `distance`, inf if it does not by the last edge."""
+def _time_to_cover(distance: float, speed: Field, edges: Field) -> float:
+    """Time at which ∫ speed dt reaches `distance`; inf if not by the last edge."""
     for k in range(speed.size):
         duration = edges[k + 1] - edges[k]
         if distance <= speed[k] * duration:

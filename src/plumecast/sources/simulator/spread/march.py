@@ -1,16 +1,17 @@
-"""Arrival times cell by cell: the eikonal equation |∇T + g| = r under wind that changes.
+"""Arrival times by cell updates: the eikonal equation |∇T + g| = r with a wind that changes.
 
-r and g are the metric of the fire (see `metric`); rays run along ∇T + g. Each cell is reached
-through one of the eight octants between a neighbour along an axis and one along a diagonal, by a
-planar front (limited second-order differences, as in Sethian 1999) or else by the ray from one of
-the two, in its own metric; cells are visited from a first-in-first-out queue until none improves
-(Jeong and Whitaker 2008).
+r and g are the metric of the fire (see `metric`); rays run along ∇T + g. Fire reaches a cell
+through one of eight octants, each between a neighbour along an axis and one along a diagonal. It
+arrives with a planar front (second-order differences with a limit, as in Sethian 1999) or else
+along the ray from one of the two neighbours, in the metric of the cell. Cells are updated from a
+first-in-first-out queue until no arrival time decreases (Jeong and Whitaker 2008).
 
-When the wind changes at time t the front stays where it is and only its speed changes: along a
-planar front the time left scales with the normal speed, T − t → (T − t) / H(∇T), with H of the new
-wind. The cells on both sides of the front are scaled so; those behind it then hold the time at
-which it would have passed in the present wind. A cell ahead keeps one label per quadrant, each
-scaled with its own front, so that a turning wind finds the side from which the cell burns first.
+When the wind changes at time t, the front stays in place and only its speed changes. Along a planar
+front the remaining time scales with the normal speed, T − t → (T − t) / H(∇T), with H of the new
+wind. This scaling is applied to cells on both sides of the front. Cells behind it then have the
+time at which the front would have passed in the present wind. A cell ahead has one label per
+quadrant, which is scaled with its own front, so that after a turn of the wind the cell burns from
+the quadrant with the earliest arrival.
 """
 
 from __future__ import annotations
@@ -22,27 +23,28 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from plumecast.sources.simulator.fields import Field, Mask
 from plumecast.sources.simulator.spread.metric import Ground, front_speed, metric_in_wind
 
-Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 PAD = 2
-"""Unburnable rim around the grid, as wide as the difference stencil."""
+"""Width of the unburnable rim around the grid, equal to that of the difference stencil."""
 
 MAX_CORRECTION = 0.15
-"""Largest second-order correction, relative to the time a ray takes along the same step.
+"""Largest second-order correction, relative to the time of a ray along the same step.
 
-Beyond it the front has a kink. Without a limit gusty winds make fires a few per cent too large,
-with a tighter one long ellipses come out too small (uniform ground, against the exact solution).
+A larger correction means that the front has a kink. Compared with the exact solution on uniform
+ground, fires in gusty winds are a few per cent too large without a limit, and long ellipses are too
+small with a tighter one.
 """
 
 SQRT2 = math.sqrt(2.0)
-NEVER = -1.0  # number of the wind of a cell not yet seen
-CLOSED, OPEN, GIVEN, BURNED = 0, 1, 2, 3  # unburnable, unburned, unburned but known, burned
+NO_WIND = -1.0  # wind number of a cell without a metric yet
+UNBURNABLE, UNBURNED, SEEDED, BURNED = 0, 1, 2, 3  # SEEDED: unburned, with a given arrival time
 
-# Octants that a burned cell feeds: offset to the cell beyond it (two columns), the direction in
-# which the fire moves there (two), and whether the octant lies along x rather than along y.
+# Octants through which a cell ignites others: offset (x, y) to the ignited cell, direction (x, y)
+# in which the fire moves, and whether the axis of the octant is x (1) or y (0).
 OCTANTS = np.array(
     [(sx, 0, sx, sy, 1) for sx in (1, -1) for sy in (1, -1)]
     + [(0, sy, sx, sy, 0) for sx in (1, -1) for sy in (1, -1)]
@@ -54,59 +56,60 @@ class Cells(NamedTuple):
     """State of every cell of the padded, flattened grid of n cells."""
 
     width: int  # cells per padded row
-    time: Array  # (n,) arrival if the present wind had always blown, h
-    normal: Array  # (n, 2) its gradient where burned
-    arrival: Array  # (n,) true arrival of burned cells, h
-    metric: Array  # (n, 4) r, g_x, g_y in h per cell, and the number of the wind they hold for
-    label: Array  # (n, 4, 3) time and gradient of the front from each quadrant
-    ray: npt.NDArray[np.bool_]  # (n, 4) whether the label is a single ray, not a planar front
-    status: npt.NDArray[np.int8]  # (n,) CLOSED, OPEN, GIVEN or BURNED
-    queued: npt.NDArray[np.bool_]  # (n,)
+    time: Field  # (n,) arrival time, scaled to the present wind, h
+    normal: Field  # (n, 2) gradient of `time` where burned
+    arrival: Field  # (n,) actual arrival time of burned cells, h
+    metric: Field  # (n, 4) r, g_x, g_y in h per cell, and the number of the wind they belong to
+    label: Field  # (n, 4, 3) time and gradient of the front from each quadrant
+    ray: Mask  # (n, 4) whether the label belongs to a ray rather than a planar front
+    status: npt.NDArray[np.int8]  # (n,) UNBURNABLE, UNBURNED, SEEDED or BURNED
+    queued: Mask  # (n,) whether the cell is in the queue
 
 
 @njit(cache=True)
 def march(
-    ground: Ground, seed_time: Array, seed_normal: Array, edges: Array, winds: Array
-) -> tuple[Array, Array]:
-    """(arrival h, direction of ∇T) of shapes (ny, nx) and (ny, nx, 2); arrival inf if unburned.
+    ground: Ground, seed_time: Field, seed_normal: Field, edges: Field, winds: Field
+) -> tuple[Field, Field]:
+    """Arrival times (ny, nx) in h, inf where unburned, and directions of ∇T (ny, nx, 2).
 
-    `seed_time` (ny, nx) holds the cells whose arrival is given, inf elsewhere, and `seed_normal`
-    the direction in which the fire passes them; the 10 m wind `winds[k]` (m s⁻¹) blows from
-    `edges[k]` to `edges[k + 1]` (h).
+    `seed_time` (ny, nx) has the given arrival times, inf elsewhere, and `seed_normal` the direction
+    of the front there. The 10 m wind is `winds[k]` (m s⁻¹) from `edges[k]` to `edges[k + 1]` (h).
+    The band is the list of cells near the front.
     """
-    cells = _start(ground, seed_time, seed_normal)
+    cells = _initial_cells(ground, seed_time, seed_normal)
     queue = np.empty(cells.time.size, dtype=np.int64)
     band = np.empty(cells.time.size, dtype=np.int64)
     in_band = 0
     for i in range(cells.time.size):
-        if cells.status[i] == GIVEN:
+        if cells.status[i] == SEEDED:
             band[in_band] = i
             in_band += 1
     for k in range(winds.shape[0]):
         if k > 0:
-            in_band = _turn(ground, cells, band, in_band, edges[k], winds[k], k)
+            in_band = _change_wind(ground, cells, band, in_band, edges[k], winds[k], k)
         in_band = _spread(ground, cells, queue, band, in_band, edges[k], edges[k + 1], winds[k], k)
-        if _burn(ground, cells, band, in_band, edges[k + 1], winds[k], k) == 0:
+        if _record_burned(ground, cells, band, in_band, edges[k + 1], winds[k], k) == 0:
             break
     return _unpadded(ground, cells)
 
 
 @njit(cache=True)
-def _start(ground: Ground, seed_time: Array, seed_normal: Array) -> Cells:
+def _initial_cells(ground: Ground, seed_time: Field, seed_normal: Field) -> Cells:
+    """Cells before the first step, with the given arrival times."""
     ny, nx = ground.fuel.shape
     n = (ny + 2 * PAD) * (nx + 2 * PAD)
     cells = Cells(
         nx + 2 * PAD, np.full(n, np.inf), np.zeros((n, 2)), np.full(n, np.inf),
-        np.full((n, 4), NEVER), np.empty((n, 4, 3)), np.empty((n, 4), np.bool_),
-        np.full(n, CLOSED, np.int8), np.zeros(n, np.bool_),
+        np.full((n, 4), NO_WIND), np.empty((n, 4, 3)), np.empty((n, 4), np.bool_),
+        np.full(n, UNBURNABLE, np.int8), np.zeros(n, np.bool_),
     )  # fmt: skip
     for row in range(ny):
         for column in range(nx):
             i = (row + PAD) * cells.width + column + PAD
             if ground.coefficients[ground.fuel[row, column], 0] > 0.0:
-                cells.status[i] = OPEN
+                cells.status[i] = UNBURNED
             if seed_time[row, column] < np.inf:
-                cells.status[i] = GIVEN
+                cells.status[i] = SEEDED
                 cells.time[i] = seed_time[row, column]
                 cells.normal[i, 0] = seed_normal[row, column, 0]
                 cells.normal[i, 1] = seed_normal[row, column, 1]
@@ -114,7 +117,8 @@ def _start(ground: Ground, seed_time: Array, seed_normal: Array) -> Cells:
 
 
 @njit(cache=True)
-def _unpadded(ground: Ground, cells: Cells) -> tuple[Array, Array]:
+def _unpadded(ground: Ground, cells: Cells) -> tuple[Field, Field]:
+    """Arrival times and gradients on the (ny, nx) grid."""
     ny, nx = ground.fuel.shape
     arrival, normal = np.empty((ny, nx)), np.empty((ny, nx, 2))
     for row in range(ny):
@@ -127,11 +131,11 @@ def _unpadded(ground: Ground, cells: Cells) -> tuple[Array, Array]:
 
 
 @njit(cache=True)
-def _refresh(ground: Ground, cells: Cells, i: int, wind: Array, k: int) -> None:
-    """Bring the metric of a cell up to wind number k; a cell not seen before has no labels."""
+def _update_metric(ground: Ground, cells: Cells, i: int, wind: Field, k: int) -> None:
+    """Compute the metric of a cell for wind number k; the first time, also reset its labels."""
     if cells.metric[i, 3] == k:
         return
-    if cells.metric[i, 3] == NEVER:
+    if cells.metric[i, 3] == NO_WIND:
         cells.label[i, :, 0] = np.inf
     r, gx, gy = metric_in_wind(ground, i // cells.width - PAD, i % cells.width - PAD, wind)
     cells.metric[i, 0] = r
@@ -149,10 +153,10 @@ def _spread(
     in_band: int,
     now: float,
     end: float,
-    wind: Array,
+    wind: Field,
     k: int,
 ) -> int:
-    """Let the fire run from `now` to `end` in wind number k; returns the new length of the band."""
+    """Spread the fire from `now` to `end` with wind number k; returns the new band length."""
     waiting = 0
     for j in range(in_band):
         i = band[j]
@@ -168,11 +172,12 @@ def _spread(
         cells.queued[i] = False
         for octant in range(OCTANTS.shape[0]):
             z = i + OCTANTS[octant, 0] + OCTANTS[octant, 1] * cells.width
-            if cells.status[z] != OPEN:
+            if cells.status[z] != UNBURNED:
                 continue
             before = cells.time[z]
-            _refresh(ground, cells, z, wind, k)
-            _improve(cells, z, OCTANTS[octant, 2], OCTANTS[octant, 3], OCTANTS[octant, 4], now)
+            _update_metric(ground, cells, z, wind, k)
+            sx, sy, along_x = OCTANTS[octant, 2], OCTANTS[octant, 3], OCTANTS[octant, 4]
+            _update_arrival(cells, z, sx, sy, along_x, now)
             if not cells.time[z] < before:
                 continue
             if before == np.inf:
@@ -187,10 +192,10 @@ def _spread(
 
 
 @njit(cache=True)
-def _improve(cells: Cells, z: int, sx: int, sy: int, along_x: int, now: float) -> None:
-    """Recompute the arrival at z of fire that moves towards (sx, sy) through one octant.
+def _update_arrival(cells: Cells, z: int, sx: int, sy: int, along_x: int, now: float) -> None:
+    """Update the arrival time at z of fire that moves towards (sx, sy) through one octant.
 
-    The neighbour along the axis is `a`, that along the diagonal `d`; fire does not squeeze between
+    `a` is the neighbour along the axis, `d` the one along the diagonal. Fire does not pass between
     two unburnable cells that touch at a corner.
     """
     r, gx, gy = cells.metric[z, 0], sx * cells.metric[z, 1], sy * cells.metric[z, 2]
@@ -200,9 +205,9 @@ def _improve(cells: Cells, z: int, sx: int, sy: int, along_x: int, now: float) -
     a1, d1 = cells.time[z - axis], cells.time[z - diagonal]
     if min(a1, d1) >= cells.time[z]:
         return
-    if cells.status[z - sx] == CLOSED and cells.status[z - up] == CLOSED:
+    if cells.status[z - sx] == UNBURNABLE and cells.status[z - up] == UNBURNABLE:
         d1 = np.inf
-    along, slant = r - ga, SQRT2 * r - ga - gb  # hours of a ray along the axis, the diagonal
+    along, slant = r - ga, SQRT2 * r - ga - gb  # hours of a ray along the axis and the diagonal
     time, pa, pb = np.inf, 0.0, 0.0
     if a1 < np.inf and d1 < np.inf:
         a2, d2 = cells.time[z - 2 * axis], cells.time[z - 2 * diagonal]
@@ -235,9 +240,8 @@ def _improve(cells: Cells, z: int, sx: int, sy: int, along_x: int, now: float) -
 def _planar_front(
     alpha: float, a: float, d: float, r: float, ga: float, gb: float
 ) -> tuple[float, float, float]:
-    """(T, ∂T along the axis, ∂T across) with ∂T along axis and diagonal α T − a and α T − d.
-
-    inf if the ray ∇T + g does not come through the octant.
+    """(T, ∂T along the axis, ∂T across it), with differences α T − a along the axis and α T − d
+    along the diagonal; T is inf if the ray ∇T + g does not pass through the octant.
     """
     across = a - d + gb
     if across < 0.0 or SQRT2 * across > r:
@@ -247,10 +251,10 @@ def _planar_front(
 
 
 @njit(cache=True)
-def _burn(
-    ground: Ground, cells: Cells, band: Indices, in_band: int, end: float, wind: Array, k: int
+def _record_burned(
+    ground: Ground, cells: Cells, band: Indices, in_band: int, end: float, wind: Field, k: int
 ) -> int:
-    """Record the arrival of the cells reached by `end`; returns how many of the band are left."""
+    """Record the cells that burn by `end`; returns the number of unburned cells in the band."""
     left = 0
     for j in range(in_band):
         i = band[j]
@@ -259,20 +263,20 @@ def _burn(
         if cells.time[i] > end:
             left += 1
             continue
-        if cells.status[i] == OPEN:
+        if cells.status[i] == UNBURNED:
             first = np.argmin(cells.label[i, :, 0])
             cells.normal[i, 0] = cells.label[i, first, 1]
             cells.normal[i, 1] = cells.label[i, first, 2]
         cells.status[i] = BURNED
         cells.arrival[i] = cells.time[i]
-        _refresh(ground, cells, i, wind, k)
-        _pace(cells, i)
+        _update_metric(ground, cells, i, wind, k)
+        _scale_gradient(cells, i)
     return left
 
 
 @njit(cache=True)
-def _pace(cells: Cells, i: int) -> float:
-    """Scale the gradient of a burned cell to its metric; returns the factor."""
+def _scale_gradient(cells: Cells, i: int) -> float:
+    """Scale the gradient of a burned cell to satisfy H(∇T) = 1; returns the factor."""
     r, gx, gy = cells.metric[i, 0], cells.metric[i, 1], cells.metric[i, 2]
     pace = 1.0 / front_speed(r, gx, gy, cells.normal[i, 0], cells.normal[i, 1])
     cells.normal[i, 0] *= pace
@@ -281,37 +285,37 @@ def _pace(cells: Cells, i: int) -> float:
 
 
 @njit(cache=True)
-def _turn(
-    ground: Ground, cells: Cells, band: Indices, in_band: int, now: float, wind: Array, k: int
+def _change_wind(
+    ground: Ground, cells: Cells, band: Indices, in_band: int, now: float, wind: Field, k: int
 ) -> int:
-    """Scale the times near the front to wind number k; forgets the burned cells far behind it."""
+    """Scale the times near the front to wind number k; drops cells far behind it from the band."""
     kept = 0
     for j in range(in_band):
         i = band[j]
-        if cells.status[i] == BURNED and not _near_unburned(cells, i):
+        if cells.status[i] == BURNED and not _in_unburned_stencil(cells, i):
             continue
         band[kept] = i
         kept += 1
-        if cells.status[i] == GIVEN:
+        if cells.status[i] == SEEDED:
             continue
         r, gx, gy = cells.metric[i, 0], cells.metric[i, 1], cells.metric[i, 2]
-        _refresh(ground, cells, i, wind, k)
+        _update_metric(ground, cells, i, wind, k)
         if cells.status[i] == BURNED:
-            cells.time[i] = now + (cells.time[i] - now) * _pace(cells, i)
+            cells.time[i] = now + (cells.time[i] - now) * _scale_gradient(cells, i)
             continue
         cells.time[i] = np.inf
         for q in range(4):
             if cells.label[i, q, 0] < np.inf:
-                _turn_label(cells, i, q, now, r, gx, gy)
+                _rescale_label(cells, i, q, now, r, gx, gy)
                 cells.time[i] = min(cells.time[i], cells.label[i, q, 0])
     return kept
 
 
 @njit(cache=True)
-def _turn_label(
+def _rescale_label(
     cells: Cells, i: int, q: int, now: float, old_r: float, old_gx: float, old_gy: float
 ) -> None:
-    """Scale one label: a planar front with its normal speed, a ray with the speed along it."""
+    """Scale one label: a planar front by its normal speed, a ray by the speed along it."""
     r, gx, gy = cells.metric[i, 0], cells.metric[i, 1], cells.metric[i, 2]
     px, py = cells.label[i, q, 1], cells.label[i, q, 2]
     if cells.ray[i, q]:
@@ -327,10 +331,10 @@ def _turn_label(
 
 
 @njit(cache=True)
-def _near_unburned(cells: Cells, i: int) -> bool:
-    """Whether the stencil of an unburned cell holds cell i."""
+def _in_unburned_stencil(cells: Cells, i: int) -> bool:
+    """Whether the difference stencil of an unburned cell contains cell i."""
     w = cells.width
     for step in (1, -1, w, -w, w + 1, w - 1, 1 - w, -w - 1):
-        if cells.status[i + step] == OPEN or cells.status[i + 2 * step] == OPEN:
+        if cells.status[i + step] == UNBURNED or cells.status[i + 2 * step] == UNBURNED:
             return True
     return False

@@ -1,9 +1,9 @@
-"""How each cell carries the fire: the ellipse of its fuel, slope and local wind as a metric.
+"""Metric of fire spread in each cell: the ellipse given by its fuel, slope and local wind.
 
-A fire that spreads as an ellipse from its focus, with semi-axes a, b and centre moving at c, has
-the arrival time T with b² |∇T|² + 2 c·∇T = 1, because a² − c² = b². With r = a / b² and g = c / b²
-(hours per cell) this is |∇T + g| = r: an isotropic eikonal equation for the shifted gradient. A ray
-in direction d takes r − g·d hours per cell.
+A fire that spreads as an ellipse from its focus, with semi-axes a, b and a centre that moves at c,
+has an arrival time T with b² |∇T|² + 2 c·∇T = 1, because a² − c² = b². With r = a / b² and
+g = c / b² (hours per cell) this is |∇T + g| = r, an isotropic eikonal equation for the shifted
+gradient. A ray in direction d takes r − g·d hours per cell.
 """
 
 from __future__ import annotations
@@ -15,27 +15,26 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from plumecast.sources.simulator.fields import Codes, Field
 from plumecast.sources.simulator.spread.rothermel import fire_ellipse
-
-Array = npt.NDArray[np.float64]
 
 
 class Ground(NamedTuple):
-    """What the metric is made of, one value per cell of the (ny, nx) grid."""
+    """Properties of every cell that determine its metric."""
 
-    fuel: npt.NDArray[np.int16]  # (ny, nx) code
+    fuel: Codes  # (ny, nx) code
     slope_x: npt.NDArray[np.float32]  # (ny, nx) rise over run
     slope_y: npt.NDArray[np.float32]
     steering: npt.NDArray[np.float32]  # (ny, nx, 2, 2), or (0, 0, 2, 2) for none
-    coefficients: Array  # (256, 6) base rate … wind limit by fuel code
+    coefficients: Field  # (256, 6) base rate … wind limit by fuel code
     cells_per_hour: float  # speed of 1 m min⁻¹ in cells h⁻¹
 
 
 @njit(cache=True)
 def metric_in_wind(
-    ground: Ground, row: int, column: int, wind: Array
+    ground: Ground, row: int, column: int, wind: Field
 ) -> tuple[float, float, float]:
-    """(r, g_x, g_y) of one burnable cell, h per cell, in a 10 m wind (m s⁻¹)."""
+    """(r, g_x, g_y) in h per cell of one burnable cell, for a 10 m wind in m s⁻¹."""
     c = ground.coefficients[ground.fuel[row, column]]
     slope = (float(ground.slope_x[row, column]), float(ground.slope_y[row, column]))
     u, v = wind[0] * c[4], wind[1] * c[4]
@@ -50,7 +49,7 @@ def metric_in_wind(
 
 @njit(cache=True)
 def front_speed(r: float, gx: float, gy: float, px: float, py: float) -> float:
-    """H(p) = c·p + √(b² |p|² + (c·p)²): for |p| = 1 the speed of the front in cells h⁻¹.
+    """H(p) = c·p + √(b² |p|² + (c·p)²); for |p| = 1, the speed of the front in cells h⁻¹.
 
     H(∇T) = 1 is the eikonal equation of the metric.
     """

@@ -1,15 +1,17 @@
-"""How fast a surface fire spreads: Rothermel's model in Albini's form for mixed fuels.
+"""Spread rate of surface fires: Rothermel's model in Albini's form for mixed fuels.
 
-R = I_R ξ (1 + φ_W + φ_S) / (ρ_b ε Q_ig): the heat that reaches the fuel ahead over the heat needed
-to ignite it. Sources: Rothermel (1972) INT-RP-115; Albini (1976) INT-GTR-30; Burgan (1979)
-INT-RP-226 and Scott and Burgan (2005) RMRS-GTR-153 for curing herbs; Andrews (2012) RMRS-GTR-266
-for the wind at flame height; Andrews (2018) RMRS-GTR-371 for all of it in one place. The fits hold
-in feet, pounds, BTU and minutes, so the fuel bed is computed in these and converted once.
+R = I_R ξ (1 + φ_W + φ_S) / (ρ_b ε Q_ig) is the ratio of the heat that reaches the fuel ahead to the
+heat needed to ignite it. Sources: Rothermel (1972) INT-RP-115; Albini (1976) INT-GTR-30; Burgan
+(1979) INT-RP-226 and Scott and Burgan (2005) RMRS-GTR-153 for curing herbs; Andrews (2012)
+RMRS-GTR-266 for the wind at flame height; Andrews (2018) RMRS-GTR-371 for all of it in one place.
+The fits use feet, pounds, BTU and minutes, so the fuel bed is computed in these units and converted
+at the end.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,9 +20,8 @@ import numpy.typing as npt
 from numba import njit
 
 from plumecast.base.errors import PlumecastError
+from plumecast.sources.simulator.fields import Codes, Field, Mask
 from plumecast.sources.simulator.land.fuels import J_KG_PER_BTU_LB, M_PER_FT, fuel_codes, fuel_table
-
-Array = npt.NDArray[np.float64]
 
 KG_M2_PER_LB_FT2 = 0.45359237 / M_PER_FT**2
 FT_MIN_PER_M_S = 60.0 / M_PER_FT
@@ -28,10 +29,10 @@ PARTICLE_DENSITY = 32.0  # oven-dry wood, lb ft⁻³
 TOTAL_MINERALS = 0.0555  # fraction of the oven-dry mass
 SILICA_FREE_MINERALS = 0.010
 WIND_20FT_OVER_10M = 1.0 / 1.15
-"""Andrews (2012): open wind at 20 ft over that at 10 m."""
+"""Ratio of the open wind at 20 ft to that at 10 m (Andrews 2012)."""
 
 MAX_LENGTH_TO_BREADTH = 8.0
-"""Elongation beyond which Anderson's fit has no data (also the limit in FARSITE)."""
+"""Largest elongation in the data of Anderson's fit (also the limit in FARSITE)."""
 
 DEAD = 4  # particle classes 0–3 are dead (1 h, 10 h, 100 h, cured herbs), 4–5 live (herbs, woody)
 
@@ -48,41 +49,37 @@ class Moisture(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SpreadCoefficients:
-    """What wind and slope act on, for one fuel and moisture per element (any common shape).
+    """Coefficients of the spread rate for given fuels and moistures; arrays of one common shape.
 
     φ_W = wind_coefficient · U^wind_exponent with the midflame wind U in m s⁻¹, and
     φ_S = slope_coefficient · tan²(slope).
     """
 
-    base_rate: Array  # no-wind, no-slope spread rate R₀, m min⁻¹
-    wind_coefficient: Array  # C (β/β_op)^−E, for U in m s⁻¹
-    wind_exponent: Array  # B
-    slope_coefficient: Array  # 5.275 β^−0.3
-    wind_adjustment: Array  # midflame wind over 10 m wind
-    wind_limit: Array  # largest effective midflame wind, m s⁻¹
+    base_rate: Field  # no-wind, no-slope spread rate R₀, m min⁻¹
+    wind_coefficient: Field  # C (β/β_op)^−E, for U in m s⁻¹
+    wind_exponent: Field  # B
+    slope_coefficient: Field  # 5.275 β^−0.3
+    wind_adjustment: Field  # ratio of the midflame wind to the 10 m wind
+    wind_limit: Field  # largest effective midflame wind, m s⁻¹
 
 
 def head_spread_rate(
     fuel_model: Any,
-    dead_1h: npt.ArrayLike,
-    dead_10h: npt.ArrayLike,
-    dead_100h: npt.ArrayLike,
-    live_herb: npt.ArrayLike,
-    live_woody: npt.ArrayLike,
+    moisture: Sequence[npt.ArrayLike],
+    *,
     wind_10m: npt.ArrayLike,
     slope: npt.ArrayLike,
-) -> Array:
-    """Spread rate of the head of the fire along the ground, m min⁻¹; every argument broadcasts.
+) -> Field:
+    """Spread rate of the head of the fire along the ground, m min⁻¹; all arguments broadcast.
 
-    `fuel_model` holds codes or names; moistures are fractions; `wind_10m` is the wind at 10 m in
-    the open, km h⁻¹, blowing upslope (negative: downslope); `slope` is rise over run.
+    `fuel_model` has codes or names; `moisture` has the five fractions of `Moisture`; `wind_10m` is
+    the wind at 10 m in the open, km h⁻¹, upslope (negative: downslope); `slope` is rise over run.
     """
-    moistures = (dead_1h, dead_10h, dead_100h, live_herb, live_woody)
-    codes, *rest = np.broadcast_arrays(fuel_codes(fuel_model), *moistures, wind_10m, slope)
+    codes, *rest = np.broadcast_arrays(fuel_codes(fuel_model), *moisture, wind_10m, slope)
     wind, slope = (np.ravel(np.asarray(value, dtype=float)) for value in rest[5:])
     if not (np.isfinite(wind).all() and np.isfinite(slope).all()):
         raise PlumecastError("wind_10m and slope must be finite; fill the gaps first")
-    c = spread_coefficients(codes.ravel(), *(np.ravel(value) for value in rest[:5]))
+    c = spread_coefficients(codes.ravel(), [np.ravel(value) for value in rest[:5]])
     rate = _head_rates(
         c.base_rate, c.wind_coefficient, c.wind_exponent, c.slope_coefficient, c.wind_limit,
         c.wind_adjustment * wind / 3.6, slope,
@@ -90,26 +87,21 @@ def head_spread_rate(
     return np.asarray(rate.reshape(codes.shape))
 
 
-def spread_coefficients(
-    fuel_model: Any,
-    dead_1h: npt.ArrayLike,
-    dead_10h: npt.ArrayLike,
-    dead_100h: npt.ArrayLike,
-    live_herb: npt.ArrayLike,
-    live_woody: npt.ArrayLike,
-) -> SpreadCoefficients:
-    """The fuel bed's part of the model: everything that does not depend on wind and slope."""
-    given = (dead_1h, dead_10h, dead_100h, live_herb, live_woody)
-    codes, *moistures = np.broadcast_arrays(fuel_codes(fuel_model), *given)
-    moisture = np.stack([np.ravel(np.asarray(value, dtype=float)) for value in moistures], axis=-1)
-    if not (np.isfinite(moisture).all() and (moisture >= 0.0).all()):
+def spread_coefficients(fuel_model: Any, moisture: Sequence[npt.ArrayLike]) -> SpreadCoefficients:
+    """The part of the model that depends on fuel and moisture but not on wind and slope.
+
+    `moisture` has the five fractions of `Moisture`, each of which broadcasts with `fuel_model`.
+    """
+    codes, *moistures = np.broadcast_arrays(fuel_codes(fuel_model), *moisture)
+    classes = np.stack([np.ravel(np.asarray(value, dtype=float)) for value in moistures], axis=-1)
+    if not (np.isfinite(classes).all() and (classes >= 0.0).all()):
         raise PlumecastError(
-            f"fuel moisture must be a fraction of at least 0, got {moisture.min():g} at the least"
+            f"moisture must be fractions of at least 0, got {classes.min():g}; correct it"
         )
     table = fuel_table()
     columns = _fuel_beds(
         codes.ravel(),
-        moisture,
+        classes,
         table.load / KG_M2_PER_LB_FT2,
         table.sav * M_PER_FT,
         table.depth / M_PER_FT,
@@ -132,10 +124,10 @@ def fire_ellipse(
 ) -> tuple[float, float, float, float]:
     """(head rate, eccentricity, heading x, heading y) under a midflame wind and a slope.
 
-    `wind` is the horizontal midflame wind vector, m s⁻¹, `slope` the gradient of the terrain.
-    Both are laid onto the ground, φ_W and φ_S taken as vectors along them, and their sum φ turned
-    into an effective wind by inverting φ_W. It is limited to 0.9 I_R (Rothermel 1972). The head
-    rate R₀ (1 + |φ|) is measured along the ground; the heading is horizontal.
+    `wind` is the horizontal midflame wind vector, m s⁻¹, and `slope` the gradient of the terrain.
+    Both are projected onto the ground. φ_W and φ_S are vectors along them, and their sum φ gives an
+    effective wind by inverting φ_W. The effective wind is limited to 0.9 I_R (Rothermel 1972). The
+    head rate R₀ (1 + |φ|) is measured along the ground; the heading is horizontal.
     """
     climb = wind[0] * slope[0] + wind[1] * slope[1]
     speed = math.sqrt(wind[0] ** 2 + wind[1] ** 2 + climb**2)
@@ -160,8 +152,9 @@ def fire_ellipse(
 def eccentricity(effective_wind: float) -> float:
     """√(1 − 1/LB²) of the fire's ellipse; effective midflame wind in m s⁻¹.
 
-    LB = 0.936 e^(0.2566 U) + 0.461 e^(−0.1548 U) − 0.397, at most 8: length to breadth of Anderson
-    (1983) INT-RP-305 with the constant that makes a calm fire a circle (Finney 1998, RMRS-RP-4).
+    LB = 0.936 e^(0.2566 U) + 0.461 e^(−0.1548 U) − 0.397, at most 8, is the ratio of length to
+    breadth (Anderson 1983, INT-RP-305), with the constant for which a fire without wind is a circle
+    (Finney 1998, RMRS-RP-4).
     """
     ratio = 0.936 * math.exp(0.2566 * effective_wind) + 0.461 * math.exp(-0.1548 * effective_wind)
     ratio = min(max(ratio - 0.397, 1.0), MAX_LENGTH_TO_BREADTH)
@@ -170,14 +163,14 @@ def eccentricity(effective_wind: float) -> float:
 
 @njit(cache=True)
 def _head_rates(
-    base_rate: Array,
-    wind_coefficient: Array,
-    wind_exponent: Array,
-    slope_coefficient: Array,
-    wind_limit: Array,
-    wind: Array,
-    slope: Array,
-) -> Array:
+    base_rate: Field,
+    wind_coefficient: Field,
+    wind_exponent: Field,
+    slope_coefficient: Field,
+    wind_limit: Field,
+    wind: Field,
+    slope: Field,
+) -> Field:
     rates = np.empty(base_rate.size)
     for i in range(base_rate.size):
         ellipse = fire_ellipse(
@@ -190,16 +183,16 @@ def _head_rates(
 
 @njit(cache=True)
 def _fuel_beds(
-    codes: npt.NDArray[np.int16],
-    moisture: Array,
-    loads: Array,
-    savs: Array,
-    depths: Array,
-    extinctions: Array,
-    heats: Array,
-    dynamic: npt.NDArray[np.bool_],
-) -> Array:
-    """Rows of `SpreadCoefficients` for each (fuel code, five moistures); units of ft, lb, BTU."""
+    codes: Codes,
+    moisture: Field,
+    loads: Field,
+    savs: Field,
+    depths: Field,
+    extinctions: Field,
+    heats: Field,
+    dynamic: Mask,
+) -> Field:
+    """Fields of `SpreadCoefficients`, (6, n), for n codes and (n, 5) moistures; ft, lb, BTU."""
     out = np.zeros((6, codes.size))
     for i in range(codes.size):
         code = codes[i]
@@ -230,12 +223,12 @@ def _fuel_beds(
 
 @njit(cache=True)
 def _six_classes(
-    load: Array, sav: Array, moisture: Array, dynamic: bool
-) -> tuple[Array, Array, Array]:
-    """Loads, SAV ratios and moistures with the cured herbs as a fourth dead class.
+    load: Field, sav: Field, moisture: Field, dynamic: bool
+) -> tuple[Field, Field, Field]:
+    """Loads, SAV ratios and moistures of six classes; cured herbs are the fourth dead class.
 
-    The cured share falls linearly from 1 at 30 % live-herb moisture to 0 at 120 %; cured herbs keep
-    their SAV ratio and have the moisture of 1 h fuel.
+    The cured share decreases linearly from 1 at 30 % live-herb moisture to 0 at 120 %. Cured herbs
+    keep their SAV ratio and have the moisture of the 1 h fuel.
     """
     cured = min(max((1.2 - moisture[3]) / 0.9, 0.0), 1.0) if dynamic else 0.0
     herbs = load[3]
@@ -246,8 +239,8 @@ def _six_classes(
 
 
 @njit(cache=True)
-def _surface_weights(load: Array, sav: Array) -> tuple[Array, float]:
-    """(share of each class in the surface of its category, live share of the whole surface)."""
+def _surface_weights(load: Field, sav: Field) -> tuple[Field, float]:
+    """Share of each class in the surface area of its category, and live share of all surface."""
     share = load * sav
     dead, live = share[:DEAD].sum(), share[DEAD:].sum()
     if dead > 0.0:
@@ -258,7 +251,8 @@ def _surface_weights(load: Array, sav: Array) -> tuple[Array, float]:
 
 
 @njit(cache=True)
-def _blend(share: Array, live_share: float, value: Array) -> float:
+def _blend(share: Field, live_share: float, value: Field) -> float:
+    """Mean over all classes, weighted by surface area."""
     dead: float = (share[:DEAD] * value[:DEAD]).sum()
     live: float = (share[DEAD:] * value[DEAD:]).sum()
     return (1.0 - live_share) * dead + live_share * live
@@ -275,7 +269,7 @@ def _reaction_velocity(sav: float, relative_packing: float) -> float:
 
 @njit(cache=True)
 def _reaction_intensity(
-    load: Array, sav: Array, wet: Array, share: Array, extinction: float, heat: float
+    load: Field, sav: Field, wet: Field, share: Field, extinction: float, heat: float
 ) -> float:
     """Σ over dead and live of w_n h η_M η_s, BTU ft⁻²; times Γ' it is the reaction intensity."""
     mineral_damping: float = 0.174 * SILICA_FREE_MINERALS**-0.19
@@ -295,7 +289,7 @@ def _reaction_intensity(
 
 @njit(cache=True)
 def _size_group(sav: float) -> int:
-    """Albini's size groups: classes in one group share the weight of their loads; σ in ft⁻¹."""
+    """Albini's size group of a class, from σ in ft⁻¹; weights of loads add up within a group."""
     if sav >= 1200.0:
         return 0
     if sav >= 192.0:
@@ -306,10 +300,10 @@ def _size_group(sav: float) -> int:
 
 
 @njit(cache=True)
-def _live_extinction(load: Array, sav: Array, wet: Array, extinction: float) -> float:
-    """Live fuel burns up to M_x = 2.9 W (1 − M_dead / M_x,dead) − 0.226, at least M_x,dead.
+def _live_extinction(load: Field, sav: Field, wet: Field, extinction: float) -> float:
+    """Extinction moisture of live fuel, 2.9 W (1 − M_dead / M_x,dead) − 0.226, at least M_x,dead.
 
-    W is the ratio of fine dead to fine live load, Σ w e^(−138/σ) over Σ w e^(−500/σ), and M_dead
+    W is the ratio of fine dead to fine live load, Σ w e^(−138/σ) over Σ w e^(−500/σ), and M_dead is
     the moisture of the fine dead fuel.
     """
     dead = load[:DEAD] * np.exp(-138.0 / np.maximum(sav[:DEAD], 1e-3))

@@ -1,8 +1,7 @@
-"""Where a fire lies: its coordinate system, the target's grid, and how its cells overlap it."""
+"""Coordinate systems of fires and target grids, and the overlap of their cells."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,33 +9,34 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.extras import require
 from plumecast.compute.arrays import Array
 from plumecast.sources import regrid
 from plumecast.sources.regrid import Grid
 
-_OUTSIDE = 1e-3  # share of the burned area that may lie beyond the surrogate's grid
+_MAX_OUTSIDE = 1e-3  # share of the burned area that may lie outside the target grid
 
 
-class Fire(NamedTuple):
-    """Burned cells of one fire, and when each burned, in hours since the first."""
+class RasterFire(NamedTuple):
+    """Burned cells of one fire and their arrival times."""
 
     fire_id: str
     path: Path
     cells: Array  # (n,) flat index into the grid
-    arrival: Array  # (n,)
+    arrival: Array  # (n,) hours since the earliest arrival
     grid: Grid
     crs: Any
 
 
-class Target(NamedTuple):
-    """The grid of the result, its CRS, and the coordinates that come with it."""
+class TargetGrid(NamedTuple):
+    """Grid of the result, its CRS, and its geographic coordinates if known."""
 
     grid: Grid
     crs: Any
     coords: dict[str, Any]
 
     def grid_mapping(self) -> dict[str, Any]:
-        """CF's description of the CRS; empty where it is not known."""
+        """CF grid mapping of the CRS; empty if there is none."""
         if self.crs is None:
             return {}
         if isinstance(self.crs, dict):
@@ -44,48 +44,50 @@ class Target(NamedTuple):
         return dict(as_crs(self.crs, "like").to_cf())
 
 
-def target_of(like: xr.Dataset | xr.DataArray) -> Target:
-    """Grid, CRS and geography of a template with y, x (cell centres)."""
+def target_grid(like: xr.Dataset | xr.DataArray) -> TargetGrid:
+    """Grid, CRS, latitude and longitude of a template with cell centres y and x."""
     if "x" not in like.coords or "y" not in like.coords:
         raise PlumecastError(
-            f"like has no coordinates y and x; found {', '.join(map(str, like.coords))}"
+            f"like has no coordinates y and x; found {', '.join(map(str, like.coords))}. Give a "
+            "dataset with cell centres y and x"
         )
     grid = regrid.grid_from_centres(like["x"].values, like["y"].values, "like")
     scalars = like.variables.values() if isinstance(like, xr.Dataset) else like.coords.values()
     mappings = [v.attrs for v in scalars if {"grid_mapping_name", "crs_wkt"} & set(v.attrs)]
     kept = {name: like[name].variable for name in ("lat", "lon") if name in like.coords}
-    return Target(grid, dict(mappings[0]) if mappings else like.attrs.get("crs"), kept)
+    return TargetGrid(grid, dict(mappings[0]) if mappings else like.attrs.get("crs"), kept)
 
 
-def overlap(fire: Fire, target: Target, *, local: bool) -> regrid.Weights:
-    """Overlap of the burned cells with the target's cells; they must lie inside it.
+def overlap(fire: RasterFire, target: TargetGrid, *, local: bool) -> regrid.Weights:
+    """Overlap of the burned cells with the target cells; the fire must lie inside the target grid.
 
-    `local` says that the fire's coordinates are already those of the target.
+    `local` means that the fire already has the coordinates of the target grid.
     """
     if local or (fire.crs is None and target.crs is None):
         weights = regrid.overlap_weights(fire.grid, target.grid, fire.cells)
     elif fire.crs is None:
         raise PlumecastError(
             f"{fire.path}: no CRS, and the grid of `like` has one; state crs "
-            '("local" if the coordinates are already those of the grid)'
+            '("local" if the file already uses the coordinates of that grid)'
         )
     elif target.crs is None:
         raise PlumecastError(
             f"{fire.path}: has a CRS, the grid of `like` has none; "
-            'crs="local" takes the coordinates as they are'
+            'crs="local" uses the coordinates of the file unchanged'
         )
     else:
-        weights = _reprojected(fire, target)
-    if weights.outside > _OUTSIDE:
+        weights = _projected_overlap(fire, target)
+    if weights.outside > _MAX_OUTSIDE:
         raise PlumecastError(
             f"{fire.path}: {weights.outside:.1%} of the burned area is outside the grid of `like` "
             f"(x {target.grid.x[0]:g} … {target.grid.x[-1]:g}, "
-            f"y {target.grid.y[0]:g} … {target.grid.y[-1]:g})"
+            f"y {target.grid.y[0]:g} … {target.grid.y[-1]:g}); check the CRS and the grid"
         )
     return weights
 
 
-def _reprojected(fire: Fire, target: Target) -> regrid.Weights:
+def _projected_overlap(fire: RasterFire, target: TargetGrid) -> regrid.Weights:
+    """Overlap of a fire and a target grid that each have a CRS; reprojects if the CRS differ."""
     source, goal = as_crs(fire.crs, fire.path), as_crs(target.crs, fire.path)
     if same_crs(source, goal):
         return regrid.overlap_weights(fire.grid, target.grid, fire.cells)
@@ -97,8 +99,8 @@ def _reprojected(fire: Fire, target: Target) -> regrid.Weights:
         raise PlumecastError(f"{fire.path}: {error}") from error
 
 
-def cell_areas(fire: Fire) -> Array:
-    """Area of each burned cell, m²: on the sphere for a grid in degrees."""
+def cell_areas(fire: RasterFire) -> Array:
+    """Area of each burned cell in m²; on the sphere if the grid is in degrees."""
     if fire.crs is None:
         return np.full(fire.cells.size, fire.grid.cell_area)
     crs = as_crs(fire.crs, fire.path)
@@ -109,24 +111,21 @@ def cell_areas(fire: Fire) -> Array:
 
 
 def as_crs(raw: Any, path: Path | str) -> Any:
-    """A pyproj CRS from a CF grid mapping, or anything else pyproj reads."""
+    """pyproj CRS from a CF grid mapping or anything else that pyproj accepts."""
     pyproj = import_extra("pyproj", path)
     try:
         return pyproj.CRS.from_cf(raw) if isinstance(raw, dict) else pyproj.CRS(raw)
     except (pyproj.exceptions.CRSError, KeyError) as error:
-        raise PlumecastError(f"{path}: unknown CRS {str(raw)[:60]!r}") from error
+        raise PlumecastError(
+            f"{path}: unknown CRS {str(raw)[:60]!r}; give a code such as EPSG:5070"
+        ) from error
 
 
 def same_crs(one: Any, two: Any) -> bool:
-    """Whether two pyproj CRS mean the same plane."""
+    """Whether two pyproj CRS describe the same plane; the order of axes may differ."""
     return bool(one.equals(two, ignore_axis_order=True))
 
 
 def import_extra(name: str, path: Path | str) -> Any:
-    """A library of the `raster` extra, or an error that says how to get it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise PlumecastError(
-            f'{path}: {name} is needed; pip install "plumecast[raster]"'
-        ) from error
+    """Import a library of the `raster` extra; the error says how to install it."""
+    return require(name, "raster", f"{path}: this file")

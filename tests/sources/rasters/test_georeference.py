@@ -1,4 +1,4 @@
-"""Rasters on the surrogate's grid: area-weighted aggregation, coordinate systems, real fires."""
+"""Rasters on a target grid: area-weighted aggregation, coordinate systems, real fires."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.sources.rasters import read_arrival_times
 from plumecast.sources.rasters.files import read_raster
-from plumecast.sources.rasters.place import as_crs, target_of
+from plumecast.sources.rasters.georeference import as_crs, target_grid
 from plumecast.sources.regrid import overlap_weights
 from support.places import SHARED
 from support.raster_files import (
@@ -144,7 +144,7 @@ def test_crs_is_stated_for_files_that_carry_none(tmp_path):
     xr.testing.assert_equal(stated, local)
     (tmp_path / "a.prj").write_text(as_crs(UTM, path).to_wkt())
     xr.testing.assert_equal(read_arrival_times(path, format="farsite", like=like), stated)
-    with pytest.raises(PlumecastError, match="has a CRS of its own"):
+    with pytest.raises(PlumecastError, match="the file has another CRS than crs='EPSG:5070'"):
         read_arrival_times(path, format="farsite", crs=ALBERS)
     with pytest.raises(PlumecastError, match=r'like` has none; crs="local"'):
         read_arrival_times(path, format="farsite", like=COARSE)
@@ -154,7 +154,7 @@ def test_crs_is_stated_for_files_that_carry_none(tmp_path):
         read_arrival_times(write_ascii(tmp_path / "b.asc", fire()), format="farsite", crs="nowhere")
 
 
-def test_degrees_have_an_area_on_the_sphere(tmp_path):
+def test_cell_areas_of_a_grid_in_degrees_are_those_on_the_sphere(tmp_path):
     pytest.importorskip("pyproj")
     ds = dataset(fire())
     ds = ds.assign_coords(x=-106 + 0.001 * np.arange(NX), y=37 + 0.001 * np.arange(NY))
@@ -207,7 +207,7 @@ def test_panther_run():
     raw = np.loadtxt(path, skiprows=6)[::-1]
     grid = read_raster(path).grid
     cells = np.flatnonzero(raw != -9999)
-    weights = overlap_weights(grid, target_of(like).grid, cells)
+    weights = overlap_weights(grid, target_grid(like).grid, cells)
     burned = weights.mean(np.ones(cells.size)).sum() * 3000.0**2
     assert burned == pytest.approx(cells.size * 900.0, rel=1e-3)
     assert coarse.burned_area.item() == pytest.approx(burned / M2_PER_ACRE, rel=1e-3)
@@ -215,7 +215,7 @@ def test_panther_run():
 
 @needs_shared
 @pytest.mark.parametrize("wind", [60, 180, 300])
-def test_flat_land_fires_run_before_the_wind(wind):
+def test_fires_on_flat_land_spread_downwind(wind):
     """Wind from 60° drives the fire toward 240°, and so on: clockwise from north."""
     path = FARSITE / f"flatland_3mph{wind}deg7hr_ArrivalTime.asc"
     field = read_arrival_times(path, format="farsite").time_since_ignition[0]

@@ -1,0 +1,119 @@
+"""Shared options are declared once; errors name them; the start of the program is light."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import plumecast
+from plumecast.base.errors import PlumecastError
+from plumecast.cli import OptionNamingCommand, new_group
+from plumecast.cli.fire_options import STEERING_STRENGTH
+from plumecast.cli.options import split_options, split_recipe, with_options
+from plumecast.data.split import SplitRecipe
+from plumecast.sources.simulator.air import weather
+
+HEAVY = (
+    "scipy", "numba", "matplotlib", "torch", "xarray", "zarr", "icechunk", "numpy", "netCDF4",
+    "distributed",
+)  # fmt: skip
+
+
+def shared(one: int = 1, two: str = "b") -> None: ...
+
+
+def test_a_group_is_received_as_a_mapping_and_own_options_replace_those_of_the_group():
+    received = {}
+
+    @with_options(group=shared)
+    def command(first: int, *, group: dict, two: str = "own", last: int = 0) -> None:
+        received.update(first=first, group=group, two=two, last=last)
+
+    parameters = inspect.signature(command).parameters
+    assert list(parameters) == ["first", "one", "two", "last"]
+    assert parameters["two"].default == "own"
+    command(first=5, one=7, two="c", last=9)
+    assert received == {"first": 5, "group": {"one": 7, "two": "c"}, "two": "c", "last": 9}
+
+
+def test_options_that_are_not_given_leave_a_recipe_as_it_is():
+    nothing = dict.fromkeys(inspect.signature(split_options).parameters)
+    base = SplitRecipe(seed=4, drought=["low"], fractions=(0.6, 0.2, 0.2))
+    assert split_recipe(nothing) == SplitRecipe()
+    assert split_recipe(nothing, base) == base
+    changed = split_recipe(nothing | {"drought": "low,high", "fractions": "0.5,0.25,0.25"}, base)
+    assert changed == SplitRecipe(seed=4, drought=["low", "high"], fractions=[0.5, 0.25, 0.25])
+
+
+def test_errors_of_the_library_name_the_option():
+    app = new_group()
+
+    @app.command(cls=OptionNamingCommand)
+    def command(
+        fire_rank: int = typer.Option(3), listed: bool = typer.Option(False, "--list")
+    ) -> None:
+        raise PlumecastError(f"fire_rank={fire_rank} and listed=True, but rank=2, --fire-rank=1")
+
+    with pytest.raises(PlumecastError) as raised:
+        app([], standalone_mode=False)
+    assert str(raised.value) == "--fire-rank=3 and --list=True, but rank=2, --fire-rank=1"
+
+
+def test_the_default_steering_of_the_help_is_that_of_the_simulator():
+    assert STEERING_STRENGTH == weather.STEERING_STRENGTH
+
+
+# A light start
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """The top-level modules that a command line imports, in a process of its own."""
+    code = (
+        "import atexit, json, sys\n"
+        "def show():\n"
+        "    names = sorted({name.split('.')[0] for name in sys.modules})\n"
+        "    print(json.dumps(names), file=sys.stderr)\n"
+        "atexit.register(show)\n"
+        "from plumecast.cli import main\n"
+        f"main({list(arguments)!r})\n"
+    )
+    done = in_a_process("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def in_a_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    source = str(Path(plumecast.__file__).parents[1])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": source},
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []], ids=str)
+def test_help_and_version_import_nothing_heavy(arguments):
+    loaded = modules_after(*arguments)
+    assert "plumecast" in loaded
+    assert loaded & set(HEAVY) == set()
+
+
+def test_a_command_imports_what_it_needs():
+    assert {"numpy", "xarray"} <= modules_after("info", "--help")
+
+
+@pytest.mark.parametrize("command", ["train", "tune", "evaluate", "predict", "info", "ensemble"])
+def test_commands_on_stores_import_no_extra(command):
+    extras = {"numba", "matplotlib", "jinja2", "torch", "distributed", "rasterio", "pyproj"}
+    assert modules_after(command, "--help") & extras == set()

@@ -1,0 +1,158 @@
+"""A surrogate trained in Python and one trained by the command are the same file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import plumecast as pc
+from plumecast.base.errors import PlumecastError
+from plumecast.data.split import PAPER_FRACTIONS, SplitRecipe
+from plumecast.data.store import append_fire, export_snapshots, open_snapshots
+from plumecast.scores.optical_depth import with_log_smoke
+from plumecast.workflows.train import train_surrogate
+from support.snapshots import make_snapshots
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "ensemble.zarr"
+    append_fire(path, with_log_smoke(make_snapshots(fires=24)))
+    return path
+
+
+CASES = {
+    "preset": (["--preset", "paper-linear"], {"preset": "paper-linear"}),
+    "spectral": (["--preset", "quick"], {"preset": "quick"}),
+    "choices": (
+        ["--degree", "2", "--fire-std", "0.9", "--lift", "burned,age-bins"],
+        {"degree": 2, "fire_std_fraction": 0.9, "lift": ["burned", "age-bins"]},
+    ),
+    "split": (
+        [
+            "--degree",
+            "1",
+            "--seed",
+            "3",
+            "--by",
+            "fire_id",
+            "--fractions",
+            "0.50,0.25,0.25",
+            "--drought",
+            "high,low",
+            "--min-acres",
+            "1e4",
+            "--smoke-floor",
+            "1",
+        ],
+        {
+            "degree": 1,
+            "split": SplitRecipe(
+                seed=3,
+                by="fire_id",
+                fractions=(0.5, 0.25, 0.25),
+                drought=["high", "low"],
+                min_acres=1e4,
+                smoke_floor=1.0,
+            ),
+        },
+    ),
+    "all": (["--degree", "1", "--all"], {"degree": 1, "split": None}),
+    "all that pass": (
+        ["--degree", "1", "--all", "--drought", "low"],
+        {"degree": 1, "split": SplitRecipe(fractions=None, drought="low")},
+    ),
+    "variables": (
+        ["--degree", "1", "--outputs", "log_smoke"],
+        {"degree": 1, "outputs": "log_smoke"},
+    ),
+    "memory": (
+        ["--preset", "paper-linear", "--memory", "1MB"],
+        {"preset": "paper-linear", "memory": "1MB"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("opened", [False, True], ids=["path", "dataset"])
+def test_python_and_the_command_write_the_same_bytes(succeed, store, tmp_path, name, opened):
+    options, keywords = CASES[name]
+    succeed("train", store, "-o", tmp_path / "command.plume", *options)
+    data = open_snapshots(store) if opened else store
+    train_surrogate(data, **keywords).save(tmp_path / "python.plume")
+    assert (tmp_path / "python.plume").read_bytes() == (tmp_path / "command.plume").read_bytes()
+
+
+def test_a_trained_surrogate_is_evaluated_by_the_command(succeed, store, tmp_path):
+    recipe = SplitRecipe(seed=2, drought="high", fractions=(0.5, 0.25, 0.25))
+    pc.train_surrogate(store, "paper-linear", split=recipe).save(tmp_path / "smoke.plume")
+    out = succeed("evaluate", tmp_path / "smoke.plume", store, "--baselines", "none")
+    count = recipe.split(open_snapshots(store)).test.sizes["snapshot"]
+    assert f"{count} test snapshots" in out
+
+
+def test_the_record_has_the_split_and_the_thresholds(store):
+    steps: list[str] = []
+    training = train_surrogate(store, degree=1, progress=steps.append).training
+    assert training["split"] == {
+        "min_acres": None,
+        "drought": None,
+        "smoke_floor": None,
+        "seed": 0,
+        "by": "ignition_id",
+        "fractions": "0.45,0.1,0.45",
+        "inputs": "time_since_ignition",
+        "outputs": "smoke",
+        "all": False,
+    }
+    assert set(training["thresholds"]) == {"smoke", "decision"}
+    assert [step for step in steps if ":" not in step] == ["reading", "fitting", "thresholds"]
+
+
+def test_without_a_split_everything_is_for_training(store):
+    training = train_surrogate(store, degree=1, split=None).training
+    assert training["snapshots"] == open_snapshots(store).sizes["snapshot"]
+    assert training["split"]["all"] is True
+    assert "thresholds" not in training
+
+
+def test_training_leaves_the_callers_data_as_it_is(store):
+    data = open_snapshots(store)
+    train_surrogate(data, degree=1, split=None)
+    assert not isinstance(data.smoke.variable._data, np.ndarray), "the field was loaded"
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        SplitRecipe(),
+        SplitRecipe(seed=3, by="fire_id", fractions=[0.5, 0.25, 0.25], min_acres=1e4),
+        SplitRecipe(drought=["low", "high"], smoke_floor=0.5, fractions=None),
+    ],
+)
+def test_a_recipe_is_read_back_from_its_record(recipe):
+    again = SplitRecipe.from_record(recipe.record() | {"inputs": "a,b", "all": False})
+    assert again.record() == recipe.record()
+    assert again.fractions is None or sum(again.fractions) == pytest.approx(1.0)
+
+
+def test_a_record_of_an_old_file_is_read():
+    assert SplitRecipe.from_record({}) == SplitRecipe(fractions=PAPER_FRACTIONS)
+    old = {"drought": "low,high", "fractions": "0.6,0.2,0.2", "inputs": "x", "outputs": "y"}
+    assert SplitRecipe.from_record(old) == SplitRecipe(
+        drought=["low", "high"], fractions=[0.6, 0.2, 0.2]
+    )
+
+
+def test_a_recipe_without_fractions_makes_no_split(snapshots):
+    with pytest.raises(PlumecastError, match="fractions=None makes no split"):
+        SplitRecipe(fractions=None).split(snapshots)
+
+
+def test_a_netcdf_store_gives_the_same_fit(store, tmp_path):
+    data = open_snapshots(store)
+    copy = export_snapshots(data, tmp_path / "copy.nc")
+    one, two = (train_surrogate(source, degree=1).predict(data) for source in (store, copy))
+    np.testing.assert_array_equal(one, two)
