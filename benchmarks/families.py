@@ -17,32 +17,29 @@ import argparse
 import json
 import platform
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from plumecast.compute.arrays import map_arrays, to_numpy
-from plumecast.compute.device import choose_device
+from plumecast.compute.device import Resources, choose_device
+from plumecast.operators.families import FAMILIES
+from plumecast.operators.family import Conditions, Family, FittedMap, TrainingSet
+from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.fields.targets import Targets
-from plumecast.operators.lifted import Conditions, PlumeChoices, fit_plume_operator
+from plumecast.operators.lifted import fit_lifted_operator
+from plumecast.operators.neural.map import SIZES, fit_neural
+from plumecast.operators.settings import Settings, choose_settings
 from plumecast.scores.roc import best_decision_threshold, iou_at, roc_scores
-
-THOROUGH = {
-    "family": "spectral",
-    "lift": ("age-bins", "burned", "position"),
-    "products": ("hours", "hours-squared", "day"),
-    "bins": 5,
-    "correction": True,
-}
-"""The preset of that name; the labelled layer that knows presets is not asked for here."""
 
 BLOCK = 256
 MAPS = 5
 
 
 class FieldOperator(Protocol):
-    """What is scored: a plume operator, or another package's model with the same interface."""
+    """What is scored: a lifted operator, or another package's model with the same interface."""
 
     @property
     def targets(self) -> Targets:
@@ -113,8 +110,8 @@ def evaluate(
         rows = np.flatnonzero(data["part"] == part)
         flat = put(data["fire"][rows].reshape(rows.size, -1))
         fields = placed.target_fields(flat, Conditions(labels=data["drought"][rows]))
-        smoke, score = (to_numpy(values) for values in placed.targets.both(fields))
-        return rows, smoke, score
+        way = placed.targets
+        return rows, to_numpy(way.smoke(fields)), to_numpy(way.score(fields))
 
     rows, _, score = predict("validation")
     pair = (score, data["smoke"][rows] > tau)
@@ -132,6 +129,32 @@ def evaluate(
         "predict_ms": 1e3 * seconds / rows.size,
     }
     return {name: round(value, 5) for name, value in found.items()}, smoke, score
+
+
+def limited(family: Family, seconds: float | None) -> Family:
+    """A family of networks whose training ends after some seconds."""
+
+    def fit(training: TrainingSet, settings: Settings, resources: Resources) -> FittedMap:
+        lift = fit_lift(training.fire, settings.lift, settings.products, bins=settings.age_bins)
+        network, out_of_fold = fit_neural(
+            training,
+            lift,
+            architecture=family.name,
+            epochs=settings.own.epochs,
+            seconds=seconds,
+            device="cuda" if "cuda" in resources.device.name else "cpu",
+        )
+        return FittedMap(network, out_of_fold.rows, out_of_fold)
+
+    return replace(family, fit=fit)
+
+
+def choices_of(family: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What `choose_settings` is given for a family or for the preset `thorough`."""
+    if family in SIZES:
+        return {"family": family, "epochs": 400}
+    preset = "thorough" if family == "thorough" else "recommended"
+    return {"preset": preset, "frame": "map", **given}
 
 
 def arguments() -> argparse.Namespace:
@@ -169,21 +192,20 @@ def main() -> None:
     for count, limit in zip(counts, limits, strict=True):
         for family in options.families.split(","):
             rows = training_rows(data, count, options.seed)
-            own = json.loads(options.choices)
-            if family == "thorough":
-                own = {**THOROUGH, **own}
-            elif family != "spectral":
-                network = "cuda" if "cuda" in options.device else "cpu"
-                own = {"seconds": limit, "epochs": 400, "device": network}
+            own = choices_of(family, json.loads(options.choices))
+            if family in SIZES:
+                FAMILIES[family] = limited(FAMILIES[family], limit)
             start = time.perf_counter()
-            operator, _ = fit_plume_operator(
-                data["fire"][rows],
-                data["smoke"][rows],
-                data["ignition"][rows],
-                Conditions(labels=data["drought"][rows]),
+            operator, _ = fit_lifted_operator(
+                TrainingSet(
+                    data["fire"][rows],
+                    data["smoke"][rows],
+                    data["ignition"][rows],
+                    Conditions(labels=data["drought"][rows]),
+                ),
+                choose_settings(**own),
                 threshold=options.threshold,
-                choices=PlumeChoices(**({"family": family} | own)),
-                put=device.put,
+                resources=Resources(device),
             )
             seconds = time.perf_counter() - start
             scores, smoke, score = evaluate(operator, data, options.threshold, device.put)
@@ -193,7 +215,7 @@ def main() -> None:
                 "snapshots": int(rows.size),
                 "fit_seconds": round(seconds, 2),
                 **scores,
-                "choices": own,
+                "choices": own | ({"seconds": limit} if family in SIZES else {}),
                 "split": options.split,
                 "device": options.device,
                 "machine": platform.machine(),

@@ -37,9 +37,9 @@ from neuralop.training import AdamW, Trainer
 
 from families import evaluate, load, training_rows
 from plumecast.compute.device import choose_device
+from plumecast.operators.family import Conditions
 from plumecast.operators.fields.lift import Lift, fit_lift
 from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
-from plumecast.operators.lifted import Conditions
 
 BLOCK = 256
 CURVE_POINTS = 60

@@ -68,7 +68,7 @@ def plumecast_with(**choices: Any) -> Callable[[Data], tuple[str, Predict]]:
             choices.update(fire_rank=data.fire_rank, smoke_rank=data.smoke_rank)
         surrogate = pc.fit_surrogate(data.split.train, **choices)
         found = {k: v for k, v in surrogate.training.items() if k in ("penalty", "length_scale")}
-        return ", ".join(f"{k} {v:.3g}" for k, v in found.items()), surrogate.predict_matrix
+        return ", ".join(f"{k} {v:.3g}" for k, v in found.items()), surrogate.predict_rows
 
     return fit
 

@@ -8,10 +8,10 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.compute.blocks import sampled_rows
+from plumecast.data.covariates import wind_vector
 from plumecast.operators.fields import lift as lift_module
 from plumecast.operators.fields.lift import PARTS, PRODUCTS, fit_lift
 from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
-from plumecast.data.covariates import wind_vector
 from plumecast.operators.fields.wind_frame import fit_wind_frame
 from plumecast.operators.spectral.systems import PENALTIES, Equations, Systems
 from plumecast.operators.spectral.transform import choose_frequencies, make_transform
@@ -141,7 +141,7 @@ def test_every_part_and_product_vanishes_with_the_fire():
         ({"targets": "footprint"}, "needs the target 'log' or 'smoke'"),
         ({"frame": "sun"}, "frame 'sun' is unknown; choose from map, wind, wind-stretch, auto"),
         ({"family": "tree"}, "family 'tree' is unknown; choose from coded, spectral, unet, fno"),
-        ({"epochs": 3}, "'epochs' is no choice of a spectral surrogate"),
+        ({"epochs": 3}, "'epochs' is not a choice of the spectral family"),
         ({"covariates": "humidity"}, "covariate 'humidity' is missing"),
         ({"covariates": "hours"}, "covariate 'hours' is 6.0 in all training snapshots"),
     ],
@@ -357,12 +357,13 @@ def test_scalars_follow_the_dimensions_of_the_fire(data):
         fitted.predict(grid.assign(time_since_ignition=grid.time_since_ignition.isel(member=0)))
 
 
-def test_a_saved_detector_still_detects(data, tmp_path):
+def test_a_saved_surrogate_still_detects(data, tmp_path):
     fitted = pc.fit_surrogate(data, "recommended", layers=1)
     expected = fitted.predict_footprint(data)
-    loaded = pc.load_surrogate(fitted.detector.save(tmp_path / "detector.plume"))
-    np.testing.assert_array_equal(loaded.predict(data), expected)
-    np.testing.assert_array_equal(fitted.detector.on_device("cpu").predict(data), expected)
+    loaded = pc.load_surrogate(fitted.save(tmp_path / "detector.plume"))
+    assert loaded.detects
+    np.testing.assert_array_equal(loaded.predict_footprint(data), expected)
+    np.testing.assert_array_equal(fitted.on_device("cpu").predict_footprint(data), expected)
 
 
 def test_any_coordinate_may_be_called_fire_and_any_may_be_a_single_value(data):

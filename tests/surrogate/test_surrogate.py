@@ -11,9 +11,9 @@ from plumecast.data.split import split_by_fire
 from plumecast.operators.coded.polynomial_map import DualMap, PrimalMap
 from plumecast.operators.pca import rank_for_std
 from plumecast.scores.optical_depth import with_log_smoke
+from plumecast.surrogate import surrogate as surrogate_module
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import load_surrogate
-from plumecast.surrogate import surrogate as surrogate_module
 from support.snapshots import select_fire
 
 BLOCK_ROUNDING = 1e-12

@@ -11,8 +11,9 @@ import pytest
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import map_arrays
 from plumecast.compute.device import choose_device
+from plumecast.operators.family import NOTHING, Conditions, TrainingSet
 from plumecast.operators.fields.lift import Lift, fit_lift
-from plumecast.operators.neural.map import SIZES, NeuralMap, fit_neural
+from plumecast.operators.neural.map import SIZES, NeuralMap, NeuralOutOfFold, fit_neural
 from plumecast.surrogate.file import load_value, save_value
 
 torch = pytest.importorskip("torch")
@@ -52,15 +53,11 @@ def targets(fire: np.ndarray, strength: np.ndarray | float = 1.0) -> np.ndarray:
     return np.stack([np.log1p(smoke), smoke, smoke > 0.2], axis=1).astype(np.float32)
 
 
-def train(
-    architecture: str, *, epochs: int = 30, **choices
-) -> tuple[NeuralMap, np.ndarray, np.ndarray]:
+def train(architecture: str, *, epochs: int = 30, **choices) -> tuple[NeuralMap, NeuralOutOfFold]:
     fire = fires(FIRES)
     return fit_neural(
-        fire,
-        targets(fire),
-        np.arange(FIRES) % FOLDS,
-        lift=fit_lift(fire),
+        TrainingSet(fire, targets(fire), np.arange(FIRES) % FOLDS, NOTHING),
+        fit_lift(fire),
         **{
             "architecture": architecture,
             "sizes": SMALL[architecture],
@@ -74,7 +71,7 @@ def train(
 
 
 @pytest.fixture(scope="module", params=sorted(SIZES))
-def fitted(request) -> tuple[NeuralMap, np.ndarray, np.ndarray]:
+def fitted(request) -> tuple[NeuralMap, NeuralOutOfFold]:
     return train(request.param)
 
 
@@ -82,7 +79,7 @@ def test_both_beat_the_mean_field_on_fires_they_have_not_seen(fitted):
     """By half the error of every target, and by far in finding the footprint: with one kernel for
     all fires anything that learns does, while the mean of the training smoke is blind to where the
     fire is."""
-    network, _, _ = fitted
+    network, _ = fitted
     fire = fires(24, seed=1)
     truth = targets(fire)
     mean = targets(fires(FIRES)).mean(axis=0)
@@ -96,7 +93,8 @@ def test_both_beat_the_mean_field_on_fires_they_have_not_seen(fitted):
 
 
 def test_the_left_out_part_is_the_last_and_its_predictions_are_the_network_s(fitted):
-    network, rows, predicted = fitted
+    network, predicted = fitted
+    rows = predicted.rows
     np.testing.assert_array_equal(rows, np.flatnonzero(np.arange(FIRES) % FOLDS == FOLDS - 1))
     np.testing.assert_array_equal(predicted[:], network.predict(fires(FIRES)[rows]))
     some, tolerance = np.array([5, 2]), 1e-4 * network.limits.max()  # sums in another order
@@ -104,7 +102,7 @@ def test_the_left_out_part_is_the_last_and_its_predictions_are_the_network_s(fit
 
 
 def test_saved_and_loaded_predicts_the_same_bit_for_bit(fitted, tmp_path):
-    network, _, _ = fitted
+    network, _ = fitted
     save_value(network, tmp_path / "network.plume")
     loaded = load_value(tmp_path / "network.plume", {"NeuralMap": NeuralMap, "Lift": Lift})
     fire = fires(5, seed=2)
@@ -112,14 +110,14 @@ def test_saved_and_loaded_predicts_the_same_bit_for_bit(fitted, tmp_path):
 
 
 def test_predictions_stay_within_what_training_held(fitted):
-    network, _, _ = fitted
+    network, _ = fitted
     predicted = network.predict(20.0 * fires(6, seed=3))
     assert predicted.min() >= 0.0
     assert (predicted.max(axis=(0, 2, 3)) <= network.limits * (1 + 1e-6)).all()  # float32 rounding
 
 
 def test_no_fire_no_smoke_and_no_snapshots(fitted):
-    network, _, _ = fitted
+    network, _ = fitted
     fire = np.concatenate([np.zeros((1, *GRID), np.float32), fires(1)])
     predicted = network.predict(fire)
     assert not predicted[0].any()
@@ -129,7 +127,7 @@ def test_no_fire_no_smoke_and_no_snapshots(fitted):
 
 def test_a_network_computes_where_its_inputs_are(fitted):
     """Within 1e-5 of the largest value: the same sums in float32, the way back in torch."""
-    network, _, _ = fitted
+    network, _ = fitted
     fire = np.concatenate([fires(3), np.zeros((1, *GRID), np.float32), fires(66, seed=4)])
     expected = network.predict(fire)
     put = choose_device("torch").put
@@ -140,7 +138,7 @@ def test_a_network_computes_where_its_inputs_are(fitted):
 
 def test_a_snapshot_is_predicted_alike_alone_and_among_others_in_either_precision(fitted):
     """Within 1e-4 of the largest value: float32 sums in another order."""
-    network, _, _ = fitted
+    network, _ = fitted
     fire = fires(70, seed=4)  # more than one block
     together = network.predict(fire)
     tolerance = 1e-4 * network.limits.max()
@@ -171,19 +169,24 @@ def test_scalars_tell_scenarios_apart():
     fire = np.repeat(fires(FIRES), 2, axis=0)
     scalars = np.tile(np.eye(2), (FIRES, 1))
     truth = targets(fire, np.where(scalars[:, 0] > 0, 1.0, 0.25))
-    network, _, _ = fit_neural(
-        fire,
-        truth,
-        np.repeat(np.arange(FIRES) % FOLDS, 2),
-        lift=fit_lift(fire),
-        scalars=scalars,
+    network, _ = fit_neural(
+        TrainingSet(
+            fire,
+            truth,
+            np.repeat(np.arange(FIRES) % FOLDS, 2),
+            Conditions(covariates=scalars),
+        ),
+        fit_lift(fire),
         sizes=SMALL["unet"],
         learning_rate=RATES["unet"],
         epochs=15,
         device="cpu",
     )
     new = fires(12, seed=8)
-    strong, weak = (network.predict(new, np.tile(row, (12, 1)))[:, 1].sum() for row in np.eye(2))
+    strong, weak = (
+        network.predict(new, Conditions(covariates=np.tile(row, (12, 1))))[:, 1].sum()
+        for row in np.eye(2)
+    )
     assert 0.15 < weak / strong < 0.375
     with pytest.raises(PlumecastError, match=r"scalars have shape \(12, 0\), not \(12, 2\)"):
         network.predict(new)
@@ -197,12 +200,12 @@ def test_shifts_move_fire_and_targets_alike_and_leave_the_unknown_out():
     assert torch.equal(moved[1:, :2], field[:-1, 2:])
     assert not moved[0].any()
     assert not moved[:, 2:].any()
-    network, _, _ = train("unet", shift=3, epochs=10)
+    network, _ = train("unet", shift=3, epochs=10)
     assert network.predict(fires(2)).any()
 
 
 def test_without_positions_a_fourier_operator_has_no_coordinates():
-    network, _, _ = train("fno", positions=False, epochs=1)
+    network, _ = train("fno", positions=False, epochs=1)
     assert network.weights["lift.0.weight"].shape[1] == network.lift.channels
 
 
@@ -271,7 +274,7 @@ def test_the_weights_kept_are_those_of_the_best_epoch():
     ("choices", "message"),
     [
         ({"architecture": "transformer"}, "'transformer' is unknown; choose from unet, fno"),
-        ({"sizes": {"modes": 3}}, "'modes' is no size of a unet; it has width, levels"),
+        ({"sizes": {"modes": 3}}, "'modes' is not a size of a unet; it has width, levels"),
         ({"device": "cuda:99"}, "device 'cuda:99' cannot be used here"),
         ({"device": "toaster"}, "device 'toaster' cannot be used here"),
         ({"scalars": np.zeros((3, 1))}, r"scalars have shape \(3, 1\)"),
@@ -280,12 +283,12 @@ def test_the_weights_kept_are_those_of_the_best_epoch():
 )
 def test_bad_choices_name_the_next_step(choices, message):
     fire = fires(12)
+    given = Conditions(covariates=choices.get("scalars"))
+    choices = {name: value for name, value in choices.items() if name != "scalars"}
     with pytest.raises(PlumecastError, match=message):
         fit_neural(
-            fire,
-            targets(fire),
-            np.arange(12) % 2,
-            lift=fit_lift(fire),
+            TrainingSet(fire, targets(fire), np.arange(12) % 2, given),
+            fit_lift(fire),
             **{"sizes": SMALL["unet"], "epochs": 1, "device": "cpu", **choices},
         )
 
@@ -293,17 +296,17 @@ def test_bad_choices_name_the_next_step(choices, message):
 def test_one_ignition_cannot_be_left_out():
     fire = fires(3)
     with pytest.raises(PlumecastError, match="at least two ignitions"):
-        fit_neural(fire, targets(fire), np.zeros(3), lift=fit_lift(fire))
+        fit_neural(TrainingSet(fire, targets(fire), np.zeros(3), NOTHING), fit_lift(fire))
 
 
 def test_another_grid_is_refused(fitted):
-    network, _, _ = fitted
+    network, _ = fitted
     with pytest.raises(PlumecastError, match=r"trained on a grid \(24, 20\), got \(20, 24\)"):
         network.predict(np.ones((1, 20, 24), np.float32))
 
 
 def test_without_torch_the_extra_is_named(fitted, monkeypatch):
-    network, _, _ = fitted
+    network, _ = fitted
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(PlumecastError, match=r"pip install 'plumecast\[neural\]'"):
         network.predict(fires(1))
@@ -323,11 +326,9 @@ def test_importing_plumecast_and_describing_a_network_imports_no_torch():
 def test_an_all_zero_target_is_predicted_as_zero():
     fire = fires(12)
     empty = np.zeros((12, 1, *GRID), np.float32)
-    network, _, _ = fit_neural(
-        fire,
-        empty,
-        np.arange(12) % 2,
-        lift=fit_lift(fire),
+    network, _ = fit_neural(
+        TrainingSet(fire, empty, np.arange(12) % 2, NOTHING),
+        fit_lift(fire),
         sizes=SMALL["unet"],
         epochs=1,
         device="cpu",

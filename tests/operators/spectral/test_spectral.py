@@ -8,9 +8,10 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
+from plumecast.operators.family import NOTHING, TrainingSet, fold_numbers
 from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.fields.targets import Targets
-from plumecast.operators.spectral.fit import fit_spectral, fold_numbers
+from plumecast.operators.spectral.fit import fit_spectral
 from plumecast.operators.spectral.systems import Equations
 from support.convolved_fires import GRID, fires, plume, snapshots
 
@@ -26,12 +27,13 @@ def surrogate(data):
 
 
 def test_a_convolution_of_the_lift_is_found():
-    """One layer holds the operator exactly, but for the penalty: left-out error below 5 %."""
+    """One layer represents it exactly, but for the penalty: the out-of-fold error is below 5 %."""
     fire = fires(24)
     targets = plume(fire)[:, None]
     lift = fit_lift(fire, bins=4)
-    _, left_out = fit_spectral(fire, targets, np.arange(24) % 6, lift=lift, layers=1)
-    assert np.linalg.norm(left_out[:] - targets) < 0.05 * np.linalg.norm(targets)
+    training = TrainingSet(fire, targets, np.arange(24) % 6, NOTHING)
+    _, out_of_fold = fit_spectral(training, lift, layers=1)
+    assert np.linalg.norm(out_of_fold[:] - targets) < 0.05 * np.linalg.norm(targets)
 
 
 def test_prediction_moves_with_the_fire(data):
@@ -152,7 +154,7 @@ def test_one_drought_needs_no_label(data):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"degree": 2}, "'degree' is no choice of a spectral surrogate"),
+        ({"degree": 2}, "'degree' is not a choice of the spectral family"),
         ({"layers": 0}, "layers=0"),
         ({"outputs": ["smoke", "more"]}, "maps one field to one on the same grid"),
     ],
@@ -182,7 +184,7 @@ def test_coded_surrogates_have_no_footprint_and_no_layers(data):
     assert not coded.detects
     with pytest.raises(pc.PlumecastError, match="no footprint target"):
         coded.predict_footprint(data)
-    with pytest.raises(pc.PlumecastError, match="'layers' is no choice of a coded surrogate"):
+    with pytest.raises(pc.PlumecastError, match="'layers' is not a choice of the coded family"):
         pc.fit_surrogate(data, "paper-linear", layers=2)
 
 
@@ -197,7 +199,7 @@ def test_a_drought_without_smoke_predicts_none(data):
 
 def test_output_below_zero_is_refused(data):
     shifted = data.assign(temperature=data.smoke - 3.0)
-    with pytest.raises(pc.PlumecastError, match="'temperature' goes down to -3"):
+    with pytest.raises(pc.PlumecastError, match="smallest value of 'temperature' is -3"):
         pc.fit_surrogate(shifted, "recommended", outputs="temperature")
 
 
