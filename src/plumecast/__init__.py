@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from plumecast.data.split import Split, split_by_fire
     from plumecast.data.store import append_fire, export_snapshots, open_snapshots, stored_fires
+    from plumecast.operators.family import Operator
     from plumecast.operators.pca import Basis, fit_basis, projection_error
     from plumecast.scores.footprint import (
         choose_decision_threshold,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
     from plumecast.sources.wrf import read_wrf, read_wrf_fires
     from plumecast.surrogate.baselines import fit_baseline
-    from plumecast.surrogate.fit import fit_surrogate
+    from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.surrogate import Surrogate, load_surrogate
     from plumecast.workflows.draw_fires import draw_fires
     from plumecast.workflows.ensemble import ensemble_statistics
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Basis": "operators.pca",
+    "Operator": "operators.family",
     "Split": "data.split",
     "Surrogate": "surrogate.surrogate",
     "append_fire": "data.store",
@@ -84,12 +86,14 @@ _HOME = {
     "tune_surrogate": "workflows.tune.tune",
     "validate_snapshots": "data.schema",
     "with_log_smoke": "scores.optical_depth",
+    "wrap_operator": "surrogate.fit",
 }
 """Where each public name lives: loaded on first use, so that `import plumecast` stays light.
 `__all__` repeats the names for type checkers; a test keeps them equal."""
 
 __all__ = [
     "Basis",
+    "Operator",
     "PlumecastError",
     "Split",
     "Surrogate",
@@ -129,6 +133,7 @@ __all__ = [
     "tune_surrogate",
     "validate_snapshots",
     "with_log_smoke",
+    "wrap_operator",
 ]
 
 
