@@ -43,17 +43,20 @@ class FieldOperator(Protocol):
 
     @property
     def targets(self) -> Targets:
-        """The way back to smoke."""
+        """The targets, which convert their fields to smoke."""
         ...
 
     def target_fields(self, inputs: Any, given: Conditions) -> Any:
-        """(M, N) → (M, T, *grid), where the inputs are."""
+        """(M, N) → (M, T, *grid), on the device of the inputs."""
         ...
 
 
 def load(path: Path, split: int = 0) -> dict[str, np.ndarray]:
-    """The snapshots, their fields in single precision; with another `split` than 0 the parts are
-    dealt to the ignitions anew, each part keeping its number of ignitions."""
+    """The snapshots, with fields in single precision.
+
+    `split` 0 keeps the parts of the file. Another number is the seed of a new random assignment of
+    ignitions to parts, with as many ignitions in each part.
+    """
     with np.load(path) as file:
         data = {name: file[name] for name in file.files}
     data |= {name: data[name].astype(np.float32) for name in ("fire", "smoke")}
@@ -65,7 +68,7 @@ def load(path: Path, split: int = 0) -> dict[str, np.ndarray]:
 
 
 def training_rows(data: dict[str, np.ndarray], count: str, seed: int) -> np.ndarray:
-    """Rows of the first `count` training ignitions ("all": of all) in one seeded order."""
+    """Rows of the first `count` training ignitions (or of "all") in a seeded random order."""
     train = np.flatnonzero(data["part"] == "train")
     known = np.random.default_rng(seed).permutation(np.unique(data["ignition"][train]))
     if count != "all" and not 2 <= int(count) <= known.size:
@@ -88,7 +91,10 @@ def relative_errors(predicted: np.ndarray, smoke: np.ndarray) -> tuple[float, fl
 def footprint_scores(
     score: np.ndarray, footprint: np.ndarray, alpha: float, put: Any
 ) -> dict[str, float]:
-    """Medians over snapshots of (M, N) detection scores, on the device, a block at a time."""
+    """Medians over snapshots of footprint scores, block by block on the device.
+
+    `score` and `footprint` are (M, N).
+    """
     found: dict[str, list[np.ndarray]] = {"auc": [], "iou": [], "deployable_iou": []}
     for start in range(0, score.shape[0], BLOCK):
         pair = [put(values[start : start + BLOCK]) for values in (score, footprint)]
@@ -102,7 +108,7 @@ def footprint_scores(
 def evaluate(
     operator: FieldOperator, data: dict[str, np.ndarray], tau: float, put: Any
 ) -> tuple[dict[str, float], np.ndarray, np.ndarray]:
-    """Scores on the test snapshots, their smoke and their detection scores."""
+    """Scores on the test snapshots, and their predicted smoke and detection scores."""
 
     placed = map_arrays(operator, put)
 
@@ -163,14 +169,19 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("data", type=Path)
     parser.add_argument("--threshold", type=float, required=True, help="smoke threshold τ, µg m⁻³")
-    parser.add_argument("--out", type=Path, required=True, help="JSON lines, appended to")
+    parser.add_argument("--out", type=Path, required=True, help="file to append JSON lines to")
     parser.add_argument("--maps", type=Path, help="predictions of five test snapshots, .npz")
     parser.add_argument("--families", default="spectral,unet,fno")
     parser.add_argument("--counts", default="all", help="training ignitions, as in 8,16,all")
     parser.add_argument("--choices", default="{}", help='other choices, as in {"layers": 2}')
-    parser.add_argument("--seconds", help="limit of one training of a network, or one per count")
-    parser.add_argument("--seed", type=int, default=0, help="of the order of ignitions")
-    parser.add_argument("--split", type=int, default=0, help="0: the file's; else dealt anew")
+    parser.add_argument(
+        "--seconds",
+        help="time limit of the training of a network: one for all counts, or one per count",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the order of ignitions")
+    parser.add_argument(
+        "--split", type=int, default=0, help="0: parts of the file; else the seed of a new split"
+    )
     parser.add_argument("--device", default="cpu", help="cpu, torch, cuda")
     return parser.parse_args()
 

@@ -2,12 +2,11 @@
 
     python docs/score_operators.py neuraloperator-0.3.0-py3-none-any.whl [NAME …]
 
-The argument is the wheel or a folder it was unpacked to, names choose single rows; only its data
-files are read (torch must be installed to read them). Every choice, of rank, centring, length
-scale and penalty, is made by leaving one training sample out at a time; the test part is predicted
-by what was chosen. The spectral operator chooses its lift, layers and penalties by eight folds. It
-is made for fields that are never negative: both sides are shifted by their smallest value in
-training.
+The argument is the wheel or a folder it was unpacked to; names choose single rows. Only the data
+files of the wheel are read, which needs torch. Rank, centring, length scale and penalty are chosen
+by leaving one training sample out at a time; the test part is predicted with that choice. The
+spectral operator chooses its lift, layers and penalties by eight folds. It needs fields that are
+never negative: inputs and outputs are shifted by their smallest value in training.
 """
 
 from __future__ import annotations

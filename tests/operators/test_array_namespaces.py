@@ -1,6 +1,6 @@
 """The numerics run unchanged on other array namespaces and agree with NumPy.
 
-array-api-strict stands for any of them; CuPy is tried where it finds a GPU.
+array-api-strict represents all of them; CuPy is tested if it finds a GPU.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SINGLE = 1e-3  # relative: float32 systems; a second layer on ramps that begin a
 SPECTRA = 1e-5  # relative: predictions through float32 spectra, summed in another order
 
 AWAY = strict.Device("device1")
-"""A device whose arrays array-api-strict gives to nobody else, as a GPU's: not even to NumPy."""
+"""A device whose arrays array-api-strict does not convert to NumPy, like those of a GPU."""
 
 
 def put_on(device):
@@ -51,7 +51,7 @@ def resources(put):
 
 @pytest.fixture(params=["array-api-strict", "cupy"])
 def asarray(request):
-    """What makes arrays of the other namespace."""
+    """A function that makes arrays of the other namespace."""
     return strict.asarray if request.param == "array-api-strict" else put_on(request.param)
 
 
@@ -144,7 +144,7 @@ def test_sums_of_an_ensemble(asarray):
 
 @pytest.mark.parametrize("device", ["array-api-strict", "torch", "cupy"])
 def test_spectral_operator(device):
-    """Discs that grow around their ignition; the smoke is beside them and older where thicker."""
+    """Discs that grow around their ignition, with smoke beside them that grows with age."""
     rng = np.random.default_rng(3)
     y, x = np.mgrid[:10, :12]
     centre = rng.uniform([3, 3], [7, 6], size=(12, 2)).repeat(3, axis=0)
@@ -197,11 +197,11 @@ def is_strict(array) -> bool:
 
 @pytest.fixture(params=["away", "torch", "cupy"])
 def there(request):
-    """What brings arrays to another device."""
+    """A function that copies arrays to another device."""
     return away if request.param == "away" else put_on(request.param)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["map", "turned"])
+@pytest.fixture(scope="module", params=[False, True], ids=["map", "wind"])
 def operator(request, places) -> LiftedOperator:
     frame = None
     if request.param:
@@ -213,7 +213,7 @@ def operator(request, places) -> LiftedOperator:
     return fitted
 
 
-def test_a_corrected_operator_computes_where_its_inputs_are(places, operator, there):
+def test_a_corrected_operator_computes_on_the_device_of_its_inputs(places, operator, there):
     """Its arrays are on the device, or are copied there; leaving the strict device would raise."""
     assert isinstance(operator.field_map, CorrectedMap)
     flat = places.fire.reshape(places.fire.shape[0], -1)
@@ -227,7 +227,7 @@ def test_a_corrected_operator_computes_where_its_inputs_are(places, operator, th
 
 
 def test_a_correction_is_fitted_on_the_device(places, there):
-    """A kernel that does not quite interpolate: dual weights are large and cancel."""
+    """A kernel that nearly interpolates: its dual weights are large and cancel."""
     targets = np.stack([places.targets, np.log1p(places.targets)], axis=1)
     given = Conditions(covariates=places.given.covariates)
     training = replace(places, targets=targets, given=given)

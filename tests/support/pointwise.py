@@ -48,7 +48,7 @@ class PointwiseMap:
         return xp.moveaxis(channels @ like(self.weights, channels, channels.dtype), -1, 1)
 
     def working_bytes(self) -> tuple[float, float]:
-        """Four float32 arrays of the size of the channels while a fire is lifted."""
+        """At most four float32 arrays of the size of the channels, while a fire is lifted."""
         return 0.0, 16.0 * self.lift.channels * math.prod(self.grid)
 
 

@@ -47,7 +47,7 @@ def test_no_fire_makes_no_smoke(world, corrected):
     assert float(np.abs(corrected.predict(empty)).max()) == 0.0
 
 
-def test_a_fire_unlike_all_others_is_left_to_the_operator(world, corrected):
+def test_a_fire_unlike_all_others_is_not_corrected(world, corrected):
     fire = world.isel(snapshot=[0]).copy()
     fire["time_since_ignition"] = 0.0 * fire.time_since_ignition + 30.0
     given = Conditions(covariates=np.array([[1.0, 0.0]], dtype=np.float32))
@@ -63,7 +63,7 @@ def test_saved_corrections_predict_bit_for_bit(world, corrected, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-def test_what_has_nothing_to_correct_stays_as_it_is():
+def test_without_residuals_there_is_no_correction():
     """Targets that are predicted exactly leave no residual; a single group cannot be left out."""
     fire = fires(10)
     targets = fire[:, None]
@@ -85,7 +85,7 @@ def test_out_of_fold_corrections_do_not_see_the_fire():
     assert np.abs(one.out_of_fold(np.arange(16))).max() < np.abs(over).max()
 
 
-def test_many_snapshots_are_drawn_by_whole_groups(monkeypatch):
+def test_many_snapshots_are_sampled_by_whole_groups(monkeypatch):
     monkeypatch.setattr(correction, "VALUES", 8 * GRID[0] * GRID[1])
     fire = fires(20)
     groups = np.repeat(np.arange(10), 2)

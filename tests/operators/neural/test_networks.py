@@ -1,4 +1,4 @@
-"""Networks: both learn a plume, predict the same after saving, and stay away until asked for."""
+"""Networks: both learn a plume and predict the same after saving; torch is imported only on use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plumecast.surrogate.file import load_value, save_value
 
 torch = pytest.importorskip("torch")
 
-GRID = (24, 20)  # 20 is no multiple of the 8 and 16 the networks halve
+GRID = (24, 20)  # 20 is not a multiple of 8 or 16, the divisors of the networks
 SMALL = {"unet": {"width": 8, "levels": 3}, "fno": {"width": 12, "modes": 8, "layers": 3}}
 RATES = {"unet": 4e-3, "fno": 4e-3}
 FIRES, FOLDS = 48, 6
@@ -76,9 +76,8 @@ def fitted(request) -> tuple[NeuralMap, NeuralOutOfFold]:
 
 
 def test_both_beat_the_mean_field_on_fires_they_have_not_seen(fitted):
-    """By half the error of every target, and by far in finding the footprint: with one kernel for
-    all fires anything that learns does, while the mean of the training smoke is blind to where the
-    fire is."""
+    """The error of every target is less than half, and the footprint is found. The mean of the
+    training smoke does not depend on where the fire is."""
     network, _ = fitted
     fire = fires(24, seed=1)
     truth = targets(fire)
@@ -92,7 +91,7 @@ def test_both_beat_the_mean_field_on_fires_they_have_not_seen(fitted):
     assert np.sum(called & observed) > 0.8 * np.sum(called | observed)
 
 
-def test_the_left_out_part_is_the_last_and_its_predictions_are_the_network_s(fitted):
+def test_the_last_fold_is_left_out_and_predicted_by_the_network(fitted):
     network, predicted = fitted
     rows = predicted.rows
     np.testing.assert_array_equal(rows, np.flatnonzero(np.arange(FIRES) % FOLDS == FOLDS - 1))
@@ -109,7 +108,7 @@ def test_saved_and_loaded_predicts_the_same_bit_for_bit(fitted, tmp_path):
     np.testing.assert_array_equal(loaded.predict(fire), network.predict(fire))
 
 
-def test_predictions_stay_within_what_training_held(fitted):
+def test_predictions_stay_within_the_range_of_training(fitted):
     network, _ = fitted
     predicted = network.predict(20.0 * fires(6, seed=3))
     assert predicted.min() >= 0.0
@@ -125,8 +124,8 @@ def test_no_fire_no_smoke_and_no_snapshots(fitted):
     assert network.predict(fire[:0]).shape == (0, 3, *GRID)
 
 
-def test_a_network_computes_where_its_inputs_are(fitted):
-    """Within 1e-5 of the largest value: the same sums in float32, the way back in torch."""
+def test_a_network_computes_on_the_device_of_its_inputs(fitted):
+    """Within 1e-5 of the largest value: the same sums in float32, rescaled in torch."""
     network, _ = fitted
     fire = np.concatenate([fires(3), np.zeros((1, *GRID), np.float32), fires(66, seed=4)])
     expected = network.predict(fire)
@@ -163,9 +162,9 @@ def test_training_leaves_the_random_state_of_torch_alone():
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_scalars_tell_scenarios_apart():
-    """The second scenario is a quarter as smoky: its predicted sum is nearer a quarter than one
-    half, which a network that cannot see the scenario cannot give."""
+def test_scalars_distinguish_scenarios():
+    """The second scenario has a quarter of the smoke, and so has its prediction, roughly. A network
+    without the scenario as an input could not distinguish them."""
     fire = np.repeat(fires(FIRES), 2, axis=0)
     scalars = np.tile(np.eye(2), (FIRES, 1))
     truth = targets(fire, np.where(scalars[:, 0] > 0, 1.0, 0.25))
@@ -192,7 +191,7 @@ def test_scalars_tell_scenarios_apart():
         network.predict(new)
 
 
-def test_shifts_move_fire_and_targets_alike_and_leave_the_unknown_out():
+def test_shifts_move_fire_and_targets_alike_and_fill_with_zeros():
     from plumecast.operators.neural.training import shifted
 
     field = torch.arange(12.0).reshape(3, 4) + 1.0
@@ -234,7 +233,7 @@ def test_any_grid_goes_through(architecture, grid):
 
 
 @pytest.mark.parametrize(("architecture", "lowest", "highest"), [("unet", 1.5, 2.5), ("fno", 2, 7)])
-def test_sizes_are_as_said(architecture, lowest, highest):
+def test_the_number_of_weights_is_as_documented(architecture, lowest, highest):
     """Millions of weights, for the channels of three age bins, three droughts and positions."""
     from plumecast.operators.neural.nets import build
 
@@ -252,7 +251,7 @@ def test_time_ends_a_training_and_progress_is_reported():
 
 
 def test_the_weights_kept_are_those_of_the_best_epoch():
-    """Left-out targets that contradict the others make every epoch after the first worse; the
+    """Validation targets that contradict the others make every epoch after the first worse; the
     network ends with exactly the smallest loss reported."""
     from plumecast.operators.neural.nets import build
     from plumecast.operators.neural.training import Samples, Schedule, Task, train

@@ -1,5 +1,5 @@
-"""The equivariant operator: a convolution found exactly, shifts kept, parts add up, no smoke from
-no fire."""
+"""The spectral operator: it recovers a convolution, is equivariant, adds up parts of its normal
+equations, and predicts no smoke without a fire."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_convolution_of_the_lift_is_found():
 
 
 def test_prediction_moves_with_the_fire(data):
-    """Exactly so for one layer; further layers see the edge of the grid where smoke leaves it."""
+    """Exact for one layer; further layers depend on the edge of the grid where smoke leaves it."""
     surrogate = pc.fit_surrogate(data, "recommended", layers=1)
     fire = data.time_since_ignition.values[:1]
     moved = np.roll(fire, (2, 3), axis=(1, 2))
@@ -71,7 +71,7 @@ def test_it_beats_every_baseline_on_unseen_fires(surrogate, data):
     assert float(scores.auc.median()) > 0.95
 
 
-def test_scenarios_are_told_apart(surrogate, data):
+def test_every_scenario_has_its_own_weights(surrogate, data):
     """The same fire under the drier drought makes about twice the smoke, as in training."""
     pair = data.isel(snapshot=slice(24, 26))
     high, low = surrogate.predict(pair).sum(("y", "x")).values
@@ -105,7 +105,7 @@ def test_lift_is_a_partition_of_the_burned_ages():
     assert (total[fire == 0.0] == 0.0).all()
 
 
-def test_blend_takes_thin_smoke_from_the_logarithm_and_thick_from_the_plain_target():
+def test_the_blend_uses_the_log_target_for_thin_and_the_smoke_target_for_thick_smoke():
     targets = np.zeros((1, 3, 2))
     targets[0, 0] = np.log1p([0.01, 100.0])
     targets[0, 1] = [5.0, 120.0]
@@ -115,7 +115,7 @@ def test_blend_takes_thin_smoke_from_the_logarithm_and_thick_from_the_plain_targ
     assert thick == pytest.approx(120.0, abs=0.5)
 
 
-def test_predictions_stay_below_what_training_saw(surrogate, data):
+def test_predictions_stay_below_the_largest_training_value(surrogate, data):
     many = data.isel(snapshot=[0]).copy()
     many["time_since_ignition"] = many.time_since_ignition * 0.0 + 100.0
     assert float(surrogate.predict(many).max()) <= float(data.smoke.max()) * (1.0 + 1e-6)
