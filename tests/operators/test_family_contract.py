@@ -27,7 +27,7 @@ from plumecast.operators.neural.map import SIZES
 from plumecast.operators.settings import Settings
 from plumecast.surrogate import surrogate as surrogate_module
 from plumecast.surrogate.file import load_value, save_value
-from plumecast.surrogate.surrogate import SAVED_CLASSES
+from plumecast.surrogate.surrogate import SHARED_CLASSES
 from support.places import REPOSITORY
 from support.pointwise import POINTWISE
 from support.snapshots import make_snapshots
@@ -65,8 +65,6 @@ def registry():
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(FAMILIES, POINTWISE.name, POINTWISE)
-        for kind in POINTWISE.saved:  # the table is made from the registry at import
-            patch.setitem(SAVED_CLASSES, kind.__name__, kind)
         for name, sizes in SIZES.items():
             patch.setitem(SIZES, name, {size: SMALL[size] for size in sizes})
         yield
@@ -281,9 +279,7 @@ def flags(settings: type) -> list[dict[str, bool]]:
 def test_a_file_needs_no_classes_but_the_shared_ones_and_those_of_its_family(
     family, training, tmp_path
 ):
-    of_families = {kind.__name__ for other in FAMILIES.values() for kind in other.saved}
-    shared = {name: kind for name, kind in SAVED_CLASSES.items() if name not in of_families}
-    known = shared | {kind.__name__: kind for kind in family.saved}
+    known = {kind.__name__: kind for kind in (*SHARED_CLASSES, *family.saved)}
     assert all(is_dataclass(kind) for kind in family.saved)
     for own in flags(family.settings):
         fitted = fit_fields(family, training, **own)
