@@ -46,19 +46,6 @@ def test_limits_write_their_section_and_figure(tmp_path):
     assert (tmp_path / "figures" / "scaling.png").stat().st_size > 10_000
 
 
-def test_a_cluster_stands_beside_one_process(tmp_path):
-    pytest.importorskip("distributed", reason="Dask distributed is not installed")
-    document, out = tmp_path / "benchmarks.md", tmp_path / "cluster.json"
-    document.write_text("before\n")
-    run_benchmark("cluster.py", "--size", "tiny", "--docs", document, "--out", out)
-    text = document.read_text()
-    assert text.startswith("before\n\n## On a cluster\n\n<!-- cluster -->\n")
-    assert text.count("| ensemble --simulate 2 |") == 1
-    seconds = [record["seconds"] for record in json.loads(out.read_text()).values()]
-    assert len(seconds) == 6
-    assert all(set(ways) == {"no cluster", "one worker", "two workers"} for ways in seconds)
-
-
 def test_peers_stand_beside_plumecast(tmp_path):
     snapshots = make_snapshots(fires=24, shape=(5, 6))
     acres = snapshots.burned_area
