@@ -5,15 +5,19 @@ A worker that imports everything anew takes two seconds, and these tests start a
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
-os.environ["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
+NEEDED = [
+    "distributed",
+    "distributed.nanny",
+    "plumecast.cli",
+    "plumecast.sources.simulator.ensemble",
+]
 
-try:
-    from distributed.utils import mp_context
-except ImportError:  # the tests of this folder are skipped
-    pass
-else:
-    mp_context.set_forkserver_preload(
-        ["distributed", "distributed.nanny", "plumecast.cli", "plumecast.studies.registry"]
-    )
+if importlib.util.find_spec("distributed") is not None:  # else these tests are skipped
+    os.environ["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
+    from distributed.utils import get_mp_context
+
+    # The first call chooses what is imported in advance; this choice replaces it.
+    get_mp_context().set_forkserver_preload(NEEDED)
