@@ -3,6 +3,7 @@
     python benchmarks/cluster.py STORE                             tables on the screen
     python benchmarks/cluster.py STORE --docs docs/benchmarks.md   … and into the document
     python benchmarks/cluster.py --size small                      a store of its own, a minute
+    python benchmarks/cluster.py --size tiny                       only to see that it runs
 
 STORE is an ensemble of `plumecast simulate --preset paper`. Every process has one BLAS thread, and
 the workers are started before anything is timed. All three ways compute the same blocks, one way
@@ -56,11 +57,13 @@ class Size:
     products: int
     memory: str
     rounds: int
+    stored: int = 8  # ignitions of a store of its own
 
 
 SIZES = {
     "paper": Size("paper", 8, 15, 48, 48, "2GB", 3),
     "small": Size("demo", 2, 1, 6, 4, "100MB", 1),
+    "tiny": Size("demo", 1, 1, 2, 1, "100MB", 1, stored=4),
 }
 
 
@@ -186,7 +189,9 @@ def into_section(document: Path, text: str) -> None:
 
 def own_store(folder: Path, size: Size) -> Path:
     path = folder / "ensemble.zarr"
-    pc.simulate(path, preset=size.preset, ignitions=8, droughts=("low", "high"), checkpoints=3)
+    pc.simulate(
+        path, preset=size.preset, ignitions=size.stored, droughts=("low", "high"), checkpoints=3
+    )
     return path
 
 

@@ -3,6 +3,7 @@
     python benchmarks/limits.py                            tables on the screen
     python benchmarks/limits.py --docs docs/benchmarks.md  … and into the document, with a figure
     python benchmarks/limits.py --size small               under a minute
+    python benchmarks/limits.py --size tiny                only to see that it runs
 
 Rates of matrix products and of copies are measured before and after every stage, in the same
 process. The rate of a stage is divided by their mean, so that other work on the machine hardly
@@ -46,7 +47,11 @@ class Size:
     repeats: int
 
 
-SIZES = {"paper": Size(3302, 8000, 200, 273, 5), "small": Size(800, 1600, 60, 80, 3)}
+SIZES = {
+    "paper": Size(3302, 8000, 200, 273, 5),
+    "small": Size(800, 1600, 60, 80, 3),
+    "tiny": Size(200, 400, 24, 30, 1),
+}
 
 
 def median_seconds(function: Callable[[], Any], repeats: int) -> float:

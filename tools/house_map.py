@@ -32,9 +32,7 @@ def house_map() -> str:
 
 
 def _entries(folder: Path, indent: str) -> list[str]:
-    modules = [
-        path.stem for path in sorted(folder.glob("*.py")) if not path.stem.startswith("__")
-    ]
+    modules = [path.stem for path in sorted(folder.glob("*.py")) if not path.stem.startswith("__")]
     lines = [f"{indent}{', '.join(f'`{name}`' for name in modules)}"] if modules else []
     for inner in sorted(path.parent for path in folder.glob("*/__init__.py")):
         lines.append(f"{indent}- `{inner.name}/` {_first_line(inner / '__init__.py')}")
