@@ -27,7 +27,7 @@ from plumecast.studies.run import study_fingerprint
 from plumecast.studies.table import columns_of, rows_of, select, tidy, write_csv
 from plumecast.surrogate.fit import fit_surrogate
 from support.snapshots import make_snapshots
-from support.study_runs import SMALL
+from support.study_runs import SMALL, three_droughts
 
 ROUNDING = 1e-8
 """Relative: two routes to one least-squares solution, whose Gram matrices square the condition."""
@@ -190,7 +190,7 @@ def test_a_subset_of_one_gram_matrix_is_the_operator_of_that_subset(context):
         0.95,
     )
     subset = fit_subset(pool, rows)
-    expected = direct.predict_matrix(matrix(test, "time_since_ignition"))
+    expected = direct.predict_rows(matrix(test, "time_since_ignition"))
     # The stored logarithm is float32, the pool's float64.
     assert np.linalg.norm(subset.predict_others() - expected) <= 1e-5 * np.linalg.norm(expected)
     basis = direct.operator.output_basis
