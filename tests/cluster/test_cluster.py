@@ -221,7 +221,10 @@ def test_more_cells_than_snapshots_are_encoded_on_a_cluster(runner, wide):
     np.testing.assert_allclose(found, expected @ expected.T, rtol=ROUNDING, atol=ROUNDING)
     np.testing.assert_array_equal(found, found.T)
     rule = Truncation(std_fraction=0.95)
-    one, other = fit_truncated_basis(expected, rule), fit_truncated_basis(unread, rule, passes=passes)
+    one, other = (
+        fit_truncated_basis(expected, rule),
+        fit_truncated_basis(unread, rule, passes=passes),
+    )
     np.testing.assert_allclose(other.modes, one.modes, atol=1e-8)  # rounding over a gap of σ²
 
 
@@ -391,7 +394,7 @@ def test_simulated_fires_are_the_same_on_a_cluster(runner):
 
 
 def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
-    monkeypatch.setattr(drawing, "FILES_PER_TASK", 1)  # fire: several blocks
+    monkeypatch.setattr(drawing, "TOGETHER", 1)  # fire: several blocks
     surrogate = pc.fit_surrogate(on_demo_grid(), "paper-linear")
     asked = {"thresholds": [1.0], "quantiles": [0.5]}
     fires = pc.draw_fires(3, like=surrogate.grid, droughts=["low"])
@@ -402,7 +405,7 @@ def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
 
 
 def test_fires_are_drawn_on_rasters_of_the_users_ground_on_a_cluster(runner, tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing, "FILES_PER_TASK", 1)
+    monkeypatch.setattr(drawing, "TOGETHER", 1)
     ground = write_landscape(tmp_path, (60, 80), 600.0)
     chosen = {"droughts": ["high"], "checkpoints": 1, "steering": 0.5, **ground}
     fires = pc.draw_fires(4, **chosen)

@@ -15,12 +15,12 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
 from plumecast.compute.device import choose_device, naming_memory
 from plumecast.data.store import export_snapshots
-from plumecast.surrogate import memory_plan
 from plumecast.operators.coded.kernel_map import KernelMap
 from plumecast.operators.coded.operator import CodedOperator, folded
 from plumecast.operators.coded.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.operators.pca import fit_basis
 from plumecast.scores.roc import roc_scores
+from plumecast.surrogate import memory_plan
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import load_surrogate
 from plumecast.workflows.evaluate import evaluate, fit_thresholds
