@@ -1,14 +1,15 @@
-"""What a local cluster of two workers gains over one worker, and over no cluster, in one run.
+"""Speed-up of a local cluster of two workers over one worker and over no cluster, in one run.
 
     python benchmarks/cluster.py STORE                             tables on the screen
     python benchmarks/cluster.py STORE --docs docs/benchmarks.md   … and into the document
     python benchmarks/cluster.py --size small                      a store of its own, a minute
+    python benchmarks/cluster.py --size tiny                       only to see that it runs
 
-STORE is an ensemble of `plumecast simulate --preset paper`. Every process has one BLAS thread, the
-workers are started before anything is timed, and all three ways do the same work by the same
-blocks, one way after another in every round: a ratio is the median over the rounds, so a machine
-that other work slows down for a while still gives honest ones. The first row is what the machine
-itself gives: products of matrices that share nothing. The ways must agree, or the run fails.
+STORE is an ensemble of `plumecast simulate --preset paper`. Every process has one BLAS thread, and
+the workers are started before anything is timed. All three ways compute the same blocks, one way
+after another in every round. A ratio is the median over the rounds, so that other work on the
+machine hardly changes it. The first row is an upper bound of the machine: independent matrix
+products. The run fails if the results of the ways differ.
 """
 
 from __future__ import annotations
@@ -56,16 +57,18 @@ class Size:
     products: int
     memory: str
     rounds: int
+    stored: int = 8  # ignitions of a store of its own
 
 
 SIZES = {
     "paper": Size("paper", 8, 15, 48, 48, "2GB", 3),
     "small": Size("demo", 2, 1, 6, 4, "100MB", 1),
+    "tiny": Size("demo", 1, 1, 2, 1, "100MB", 1, stored=4),
 }
 
 
 def stages(store: Path, size: Size) -> dict[str, Work]:
-    """What is timed, each giving a number that must not depend on the way."""
+    """The timed stages; each returns a number that must be the same for all ways."""
     split = pc.split_by_fire(pc.open_snapshots(store), seed=0)
     surrogate = pc.fit_surrogate(split.train, "paper-linear", memory=size.memory)
     fires = pc.draw_fires(
@@ -131,7 +134,7 @@ def product(item: int) -> float:
 
 
 def measure(work: Work, runners: dict[str, Runner | None], rounds: int) -> dict[str, Any]:
-    """Seconds of every way in every round, after one that is not timed; they must agree."""
+    """Seconds of every way in every round, after a warm-up round; raises if results differ."""
     seconds: dict[str, list[float]] = {way: [] for way in runners}
     results: list[float] = []
     for number in range(rounds + 1):
@@ -147,7 +150,7 @@ def measure(work: Work, runners: dict[str, Runner | None], rounds: int) -> dict[
 
 
 def gain(seconds: dict[str, list[float]], slow: str, fast: str) -> float:
-    """How many times faster, in the median round."""
+    """Speed-up in the median round."""
     return statistics.median(a / b for a, b in zip(seconds[slow], seconds[fast], strict=True))
 
 
@@ -170,7 +173,7 @@ def table(records: dict[str, dict[str, Any]]) -> str:
 
 @contextlib.contextmanager
 def runners() -> Iterator[dict[str, Runner | None]]:
-    """The three ways, ready."""
+    """The three ways, with their workers started."""
     with pc.cluster("local", workers=1) as one, pc.cluster("local", workers=2) as two:
         yield dict(zip(WAYS, (None, one, two), strict=True))
 
@@ -186,7 +189,9 @@ def into_section(document: Path, text: str) -> None:
 
 def own_store(folder: Path, size: Size) -> Path:
     path = folder / "ensemble.zarr"
-    pc.simulate(path, preset=size.preset, ignitions=8, droughts=("low", "high"), checkpoints=3)
+    pc.simulate(
+        path, preset=size.preset, ignitions=size.stored, droughts=("low", "high"), checkpoints=3
+    )
     return path
 
 
@@ -196,7 +201,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="paper")
     parser.add_argument("--out", type=Path, help="where to write the records as JSON")
     parser.add_argument("--docs", type=Path, help="a document whose section `cluster` is replaced")
-    parser.add_argument("--rounds", type=int, help="timed rounds, after one that is not")
+    parser.add_argument("--rounds", type=int, help="timed rounds, after a warm-up round")
     arguments = parser.parse_args()
     size = SIZES[arguments.size]
     rounds = arguments.rounds or size.rounds

@@ -1,12 +1,12 @@
-"""The numerics on a GPU, beside the machine's own rates of products and copies.
+"""The numerics on a GPU, compared with the measured rates of matrix products and copies.
 
     python benchmarks/device.py --device cuda --out device.json      M = 3302, N = 8000, one GPU
     python benchmarks/device.py --device torch --size small          the same on a CPU, to try it
 
 Needs numpy, PyTorch (or CuPy, `--device cupy`), array-api-compat (`--vendor FOLDER` adds a folder
-with it to the path) and src/ on PYTHONPATH; with SciPy it also checks the results against NumPy's.
-Each stage is the median of repeats after a first run; the device is waited for. FLOP/s count the
-matrix products of a stage, bytes/s what it must read and write at least.
+with it to the path) and src/ on PYTHONPATH; with SciPy it also checks the results on the host.
+The time of a stage is the median of repeats after a first run, each until the device has finished.
+FLOP/s count the matrix products of a stage, bytes/s the least that it must read and write.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Bench:
         self.product_rate = self.copy_rate = math.nan
 
     def wait(self) -> None:
-        """Until the device has finished."""
+        """Wait until the device has finished."""
         if self.device.name.startswith("cuda"):
             import torch
 
@@ -97,7 +97,7 @@ class Bench:
         bytes_: float,
         repeats: int = 5,
     ) -> Any:
-        """Time a stage and set its work against the machine's rates."""
+        """Time a stage and compare its rate with the rates of the machine."""
         seconds, result = self.time(function, repeats)
         record: dict[str, Any] = {
             "seconds": seconds,
@@ -248,7 +248,7 @@ def prediction_stages(bench: Bench, operator: Any, new: Any) -> Any:
 def checks(
     hosts: list[np.ndarray], encoded: Any, predicted: Any, new: np.ndarray, penalty: float
 ) -> dict[str, Any]:
-    """Orthonormal modes, and predictions beside NumPy's where SciPy is there to make them."""
+    """Error of orthonormality; with SciPy also the difference from predictions on the host."""
     from plumecast.compute.arrays import to_numpy
     from plumecast.operators.coded.operator import CodedOperator
     from plumecast.operators.coded.polynomial_map import fit_polynomial_map
@@ -269,12 +269,12 @@ def checks(
     code_map = fit_polynomial_map(codes, targets, degree=2, penalty=penalty)
     ours = CodedOperator(bases[0], code_map, bases[1]).predict(new)
     apart = float(np.abs(to_numpy(predicted) - ours).max() / np.abs(ours).max())
-    print(f"predictions differ from NumPy's by {apart:.1e} of the largest", flush=True)
+    print(f"predictions differ from the host's by {apart:.1e} of the largest", flush=True)
     return found | {"predictions_from_numpy": apart}
 
 
 def ensemble(bench: Bench, code_map: Any, basis: Any) -> None:
-    """Mean, exceedance and quantiles of predicted fields, from codes in a file; none is kept."""
+    """Mean, exceedance and quantiles of fields predicted from codes in a file; no field is kept."""
     from plumecast.compute.arrays import array_namespace
     from plumecast.scores.field_statistics import field_sums
 
@@ -312,7 +312,7 @@ def ensemble(bench: Bench, code_map: Any, basis: Any) -> None:
         bench.wait()
         seconds = time.perf_counter() - start
         assert total.count == size.ensemble
-        # Timed once: a million fires are repeats enough.
+        # Timed once: a million fires average out disturbances.
         bytes_ = size.ensemble * n * DOUBLE * 12.0
         name = "ensemble statistics, codes read from a file"
         bench.records[name] = {

@@ -17,46 +17,46 @@ import argparse
 import json
 import platform
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from plumecast.compute.arrays import map_arrays, to_numpy
-from plumecast.compute.device import choose_device
+from plumecast.compute.device import Resources, choose_device
+from plumecast.operators.families import FAMILIES
+from plumecast.operators.family import Conditions, Family, FittedMap, TrainingSet
+from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.fields.targets import Targets
-from plumecast.operators.lifted import Conditions, PlumeChoices, fit_plume_operator
+from plumecast.operators.lifted import fit_lifted_operator
+from plumecast.operators.neural.map import SIZES, fit_neural
+from plumecast.operators.settings import Settings, choose_settings
 from plumecast.scores.roc import best_decision_threshold, iou_at, roc_scores
-
-THOROUGH = {
-    "family": "spectral",
-    "lift": ("age-bins", "burned", "position"),
-    "products": ("hours", "hours-squared", "day"),
-    "bins": 5,
-    "correction": True,
-}
-"""The preset of that name; the labelled layer that knows presets is not asked for here."""
 
 BLOCK = 256
 MAPS = 5
 
 
 class FieldOperator(Protocol):
-    """What is scored: a plume operator, or another package's model with the same interface."""
+    """What is scored: a lifted operator, or another package's model with the same interface."""
 
     @property
     def targets(self) -> Targets:
-        """The way back to smoke."""
+        """The targets, which convert their fields to smoke."""
         ...
 
     def target_fields(self, inputs: Any, given: Conditions) -> Any:
-        """(M, N) → (M, T, *grid), where the inputs are."""
+        """(M, N) → (M, T, *grid), on the device of the inputs."""
         ...
 
 
 def load(path: Path, split: int = 0) -> dict[str, np.ndarray]:
-    """The snapshots, their fields in single precision; with another `split` than 0 the parts are
-    dealt to the ignitions anew, each part keeping its number of ignitions."""
+    """The snapshots, with fields in single precision.
+
+    `split` 0 keeps the parts of the file. Another number is the seed of a new random assignment of
+    ignitions to parts, with as many ignitions in each part.
+    """
     with np.load(path) as file:
         data = {name: file[name] for name in file.files}
     data |= {name: data[name].astype(np.float32) for name in ("fire", "smoke")}
@@ -68,7 +68,7 @@ def load(path: Path, split: int = 0) -> dict[str, np.ndarray]:
 
 
 def training_rows(data: dict[str, np.ndarray], count: str, seed: int) -> np.ndarray:
-    """Rows of the first `count` training ignitions ("all": of all) in one seeded order."""
+    """Rows of the first `count` training ignitions (or of "all") in a seeded random order."""
     train = np.flatnonzero(data["part"] == "train")
     known = np.random.default_rng(seed).permutation(np.unique(data["ignition"][train]))
     if count != "all" and not 2 <= int(count) <= known.size:
@@ -91,7 +91,10 @@ def relative_errors(predicted: np.ndarray, smoke: np.ndarray) -> tuple[float, fl
 def footprint_scores(
     score: np.ndarray, footprint: np.ndarray, alpha: float, put: Any
 ) -> dict[str, float]:
-    """Medians over snapshots of (M, N) detection scores, on the device, a block at a time."""
+    """Medians over snapshots of footprint scores, block by block on the device.
+
+    `score` and `footprint` are (M, N).
+    """
     found: dict[str, list[np.ndarray]] = {"auc": [], "iou": [], "deployable_iou": []}
     for start in range(0, score.shape[0], BLOCK):
         pair = [put(values[start : start + BLOCK]) for values in (score, footprint)]
@@ -105,7 +108,7 @@ def footprint_scores(
 def evaluate(
     operator: FieldOperator, data: dict[str, np.ndarray], tau: float, put: Any
 ) -> tuple[dict[str, float], np.ndarray, np.ndarray]:
-    """Scores on the test snapshots, their smoke and their detection scores."""
+    """Scores on the test snapshots, and their predicted smoke and detection scores."""
 
     placed = map_arrays(operator, put)
 
@@ -113,8 +116,8 @@ def evaluate(
         rows = np.flatnonzero(data["part"] == part)
         flat = put(data["fire"][rows].reshape(rows.size, -1))
         fields = placed.target_fields(flat, Conditions(labels=data["drought"][rows]))
-        smoke, score = (to_numpy(values) for values in placed.targets.both(fields))
-        return rows, smoke, score
+        way = placed.targets
+        return rows, to_numpy(way.smoke(fields)), to_numpy(way.score(fields))
 
     rows, _, score = predict("validation")
     pair = (score, data["smoke"][rows] > tau)
@@ -134,20 +137,51 @@ def evaluate(
     return {name: round(value, 5) for name, value in found.items()}, smoke, score
 
 
+def limited(family: Family, seconds: float | None) -> Family:
+    """A family of networks whose training ends after some seconds."""
+
+    def fit(training: TrainingSet, settings: Settings, resources: Resources) -> FittedMap:
+        lift = fit_lift(training.fire, settings.lift, settings.products, bins=settings.age_bins)
+        network, out_of_fold = fit_neural(
+            training,
+            lift,
+            architecture=family.name,
+            epochs=settings.own.epochs,
+            seconds=seconds,
+            device="cuda" if "cuda" in resources.device.name else "cpu",
+        )
+        return FittedMap(network, out_of_fold.rows, out_of_fold)
+
+    return replace(family, fit=fit)
+
+
+def choices_of(family: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What `choose_settings` is given for a family or for the preset `thorough`."""
+    if family in SIZES:
+        return {"family": family, "epochs": 400}
+    preset = "thorough" if family == "thorough" else "recommended"
+    return {"preset": preset, "frame": "map", **given}
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path)
     parser.add_argument("--threshold", type=float, required=True, help="smoke threshold τ, µg m⁻³")
-    parser.add_argument("--out", type=Path, required=True, help="JSON lines, appended to")
+    parser.add_argument("--out", type=Path, required=True, help="file to append JSON lines to")
     parser.add_argument("--maps", type=Path, help="predictions of five test snapshots, .npz")
     parser.add_argument("--families", default="spectral,unet,fno")
     parser.add_argument("--counts", default="all", help="training ignitions, as in 8,16,all")
     parser.add_argument("--choices", default="{}", help='other choices, as in {"layers": 2}')
-    parser.add_argument("--seconds", help="limit of one training of a network, or one per count")
-    parser.add_argument("--seed", type=int, default=0, help="of the order of ignitions")
-    parser.add_argument("--split", type=int, default=0, help="0: the file's; else dealt anew")
+    parser.add_argument(
+        "--seconds",
+        help="time limit of the training of a network: one for all counts, or one per count",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the order of ignitions")
+    parser.add_argument(
+        "--split", type=int, default=0, help="0: parts of the file; else the seed of a new split"
+    )
     parser.add_argument("--device", default="cpu", help="cpu, torch, cuda")
     return parser.parse_args()
 
@@ -169,21 +203,20 @@ def main() -> None:
     for count, limit in zip(counts, limits, strict=True):
         for family in options.families.split(","):
             rows = training_rows(data, count, options.seed)
-            own = json.loads(options.choices)
-            if family == "thorough":
-                own = {**THOROUGH, **own}
-            elif family != "spectral":
-                network = "cuda" if "cuda" in options.device else "cpu"
-                own = {"seconds": limit, "epochs": 400, "device": network}
+            own = choices_of(family, json.loads(options.choices))
+            if family in SIZES:
+                FAMILIES[family] = limited(FAMILIES[family], limit)
             start = time.perf_counter()
-            operator, _ = fit_plume_operator(
-                data["fire"][rows],
-                data["smoke"][rows],
-                data["ignition"][rows],
-                Conditions(labels=data["drought"][rows]),
+            operator, _ = fit_lifted_operator(
+                TrainingSet(
+                    data["fire"][rows],
+                    data["smoke"][rows],
+                    data["ignition"][rows],
+                    Conditions(labels=data["drought"][rows]),
+                ),
+                choose_settings(**own),
                 threshold=options.threshold,
-                choices=PlumeChoices(**({"family": family} | own)),
-                put=device.put,
+                resources=Resources(device),
             )
             seconds = time.perf_counter() - start
             scores, smoke, score = evaluate(operator, data, options.threshold, device.put)
@@ -193,7 +226,7 @@ def main() -> None:
                 "snapshots": int(rows.size),
                 "fit_seconds": round(seconds, 2),
                 **scores,
-                "choices": own,
+                "choices": own | ({"seconds": limit} if family in SIZES else {}),
                 "split": options.split,
                 "device": options.device,
                 "machine": platform.machine(),

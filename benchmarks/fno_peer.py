@@ -5,13 +5,13 @@
         --epochs 10,20,40,80,160 --device cuda --out fno_peer.jsonl
 
 The package's model, trainer, optimiser (AdamW) and loss (LpLoss, the relative l² error of every
-field of every snapshot), and the schedule of its examples: a cosine that falls to zero, so that a
-training cannot be cut short and each length is a run of its own. It is given what plumecast's own
-networks are given: the lifted fire, the drought as constant channels, the place (its own grid
-embedding), and the three targets, each in units of its root mean square. The weights kept are those
-of the epoch with the smallest error on the validation part, where the blend of the targets and the
-decision threshold are chosen too; all training snapshots are trained on. Data are brought to the
-device once; seconds include that, and of the first length also the start of the GPU.
+field of every snapshot) are used with the schedule of its examples. That is a cosine that falls to
+zero: a training cannot be cut short, so each length is a run of its own. Inputs and targets are
+those of plumecast's networks: the lifted fire, the drought as constant channels, the position (the
+package's grid embedding), and three targets, each in units of its root mean square. All training
+snapshots are used. The weights are those of the epoch with the smallest error on the validation
+part, which also decides the blend of the targets and the decision threshold. Data are copied to the
+device once; seconds include that, and for the first length also the start of the GPU.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from neuralop.training import AdamW, Trainer
 
 from families import evaluate, load, training_rows
 from plumecast.compute.device import choose_device
+from plumecast.operators.family import Conditions
 from plumecast.operators.fields.lift import Lift, fit_lift
 from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
-from plumecast.operators.lifted import Conditions
 
 BLOCK = 256
 CURVE_POINTS = 60
@@ -48,8 +48,10 @@ CHOICES += ("batch", "seed")
 
 
 class Batches:
-    """Snapshots on the device, in a new order every time or in their own: what a DataLoader would
-    give, without taking them apart and putting them together again."""
+    """Batches of snapshots on the device, shuffled in every epoch or in order.
+
+    A DataLoader would give the same batches, but would split and stack the snapshots one by one.
+    """
 
     def __init__(self, inputs: Any, targets: Any, size: int, shuffle: bool) -> None:
         self.dataset = range(inputs.shape[0])  # the trainer asks for its length
@@ -87,7 +89,7 @@ class Recorder(Trainer):
 
 @dataclass(frozen=True)
 class FittedFNO:
-    """A trained model with the interface of a plume operator."""
+    """A trained model with the interface of a lifted operator."""
 
     model: Any
     lift: Lift
@@ -112,7 +114,7 @@ class FittedFNO:
         return torch.cat(parts)
 
     def target_fields(self, inputs: Any, given: Conditions) -> Any:
-        """(M, N) → (M, T, *grid), as PlumeOperator's."""
+        """(M, N) → (M, T, *grid), as `LiftedOperator.target_fields`."""
         fire = inputs.reshape(-1, *self.shape)
         scales = torch.as_tensor(self.scales).to(self.device)[:, None, None]
         parts = []
@@ -127,7 +129,7 @@ class FittedFNO:
 def untrained(
     options: argparse.Namespace, data: dict[str, np.ndarray], rows: np.ndarray
 ) -> FittedFNO:
-    """The model with what its inputs and targets need."""
+    """The untrained model with its lift and targets."""
     products = tuple(filter(None, options.products.split(",")))
     lift = fit_lift(data["fire"][rows], options.lift.split(","), products)
     droughts = tuple(str(name) for name in np.unique(data["drought"][rows]))
@@ -176,7 +178,7 @@ def prepare(
 def train(
     model: Any, batches: dict[str, Batches], epochs: int, options: argparse.Namespace, clock: float
 ) -> list[tuple[float, float]]:
-    """Train in place, to the best weights on validation; the curve (seconds, validation error)."""
+    """Train in place, keep the best weights on validation; returns (seconds, validation error)."""
     optimiser = AdamW(model.parameters(), lr=options.rate, weight_decay=options.decay)
     trainer = Recorder(clock, model=model, n_epochs=epochs, device=options.device)
     trainer.train(
@@ -192,7 +194,7 @@ def train(
 
 
 def with_inverse(fitted: FittedFNO, data: dict[str, np.ndarray]) -> tuple[FittedFNO, float]:
-    """The blend and the gate chosen on validation, and the error there."""
+    """The targets with blend and gate chosen on validation, and the error there."""
     rows = np.flatnonzero(data["part"] == "validation")
     fields = fitted.target_fields(data["fire"][rows], Conditions(labels=data["drought"][rows]))
     targets, error = choose_inverse(fitted.targets, fields, data["smoke"][rows])
@@ -203,9 +205,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data", type=Path, help="as families.py reads it")
+    parser.add_argument("data", type=Path, help="snapshots in the format of families.py")
     parser.add_argument("--threshold", type=float, required=True, help="smoke threshold τ, µg m⁻³")
-    parser.add_argument("--out", type=Path, required=True, help="JSON lines, appended to")
+    parser.add_argument("--out", type=Path, required=True, help="file to append JSON lines to")
     parser.add_argument("--epochs", default="10,20,40,80,160", help="lengths of training")
     parser.add_argument("--count", default="all", help="training ignitions")
     parser.add_argument("--modes", type=int, default=40, help="frequencies along every side")
@@ -225,7 +227,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = arguments()
-    # The trainer hands the whole batch to model and loss, which then say what they do not use.
+    # The trainer passes the whole batch to model and loss, which warn of unused entries.
     warnings.filterwarnings("ignore", message=".*received unexpected keyword arguments")
     data = load(options.data)
     rows = training_rows(data, options.count, 0)

@@ -5,8 +5,8 @@
 
 The plain read opens each file once and reads each needed variable whole, without masks or scaling.
 Both are measured in turn, from the page cache; a ratio is the median over the pairs, and that of
-CPU time is the steadier one on a busy machine. Real runs in ../shared are added where they are.
-Memory is that of a fresh process, above what it held before reading.
+CPU time varies less on a busy machine. Real runs in ../shared are measured too if they exist.
+Memory is that of a fresh process, less what it used before reading.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""How near the numerics come to the machine's own limits, and how they grow.
+"""Rates of the numerics as shares of the machine's limits, and how times grow with size.
 
     python benchmarks/limits.py                            tables on the screen
     python benchmarks/limits.py --docs docs/benchmarks.md  … and into the document, with a figure
     python benchmarks/limits.py --size small               under a minute
+    python benchmarks/limits.py --size tiny                only to see that it runs
 
 Rates of matrix products and of copies are measured before and after every stage, in the same
-process; a stage's own rate is set against their mean, so a machine that other work slows down
-still gives honest shares. Flops are those a stage needs: a symmetric product counts half.
+process. The rate of a stage is divided by their mean, so that other work on the machine hardly
+changes the share. Only necessary operations are counted: a symmetric product counts half.
 """
 
 from __future__ import annotations
@@ -46,7 +47,11 @@ class Size:
     repeats: int
 
 
-SIZES = {"paper": Size(3302, 8000, 200, 273, 5), "small": Size(800, 1600, 60, 80, 3)}
+SIZES = {
+    "paper": Size(3302, 8000, 200, 273, 5),
+    "small": Size(800, 1600, 60, 80, 3),
+    "tiny": Size(200, 400, 24, 30, 1),
+}
 
 
 def median_seconds(function: Callable[[], Any], repeats: int) -> float:
@@ -59,7 +64,7 @@ def median_seconds(function: Callable[[], Any], repeats: int) -> float:
 
 
 class Machine:
-    """The rates of products and copies, as they are now."""
+    """The current rates of matrix products and copies."""
 
     def __init__(self, order: int = 1500) -> None:
         rng = np.random.default_rng(0)
@@ -90,7 +95,7 @@ def fields(rows: int, cells: int, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Stage:
-    """A piece of the work with what it must do at least."""
+    """A stage with the least number of operations and bytes that it needs."""
 
     name: str
     run: Callable[[], Any]
@@ -101,7 +106,7 @@ class Stage:
 
 
 def stages(size: Size) -> list[Stage]:
-    """Encode, fit and predict, piece by piece, at one size."""
+    """The stages of encoding, fitting and predicting, at one size."""
     m, n, r, q = size.snapshots, size.cells, size.fire_rank, size.smoke_rank
     fire, smoke = fields(m, n, 1), np.abs(fields(m, n, 2))
     fire_basis, smoke_basis = fit_basis(fire, rank=r), fit_basis(smoke, rank=q)
@@ -154,7 +159,7 @@ def stages(size: Size) -> list[Stage]:
 
 
 def roofline(size: Size, machine: Machine) -> list[dict[str, Any]]:
-    """Every stage beside the rates around it."""
+    """Every stage with the rates measured before and after it."""
     records = []
     for stage in stages(size):
         stage.run()

@@ -1,14 +1,15 @@
-"""plumecast beside other packages that do the same job: same fires, same ranks, same run.
+"""plumecast compared with other packages: the same fires, the same ranks, one run.
 
     plumecast simulate --preset paper -o paper.zarr
     python benchmarks/peers.py paper.zarr --out peers.json
     python benchmarks/peers.py paper.zarr --ignitions 20        a part of it, to try it
 
-Every package encodes time since ignition with 200 modes and smoke with as many as plumecast keeps
-(95 % of Σσ), and maps codes to codes. What a package leaves open (penalty, length scale, smoothing)
-is chosen on the validation part by the relative error; plumecast chooses by leaving out training
-fires and does not look there. Seconds of a fit include the choosing. Peers: scikit-learn, EZyRB and
-pyapprox (`pip install scikit-learn ezyrb pyapprox`); one that is not installed is left out.
+Every package encodes time since ignition with 200 modes and smoke with as many modes as plumecast
+keeps (95 % of Σσ), and maps codes to codes. Hyperparameters of a package (penalty, length scale,
+smoothing) are chosen by the relative error on the validation part. plumecast chooses its own by
+leaving out training fires, without the validation part. The time of a fit includes these choices.
+Peers: scikit-learn, EZyRB and pyapprox (`pip install scikit-learn ezyrb pyapprox`); those that are
+not installed are left out.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def plumecast_with(**choices: Any) -> Callable[[Data], tuple[str, Predict]]:
             choices.update(fire_rank=data.fire_rank, smoke_rank=data.smoke_rank)
         surrogate = pc.fit_surrogate(data.split.train, **choices)
         found = {k: v for k, v in surrogate.training.items() if k in ("penalty", "length_scale")}
-        return ", ".join(f"{k} {v:.3g}" for k, v in found.items()), surrogate.predict_matrix
+        return ", ".join(f"{k} {v:.3g}" for k, v in found.items()), surrogate.predict_rows
 
     return fit
 
@@ -239,7 +240,7 @@ def score(predict: Predict, data: Data) -> dict[str, float]:
 
 
 def score_labelled(surrogate: pc.Surrogate, data: Data) -> dict[str, float]:
-    """A spectral surrogate knows droughts, perhaps a detection score; labelled data brings them."""
+    """Scores of a spectral surrogate, which needs the droughts of labelled data."""
     split = data.split
     result = pc.evaluate({"a": surrogate}, split.validation, split.test)
     found, smoke = surrogate.predict(split.test).values, split.test[SMOKE].values

@@ -3,7 +3,7 @@
     python docs/draw_families.py quadratic.plume drawn.png spectral.npz unet.npz fno.npz
 
 The .npz files are those that benchmarks/families.py writes with --maps, of the same five snapshots;
-the surrogate predicts the same fires (all of one drought or of none that it tells apart).
+the surrogate predicts the same fires without their drought, so it must not need one.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python docs/draw_learning_curve.py drawn.png families.jsonl... fno_peer.jsonl...
 
-The files are those that benchmarks/families.py and benchmarks/fno_peer.py write. A family's longest
-training at a number of ignitions is drawn, in the panel of seconds if a GPU made it; of the peer,
-the lengths of training on all ignitions but the first of every file, which also waits for the GPU
-to start.
+The files are those that benchmarks/families.py and benchmarks/fno_peer.py write. For every family
+and number of ignitions the longest training is drawn; the panel of seconds has those on a GPU. For
+the peer all lengths of training on all ignitions are drawn, without the first of every file, whose
+time includes the start of the GPU.
 """
 
 from __future__ import annotations

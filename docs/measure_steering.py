@@ -1,9 +1,9 @@
-"""Print how far terrain moves the smoke itself: the same fires, their smoke steered or not.
+"""Print how much terrain steering changes the smoke of the same fires.
 
     python docs/measure_steering.py 1.2 3.4
 
 The fires burn without steering, under the medium drought for 60 h; only the wind that carries their
-smoke is steered, with the given strengths. What changes is what no convolution can know.
+smoke is steered, with the given strengths. A convolution cannot represent this change.
 """
 
 from __future__ import annotations

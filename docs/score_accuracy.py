@@ -3,8 +3,9 @@
     python docs/score_accuracy.py ensemble.nc shared-weather 2
     python docs/score_accuracy.py ensemble.nc diverse-weather 3
 
-The store, the design (its coordinate `ensemble`) and how many ignitions are held out at a time.
-The smoke threshold is taken from the training fires; medians over all held-out snapshots.
+The arguments are the store, the design (its coordinate `ensemble`) and how many ignitions are held
+out at a time. The smoke threshold is that of the training fires. Scores are medians over all
+held-out snapshots.
 """
 
 from __future__ import annotations

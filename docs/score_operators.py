@@ -2,12 +2,11 @@
 
     python docs/score_operators.py neuraloperator-0.3.0-py3-none-any.whl [NAME …]
 
-The argument is the wheel or a folder it was unpacked to, names choose single rows; only its data
-files are read (torch must be installed to read them). Every choice, of rank, centring, length
-scale and penalty, is made by leaving one training sample out at a time; the test part is predicted
-by what was chosen. The spectral operator chooses its lift, layers and penalties by eight folds. It
-is made for fields that are never negative: both sides are shifted by their smallest value in
-training.
+The argument is the wheel or a folder it was unpacked to; names choose single rows. Only the data
+files of the wheel are read, which needs torch. Rank, centring, length scale and penalty are chosen
+by leaving one training sample out at a time; the test part is predicted with that choice. The
+spectral operator chooses its lift, layers and penalties by eight folds. It needs fields that are
+never negative: inputs and outputs are shifted by their smallest value in training.
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ import torch
 from plumecast.operators.baselines import MeanField, NearestFire
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.coded.polynomial_map import tune_polynomial_map
+from plumecast.operators.family import NOTHING, TrainingSet
 from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.pca import fit_basis
-from plumecast.operators.spectral.fit import fit_spectral, fold_numbers
+from plumecast.operators.spectral.fit import fit_spectral
 
 FOLDER = "neuralop/datasets/data"
 STD_FRACTIONS = (0.5, 0.8, 0.95, 1.0)
@@ -47,7 +47,6 @@ WHITENED = "matern-5/2, whitened codes"
 SPECTRAL = "spectral"
 LIFTS = (("identity", "burned"), ("age-bins", "burned"), ("age-bins", "burned", "position"))
 LAYERS = (1, 3)
-FOLDS = 8
 
 Predict = Callable[[np.ndarray], np.ndarray]
 
@@ -111,9 +110,9 @@ def fit_layers(problem: Problem, parts: tuple[str, ...], layers: int) -> Fit:
     fire, count = on_grid(problem.inputs), len(problem.inputs)
     targets = (problem.outputs - low_out).reshape(count, -1, *problem.grid).astype(np.float32)
     lift = fit_lift(fire, parts, ())
-    folds = fold_numbers(np.arange(count), FOLDS)
-    fitted, left_out = fit_spectral(fire, targets, folds, lift=lift, layers=layers)
-    wrong = np.sum((left_out[:] - targets) ** 2, dtype=np.float64)
+    training = TrainingSet(fire, targets, np.arange(count), NOTHING)
+    fitted, out_of_fold = fit_spectral(training, lift, layers=layers)
+    wrong = np.sum((out_of_fold[:] - targets) ** 2, dtype=np.float64)
     return Fit(
         f"{layers} layer{'s' if layers > 1 else ''}, {', '.join(parts)}",
         float(np.sqrt(wrong / np.sum(problem.outputs**2))),

@@ -3,7 +3,8 @@
     plumecast simulate --steering 0 --ignitions 40 --droughts medium --checkpoints 10 -o s0.zarr
     python docs/score_steering.py s0.zarr s1.2.zarr s3.4.zarr
 
-Ignitions are split before small fires are dropped: stores of the same ignitions hold out the same.
+Ignitions are split before small fires are dropped, so that stores with the same ignitions have the
+same split.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python docs/score_wrf.py ../shared/data/wrf/ensemble.nc
 
-Each design apart, two ignitions held out at a time and one more to choose thresholds on; medians
-over all held-out snapshots.
+Each design is scored separately. Two ignitions are held out at a time, and thresholds are chosen on
+one more. Scores are medians over all held-out snapshots.
 """
 
 from __future__ import annotations

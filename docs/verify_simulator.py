@@ -118,7 +118,7 @@ def main() -> None:
         errors = ellipse_errors(speed)
         shown = ", ".join(f"{name} {value:.1%}" for name, value in errors.items())
         print(f"ellipse at {speed:g} m/s, 24 directions, worst: {shown}")
-    print(f"mass budget of a 24 h fire: {budget():.0e} of what was emitted")
+    print(f"mass budget of a 24 h fire: {budget():.0e} of the emitted mass")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from plumecast.cli import main
 from plumecast.data.split import Split, split_by_fire
+from support.how_to import follow
 from support.snapshots import make_snapshots
 
 # The first example of a property may import or compile something; its time says nothing.
@@ -95,3 +96,10 @@ def refused(run):
         return result.err.removeprefix("error: ").rstrip("\n")
 
     return call
+
+
+@pytest.fixture
+def follow_page(run, tmp_path, monkeypatch):
+    """Follow a how-to page in an empty folder; returns what its blocks printed."""
+    monkeypatch.chdir(tmp_path)
+    return lambda page: follow(page, run)

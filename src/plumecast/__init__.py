@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from plumecast.data.split import Split, SplitRecipe, split_by_fire
     from plumecast.data.store import append_fire, export_snapshots, open_snapshots, stored_fires
+    from plumecast.operators.family import Operator
     from plumecast.operators.pca import Basis, fit_basis, projection_error
     from plumecast.scores.footprint import (
         choose_decision_threshold,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
     from plumecast.sources.wrf import read_wrf, read_wrf_fires
     from plumecast.surrogate.baselines import fit_baseline
-    from plumecast.surrogate.fit import fit_surrogate
+    from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.surrogate import Surrogate, load_surrogate
     from plumecast.workflows.draw_fires import draw_fires
     from plumecast.workflows.ensemble import ensemble_statistics
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Basis": "operators.pca",
+    "Operator": "operators.family",
     "Split": "data.split",
     "SplitRecipe": "data.split",
     "Surrogate": "surrogate.surrogate",
@@ -87,12 +89,14 @@ _HOME = {
     "tune_surrogate": "workflows.tune.tune",
     "validate_snapshots": "data.schema",
     "with_log_smoke": "scores.optical_depth",
+    "wrap_operator": "surrogate.fit",
 }
 """The module of each public name, imported on first use so that `import plumecast` is fast.
 `__all__` repeats the names for type checkers; a test keeps the two equal."""
 
 __all__ = [
     "Basis",
+    "Operator",
     "PlumecastError",
     "Split",
     "SplitRecipe",
@@ -134,6 +138,7 @@ __all__ = [
     "tune_surrogate",
     "validate_snapshots",
     "with_log_smoke",
+    "wrap_operator",
 ]
 
 

@@ -21,18 +21,20 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.compute import cluster as scale
 from plumecast.compute import gram as gram_blocks
+from plumecast.compute.arrays import bytes_in
+from plumecast.compute.blocks import Passes
 from plumecast.compute.gram import snapshot_gram
 from plumecast.data.layout import fit_layout
 from plumecast.data.row_source import StoredRows
 from plumecast.data.store import open_snapshots
-from plumecast.operators.lifted import predicting_bytes
 from plumecast.operators.pca import Truncation, fit_truncated_basis
 from plumecast.sources.rasters import map_fires as where_read
 from plumecast.sources.simulator import ensemble as simulator
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.workflows import draw_fires as drawing
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
-from plumecast.workflows.predict import predict_rasters, predict_store, raster_blocks
+from plumecast.workflows.predict import predict_rasters, predict_store
+from plumecast.workflows.predict import raster_fires as fires_of_rasters
 from support.raster_files import COARSE, fire, write_ascii, write_landscape
 from support.snapshots import make_snapshots, on_demo_grid
 from support.wrf_files import Circle, write_run
@@ -211,23 +213,30 @@ def test_more_cells_than_snapshots_are_encoded_on_a_cluster(runner, wide):
     here = StoredRows(fit_layout(train, ["smoke"]), train)
     rows, cells = here.shape
     assert rows < cells
-    unread = Unread(here.layout, train, runner)
+    unread = Unread(here.layout, train, os.getpid())
     block = 2 * rows // 7  # panels of a seventh, and one of what remains
     expected = here.read(slice(0, rows))
-    found = snapshot_gram(unread, block)
+    passes = Passes(block, runner)
+    found = snapshot_gram(unread, passes)
     np.testing.assert_allclose(found, expected @ expected.T, rtol=ROUNDING, atol=ROUNDING)
     np.testing.assert_array_equal(found, found.T)
     rule = Truncation(std_fraction=0.95)
-    one, other = fit_truncated_basis(expected, rule), fit_truncated_basis(unread, rule, block=block)
+    one, other = (
+        fit_truncated_basis(expected, rule),
+        fit_truncated_basis(unread, rule, passes=passes),
+    )
     np.testing.assert_allclose(other.modes, one.modes, atol=1e-8)  # rounding over a gap of σ²
 
 
+@dataclass(frozen=True)
 class Unread(StoredRows):
     """Rows that only workers may read."""
 
+    home: int  # the process that started the run
+
     def read(self, rows: slice) -> np.ndarray:
-        assert self.runner is None, "read in the process that started the run"
-        return super().read(rows)
+        assert os.getpid() != self.home, "read in the process that started the run"
+        return StoredRows.read(self, rows)
 
 
 def test_fit_of_more_cells_than_snapshots_equals_the_fit_here(runner, wide):
@@ -306,7 +315,9 @@ def test_scores_on_a_cluster_equal_those_here(runner, store, choices):
         "own": pc.fit_surrogate(split.train.load(), **choices),
         "mean": fit_baseline("mean-field", split.train, runner=runner),
     }
-    memory = 1.4 * predicting_bytes(surrogates["own"].operator)[0] + 150_000  # for several blocks
+    operator = surrogates["own"].operator
+    # For several blocks.
+    memory = 1.4 * (bytes_in(operator) + operator.working_bytes()[0]) + 150_000
     parts = (split.validation, split.test)
     one = pc.evaluate(surrogates, *parts, memory=memory)
     other = pc.evaluate(surrogates, *parts, memory=memory, runner=runner)
@@ -383,7 +394,7 @@ def test_simulated_fires_are_the_same_on_a_cluster(runner):
 
 
 def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
-    monkeypatch.setattr(drawing, "FILES_PER_TASK", 1)  # fire: several blocks
+    monkeypatch.setattr(drawing, "TOGETHER", 1)  # fire: several blocks
     surrogate = pc.fit_surrogate(on_demo_grid(), "paper-linear")
     asked = {"thresholds": [1.0], "quantiles": [0.5]}
     fires = pc.draw_fires(3, like=surrogate.grid, droughts=["low"])
@@ -394,7 +405,7 @@ def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
 
 
 def test_fires_are_drawn_on_rasters_of_the_users_ground_on_a_cluster(runner, tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing, "FILES_PER_TASK", 1)
+    monkeypatch.setattr(drawing, "TOGETHER", 1)
     ground = write_landscape(tmp_path, (60, 80), 600.0)
     chosen = {"droughts": ["high"], "checkpoints": 1, "steering": 0.5, **ground}
     fires = pc.draw_fires(4, **chosen)
@@ -504,8 +515,8 @@ def test_statistics_of_rasters_on_a_cluster_equal_those_here(runner, on_raster_g
     found = []
     for where in (None, runner):
         problems: list[tuple[Path, str]] = []
-        fires = raster_blocks(
-            on_raster_grid, files, format="farsite", batch=5, runner=where,
+        fires = fires_of_rasters(
+            on_raster_grid, files, format="farsite", batch=5,
             on_error=lambda *problem, to=problems: to.append(problem),
         )  # fmt: skip
         found.append(pc.ensemble_statistics(on_raster_grid, fires, **asked, runner=where))

@@ -15,12 +15,12 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
 from plumecast.compute.device import choose_device, naming_memory
 from plumecast.data.store import export_snapshots
-from plumecast.operators.coded import memory as placement
 from plumecast.operators.coded.kernel_map import KernelMap
 from plumecast.operators.coded.operator import CodedOperator, folded
 from plumecast.operators.coded.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.operators.pca import fit_basis
 from plumecast.scores.roc import roc_scores
+from plumecast.surrogate import memory_plan
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import load_surrogate
 from plumecast.workflows.evaluate import evaluate, fit_thresholds
@@ -61,7 +61,6 @@ def test_predictions_stay_on_the_device_until_they_are_labelled(split):
     surrogate = fit_surrogate(split.train, "paper-linear").on_device("torch")
     rows = split.test.time_since_ignition.values.reshape(split.test.sizes["snapshot"], -1)
     assert isinstance(surrogate.predict_rows(rows), torch.Tensor)
-    assert isinstance(surrogate.predict_matrix(rows), np.ndarray)
     assert isinstance(surrogate.predict(split.test), xr.DataArray)
 
 
@@ -205,7 +204,7 @@ def test_what_does_not_fit_a_device_is_fitted_there_by_blocks(split, monkeypatch
         return torch.from_numpy(np.array(array))
 
     small = replace(choose_device("torch"), put=put, free_bytes=lambda: 150_000)
-    monkeypatch.setattr(placement, "choose_device", lambda name: small)
+    monkeypatch.setattr(memory_plan, "choose_device", lambda name: small)
     found = fit_surrogate(train, **choices, device="cuda")
     assert min(read) < rows.size / 2
     fires = split.test.astype(np.float64)
@@ -271,7 +270,8 @@ def test_a_corrected_surrogate_predicts_and_is_scored_on_a_device(world, correct
     test = world[1]
     placed = corrected.on_device("torch")
     assert all(isinstance(array, torch.Tensor) for array in arrays_in(placed.operator))
-    assert isinstance(placed.predict_dataset_rows(test), torch.Tensor)
+    for rows in placed.predict_both_rows(*placed.read_rows(test)):
+        assert isinstance(rows, torch.Tensor)
     for found, expected in zip(
         placed.predict_both(test), corrected.predict_both(test), strict=True
     ):

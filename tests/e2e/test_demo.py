@@ -11,15 +11,18 @@ import xarray as xr
 import plumecast.cli.commands.demo
 from plumecast.cli import main
 from plumecast.studies.figures.maps import compare_maps, percentile_rows, save_figure
+from support.raster_files import write_landscape
 
 
 @pytest.fixture
-def small_demo(monkeypatch):
-    """The demo's own steps on an ensemble of few short fires, small ones kept."""
+def small_demo(monkeypatch, tmp_path):
+    """The demo's own steps on few short fires on little ground, small ones kept."""
     whole = plumecast.cli.commands.demo.simulate
+    less = {"ignitions": 6, "checkpoints": 3, "workers": 1}
+    less |= write_landscape(tmp_path, (60, 80), 600.0)
 
     def simulate(out, **options):
-        return whole(out, **{**options, "ignitions": 6, "checkpoints": 3, "workers": 1})
+        return whole(out, **(options | less))
 
     monkeypatch.setattr(plumecast.cli.commands.demo, "simulate", simulate)
     monkeypatch.setattr(plumecast.cli.commands.demo, "PAPER_MIN_ACRES", 100.0)

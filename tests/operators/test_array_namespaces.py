@@ -1,11 +1,11 @@
 """The numerics run unchanged on other array namespaces and agree with NumPy.
 
-array-api-strict stands for any of them; CuPy is tried where it finds a GPU.
+array-api-strict represents all of them; CuPy is tested if it finds a GPU.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import array_api_compat
 import array_api_strict as strict
@@ -14,14 +14,16 @@ import pytest
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
-from plumecast.compute.device import choose_device
-from plumecast.operators.coded.correction import fit_correction
+from plumecast.compute.device import Device, Resources, choose_device
+from plumecast.operators.coded.correction import CorrectedMap, fit_correction
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.coded.polynomial_map import fit_linear_map, tune_polynomial_map
+from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.fields.wind_frame import fit_wind_frame
-from plumecast.operators.lifted import Conditions, PlumeChoices, PlumeOperator, fit_plume_operator
+from plumecast.operators.lifted import LiftedOperator, fit_lifted_operator
 from plumecast.operators.pca import fit_basis, projection_error
+from plumecast.operators.settings import choose_settings
 from plumecast.scores.field_statistics import field_sums
 from plumecast.scores.roc import iou_at, rates_at, roc_scores
 from support.convolved_fires import rough
@@ -31,20 +33,25 @@ SINGLE = 1e-3  # relative: float32 systems; a second layer on ramps that begin a
 SPECTRA = 1e-5  # relative: predictions through float32 spectra, summed in another order
 
 AWAY = strict.Device("device1")
-"""A device whose arrays array-api-strict gives to nobody else, as a GPU's: not even to NumPy."""
+"""A device whose arrays array-api-strict does not convert to NumPy, like those of a GPU."""
 
 
 def put_on(device):
-    """What makes arrays on a device; the test is skipped where it is missing."""
+    """A function that copies arrays to a device; skips the test where the device is missing."""
     try:
         return choose_device(device).put
     except PlumecastError as error:
         pytest.skip(str(error))
 
 
+def resources(put):
+    """Resources of a fit on the device that `put` copies to."""
+    return Resources(Device("cpu" if put is np.asarray else "other", put, lambda: None))
+
+
 @pytest.fixture(params=["array-api-strict", "cupy"])
 def asarray(request):
-    """What makes arrays of the other namespace."""
+    """A function that makes arrays of the other namespace."""
     return strict.asarray if request.param == "array-api-strict" else put_on(request.param)
 
 
@@ -137,7 +144,7 @@ def test_sums_of_an_ensemble(asarray):
 
 @pytest.mark.parametrize("device", ["array-api-strict", "torch", "cupy"])
 def test_spectral_operator(device):
-    """Discs that grow around their ignition; the smoke is beside them and older where thicker."""
+    """Discs that grow around their ignition, with smoke beside them that grows with age."""
     rng = np.random.default_rng(3)
     y, x = np.mgrid[:10, :12]
     centre = rng.uniform([3, 3], [7, 6], size=(12, 2)).repeat(3, axis=0)
@@ -149,26 +156,20 @@ def test_spectral_operator(device):
     groups = np.arange(12).repeat(3)
     smokes = []
     for put in (np.asarray, strict.asarray if device == "array-api-strict" else put_on(device)):
-        operator, _ = fit_plume_operator(
-            fire, smoke, groups, given, threshold=0.05, choices=PlumeChoices(layers=2), put=put
+        operator, _ = fit_lifted_operator(
+            TrainingSet(fire, smoke, groups, given),
+            choose_settings("recommended", layers=2, frame="map"),
+            threshold=0.05,
+            resources=resources(put),
         )
         smokes.append(to_numpy(operator.predict(put(fire.reshape(36, -1)), given)))
     expected, found = smokes
     np.testing.assert_allclose(found, expected, atol=SINGLE * expected.max())
 
 
-@dataclass(frozen=True)
-class Places:
-    """Snapshots whose smoke depends on the place, which a correction learns."""
-
-    fire: np.ndarray
-    smoke: np.ndarray
-    groups: np.ndarray
-    given: Conditions
-
-
 @pytest.fixture(scope="module")
-def places() -> Places:
+def places() -> TrainingSet:
+    """Snapshots whose smoke depends on the place, which a correction learns."""
     data = rough()
     rng = np.random.default_rng(0)
     count = data.sizes["snapshot"]
@@ -177,7 +178,7 @@ def places() -> Places:
         covariates=rng.normal(size=(count, 1)),
         wind=[1.0, 0.3] + 0.1 * rng.normal(size=(count, 2)),
     )
-    return Places(
+    return TrainingSet(
         data.time_since_ignition.values, data.smoke.values, data.ignition_id.values, given
     )
 
@@ -196,53 +197,49 @@ def is_strict(array) -> bool:
 
 @pytest.fixture(params=["away", "torch", "cupy"])
 def there(request):
-    """What brings arrays to another device."""
+    """A function that copies arrays to another device."""
     return away if request.param == "away" else put_on(request.param)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["map", "turned"])
-def operator(request, places) -> PlumeOperator:
+@pytest.fixture(scope="module", params=[False, True], ids=["map", "wind"])
+def operator(request, places) -> LiftedOperator:
     frame = None
     if request.param:
         frame = fit_wind_frame(places.fire.shape[1:], (1.0, 1.0), places.given.wind, stretch=False)
-    fitted, _ = fit_plume_operator(
-        places.fire,
-        places.smoke,
-        places.groups,
-        places.given,
-        threshold=0.05,
-        choices=PlumeChoices(lift=("age-bins", "position"), layers=2, correction=True),
-        frame=frame,
+    settings = choose_settings(
+        "recommended", lift=("age-bins", "position"), layers=2, correction=True, frame="map"
     )
+    fitted, _ = fit_lifted_operator(places, settings, threshold=0.05, frame=frame)
     return fitted
 
 
-def test_a_corrected_operator_computes_where_its_inputs_are(places, operator, there):
-    """Its own arrays are there already, or brought; leaving the strict device would raise."""
-    assert operator.correction is not None
+def test_a_corrected_operator_computes_on_the_device_of_its_inputs(places, operator, there):
+    """Its arrays are on the device, or are copied there; leaving the strict device would raise."""
+    assert isinstance(operator.field_map, CorrectedMap)
     flat = places.fire.reshape(places.fire.shape[0], -1)
-    for detect in (False, True):
-        here = replace(operator, detect=detect)
-        expected = here.predict(flat, places.given)
-        for elsewhere in (here, map_arrays(here, there)):
-            found = elsewhere.predict(there(flat), places.given)
+    smoke, score = operator.predict_both(flat, places.given)
+    for elsewhere in (operator, map_arrays(operator, there)):
+        both = elsewhere.predict_both(there(flat), places.given)
+        alone = elsewhere.predict(there(flat), places.given)
+        for found, expected in ((both[0], smoke), (both[1], score), (alone, smoke)):
             assert type(found) is type(there(flat))
             np.testing.assert_allclose(brought_back(found), expected, atol=SPECTRA * expected.max())
 
 
 def test_a_correction_is_fitted_on_the_device(places, there):
-    """A kernel that does not quite interpolate: dual weights are large and cancel."""
-    targets = np.stack([places.smoke, np.log1p(places.smoke)], axis=1)
-    predicted, scalars = 0.8 * targets, places.given.covariates
+    """A kernel that nearly interpolates: its dual weights are large and cancel."""
+    targets = np.stack([places.targets, np.log1p(places.targets)], axis=1)
+    given = Conditions(covariates=places.given.covariates)
+    training = replace(places, targets=targets, given=given)
     some = np.arange(0, targets.shape[0], 7)
 
     def fit(put):
-        found = fit_correction(places.fire, targets, predicted, places.groups, scalars, put=put)
+        found = fit_correction(training, 0.8 * targets, resources(put))
         coded = found.coded
         for array in arrays_in((coded.inputs, coded.code_map, coded.outputs, found.codes)):
             assert type(array) is type(put(targets))
-        whole = coded.predict(put(places.fire), scalars)
-        return brought_back(found.left_out(some)), brought_back(whole), coded.code_map.length_scale
+        whole, some_rows = coded.predict(put(places.fire), given), found.out_of_fold(some)
+        return brought_back(some_rows), brought_back(whole), coded.code_map.length_scale
 
     *ours, length_scale = fit(np.asarray)
     *theirs, other_length_scale = fit(there)
@@ -256,17 +253,15 @@ def test_a_corrected_operator_is_fitted_on_the_device_and_comes_back(places, dev
     put = strict.asarray if device == "array-api-strict" else put_on(device)
     flat, found = places.fire.reshape(places.fire.shape[0], -1), []
     for bring in (np.asarray, put):
-        operator, error = fit_plume_operator(
-            places.fire,
-            places.smoke,
-            places.groups,
-            places.given,
+        operator, error = fit_lifted_operator(
+            places,
+            choose_settings("recommended", layers=1, correction=True, frame="map"),
             threshold=0.05,
-            choices=PlumeChoices(layers=1, correction=True),
-            put=bring,
+            resources=resources(bring),
         )
         assert all(isinstance(array, np.ndarray) for array in arrays_in(operator))
-        found.append((error, operator.predict(flat, places.given), operator.correction is not None))
+        corrected = isinstance(operator.field_map, CorrectedMap)
+        found.append((error, operator.predict(flat, places.given), corrected))
     (error, expected, corrected), (other_error, other, also_corrected) = found
     assert corrected
     assert also_corrected

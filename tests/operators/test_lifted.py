@@ -27,8 +27,8 @@ def error(surrogate: pc.Surrogate, part: xr.Dataset) -> float:
     return float(pc.relative_error(surrogate.predict(part), part.smoke))
 
 
-def test_auto_turns_with_the_wind_where_every_fire_has_its_own(data):
-    """Turned, one convolution explains all fires; on the map none does."""
+def test_auto_chooses_the_wind_frame_where_every_fire_has_its_own_wind(data):
+    """One convolution predicts all fires in the wind frame; on the map none does."""
     train, test = data.isel(snapshot=slice(0, 18)), data.isel(snapshot=slice(18, None))
     found = pc.fit_surrogate(train, "recommended")
     on_map = pc.fit_surrogate(train, "recommended", frame="map")
@@ -63,8 +63,9 @@ def test_a_wind_surrogate_needs_the_wind_and_survives_saving(data, tmp_path):
     np.testing.assert_array_equal(loaded.predict(data), fitted.predict(data))
 
 
-def test_turning_there_and_back_keeps_a_smooth_field():
-    """Bilinear twice: a puff wide beside its cells keeps 5 % of its peak, its mass 2 %."""
+def test_rotating_there_and_back_keeps_a_smooth_field():
+    """Two bilinear interpolations change a puff of several cells by at most 5 % of its peak, and
+    its mass by at most 2 %."""
     field = puff(9.0, 12.0, 3.0)[None].astype(np.float32)
     for direction in (0.0, 33.0, 90.0, 225.0):
         wind = wind_vector(np.array([5.0]), np.array([direction]))
@@ -141,7 +142,7 @@ def test_every_part_and_product_vanishes_with_the_fire():
         ({"targets": "footprint"}, "needs the target 'log' or 'smoke'"),
         ({"frame": "sun"}, "frame 'sun' is unknown; choose from map, wind, wind-stretch, auto"),
         ({"family": "tree"}, "family 'tree' is unknown; choose from coded, spectral, unet, fno"),
-        ({"epochs": 3}, "'epochs' is no choice of a spectral surrogate"),
+        ({"epochs": 3}, "'epochs' is not a choice of the spectral family"),
         ({"covariates": "humidity"}, "covariate 'humidity' is missing"),
         ({"covariates": "hours"}, "covariate 'hours' is 6.0 in all training snapshots"),
     ],
@@ -162,7 +163,7 @@ def test_targets_return_the_smoke_they_were_made_of():
         assert left < 1e-4
 
 
-def test_the_inverse_never_exceeds_training_and_the_gate_silences():
+def test_the_inverse_never_exceeds_training_and_the_gate_sets_zero():
     way = Targets(("log", "smoke", "footprint"), 1.0, 0.1, largest=50.0, blend=1.0, gate=0.2)
     wild = np.full((1, 3, 2), 1e6)
     wild[0, 2] = [1.0, 0.1]
@@ -178,7 +179,7 @@ def test_no_smoke_at_all_is_refused(data):
 
 
 def moist(data: xr.Dataset) -> xr.Dataset:
-    """Smoke that fades with moisture, from fires that do not show it; the wind is shared."""
+    """Smoke that decreases with a moisture that the fires do not show; all have the same wind."""
     rng = np.random.default_rng(3)
     moisture = rng.uniform(0.02, 0.2, size=data.sizes["snapshot"])
     fire = data.time_since_ignition
@@ -198,15 +199,15 @@ def moist(data: xr.Dataset) -> xr.Dataset:
         {"kernel": "polynomial-1 + matern-5/2", "targets": "log"},
     ],
 )
-def test_covariates_join_either_family(data, choices, tmp_path):
-    """Told the moisture, either family errs at most two thirds as much on fires left out."""
-    told = moist(data)
-    train, test = told.isel(snapshot=slice(0, 18)), told.isel(snapshot=slice(18, None))
+def test_covariates_improve_both_families(data, choices, tmp_path):
+    """With the moisture as a covariate, the error on new fires is at most two thirds."""
+    moist_data = moist(data)
+    train, test = moist_data.isel(snapshot=slice(0, 18)), moist_data.isel(snapshot=slice(18, None))
     without = error(pc.fit_surrogate(train, **choices), test)
     fitted = pc.fit_surrogate(train, covariates="fuel_moisture", **choices)
     inside = test.assign_coords(fuel_moisture=test.fuel_moisture.clip(*_range(train)))
     assert error(fitted, inside) < 0.67 * without
-    loaded = pc.load_surrogate(fitted.save(tmp_path / "told.plume"))
+    loaded = pc.load_surrogate(fitted.save(tmp_path / "moist.plume"))
     np.testing.assert_array_equal(loaded.predict(inside), fitted.predict(inside))
 
 
@@ -215,33 +216,37 @@ def _range(train: xr.Dataset) -> tuple[float, float]:
 
 
 def test_covariates_beyond_training_warn_how_far(data):
-    told = moist(data)
-    fitted = pc.fit_surrogate(told, "recommended", covariates="fuel_moisture", layers=1)
-    low, high = _range(told)
-    beyond = told.assign_coords(fuel_moisture=told.fuel_moisture * 0.0 + high + 0.5 * (high - low))
+    moist_data = moist(data)
+    fitted = pc.fit_surrogate(moist_data, "recommended", covariates="fuel_moisture", layers=1)
+    low, high = _range(moist_data)
+    beyond = moist_data.assign_coords(
+        fuel_moisture=moist_data.fuel_moisture * 0.0 + high + 0.5 * (high - low)
+    )
     with pytest.warns(UserWarning, match=r"fuel_moisture .* outside .* by 0.5 of that range"):
         fitted.predict(beyond)
     with pytest.raises(pc.PlumecastError, match="'fuel_moisture' is missing"):
-        fitted.predict(told.drop_vars("fuel_moisture"))
+        fitted.predict(moist_data.drop_vars("fuel_moisture"))
 
 
-def test_a_text_covariate_is_told_apart_and_unknown_ones_are_refused(data):
+def test_a_text_covariate_is_used_and_unknown_values_are_refused(data):
     drought = np.where(np.arange(24) % 2, "low", "high")
-    told = moist(data).assign_coords(drought=("snapshot", drought))
-    fitted = pc.fit_surrogate(told, degree=1, covariates=("drought", "fuel_moisture"))
-    mild = told.assign_coords(drought=("snapshot", ["mild"] * 24))
+    moist_data = moist(data).assign_coords(drought=("snapshot", drought))
+    fitted = pc.fit_surrogate(moist_data, degree=1, covariates=("drought", "fuel_moisture"))
+    mild = moist_data.assign_coords(drought=("snapshot", ["mild"] * 24))
     with pytest.raises(pc.PlumecastError, match="drought 'mild' was not in training"):
         fitted.predict(mild)
 
 
 def test_a_rare_scenario_borrows_from_the_others(data):
-    """Of two droughts with the same physics one has a single ignition: alone it could not be
-    fitted, drawn to the common operator it errs like the other."""
-    told = moist(data).drop_vars("fuel_moisture")
-    told["smoke"] = told.time_since_ignition.rolling(x=3, y=3, center=True, min_periods=1).mean()
+    """Two droughts have the same physics, and one has a single ignition. Alone it could not be
+    fitted; regularised towards the common operator, its error is like that of the other."""
+    moist_data = moist(data).drop_vars("fuel_moisture")
+    moist_data["smoke"] = moist_data.time_since_ignition.rolling(
+        x=3, y=3, center=True, min_periods=1
+    ).mean()
     labels = np.where(np.arange(24) == 4, "rare", "usual")
-    train = told.isel(snapshot=slice(0, 18)).assign_coords(drought=("snapshot", labels[:18]))
-    test = told.isel(snapshot=slice(18, None))
+    train = moist_data.isel(snapshot=slice(0, 18)).assign_coords(drought=("snapshot", labels[:18]))
+    test = moist_data.isel(snapshot=slice(18, None))
     fitted = pc.fit_surrogate(train, "recommended", layers=1)
     errors = [
         error(fitted, test.assign_coords(drought=("snapshot", [name] * 6)))
@@ -251,7 +256,7 @@ def test_a_rare_scenario_borrows_from_the_others(data):
 
 
 def test_shrinkage_meets_its_limits():
-    """No snapshots: the weights are what they are drawn to. No penalty: least squares."""
+    """Without snapshots the weights are the prior; without a penalty, those of least squares."""
     rng = np.random.default_rng(0)
     x = (rng.normal(size=(4, 9, 2)) + 1j * rng.normal(size=(4, 9, 2))).astype(np.complex128)
     y = (rng.normal(size=(4, 9, 1)) + 1j * rng.normal(size=(4, 9, 1))).astype(np.complex128)
@@ -262,7 +267,7 @@ def test_shrinkage_meets_its_limits():
     np.testing.assert_allclose(Equations.of(x, y).solve(1e-12, prior), exact, rtol=1e-8)
 
 
-def test_left_out_weights_are_those_of_a_fit_without_the_fold():
+def test_out_of_fold_weights_are_those_of_a_fit_without_the_fold():
     rng = np.random.default_rng(1)
     kept = choose_frequencies((6, 6))
     x, y = (
@@ -273,14 +278,14 @@ def test_left_out_weights_are_those_of_a_fit_without_the_fold():
     parts = [Equations.of(x[:, rows], y[:, rows]) for rows in folds]
     systems = Systems([list(parts)], kept)
     _, without = systems.solve()
-    # Noise has nothing to find: every ring and target takes the largest penalty.
+    # Noise cannot be predicted: every ring and target has the largest penalty.
     alone = (parts[0] + parts[2]).solve(PENALTIES[-1] * systems.scale())
     np.testing.assert_allclose(without[0][1], alone, atol=1e-12)
 
 
 @pytest.mark.parametrize("same", ["hours", "ages"])
 def test_equal_channels_do_not_stop_a_fit(same):
-    """Large fires, all equally old (or of one age): channels coincide, and a penalty lost in
+    """Channels of large fires of one duration (or one age) coincide: a penalty that is lost in
     rounding would leave the system singular."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:48, :48]
@@ -295,7 +300,7 @@ def test_equal_channels_do_not_stop_a_fit(same):
 
 
 @pytest.mark.parametrize("axis", ["y", "x"])
-def test_the_wind_frame_turns_the_right_way_on_descending_axes(data, axis):
+def test_the_wind_frame_rotates_the_right_way_on_descending_axes(data, axis):
     """The same data stored from north to south (or east to west) gives the same errors."""
     turned = data.isel({axis: slice(None, None, -1)})
     errors = [
@@ -317,13 +322,13 @@ def test_fields_laid_out_otherwise_are_refused(data):
         pc.fit_surrogate(mixed, "recommended")
 
 
-def test_the_canvas_holds_the_grid_for_winds_not_seen():
+def test_the_canvas_covers_the_grid_for_winds_outside_training():
     wind = wind_vector(np.full(2, 5.0), np.array([0.0, 270.0]))
     frame = fit_wind_frame(GRID, (1.0, 1.0), wind, stretch=False)
     full = np.ones((1, *GRID), dtype=np.float32)
     other = wind_vector(np.array([5.0]), np.array([225.0]))
     back = frame.to_map(frame.to_wind(full, other)[:, None], other)[0, 0]
-    assert back[1:-1, 1:-1].min() > 0.5  # the rim mixes with what lies outside
+    assert back[1:-1, 1:-1].min() > 0.5  # the rim is interpolated with zeros outside
     for direction in (0.0, 90.0, 180.0, 270.0):  # quarter turns move cells onto cells
         turn = wind_vector(np.array([5.0]), np.array([direction]))
         spot = np.zeros((1, *GRID), dtype=np.float32)
@@ -335,7 +340,7 @@ def test_the_canvas_holds_the_grid_for_winds_not_seen():
 
 
 def test_scalars_follow_the_dimensions_of_the_fire(data):
-    """Members by hours, the wind of each member: as if every pair were one snapshot."""
+    """Fields by hour and member, one wind per member: each pair is predicted like a snapshot."""
     fitted = pc.fit_surrogate(data, "recommended", frame="wind", layers=1)
     rows = [0, 1, 2, 0, 1, 2]
     flat = data.isel(snapshot=rows)
@@ -357,12 +362,13 @@ def test_scalars_follow_the_dimensions_of_the_fire(data):
         fitted.predict(grid.assign(time_since_ignition=grid.time_since_ignition.isel(member=0)))
 
 
-def test_a_saved_detector_still_detects(data, tmp_path):
+def test_a_saved_surrogate_still_detects(data, tmp_path):
     fitted = pc.fit_surrogate(data, "recommended", layers=1)
     expected = fitted.predict_footprint(data)
-    loaded = pc.load_surrogate(fitted.detector.save(tmp_path / "detector.plume"))
-    np.testing.assert_array_equal(loaded.predict(data), expected)
-    np.testing.assert_array_equal(fitted.detector.on_device("cpu").predict(data), expected)
+    loaded = pc.load_surrogate(fitted.save(tmp_path / "detector.plume"))
+    assert loaded.detects
+    np.testing.assert_array_equal(loaded.predict_footprint(data), expected)
+    np.testing.assert_array_equal(fitted.on_device("cpu").predict_footprint(data), expected)
 
 
 def test_any_coordinate_may_be_called_fire_and_any_may_be_a_single_value(data):
@@ -372,8 +378,8 @@ def test_any_coordinate_may_be_called_fire_and_any_may_be_a_single_value(data):
 
 
 def test_numbers_kept_as_objects_are_numbers(data):
-    told = moist(data)
-    told["fuel_moisture"] = told.fuel_moisture.astype(object)
-    fitted = pc.fit_surrogate(told, degree=1, covariates="fuel_moisture")
+    moist_data = moist(data)
+    moist_data["fuel_moisture"] = moist_data.fuel_moisture.astype(object)
+    fitted = pc.fit_surrogate(moist_data, degree=1, covariates="fuel_moisture")
     assert fitted.covariates[0].kind == "number"
-    assert float(fitted.predict(told * 0.0).max()) == 0.0
+    assert float(fitted.predict(moist_data * 0.0).max()) == 0.0

@@ -52,7 +52,7 @@ def test_theorem_1_is_the_least_squares_solution(seed, rank, center):
     fields, targets = rng.normal(size=(20, 30)), rng.normal(size=(20, 4))
     basis = fit_basis(fields, rank=rank, center=center)
     codes = basis.encode(fields)
-    theorem = linear_closed_form(codes, basis.singular_values, targets)
+    theorem = linear_closed_form(codes.T @ targets, basis.singular_values)
     np.testing.assert_allclose(theorem, np.linalg.lstsq(codes, targets)[0], atol=1e-10)
     np.testing.assert_allclose(theorem, ridge_primal(codes, targets), atol=1e-10)
 

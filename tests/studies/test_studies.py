@@ -27,7 +27,7 @@ from plumecast.studies.run import study_fingerprint
 from plumecast.studies.table import columns_of, rows_of, select, tidy, write_csv
 from plumecast.surrogate.fit import fit_surrogate
 from support.snapshots import make_snapshots
-from support.study_runs import SMALL
+from support.study_runs import SMALL, three_droughts
 
 ROUNDING = 1e-8
 """Relative: two routes to one least-squares solution, whose Gram matrices square the condition."""
@@ -43,9 +43,15 @@ def store(large_snapshots, tmp_path_factory):
 
 
 @pytest.fixture
-def small(monkeypatch):
-    """Small limits for the command, so that it does less work."""
+def less_work(monkeypatch):
+    """The command's own steps with less work."""
     monkeypatch.setattr("plumecast.cli.commands.study.Limits", lambda **given: SMALL)
+
+
+@pytest.fixture
+def small(less_work, monkeypatch):
+    """The command's own steps with less work, without the files of figures."""
+    monkeypatch.setattr("plumecast.studies.results.save_all", lambda *given: [])
 
 
 def test_the_same_seed_gives_the_same_tables_to_the_last_digit(
@@ -184,7 +190,7 @@ def test_a_subset_of_one_gram_matrix_is_the_operator_of_that_subset(context):
         0.95,
     )
     subset = fit_subset(pool, rows)
-    expected = direct.predict_matrix(matrix(test, "time_since_ignition"))
+    expected = direct.predict_rows(matrix(test, "time_since_ignition"))
     # The stored logarithm is float32, the pool's float64.
     assert np.linalg.norm(subset.predict_others() - expected) <= 1e-5 * np.linalg.norm(expected)
     basis = direct.operator.output_basis
@@ -193,7 +199,8 @@ def test_a_subset_of_one_gram_matrix_is_the_operator_of_that_subset(context):
     assert np.linalg.norm(subset.project(field) - projected) <= 1e-5 * np.linalg.norm(field)
 
 
-def test_curves_on_a_grid_are_those_the_auc_is_the_area_of(context):
+def test_curves_on_a_grid_are_those_the_auc_is_the_area_of():
+    context = Context(split_by_fire(three_droughts(shape=(10, 12))), limits=SMALL)
     test = context.split.test
     guess = fitted(context, "paper-linear").surrogate.predict(test)
     tau = context.smoke_threshold
@@ -253,7 +260,7 @@ def test_tables_keep_clocks_apart_and_read_back_to_the_last_digit(tmp_path):
     assert rows_of(select(table, name="b"))[0]["s"] == 2.5
 
 
-def test_a_study_writes_table_figures_and_record(small, succeed, store, tmp_path):
+def test_a_study_writes_table_figures_and_record(less_work, succeed, store, tmp_path):
     succeed("study", "footprint-linear", "--data", store, "-o", tmp_path)
     folder = tmp_path / "footprint-linear"
     record = json.loads((folder / "record.json").read_text())

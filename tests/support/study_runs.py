@@ -19,10 +19,12 @@ DROUGHTS = ("low", "medium", "high")
 MOISTURE = {"low": 0.10, "medium": 0.05, "high": 0.0}
 
 
-def three_droughts(ignitions: int = 20, checkpoints: int = 2) -> xr.Dataset:
+def three_droughts(
+    ignitions: int = 20, checkpoints: int = 2, shape: tuple[int, int] = (6, 8)
+) -> xr.Dataset:
     """Ignitions under three droughts, with moisture and wind that differ between droughts."""
     snapshots = make_snapshots(
-        fires=3 * ignitions, checkpoints=checkpoints, shape=(10, 12), droughts=DROUGHTS
+        fires=3 * ignitions, checkpoints=checkpoints, shape=shape, droughts=DROUGHTS
     )
     moisture = np.array([MOISTURE[name] for name in snapshots.drought.values])
     wind = 5.0 + 20.0 * (0.1 - moisture) + 0.1 * snapshots.hours.values

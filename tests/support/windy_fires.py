@@ -8,21 +8,24 @@ import xarray as xr
 GRID = (20, 24)
 
 
-def puff(row: float, column: float, width: float) -> np.ndarray:
-    y, x = np.mgrid[: GRID[0], : GRID[1]]
+def puff(row: float, column: float, width: float, shape: tuple[int, int] = GRID) -> np.ndarray:
+    y, x = np.mgrid[: shape[0], : shape[1]]
     return np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2.0 * width**2))
 
 
-def windy(ignitions: int = 24, seed: int = 0) -> xr.Dataset:
+def windy(ignitions: int = 24, seed: int = 0, shape: tuple[int, int] = GRID) -> xr.Dataset:
     """Round fires near the middle, each with a wind of its own that carries its smoke 5 cells."""
     rng = np.random.default_rng(seed)
+    rows, columns = shape
+    top, left = (GRID[0] - rows) / 2, (GRID[1] - columns) / 2
     fire, smoke, speed, direction = [], [], [], []
     for _ in range(ignitions):
-        row, column, size = rng.uniform(8, 11), rng.uniform(10, 13), rng.uniform(1.5, 2.5)
+        row, column = rng.uniform(8, 11) - top, rng.uniform(10, 13) - left
+        size = rng.uniform(1.5, 2.5)
         towards = rng.uniform(0.0, 2.0 * np.pi)
-        age = np.maximum(puff(row, column, size) - 0.4, 0.0) * 10.0
+        age = np.maximum(puff(row, column, size, shape) - 0.4, 0.0) * 10.0
         plume = [
-            puff(row + step * np.sin(towards), column + step * np.cos(towards), 1.5)
+            puff(row + step * np.sin(towards), column + step * np.cos(towards), 1.5, shape)
             for step in range(6)
         ]
         fire.append(age)
@@ -50,7 +53,7 @@ def windy(ignitions: int = 24, seed: int = 0) -> xr.Dataset:
             "is_final": ("snapshot", np.full(ignitions, True)),
             "wind_speed": ("snapshot", speed, {"units": "m s-1"}),
             "wind_from_direction": ("snapshot", direction, {"units": "degree"}),
-            "y": ("y", np.arange(GRID[0]) * 1000.0, {"units": "m"}),
-            "x": ("x", np.arange(GRID[1]) * 1000.0, {"units": "m"}),
+            "y": ("y", np.arange(rows) * 1000.0, {"units": "m"}),
+            "x": ("x", np.arange(columns) * 1000.0, {"units": "m"}),
         },
     )

@@ -15,13 +15,14 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import TABLE
-from plumecast.compute.blocks import group_blocks, row_blocks, whole
+from plumecast.compute.blocks import Passes, group_blocks, row_blocks
+from plumecast.compute.device import Resources
 from plumecast.compute.memory import parse_memory, rows_within
 from plumecast.data.row_source import StoredRows, floor_as_read
 from plumecast.data.schema import apply_smoke_floor
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import append_fire, open_snapshots
-from plumecast.operators.coded.memory import Placement
+from plumecast.operators.coded.memory import pca_rows
 from plumecast.operators.coded.polynomial_map import (
     fit_linear_map,
     fit_polynomial_map,
@@ -29,7 +30,7 @@ from plumecast.operators.coded.polynomial_map import (
 )
 from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.neural import map as neural
-from plumecast.operators.pca import Encoded, Truncation, fit_truncated_basis
+from plumecast.operators.pca import EncodedRows, Truncation, fit_truncated_basis
 from plumecast.operators.spectral.fit import rows_at_once
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.baselines import fit_baseline
@@ -78,8 +79,8 @@ def test_modes_that_blocks_do_not_resolve_are_refused():
     rng = np.random.default_rng(0)
     fields = rng.normal(size=(20, 6)) * np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1e-9])
     assert fit_truncated_basis(fields, Truncation(rank=6)).rank == 6
-    with pytest.raises(PlumecastError, match="blocks of snapshots do not resolve"):
-        fit_truncated_basis(fields, Truncation(rank=6), block=5)
+    with pytest.raises(PlumecastError, match="cannot be computed by blocks of snapshots"):
+        fit_truncated_basis(fields, Truncation(rank=6), passes=Passes(5))
 
 
 @pytest.mark.parametrize("block", [1, 5, 11, 40])
@@ -88,22 +89,22 @@ def test_maps_of_any_blocks_are_equal(block, rank):
     rng = np.random.default_rng(1)
     fields, targets = rng.normal(size=(40, 20)), rng.normal(size=(40, 4))
     basis = fit_truncated_basis(fields, Truncation(rank=rank))
-    codes, lazy = basis.encode(fields), Encoded(basis, fields)
+    codes, lazy = basis.encode(fields), EncodedRows(basis, fields)
     groups = np.split(np.arange(40), [5, 6, 14, 30])
     common = {"degree": 2, "groups": groups, "penalties": None}
     (one, scan), (other, blocked) = (
         tune_polynomial_map(codes, targets, **common),
-        tune_polynomial_map(lazy, targets, **common, block=block),
+        tune_polynomial_map(lazy, targets, **common, passes=Passes(block)),
     )
     np.testing.assert_allclose(blocked.errors, scan.errors, rtol=ROUNDING)
     np.testing.assert_allclose(other.predict(codes), one.predict(codes), atol=1e-8)
     pairs = [
         [
-            fit_linear_map(c, basis.singular_values, targets, b)
+            fit_linear_map(c, basis.singular_values, targets, Passes(b))
             for c, b in ((codes, None), (lazy, block))
         ],
         [
-            fit_polynomial_map(c, targets, degree=2, penalty=1.0, block=b)
+            fit_polynomial_map(c, targets, degree=2, penalty=1.0, passes=Passes(b))
             for c, b in ((codes, None), (lazy, block))
         ],
     ]
@@ -119,7 +120,7 @@ def test_blocks_cover_the_rows_and_tear_no_group_apart():
     assert [part for part, _ in found] == [slice(0, 5), slice(5, 10)]
     assert [[len(rows) for rows in members] for _, members in found] == [[4, 1], [3, 2]]
     assert all(int(members[0][0]) == 0 for _, members in found)
-    np.testing.assert_array_equal(whole(np.arange(10)[:, None], 3), np.arange(10)[:, None])
+    np.testing.assert_array_equal(Passes(3).whole(np.arange(10)[:, None]), np.arange(10)[:, None])
 
 
 CHOICES = {
@@ -158,9 +159,8 @@ def test_the_limits_of_these_tests_make_blocks(store):
     """Or they would compare the whole with itself."""
     train = split_by_fire(open_snapshots(store), seed=2).train
     rows = StoredRows(fit_surrogate(train, "paper-linear").inputs, train)
-    place = Placement(limit=parse_memory("75kB"))
-    assert place.encode_rows(rows) < rows.shape[0] / 2
-    assert Placement(limit=parse_memory("2MB")).encode_rows(rows) == rows.shape[0]
+    assert pca_rows(Resources(limit=parse_memory("75kB")), rows.shape) < rows.shape[0] / 2
+    assert pca_rows(Resources(limit=parse_memory("2MB")), rows.shape) == rows.shape[0]
 
 
 SPECTRAL = {"preset": "recommended", "layers": 2, "correction": True}
@@ -206,8 +206,7 @@ def test_coded_fit_of_lifted_fields_from_a_store_equals_the_fit_in_memory(store,
     else:
         other, limit = fit_surrogate(lazy.train, **choices, memory=memory), parse_memory(memory)
     count, cells = split.train.sizes["snapshot"], split.train.smoke[0].size
-    channels = np.empty((count, 4 * cells))
-    block = Placement(limit=limit).encode_rows(channels)
+    block = pca_rows(Resources(limit=limit), (count, 4 * cells))
     assert block < count or memory != "tight" or choice == "wind"  # whose canvas is larger
     assert lazy.train.smoke.variable._in_memory is False
     for a, b in zip(other.predict_both(split.train), one.predict_both(split.train), strict=True):
@@ -392,10 +391,12 @@ sizes = choices.pop("sizes", None)
 if sizes is not None:
     import numpy as np
     from plumecast.operators.neural import map as neural
+    from plumecast.operators.family import NOTHING, TrainingSet
     from plumecast.operators.fields.lift import fit_lift
     neural.SIZES[choices["family"]] = sizes
     few = np.random.default_rng(0).random((8, 8, 8))
-    neural.fit_neural(few, few[:, None], np.arange(8) % 2, lift=fit_lift(few), epochs=1, batch=2)
+    training = TrainingSet(few, few[:, None], np.arange(8) % 2, NOTHING)
+    neural.fit_neural(training, fit_lift(few), epochs=1, batch=2)
 # A fit of the smallest thing loads every library, and starts their threads, before the count.
 tiny = pc.open_snapshots(store).isel(snapshot=slice(0, 64)).load()
 fit_surrogate(tiny, degree=2, fire_rank=2, smoke_rank=2)

@@ -1,4 +1,4 @@
-"""The surrogate on labelled data: what goes in comes out in kind, on its grid, or is refused."""
+"""The surrogate on labelled data: predictions have the type and grid of the input, or raise."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def assert_close(got, expected, share: float) -> None:
     np.testing.assert_allclose(got, expected, rtol=0.0, atol=share * float(np.max(expected)))
 
 
-# In kind: labels, arrays, dimensions, types
+# Predictions have the type of the input: labels, arrays, dimensions, precision
 
 
 def test_labelled_fires_give_labelled_smoke(linear, split):
@@ -353,7 +353,7 @@ def test_a_centred_quadratic_keeps_the_mean_smoke(split, tmp_path, rank):
     surrogate = fit_surrogate(split.train, degree=2, center=True, fire_rank=rank, penalty=1e4)
     fires, smoke = (split.train[name].values for name in ("time_since_ignition", "smoke"))
     flat = fires.reshape(fires.shape[0], -1).astype(np.float64)
-    predicted = surrogate.operator.predict(flat).reshape(smoke.shape)  # not cut at zero
+    predicted = surrogate.operator.predict(flat).reshape(smoke.shape)  # not clipped at zero
     size = np.abs(smoke - smoke.mean(axis=0)).max()
     # The intercept is penalised a little: see `intercept_constant`.
     assert np.abs((predicted - smoke).mean(axis=0)).max() < 1e-4 * size

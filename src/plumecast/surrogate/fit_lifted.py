@@ -136,8 +136,8 @@ def _check_fields(fields: tuple[Field, ...], smoke: Array) -> None:
     lowest = min(float(smoke[rows].min()) for rows in field_blocks(smoke))
     if lowest < 0.0:
         raise PlumecastError(
-            f"a surrogate with a lift needs a non-negative output, but '{fields[1].name}' goes "
-            f"down to {lowest:g}; choose a preset without a lift"
+            "a surrogate with a lift needs a non-negative output, but the smallest value of "
+            f"'{fields[1].name}' is {lowest:g}; choose a preset without a lift"
         )
 
 

@@ -241,34 +241,36 @@ def _plume_operator(
     return LiftedOperator(labels, field_map, targets, shape, frame)
 
 
-SAVED_CLASSES: dict[str, Callable[..., Any]] = {
-    **{
-        kind.__name__: kind
-        for kind in (
-            Surrogate,
-            Layout,
-            Field,
-            Coordinate,
-            Covariate,
-            LiftedOperator,
-            Basis,
-            Lift,
-            Targets,
-            WindFrame,
-            MeanField,
-            NearestFire,
-            GaussianProcess,
-            *(kind for family in FAMILIES.values() for kind in family.saved),
-        )
-    },
-    "PlumeOperator": _plume_operator,
-}
-"""The classes that a surrogate file may contain, by their names in the file."""
+SHARED_CLASSES: tuple[type, ...] = (
+    Surrogate,
+    Layout,
+    Field,
+    Coordinate,
+    Covariate,
+    LiftedOperator,
+    Basis,
+    Lift,
+    Targets,
+    WindFrame,
+    MeanField,
+    NearestFire,
+    GaussianProcess,
+)
+"""Classes that the file of a surrogate of any family may contain."""
+
+
+def saved_classes() -> dict[str, Callable[..., Any]]:
+    """Classes that a file may contain, by their names in it: shared ones and those of families."""
+    of_families = (kind for family in FAMILIES.values() for kind in family.saved)
+    known: dict[str, Callable[..., Any]] = {
+        kind.__name__: kind for kind in (*SHARED_CLASSES, *of_families)
+    }
+    return known | {"PlumeOperator": _plume_operator}
 
 
 def load_surrogate(path: str | Path) -> Surrogate:
     """Read a surrogate; its predictions equal those of the saved one bit for bit."""
-    value = load_value(path, SAVED_CLASSES)
+    value = load_value(path, saved_classes())
     if not isinstance(value, Surrogate):
         raise PlumecastError(f"{path} holds a {type(value).__name__}, not a surrogate")
     return value

@@ -1,4 +1,4 @@
-"""The correction by the training fires most alike: it helps where places differ, and only there."""
+"""The correction from similar training fires helps where places differ, and only there."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
+from plumecast.compute.device import Resources
 from plumecast.operators.coded import correction
 from plumecast.operators.coded.correction import fit_correction
+from plumecast.operators.family import NOTHING, Conditions, TrainingSet
 from support.convolved_fires import GRID, fires, parts, rough
 
 
 @pytest.fixture(scope="module")
 def world() -> xr.Dataset:
     return rough()
+
+
+def unconditioned(fire: np.ndarray, targets: np.ndarray, groups: np.ndarray) -> TrainingSet:
+    """Training snapshots of which nothing is known but their fire."""
+    return TrainingSet(fire, targets, groups, NOTHING)
 
 
 def error(surrogate: pc.Surrogate, test: xr.Dataset) -> float:
@@ -40,12 +47,13 @@ def test_no_fire_makes_no_smoke(world, corrected):
     assert float(np.abs(corrected.predict(empty)).max()) == 0.0
 
 
-def test_a_fire_unlike_all_others_is_left_to_the_operator(world, corrected):
+def test_a_fire_unlike_all_others_is_not_corrected(world, corrected):
     fire = world.isel(snapshot=[0]).copy()
     fire["time_since_ignition"] = 0.0 * fire.time_since_ignition + 30.0
-    given = fire.time_since_ignition.values, np.array([[1.0, 0.0]], dtype=np.float32)
-    change = corrected.operator.correction.predict(*given)
-    usual = corrected.operator.correction.predict(world.time_since_ignition.values[:1], given[1])
+    given = Conditions(covariates=np.array([[1.0, 0.0]], dtype=np.float32))
+    own = corrected.operator.field_map.correction
+    change = own.predict(fire.time_since_ignition.values, given)
+    usual = own.predict(world.time_since_ignition.values[:1], given)
     assert np.abs(change).max() < 1e-3 * np.abs(usual).max()
 
 
@@ -55,33 +63,33 @@ def test_saved_corrections_predict_bit_for_bit(world, corrected, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-def test_what_has_nothing_to_correct_stays_as_it_is():
-    """Targets predicted exactly leave nothing over."""
+def test_without_residuals_there_is_no_correction():
+    """Targets that are predicted exactly leave no residual; a single group cannot be left out."""
     fire = fires(10)
     targets = fire[:, None]
-    assert fit_correction(fire, targets, targets, np.arange(10) % 5, None) is None
-    assert fit_correction(fire, targets, 0.5 * targets, np.zeros(10), None) is None
+    assert fit_correction(unconditioned(fire, targets, np.arange(10) % 5), targets) is None
+    assert fit_correction(unconditioned(fire, targets, np.zeros(10)), 0.5 * targets) is None
 
 
-def test_left_out_values_do_not_see_the_fire():
-    """Other leftovers of a group change its own left-out correction only through the bases, which
-    span all leftovers here: not at all."""
+def test_out_of_fold_corrections_do_not_see_the_fire():
+    """Residuals of a group change its own out-of-fold correction only through the bases, which
+    span all residuals here: not at all."""
     fire = fires(16)
     groups = np.arange(16) % 8
     rng = np.random.default_rng(0)
     over = rng.normal(size=(16, 1, 6, 6)).astype(np.float32)
     small = fire[:, :6, :6] + rng.random((16, 6, 6)).astype(np.float32)
-    one = fit_correction(small, over, 0.0 * over, groups, None)
-    again = fit_correction(small, over, 0.0 * over, groups, None)
+    training = unconditioned(small, over, groups)
+    one, again = (fit_correction(training, 0.0 * over) for _ in range(2))
     np.testing.assert_array_equal(one.codes, again.codes)
-    assert np.abs(one.left_out(np.arange(16))).max() < np.abs(over).max()
+    assert np.abs(one.out_of_fold(np.arange(16))).max() < np.abs(over).max()
 
 
-def test_many_snapshots_are_drawn_by_whole_groups(monkeypatch):
+def test_many_snapshots_are_sampled_by_whole_groups(monkeypatch):
     monkeypatch.setattr(correction, "VALUES", 8 * GRID[0] * GRID[1])
     fire = fires(20)
     groups = np.repeat(np.arange(10), 2)
-    found = fit_correction(fire, fire[:, None], 0.5 * fire[:, None], groups, None)
+    found = fit_correction(unconditioned(fire, fire[:, None], groups), 0.5 * fire[:, None])
     assert found.rows.size == 8
     assert np.unique(groups[found.rows]).size == 4
 
@@ -99,7 +107,7 @@ def test_uneven_groups_keep_to_the_bound_and_two_are_always_taken(monkeypatch):
 def test_one_fire_again_and_again_has_no_neighbours():
     fire = np.repeat(fires(1), 6, axis=0)
     over = np.random.default_rng(0).random((6, 1, *GRID)).astype(np.float32)
-    assert fit_correction(fire, over, 0.0 * over, np.arange(6) % 3, None) is None
+    assert fit_correction(unconditioned(fire, over, np.arange(6) % 3), 0.0 * over) is None
 
 
 def test_a_kernel_that_nearly_interpolates_stays_exact(monkeypatch):
@@ -108,19 +116,20 @@ def test_a_kernel_that_nearly_interpolates_stays_exact(monkeypatch):
     place = fire.reshape(150, -1) @ np.linspace(0.0, 1.0, fire[0].size, dtype=np.float32)
     wave = np.sin(place / place.std())[:, None, None, None]
     over = (wave * np.ones((1, 1, *GRID))).astype(np.float32)
-    found = fit_correction(fire, over, 0.0 * over, np.arange(150), None)
+    found = fit_correction(unconditioned(fire, over, np.arange(150)), 0.0 * over)
     whole = found.coded.predict(fire)
     np.testing.assert_allclose(found.shared(1.0).predict(fire), whole, atol=1e-5)
 
 
 def test_a_limit_below_what_it_needs_is_refused():
     fire = fires(10)
-    with pytest.raises(pc.PlumecastError, match="a correction by 10 snapshots needs at least"):
-        fit_correction(fire, fire[:, None], 0.0 * fire[:, None], np.arange(10), None, limit=10_000)
+    training = unconditioned(fire, fire[:, None], np.arange(10))
+    with pytest.raises(pc.PlumecastError, match="a correction from 10 snapshots needs at least"):
+        fit_correction(training, 0.0 * fire[:, None], Resources(limit=10_000))
 
 
 def test_only_the_spectral_family_is_corrected(world):
-    with pytest.raises(pc.PlumecastError, match="'correction' is no choice of a coded surrogate"):
+    with pytest.raises(pc.PlumecastError, match="'correction' is not a choice of the coded family"):
         pc.fit_surrogate(world, "paper-linear", correction=True)
 
 

@@ -1,4 +1,4 @@
-"""Networks: both learn a plume, predict the same after saving, and stay away until asked for."""
+"""Networks: both learn a plume and predict the same after saving; torch is imported only on use."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pytest
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import map_arrays
 from plumecast.compute.device import choose_device
+from plumecast.operators.family import NOTHING, Conditions, TrainingSet
 from plumecast.operators.fields.lift import Lift, fit_lift
-from plumecast.operators.neural.map import SIZES, NeuralMap, fit_neural
+from plumecast.operators.neural.map import SIZES, NeuralMap, NeuralOutOfFold, fit_neural
 from plumecast.surrogate.file import load_value, save_value
 
 torch = pytest.importorskip("torch")
 
-GRID = (24, 20)  # 20 is no multiple of the 8 and 16 the networks halve
+GRID = (24, 20)  # 20 is not a multiple of 8 or 16, the divisors of the networks
 SMALL = {"unet": {"width": 8, "levels": 3}, "fno": {"width": 12, "modes": 8, "layers": 3}}
 RATES = {"unet": 4e-3, "fno": 4e-3}
 FIRES, FOLDS = 48, 6
@@ -52,15 +53,11 @@ def targets(fire: np.ndarray, strength: np.ndarray | float = 1.0) -> np.ndarray:
     return np.stack([np.log1p(smoke), smoke, smoke > 0.2], axis=1).astype(np.float32)
 
 
-def train(
-    architecture: str, *, epochs: int = 30, **choices
-) -> tuple[NeuralMap, np.ndarray, np.ndarray]:
+def train(architecture: str, *, epochs: int = 30, **choices) -> tuple[NeuralMap, NeuralOutOfFold]:
     fire = fires(FIRES)
     return fit_neural(
-        fire,
-        targets(fire),
-        np.arange(FIRES) % FOLDS,
-        lift=fit_lift(fire),
+        TrainingSet(fire, targets(fire), np.arange(FIRES) % FOLDS, NOTHING),
+        fit_lift(fire),
         **{
             "architecture": architecture,
             "sizes": SMALL[architecture],
@@ -74,15 +71,14 @@ def train(
 
 
 @pytest.fixture(scope="module", params=sorted(SIZES))
-def fitted(request) -> tuple[NeuralMap, np.ndarray, np.ndarray]:
+def fitted(request) -> tuple[NeuralMap, NeuralOutOfFold]:
     return train(request.param)
 
 
 def test_both_beat_the_mean_field_on_fires_they_have_not_seen(fitted):
-    """By half the error of every target, and by far in finding the footprint: with one kernel for
-    all fires anything that learns does, while the mean of the training smoke is blind to where the
-    fire is."""
-    network, _, _ = fitted
+    """The error of every target is less than half, and the footprint is found. The mean of the
+    training smoke does not depend on where the fire is."""
+    network, _ = fitted
     fire = fires(24, seed=1)
     truth = targets(fire)
     mean = targets(fires(FIRES)).mean(axis=0)
@@ -95,8 +91,9 @@ def test_both_beat_the_mean_field_on_fires_they_have_not_seen(fitted):
     assert np.sum(called & observed) > 0.8 * np.sum(called | observed)
 
 
-def test_the_left_out_part_is_the_last_and_its_predictions_are_the_network_s(fitted):
-    network, rows, predicted = fitted
+def test_the_last_fold_is_left_out_and_predicted_by_the_network(fitted):
+    network, predicted = fitted
+    rows = predicted.rows
     np.testing.assert_array_equal(rows, np.flatnonzero(np.arange(FIRES) % FOLDS == FOLDS - 1))
     np.testing.assert_array_equal(predicted[:], network.predict(fires(FIRES)[rows]))
     some, tolerance = np.array([5, 2]), 1e-4 * network.limits.max()  # sums in another order
@@ -104,22 +101,22 @@ def test_the_left_out_part_is_the_last_and_its_predictions_are_the_network_s(fit
 
 
 def test_saved_and_loaded_predicts_the_same_bit_for_bit(fitted, tmp_path):
-    network, _, _ = fitted
+    network, _ = fitted
     save_value(network, tmp_path / "network.plume")
     loaded = load_value(tmp_path / "network.plume", {"NeuralMap": NeuralMap, "Lift": Lift})
     fire = fires(5, seed=2)
     np.testing.assert_array_equal(loaded.predict(fire), network.predict(fire))
 
 
-def test_predictions_stay_within_what_training_held(fitted):
-    network, _, _ = fitted
+def test_predictions_stay_within_the_range_of_training(fitted):
+    network, _ = fitted
     predicted = network.predict(20.0 * fires(6, seed=3))
     assert predicted.min() >= 0.0
     assert (predicted.max(axis=(0, 2, 3)) <= network.limits * (1 + 1e-6)).all()  # float32 rounding
 
 
 def test_no_fire_no_smoke_and_no_snapshots(fitted):
-    network, _, _ = fitted
+    network, _ = fitted
     fire = np.concatenate([np.zeros((1, *GRID), np.float32), fires(1)])
     predicted = network.predict(fire)
     assert not predicted[0].any()
@@ -127,9 +124,9 @@ def test_no_fire_no_smoke_and_no_snapshots(fitted):
     assert network.predict(fire[:0]).shape == (0, 3, *GRID)
 
 
-def test_a_network_computes_where_its_inputs_are(fitted):
-    """Within 1e-5 of the largest value: the same sums in float32, the way back in torch."""
-    network, _, _ = fitted
+def test_a_network_computes_on_the_device_of_its_inputs(fitted):
+    """Within 1e-5 of the largest value: the same sums in float32, rescaled in torch."""
+    network, _ = fitted
     fire = np.concatenate([fires(3), np.zeros((1, *GRID), np.float32), fires(66, seed=4)])
     expected = network.predict(fire)
     put = choose_device("torch").put
@@ -140,7 +137,7 @@ def test_a_network_computes_where_its_inputs_are(fitted):
 
 def test_a_snapshot_is_predicted_alike_alone_and_among_others_in_either_precision(fitted):
     """Within 1e-4 of the largest value: float32 sums in another order."""
-    network, _, _ = fitted
+    network, _ = fitted
     fire = fires(70, seed=4)  # more than one block
     together = network.predict(fire)
     tolerance = 1e-4 * network.limits.max()
@@ -165,31 +162,36 @@ def test_training_leaves_the_random_state_of_torch_alone():
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_scalars_tell_scenarios_apart():
-    """The second scenario is a quarter as smoky: its predicted sum is nearer a quarter than one
-    half, which a network that cannot see the scenario cannot give."""
+def test_scalars_distinguish_scenarios():
+    """The second scenario has a quarter of the smoke, and so has its prediction, roughly. A network
+    without the scenario as an input could not distinguish them."""
     fire = np.repeat(fires(FIRES), 2, axis=0)
     scalars = np.tile(np.eye(2), (FIRES, 1))
     truth = targets(fire, np.where(scalars[:, 0] > 0, 1.0, 0.25))
-    network, _, _ = fit_neural(
-        fire,
-        truth,
-        np.repeat(np.arange(FIRES) % FOLDS, 2),
-        lift=fit_lift(fire),
-        scalars=scalars,
+    network, _ = fit_neural(
+        TrainingSet(
+            fire,
+            truth,
+            np.repeat(np.arange(FIRES) % FOLDS, 2),
+            Conditions(covariates=scalars),
+        ),
+        fit_lift(fire),
         sizes=SMALL["unet"],
         learning_rate=RATES["unet"],
         epochs=15,
         device="cpu",
     )
     new = fires(12, seed=8)
-    strong, weak = (network.predict(new, np.tile(row, (12, 1)))[:, 1].sum() for row in np.eye(2))
+    strong, weak = (
+        network.predict(new, Conditions(covariates=np.tile(row, (12, 1))))[:, 1].sum()
+        for row in np.eye(2)
+    )
     assert 0.15 < weak / strong < 0.375
     with pytest.raises(PlumecastError, match=r"scalars have shape \(12, 0\), not \(12, 2\)"):
         network.predict(new)
 
 
-def test_shifts_move_fire_and_targets_alike_and_leave_the_unknown_out():
+def test_shifts_move_fire_and_targets_alike_and_fill_with_zeros():
     from plumecast.operators.neural.training import shifted
 
     field = torch.arange(12.0).reshape(3, 4) + 1.0
@@ -197,12 +199,12 @@ def test_shifts_move_fire_and_targets_alike_and_leave_the_unknown_out():
     assert torch.equal(moved[1:, :2], field[:-1, 2:])
     assert not moved[0].any()
     assert not moved[:, 2:].any()
-    network, _, _ = train("unet", shift=3, epochs=10)
+    network, _ = train("unet", shift=3, epochs=10)
     assert network.predict(fires(2)).any()
 
 
 def test_without_positions_a_fourier_operator_has_no_coordinates():
-    network, _, _ = train("fno", positions=False, epochs=1)
+    network, _ = train("fno", positions=False, epochs=1)
     assert network.weights["lift.0.weight"].shape[1] == network.lift.channels
 
 
@@ -231,7 +233,7 @@ def test_any_grid_goes_through(architecture, grid):
 
 
 @pytest.mark.parametrize(("architecture", "lowest", "highest"), [("unet", 1.5, 2.5), ("fno", 2, 7)])
-def test_sizes_are_as_said(architecture, lowest, highest):
+def test_the_number_of_weights_is_as_documented(architecture, lowest, highest):
     """Millions of weights, for the channels of three age bins, three droughts and positions."""
     from plumecast.operators.neural.nets import build
 
@@ -249,7 +251,7 @@ def test_time_ends_a_training_and_progress_is_reported():
 
 
 def test_the_weights_kept_are_those_of_the_best_epoch():
-    """Left-out targets that contradict the others make every epoch after the first worse; the
+    """Validation targets that contradict the others make every epoch after the first worse; the
     network ends with exactly the smallest loss reported."""
     from plumecast.operators.neural.nets import build
     from plumecast.operators.neural.training import Samples, Schedule, Task, train
@@ -271,7 +273,7 @@ def test_the_weights_kept_are_those_of_the_best_epoch():
     ("choices", "message"),
     [
         ({"architecture": "transformer"}, "'transformer' is unknown; choose from unet, fno"),
-        ({"sizes": {"modes": 3}}, "'modes' is no size of a unet; it has width, levels"),
+        ({"sizes": {"modes": 3}}, "'modes' is not a size of a unet; it has width, levels"),
         ({"device": "cuda:99"}, "device 'cuda:99' cannot be used here"),
         ({"device": "toaster"}, "device 'toaster' cannot be used here"),
         ({"scalars": np.zeros((3, 1))}, r"scalars have shape \(3, 1\)"),
@@ -280,12 +282,12 @@ def test_the_weights_kept_are_those_of_the_best_epoch():
 )
 def test_bad_choices_name_the_next_step(choices, message):
     fire = fires(12)
+    given = Conditions(covariates=choices.get("scalars"))
+    choices = {name: value for name, value in choices.items() if name != "scalars"}
     with pytest.raises(PlumecastError, match=message):
         fit_neural(
-            fire,
-            targets(fire),
-            np.arange(12) % 2,
-            lift=fit_lift(fire),
+            TrainingSet(fire, targets(fire), np.arange(12) % 2, given),
+            fit_lift(fire),
             **{"sizes": SMALL["unet"], "epochs": 1, "device": "cpu", **choices},
         )
 
@@ -293,17 +295,17 @@ def test_bad_choices_name_the_next_step(choices, message):
 def test_one_ignition_cannot_be_left_out():
     fire = fires(3)
     with pytest.raises(PlumecastError, match="at least two ignitions"):
-        fit_neural(fire, targets(fire), np.zeros(3), lift=fit_lift(fire))
+        fit_neural(TrainingSet(fire, targets(fire), np.zeros(3), NOTHING), fit_lift(fire))
 
 
 def test_another_grid_is_refused(fitted):
-    network, _, _ = fitted
+    network, _ = fitted
     with pytest.raises(PlumecastError, match=r"trained on a grid \(24, 20\), got \(20, 24\)"):
         network.predict(np.ones((1, 20, 24), np.float32))
 
 
 def test_without_torch_the_extra_is_named(fitted, monkeypatch):
-    network, _, _ = fitted
+    network, _ = fitted
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(PlumecastError, match=r"pip install 'plumecast\[neural\]'"):
         network.predict(fires(1))
@@ -323,11 +325,9 @@ def test_importing_plumecast_and_describing_a_network_imports_no_torch():
 def test_an_all_zero_target_is_predicted_as_zero():
     fire = fires(12)
     empty = np.zeros((12, 1, *GRID), np.float32)
-    network, _, _ = fit_neural(
-        fire,
-        empty,
-        np.arange(12) % 2,
-        lift=fit_lift(fire),
+    network, _ = fit_neural(
+        TrainingSet(fire, empty, np.arange(12) % 2, NOTHING),
+        fit_lift(fire),
         sizes=SMALL["unet"],
         epochs=1,
         device="cpu",

@@ -1,5 +1,5 @@
-"""The equivariant operator: a convolution found exactly, shifts kept, parts add up, no smoke from
-no fire."""
+"""The spectral operator: it recovers a convolution, is equivariant, adds up parts of its normal
+equations, and predicts no smoke without a fire."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
+from plumecast.operators.family import NOTHING, TrainingSet, fold_numbers
 from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.fields.targets import Targets
-from plumecast.operators.spectral.fit import fit_spectral, fold_numbers
+from plumecast.operators.spectral.fit import fit_spectral
 from plumecast.operators.spectral.systems import Equations
 from support.convolved_fires import GRID, fires, plume, snapshots
 
@@ -26,16 +27,17 @@ def surrogate(data):
 
 
 def test_a_convolution_of_the_lift_is_found():
-    """One layer holds the operator exactly, but for the penalty: left-out error below 5 %."""
+    """One layer represents it exactly, but for the penalty: the out-of-fold error is below 5 %."""
     fire = fires(24)
     targets = plume(fire)[:, None]
     lift = fit_lift(fire, bins=4)
-    _, left_out = fit_spectral(fire, targets, np.arange(24) % 6, lift=lift, layers=1)
-    assert np.linalg.norm(left_out[:] - targets) < 0.05 * np.linalg.norm(targets)
+    training = TrainingSet(fire, targets, np.arange(24) % 6, NOTHING)
+    _, out_of_fold = fit_spectral(training, lift, layers=1)
+    assert np.linalg.norm(out_of_fold[:] - targets) < 0.05 * np.linalg.norm(targets)
 
 
 def test_prediction_moves_with_the_fire(data):
-    """Exactly so for one layer; further layers see the edge of the grid where smoke leaves it."""
+    """Exact for one layer; further layers depend on the edge of the grid where smoke leaves it."""
     surrogate = pc.fit_surrogate(data, "recommended", layers=1)
     fire = data.time_since_ignition.values[:1]
     moved = np.roll(fire, (2, 3), axis=(1, 2))
@@ -69,7 +71,7 @@ def test_it_beats_every_baseline_on_unseen_fires(surrogate, data):
     assert float(scores.auc.median()) > 0.95
 
 
-def test_scenarios_are_told_apart(surrogate, data):
+def test_every_scenario_has_its_own_weights(surrogate, data):
     """The same fire under the drier drought makes about twice the smoke, as in training."""
     pair = data.isel(snapshot=slice(24, 26))
     high, low = surrogate.predict(pair).sum(("y", "x")).values
@@ -103,7 +105,7 @@ def test_lift_is_a_partition_of_the_burned_ages():
     assert (total[fire == 0.0] == 0.0).all()
 
 
-def test_blend_takes_thin_smoke_from_the_logarithm_and_thick_from_the_plain_target():
+def test_the_blend_uses_the_log_target_for_thin_and_the_smoke_target_for_thick_smoke():
     targets = np.zeros((1, 3, 2))
     targets[0, 0] = np.log1p([0.01, 100.0])
     targets[0, 1] = [5.0, 120.0]
@@ -113,7 +115,7 @@ def test_blend_takes_thin_smoke_from_the_logarithm_and_thick_from_the_plain_targ
     assert thick == pytest.approx(120.0, abs=0.5)
 
 
-def test_predictions_stay_below_what_training_saw(surrogate, data):
+def test_predictions_stay_below_the_largest_training_value(surrogate, data):
     many = data.isel(snapshot=[0]).copy()
     many["time_since_ignition"] = many.time_since_ignition * 0.0 + 100.0
     assert float(surrogate.predict(many).max()) <= float(data.smoke.max()) * (1.0 + 1e-6)
@@ -152,7 +154,7 @@ def test_one_drought_needs_no_label(data):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"degree": 2}, "'degree' is no choice of a spectral surrogate"),
+        ({"degree": 2}, "'degree' is not a choice of the spectral family"),
         ({"layers": 0}, "layers=0"),
         ({"outputs": ["smoke", "more"]}, "maps one field to one on the same grid"),
     ],
@@ -182,7 +184,7 @@ def test_coded_surrogates_have_no_footprint_and_no_layers(data):
     assert not coded.detects
     with pytest.raises(pc.PlumecastError, match="no footprint target"):
         coded.predict_footprint(data)
-    with pytest.raises(pc.PlumecastError, match="'layers' is no choice of a coded surrogate"):
+    with pytest.raises(pc.PlumecastError, match="'layers' is not a choice of the coded family"):
         pc.fit_surrogate(data, "paper-linear", layers=2)
 
 
@@ -197,7 +199,7 @@ def test_a_drought_without_smoke_predicts_none(data):
 
 def test_output_below_zero_is_refused(data):
     shifted = data.assign(temperature=data.smoke - 3.0)
-    with pytest.raises(pc.PlumecastError, match="'temperature' goes down to -3"):
+    with pytest.raises(pc.PlumecastError, match="smallest value of 'temperature' is -3"):
         pc.fit_surrogate(shifted, "recommended", outputs="temperature")
 
 

@@ -105,8 +105,8 @@ class TrainingKernel:
         nearest = xp.sort(xp.max(others, axis=1))
         if float(nearest[nearest.shape[0] // 2]) < REACH:
             raise PlumecastError(
-                f"length_scale={length_scale:g} is so short that training snapshots have no "
-                f"neighbours in the kernel; {_LENGTH_ADVICE}"
+                f"length_scale={length_scale:g} is so short that a training snapshot has no "
+                f"neighbours within it; {_LENGTH_ADVICE}"
             )
 
     def fitted(self, length_scale: float, weights: tuple[float, ...], alpha: Array) -> KernelMap:
@@ -133,14 +133,14 @@ def training_kernel(codes: Array, kernel: str, anchored: bool) -> TrainingKernel
 
 
 _LENGTH_ADVICE = (
-    "use a value near 1, the typical distance between them, or leave it out to have it chosen"
+    "use a value near 1, the typical distance between snapshots, or leave it out to have it chosen"
 )
 
 
 def _too_long(length_scale: float) -> str:
     return (
-        f"length_scale={length_scale:g} is so long that the kernel cannot distinguish the training "
-        f"snapshots; {_LENGTH_ADVICE}"
+        f"length_scale={length_scale:g} is so long that a training snapshot looks the same to the "
+        f"kernel as every other; {_LENGTH_ADVICE}"
     )
 
 

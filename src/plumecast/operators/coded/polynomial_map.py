@@ -180,8 +180,8 @@ def fit_polynomial_map(
     if not penalty > 0.0:
         raise PlumecastError(
             f"{monomial_count(codes.shape[1], degree)} features (degree {degree}, rank "
-            f"{codes.shape[1]}) for {codes.shape[0]} snapshots have no unique weights without a "
-            "penalty; give penalty > 0, or leave it out to have it chosen"
+            f"{codes.shape[1]}) for {codes.shape[0]} snapshots are not uniquely determined without "
+            "a penalty; give penalty > 0, or leave it out to have it chosen"
         )
     support, right = passes.whole(codes), passes.whole(targets)
     kernel = polynomial_kernel(support, degree, constant)

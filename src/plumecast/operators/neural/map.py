@@ -172,7 +172,7 @@ def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Reso
         lift,
         architecture=settings.family,
         epochs=own.epochs,
-        device="cpu" if resources.device.is_host else resources.device.name,
+        device="cpu" if resources.device.name in ("cpu", "torch") else resources.device.name,
         limit=resources.limit,
         progress=lambda epoch: resources.progress(f"epoch {epoch.number} of {epoch.of}"),
     )

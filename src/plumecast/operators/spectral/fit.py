@@ -33,6 +33,8 @@ from plumecast.compute.device import DEFAULT_RESOURCES, Resources
 from plumecast.compute.memory import rows_within
 from plumecast.compute.threads import cores, map_threads
 from plumecast.operators.coded.correction import CorrectedMap, correction_rows, fit_correction
+from plumecast.operators.coded.fields import CodedMap
+from plumecast.operators.coded.kernel_map import KernelMap
 from plumecast.operators.family import Family, FittedMap, TrainingSet
 from plumecast.operators.fields.lift import Lift, fit_lift
 from plumecast.operators.fields.targets import target_sizes
@@ -350,5 +352,5 @@ SPECTRAL = Family(
     summary="convolutions by least squares per Fourier frequency, in layers",
     settings=SpectralSettings,
     fit=fit_spectral_fields,
-    saved=(SpectralMap, Frequencies, Layer, CorrectedMap),
+    saved=(SpectralMap, Frequencies, Layer, CorrectedMap, CodedMap, KernelMap),
 )
