@@ -21,7 +21,8 @@ from plumecast.cli.options import (
 )
 from plumecast.cli.show import counted, note, say, table, write_json
 from plumecast.data.store import open_snapshots
-from plumecast.workflows.tune.candidates import CLOSED_FORM, KERNELS, NETWORKS, STD_FRACTIONS
+from plumecast.operators.families import NETWORKS
+from plumecast.workflows.tune.candidates import CLOSED_FORM, KERNELS, STD_FRACTIONS
 from plumecast.workflows.tune.search import Candidate
 from plumecast.workflows.tune.tune import tune_surrogate
 
