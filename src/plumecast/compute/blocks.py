@@ -35,7 +35,7 @@ def field_blocks(fields: Array) -> Iterator[slice]:
 def group_blocks(groups: Sequence[Array], size: int | None) -> Iterator[tuple[slice, list[Array]]]:
     """Slices of at most `size` rows that contain whole groups, with each group's rows in the slice.
 
-    A group of more than `size` rows gets a slice of its own. Without a size there is one slice and
+    A group of more than `size` rows gets its own slice. Without a size there is one slice and
     the groups are returned unchanged. With a size, the groups must be consecutive runs of rows, in
     order.
     """

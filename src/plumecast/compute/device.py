@@ -81,7 +81,7 @@ class Resources:
         """A NumPy array, copied to the device."""
         return self.device.put(array)
 
-    def beside(self, size: float) -> Resources:
+    def with_taken(self, size: float) -> Resources:
         """The same resources with `size` more bytes in use."""
         return replace(self, taken=self.taken + size)
 

@@ -88,14 +88,14 @@ def map_threads(
 
 
 def map_slices(
-    function: Callable[[slice], Result], count: int, beside: Array, least: int = 1
+    function: Callable[[slice], Result], count: int, example: Array, least: int = 1
 ) -> list[Result]:
     """function(slice) of consecutive slices of `count` rows, computed in a thread pool.
 
-    There is one slice per core if `beside` is a NumPy array, otherwise a single one. Slices have at
-    least `least` rows, because smaller tasks cost more overhead than they save.
+    There is one slice per core if `example` is a NumPy array, otherwise a single one. Slices have
+    at least `least` rows, because smaller tasks cost more overhead than they save.
     """
-    parts = min(cores(), count // least) if is_numpy_array(beside) else 1
+    parts = min(cores(), count // least) if is_numpy_array(example) else 1
     if parts < 2:
         return [function(slice(0, count))]
     edges = [count * number // parts for number in range(parts + 1)]

@@ -65,7 +65,7 @@ class Operator:
 
     @property
     def detects(self) -> bool:
-        """Whether a detection score is predicted beside the smoke."""
+        """Whether a detection score is predicted in addition to smoke."""
         return False
 
     @property
@@ -174,5 +174,5 @@ class Family:
     fit: FitFields
     saved: tuple[type, ...]  # classes in a file with an operator of this family
     cluster_memory: str = "16GB"  # per process on a cluster if no limit is given
-    scenarios: bool = True  # whether every scenario can have weights of its own
+    scenarios: bool = True  # whether every scenario can have its own weights
     extra: str | None = None  # the extra of the package that it needs, if any

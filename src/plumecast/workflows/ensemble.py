@@ -160,7 +160,7 @@ def fire_blocks(
 
 
 def _no_progress(done: int, total: int, what: str) -> None:
-    """Report nothing: whoever passes Datasets knows their number."""
+    """Report nothing: the caller who passes Datasets knows their number."""
 
 
 def block_size(surrogate: Surrogate, request: Request, memory: str | int | None) -> int:

@@ -1,1 +1,1 @@
-"""The coded family: PCA of both sides, a polynomial or kernel between the codes."""
+"""The coded family: PCA of inputs and outputs, a polynomial or kernel between the codes."""

@@ -260,19 +260,19 @@ def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Resou
         own.smoke,
         own.center,
         training.names[1],
-        resources.beside(bytes_in((inputs, codes))),
+        resources.with_taken(bytes_in((inputs, codes))),
     )
     size = code_size(codes)
     codes = join_codes(codes, given.scalars(), size)
-    used = resources.beside(bytes_in((inputs, outputs, codes, goal)))
+    used = resources.with_taken(bytes_in((inputs, outputs, codes, goal)))
 
     def fit(parts: list[Array]) -> CodedMap:
         rows = np.concatenate(parts)
         # Consecutive groups can be left out block by block.
         consecutive = np.split(np.arange(rows.size), np.cumsum([p.size for p in parts])[:-1])
         some, right = take_rows(codes, rows), take_rows(goal, rows)
-        beside = used.beside(bytes_in((some, right)))
-        code_map, _ = fit_code_map(some, right, own, consecutive, beside)
+        remaining = used.with_taken(bytes_in((some, right)))
+        code_map, _ = fit_code_map(some, right, own, consecutive, remaining)
         return CodedMap(lift, inputs, code_map, outputs, size, scales)
 
     groups = [np.flatnonzero(training.groups == name) for name in np.unique(training.groups)]
