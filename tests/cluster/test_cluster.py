@@ -573,7 +573,7 @@ def test_no_worker_at_all_is_named():
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
-        pytest.raises(PlumecastError, match="no worker has been there for 1 s; start workers"),
+        pytest.raises(PlumecastError, match="no worker has been available for 1 s; start workers"),
     ):
         scale.ClusterRunner(client, grace=1.0).sum(abs, [1])
 

@@ -158,7 +158,7 @@ def test_unknown_device_lists_the_known():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_missing_gpu_is_named_with_what_was_found(split):
-    message = rf"device 'cuda' asks for a GPU, but PyTorch {torch.__version__.split('+')[0]}"
+    message = rf"device 'cuda' needs a GPU, but PyTorch {torch.__version__.split('+')[0]}"
     with pytest.raises(PlumecastError, match=message):
         fit_surrogate(split.train, "paper-linear", device="cuda")
 

@@ -365,7 +365,7 @@ def test_limits_too_small_say_what_is_needed(store):
 
 @pytest.mark.parametrize("text", ["", "two", "0GB", "-1", "5PB", "1.2.3GB"])
 def test_sizes_that_are_none_are_refused(text):
-    with pytest.raises(PlumecastError, match="is no size; write for example 2GB"):
+    with pytest.raises(PlumecastError, match="is not a size; write for example 2GB"):
         parse_memory(text)
 
 

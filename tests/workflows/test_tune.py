@@ -314,8 +314,12 @@ def by_fire(ignition, drought):
     ("wind", "moisture", "expected"),
     [
         (lambda i, d: 90.0 * d, by_drought, set()),
-        (lambda i, d: 40.0 * i, by_drought, {"wind frame", "wind-stretch frame", "wind told"}),
-        (lambda i, d: 90.0 * d, by_fire, {"fuel_moisture told"}),
+        (
+            lambda i, d: 40.0 * i,
+            by_drought,
+            {"wind frame", "wind-stretch frame", "wind as covariate"},
+        ),
+        (lambda i, d: 90.0 * d, by_fire, {"fuel_moisture as covariate"}),
     ],
     ids=["of the drought", "winds of fires", "moistures of fires"],
 )
@@ -342,7 +346,9 @@ def test_wind_and_covariates_are_tuned_beyond_the_range_of_a_fold(small_snapshot
         if {"frame", "covariates"} & set(plan.choices)
     ]
     given = {plan.name: plan.choices | {"layers": 1} for plan in weather}
-    given["spectral, wind told"]["covariates"] = ("wind_from_direction",)  # one speed for all
+    given["spectral, wind as covariate"]["covariates"] = (
+        "wind_from_direction",
+    )  # one speed for all
     found = tune_surrogate(world.train, world.validation, families=(), given=given, confirm=99)
     assert len(found) == 4
     assert all(c.problem is None and c.validation is not None for c in found)

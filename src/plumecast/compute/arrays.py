@@ -1,4 +1,4 @@
-"""The array type of the numerics: NumPy by default, any array-API namespace in principle."""
+"""Arrays of the numerics: NumPy by default, any namespace of the array-API standard otherwise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Value = TypeVar("_Value")
 
 
 class RowSource(Protocol):
-    """A matrix that is read by slices of rows, from a file or on the way to a device."""
+    """A matrix whose rows are read slice by slice, for instance from a file."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -38,18 +38,21 @@ class RowSource(Protocol):
 
 
 Rows: TypeAlias = Array | RowSource
-"""A matrix in memory, or one that is read by slices of rows."""
+"""An in-memory matrix, or one whose rows are read slice by slice."""
 
 
 def read_rows(matrix: Rows, rows: slice) -> Array:
-    """Some rows of a matrix as an array."""
+    """A slice of the rows of a matrix, as an array."""
     if is_array_api_obj(matrix):
         return matrix[rows, ...]  # type: ignore[index]
     return matrix.read(rows)
 
 
 def contiguous(array: Array) -> Array:
-    """The array in row-major order: what is saved and what is used then multiply alike."""
+    """The array in row-major order.
+
+    BLAS may round differently in another order, and saved arrays are loaded in this one.
+    """
     if is_numpy_array(array):
         return np.ascontiguousarray(array)
     if is_cupy_array(array):
@@ -60,14 +63,14 @@ def contiguous(array: Array) -> Array:
 
 
 def like(values: Any, other: Array, dtype: Any = None) -> Array:
-    """Values as an array of the other's namespace, on its device."""
+    """Values as an array in the namespace and on the device of `other`."""
     if is_numpy_array(other):
         return np.asarray(values, dtype=dtype)
     return array_namespace(other).asarray(values, dtype=dtype, device=device_of(other))
 
 
 def to_complex(real: Array, imaginary: Array) -> Array:
-    """Single-precision complex numbers from their parts, in one pass."""
+    """Single-precision complex array from its real and imaginary parts, in one pass."""
     if is_numpy_array(real):
         out = np.empty(real.shape, dtype=np.complex64)
         out.real, out.imag = real, imaginary
@@ -79,7 +82,7 @@ def to_complex(real: Array, imaginary: Array) -> Array:
 
 
 def as_complex(pair: Array) -> Array:
-    """(…, 2) real and imaginary parts → (…) complex, in their own memory where that can be."""
+    """(…, 2) real and imaginary parts → (…) complex, as a view where the namespace has one."""
     if is_numpy_array(pair):
         return np.ascontiguousarray(pair).view(np.complex64)[..., 0]
     if is_torch_array(pair):
@@ -87,15 +90,18 @@ def as_complex(pair: Array) -> Array:
     return to_complex(pair[..., 0], pair[..., 1])
 
 
-def within(array: Array, lowest: float, highest: float) -> Array:
-    """min(max(array, lowest), highest); NumPy's and CuPy's own take one pass, not several."""
+def clip(array: Array, lowest: float, highest: float) -> Array:
+    """min(max(array, lowest), highest).
+
+    The methods of NumPy and CuPy arrays need one pass, the array-API function several.
+    """
     if is_numpy_array(array) or is_cupy_array(array):
         return array.clip(lowest, highest)
     return array_namespace(array).clip(array, lowest, highest)
 
 
 def take_rows(array: Array, rows: np.ndarray) -> Array:
-    """The rows of these numbers, which are on the host."""
+    """The rows of an array by their indices, which are on the host."""
     if is_numpy_array(array):
         return array[rows]
     return array_namespace(array).take(array, like(rows, array), axis=0)
@@ -104,35 +110,38 @@ def take_rows(array: Array, rows: np.ndarray) -> Array:
 def assembled(
     parts: Iterable[tuple[np.ndarray, Array]], shape: tuple[int, ...], other: Array
 ) -> Array:
-    """A float32 array where the other is, from numbers of some of its rows and their values, in any
-    order but each row once. NumPy's are written as they come, so that they are held once."""
+    """Float32 array on the device of `other`, from parts (row indices, values of those rows).
+
+    Parts may come in any order, but every row must be given exactly once. On the host they are
+    written as they arrive, so that only one part is in memory beside the result.
+    """
     if is_numpy_array(other):
         out = np.empty(shape, dtype=np.float32)
         for rows, values in parts:
             out[rows] = values
         return out
     xp = array_namespace(other)
-    numbers, found = [np.empty(0, dtype=np.int64)], []
+    indices, blocks = [np.empty(0, dtype=np.int64)], []
     for rows, values in parts:
-        numbers.append(rows)
-        found.append(xp.astype(values, xp.float32, copy=False))
-    if not found:
+        indices.append(rows)
+        blocks.append(xp.astype(values, xp.float32, copy=False))
+    if not blocks:
         return xp.zeros(shape, dtype=xp.float32, device=device_of(other))
-    order = np.argsort(np.concatenate(numbers))
-    together = xp.concat(found, axis=0)
+    order = np.argsort(np.concatenate(indices))
+    joined = xp.concat(blocks, axis=0)
     in_order = bool(np.all(np.diff(order) == 1))
-    return together if in_order else take_rows(together, order)
+    return joined if in_order else take_rows(joined, order)
 
 
 def positive_part(array: Array) -> Array:
-    """max(array, 0), in the array's own memory where that is NumPy's."""
+    """max(array, 0); a NumPy array is overwritten."""
     if is_numpy_array(array):
         return np.maximum(array, 0.0, out=array)
     return array_namespace(array).clip(array, 0.0, None)
 
 
 def to_numpy(array: Array) -> np.ndarray:
-    """The array on the host, as NumPy's."""
+    """The array on the host, as a NumPy array."""
     if is_torch_array(array):
         host: np.ndarray = array.detach().cpu().numpy()
         return host
@@ -161,8 +170,8 @@ def bytes_in(tree: Any) -> int:
     return sum(math.prod(a.shape) * getattr(a.dtype, "itemsize", 8) for a in arrays_in(tree))
 
 
-def beside(values: np.ndarray, tree: Any) -> Array:
-    """NumPy values where the first floating-point array of a tree is, in its precision."""
+def to_device_of(tree: Any, values: np.ndarray) -> Array:
+    """NumPy values on the device and in the precision of the tree's first floating-point array."""
     for array in arrays_in(tree):
         if array_namespace(array).isdtype(array.dtype, "real floating"):
             return like(values, array, array.dtype)
@@ -195,8 +204,8 @@ __all__ = [
     "arrays_in",
     "as_complex",
     "assembled",
-    "beside",
     "bytes_in",
+    "clip",
     "contiguous",
     "device_of",
     "is_cupy_array",
@@ -209,6 +218,6 @@ __all__ = [
     "read_rows",
     "take_rows",
     "to_complex",
+    "to_device_of",
     "to_numpy",
-    "within",
 ]

@@ -1,4 +1,4 @@
-"""A matrix read by blocks of its rows, and sums over the blocks. Arrays only, no labels.
+"""Matrices that are read in blocks of rows, and sums over the blocks. Arrays only, no labels.
 
 Everything that a fit needs of many snapshots is a sum over them. A matrix that does not fit into
 memory is therefore read block by block and the partial results are added; a matrix in memory is a
@@ -17,18 +17,18 @@ import numpy as np
 from plumecast.compute.arrays import Array, Rows, array_namespace, read_rows
 
 VALUES = 150_000
-"""Field values in a block of a pass that only accumulates sums: so few stay in the cache."""
+"""Field values in a block of a pass that only accumulates sums; few enough for the cache."""
 
 
 def row_blocks(rows: int, size: int | None) -> Iterator[slice]:
-    """Consecutive slices of at most `size` rows; one slice without a size."""
+    """Consecutive slices of at most `size` rows; a single slice if `size` is None."""
     step = rows if size is None else max(1, size)
     for start in range(0, rows, max(step, 1)):
         yield slice(start, min(start + step, rows))
 
 
 def field_blocks(fields: Array) -> Iterator[slice]:
-    """Slices of the rows of (M, …) fields that hold about VALUES values, at least one row each."""
+    """Slices of the rows of (M, …) fields with at most VALUES values, but at least one row."""
     return row_blocks(fields.shape[0], VALUES // max(1, math.prod(fields.shape[1:])))
 
 
@@ -82,7 +82,7 @@ class Runner(Protocol):
 def map_over(
     function: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any], runner: Runner | None
 ) -> Iterator[Any]:
-    """function(shared, item) of every item, in order; lazily in this process without executor."""
+    """function(shared, item) of every item, in order; without an executor, lazily and locally."""
     if runner is None:
         return (function(shared, item) for item in items)
     return runner.map(function, shared, items)

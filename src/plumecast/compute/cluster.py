@@ -1,8 +1,8 @@
-"""Blocks on a cluster: the only module that knows Dask distributed.
+"""The executor on a cluster, the only module that uses Dask distributed.
 
-A block is a task. Dask runs it again elsewhere when its worker dies, so a killed worker costs its
-own blocks and nothing else; sums are taken in a fixed order, so the result does not depend on who
-finishes first. Workers need plumecast and the same file system.
+Every block is a task. If a worker dies, Dask repeats its tasks on other workers. Sums are taken in
+a fixed order, so that the result does not depend on which task ends first. Workers need plumecast
+and the same file system.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 CONNECT_SECONDS = 10.0
-"""How long a scheduler may take to answer."""
+"""Longest wait for the answer of a scheduler."""
 
 GRACE_SECONDS = 60.0
-"""How long there may be no worker at all before a run gives up."""
+"""Longest time without any worker before a run raises an error."""
 
 RETRIES = 3
-"""How often a block that fails for reasons of its machine is tried again."""
+"""How often a task that failed is repeated."""
 
 AHEAD = 4
-"""Blocks handed out per worker before the first result is taken: bounds what waits in memory."""
+"""Tasks submitted per worker before the first result is fetched; bounds the results in memory."""
 
-_LOOK_SECONDS = 1.0  # between looks at the workers while waiting
+_POLL_SECONDS = 1.0  # between checks that workers exist, while a result is awaited
 
-_GONE = "the Dask scheduler does not answer any more; start it again and run the same command again"
+_SCHEDULER_LOST = "the Dask scheduler does not answer any more; start it again and repeat the run"
 
 
 @contextlib.contextmanager
 def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
-    """A runner on a Dask scheduler ("tcp://host:8786"), or on processes of this machine ("local").
+    """An executor on a Dask scheduler ("tcp://host:8786") or on local processes ("local").
 
-    With "local", `workers` processes are started and end with the block.
+    With "local", `workers` processes are started; they end with the `with` block.
     """
     require("distributed", "cluster", "a cluster")
     from distributed import Client, LocalCluster
@@ -56,21 +56,22 @@ def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
         address = scheduler
         if scheduler == "local":
             if workers < 1:
-                raise PlumecastError(f"workers={workers}; give at least one")
+                raise PlumecastError(f"workers={workers} must be at least 1")
             address = stack.enter_context(
                 LocalCluster(
                     n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
                 )
             ).scheduler_address
         try:
-            # Not the default of this process: other libraries' work would go there, and clients
-            # within clients would leave a default behind that is closed.
-            made = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-            client = stack.enter_context(made)
-        except Exception as error:  # another service may answer with anything
+            # A default client would receive the tasks of other libraries, and nested clients
+            # would leave a closed client as the default.
+            client = stack.enter_context(
+                Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            )
+        except Exception as error:  # a service other than Dask can cause any exception
             raise PlumecastError(
                 f"no Dask scheduler answers at {scheduler} ({type(error).__name__}); start one "
-                "with `dask scheduler` and give its address (tcp://host:8786), or take 'local'"
+                "with `dask scheduler` and give its address (tcp://host:8786), or use 'local'"
             ) from error
         _refuse_other_versions(client)
         yield ClusterRunner(client)
@@ -78,7 +79,7 @@ def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
 
 @contextlib.contextmanager
 def _quiet_client() -> Iterator[None]:
-    """What goes wrong in a client is raised; its log would say the same in many lines."""
+    """Silence the log of the Dask client, which repeats in many lines the errors that it raises."""
     log = logging.getLogger("distributed.client")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -89,12 +90,14 @@ def _quiet_client() -> Iterator[None]:
 
 
 def _refuse_other_versions(client: Client) -> None:
-    """Raise where plumecast is missing: a scheduler reads tasks before it hands them to workers,
-    and both would end with an error that says nothing, or end."""
-    question = (pkgutil.resolve_name, "plumecast:__version__")  # asked without plumecast
-    found = {f"the worker {w}": v for w, v in client.run(*question, on_error="return").items()}
+    """Raise if the scheduler or a worker does not have this version of plumecast.
+
+    Both unpickle tasks; without plumecast they would fail with an obscure error or exit.
+    """
+    ask = (pkgutil.resolve_name, "plumecast:__version__")  # needs no plumecast to be unpickled
+    found = {f"the worker {w}": v for w, v in client.run(*ask, on_error="return").items()}
     try:
-        found["the scheduler"] = client.run_on_scheduler(*question)
+        found["the scheduler"] = client.run_on_scheduler(*ask)
     except ImportError as error:
         found["the scheduler"] = error
     for who, version in found.items():
@@ -107,39 +110,39 @@ def _refuse_other_versions(client: Client) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRunner:
-    """Runs functions of blocks on the workers of a cluster."""
+    """An executor that evaluates functions of blocks on the workers of a cluster."""
 
     client: Client
     grace: float = GRACE_SECONDS
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is sent to a worker may hold this runner; there, blocks are worked on in place.
-        return (_nobody, ())
+        # A pickled executor becomes None, so that workers compute locally.
+        return (_no_executor, ())
 
     def sum(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Any:
         """Σ function(item), added pairwise on the workers.
 
-        Sums go before further items, so that at any time only a few parts per worker, and the
-        logarithm of their number, wait in the memory of the cluster.
+        Additions have priority over further items. The workers therefore store only a few parts
+        each, plus a number of sums that grows with the logarithm of the number of items.
         """
         shared = self._share(function)
-        ahead: list[tuple[int, Future]] = []  # sums of 2ʰ parts by falling h, as digits of a number
+        sums: list[tuple[int, Future]] = []  # sums of 2ʰ parts, h descending: a binary counter
         for item in items:
             height, part = 0, self._submit(_call, shared, item)
-            while ahead and ahead[-1][0] == height:
+            while sums and sums[-1][0] == height:
                 height += 1
-                part = self._submit(operator.add, ahead.pop()[1], part, priority=height)
-            ahead.append((height, part))
-        height, total = ahead.pop()
-        while ahead:
-            height, part = ahead.pop()
+                part = self._submit(operator.add, sums.pop()[1], part, priority=height)
+            sums.append((height, part))
+        height, total = sums.pop()
+        while sums:
+            height, part = sums.pop()
             total = self._submit(operator.add, part, total, priority=height + 1)
         return self._result(total)
 
     def map(
         self, function: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]
     ) -> Iterator[Any]:
-        """function(shared, item) of every item, in order, a few of them at a time."""
+        """function(shared, item) of every item, in order; a few tasks are pending at a time."""
         sent = self._share(shared)
         waiting: deque[Future] = deque()
         for item in items:
@@ -150,14 +153,14 @@ class ClusterRunner:
             yield self._result(waiting.popleft())
 
     def _share(self, value: Any) -> Future:
-        """A value sent once, not with every task; remade from here if its worker dies."""
-        return self._submit(_kept, _Opaque(value))
+        """Send a value once instead of with every task; Dask sends it again if its worker dies."""
+        return self._submit(_unwrap, _Opaque(value))
 
     def _submit(self, function: Callable[..., Any], *arguments: Any, priority: int = 0) -> Future:
-        with _needing_the_scheduler(), warnings.catch_warnings():
-            # A basis is large, and sent once; scattering it would lose it with its worker.
+        with _scheduler_errors(), warnings.catch_warnings():
+            # Large values are sent once, as tasks: scattered data would be lost with its worker.
             warnings.filterwarnings("ignore", message="Sending large graph")
-            # What is handed out within a tenth of a second would be worked on in any order.
+            # By default Dask runs tasks that were submitted within 100 ms in any order.
             return self.client.submit(
                 function,
                 *arguments,
@@ -168,62 +171,62 @@ class ClusterRunner:
             )
 
     def _workers(self) -> dict[str, Any]:
-        with _needing_the_scheduler():
-            found: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
-            return found
+        with _scheduler_errors():
+            workers: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+            return workers
 
     def _result(self, future: Future) -> Any:
-        """The result, watching that there is somebody to work on it."""
+        """Wait for a result; raise if there is no worker for longer than `grace` seconds."""
         from distributed import CancelledError, KilledWorker, wait
 
         seen = time.monotonic()
         while not future.done():
             quiet = contextlib.suppress(TimeoutError)
-            with _needing_the_scheduler(), self.client.as_current(), quiet:
-                wait(future, timeout=_LOOK_SECONDS)
+            with _scheduler_errors(), self.client.as_current(), quiet:
+                wait(future, timeout=_POLL_SECONDS)
             present = bool(self._workers())
             seen = time.monotonic() if present else seen
             if not present and time.monotonic() - seen > self.grace:
                 raise PlumecastError(
-                    f"no worker has been there for {self.grace:.0f} s; start workers with "
-                    "`dask worker`, look into their logs if they end, and run again"
+                    f"no worker has been available for {self.grace:.0f} s; start workers with "
+                    "`dask worker` (their logs say why they ended), then run again"
                 )
         try:
             return future.result()
         except CancelledError as error:
-            raise PlumecastError(_GONE) from error
+            raise PlumecastError(_SCHEDULER_LOST) from error
         except MemoryError as error:
             raise PlumecastError(
-                "a worker has too little memory for its block; give --memory, below that of a "
-                "worker, or give workers more"
+                "a worker has too little memory for its block; give a memory limit below the "
+                "memory of a worker, or give workers more memory"
             ) from error
         except KilledWorker as error:
             raise PlumecastError(
-                f"a block was lost with each of {error.allowed_failures + 1} workers that took it "
-                f"(last {error.last_worker.address}), perhaps for want of memory; give a lower "
-                "--memory, or give workers more"
+                f"a block was lost with each of {error.allowed_failures + 1} workers that computed "
+                f"it (last {error.last_worker.address}), perhaps for lack of memory; lower the "
+                "memory limit, or give workers more memory"
             ) from error
 
 
 @contextlib.contextmanager
-def _needing_the_scheduler() -> Iterator[None]:
-    """Something that fails when the scheduler does not answer any more."""
+def _scheduler_errors() -> Iterator[None]:
+    """Turn the errors of a lost scheduler into one that names the next step."""
     from distributed import CancelledError
 
     try:
         yield
     except (OSError, RuntimeError, CancelledError) as error:
-        raise PlumecastError(_GONE) from error
+        raise PlumecastError(_SCHEDULER_LOST) from error
 
 
 @dataclass(frozen=True, slots=True)
 class _Opaque:
-    """A value that Dask must not look into."""
+    """Wraps a value so that Dask does not search it for tasks."""
 
     value: Any
 
 
-def _kept(opaque: _Opaque) -> Any:
+def _unwrap(opaque: _Opaque) -> Any:
     return opaque.value
 
 
@@ -231,5 +234,5 @@ def _call(function: Callable[[Any], Any], item: Any) -> Any:
     return function(item)
 
 
-def _nobody() -> None:
-    """In the place of a runner, on a worker."""
+def _no_executor() -> None:
+    """What a pickled executor becomes on a worker: None."""

@@ -1,7 +1,7 @@
-"""Where a fit computes: the device of its arrays, its memory limit and its executor.
+"""The resources of a fit: the device of its arrays, a memory limit and an executor.
 
-Arrays are NumPy's on the CPU and PyTorch's or CuPy's on a GPU; these libraries are imported only
-when their device is requested.
+Arrays are NumPy arrays on the host, and PyTorch tensors or CuPy arrays on a GPU. These libraries
+are imported only when their device is requested.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Device:
 
     name: str
     put: Callable[[Array], Array]  # copies a NumPy array to the device
-    free_bytes: Callable[[], int | None]  # free device memory; None where it is the host's
+    free_bytes: Callable[[], int | None]  # free memory of a GPU; None on the host
 
     @property
     def is_host(self) -> bool:
@@ -66,14 +66,14 @@ def no_progress(step: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a fit may use: a device, bytes of memory, an executor; and whom it reports to.
+    """What a fit may use: a device, bytes of memory and an executor; and how it reports progress.
 
-    Without a limit all snapshots are in memory; with one they are read by blocks that keep to it.
+    Without a limit all snapshots are in memory; with one they are read in blocks that fit into it.
     """
 
     device: Device = HOST
     limit: int | None = None  # bytes
-    runner: Runner | None = None  # evaluates blocks elsewhere
+    runner: Runner | None = None  # the executor; None: this process
     progress: Callable[[str], None] = no_progress
     taken: float = 0.0  # bytes of the limit that are in use already
 
@@ -87,11 +87,11 @@ class Resources:
 
 
 DEFAULT_RESOURCES = Resources()
-"""The host, all snapshots in memory."""
+"""The host, with all snapshots in memory."""
 
 
 def choose_device(name: str) -> Device:
-    """The device of a name; an error says which devices were found instead."""
+    """The device with this name; raises, with the devices that were found, if it is missing."""
     if name == "cpu":
         return HOST
     if name == "torch" or name == "cuda" or name.startswith("cuda:"):
@@ -108,7 +108,7 @@ def _torch_device(name: str) -> Device:
 
     def put(array: Array) -> Array:
         host = np.ascontiguousarray(array)
-        # PyTorch shares the memory of what it is given and cannot promise not to write there.
+        # PyTorch shares the memory of a NumPy array and warns if that memory is read-only.
         return torch.from_numpy(host if host.flags.writeable else host.copy()).to(name)
 
     def free_bytes() -> int | None:
@@ -127,12 +127,13 @@ def _check_gpus(name: str, found: list[str], library: str) -> None:
     text = name.partition(":")[2] or "0"
     if not found:
         raise PlumecastError(
-            f"device '{name}' asks for a GPU, but {library} finds none; install a driver and a "
+            f"device '{name}' needs a GPU, but {library} finds none; install a driver and a "
             "build with CUDA, or use device 'cpu'"
         )
     if not text.isdigit() or int(text) >= len(found):
         raise PlumecastError(
-            f"device '{name}' is not here; {library} finds {len(found)}: {', '.join(found)}"
+            f"device '{name}' does not exist; {library} finds {len(found)} GPU(s): "
+            f"{', '.join(found)}"
         )
 
 
@@ -142,7 +143,7 @@ def _cupy_device() -> Device:
     except ImportError:
         raise PlumecastError(
             "device 'cupy' needs CuPy, which is not installed; pip install cupy-cuda13x (or "
-            "-cuda12x, as the driver's CUDA), or use device 'cpu'"
+            "cupy-cuda12x, to match the driver), or use device 'cpu'"
         ) from None
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
@@ -154,11 +155,11 @@ def _cupy_device() -> Device:
 
 @contextlib.contextmanager
 def naming_memory(device: Device, advice: str) -> Iterator[None]:
-    """Turn a device's own out-of-memory error into one line with the next step."""
+    """Turn the out-of-memory error of a device into one line that names the next step."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        # The class has this name in PyTorch and in CuPy, which need not be installed.
+        # PyTorch and CuPy both use this class name; neither needs to be installed.
         if device.is_host or type(error).__name__ != "OutOfMemoryError":
             raise
         free = device.free_bytes() or 0

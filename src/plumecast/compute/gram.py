@@ -1,4 +1,4 @@
-"""Gram matrices of a matrix that is read by blocks of rows. Arrays only, no labels."""
+"""Gram matrices of a matrix that is read in blocks of rows. Arrays only, no labels."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from plumecast.compute.linalg import gram
 
 
 def cell_gram(matrix: Rows, passes: Passes = ONE_PASS) -> Array:
-    """Xᵀ X, (N, N): a sum over blocks of rows, in one pass over them."""
+    """Xᵀ X, (N, N), as a sum over blocks of rows."""
     return passes.sum(lambda part: gram(read_rows(matrix, part).T), matrix.shape[0])
 
 
 def snapshot_gram(matrix: Rows, passes: Passes = ONE_PASS) -> Array:
-    """X Xᵀ, (M, M), tile by tile; with an executor, every tile is one task."""
+    """X Xᵀ, (M, M), computed tile by tile; with an executor, every tile is one task."""
     if passes.runner is None:
         return _gram_in_process(matrix, passes.block)
     return _gram_of_tasks(matrix, passes.block, passes.runner)

@@ -1,6 +1,6 @@
-"""The few factorisations plumecast needs, for NumPy (through LAPACK) and any array namespace.
+"""Matrix products, factorisations and solvers, for NumPy (by LAPACK) and any array namespace.
 
-SciPy is imported where NumPy arrays need it: on a GPU the numerics run without it.
+SciPy is imported only where NumPy arrays need it; on a GPU the numerics run without it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from plumecast.compute.arrays import (
     is_torch_array,
 )
 
-MIRRORED = 512
-"""Rows of an inverse whose other half is filled in together."""
+MIRROR_ROWS = 512
+"""Rows of a symmetric inverse that are copied to its other triangle at a time."""
 
 SYRK_LIMIT = 8192
-"""Rows of the largest symmetric product handed to BLAS in one piece."""
+"""Largest number of rows for which BLAS computes a symmetric product in one call."""
 
 
 def gram(rows: Array) -> Array:
-    """rows @ rows.T, each product of two different rows computed once.
+    """rows @ rows.T, with each product of two different rows computed once.
 
-    NumPy hands this to BLAS's symmetric product, which corrupts memory in common OpenBLAS builds
-    from about 20,000 rows (numpy issue 19685); larger ones are therefore put together from tiles.
+    NumPy uses the symmetric product of BLAS (SYRK), which corrupts memory in common OpenBLAS builds
+    from about 20,000 rows (numpy issue 19685). Larger products are therefore computed in tiles.
     """
     xp = array_namespace(rows)
     n = rows.shape[0]
@@ -50,40 +50,41 @@ def gram(rows: Array) -> Array:
 
 
 def squared_distances(a: Array, b: Array) -> Array:
-    """‖aᵢ − bⱼ‖², (Ma, Mb), from one matrix product; never below zero."""
+    """‖aᵢ − bⱼ‖², (Ma, Mb), from one matrix product; negative rounding errors are set to 0."""
     xp = array_namespace(a, b)
     squares = xp.sum(a**2, axis=1)[:, None] + xp.sum(b**2, axis=1)[None, :]
     return xp.clip(squares - 2.0 * (a @ b.T), 0.0, None)
 
 
 def symmetric_eigen(matrix: Array) -> tuple[Array, Array]:
-    """All eigenvalues (descending, negative rounding set to 0) and vectors of a PSD matrix."""
+    """Eigenvalues (descending, negative rounding errors set to 0) and vectors of a PSD matrix."""
     xp = array_namespace(matrix)
     if is_numpy_namespace(xp):
         import scipy.linalg
 
-        # Divide and conquer: all vectors are wanted, and it spends its time in matrix products.
+        # Divide and conquer is the fastest driver for all eigenvectors.
         values, vectors = scipy.linalg.eigh(matrix, driver="evd", check_finite=False)
     else:
         values, vectors = xp.linalg.eigh(matrix)
-    # A flipped view has negative strides, which BLAS does not take: products would crawl.
+    # BLAS does not accept the negative strides of a flipped view; products would be slow.
     return xp.clip(xp.flip(values), 0.0, None), contiguous(xp.flip(vectors, axis=1))
 
 
 @dataclass(frozen=True, slots=True)
 class LeadingEigen:
-    """All eigenvalues of a PSD matrix, and its leading vectors on demand."""
+    """All eigenvalues of a PSD matrix, and a function for its leading eigenvectors."""
 
     values: Array  # (n,), descending
     vectors: Callable[[int], Array]  # k → (n, k), the vectors of the k largest values
 
 
 def leading_eigen(matrix: Array) -> LeadingEigen:
-    """Eigenvalues first, then as many vectors as they turn out to call for.
+    """All eigenvalues of a PSD matrix first, then only as many eigenvectors as the caller needs.
 
-    How many vectors are kept depends on all eigenvalues, so one library call would factor twice
-    or compute every vector. Here the matrix is reduced to tridiagonal form once; the values cost
-    O(n²) after that, and only the wanted vectors are computed and transformed back.
+    The number of eigenvectors is chosen from all eigenvalues, so standard routines would factor
+    the matrix twice or compute every eigenvector. Here the matrix is reduced to tridiagonal form
+    once. The eigenvalues then cost O(n²), and only the requested eigenvectors are computed and
+    transformed back.
     """
     xp = array_namespace(matrix)
     if is_numpy_namespace(xp) and matrix.shape[0] > 2:
@@ -123,7 +124,7 @@ def _check_lapack(routine: str, info: int) -> None:
 
 
 def solve_positive(matrix: Array, right: Array) -> Array:
-    """Solve a symmetric positive definite system by Cholesky; refuse a singular one."""
+    """Solve a symmetric positive definite system by Cholesky; raises if it is singular."""
     if is_numpy_array(matrix):
         import scipy.linalg
 
@@ -135,9 +136,9 @@ def solve_positive(matrix: Array, right: Array) -> Array:
 
 
 def inverse_positive(matrix: Array, *, overwrite: bool = False) -> Array:
-    """The inverse of a symmetric positive definite matrix; refuse a singular one.
+    """The inverse of a symmetric positive definite matrix; raises if it is singular.
 
-    With `overwrite` a NumPy matrix in rows is lost, and the inverse may be in its memory.
+    With `overwrite`, the memory of a row-major NumPy matrix is reused for the inverse.
     """
     if not is_numpy_array(matrix):
         xp, order = array_namespace(matrix), matrix.shape[0]
@@ -145,15 +146,15 @@ def inverse_positive(matrix: Array, *, overwrite: bool = False) -> Array:
     from scipy.linalg import lapack
 
     with _naming_singular(matrix.shape[0]):
-        # Of a symmetric matrix the transpose is the same, and in LAPACK's order.
+        # The transpose of a row-major symmetric matrix is the same matrix in LAPACK's order.
         upper, info = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=overwrite)
         if info != 0:
             raise np.linalg.LinAlgError
     inverse, info = lapack.dpotri(upper, lower=0, overwrite_c=1)
     _check_lapack("dpotri", info)
-    half = inverse.T  # its lower triangle holds the inverse
-    for start in range(0, half.shape[0], MIRRORED):
-        rows = slice(start, start + MIRRORED)
+    half = inverse.T  # the inverse is in its lower triangle; the loop fills the upper one
+    for start in range(0, half.shape[0], MIRROR_ROWS):
+        rows = slice(start, start + MIRROR_ROWS)
         half[:start, rows] = half[rows, :start].T
         corner = np.tril(half[rows, rows])
         half[rows, rows] = corner + np.tril(corner, -1).T
@@ -161,21 +162,21 @@ def inverse_positive(matrix: Array, *, overwrite: bool = False) -> Array:
 
 
 def cholesky(matrix: Array) -> Array:
-    """Lower Cholesky factor; a matrix that is not positive definite is refused."""
+    """Lower Cholesky factor; raises if the matrix is not positive definite."""
     xp = array_namespace(matrix)
     with _naming_singular(matrix.shape[0]):
         lower = xp.linalg.cholesky(matrix)
         if not bool(xp.isfinite(xp.sum(xp.linalg.diagonal(lower)))):
-            raise np.linalg.LinAlgError  # CuPy gives NaN where the others raise
+            raise np.linalg.LinAlgError  # CuPy returns NaN instead of raising
     return lower
 
 
 @contextlib.contextmanager
 def _naming_singular(order: int) -> Iterator[None]:
-    """Say what to do about a system that is not positive definite."""
+    """Turn the error of a singular system into one that names the next step."""
     try:
         yield
-    except Exception as error:  # each namespace has its own class of this name
+    except Exception as error:  # every array library has its own LinAlgError
         if type(error).__name__ not in ("LinAlgError", "_LinAlgError"):
             raise
         raise PlumecastError(
@@ -195,7 +196,7 @@ def solve_upper(lower: Array, right: Array) -> Array:
 
 
 def _solve_triangular(lower: Array, right: Array, *, transposed: bool) -> Array:
-    """The one operation the array API lacks: a general solve would factor L again."""
+    """The array API has no triangular solve, and a general solve would factor L again."""
     if is_numpy_array(lower):
         import scipy.linalg
 
@@ -216,5 +217,5 @@ def _solve_triangular(lower: Array, right: Array, *, transposed: bool) -> Array:
 
 
 def orthonormal_rows(rows: Array) -> Array:
-    """Rows made orthonormal by one Cholesky step; they must be nearly so already."""
+    """Orthonormalise nearly orthonormal rows by one Cholesky step."""
     return solve_lower(cholesky(gram(rows)), rows)

@@ -1,4 +1,4 @@
-"""How many rows fit a memory limit: limits in words, and plans in rows."""
+"""Memory limits: read and write sizes such as "2GB", and compute how many rows fit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"\s*([\d.]+)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 
 RESERVE = 0.75
-"""Share of a limit that is planned; the rest is for what nobody counts (buffers of readers and of
-BLAS, fragments)."""
+"""Share of a limit that plans may use. The rest is for memory that no plan counts: buffers of
+readers and of BLAS, and fragmentation."""
 
 
 def parse_memory(text: str | int | float) -> int:
@@ -28,13 +28,13 @@ def parse_memory(text: str | int | float) -> int:
     except ValueError:
         size = math.nan
     if found is None or not size > 0.0 or not math.isfinite(size):
-        raise PlumecastError(f"memory '{text}' is no size; write for example 2GB or 512MiB")
+        raise PlumecastError(f"memory '{text}' is not a size; write for example 2GB or 512MiB")
     units = _BINARY if found.group(3) else _UNITS
     return int(size * units[found.group(2).upper()])
 
 
 def show_memory(size: float) -> str:
-    """Bytes as people write them."""
+    """Bytes as text with a unit, such as "1.5 GB"."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6)):
         if size >= factor:
             return f"{size / factor:.3g} {unit}"
@@ -42,12 +42,15 @@ def show_memory(size: float) -> str:
 
 
 def rows_within(limit: int, *, fixed: float, per_row: float, what: str, most: int) -> int:
-    """Rows that fit beside `fixed` bytes, at most `most`; refuses a limit below that of one row."""
+    """Number of rows that fit into a limit beside `fixed` bytes, at most `most`.
+
+    Raises if not even one row fits; `what` names the computation in the message.
+    """
     rows = int((RESERVE * limit - fixed) // per_row)
     if rows < 1:
         needed = (fixed + per_row) / RESERVE
         raise PlumecastError(
-            f"{what} needs at least {show_memory(needed)}, the limit is {show_memory(limit)}; "
-            "raise the limit, or use fewer cells, modes or channels"
+            f"{what} needs at least {show_memory(needed)} of memory, the limit is "
+            f"{show_memory(limit)}; raise the limit, or use fewer cells, modes or channels"
         )
     return min(rows, most)

@@ -1,4 +1,4 @@
-"""Worker processes that end with the one that started them."""
+"""Worker processes that exit when their parent process ends."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import threading
 
 
 def end_with_parent() -> None:
-    """To be called first in a worker: a parent that is killed does not leave it waiting for work.
+    """Make this worker process exit when its parent ends. To be called first in a worker.
 
-    A killed parent cannot tell its workers; they would hold their memory until the machine stops.
+    A parent that is killed cannot stop its workers; they would wait for work and keep their memory.
     """
     parent = multiprocessing.parent_process()
     if parent is None:

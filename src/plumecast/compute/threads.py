@@ -1,7 +1,7 @@
-"""Work on several cores of this process. Arrays only, no labels.
+"""Thread pools for work on NumPy arrays. Arrays only, no labels.
 
-NumPy lets go of the interpreter while it computes, but BLAS spreads only large products over the
-cores, not many small ones. Here whole pieces of work run side by side, each with one BLAS thread.
+NumPy releases the interpreter lock while it computes, but BLAS uses several cores only for large
+products. Here whole tasks run in parallel, each with one BLAS thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from plumecast.compute.arrays import Array, is_numpy_array
 
 MOST = 8
-"""Threads at most: every one holds the arrays of its piece."""
+"""Largest number of threads; each needs memory for the arrays of its task."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -25,16 +25,17 @@ Result = TypeVar("Result")
 
 @cache
 def _blas() -> Any:
-    # Here, because arrays of a GPU need neither threads nor this package.
+    # Imported here, because GPU arrays need neither threads nor this package.
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
 
 
 class _OneThread:
-    """While anyone is within, BLAS takes one thread; the last to leave gives it back what it had.
+    """Re-entrant guard that limits BLAS to one thread.
 
-    Two who limit it each on their own would restore in the wrong order.
+    The last user to leave restores the limit. Overlapping limits of threadpoolctl would be
+    restored in the wrong order.
     """
 
     def __init__(self) -> None:
@@ -58,14 +59,17 @@ _one_thread = _OneThread()
 
 
 def cores() -> int:
-    """Threads that BLAS may take in this process (OPENBLAS_NUM_THREADS and the like set them)."""
+    """Number of threads that BLAS may use in this process, at most MOST.
+
+    Environment variables such as OPENBLAS_NUM_THREADS set it.
+    """
     return min(MOST, max((pool.num_threads for pool in _blas().lib_controllers), default=1))
 
 
 def map_threads(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int
 ) -> Iterator[Result]:
-    """function(item) of every item, in order; no more than one result waits for each thread."""
+    """function(item) of every item, in order; about one finished result per thread is stored."""
     if threads < 2:
         yield from map(function, items)
         return
@@ -86,9 +90,10 @@ def map_threads(
 def map_slices(
     function: Callable[[slice], Result], count: int, beside: Array, least: int = 1
 ) -> list[Result]:
-    """function of slices that cover so many rows: one per core for NumPy arrays, else a single one.
+    """function(slice) of consecutive slices of `count` rows, computed in a thread pool.
 
-    Slices have at least `least` rows: below that, handing them out costs more than it saves.
+    There is one slice per core if `beside` is a NumPy array, otherwise a single one. Slices have at
+    least `least` rows, because smaller tasks cost more overhead than they save.
     """
     parts = min(cores(), count // least) if is_numpy_array(beside) else 1
     if parts < 2:

@@ -1,4 +1,4 @@
-"""What a surrogate must beat: mean field, nearest training fire, Gaussian process. Arrays only."""
+"""Baselines of a surrogate: mean field, nearest training fire, Gaussian process. Arrays only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GP_JITTER = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class MeanField(Operator):
-    """The mean training output, whatever the input."""
+    """Predicts the mean training output for every input."""
 
     mean: Array  # (Ñ,)
 
@@ -35,7 +35,7 @@ class MeanField(Operator):
 
 @dataclass(frozen=True, slots=True)
 class NearestFire(Operator):
-    """The output of the training snapshot whose input is nearest in ℓ²."""
+    """Predicts the output of the training snapshot whose input is nearest in ℓ²."""
 
     inputs: Array  # (M, N)
     outputs: Array  # (M, Ñ)
@@ -69,16 +69,18 @@ def sample_rows(count: int, seed: int) -> Array:
 
 
 def fit_gaussian_process(inputs: Array, outputs: Array) -> GaussianProcess:
-    """Squared-exponential GP, all outputs sharing one length scale l chosen by L-BFGS.
+    """Squared-exponential GP; all outputs share one length scale l, which L-BFGS chooses.
 
-    The outputs' variance is profiled out, σ² = tr(Yᵀ K⁻¹ Y) / nq, so l maximises
+    The variance of the outputs is profiled out, σ² = tr(Yᵀ K⁻¹ Y) / nq, so that l maximises
     −½ q (n ln σ² + ln|K|), which does not depend on the unit of the output.
     """
     distances = squared_distances(inputs, inputs)
     np.fill_diagonal(distances, 0.0)
     typical = math.sqrt(float(np.median(distances[np.triu_indices_from(distances, 1)])))
     if not typical > 0.0:
-        raise PlumecastError("the training inputs of the Gaussian process are all alike")
+        raise PlumecastError(
+            "the training inputs of the Gaussian process are all alike; add other fires"
+        )
     outer = outputs @ outputs.T
     found = scipy.optimize.minimize(
         lambda log_scale: _negative_likelihood(log_scale[0], distances, outer),

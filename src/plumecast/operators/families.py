@@ -8,3 +8,6 @@ from plumecast.operators.neural.map import FNO, UNET
 from plumecast.operators.spectral.fit import SPECTRAL
 
 FAMILIES: dict[str, Family] = {family.name: family for family in (CODED, SPECTRAL, UNET, FNO)}
+
+NETWORKS = tuple(name for name, family in FAMILIES.items() if family.extra == "neural")
+"""Families of neural networks."""

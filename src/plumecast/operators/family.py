@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What is known of every snapshot beside its fire; always on the host."""
+    """What is known of every snapshot in addition to its fire; always on the host."""
 
     labels: Array | None = None  # (M,), name of its scenario
     covariates: Array | None = None  # (M, P), normalised
@@ -48,10 +48,10 @@ class Conditions:
 
 
 NOTHING = Conditions()
-"""Nothing is known beside the fire."""
+"""Only the fire is known."""
 
 FOLDS = 8
-"""Parts of the groups that are left out in turn."""
+"""Number of folds of the training groups."""
 
 
 class Operator:
@@ -84,8 +84,10 @@ class Operator:
         return self.predict(inputs, given), None
 
     def working_bytes(self) -> tuple[float, float]:
-        """Memory of a prediction beside the operator's own arrays, inputs and outputs: a fixed
-        number of bytes, and bytes per row."""
+        """(fixed, per_row) working bytes of a prediction.
+
+        They come in addition to the operator's own arrays, the inputs and the outputs.
+        """
         return 0.0, 0.0
 
     def for_float32(self) -> Operator:
@@ -107,7 +109,7 @@ class FieldMap(Protocol):
         ...
 
     def working_bytes(self) -> tuple[float, float]:
-        """Memory of a prediction beside inputs and outputs: fixed bytes, and bytes per row."""
+        """(fixed, per_row) working bytes of a prediction, in addition to inputs and outputs."""
         ...
 
 
@@ -130,7 +132,7 @@ class TrainingSet:
 
 
 def fold_numbers(groups: Array, folds: int) -> Array:
-    """(M,) fold of every snapshot: whole groups, dealt in turn in the order of their labels."""
+    """(M,) fold of every snapshot: groups, sorted by label, are assigned to the folds in turn."""
     names, member = np.unique(np.asarray(groups).astype(str), return_inverse=True)
     return member % min(folds, names.size)
 
@@ -150,10 +152,10 @@ class FittedMap:
 
 
 class OwnSettings(Protocol):
-    """Choices of one family: a frozen dataclass that checks itself when it is made."""
+    """Settings of one family: a frozen dataclass that checks its values when it is created."""
 
     def simplified(self) -> OwnSettings:
-        """Cheaper settings that compare frames as well."""
+        """Cheaper settings that are good enough to compare frames."""
         ...
 
 
@@ -168,9 +170,9 @@ class Family:
     name: str
     title: str  # for readers, e.g. "U-Net"
     summary: str  # one line for help texts
-    settings: type[OwnSettings]  # the choices that only this family has
+    settings: type[OwnSettings]  # the settings that only this family has
     fit: FitFields
-    saved: tuple[type, ...]  # classes that a file with this operator holds
-    cluster_memory: str = "16GB"  # per process on a cluster where no limit is given
+    saved: tuple[type, ...]  # classes in a file with an operator of this family
+    cluster_memory: str = "16GB"  # per process on a cluster if no limit is given
     scenarios: bool = True  # whether every scenario can have weights of its own
-    extra: str | None = None  # the optional dependencies that it needs
+    extra: str | None = None  # the extra of the package that it needs, if any

@@ -1,7 +1,7 @@
 """Operators with a lift and several targets: fire → field map → targets → smoke. Arrays only.
 
-The field map is that of any family. Where fires have winds of their own it works in the frame of
-the wind: fields are rotated into the frame, predicted there and rotated back.
+The field map can be of any family. If winds differ between fires, it works in the wind frame:
+fields are rotated into the frame, predicted there and rotated back.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from plumecast.operators.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class LiftedOperator(Operator):
-    """A field map, and the way from its targets to smoke and detection score."""
+    """A field map, and the inverse from its targets to smoke and detection score."""
 
-    labels: tuple[str, ...]  # scenarios with weights of their own; empty: one map for all
+    labels: tuple[str, ...]  # scenarios with their own weights; empty: one map for all
     field_map: FieldMap
     targets: Targets
     shape: tuple[int, ...]  # the grid
@@ -47,7 +47,7 @@ class LiftedOperator(Operator):
 
     @property
     def needs_wind(self) -> bool:
-        """Whether fields are rotated into the frame of the wind."""
+        """Whether fields are rotated into the wind frame."""
         return self.frame is not None
 
     def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
@@ -70,23 +70,23 @@ class LiftedOperator(Operator):
             return self.field_map.predict(fire, known)
         if given.wind is None:
             raise PlumecastError(
-                "this surrogate was trained in the frame of the wind: pass a Dataset with "
+                "this surrogate was trained in the wind frame; pass a Dataset with the coordinates "
                 "'wind_speed' and 'wind_from_direction'"
             )
         fields = self.field_map.predict(self.frame.to_wind(fire, given.wind), known)
         return self.frame.to_map(fields, given.wind)
 
     def working_bytes(self) -> tuple[float, float]:
-        """Those of the field map, and its targets in double precision."""
+        """(fixed, per_row) working bytes of the field map, and its targets in double precision."""
         fixed, per_row = self.field_map.working_bytes()
         return fixed, per_row + 16.0 * len(self.targets.names) * math.prod(self.shape)
 
     def for_float32(self) -> LiftedOperator:
-        """Itself: the arithmetic of field maps has a fixed precision."""
+        """The operator itself, because field maps compute in a fixed precision."""
         return self
 
     def _numbered(self, count: int, given: Conditions) -> Conditions:
-        """The conditions with the number of every snapshot's scenario."""
+        """The conditions, with the scenario of every snapshot as a number."""
         if not self.labels or (given.labels is None and len(self.labels) == 1):
             scenarios = np.zeros(count, dtype=np.int64)
         elif given.labels is None:
@@ -113,9 +113,9 @@ def _as_rows(fields: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class EncodedFields:
-    """Fields of snapshots, encoded as targets and rotated into a frame when they are read.
+    """Fields of snapshots that are encoded as targets and rotated into a frame when they are read.
 
-    Indexed by rows, it gives an array: (B, *grid), or (B, T, *grid) for targets.
+    Indexing by rows gives an array, (B, *grid), or (B, T, *grid) for targets.
     """
 
     source: Array  # (M, *grid), an array or an object that gives one when indexed by rows
@@ -157,9 +157,9 @@ def fit_lifted_operator(
     frame: WindFrame | None = None,
     resources: Resources = DEFAULT_RESOURCES,
 ) -> tuple[LiftedOperator, float]:
-    """Fit (M, *grid) fires to (M, *grid) smoke, the `targets` of the training set.
+    """Fit an operator from (M, *grid) fires to (M, *grid) smoke, the `targets` of the training set.
 
-    The way from targets to smoke is chosen on out-of-fold predictions. Their error is returned
+    The inverse from targets to smoke is chosen on out-of-fold predictions. Their error is returned
     too: the sum of the median relative errors of g and of ln(1 + g/ε). The operator is on the host.
     """
     smoke, given = training.targets, training.given
@@ -187,7 +187,7 @@ def _choose_inverse(
     frame: WindFrame | None,
     given: Conditions,
 ) -> tuple[Targets, FieldMap, float]:
-    """The targets with their way to smoke, the field map with its best correction, the error."""
+    """The targets with their inverse, the field map with its best correction, and the error."""
     correction = fitted.correction
     known = fitted.rows if correction is None else correction.rows
     some = sampled_rows(known.size, CHOICE_ROWS)

@@ -1,4 +1,4 @@
-"""PCA of snapshots: from a field to a few codes and back. Arrays only, no labels.
+"""PCA of snapshots: encode fields as a few codes, and decode them. Arrays only, no labels.
 
 With snapshots as the rows of X (M, N) and X = U Σ Wᵀ, the modes are the first r rows of Wᵀ, the
 codes of the training snapshots are U Σ, and the projection on the modes is the best rank-r
@@ -18,7 +18,7 @@ from plumecast.compute.linalg import leading_eigen, orthonormal_rows
 
 GRAM_LIMIT = 1e-7
 """Singular values below this share of the largest are lost in the rounding of a Gram matrix
-(σ²/σ₁² reaches the float64 epsilon near 1e-8); a basis that needs them is taken from an SVD."""
+(σ²/σ₁² reaches the float64 epsilon near 1e-8); a basis that needs them is computed by an SVD."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,13 @@ class Basis:
     def truncate(self, rank: int) -> Basis:
         """The same decomposition cut to its first `rank` modes."""
         if not 1 <= rank <= self.rank:
-            raise PlumecastError(
-                f"rank={rank} is not within 1…{self.rank}, the modes of this basis"
-            )
+            raise PlumecastError(f"rank={rank} is not within 1…{self.rank}, the rank of this basis")
         return replace(self, modes=self.modes[:rank])
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """The codes of a matrix of fields, which is encoded when its rows are read."""
+    """The codes of a matrix of fields, computed when their rows are read."""
 
     basis: Basis
     fields: Rows
@@ -76,9 +74,9 @@ class EncodedRows:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """How many modes to keep: exactly one of a rank, a share of Σσ and a share of Σσ².
+    """The rule for the number of modes: exactly one of a rank, a share of Σσ, a share of Σσ².
 
-    `max_rank` is a limit that a share must not exceed.
+    `max_rank` limits the rank that a share gives.
     """
 
     rank: int | None = None
@@ -120,7 +118,7 @@ def _rank_for_share(weights: Array, fraction: float, what: str) -> int:
         raise PlumecastError(f"{what}={fraction} is not within (0, 1]")
     xp = array_namespace(weights)
     total = xp.cumulative_sum(weights)
-    # Compared with a slack of rounding size, so that a share of exactly 1 is reached.
+    # The tolerance for rounding lets a share of exactly 1 be reached.
     reached = total >= fraction * total[-1] * (1.0 - 1e-14)
     return int(xp.argmax(xp.astype(reached, xp.int8))) + 1
 
@@ -133,9 +131,9 @@ def fit_basis(
     variance_fraction: float | None = None,
     center: bool = False,
 ) -> Basis:
-    """PCA basis of (M, N) snapshots, by the method of snapshots on the smaller side.
+    """PCA basis of (M, N) snapshots, from the smaller of the Gram matrices X Xᵀ and Xᵀ X.
 
-    `center` subtracts the mean snapshot first; an empty field then no longer has zero codes.
+    `center` subtracts the mean snapshot first; the codes of an empty field are then not zero.
     """
     return fit_truncated_basis(snapshots, Truncation(rank, std_fraction, variance_fraction), center)
 
@@ -146,9 +144,9 @@ def fit_truncated_basis(
     center: bool = False,
     passes: Passes = ONE_PASS,
 ) -> Basis:
-    """`fit_basis` with the truncation as a value, of a matrix that may be read by blocks.
+    """`fit_basis` with a `Truncation`, for a matrix that may be read in blocks.
 
-    The result depends on the blocks of `passes` only by the rounding of sums.
+    The size of the blocks changes only the rounding of sums.
     """
     mean = _mean(snapshots, passes) if center else None
     matrix = _Centred(snapshots, mean)
@@ -201,7 +199,7 @@ def _beyond_gram(snapshots: Rows, rule: Truncation) -> str:
 def gram_modes(
     matrix: Rows, rule: Truncation, passes: Passes = ONE_PASS
 ) -> tuple[Array, Array] | None:
-    """Spectrum and modes from the smaller Gram matrix; None where its rounding hides them."""
+    """Spectrum and modes from the smaller Gram matrix; None if its rounding errors hide them."""
     rows, columns = matrix.shape
     tall = rows > columns
     make_gram = cell_gram if tall else snapshot_gram
@@ -222,7 +220,7 @@ def gram_modes(
 
 
 def svd_modes(matrix: Array, rule: Truncation) -> tuple[Array, Array]:
-    """Spectrum and modes from a singular value decomposition: slower, exact to the last σ."""
+    """Spectrum and modes from a singular value decomposition: slower, but accurate for small σ."""
     xp = array_namespace(matrix)
     _, spectrum, modes = xp.linalg.svd(matrix, full_matrices=False)
     noise = float(spectrum[0]) * max(matrix.shape) * float(xp.finfo(xp.float64).eps)
@@ -235,8 +233,8 @@ def _checked_count(rule: Truncation, spectrum: Array, matrix: Array) -> int:
     known = int(xp.sum(xp.astype(spectrum > 0.0, xp.int64)))
     if known == 0:
         raise PlumecastError(
-            f"all {matrix.shape[0]} snapshots are zero (or, centred, equal): there is nothing to "
-            "encode; check the variable and the filters"
+            f"all {matrix.shape[0]} snapshots are zero (or, if centred, equal), so there is "
+            "nothing to encode; check the variable and the filters"
         )
     count = rule.count(spectrum)
     if not 1 <= count <= known:
@@ -250,8 +248,10 @@ def _checked_count(rule: Truncation, spectrum: Array, matrix: Array) -> int:
 
 
 def _fix_signs(modes: Array) -> Array:
-    """Make the entry of largest magnitude in each mode positive: signs then do not depend on
-    the order of the snapshots or on the factorisation."""
+    """Make the entry of largest magnitude in each mode positive.
+
+    Signs then do not depend on the order of the snapshots or on the factorisation.
+    """
     xp = array_namespace(modes)
     largest = xp.argmax(xp.abs(modes), axis=1)
     entry = xp.take_along_axis(modes, largest[:, None], axis=1)
@@ -261,8 +261,8 @@ def _fix_signs(modes: Array) -> Array:
 def projection_error(basis: Basis, fields: Array) -> float:
     """‖X − P X‖ / ‖X‖ in the Frobenius norm, P the projection on the basis.
 
-    From ‖x − P x‖² = ‖x‖² − ‖codes‖², so the projected fields are never formed; resolves errors
-    down to about 1e-8.
+    Computed from ‖x − P x‖² = ‖x‖² − ‖codes‖², without forming the projected fields. It resolves
+    errors down to about 1e-8.
     """
     xp = array_namespace(fields, basis.modes)
     fields = xp.astype(fields, xp.float64, copy=False)

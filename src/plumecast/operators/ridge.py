@@ -1,7 +1,7 @@
-"""Least squares in closed form: linear, primal, dual, and the whole penalty path.
+"""Ridge regression in closed form: linear, primal, dual, and for a path of penalties.
 
 All minimise ‖Z θ − B‖² + λ‖θ‖² over θ, with Z (M, P) the features of the training codes and
-B (M, q) the codes of the target; λ is added to the Gram diagonal as is. Arrays only, no labels.
+B (M, q) the codes of the targets; λ is added to the Gram diagonal as is. Arrays only, no labels.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from plumecast.compute.blocks import row_blocks
 from plumecast.compute.linalg import gram, solve_positive, symmetric_eigen
 
 GROUP_ROWS = 512
-"""Rows whose leave-out blocks are built together: few enough for a cache, many enough for a GPU."""
+"""Rows whose leave-group-out blocks are built at a time: few enough for a cache, many enough for a
+GPU."""
 
 
 def linear_closed_form(cross: Array, singular_values: Array) -> Array:
-    """Theorem 1 of the paper: θ = Σ⁻² AᵀB, (r, q), from AᵀB, where A are the training codes.
+    """Theorem 1 of the paper: θ = Σ⁻² AᵀB, (r, q), from `cross` = AᵀB.
 
-    A are the codes of the snapshots that made the basis, so that AᵀA = Σ² exactly and the normal
-    equations need no factorisation. AᵀB is a sum over snapshots.
+    A are the codes of the snapshots to which the basis was fitted, so that AᵀA = Σ² exactly and the
+    normal equations need no factorisation. AᵀB is a sum over snapshots.
     """
     return cross / singular_values[:, None] ** 2
 
@@ -65,10 +66,10 @@ def plus_diagonal(matrix: Array, penalty: float) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class PenaltyPath:
-    """Every penalty from one eigendecomposition K = Q Λ Qᵀ of the training kernel.
+    """Solutions for every penalty, from one eigendecomposition K = Q Λ Qᵀ of the training kernel.
 
-    Q (M, k) holds the eigenvectors with Λ > 0. `projected` = QᵀB; `outside` = B − QQᵀB is the part
-    of the targets no penalty can reach (zero when the kernel has full rank).
+    The columns of Q (M, k) are the eigenvectors with Λ > 0. `projected` = QᵀB; `outside` = B − QQᵀB
+    is the part of the targets outside the span of the kernel (zero if the kernel has full rank).
     """
 
     eigenvalues: Array  # (k,), descending
@@ -86,23 +87,23 @@ class PenaltyPath:
         return inside if self.outside is None else inside + self.outside
 
     def leave_group_out(self, penalty: float, groups: list[Array]) -> Array:
-        """Residuals of every group predicted by a fit without it, (M, q), without refitting.
+        """(M, q) residuals of every group by a fit without it, computed without refits.
 
         With R = I − K(K + λI)⁻¹, the residual of group g is (R_gg)⁻¹ (R B)_g. `groups` are row
-        indices that cover every row once; one row each is leave-one-out.
+        indices that cover every row once; groups of one row give leave-one-out residuals.
         """
         return next(self.leave_groups_out([penalty], groups))
 
     def leave_groups_out(self, penalties: list[float], groups: list[Array]) -> Iterator[Array]:
-        """`leave_group_out` of many penalties; the blocks R_gg of all of them are built at once."""
+        """`leave_group_out` for many penalties; the blocks R_gg are computed for all at once."""
         xp = array_namespace(self.vectors)
-        alike = stack_by_size(groups, self.vectors)
-        blocks = [self._blocks(rows, penalties) for rows in alike]
-        order = xp.argsort(xp.concat([xp.reshape(rows, (-1,)) for rows in alike]))
+        stacks = stack_by_size(groups, self.vectors)
+        blocks = [self._blocks(rows, penalties) for rows in stacks]
+        order = xp.argsort(xp.concat([xp.reshape(rows, (-1,)) for rows in stacks]))
         for index, penalty in enumerate(penalties):
             residuals = self.residuals(penalty)
             left_out = []
-            for rows, block in zip(alike, blocks, strict=True):
+            for rows, block in zip(stacks, blocks, strict=True):
                 count, size = rows.shape
                 part = xp.take(residuals, xp.reshape(rows, (-1,)), axis=0)
                 solved = xp.linalg.solve(block[..., index], xp.reshape(part, (count, size, -1)))
@@ -112,8 +113,8 @@ class PenaltyPath:
     def _blocks(self, rows: Array, penalties: list[float]) -> Array:
         """R_gg of groups of one size for every penalty, (groups, n, n, penalties).
 
-        Column by column of many groups at once, as one product over the spectrum with all
-        penalties as columns.
+        Computed column by column for many groups at once; each is one matrix product over the
+        spectrum, with one column per penalty.
         """
         xp = array_namespace(self.vectors)
         damping = xp.stack([self._damping(penalty) for penalty in penalties], axis=1)
@@ -130,12 +131,12 @@ class PenaltyPath:
         products = xp.permute_dims(xp.concat(built), (0, 2, 1, 3))
         if self.outside is None:
             return products
-        # R = I − Q (1 − damping) Qᵀ: the part outside the span of the features is kept whole.
+        # R = I − Q (1 − damping) Qᵀ: the part outside the span of the features stays in full.
         identity = xp.eye(size, dtype=products.dtype, device=device_of(products))
         return identity[None, :, :, None] - products
 
     def _damping(self, penalty: float) -> Array:
-        """λ / (Λ + λ): the share of each component that the fit leaves over."""
+        """λ / (Λ + λ): the share of each component that remains in the residual."""
         if penalty < 0.0 or (penalty == 0.0 and self.outside is None):
             raise PlumecastError(
                 f"penalty={penalty} interpolates the training snapshots; give a penalty > 0"
@@ -144,32 +145,35 @@ class PenaltyPath:
 
 
 def stack_by_size(groups: list[Array], other: Array) -> list[Array]:
-    """Groups of equal size as the rows of one (count, size) index array each, beside `other`."""
+    """One (count, size) array of row indices for the groups of each size, on `other`'s device."""
     known = [to_numpy(rows) for rows in groups]
     sizes = sorted({rows.size for rows in known})
     return [like(np.stack([r for r in known if r.size == size]), other) for size in sizes]
 
 
 def dual_path(kernel: Array, targets: Array) -> PenaltyPath:
-    """Penalty path from the (M, M) kernel, for more features than snapshots."""
+    """Penalty path from the (M, M) kernel, for problems with more features than snapshots."""
     eigenvalues, vectors = symmetric_eigen(kernel)
     return PenaltyPath(eigenvalues, vectors, vectors.T @ targets, None)
 
 
 def primal_path(features: Array, targets: Array) -> PenaltyPath:
-    """Penalty path from the (P, P) Gram matrix of (M, P) features, for fewer features than
-    snapshots: the eigenvectors of K are Z W Λ^(−1/2)."""
+    """Penalty path from the (P, P) Gram matrix of (M, P) features, if these are fewer than M.
+
+    The eigenvectors of K are Z W Λ^(−1/2).
+    """
     return feature_span(gram(features.T), features.T @ targets).path(features, targets)
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureSpan:
-    """Every penalty from one eigendecomposition ZᵀZ = W Λ Wᵀ; needs no snapshots once it is made.
+    """Solutions for every penalty, from one eigendecomposition ZᵀZ = W Λ Wᵀ.
 
-    With V = Z W Λ^(−1/2) the eigenvectors of the kernel, `projected` = VᵀB.
+    It stores nothing that grows with the number of snapshots. With the eigenvectors
+    V = Z W Λ^(−1/2) of the kernel, `projected` = VᵀB.
     """
 
-    eigenvalues: Array  # (k,), descending, those above rounding
+    eigenvalues: Array  # (k,), descending, those above rounding errors
     whitening: Array  # (P, k), W Λ^(−1/2)
     projected: Array  # (k, q)
 
@@ -199,10 +203,13 @@ def feature_span(normal: Array, cross: Array) -> FeatureSpan:
 def penalty_grid(mean_diagonal: float, count: int = 40) -> list[float]:
     """Penalties from 1e-10 to 10 times the mean diagonal of the kernel, evenly in the logarithm.
 
-    Relative to the kernel, because an absolute λ means nothing without the size of the codes.
+    They are relative to the kernel, because the effect of λ depends on the size of the codes.
     """
     if not mean_diagonal > 0.0:
-        raise PlumecastError("the kernel of the training codes is zero: there is nothing to fit")
+        raise PlumecastError(
+            "the kernel of the training codes is zero, so there is nothing to fit; check the input "
+            "variable and the filters"
+        )
     return [mean_diagonal * 10.0 ** (-10.0 + 11.0 * i / (count - 1)) for i in range(count)]
 
 
@@ -211,7 +218,7 @@ class PenaltyScan:
     """Leave-one-group-out error over a grid of penalties, and the penalty that minimises it."""
 
     penalties: list[float]
-    errors: list[float]  # norm of the residuals of all groups, relative to ‖B‖
+    errors: list[float]  # norms of the leave-one-group-out residuals, relative to ‖B‖
 
     @property
     def best(self) -> float:
@@ -225,7 +232,7 @@ class PenaltyScan:
 
 
 def scan_penalties(path: PenaltyPath, penalties: list[float], groups: list[Array]) -> PenaltyScan:
-    """Score every penalty by leave-one-group-out; no refits."""
+    """Leave-one-group-out errors of every penalty, without refits."""
     check_groups(groups)
     xp = array_namespace(path.vectors)
     size = float(xp.sum(path.projected**2))
@@ -235,21 +242,21 @@ def scan_penalties(path: PenaltyPath, penalties: list[float], groups: list[Array
 
 
 def check_groups(groups: list[Array]) -> None:
-    """Refuse to leave one out of one."""
+    """Raise unless there are at least two groups."""
     if len(groups) < 2:
         raise PlumecastError(
-            "choosing a penalty leaves one fire out at a time, but training holds a single fire; "
-            "add fires or give the penalty"
+            "choosing a penalty leaves one fire out at a time, but the training data has a single "
+            "fire; add fires or give the penalty"
         )
 
 
 def left_out_squares(path: PenaltyPath, penalties: list[float], groups: list[Array]) -> Array:
-    """‖residuals‖² of the path's rows by penalty, each group left out; adds up over blocks."""
+    """‖leave-one-group-out residuals‖² of the path's rows, by penalty; sums over blocks of rows."""
     xp = array_namespace(path.vectors)
     return xp.stack([xp.sum(part**2) for part in path.leave_groups_out(penalties, groups)])
 
 
 def relative_scan(penalties: list[float], squares: Array, size: float) -> PenaltyScan:
-    """The scan of summed squares, relative to ‖B‖² = `size`."""
+    """The scan from summed squares of residuals, relative to ‖B‖² = `size`."""
     errors = [math.sqrt(float(squares[i]) / size) for i in range(len(penalties))]
     return PenaltyScan(penalties, errors)

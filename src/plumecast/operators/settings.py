@@ -1,4 +1,4 @@
-"""The choices that make a surrogate, and the named sets of them."""
+"""The settings of a surrogate, and the presets."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ FRAMES = {
     "map": "fields stay on the map",
     "wind": "fields are rotated so that the wind of every snapshot blows the same way",
     "wind-stretch": "fields are rotated and scaled so that it also blows equally strongly",
-    "auto": "rotated if fires have winds of their own and out-of-fold errors do not speak against",
+    "auto": "rotated if winds differ between fires, unless out-of-fold errors favour the map",
 }
-
 
 DEFAULT = CodedSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every choice of a surrogate: what all families share, and the family's own."""
+    """All settings of a surrogate: those that all families share, and those of its family."""
 
     own: Any = DEFAULT  # an instance of the family's settings class
     family: str = "coded"
-    lift: tuple[str, ...] = ()  # fields; without any, the coded family encodes the input itself
+    lift: tuple[str, ...] = ()  # fields; if empty, the coded family encodes the input itself
     products: tuple[str, ...] = ()  # scalars of the fire that multiply the fields
     age_bins: int = 3
     targets: tuple[str, ...] = ("smoke",)
@@ -60,15 +59,15 @@ class Settings:
         return plain and self.family == "coded" and self.frame == "map"
 
     def record(self) -> dict[str, Any]:
-        """All choices by name, as they are saved with a surrogate."""
+        """All settings by name, as they are saved with a surrogate."""
         shared = {item.name: getattr(self, item.name) for item in fields(self)}
         return asdict(shared.pop("own")) | shared
 
 
 def own_choices(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a saved record, the choices that its family and lift have; the preset is left out.
+    """The settings in a saved record that its family and lift use, without the preset.
 
-    Files of version 0.1.0 recorded the choices of every family.
+    Files of version 0.1.0 recorded the settings of every family.
     """
     family = FAMILIES[record.get("family", "coded")]
     names = {item.name for item in fields(family.settings)}  # type: ignore[arg-type]
@@ -117,19 +116,19 @@ PRESETS = {
     ),
 }
 """The paper's two operators, and three of the spectral family: `recommended`; `quick`, with two
-layers that predict ln(1 + g) alone; `thorough`, with more channels and a correction.
+layers that predict only ln(1 + g); `thorough`, with more channels and a correction.
 
-The paper's presets make all choices as printed there; the penalty of the quadratic operator is
-tuned. The paper truncates the quadratic operator's 686 input modes (95 % of Σσ) to 200, because the
-number of features grows with their square; data with fewer modes keeps them all.
+The paper's presets use the values printed there; the penalty of the quadratic operator is tuned.
+The paper truncates the quadratic operator's 686 input modes (95 % of Σσ) to 200, because the number
+of features grows with the square of the rank; data with fewer modes keeps them all.
 """
 
 
 def choose_settings(preset: str | None = None, **given: Any) -> Settings:
-    """A preset (or the defaults of a family) with single choices replaced.
+    """A preset (or the defaults of a family) with single settings replaced.
 
-    `given` are choices by name; those that are None keep their value. `fire` and `smoke` are
-    dictionaries with one rule of a truncation.
+    `given` are settings by name; None keeps the value. `fire` and `smoke` are dictionaries with one
+    rule of a truncation each.
     """
     choices = {name: value for name, value in given.items() if value is not None}
     if preset is not None and preset not in PRESETS:
@@ -148,12 +147,15 @@ def choose_settings(preset: str | None = None, **given: Any) -> Settings:
 
 
 def _start(preset: str | None, family: str | None) -> Settings:
-    """The settings of a preset or family; all but the coded one share those of recommended."""
+    """The settings of a preset or family; families except coded start from "recommended"."""
     settings = Settings() if preset is None else PRESETS[preset]
     if family is None or family == settings.family:
         return settings
     if preset not in (None, "recommended"):
-        raise PlumecastError(f"preset '{preset}' is of family '{settings.family}'")
+        raise PlumecastError(
+            f"preset '{preset}' is of family '{settings.family}', not '{family}'; leave out the "
+            "preset or the family"
+        )
     if family == "coded" or family not in FAMILIES:
         return Settings(family=family)
     own = FAMILIES[family].settings()
@@ -161,7 +163,7 @@ def _start(preset: str | None, family: str | None) -> Settings:
 
 
 def _as_choice(settings: Settings, name: str, value: Any) -> Any:
-    """A given value as it is stored; None where it says nothing."""
+    """A given value in the form that `Settings` stores; None if it changes nothing."""
     if name in ("fire", "smoke"):
         rule = {k: v for k, v in value.items() if v is not None}
         if not rule:
@@ -175,7 +177,7 @@ def _as_choice(settings: Settings, name: str, value: Any) -> Any:
 
 
 def _refuse_misplaced(settings: Settings, changes: dict[str, Any]) -> None:
-    """Raise for a choice that the family does not have."""
+    """Raise for a setting that the family does not have."""
     if "degree" in changes and isinstance(settings.own, CodedSettings):
         settings.own.refuse_degree(changes["degree"], changes.get("kernel"))
     known = {item.name for item in (*fields(settings), *fields(settings.own))} - {"own", "preset"}
@@ -183,11 +185,11 @@ def _refuse_misplaced(settings: Settings, changes: dict[str, Any]) -> None:
     for name in sorted(changes):
         if name not in known:
             raise PlumecastError(
-                f"'{name}' is not a choice of the {settings.family} family; leave it out or choose "
-                "another preset"
+                f"'{name}' is not a choice of the {settings.family} family; leave it out or "
+                "choose another preset or family"
             )
         if name in ("age_bins", "products") and not lifted:
             raise PlumecastError(
-                f"'{name}' is not a choice of a {settings.family} surrogate without a lift; leave "
-                "it out or choose a lift"
+                f"'{name}' has no effect in a {settings.family} surrogate without a lift; leave it "
+                "out or give a lift"
             )

@@ -1,4 +1,4 @@
-"""Baselines as surrogates: the same data in, the same functions to predict and to score."""
+"""Baselines as surrogates, which are trained, applied and scored like any other surrogate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from plumecast.surrogate.surrogate import Surrogate
 PAPER_STD_FRACTION = 0.95
 
 MEAN_BLOCK = 256
-"""Snapshots of a block of the mean field."""
+"""Snapshots in a block while the mean field is computed."""
 
 
 def _mean_field(data: TrainingMatrices, seed: int, runner: Runner | None) -> Operator:
@@ -74,9 +74,9 @@ def fit_baseline(
 ) -> Surrogate:
     """A baseline by name, trained on the same snapshots as a surrogate.
 
-    `seed` samples the 100 snapshots of the Gaussian processes. With `memory` ("2GB") the mean field
-    is computed by blocks, with a `runner` (`pc.cluster`) by the workers of a cluster; the other
-    baselines need all training snapshots in the memory of this process.
+    `seed` selects the 100 random snapshots of the Gaussian processes. With `memory` ("2GB") the
+    mean field is computed in blocks, with a `runner` (`pc.cluster`) by the workers of a cluster;
+    the other baselines need all training snapshots in the memory of this process.
     """
     if name not in BASELINES:
         raise PlumecastError(f"baseline '{name}' is unknown; choose from {', '.join(BASELINES)}")

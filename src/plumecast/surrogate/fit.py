@@ -62,32 +62,32 @@ def fit_surrogate(
 ) -> Surrogate:
     """Fit a surrogate to training snapshots.
 
-    The *coded* family: PCA of both sides, then a polynomial of the codes of some `degree`, or
-    another `kernel`: "matern-5/2", "squared-exponential", or a sum such as
+    Give a preset, single settings by keyword, or a preset with single settings replaced.
+
+    The *coded* family computes a PCA of inputs and outputs and fits a polynomial of some `degree`
+    between the codes, or another `kernel`: "matern-5/2", "squared-exponential", or a sum such as
     "polynomial-1 + matern-5/2". Its `length_scale` is in units of the typical distance between
-    training snapshots; without one it is chosen together with the penalty. The *spectral* family
-    (presets "recommended" and "quick"): translation-equivariant operators in `layers`, one per
-    drought where the data has several, each regularised towards the common one; it needs
-    `group_by` to leave fires out. A `correction` predicts its residuals from similar training
-    fires (preset "thorough", which also has more channels). Networks: family "unet" or "fno",
-    trained for `epochs`.
+    training snapshots; by default it is chosen together with the penalty. The *spectral* family
+    (presets "recommended" and "quick") fits translation-equivariant operators in `layers`. If the
+    data has several droughts, each has its own weights, regularised towards the common ones. A
+    `correction` predicts the residuals from similar training fires (preset "thorough", which also
+    has more channels). The networks are the families "unet" and "fno", trained for `epochs`.
 
-    `lift` names the fields made of the input ("age-bins" has `age_bins` of them), `products` the
-    scalars of a fire that multiply them, `targets` what is fitted ("log", "smoke", "footprint").
-    `covariates` are scalars of the snapshots that are inputs too; predictions then need them.
-    `frame` "wind" rotates fields with the wind of each snapshot, "wind-stretch" also scales them,
-    "auto" decides by out-of-fold errors.
+    `lift` names the fields that are computed from the input ("age-bins" has `age_bins` of them),
+    `products` the scalars of a fire that multiply them, and `targets` the fitted quantities ("log",
+    "smoke", "footprint"). `covariates` are scalars of the snapshots that are further inputs;
+    predictions then need them. `frame` "wind" rotates fields with the wind of each snapshot,
+    "wind-stretch" also scales them, and "auto" decides by out-of-fold errors.
 
-    A preset, every choice by keyword, or a preset with single choices replaced. `fire_*` truncates
-    the input basis and `smoke_*` the output basis, whatever the variables are called. Without a
-    `penalty` (and with a preset that leaves it open) it is chosen by leaving out one `group_by`
-    at a time, in closed form.
+    `fire_*` truncates the basis of the inputs and `smoke_*` that of the outputs, whatever their
+    names. If neither the preset nor `penalty` gives the penalty, it is chosen in closed form by
+    leaving out one group of the grouping coordinate `group_by` at a time.
 
-    `device` computes: "cpu", "cuda" (PyTorch) or "cupy"; the arrays of the surrogate are on the
-    host. `progress` is called with each step of a long fit. With `memory` ("2GB") the snapshots
-    stay in their store and are read by blocks; the result is the same up to rounding. With a
-    `runner` (`pc.cluster`) the workers of a cluster compute the blocks, each within `memory`;
-    networks are trained in this process.
+    `device` is where arrays are computed: "cpu", "cuda" (PyTorch) or "cupy"; the fitted surrogate
+    is on the host. `progress` is called with each step of a long fit. With `memory` ("2GB") the
+    snapshots stay in their store and are read in blocks; the result is the same up to rounding.
+    With a `runner` (`pc.cluster`) the workers of a cluster compute the blocks, each within
+    `memory`; networks are trained in this process.
     """
     settings = choose_settings(
         preset,
@@ -144,7 +144,7 @@ def fit_with_settings(
     runner: Runner | None = None,
     progress: Callable[[str], None] = no_progress,
 ) -> Surrogate:
-    """`fit_surrogate` with every choice made."""
+    """`fit_surrogate` with complete settings."""
     size = training_size(train, inputs, outputs)
     cluster_memory = FAMILIES[settings.family].cluster_memory
     resources = choose_resources(
@@ -195,7 +195,7 @@ def label_operator(
     scenario: str | None = None,
     covariates: tuple[Covariate, ...] = (),
 ) -> Surrogate:
-    """An operator between the columns of training matrices as a surrogate, with its provenance."""
+    """Wrap an operator between training matrices as a surrogate, with its provenance."""
     return Surrogate(
         inputs=data.input_layout,
         outputs=data.output_layout,
@@ -216,11 +216,11 @@ def wrap_operator(
     outputs: str | Sequence[str] = SMOKE,
     nonnegative: bool = True,
 ) -> Surrogate:
-    """An operator of your own as a surrogate, to predict, score and save like any other.
+    """Wrap an operator of your own as a surrogate that predicts and is scored like any other.
 
-    The operator maps (M, N) rows of flattened inputs to (M, Ñ) rows of outputs, and was fitted to
-    the snapshots of `train`: their grid labels its predictions, their ignitions are refused when it
-    is scored.
+    The operator maps (M, N) rows of flattened inputs to (M, Ñ) rows of outputs. `train` are the
+    snapshots it was fitted to: predictions get their grid, and scoring on their ignitions raises an
+    error.
     """
     return label_operator(
         operator, training_matrices(train, inputs, outputs), nonnegative=nonnegative

@@ -1,4 +1,4 @@
-"""Fit surrogates with a lift and targets: scenarios, covariates and the frame from the labels."""
+"""Fit surrogates with a lift and targets; scenarios, covariates and winds come from the labels."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from plumecast.operators.lifted import LiftedOperator, fit_lifted_operator
 from plumecast.operators.settings import Settings
 from plumecast.scores.footprint import smoke_threshold
 
-CLEARLY = 0.8
-"""Where winds differ, fields are rotated unless the out-of-fold error on the map is below this
-share of the error in the wind's frame: with a handful of fires the comparison is noise, and the
-physics is known."""
+MAP_ADVANTAGE = 0.8
+"""If winds differ, fields are rotated unless the out-of-fold error on the map is below this share
+of the error in the wind frame. With a handful of fires the comparison is noisy, and the physics
+favours rotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiftedFit:
-    """A fitted operator, and what its predictions need from the labels."""
+    """A fitted operator, and the coordinates that its predictions need."""
 
     operator: LiftedOperator
     chosen: dict[str, Any]
@@ -51,7 +51,7 @@ class LiftedFit:
 def fit_lifted(
     data: TrainingMatrices, settings: Settings, group_by: str, resources: Resources
 ) -> LiftedFit:
-    """Fit one operator for all droughts, each with weights of its own.
+    """Fit one operator for all droughts, each with its own weights.
 
     With frame "auto", the frame of the map or of the wind is chosen by out-of-fold errors.
     """
@@ -91,7 +91,7 @@ def fit_lifted(
             resources.progress("comparing frames")
             simple = replace(settings, own=settings.own.simplified())
             errors = {kind: fit(kind, simple)[1] for kind in ("map", "wind")}
-            frame = "map" if errors["map"] < CLEARLY * errors["wind"] else "wind"
+            frame = "map" if errors["map"] < MAP_ADVANTAGE * errors["wind"] else "wind"
     operator, error = fit(frame, settings)
     record = {
         "footprint_threshold": threshold,
@@ -112,8 +112,8 @@ def _group_numbers(data: TrainingMatrices, group_by: str) -> Array:
         groups[rows] = number
     if len(rows_of) < 2:
         raise PlumecastError(
-            f"this surrogate leaves fires out to choose its penalties: it needs at least 2 "
-            f"'{group_by}', the training data has {len(rows_of)}"
+            "this surrogate leaves fires out to choose its penalties; it needs at least 2 "
+            f"'{group_by}', the training data has {len(rows_of)}; add fires"
         )
     return groups
 
@@ -131,12 +131,13 @@ def _check_fields(fields: tuple[Field, ...], smoke: Array) -> None:
         raise PlumecastError(
             "a surrogate with a lift maps one field to one on the same grid, not "
             + " and ".join(described)
+            + "; regrid, or choose a preset without a lift"
         )
     lowest = min(float(smoke[rows].min()) for rows in field_blocks(smoke))
     if lowest < 0.0:
         raise PlumecastError(
-            f"a surrogate with a lift needs an output that is never negative; "
-            f"the smallest value of '{fields[1].name}' is {lowest:g}; choose another preset"
+            "a surrogate with a lift needs a non-negative output, but the smallest value of "
+            f"'{fields[1].name}' is {lowest:g}; choose a preset without a lift"
         )
 
 
@@ -154,15 +155,15 @@ def _frame(snapshots: xr.Dataset, field: Field, wind: Array | None, kind: str) -
         )
     if wind is None:
         raise PlumecastError(
-            f"frame '{kind}' needs the coordinates {' and '.join(WIND)} on every snapshot; leave "
-            "it out, or add them"
+            f"frame '{kind}' needs the coordinates {' and '.join(WIND)} on every snapshot; add "
+            "them, or use frame 'map'"
         )
     spacing = _spacing(snapshots, field)
     return fit_wind_frame(field.shape, spacing, wind, stretch=kind == "wind-stretch")
 
 
 def _spacing(snapshots: xr.Dataset, field: Field) -> tuple[float, float]:
-    """Size of a cell along y and x, negative where the axis descends; 1 without coordinates."""
+    """Size of a cell along y and x, negative if the axis descends; 1 without coordinates."""
     sizes = []
     for dim in field.dims:
         places = snapshots[dim].values if dim in snapshots.coords else np.empty(0)

@@ -1,4 +1,4 @@
-"""How much memory a fit or a prediction may take, and how many rows that allows at a time."""
+"""Memory limits of fits and predictions, and the number of rows that they allow at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumecast.operators.coded.memory import FLOAT, READ
 from plumecast.surrogate.surrogate import Surrogate
 
 CLUSTER_MEMORY = "1GB"
-"""Memory of each process of a cluster that predicts and scores, where no limit is given."""
+"""Memory limit of each worker of a cluster that predicts and scores, if none is given."""
 
 
 def choose_resources(
@@ -27,8 +27,8 @@ def choose_resources(
 ) -> Resources:
     """The resources of a fit of `size` = (snapshots, cells of inputs and outputs).
 
-    A GPU that cannot hold all snapshots gets its free memory as the limit; on a cluster the limit
-    of each process is `cluster_memory` if none is given.
+    If not all snapshots fit on a GPU, its free memory is the limit. On a cluster the limit of each
+    process is `cluster_memory` if none is given.
     """
     if runner is not None:
         memory = memory or cluster_memory
@@ -44,19 +44,19 @@ def choose_resources(
 
 
 def refuse_device(device: str) -> None:
-    """Raise where a GPU is named beside an executor."""
+    """Raise for a device other than the CPU; workers of a cluster have no other."""
     if device != "cpu":
         raise PlumecastError(f"give a runner or device '{device}', not both")
 
 
 def advice(resources: Resources, size: tuple[int, int]) -> str:
-    """What to do when the device runs out of memory."""
+    """The advice in the error message when a device runs out of memory."""
     rows, cells = size
     free = resources.device.free_bytes() or 0
     fit = int(RESERVE * free // (READ * cells))
     return (
-        f"a fit of {rows} snapshots does not fit, about {min(fit, rows)} would; give a memory "
-        f"limit of at most {show_memory(0.5 * free)} to fit by blocks"
+        f"{rows} snapshots need too much, about {min(fit, rows)} would fit; give a memory limit of "
+        f"at most {show_memory(0.5 * free)} to fit in blocks"
     )
 
 
@@ -70,9 +70,10 @@ def prediction_rows(
     what: str,
     most: int,
 ) -> int:
-    """Snapshots that can be predicted together within a memory limit, at most `most`.
+    """Number of snapshots that can be predicted at a time within a memory limit, at most `most`.
 
-    `input_bytes` and `output_bytes` are per cell of a snapshot, `fixed` does not grow with them.
+    `input_bytes` and `output_bytes` are per cell of a snapshot; `fixed` bytes do not depend on the
+    number of snapshots.
     """
     if memory is None:
         return most

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace, beside, map_arrays, to_numpy
+from plumecast.compute.arrays import Array, array_namespace, map_arrays, to_device_of, to_numpy
 from plumecast.compute.device import choose_device
 from plumecast.data.covariates import WIND, Covariate, read_covariates, read_scalar, wind_vector
 from plumecast.data.layout import (
@@ -34,14 +34,14 @@ from plumecast.operators.pca import Basis
 from plumecast.surrogate.file import load_value, save_value
 
 PREDICT_BLOCK = 2048
-"""Rows predicted together: bounds the memory of kernels and decoded fields."""
+"""Rows predicted at a time; bounds the memory of kernels and decoded fields."""
 
 Labelled = Mapping[Hashable, xr.DataArray] | xr.Dataset
 
 
 @dataclass(frozen=True, slots=True)
 class Surrogate:
-    """A fitted map between fields: its inputs, its outputs and the operator between them."""
+    """A fitted map between labelled fields: the layouts of inputs and outputs, and the operator."""
 
     inputs: Layout
     outputs: Layout
@@ -49,7 +49,7 @@ class Surrogate:
     nonnegative: bool  # predictions below zero are set to zero, as smoke cannot be negative
     settings: dict[str, Any]
     training: dict[str, Any]  # provenance: data version, fires, counts, chosen penalty
-    scenario: str | None = None  # coordinate that names the scenario of a snapshot
+    scenario: str | None = None  # name of the coordinate with the scenario of a snapshot
     covariates: tuple[Covariate, ...] = ()  # coordinates that are inputs of the operator
 
     @overload
@@ -59,11 +59,11 @@ class Surrogate:
     @overload
     def predict(self, data: np.ndarray) -> np.ndarray: ...
     def predict(self, data: Any) -> Any:
-        """Smoke of one or many fires, in the kind of the input.
+        """Smoke of one or many fires, with the type of the input.
 
-        A Dataset or DataArray gives labelled fields with coordinates and units (a Dataset where
-        there are several outputs); an array (…, *grid) gives an array. The input's floating-point
-        type is kept; the arithmetic is float64 (float32 within a spectral operator).
+        A Dataset or DataArray gives labelled fields with coordinates and units (a Dataset if there
+        are several outputs); an array (…, *grid) gives an array. The floating-point type of the
+        input is kept; the arithmetic is float64 (float32 within a spectral operator).
         """
         fields = self._labelled(self._as_labelled(data), self.predict_rows, self.outputs)
         if len(fields) == 1:
@@ -75,10 +75,10 @@ class Surrogate:
         return xr.Dataset({str(field.name): field for field in fields})
 
     def predict_footprint(self, data: Any) -> Any:
-        """Detection score of smoke, within 0 and 1, in the kind of the input.
+        """Detection score of smoke from 0 to 1, with the type of the input.
 
-        It is a target of its own, for surrogates that have one (`detects`); the threshold to
-        deploy is chosen on validation snapshots like that of any prediction.
+        It is a separate target of surrogates that have one (`detects`). Its decision threshold is
+        chosen on validation snapshots, like that of predicted smoke.
         """
         if not self.detects:
             raise PlumecastError(
@@ -93,7 +93,7 @@ class Surrogate:
         return score if _is_labelled(data) else score.values
 
     def predict_both(self, data: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
-        """Smoke and detection score from one pass; without a score, the smoke twice."""
+        """Smoke and detection score from one pass; the smoke twice if there is no score."""
         score = _score_layout(self.outputs) if self.detects else self.outputs
         layout = Layout((*self.outputs.fields, *score.fields))
 
@@ -106,12 +106,12 @@ class Surrogate:
 
     @property
     def grid(self) -> xr.Dataset:
-        """The coordinates of the (first) input, as a template for other fields."""
+        """The grid coordinates of the (first) input, as a template for other fields."""
         return grid_template(self.inputs.fields[0])
 
     @property
     def detects(self) -> bool:
-        """Whether the surrogate predicts a detection score beside the smoke."""
+        """Whether the surrogate predicts a detection score in addition to smoke."""
         return self.operator.detects
 
     def _only_input(self) -> Field:
@@ -144,12 +144,12 @@ class Surrogate:
         predict: Callable[[np.ndarray, Conditions], Array],
         layout: Layout,
     ) -> list[xr.DataArray]:
-        """A prediction of all rows, block by block, as one field per field of the layout."""
+        """Predict all rows block by block; returns one labelled field per field of the layout."""
         matrix, given = self.read_rows(data)
         like = data[self.inputs.fields[0].name]
         lead = leading_dims(like, self.inputs.fields[0])
         dtype = like.dtype if like.dtype.kind == "f" else np.dtype(np.float64)
-        # Stacked variables are rescaled below, which must not round twice.
+        # Stacked variables are rescaled below; float64 avoids rounding twice.
         plain = all(part.scale == 1.0 for part in layout.fields)
         out = np.empty((matrix.shape[0], layout.size), dtype=dtype if plain else np.float64)
         for start in range(0, matrix.shape[0], PREDICT_BLOCK):
@@ -177,17 +177,17 @@ class Surrogate:
         return matrix, Conditions(labels, read_covariates(found, self.covariates, sizes), wind)
 
     def predict_rows(self, inputs: np.ndarray, given: Conditions = NOTHING) -> Array:
-        """(M, N) → (M, Ñ) in the layouts' columns, on the operator's device."""
-        return self._clipped(self.operator.predict(beside(inputs, self.operator), given))
+        """(M, N) → (M, Ñ), rows in the layouts of inputs and outputs, on the operator's device."""
+        return self._clipped(self.operator.predict(to_device_of(self.operator, inputs), given))
 
     def predict_both_rows(
         self, inputs: np.ndarray, given: Conditions = NOTHING
     ) -> tuple[Array, Array]:
         """Smoke and detection score of (M, N) inputs, on the operator's device, from one pass.
 
-        Without a score, the smoke twice.
+        Returns the smoke twice if there is no score.
         """
-        smoke, score = self.operator.predict_both(beside(inputs, self.operator), given)
+        smoke, score = self.operator.predict_both(to_device_of(self.operator, inputs), given)
         smoke = self._clipped(smoke)
         return smoke, smoke if score is None else score
 
@@ -199,18 +199,20 @@ class Surrogate:
     def on_device(self, device: str, precision: str = "float64") -> Surrogate:
         """The same surrogate with its operator's arrays on a device ("cuda", "cupy", "cpu").
 
-        Predictions are computed there and returned as NumPy arrays. In `precision` "float32" they
-        are faster and right to about four digits; a linear operator is folded to fewer products.
-        Operators on lifted fields have a fixed precision and keep it.
+        Predictions are computed there and returned as NumPy arrays. With `precision` "float32" they
+        are faster and accurate to about four digits; a linear operator then needs fewer products.
+        Operators on lifted fields have a fixed precision, which does not change.
         """
         if precision not in ("float64", "float32"):
-            raise PlumecastError(f"precision '{precision}' is unknown; float64 or float32")
+            raise PlumecastError(
+                f"precision '{precision}' is unknown; choose from float64, float32"
+            )
         put = choose_device(device).put
         operator = self.operator.for_float32() if precision == "float32" else self.operator
         return replace(self, operator=map_arrays(operator, lambda array: put(to_numpy(array))))
 
     def save(self, path: str | Path) -> Path:
-        """Write the surrogate to one safetensors file, all or nothing."""
+        """Write the surrogate to one safetensors file; a failed write leaves no file."""
         return save_value(replace(self, operator=map_arrays(self.operator, to_numpy)), path)
 
 
@@ -234,7 +236,7 @@ def _plume_operator(
     correction: Any = None,
     detect: bool = False,
 ) -> LiftedOperator:
-    """The operator that files of version 0.1.0 hold under another name."""
+    """The `PlumeOperator` of files of version 0.1.0, as a `LiftedOperator`."""
     field_map = fields if correction is None else CorrectedMap(fields, correction)
     return LiftedOperator(labels, field_map, targets, shape, frame)
 
@@ -254,11 +256,11 @@ SHARED_CLASSES: tuple[type, ...] = (
     NearestFire,
     GaussianProcess,
 )
-"""What the file of a surrogate of any family may hold."""
+"""Classes that the file of a surrogate of any family may contain."""
 
 
 def saved_classes() -> dict[str, Callable[..., Any]]:
-    """What a file may hold, by the name in the file: shared classes and those of all families."""
+    """Classes that a file may contain, by their names in it: shared ones and those of families."""
     of_families = (kind for family in FAMILIES.values() for kind in family.saved)
     known: dict[str, Callable[..., Any]] = {
         kind.__name__: kind for kind in (*SHARED_CLASSES, *of_families)

@@ -1,4 +1,4 @@
-"""Statistics of the smoke of very many fires, without keeping their fields."""
+"""Statistics of the predicted smoke of very many fires, without storing their fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.compute.arrays import Array, array_namespace, beside, map_arrays, to_numpy
+from plumecast.compute.arrays import Array, array_namespace, map_arrays, to_device_of, to_numpy
 from plumecast.compute.blocks import Runner, add_up, row_blocks
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_snapshots
@@ -31,7 +31,7 @@ from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.ensemble_results import EnsembleSums, Request, as_statistics, only_output
 
 BLOCK = 1024
-"""Snapshots predicted together, where memory does not ask for fewer."""
+"""Largest number of snapshots predicted at a time; a memory limit may allow fewer."""
 
 Progress = Callable[[int, int, str], object]
 
@@ -94,7 +94,7 @@ def ensemble_statistics(
     for block in blocks:
         total = block if total is None else total + block
     if total is None:
-        raise PlumecastError("there are no fires to make statistics of")
+        raise PlumecastError("there are no fires; give at least one store or raster")
     return as_statistics(surrogate, total, request)
 
 
@@ -119,7 +119,7 @@ def _cluster_sums(
     final: bool,
     runner: Runner,
 ) -> Iterator[EnsembleSums]:
-    """The sums of each store, its blocks read, predicted and added up by the runner's processes."""
+    """The sums of each store; the workers of a cluster read, predict and add its blocks."""
     names = list(surrogate.inputs.names)
     for source in [fires] if isinstance(fires, xr.Dataset | str | Path) else fires:
         data = source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=names)
@@ -155,16 +155,16 @@ def fire_blocks(
             progress(rows.stop, count, "snapshots")
         return
     for part in fires:
-        followed = progress if isinstance(part, str | Path) else _unheard
-        yield from fire_blocks(surrogate, part, size, final=final, progress=followed)
+        reported = progress if isinstance(part, str | Path) else _no_progress
+        yield from fire_blocks(surrogate, part, size, final=final, progress=reported)
 
 
-def _unheard(done: int, total: int, what: str) -> None:
-    """Blocks that come from elsewhere are counted there."""
+def _no_progress(done: int, total: int, what: str) -> None:
+    """Report nothing: whoever passes Datasets knows their number."""
 
 
 def block_size(surrogate: Surrogate, request: Request, memory: str | int | None) -> int:
-    """Snapshots that can be predicted together within a memory limit, at most BLOCK."""
+    """Number of snapshots that can be predicted at a time within a memory limit, at most BLOCK."""
     bins = 3.0 * 8.0 * surrogate.outputs.size * bin_count(request.error)
     return prediction_rows(
         surrogate,
@@ -178,7 +178,7 @@ def block_size(surrogate: Surrogate, request: Request, memory: str | int | None)
 
 
 def block_sums(surrogate: Surrogate, block: xr.Dataset, request: Request) -> EnsembleSums:
-    """The statistics of one block, as NumPy's: prediction and sums in one go on its device."""
+    """Predict one block on the surrogate's device and sum it there; the sums are on the host."""
     only_output(surrogate)
     named = "fire_id" in block.variables
     names = frozenset(block.fire_id.values.astype(str).tolist()) if named else frozenset()
@@ -186,7 +186,7 @@ def block_sums(surrogate: Surrogate, block: xr.Dataset, request: Request) -> Ens
     if _mean_in_codes(surrogate, request):
         operator = surrogate.operator
         assert isinstance(operator, CodedOperator)
-        rows = beside(surrogate.read_rows(block)[0], operator)
+        rows = to_device_of(operator, surrogate.read_rows(block)[0])
         sums = code_sums(operator.code_map.predict(operator.input_basis.encode(rows)))
     else:
         smoke = _smoke(surrogate, surrogate.predict_rows(*surrogate.read_rows(block)))
@@ -197,14 +197,17 @@ def block_sums(surrogate: Surrogate, block: xr.Dataset, request: Request) -> Ens
 
 
 def _mean_in_codes(surrogate: Surrogate, request: Request) -> bool:
-    """Whether the mean field is that of the mean codes: decoding is linear, clipping is not."""
-    wanted = not request.thresholds and not request.quantiles
-    exact = not surrogate.nonnegative and surrogate.outputs.names == (LOG_SMOKE,)
-    return wanted and exact and isinstance(surrogate.operator, CodedOperator)
+    """Whether the mean field can be decoded from the mean codes.
+
+    Decoding is linear, so it can, unless fields are clipped or their distribution is requested.
+    """
+    only_mean = not request.thresholds and not request.quantiles
+    unclipped = not surrogate.nonnegative and surrogate.outputs.names == (LOG_SMOKE,)
+    return only_mean and unclipped and isinstance(surrogate.operator, CodedOperator)
 
 
 def _smoke(surrogate: Surrogate, predicted: Array) -> Array:
-    """Smoke, never negative; from its logarithm where that is predicted."""
+    """Non-negative smoke, from its logarithm if the surrogate predicts that."""
     xp = array_namespace(predicted)
     clipped = xp.clip(predicted, 0.0, None)
     return xp.expm1(clipped) if surrogate.outputs.names == (LOG_SMOKE,) else clipped

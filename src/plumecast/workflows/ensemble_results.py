@@ -1,4 +1,4 @@
-"""What is wanted of the smoke of many fires, sums that add up to it, and the labelled result."""
+"""Statistics of many fires: the request, partial sums over fires, and the labelled result."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from plumecast.surrogate.surrogate import Surrogate
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is wanted of an ensemble."""
+    """The requested statistics of an ensemble."""
 
     thresholds: tuple[float, ...] = ()  # of smoke, in its unit
     quantiles: tuple[float, ...] = ()
-    error: float = QUANTILE_ERROR  # relative, of the quantiles
+    error: float = QUANTILE_ERROR  # largest relative error of the quantiles
 
     def __post_init__(self) -> None:
         wrong = [share for share in self.quantiles if not 0.0 < share < 1.0]
         if wrong:
-            raise PlumecastError(f"quantile {wrong[0]:g} is not within (0, 1)")
+            raise PlumecastError(f"quantile {wrong[0]:g} is not within (0, 1); 0.5 is the median")
         if any(not threshold >= 0.0 for threshold in self.thresholds):
             raise PlumecastError(f"thresholds {self.thresholds} must be ≥ 0")
         if not 1e-4 <= self.error <= 0.5:
@@ -37,26 +37,27 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class EnsembleSums:
-    """Partial statistics of some fires; those of all are the sum."""
+    """Partial sums over some fires; the sum of all parts gives the statistics."""
 
     fields: FieldSums | CodeSums
-    fires: frozenset[str]  # their names, where they have any
+    fires: frozenset[str]  # names of the fires; empty if they have none
 
     def __add__(self, other: EnsembleSums) -> EnsembleSums:
         return EnsembleSums(self.fields + other.fields, self.fires | other.fires)  # type: ignore[operator]
 
 
 def only_output(surrogate: Surrogate) -> Field:
-    """The one field that statistics are of."""
+    """The only output of a surrogate; raises if there are several."""
     if len(surrogate.outputs.fields) != 1:
         raise PlumecastError(
-            f"statistics are of one output, this surrogate has {', '.join(surrogate.outputs.names)}"
+            "ensemble statistics need a surrogate with one output, this one has "
+            f"{', '.join(surrogate.outputs.names)}"
         )
     return surrogate.outputs.fields[0]
 
 
 def as_statistics(surrogate: Surrogate, total: EnsembleSums, request: Request) -> xr.Dataset:
-    """The labelled statistics of summed-up fires."""
+    """The labelled statistics from the sums over all fires."""
     field = only_output(surrogate)
     sums = total.fields
     samples = len(total.fires) or sums.count

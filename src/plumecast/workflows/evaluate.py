@@ -31,33 +31,33 @@ from plumecast.surrogate.memory_plan import CLUSTER_MEMORY, prediction_rows, ref
 from plumecast.surrogate.surrogate import Surrogate
 
 BLOCK = 256
-"""Snapshots scored together."""
+"""Largest number of snapshots scored at a time."""
 
 SCORE_BYTES = 160.0
-"""Bytes per cell while a snapshot is scored: about twenty arrays, most of them of the ROC."""
+"""Bytes per cell while a snapshot is scored: about twenty arrays, most of them for the ROC."""
 
 CAPTURED = 0.95
-"""The share of the footprint that the smoke threshold captures: β in the paper."""
+"""Share of the footprint that the smoke threshold captures: β in the paper."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How one surrogate did: medians over the scored snapshots."""
+    """Scores of one surrogate; AUC and IoU are medians over snapshots."""
 
     name: str
     auc: float
-    iou: float  # at the ROC point nearest (0, 1): peeks at the answer, as in the paper
+    iou: float  # at the ROC point nearest (0, 1), which needs the observed smoke, as in the paper
     deployable_iou: float  # at one decision threshold chosen on validation
     decision_threshold: float
-    relative_error: float  # Frobenius, all snapshots together
+    relative_error: float  # in the Frobenius norm over all snapshots
     snapshot_error: float  # median over snapshots of the relative ℓ² error
-    auc_undefined: int  # snapshots left out of the AUC: no smoke, or nothing but smoke
+    auc_undefined: int  # number of snapshots without an AUC: no smoke, or smoke in every cell
     predict_ms: float  # per snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores of several surrogates on the same snapshots, and what they were scored against."""
+    """Scores of several surrogates on the same snapshots, and the smoke threshold."""
 
     scores: list[Score]
     snapshots: int
@@ -83,7 +83,7 @@ def fit_thresholds(
     memory: str | int | None = None,
     runner: Runner | None = None,
 ) -> Thresholds:
-    """τ by its rule and the one α of largest mean IoU, both on validation snapshots."""
+    """Choose the thresholds on validation: τ by its rule, α by the largest mean IoU."""
     snapshots = _in_blocks(surrogate, validation, device, memory, runner)
     return _thresholds(surrogate.on_device(device), snapshots, captured)
 
@@ -100,16 +100,16 @@ def evaluate(
     memory: str | int | None = None,
     runner: Runner | None = None,
 ) -> Evaluation:
-    """Thresholds on validation, scores on test, for every surrogate. `progress` hears each name.
+    """Choose thresholds on validation and score on test, for every surrogate.
 
-    A surrogate that was trained on an ignition (or what `by` names) of either part is refused.
-    Predictions and scores are made on `device`, block by block: fields that stay in their store
-    are read so that `memory` ("2GB") is kept. A `runner` (`pc.cluster`) has the blocks read,
-    predicted and scored by the processes of a cluster, each within `memory`; only scores and counts
-    come back.
+    Raises if a surrogate was trained on an ignition of either part (or on another group, if `by`
+    names another grouping coordinate). Predictions and scores are computed on `device`, in blocks
+    that keep to `memory` ("2GB") if the fields are in a store. With a `runner` (`pc.cluster`) the
+    workers of a cluster read, predict and score the blocks, each within `memory`; only scores and
+    counts are sent back. `progress` is called with the name of each surrogate.
     """
     if not surrogates:
-        raise PlumecastError("there is no surrogate to evaluate")
+        raise PlumecastError("there is no surrogate to evaluate; give at least one")
     scores, details = [], {}
     tau = math.nan
     for name, surrogate in surrogates.items():
@@ -126,15 +126,15 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """Snapshots in blocks, visited in order by this process or by a runner's."""
+    """Snapshots in blocks, which this process or an executor processes in order."""
 
     snapshots: xr.Dataset
     size: int
-    stored: bool  # in files, which may change
+    stored: bool  # whether fields are read lazily from files, which may change
     runner: Runner | None
 
     def visit(self, function: Callable[[xr.Dataset], Any]) -> Iterator[Any]:
-        """What the function makes of each block."""
+        """function(block) of every block, in order."""
         rows = row_blocks(self.snapshots.sizes[SNAPSHOT], self.size)
         shared = (function, self.snapshots, self.stored)
         return map_over(_visit_block, shared, rows, self.runner)
@@ -154,7 +154,7 @@ def _in_blocks(
     memory: str | int | None,
     runner: Runner | None,
 ) -> _Blocks:
-    """Blocks of snapshots that fit into the memory, most of which the sorting takes."""
+    """Blocks of snapshots that keep to the memory limit; sorting for the ROC needs most of it."""
     if runner is not None:
         memory = memory or CLUSTER_MEMORY
         refuse_device(device)
@@ -176,7 +176,7 @@ def _thresholds(surrogate: Surrogate, validation: _Blocks, captured: float) -> T
 
 
 def _of_smoke(outputs: Layout, function: Callable[[np.ndarray], Any], block: xr.Dataset) -> Any:
-    """A function of the observed smoke as it is stored, (m, N)."""
+    """A function of the (m, N) observed smoke of a block, in the precision of the store."""
     observed = _observed(outputs, block).transpose(SNAPSHOT, ...)
     return function(np.ascontiguousarray(observed.values).reshape(observed.shape[0], -1))
 
@@ -187,7 +187,7 @@ def _of_detection(
     function: Callable[[Array, Array], np.ndarray],
     block: xr.Dataset,
 ) -> np.ndarray:
-    """A function of the detection score (or the smoke) and of the observed footprint."""
+    """A function of the detection score (or the smoke) and the observed footprint of a block."""
     _, score = _predict(surrogate, block)
     return function(score, _truth(surrogate, block, score) > tau)
 
@@ -195,7 +195,7 @@ def _of_detection(
 def _predict(surrogate: Surrogate, block: xr.Dataset) -> tuple[Array, Array]:
     """Smoke and detection score as float64 matrices on the operator's device.
 
-    Rounded to the input's precision, as `Surrogate.predict` rounds them.
+    They are rounded to the precision of the input, as in `Surrogate.predict`.
     """
     both = surrogate.predict_both_rows(*surrogate.read_rows(block))
     single = block[surrogate.inputs.fields[0].name].dtype == np.float32
@@ -235,7 +235,7 @@ def _score_block(surrogate: Surrogate, thresholds: Thresholds, block: xr.Dataset
 def _score(
     name: str, surrogate: Surrogate, test: _Blocks, thresholds: Thresholds
 ) -> tuple[Score, xr.Dataset]:
-    """The scores of a surrogate over blocks of snapshots: means of sums, and per snapshot."""
+    """The scores of a surrogate over all snapshots, and those of every snapshot."""
     parts = list(test.visit(partial(_score_block, surrogate, thresholds)))
     coords = sample_coords(_observed(surrogate.outputs, test.snapshots))
     each = as_scores([part.each for part in parts], coords, thresholds.smoke)
@@ -253,25 +253,26 @@ def _score(
     return score, each
 
 
-def _truth(surrogate: Surrogate, block: xr.Dataset, near: Array) -> Array:
+def _truth(surrogate: Surrogate, block: xr.Dataset, other: Array) -> Array:
+    """(m, N) observed smoke, on the device of `other`."""
     observed = _observed(surrogate.outputs, block)
-    return like(to_rows(observed, surrogate.outputs.fields[0], [SNAPSHOT]), near)
+    return like(to_rows(observed, surrogate.outputs.fields[0], [SNAPSHOT]), other)
 
 
 def refuse_leaks(surrogate: Surrogate, by: str, *parts: xr.Dataset) -> None:
-    """Raise when a part holds an ignition (or what `by` names) the surrogate was trained on."""
+    """Raise if the surrogate was trained on a group (an ignition by default) of any part."""
     trained = set(surrogate.training.get(by, ()))
     for part in parts:
         if trained and by not in part.variables:
             raise PlumecastError(
-                f"coordinate '{by}' is missing: nothing shows that the surrogate was not trained "
-                "on these snapshots"
+                f"coordinate '{by}' is missing, so that it is unknown whether the surrogate was "
+                "trained on these snapshots; add it"
             )
         shared = sorted(trained and trained.intersection(part[by].values.astype(str).tolist()))
         if shared:
             raise PlumecastError(
                 f"the surrogate was trained on {len(shared)} {by} of these snapshots, the first "
-                f"'{shared[0]}'; score it on others"
+                f"'{shared[0]}'; score it on other fires"
             )
 
 
@@ -282,7 +283,9 @@ def _observed(outputs: Layout, part: xr.Dataset) -> xr.DataArray:
         )
     name = outputs.names[0]
     if name not in part:
-        raise PlumecastError(f"variable '{name}' is missing; is this a store of {SMOKE}?")
+        raise PlumecastError(
+            f"variable '{name}' is missing from these snapshots; a score needs observed {SMOKE}"
+        )
     return part[name]
 
 

@@ -1,4 +1,4 @@
-"""Smoke for many fires, block by block: from a store, or straight from arrival-time rasters."""
+"""Predict the smoke of many fires block by block, from a store or from arrival-time rasters."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FOOTPRINT, footprint_of
 
 BLOCK = 512
-"""Snapshots of a store predicted together, where memory does not ask for fewer."""
+"""Largest number of snapshots predicted at a time; a memory limit may allow fewer."""
 
 BYTES = 40.0
-"""Bytes per cell of a snapshot being predicted: as stored, in float64, decoded, clipped, rounded
-and on its way to a file."""
+"""Bytes per cell of a snapshot that is predicted: as stored, in float64, decoded, clipped, rounded
+and as written to a file."""
 
 Progress = Callable[[int, int, str], object]
 
@@ -39,10 +39,10 @@ def predict_store(
     runner: Runner | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> Iterator[xr.Dataset]:
-    """Predicted fields of every snapshot of a store; with `threshold`, footprints beside them.
+    """Predicted fields of every snapshot of a store, block by block.
 
-    Blocks of snapshots are read and predicted so that `memory` ("2GB") is kept, by a `runner`
-    (`pc.cluster`) in the processes of a cluster.
+    With a `threshold` footprints are added. Blocks keep to `memory` ("2GB"). With a `runner`
+    (`pc.cluster`) the workers of a cluster read and predict them.
     """
     fires = open_snapshots(path, fields=list(surrogate.inputs.names))
     total = fires.sizes[SNAPSHOT]
@@ -71,9 +71,9 @@ def predict_rasters(
     progress: Progress = lambda done, total, what: None,
     **options: Any,
 ) -> Iterator[xr.Dataset]:
-    """The same for arrival-time rasters, put on the surrogate's grid.
+    """`predict_store` for arrival-time rasters, which are regridded to the surrogate's grid.
 
-    A few files are read and predicted together, with a `runner` by the processes of a cluster.
+    A few files are read and predicted at a time, with a `runner` by the workers of a cluster.
     `options` are those of `iter_arrival_times`, without `like`.
     """
     refuse_other_inputs(surrogate, "rasters")
@@ -87,10 +87,11 @@ def predict_rasters(
 
 
 def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
-    """Raise when a surrogate needs more of a fire than its time since ignition."""
+    """Raise if a surrogate has other inputs than the time since ignition."""
     if surrogate.inputs.names != (FIRE,):
         raise PlumecastError(
-            f"the surrogate needs {', '.join(surrogate.inputs.names)}; {source} give {FIRE} alone"
+            f"the surrogate needs {', '.join(surrogate.inputs.names)}, but {source} give only "
+            f"{FIRE}; predict from a store instead"
         )
 
 
@@ -126,10 +127,10 @@ def raster_fires(surrogate: Surrogate, paths: Sequence[str | Path], **options: A
 
 
 def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | None) -> xr.Dataset:
-    """Predicted fields as a Dataset; with `threshold`, the footprint beside them.
+    """Predicted fields as a Dataset; with a `threshold`, also the footprint.
 
-    The footprint is where the detection score exceeds the threshold, for surrogates that have one,
-    else where the (first) predicted field does.
+    The footprint is where the detection score exceeds the threshold; for surrogates without a
+    score, where the (first) predicted field does.
     """
     if threshold is None:
         predicted = surrogate.predict(fires)

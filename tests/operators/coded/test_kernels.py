@@ -14,8 +14,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.linalg import inverse_positive
 from plumecast.operators.coded import kernel_tuning as kernel_search
 from plumecast.operators.coded.kernel_map import fit_kernel_map, training_kernel
-from plumecast.operators.coded.kernel_tuning import tune_kernel_map
-from plumecast.operators.coded.kernel_walk import Walk
+from plumecast.operators.coded.kernel_tuning import Walk, tune_kernel_map
 from plumecast.operators.coded.kernels import (
     STATIONARY,
     TERMS,

@@ -21,7 +21,8 @@ from plumecast.cli.options import (
 )
 from plumecast.cli.show import counted, note, say, table, write_json
 from plumecast.data.store import open_snapshots
-from plumecast.workflows.tune.candidates import FAMILIES, KERNELS, NETWORKS, STD_FRACTIONS
+from plumecast.operators.families import NETWORKS
+from plumecast.workflows.tune.candidates import CLOSED_FORM, KERNELS, STD_FRACTIONS
 from plumecast.workflows.tune.search import Candidate
 from plumecast.workflows.tune.tune import tune_surrogate
 
@@ -34,7 +35,9 @@ def command(
     out: Path = typer.Option(
         Path("tuned.json"), "--out", "-o", help="File to write the settings to."
     ),
-    families: str = typer.Option(",".join(FAMILIES), help="Families to try, separated by commas."),
+    families: str = typer.Option(
+        ",".join(CLOSED_FORM), help="Families to try, separated by commas."
+    ),
     neural: bool = typer.Option(
         False, "--neural", help=f"Also try networks: {', '.join(NETWORKS)}; needs PyTorch."
     ),

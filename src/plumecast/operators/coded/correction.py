@@ -31,14 +31,14 @@ OUTPUTS = Truncation(std_fraction=0.95, max_rank=200)
 
 VALUES = 100_000_000
 ROWS = 5_000
-"""Largest number of residual values and of snapshots used; of more, whole groups are sampled."""
+"""Largest numbers of residual values and of snapshots; of larger sets whole groups are sampled."""
 
 BLOCK_BYTES = 1000.0
 """Bytes per pair of snapshots of one group: residual blocks of 40 penalties, and copies."""
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
-"""Multiples of the correction that are tried: residuals of folds are a little larger than those of
-new fires."""
+"""Factors of the correction that are tried. Out-of-fold residuals are a little larger than those of
+new fires, because each fold is fitted to fewer fires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class FittedCorrection:
 
     coded: CodedMap
     shape: tuple[int, ...]  # (T, *grid)
-    rows: Array  # (m,), of all snapshots, on the host
+    rows: Array  # (m,), indices of the snapshots it was fitted to, on the host
     codes: Array  # (m, q), out-of-fold corrections of those rows
 
     def out_of_fold(self, some: Array) -> Array:
@@ -85,7 +85,8 @@ def fit_correction(
 ) -> FittedCorrection | None:
     """Fit the residuals of (M, T, *grid) out-of-fold predictions, which may be on the device.
 
-    The scalars of the snapshots stand beside the codes of the fire. None with a single group.
+    The inputs are the codes of the fire and the scalars of the snapshots. Returns None if there is
+    a single group, or if the fires or the residuals do not vary.
     """
     fire, targets, groups = training.fire, training.targets, training.groups
     scalars, put = training.given.scalars(), resources.put
@@ -121,8 +122,11 @@ def fit_correction(
 
 
 def correction_rows(groups: Array, shape: tuple[int, ...], limit: int | None) -> Array:
-    """Rows that a correction of (M, T, *grid) targets is fitted to: whole groups in random order
-    while they fit, at least two. Raises if they need more than `limit` bytes."""
+    """Rows that a correction of (M, T, *grid) targets is fitted to.
+
+    Groups are added whole, in random order, while they fit; at least two. Raises if they need more
+    than `limit` bytes.
+    """
     values = int(np.prod(shape[1:]))
     names, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     most, kept = min(ROWS, VALUES // values), np.zeros(names.size, dtype=bool)

@@ -1,7 +1,8 @@
 """The coded family on lifted fields, several targets and covariates. Arrays only, no labels.
 
-All channels of the lifted fire share one PCA, all targets another, and a polynomial or another
-kernel maps the codes. Scalars of the snapshot stand beside the codes, scaled to the size of a code.
+All channels of the lifted fire share one PCA, and all targets share another. A polynomial or
+another kernel maps the codes. Scalars of the snapshot are appended to the codes and scaled to their
+size.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from plumecast.operators.fields.lift import Lift
 from plumecast.operators.pca import Basis
 
 DEVICE_BLOCK = 512
-"""Snapshots lifted together on a GPU; on the host a block is small enough for the cache."""
+"""Snapshots lifted at a time on a GPU; on the host a block is small enough for the cache."""
 
 
 class CodeMap(Protocol):
@@ -47,7 +48,7 @@ class CodedMap:
     inputs: Basis
     code_map: CodeMap
     outputs: Basis
-    covariate_size: float  # multiplies the normalised scalars beside the codes
+    covariate_size: float  # multiplies the normalised scalars that are appended to the codes
     target_scales: Array  # (T,)
 
     def predict(self, fire: Array, given: Conditions = NOTHING) -> Array:
@@ -71,7 +72,7 @@ class CodedMap:
         return fields * scales
 
     def working_bytes(self) -> tuple[float, float]:
-        """Blocks are small beside the inputs and outputs."""
+        """Zero: work arrays are small compared with the inputs and outputs."""
         return 0.0, 0.0
 
 
@@ -92,7 +93,7 @@ def lifted(lift: Lift, fire: Array) -> Array:
 
 
 def join_codes(codes: Array, scalars: Array | None, size: float) -> Array:
-    """(M, r) codes with (M, P) scalars from the host beside them, multiplied by `size`."""
+    """Append (M, P) scalars, which are on the host, to (M, r) codes, multiplied by `size`."""
     if scalars is None:
         return codes
     return array_namespace(codes).concat([codes, like(size * scalars, codes)], axis=1)
@@ -107,7 +108,7 @@ def code_size(codes: Array) -> float:
 class FieldRows:
     """(M, …) fields as the rows of a float64 matrix, converted when they are read.
 
-    Rows are converted in small blocks, so that temporary arrays do not grow with what is read.
+    Rows are converted in small blocks, so that temporary arrays do not grow with the slice.
     """
 
     fields: Array  # (M, …), an array or an object that gives one when indexed by rows

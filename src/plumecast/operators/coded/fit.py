@@ -61,7 +61,7 @@ class CodedSettings:
     fire: Truncation = PAPER_TRUNCATION
     smoke: Truncation = PAPER_TRUNCATION
     center: bool = False
-    kernel: str = POLYNOMIAL  # of that degree; or one of `kernels`, or a sum of them
+    kernel: str = POLYNOMIAL  # of that degree; or a term of `kernels`, or a sum of terms
     length_scale: float | None = None  # None: chosen by leave-one-fire-out with the penalty
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class CodedSettings:
             raise PlumecastError(f"penalty={self.penalty} must be ≥ 0")
 
     def simplified(self) -> CodedSettings:
-        """Settings that compare frames: the same."""
+        """The settings themselves; no cheaper ones are known that compare frames as well."""
         return self
 
     @property
@@ -91,11 +91,11 @@ class CodedSettings:
         return self.is_polynomial and self.degree == 1 and self.penalty == 0.0
 
     def refuse_degree(self, degree: int, kernel: str | None) -> None:
-        """Raise where a degree is given beside a kernel that has its own."""
+        """Raise if a degree is given with a kernel whose terms name their degrees."""
         if (kernel or self.kernel) != POLYNOMIAL:
             raise PlumecastError(
-                f"degree={degree} belongs to kernel '{POLYNOMIAL}'; write it into the sum, as in "
-                f"'polynomial-{degree} + matern-5/2'"
+                f"degree={degree} belongs to kernel '{POLYNOMIAL}'; name it in the kernel instead, "
+                f"as in 'polynomial-{degree} + matern-5/2'"
             )
 
 
@@ -110,7 +110,8 @@ def fit_coded_operator(
 ) -> tuple[CodedOperator, dict[str, Any]]:
     """Encode (M, N) inputs and (M, Ñ) outputs and fit the map between the codes.
 
-    Also returns what was chosen. `groups` are the rows of every group, where `own.leaves_out`.
+    Also returns the chosen ranks and penalties by name. `groups` are the row indices of every
+    group, needed if `own.leaves_out`.
     """
     inputs, outputs = on_device(resources, inputs), on_device(resources, outputs)
     input_basis = fit_side(inputs, own.fire, own.center, names[0], resources)
@@ -156,7 +157,7 @@ def fit_side(
 def fit_code_map(
     codes: Array, targets: Array, own: CodedSettings, groups: list[Array], resources: Resources
 ) -> tuple[PrimalMap | DualMap | KernelMap, dict[str, Any]]:
-    """The map between codes in memory, and what was chosen.
+    """The map between in-memory codes, and the chosen penalty and length scale by name.
 
     With a memory limit, the rows of every group must be consecutive.
     """
@@ -215,7 +216,7 @@ def _fit_polynomial(
 def _fit_kernel(
     codes: Array, targets: Array, own: CodedSettings, groups: list[Array]
 ) -> tuple[KernelMap, dict[str, Any]]:
-    """A sum of kernels, with its length scale and penalty; without groups both are given.
+    """A map by a sum of kernels; its length scale and penalty are chosen unless they are given.
 
     In an uncentred basis the code 0 is the empty fire, which is known to give no smoke.
     """
@@ -267,7 +268,7 @@ def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Resou
 
     def fit(parts: list[Array]) -> CodedMap:
         rows = np.concatenate(parts)
-        # Where groups are consecutive they can be left out block by block.
+        # Consecutive groups can be left out block by block.
         consecutive = np.split(np.arange(rows.size), np.cumsum([p.size for p in parts])[:-1])
         some, right = take_rows(codes, rows), take_rows(goal, rows)
         beside = used.beside(bytes_in((some, right)))
@@ -277,7 +278,7 @@ def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Resou
     groups = [np.flatnonzero(training.groups == name) for name in np.unique(training.groups)]
     folds = training.folds()
     kept = [rows for rows in groups if folds[rows[0]] != folds.max()]
-    if len(kept) == 1:  # of two groups, one is left: its penalty is chosen by single snapshots
+    if len(kept) == 1:  # only one group remains: choose the penalty by leaving snapshots out
         kept = list(kept[0][:, None])
     left_out = np.flatnonzero(folds == folds.max())
     without = CodedOutOfFold(fit(kept), take_rows(codes, left_out), targets.shape[1:])

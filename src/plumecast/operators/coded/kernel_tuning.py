@@ -1,59 +1,66 @@
-"""Choose the length scale and the penalty of a kernel by leaving groups out, in closed form.
+"""Choose the length scale and the penalty of a kernel by leave-one-group-out errors.
 
-Arrays only, no labels.
+The errors are computed in closed form, without refits. For up to SEARCH_ROWS snapshots, one
+eigendecomposition per length scale gives the errors of all penalties. For more, that search is
+made on a subset of the groups. Its result is the start of a descent on all snapshots (`Walk`),
+which computes one inverse per pair of length scale and penalty. Arrays only, no labels.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like, to_numpy
+from plumecast.compute.linalg import inverse_positive
 from plumecast.operators.coded.kernel_map import KernelMap, TrainingKernel, training_kernel
-from plumecast.operators.coded.kernel_walk import Walk
 from plumecast.operators.coded.kernels import has_length_scale
 from plumecast.operators.ridge import (
     PenaltyPath,
     PenaltyScan,
     dual_path,
     penalty_grid,
+    plus_diagonal,
     relative_scan,
     scan_penalties,
+    stack_by_size,
 )
 
 LENGTH_STEP = 2.0
-"""Ratio of the length scales tried; the best is then refined by its square root, once."""
+"""Ratio of neighbouring length scales; the best is refined once, by the square root of it."""
 
 LENGTH_RANGE = (2.0**-5, 2.0**6)
-"""Length scales the search stays within."""
+"""Smallest and largest length scale that are tried."""
 
 COARSE_PENALTIES = 12
-"""Penalties tried beside each length scale; those of the best are then scanned finely."""
+"""Penalties tried with each length scale; with the best one a finer grid is tried."""
 
 SKETCH = 64
-"""Random combinations of the targets that stand for all of them while choices are compared: errors
-are norms over all snapshots, which so many combinations keep to about a percent, alike for every
-choice. The errors reported are of all targets."""
+"""Random combinations of the targets that replace them while choices are compared. They estimate
+the norm of the residuals to about a percent, with nearly the same deviation for every choice. The
+reported errors are those of all targets."""
 
 SEARCH_ROWS = 1500
-"""Snapshots the search for a length scale is made on; of more, whole groups at even steps, because
-the cost of an eigendecomposition grows with the cube. All snapshots then walk on from its end, by
-smaller steps (`kernel_walk`): the more there are, the shorter the length scale they support."""
+"""Largest number of snapshots in the search by eigendecompositions, whose cost grows with the cube
+of it. Of more snapshots, every k-th group is used. A descent on all snapshots follows, because more
+snapshots support a shorter length scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelScan:
-    """The length scale and the penalty chosen, with what was tried on the way."""
+    """The chosen length scale and penalty, and the errors of those that were tried."""
 
     length_scale: float
-    penalties: PenaltyScan  # of that length scale, the best and perhaps neighbours
-    length_errors: dict[float, float]  # of the length scales tried on all snapshots, by the sketch
-    residuals: Array  # (M, q), of every group by the map without it
+    penalties: PenaltyScan  # at that length scale: the best penalty and perhaps its neighbours
+    length_errors: dict[float, float]  # smallest error by length scale, from the sketched targets
+    residuals: Array  # (M, q), of every group by a map that was fitted without it
 
     @property
     def penalty(self) -> float:
-        """The penalty of the smallest error."""
+        """The penalty with the smallest error."""
         return self.penalties.best
 
     @property
@@ -72,34 +79,34 @@ def tune_kernel_map(
     penalty: float | None = None,
     anchored: bool,
 ) -> tuple[KernelMap, KernelScan]:
-    """The map whose length scale and penalty minimise the leave-one-group-out error together.
+    """The map whose length scale and penalty jointly minimise the leave-one-group-out error.
 
-    One eigendecomposition per length scale gives all its penalties. The search walks from 1 (the
-    typical distance between snapshots) by factors of 2 while the error falls, then looks once
-    halfway to either neighbour. A `length_scale` or `penalty` that is given is kept.
+    The search starts at a length scale of 1 (the typical distance between snapshots), changes it by
+    factors of 2 while the error decreases, then tries √2 to either side. A `length_scale` or
+    `penalty` that is given is kept.
     """
     training = training_kernel(codes, kernel, anchored)
     if length_scale is not None:
         training.check(length_scale)
-    some, tried = _sketched(targets), {}
+    sketch, errors = _sketched(targets), {}
     if length_scale is None and has_length_scale(kernel):
-        part = _some_groups(training, some, groups)
-        tried = _search(*part, penalty)
-        length_scale = min(tried, key=tried.__getitem__)
-        if part[0] is not training:
-            start = _scan(*part, length_scale, penalty)
-            return _walk_on(training, targets, groups, start)
-    best = _scan(training, some, groups, length_scale or 1.0, penalty)
+        subset = _some_groups(training, sketch, groups)
+        errors = _search(*subset, penalty)
+        length_scale = min(errors, key=errors.__getitem__)
+        if subset[0] is not training:
+            start = _scan(*subset, length_scale, penalty)
+            return _tune_on_all(training, targets, groups, start)
+    best = _scan(training, sketch, groups, length_scale or 1.0, penalty)
     path = replace(best.path, projected=best.path.vectors.T @ targets)
-    penalties, residuals = _left_out(path, best.around(1), groups)
+    penalties, residuals = _best_residuals(path, best.around(1), groups)
     fitted = training.fitted(best.length_scale, best.weights, path.dual_weights(penalties.best))
-    return fitted, KernelScan(best.length_scale, penalties, tried, residuals)
+    return fitted, KernelScan(best.length_scale, penalties, errors, residuals)
 
 
-def _left_out(
+def _best_residuals(
     path: PenaltyPath, grid: list[float], groups: list[Array]
 ) -> tuple[PenaltyScan, Array]:
-    """The scan of a few penalties, and the residuals of the best of them."""
+    """The scan of a few penalties, and the leave-one-group-out residuals of the best of them."""
     xp = array_namespace(path.vectors)
     best, squares = None, []
     for residuals in path.leave_groups_out(grid, groups):
@@ -110,7 +117,7 @@ def _left_out(
 
 
 def _sketched(targets: Array) -> Array:
-    """(M, q) targets → (M, ≤ SKETCH) combinations of them; always the same."""
+    """(M, q) targets → (M, ≤ SKETCH) random combinations of them, with a fixed seed."""
     columns = targets.shape[1]
     if columns <= SKETCH:
         return targets
@@ -120,7 +127,7 @@ def _sketched(targets: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """All penalties of one length scale."""
+    """The errors of all penalties at one length scale."""
 
     length_scale: float
     path: PenaltyPath
@@ -128,7 +135,7 @@ class _Scan:
     weights: tuple[float, ...]
 
     def around(self, steps: int) -> list[float]:
-        """The best penalty and so many to either side of it."""
+        """The best penalty of the grid and `steps` neighbours to either side."""
         grid = self.penalties.penalties
         index = grid.index(self.penalties.best)
         return grid[max(0, index - steps) : index + steps + 1]
@@ -140,20 +147,20 @@ def _scan(
     groups: list[Array],
     length_scale: float,
     penalty: float | None,
-    tried: int = 40,
+    count: int = 40,
 ) -> _Scan:
-    """With the penalty that is given, or so many `tried` of a grid."""
+    """Scan the given penalty only, or a grid of `count` penalties."""
     matrix, weights = training(length_scale)
     path = dual_path(matrix, targets)
-    # Every term has a mean diagonal of 1.
-    grid = penalty_grid(float(len(weights)), tried) if penalty is None else [penalty]
+    # Every term of the kernel has a mean diagonal of 1.
+    grid = penalty_grid(float(len(weights)), count) if penalty is None else [penalty]
     return _Scan(length_scale, path, scan_penalties(path, grid, groups), weights)
 
 
-def _walk_on(
+def _tune_on_all(
     training: TrainingKernel, targets: Array, groups: list[Array], start: _Scan
 ) -> tuple[KernelMap, KernelScan]:
-    """From the end of a search on fewer snapshots, all snapshots walk on."""
+    """Descend on all snapshots, from the result of a search on a subset."""
     xp = array_namespace(targets)
     walk = Walk(
         training,
@@ -175,7 +182,7 @@ def _walk_on(
 def _search(
     training: TrainingKernel, targets: Array, groups: list[Array], penalty: float | None
 ) -> dict[float, float]:
-    """Smallest error of every length scale on the way downhill from 1, and around the lowest."""
+    """Smallest error over penalties by length scale: downhill from 1, and around the minimum."""
     errors: dict[float, float] = {}
 
     def error(length: float) -> float:
@@ -205,7 +212,7 @@ def _search(
 def _some_groups(
     training: TrainingKernel, targets: Array, groups: list[Array]
 ) -> tuple[TrainingKernel, Array, list[Array]]:
-    """The same problem on whole groups of at most SEARCH_ROWS snapshots, at least two groups."""
+    """The same problem on every k-th group: about SEARCH_ROWS snapshots, at least two groups."""
     xp = array_namespace(training.support)
     total = int(training.support.shape[0])
     if total <= SEARCH_ROWS:
@@ -214,9 +221,131 @@ def _some_groups(
     kept = groups[::step]
     rows = like(np.concatenate([to_numpy(part) for part in kept]), training.support)
     ends = np.cumsum([part.shape[0] for part in kept])
-    alike = list(np.split(np.arange(ends[-1]), ends[:-1]))
+    renumbered = list(np.split(np.arange(ends[-1]), ends[:-1]))
     squares = training.squares
     if squares is not None:
         squares = xp.take(xp.take(squares, rows, axis=0), rows, axis=1)
     some = replace(training, support=xp.take(training.support, rows, axis=0), squares=squares)
-    return some, xp.take(targets, rows, axis=0), alike
+    return some, xp.take(targets, rows, axis=0), renumbered
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """The system of one length scale and penalty on all snapshots, solved by its inverse.
+
+    With P = (K + λI)⁻¹ the dual weights are P B, and the residual of a group g that is left out is
+    (P_gg)⁻¹ (P B)_g. An inverse costs a quarter of an eigendecomposition.
+    """
+
+    length_scale: float
+    penalty: float
+    weights: tuple[float, ...]  # of the terms of the kernel
+    inverse: Array  # (M, M)
+
+    def left_out(self, targets: Array, groups: list[Array]) -> tuple[Array, Array]:
+        """(M, q) dual weights, and (M, q) residuals of every group by a map fitted without it."""
+        xp = array_namespace(targets)
+        alpha = self.inverse @ targets
+        stacks = stack_by_size(groups, targets)
+        order = xp.argsort(xp.concat([xp.reshape(rows, (-1,)) for rows in stacks]))
+        parts = []
+        for rows in stacks:
+            count, size = rows.shape
+            blocks = xp.stack([self._block(rows[i, :]) for i in range(count)])
+            right = xp.reshape(xp.take(alpha, xp.reshape(rows, (-1,)), axis=0), (count, size, -1))
+            parts.append(xp.reshape(xp.linalg.solve(blocks, right), (count * size, -1)))
+        return alpha, xp.take(xp.concat(parts), order, axis=0)
+
+    def _block(self, rows: Array) -> Array:
+        xp = array_namespace(self.inverse)
+        return xp.take(xp.take(self.inverse, rows, axis=0), rows, axis=1)
+
+
+MOVES = ((0, 1), (0, -1), (-1, 0), (1, 0))
+"""Steps of (length scale, penalty) that are tried in turn; penalties first, as they share a kernel
+matrix."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """Descent of the leave-one-group-out error by single steps of length scale and penalty.
+
+    A point is (steps, index): the number of steps from the first length scale, and the index of the
+    penalty in `grid`.
+    """
+
+    training: TrainingKernel
+    targets: Array
+    groups: list[Array]
+    start: float  # length scale
+    step: float  # ratio of neighbouring length scales
+    reach: tuple[float, float]  # smallest and largest length scale
+    grid: list[float]  # penalties, ascending
+    errors: dict[tuple[int, int], float] = field(default_factory=dict)  # squared, by point
+    _kernel: tuple[int, Array, tuple[float, ...]] | None = None
+    _best: Solved | None = None
+
+    def __call__(self, penalty: float) -> Solved:
+        """The solution at a local minimum, none of whose four neighbours has a smaller error."""
+        point = self._first(self.grid.index(penalty))
+        while (lower := self._lower(point)) is not None:
+            point = lower
+        assert self._best is not None
+        return self._best
+
+    def by_length(self) -> dict[float, float]:
+        """The smallest error at every length scale that was tried, relative to ‖B‖."""
+        size = float(array_namespace(self.targets).sum(self.targets**2))
+        lowest: dict[float, float] = {}
+        for (steps, _), square in self.errors.items():
+            length, error = self._length(steps), math.sqrt(square / size)
+            lowest[length] = min(error, lowest.get(length, math.inf))
+        return lowest
+
+    def _length(self, steps: int) -> float:
+        return self.start * self.step**steps
+
+    def _first(self, index: int) -> tuple[int, int]:
+        """The starting point; its penalty is raised while the system is singular."""
+        while not math.isfinite(self._error((0, index))):
+            index += 1
+            if index == len(self.grid):
+                raise PlumecastError(
+                    f"the kernel of these snapshots is singular up to a penalty of "
+                    f"{self.grid[-1]:g}; give a larger penalty or another length_scale"
+                )
+        return 0, index
+
+    def _lower(self, point: tuple[int, int]) -> tuple[int, int] | None:
+        """The first neighbour with a smaller error; None at a local minimum."""
+        for move in MOVES:
+            steps, index = point[0] + move[0], point[1] + move[1]
+            inside = self.reach[0] <= self._length(steps) <= self.reach[1]
+            inside = inside and 0 <= index < len(self.grid)
+            if inside and self._error((steps, index)) < self._error(point):
+                return steps, index
+        return None
+
+    def _error(self, point: tuple[int, int]) -> float:
+        """The squared leave-one-group-out error; infinite if the system is singular."""
+        if point not in self.errors:
+            solved, error = self._solve(*point), math.inf
+            if solved is not None:
+                _, residuals = solved.left_out(self.targets, self.groups)
+                error = float(array_namespace(residuals).sum(residuals**2))
+                if error < min(self.errors.values(), default=math.inf):
+                    self._best = solved
+            self.errors[point] = error
+        return self.errors[point]
+
+    def _solve(self, steps: int, index: int) -> Solved | None:
+        if self._kernel is None or self._kernel[0] != steps:
+            self._kernel = None  # frees the large matrix before the next one is computed
+            self._kernel = (steps, *self.training(self._length(steps)))
+        _, matrix, weights = self._kernel
+        system = plus_diagonal(matrix, self.grid[index])
+        try:
+            inverse = inverse_positive(system, overwrite=True)
+        except PlumecastError:
+            return None
+        return Solved(self._length(steps), self.grid[index], weights, inverse)

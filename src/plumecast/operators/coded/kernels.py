@@ -1,15 +1,16 @@
 """Kernels between codes, and sums of them. Arrays only, no labels.
 
-A kernel is named by its terms, as in "polynomial-1 + matern-5/2": polynomials of degree 1 to 4 (the
-monomials of `features`), and two functions of the distance d between codes in units of the length
-scale, which need no degree and fit what a polynomial cannot:
+A kernel is named by its terms, as in "polynomial-1 + matern-5/2". Terms are polynomials of degree 1
+to 4 (see `monomials`) and two stationary kernels, functions of the distance d between codes in
+units of the length scale:
 
     matern-5/2:           (1 + s + s²/3) exp(−s), s = √5 d     (twice differentiable functions)
     squared-exponential:  exp(−d²/2)                           (infinitely smooth functions)
 
-An uncentred basis gives the empty input the code 0, and its output is known to be 0. The stationary
-terms are therefore *anchored*: k(a, b) − k(a, 0) k(0, b), the kernel of a Gaussian process that was
-told f(0) = 0 without error. Every function it makes vanishes at 0, as polynomials do.
+In an uncentred basis the empty input has the code 0, and its output is known to be 0. The
+stationary terms are therefore *anchored*: k(a, b) − k(a, 0) k(0, b) is the kernel of a Gaussian
+process conditioned on f(0) = 0. Every function in its span vanishes at 0, as polynomials without a
+constant do.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from plumecast.compute.linalg import squared_distances
 from plumecast.operators.coded.monomials import MAX_DEGREE, monomial_kernel
 
 POLYNOMIAL = "polynomial"
-"""The kernel whose degree is a setting of its own; fitted by `operators`, not by these."""
+"""The kernel whose degree is a separate setting; fitted by `polynomial_map`."""
 
 
 def matern_52(squares: Array) -> Array:
@@ -47,11 +48,11 @@ STATIONARY: dict[str, Callable[[Array], Array]] = {
 _DEGREES = {f"{POLYNOMIAL}-{degree}": degree for degree in range(1, MAX_DEGREE + 1)}
 
 TERMS = (*STATIONARY, *_DEGREES)
-"""What a sum may hold."""
+"""Names of the terms of a sum."""
 
 
 def kernel_terms(name: str) -> tuple[str, ...]:
-    """The terms of a kernel by its name: "polynomial-1 + matern-5/2" has two."""
+    """The terms in the name of a kernel; "polynomial-1 + matern-5/2" has two."""
     terms = tuple(part.strip() for part in name.split("+"))
     for term in terms:
         if term not in TERMS:
@@ -60,7 +61,7 @@ def kernel_terms(name: str) -> tuple[str, ...]:
                 "or a sum such as 'polynomial-1 + matern-5/2'"
             )
     if len(set(terms)) < len(terms):
-        raise PlumecastError(f"kernel '{name}' names a term twice; name it once")
+        raise PlumecastError(f"kernel '{name}' names a term twice; name every term once")
     return terms
 
 
@@ -70,7 +71,7 @@ def has_length_scale(name: str) -> bool:
 
 
 def check_kernel(name: str, length_scale: float | None) -> None:
-    """Refuse an unknown kernel, and a length scale that is none or that it has no use for."""
+    """Raise for an unknown kernel, and for a length scale that is invalid or not used by it."""
     stationary = has_length_scale(name)
     if length_scale is None:
         return
@@ -99,8 +100,10 @@ def term_kernel(term: str, a: Array, b: Array, *, length_scale: float, anchored:
 
 
 def stationary_kernel(term: str, squares: Array, left: Array | None, right: Array | None) -> Array:
-    """A term from squared distances in length scales; `left` and `right` are those to 0, where
-    it is anchored."""
+    """A stationary term from squared distances in units of the length scale.
+
+    `left` and `right` are the squared distances to 0 of an anchored kernel; otherwise None.
+    """
     function = STATIONARY[term]
     kernel = function(squares)
     if left is None or right is None:
@@ -114,8 +117,10 @@ def squared_norms(codes: Array) -> Array:
 
 
 def typical_distance(codes: Array) -> float:
-    """Root mean square of the distances between all pairs of (M, r) codes, without the pairs:
-    √(2 (mean ‖a‖² − ‖mean a‖²))."""
+    """Root mean square distance between all pairs of (M, r) codes.
+
+    Computed as √(2 (mean ‖a‖² − ‖mean a‖²)), without forming the pairs.
+    """
     xp = array_namespace(codes)
     centred = codes - xp.mean(codes, axis=0)
     return math.sqrt(2.0 * float(xp.mean(squared_norms(centred))))

@@ -1,6 +1,6 @@
-"""Memory plan of the coded family: rows of a block so that every stage keeps to the limit.
+"""Memory plan of the coded family: how many rows a block may have at every stage of a fit.
 
-Counts the bytes of float64 arrays that each stage of a fit allocates. Arrays only, no labels.
+The plan counts the bytes of the float64 arrays that a stage allocates. Arrays only, no labels.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def pca_rows(resources: Resources, shape: tuple[int, ...]) -> int | None:
             f"{smaller} × {smaller}, the limit is {show_memory(resources.limit)}; raise the limit, "
             "or use fewer cells or snapshots"
         )
-    # Of a wide matrix a panel and a quarter of a panel are in memory at once; on a cluster, two
-    # half panels, and up to five tiles that wait for this process.
+    # For a wide matrix, one and a quarter panels are in memory at once; on a cluster, two half
+    # panels, and up to five tiles that this process has not fetched yet.
     per_row = READ * columns * (1.0 if count > columns else 1.25)
     return rows_within(
         resources.limit,
@@ -86,9 +86,9 @@ def map_rows(
 ) -> int | None:
     """Rows of a block while the map between codes is fitted; None for all.
 
-    `codes` is (M, r). `features` is None for a kernel, `cells` counts both sides and is 0 where the
-    codes are in memory, `group` is the largest number of rows that are left out together. With
-    `closed_form` there is no system to solve.
+    `codes` is (M, r). `features` is None for a kernel. `cells` counts the cells of inputs and
+    outputs; it is 0 if the codes are in memory. `group` is the size of the largest group that is
+    left out. With `closed_form` there is no system to solve.
     """
     if resources.limit is None:
         return None

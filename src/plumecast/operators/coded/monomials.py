@@ -1,9 +1,9 @@
-"""Monomials of codes, and their kernel at a cost that does not grow with their number.
+"""Monomials of codes, and their kernel, whose cost does not grow with the number of monomials.
 
-Degree d has one column per multiset of d codes, each counted once (i ≤ j ≤ …), as in the paper:
-r + r(r+1)/2 columns up to degree 2. Their inner product over all multisets is the complete
-homogeneous symmetric polynomial h_d of the products aᵢ bᵢ, which Newton's identity builds from
-power sums: d · h_d = Σₖ pₖ h_{d−k} with pₖ(a, b) = Σᵢ (aᵢ bᵢ)ᵏ. Arrays only, no labels.
+Degree d has one column per multiset of d codes (i ≤ j ≤ …), as in the paper: r + r(r+1)/2 columns
+up to degree 2. The inner product of the monomials of degree d is the complete homogeneous symmetric
+polynomial h_d of the products aᵢ bᵢ. Newton's identity computes it from power sums:
+d · h_d = Σₖ pₖ h_{d−k} with pₖ(a, b) = Σᵢ (aᵢ bᵢ)ᵏ. Arrays only, no labels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def monomial_count(rank: int, degree: int) -> int:
 
 
 def check_degree(degree: int) -> int:
-    """The degree itself when it is supported."""
+    """Return the degree; raise if it is not supported."""
     if degree not in range(1, MAX_DEGREE + 1):
         raise PlumecastError(f"degree={degree} is not one of 1…{MAX_DEGREE}")
     return degree
@@ -36,7 +36,7 @@ def monomials(codes: Array, degree: int) -> Array:
     blocks = [codes]
     for d in range(2, check_degree(degree) + 1):
         previous = blocks[-1]
-        # In lexicographic order the monomials of degree d−1 whose first code is ≥ i are a suffix.
+        # In lexicographic order, monomials of degree d−1 whose first code is ≥ i come last.
         starts = [previous.shape[1] - math.comb(rank - i + d - 2, d - 1) for i in range(rank)]
         products = [codes[:, i : i + 1] * previous[:, start:] for i, start in enumerate(starts)]
         blocks.append(xp.concat(products, axis=1))
@@ -55,8 +55,8 @@ def monomial_kernel(a: Array, b: Array, degree: int) -> Array:
 def interaction_kernel(a: Array, b: Array, degree: int) -> Array:
     """The part of the kernel that mixes codes: Σ_d (h_d − p_d / d) for d = 2…degree.
 
-    What is left, Σ_d p_d / d, is a plain inner product of `power_features` and needs no kernel
-    matrix in a prediction. For degree 2 this is ½ (a·b)².
+    For degree 2 this is ½ (a·b)². The remainder, Σ_d p_d / d, is an inner product of
+    `power_features`, so that predictions need no kernel matrix for it.
     """
     check_degree(degree)
     power_sums = [_dot(a, b)]

@@ -30,8 +30,10 @@ class CodedOperator(Operator):
 
 @dataclass(frozen=True, slots=True)
 class FoldedLinear(Operator):
-    """A linear coded operator with its map folded into the modes of the larger rank: two products
-    through the smaller rank k, not three."""
+    """A linear coded operator as two matrix products through the smaller rank k.
+
+    Its map is multiplied into the modes of the basis with the larger rank.
+    """
 
     left: Array  # (N, k)
     right: Array  # (k, Ñ)
@@ -44,7 +46,7 @@ class FoldedLinear(Operator):
 
 
 def folded(operator: CodedOperator) -> CodedOperator | FoldedLinear:
-    """A linear operator as two products; any other operator unchanged."""
+    """A linear operator as two matrix products; any other operator unchanged."""
     if not isinstance(operator.code_map, PrimalMap) or operator.code_map.degree != 1:
         return operator
     weights, source, target = operator.code_map.weights, operator.input_basis, operator.output_basis

@@ -1,6 +1,6 @@
-"""Polynomials between codes: explicit weights or a kernel, one penalty or the whole path.
+"""Polynomial maps between codes, by explicit weights (primal) or by a kernel (dual).
 
-Arrays only, no labels.
+Each is fitted with one penalty, or tuned over a path of penalties. Arrays only, no labels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from plumecast.operators.ridge import (
 
 @dataclass(frozen=True, slots=True)
 class PrimalMap:
-    """b = monomials(a) θ: a polynomial of the codes by its explicit weights."""
+    """b = monomials(a) θ: a polynomial of the codes, by its weights."""
 
     weights: Array  # (P, q)
     degree: int
@@ -52,9 +52,9 @@ class PrimalMap:
 
 @dataclass(frozen=True, slots=True)
 class DualMap:
-    """The same polynomial by its kernel: b = k(a, support) α, never forming the P weights.
+    """The same polynomial by its kernel: b = k(a, support) α, without the P weights.
 
-    The part of the kernel that is a plain inner product is folded into `power_weights`.
+    The part of the kernel that is an inner product of few features is stored as `power_weights`.
     """
 
     support: Array  # (M, r), the training codes
@@ -71,7 +71,7 @@ class DualMap:
 
 
 def dual_map(support: Array, dual_weights: Array, degree: int, constant: float = 0.0) -> DualMap:
-    """A dual map with its plain inner products folded into weights."""
+    """A dual map from its dual weights: computes the power weights and the intercept."""
     xp = array_namespace(support)
     power_weights = power_features(support, degree).T @ dual_weights
     intercept = constant**2 * xp.sum(dual_weights, axis=0) if constant > 0.0 else None
@@ -79,14 +79,14 @@ def dual_map(support: Array, dual_weights: Array, degree: int, constant: float =
 
 
 def primal_map(weights: Array, degree: int, constant: float = 0.0) -> PrimalMap:
-    """A primal map of the weights of `polynomial_features`."""
+    """A primal map from the weights of `polynomial_features`."""
     if not constant > 0.0:
         return PrimalMap(contiguous(weights), degree)
     return PrimalMap(contiguous(weights[:-1, :]), degree, constant * weights[-1, :])
 
 
 def polynomial_features(codes: Array, degree: int, constant: float = 0.0) -> Array:
-    """(M, P) monomials, with a `constant` > 0 one column more that holds it: the intercept."""
+    """(M, P) monomials; a `constant` > 0 adds a column with this value for the intercept."""
     xp = array_namespace(codes)
     features = monomials(codes, degree)
     if not constant > 0.0:
@@ -102,16 +102,19 @@ def polynomial_kernel(codes: Array, degree: int, constant: float = 0.0) -> Array
 
 
 def intercept_constant(square: float, degree: int) -> float:
-    """The constant for codes of mean square norm `square`: so large that its weight is hardly
-    penalised (its eigenvalue is about M times the kernel's mean), not so large that it drowns the
-    rest in rounding. A linear map of centred codes to centred codes needs none."""
+    """The constant of the intercept column, for codes of mean square norm `square`.
+
+    It is large enough for its weight to be hardly penalised (its eigenvalue is about M times the
+    mean of the kernel), and small enough not to dominate the rounding errors. A linear map between
+    centred codes needs no intercept.
+    """
     if degree == 1:
         return 0.0
     return math.sqrt(sum(square**d for d in range(1, degree + 1)))
 
 
 def prefers_primal(codes: Rows, degree: int, constant: float = 0.0) -> bool:
-    """Explicit features where they are no more than the snapshots, the kernel otherwise."""
+    """Whether the primal system is used: there are at most as many features as snapshots."""
     return monomial_count(codes.shape[1], degree) + (constant > 0.0) <= int(codes.shape[0])
 
 
@@ -130,7 +133,7 @@ def fit_linear_map(
 
 @dataclass(frozen=True, slots=True)
 class FeatureSums:
-    """What the primal systems need of all snapshots."""
+    """Sums over snapshots that determine the primal system."""
 
     normal: Array  # (P, P), ZᵀZ
     cross: Array  # (P, q), ZᵀB
@@ -145,7 +148,7 @@ class FeatureSums:
 def feature_sums(
     codes: Rows, targets: Rows, degree: int, constant: float = 0.0, passes: Passes = ONE_PASS
 ) -> FeatureSums:
-    """ZᵀZ, ZᵀB and ‖B‖² of the features Z of all codes, added up over blocks of rows."""
+    """ZᵀZ, ZᵀB and ‖B‖² of the features Z of all codes, summed over blocks of rows."""
 
     def sums(part: slice) -> FeatureSums:
         features = polynomial_features(read_rows(codes, part), degree, constant)
@@ -177,7 +180,7 @@ def fit_polynomial_map(
     if not penalty > 0.0:
         raise PlumecastError(
             f"{monomial_count(codes.shape[1], degree)} features (degree {degree}, rank "
-            f"{codes.shape[1]}) for {codes.shape[0]} snapshots are not determined without "
+            f"{codes.shape[1]}) for {codes.shape[0]} snapshots are not uniquely determined without "
             "a penalty; give penalty > 0, or leave it out to have it chosen"
         )
     support, right = passes.whole(codes), passes.whole(targets)
@@ -191,7 +194,7 @@ class PolynomialPath:
 
     codes: Array  # (M, r)
     targets: Array  # (M, q)
-    features: Array | None  # (M, P) where they are no more than the snapshots
+    features: Array | None  # (M, P) in the primal form; None in the dual form
     path: PenaltyPath
     degree: int
     constant: float = 0.0
@@ -234,9 +237,9 @@ def tune_polynomial_map(
 ) -> tuple[PrimalMap | DualMap, PenaltyScan]:
     """Polynomial whose penalty minimises the leave-one-group-out error; one eigendecomposition.
 
-    `penalties` defaults to a grid relative to the kernel's mean diagonal. Where rows are read by
-    blocks, groups must be consecutive runs of rows. A `constant` > 0 (`intercept_constant`) adds
-    an intercept.
+    `penalties` defaults to a grid relative to the kernel's mean diagonal. If rows are read in
+    blocks, every group must be a run of consecutive rows. A `constant` > 0 (`intercept_constant`)
+    adds an intercept.
     """
     check_groups(groups)
     if prefers_primal(codes, degree, constant):
@@ -258,7 +261,7 @@ def _tune_primal(
     constant: float,
     passes: Passes,
 ) -> tuple[PrimalMap, PenaltyScan]:
-    """Two passes: the first for the span of the features, the second leaves groups out of it."""
+    """Two passes over the rows: sums of the features first, then leave-one-group-out errors."""
     sums = feature_sums(codes, targets, degree, constant, passes)
     span = feature_span(sums.normal, sums.cross)
     kernel_trace = float(array_namespace(sums.normal).sum(span.eigenvalues))

@@ -1,13 +1,13 @@
 """Pointwise functions of the input that make smoke nearly linear in it. Arrays only, no labels.
 
-Smoke is close to a sum over burned cells of something nonlinear in each cell's age. A lift turns
-the age into fields, its parts, whose linear combinations are the functions one wants; every field
-is also multiplied by scalars of the fire, the products, and by covariates. What counts as one
-channel is one field times one scalar. Every part is zero where nothing burned, so an empty fire
-has no channels.
+Smoke is close to a sum over burned cells of a nonlinear function of each cell's age (the time since
+it ignited). A lift maps the age to several fields, the *parts*, whose linear combinations
+approximate such functions. Every field is also multiplied by scalars of the fire, the *products*,
+and by covariates. One field times one scalar is a *channel*. Every part is zero where nothing
+burned, so that all channels of an empty fire are zero.
 
-Fields are held grid first, (*grid, B) for B snapshots: a lift adds a last axis, and the Fourier
-transform of `fourier` then needs no transposition.
+Fields are stored with the grid first, (*grid, B) for B snapshots. A lift adds a last axis, and the
+Fourier transform (`spectral.transform`) then needs no transposition.
 """
 
 from __future__ import annotations
@@ -20,46 +20,45 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace, contiguous, like, within
+from plumecast.compute.arrays import Array, array_namespace, clip, contiguous, like
 from plumecast.compute.blocks import VALUES, field_blocks, row_blocks, sampled_rows
 
 PARTS = {
     "identity": "the age itself",
     "burned": "1 where burned",
-    "age-bins": "hat functions of the age, on quantiles of the ages that occur",
-    "saturating": "1 − exp(−age / s) for three times s",
-    "position": "1 where burned, times the place along every axis",
+    "age-bins": "hat functions of the age, whose knots are quantiles of the ages in training",
+    "saturating": "1 − exp(−age / s) for three time scales s",
+    "position": "1 where burned, times the coordinate along every axis",
 }
-"""Fields a lift can have."""
+"""Parts of a lift."""
 
 PRODUCTS = {
     "hours": "the largest age of the fire",
     "hours-squared": "its square",
-    "day": "sine and cosine of the largest age, once around in 24 hours",
+    "day": "sine and cosine of the largest age, with a period of 24 hours",
     "area": "the number of burned cells",
 }
 """Scalars of a fire that multiply the fields."""
 
 SATURATION = (0.1, 0.3, 1.0)
-"""Times of the saturating functions, relative to the largest age in training."""
+"""Time scales of the saturating functions, relative to the largest age in training."""
 
 DAY = 24.0
-"""Hours of a day: wind and mixing follow the hour, where fires begin at the same one."""
+"""Period in hours: wind and mixing follow the time of day, if all fires start at the same hour."""
 
 AGE_VALUES = 2_000_000
-"""Values of the snapshots whose ages give the knots of the bins; more would not move them."""
-
 LEAST_ROWS = 64
-"""… and of at least so many snapshots."""
+"""The knots are computed from snapshots with about AGE_VALUES values in total, but from at least
+LEAST_ROWS snapshots; more would hardly change them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """Named parts times named products and covariates, each channel of unit root mean square."""
+    """Parts times products and covariates; every channel has a root mean square of 1."""
 
     parts: tuple[str, ...]
     products: tuple[str, ...]
-    knots: Array  # (K,), ages where the hat functions peak, the first 0
+    knots: Array  # (K,), ages where the hat functions peak; the first is 0
     duration: float  # largest age in training
     extent: float  # largest number of burned cells in training
     scales: Array  # (S, H), root mean square of factor s times field h in training
@@ -74,18 +73,18 @@ class Lift:
         return _fields(fire, self.parts, self.knots, self.duration)
 
     def factors(self, fire: Array, covariates: Array | None = None) -> Array:
-        """(*grid, B) ages and (B, P) covariates → (B, S, H), what multiplies every field."""
+        """(*grid, B) ages and (B, P) covariates → (B, S, H) factors of every field."""
         scalars = _scalars(fire, self.products, self.duration, self.extent, covariates)
         if scalars.shape[1] != self.scales.shape[0]:
             expected = self.scales.shape[0] - 1 - product_count(self.products)
             raise PlumecastError(
                 f"this lift takes {expected} covariates, "
-                f"got {0 if covariates is None else covariates.shape[1]}"
+                f"got {0 if covariates is None else covariates.shape[1]}; pass those of training"
             )
         return scalars[:, :, None] / like(self.scales, scalars, scalars.dtype)
 
     def __call__(self, fire: Array, covariates: Array | None = None) -> Array:
-        """(M, *grid) ages → (M, C, *grid) float32 channels, fields times factors."""
+        """(M, *grid) ages → (M, C, *grid) float32 channels."""
         xp = array_namespace(fire)
         grid_first = xp.moveaxis(xp.astype(fire, xp.float32, copy=False), 0, -1)
         fields = self.fields(grid_first)[..., None, :] * self.factors(grid_first, covariates)
@@ -94,12 +93,12 @@ class Lift:
 
 
 def product_count(products: Sequence[str]) -> int:
-    """Number of scalars that products stand for."""
+    """Number of scalars of the products; "day" has two."""
     return len(products) + ("day" in products)
 
 
 def check_lift(parts: Sequence[str], products: Sequence[str]) -> None:
-    """Raise for a name that is unknown, and for a lift without fields."""
+    """Raise for an unknown name, and for a lift without parts."""
     for kind, names, known in (("lift", parts, PARTS), ("product", products, PRODUCTS)):
         for name in names:
             if name not in known:
@@ -116,12 +115,17 @@ def fit_lift(
     bins: int = 3,
     covariates: Array | None = None,
 ) -> Lift:
-    """A lift for (M, *grid) ages on the host, an array or what gives one of some rows; the knots of
-    the bins are quantiles of the ages that occur, so that the bins are filled alike."""
+    """Fit the knots and scales of a lift to (M, *grid) ages on the host.
+
+    `fire` is an array or an object that gives one when indexed by rows. The knots are quantiles of
+    the ages of burned cells, so that the bins contain similar numbers of cells.
+    """
     check_lift(parts, products)
     duration, extent = _extremes(fire)
     if not duration > 0.0:
-        raise PlumecastError("no training snapshot has a burned cell: there is nothing to lift")
+        raise PlumecastError(
+            "no training snapshot has a burned cell; check the input variable and the filters"
+        )
     shares = np.linspace(1.0, 0.1, bins)[:0:-1]
     knots = np.unique(np.concatenate([[0.0], _quantiles(_ages(fire), shares), [duration]]))
     size: Array = 0.0
@@ -139,7 +143,7 @@ def fit_lift(
 
 
 def _quantiles(ages: Array, shares: Array) -> Array:
-    """None of no ages: nearly all snapshots may be empty."""
+    """Quantiles of the ages; empty if no sampled snapshot has a burned cell."""
     return np.quantile(ages, shares) if ages.size else np.empty(0)
 
 
@@ -155,7 +159,7 @@ def _extremes(fire: Array) -> tuple[float, float]:
 
 
 def _ages(fire: Array) -> Array:
-    """Ages of burned cells, of some snapshots where there are many."""
+    """Ages of burned cells, from a sample of the snapshots if there are many."""
     cells = math.prod(fire.shape[1:])
     rows = sampled_rows(fire.shape[0], max(LEAST_ROWS, AGE_VALUES // cells))
     found = []
@@ -185,7 +189,7 @@ def _fields(fire: Array, parts: tuple[str, ...], knots: Array, duration: float) 
 
 
 def _places(fire: Array) -> list[Array]:
-    """For every axis of the grid, the place on it from −1 to 1, shaped to multiply (*grid, B)."""
+    """Coordinate from −1 to 1 along every axis of the grid, broadcastable to (*grid, B)."""
     places = []
     for axis in range(fire.ndim - 1):
         count = fire.shape[axis]
@@ -197,10 +201,12 @@ def _places(fire: Array) -> list[Array]:
 
 
 def _hats(fire: Array, knots: Array) -> list[Array]:
-    """Hat functions on the knots but the first: their span holds every piecewise-linear function
-    of the age that vanishes at 0; the last stays at 1 beyond its knot."""
+    """Hat functions on all knots but the first; the last stays at 1 beyond its knot.
+
+    They span the piecewise-linear functions of the age on these knots that vanish at 0.
+    """
     starts, widths = (like(part, fire, fire.dtype) for part in (knots[:-1], knots[1:] - knots[:-1]))
-    ramps = [within((fire - starts[i]) / widths[i], 0.0, 1.0) for i in range(int(starts.shape[0]))]
+    ramps = [clip((fire - starts[i]) / widths[i], 0.0, 1.0) for i in range(int(starts.shape[0]))]
     return [*(rise - fall for rise, fall in itertools.pairwise(ramps)), ramps[-1]]
 
 
@@ -222,8 +228,8 @@ def _scalars(
         elif product == "hours-squared":
             columns.append((xp.max(fire, axis=axes) / duration) ** 2)
         elif product == "day":
-            turn = (2.0 * math.pi / DAY) * xp.max(fire, axis=axes)
-            columns += [xp.sin(turn), xp.cos(turn)]
+            phase = (2.0 * math.pi / DAY) * xp.max(fire, axis=axes)
+            columns += [xp.sin(phase), xp.cos(phase)]
         else:
             columns.append(xp.sum(burned, axis=axes) / extent)
     scalars = xp.stack(columns, axis=-1)

@@ -1,8 +1,8 @@
-"""What an operator is fitted to, and how its predictions become smoke again. Arrays only.
+"""Targets of an operator, and the inverse from predicted targets to smoke. Arrays only.
 
-Several targets are fitted at once, because they share every factorisation: ln(1 + g/ε) is right
-where smoke is thin, g where it is thick, and the footprint g > τ is what detection asks. No inverse
-can exceed what training held.
+Several targets are fitted at once, because they share every factorisation: ln(1 + g/ε) is accurate
+where smoke is thin, g where it is thick, and the footprint g > τ is used for detection. Predicted
+smoke is limited to the largest value in training.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace, like, to_numpy, within
+from plumecast.compute.arrays import Array, array_namespace, clip, like, to_numpy
 from plumecast.compute.blocks import field_blocks
 from plumecast.compute.memory import rows_within
 
@@ -23,28 +23,28 @@ TARGETS = {
     "smoke": "g itself",
     "footprint": "1 where g > τ",
 }
-"""Known targets; smoke comes from the first two, blended where both are fitted."""
+"""Known targets. Smoke is computed from the first two, and blended if both are fitted."""
 
 BLENDS = (0.03, 0.1, 0.3, 1.0, 3.0)
-"""Concentrations, relative to the root mean square of the smoke, tried as the blend."""
+"""Values of `blend` that are tried, relative to the root mean square of the smoke."""
 
 GATES = (0.0, 0.05, 0.1, 0.2)
-"""Detection scores tried as the one below which there is no smoke."""
+"""Values of `gate` that are tried."""
 
 CHOICE_ROWS = 300
-"""Snapshots on which the blend and the gate are chosen, at most."""
+"""Largest number of snapshots on which the blend and the gate are chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Named targets of smoke and the way back."""
+    """Named targets of smoke, and their inverse."""
 
     names: tuple[str, ...]
     epsilon: float  # ε, in the unit of the smoke
     threshold: float  # τ
     largest: float  # largest smoke in training; predictions stay below it
-    blend: float = 0.0  # concentration below which the logarithmic target is trusted more
-    gate: float = 0.0  # detection score below which there is no smoke
+    blend: float = 0.0  # concentration below which the logarithmic target has more weight
+    gate: float = 0.0  # detection score below which smoke is set to 0
 
     def encode(self, smoke: Array) -> Array:
         """(M, *grid) smoke → (M, T, *grid) float32."""
@@ -57,21 +57,19 @@ class Targets:
         return out
 
     def smoke(self, fields: Array) -> Array:
-        """(M, T, *grid) predictions → (M, *grid) smoke, within 0 and the largest in training.
+        """(M, T, *grid) predictions → (M, *grid) smoke, from 0 to the largest value in training.
 
-        With a from the logarithm, b from the plain target and w = a / (a + blend), the blend is
-        w b + (1 − w) a; where the detection score is below the gate there is none.
+        With a from the logarithmic target, b from the plain one and w = a / (a + blend), the smoke
+        is w b + (1 − w) a. It is 0 where the detection score is below the gate.
         """
         xp = array_namespace(fields)
         thin = thick = None
         if "log" in self.names:
             highest = math.log1p(self.largest / self.epsilon)
-            log = within(
-                xp.astype(self._field(fields, "log"), xp.float64, copy=False), 0.0, highest
-            )
+            log = clip(xp.astype(self._field(fields, "log"), xp.float64, copy=False), 0.0, highest)
             thin = self.epsilon * xp.expm1(log)
         if "smoke" in self.names:
-            thick = within(self._field(fields, "smoke"), 0.0, self.largest)
+            thick = clip(self._field(fields, "smoke"), 0.0, self.largest)
         if thin is None or thick is None:
             smoke = thick if thin is None else thin
         else:
@@ -88,36 +86,43 @@ class Targets:
         return "footprint" in self.names
 
     def score(self, fields: Array) -> Array:
-        """(M, T, *grid) predictions → (M, *grid) detection score, within 0 and 1."""
-        return within(self._field(fields, "footprint"), 0.0, 1.0)
+        """(M, T, *grid) predictions → (M, *grid) detection score from 0 to 1."""
+        return clip(self._field(fields, "footprint"), 0.0, 1.0)
 
     def _field(self, fields: Array, name: str) -> Array:
         return fields[:, self.names.index(name), ...]
 
 
 def check_targets(names: Sequence[str]) -> None:
-    """Raise for a name that is unknown, and where no target gives smoke."""
+    """Raise for an unknown name, and if no target gives smoke."""
     for name in names:
         if name not in TARGETS:
             raise PlumecastError(f"target '{name}' is unknown; choose from {', '.join(TARGETS)}")
     if not {"log", "smoke"} & set(names):
-        raise PlumecastError("smoke needs the target 'log' or 'smoke', or both")
+        raise PlumecastError(
+            f"smoke needs the target 'log' or 'smoke', or both; got {', '.join(names) or 'none'}"
+        )
 
 
 def fit_targets(
     smoke: Array, names: Sequence[str], *, threshold: float, epsilon: float = 1.0
 ) -> Targets:
-    """Targets for (M, *grid) training smoke, an array or what gives one of some rows."""
+    """Targets for (M, *grid) training smoke, an array or an object that gives one by rows."""
     check_targets(names)
     largest = max(float(smoke[rows].max()) for rows in field_blocks(smoke))
     if not largest > 0.0:
-        raise PlumecastError("the training smoke is zero everywhere: there is nothing to learn")
+        raise PlumecastError(
+            "the training smoke is zero everywhere, so there is nothing to fit; check the output "
+            "variable and the filters"
+        )
     return Targets(tuple(names), epsilon, threshold, largest)
 
 
 def target_sizes(fields: Array) -> tuple[Array, Array]:
-    """(T,) root mean squares, 1 where there is nothing, and largest values of (M, T, *grid) fields,
-    an array or what gives one of some rows."""
+    """(T,) root mean squares (1 for a target that is zero) and (T,) largest values.
+
+    `fields` (M, T, *grid) is an array or an object that gives one when indexed by rows.
+    """
     squares: Array = 0.0
     largest: Array = -np.inf
     for rows in field_blocks(fields):
@@ -130,7 +135,7 @@ def target_sizes(fields: Array) -> tuple[Array, Array]:
 
 
 def are_indicators(fields: Array) -> Array:
-    """(T,) whether targets hold zeros and ones alone."""
+    """(T,) whether all values of a target are 0 or 1."""
     found = np.ones(fields.shape[1], dtype=bool)
     for rows in field_blocks(fields):
         values = fields[rows]
@@ -140,19 +145,22 @@ def are_indicators(fields: Array) -> Array:
 
 
 def check_choice(shape: tuple[int, ...], limit: int | None) -> None:
-    """Refuse a limit in bytes that does not hold what `choose_inverse` takes of (M, T, *grid)
-    predictions: their smoke and the errors of one choice in double precision."""
+    """Raise if `limit` bytes are too few for `choose_inverse` on (M, T, *grid) predictions.
+
+    It needs their smoke and the errors of one choice in double precision.
+    """
     if limit is not None:
         cells = min(shape[0], CHOICE_ROWS) * math.prod(shape[2:])
         fixed = cells * (12.0 * shape[1] + 64.0)
-        rows_within(limit, fixed=fixed, per_row=1.0, what="choosing the way to smoke", most=1)
+        what = "choosing how targets become smoke"
+        rows_within(limit, fixed=fixed, per_row=1.0, what=what, most=1)
 
 
 def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Targets, float]:
-    """The blend and the gate with the smallest sum of the median relative errors of g and of
-    ln(1 + g/ε), on (M, T, *grid) predictions of fires that were left out; and that sum.
+    """Choose the blend and the gate on (M, T, *grid) out-of-fold predictions.
 
-    CHOICE_ROWS of them are enough. The smoke is brought to where the predictions are.
+    Minimises the sum of the median relative errors of g and of ln(1 + g/ε), and returns this sum
+    too. CHOICE_ROWS snapshots are enough. The smoke is copied to the device of the predictions.
     """
     size = float(np.sqrt(np.mean(np.square(smoke, dtype=np.float64))))
     smoke = like(smoke, predicted)

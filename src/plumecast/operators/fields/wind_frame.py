@@ -1,9 +1,9 @@
-"""A frame that turns with the wind. Arrays only, no labels.
+"""The wind frame, in which the wind of every snapshot blows the same way. Arrays only, no labels.
 
-Where every fire has a wind of its own, fires are alike only once they are turned so that the wind
-blows the same way, and perhaps stretched so that it carries smoke equally far. Fields are brought
-into the frame, predicted there and brought back, by bilinear interpolation about the middle of the
-grid; the canvas holds the turned grid whole.
+If winds differ between fires, plumes are similar only after fields are rotated so that the wind
+blows the same way, and perhaps scaled so that it carries smoke equally far. Fields are rotated into
+the frame, predicted there and rotated back, by bilinear interpolation about the centre of the grid.
+The grid of the frame, the canvas, contains the whole rotated grid.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace, assembled, like, within
+from plumecast.compute.arrays import Array, array_namespace, assembled, clip, like
 
 STRETCH = 2.0
-"""Fields are stretched or shrunk by this factor at most."""
+"""Largest factor by which fields are enlarged or reduced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class WindFrame:
 
     grid: tuple[int, int]
     canvas: tuple[int, int]
-    spacing: tuple[float, float]  # of the map grid, along y and x; negative where it descends
-    speed: float | None  # wind whose fields are not stretched; None: turned only
+    spacing: tuple[float, float]  # of the map grid along y and x; negative if an axis descends
+    speed: float | None  # wind speed at which fields keep their scale; None: rotation only
 
     def to_wind(self, fields: Array, wind: Array) -> Array:
-        """(M, *grid) on the map → (M, *canvas); `wind` (M, 2) blows towards east, north."""
+        """(M, *grid) → (M, *canvas); `wind` (M, 2) is its vector towards east and north."""
         return self._resample(fields, wind, self.grid, self.canvas, inverse=False)
 
     def to_map(self, fields: Array, wind: Array) -> Array:
@@ -47,30 +47,32 @@ class WindFrame:
     ) -> Array:
         if np.shape(wind) != (fields.shape[0], 2):
             raise PlumecastError(
-                f"the wind has shape {np.shape(wind)}, not ({fields.shape[0]}, 2); give one per "
-                "snapshot"
+                f"the wind has shape {np.shape(wind)}, not ({fields.shape[0]}, 2); give one vector "
+                "per snapshot"
             )
         cell = min(map(abs, self.spacing))
         own = self.spacing if inverse else (cell, cell)
         other = (cell, cell) if inverse else self.spacing
         axes = [_centred(n, d) for n, d in zip(goal, own, strict=True)]
-        y, x = (like(places, fields) for places in np.meshgrid(*axes, indexing="ij"))
+        y, x = (like(values, fields) for values in np.meshgrid(*axes, indexing="ij"))
 
-        def turned(number: int, east: float, north: float) -> Array:
-            cos, sin, factor = self._motion(east, north)
-            if inverse:  # a place on the map → its place on the canvas
-                there_x, there_y = (cos * x + sin * y) * factor, (cos * y - sin * x) * factor
+        def rotated(number: int, east: float, north: float) -> Array:
+            cos, sin, factor = self._rotation(east, north)
+            # (source_x, source_y): the points of the source grid that fall on the goal's cells.
+            if inverse:
+                source_x, source_y = (cos * x + sin * y) * factor, (cos * y - sin * x) * factor
             else:
-                there_x, there_y = (cos * x - sin * y) / factor, (sin * x + cos * y) / factor
-            rows = there_y / other[0] + 0.5 * (source[0] - 1)
-            columns = there_x / other[1] + 0.5 * (source[1] - 1)
+                source_x, source_y = (cos * x - sin * y) / factor, (sin * x + cos * y) / factor
+            rows = source_y / other[0] + 0.5 * (source[0] - 1)
+            columns = source_x / other[1] + 0.5 * (source[1] - 1)
             return _bilinear(fields[number : number + 1, ...], rows, columns)
 
         winds = np.asarray(wind, dtype=np.float64).tolist()
-        parts = ((np.array([i]), turned(i, *blowing)) for i, blowing in enumerate(winds))
+        parts = ((np.array([i]), rotated(i, *vector)) for i, vector in enumerate(winds))
         return assembled(parts, (*fields.shape[:-2], *goal), fields)
 
-    def _motion(self, east: float, north: float) -> tuple[float, float, float]:
+    def _rotation(self, east: float, north: float) -> tuple[float, float, float]:
+        """Cosine and sine of the direction of the wind, and the scale factor; 1, 0, 1 if calm."""
         strength = float(np.hypot(east, north))
         if strength == 0.0:
             return 1.0, 0.0, 1.0
@@ -83,13 +85,13 @@ class WindFrame:
 def fit_wind_frame(
     grid: tuple[int, ...], spacing: tuple[float, float], wind: Array, *, stretch: bool
 ) -> WindFrame:
-    """A frame whose canvas holds the grid whole, however it is turned and stretched."""
+    """A frame whose canvas contains the whole grid under every rotation and scaling."""
     if len(grid) != 2:
-        raise PlumecastError("a wind frame needs fields on a grid (y, x)")
+        raise PlumecastError(f"a wind frame needs fields on a grid (y, x), got shape {grid}")
     speed = float(np.median(np.hypot(*np.asarray(wind, dtype=np.float64).T))) if stretch else None
     across = np.hypot(grid[0] * spacing[0], grid[1] * spacing[1]) / min(map(abs, spacing))
     cells = int(np.ceil(across * (STRETCH if stretch else 1.0)))
-    # An even number more than the grid has: turned by nothing, cells then fall on cells.
+    # The difference to the grid is even, so that without rotation cells coincide with cells.
     canvas = (cells + (cells - grid[0]) % 2, cells + (cells - grid[1]) % 2)
     return WindFrame((grid[0], grid[1]), canvas, spacing, speed)
 
@@ -99,7 +101,7 @@ def _centred(count: int, spacing: float) -> Array:
 
 
 def _bilinear(field: Array, rows: Array, columns: Array) -> Array:
-    """(…, *source) at places (*goal) in cells; zero beyond the edge."""
+    """(…, *source) fields at the fractional indices (*goal); zero outside the grid."""
     xp = array_namespace(field)
     height, width = field.shape[-2:]
     flat = xp.reshape(field, (*field.shape[:-2], height * width))
@@ -111,7 +113,7 @@ def _bilinear(field: Array, rows: Array, columns: Array) -> Array:
             inside = (i >= 0.0) & (i < height) & (j >= 0.0) & (j < width)
             share = (1.0 - xp.abs(rows - i)) * (1.0 - xp.abs(columns - j))
             share = share * xp.astype(inside, share.dtype)
-            place = within(i, 0.0, height - 1.0) * width + within(j, 0.0, width - 1.0)
+            place = clip(i, 0.0, height - 1.0) * width + clip(j, 0.0, width - 1.0)
             cells = xp.take(flat, xp.reshape(xp.astype(place, xp.int64), (-1,)), axis=-1)
             out = out + xp.reshape(cells, (*field.shape[:-2], *rows.shape)) * share
     return out

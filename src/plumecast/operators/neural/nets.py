@@ -1,8 +1,8 @@
-"""Two networks from channels to targets on one grid, in torch: a U-Net and a Fourier operator.
+"""Two networks from channels to targets on one grid: a U-Net and a Fourier operator. Needs torch.
 
-Importing this module imports torch; `neural` does so only when a network is fitted or applied.
-Both take (B, C, y, x) and give (B, T, y, x) for any y and x, in float32 whatever the precision of
-what is before their last convolution.
+Importing this module imports torch; `neural.map` does so only when a network is fitted or applied.
+Both networks map (B, C, y, x) to (B, T, y, x) for any y and x. The last convolution is computed in
+float32, whatever the precision before it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 GROUPS = 8
-"""Groups of channels normalised together; a U-Net's width is a multiple of it."""
+"""Number of channel groups in a normalisation; the width of a U-Net is a multiple of it."""
 
 
 class Block(nn.Module):
     """Two 3×3 convolutions, each normalised over groups of channels, with a shortcut around both.
 
-    Normalising removes how much there is of a field; the context (the mean of every input channel
-    over the grid) brings it back, as a scale and a shift of the second convolution.
+    The normalisation removes the magnitude of a field. The context (the mean of every input channel
+    over the grid) restores it, as a scale and a shift of the second convolution.
     """
 
     def __init__(self, inputs: int, outputs: int, context: int) -> None:
@@ -42,11 +42,11 @@ class Block(nn.Module):
 
 
 class UNet(nn.Module):
-    """Blocks on coarser and coarser grids, then back, each joined with its equal on the way down.
+    """Blocks on coarser and coarser grids, then on finer ones, with skip connections.
 
-    Level l has `width`·(l + 1) channels and half the cells per side of the level before (means of
-    2×2); on the way back a cell is repeated 2×2. Zeros pad the grid to a multiple of 2^levels. With
-    four levels a cell sees 92 cells to every side.
+    Level l has `width`·(l + 1) channels and half the cells per side of the previous level (means of
+    2×2 cells); on the way up every cell is repeated 2×2. The grid is padded with zeros to a
+    multiple of 2^levels. With four levels the receptive field extends 92 cells to every side.
     """
 
     def __init__(self, inputs: int, targets: int, *, width: int, levels: int) -> None:
@@ -80,9 +80,9 @@ class UNet(nn.Module):
 
 
 class SpectralConvolution(nn.Module):
-    """A convolution given by its weights at the lowest frequencies; the others are dropped.
+    """A convolution defined by weights at the lowest frequencies; higher ones are dropped.
 
-    `weights` holds real and imaginary parts, for frequencies along y that are ≥ 0 and < 0.
+    `weights` are real and imaginary parts, for frequencies along y that are ≥ 0 and < 0.
     """
 
     def __init__(self, width: int, modes: tuple[int, int]) -> None:
@@ -96,16 +96,18 @@ class SpectralConvolution(nn.Module):
         spectrum = torch.fft.rfft2(fields)
         above, below = torch.view_as_complex(self.weights)
         out = torch.zeros_like(spectrum)
-        for where, weights in ((slice(0, rows), above), (slice(-rows, None), below)):
-            out[:, :, where, :columns] = torch.einsum(
-                "bcyx,cdyx->bdyx", spectrum[:, :, where, :columns], weights
+        for part, weights in ((slice(0, rows), above), (slice(-rows, None), below)):
+            out[:, :, part, :columns] = torch.einsum(
+                "bcyx,cdyx->bdyx", spectrum[:, :, part, :columns], weights
             )
         return torch.fft.irfft2(out, s=fields.shape[-2:])
 
 
 class FourierOperator(nn.Module):
-    """Layers of a truncated spectral convolution beside a pointwise one, on a grid padded with
-    zeros by a quarter of its sides."""
+    """Fourier neural operator: layers that add a truncated spectral and a pointwise convolution.
+
+    The grid is padded with zeros by a quarter of its sides.
+    """
 
     def __init__(
         self,
@@ -148,7 +150,7 @@ def in_full_precision(module: nn.Module, fields: Tensor) -> Tensor:
 def build(
     architecture: str, sizes: Mapping[str, int], *, inputs: int, targets: int, grid: tuple[int, int]
 ) -> nn.Module:
-    """A network with fresh weights."""
+    """A network with randomly initialised weights."""
     if architecture == "unet":
         return UNet(inputs, targets, **sizes)
     return FourierOperator(inputs, targets, **sizes, grid=grid)

@@ -1,8 +1,8 @@
-"""Snapshots on their way to a network: all on its device, or some at a time. Needs torch.
+"""Training samples of a network: all on its device, or a few batches at a time. Needs torch.
 
-A network sees snapshots in batches, in an order drawn anew for every epoch. Where not all fit, the
-next batches are read together, as many as the memory allows and in the order of the store; which
-snapshots make a batch does not depend on that.
+A network is trained on batches in a random order, which changes with every epoch. If not all
+snapshots fit into memory, as many of the next batches as fit are read together, in the order of the
+store. This does not change which snapshots form a batch.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from plumecast.compute.memory import rows_within
 from plumecast.operators.fields.lift import Lift
 
 READ_ROWS = 64
-"""Snapshots read and lifted together."""
+"""Snapshots read and lifted at a time."""
 
 WEIGHT_COPIES = 7.0
-"""Arrays of the weights' size: these, gradients, two of the optimiser, the best ones, and two on
-their way."""
+"""Arrays of the size of the weights: the weights, their gradients, two of the optimiser, the best
+weights so far, and two temporary copies."""
 
 PASS = 2.0
-"""Memory of a step, relative to what its forward pass keeps: gradients and the work of
-convolutions. Up to 1.9 was measured on a CPU."""
+"""Memory of a training step, relative to the activations that its forward pass stores: it includes
+gradients and work arrays of convolutions. Up to 1.9 was measured on a CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Samples:
 
     lifted: Tensor  # (M, C, y, x)
     scalars: Tensor  # (M, P)
-    targets: Tensor  # (M, T, y, x), in units of their root mean square; indicators as they are
+    targets: Tensor  # (M, T, y, x), in units of their root mean square; indicators are 0 or 1
 
     def __getitem__(self, rows: Tensor) -> Samples:
         return Samples(self.lifted[rows], self.scalars[rows], self.targets[rows])
@@ -51,29 +51,29 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class StoredSamples:
-    """Snapshots made into samples as they are read."""
+    """Snapshots that are converted to samples when they are read."""
 
-    fire: Array  # (M, y, x), as the targets an array or what gives one of some rows
+    fire: Array  # (M, y, x); fire and targets are arrays, or objects that give one by rows
     scalars: Array  # (M, P)
     targets: Array  # (M, T, y, x)
     lift: Lift
     scales: Array  # (T,), divide the targets
     device: torch.device
-    ahead: int  # snapshots held at a time
+    ahead: int  # snapshots in memory at a time
 
     def batches(self, rows: Tensor, size: int) -> Iterator[Samples]:
         """These rows in their order, `size` at a time, a divisor of `ahead`."""
         for part in rows.split(self.ahead):
-            rising, order = part.sort()
-            yield from self.read(rising.cpu().numpy()).batches(order.argsort(), size)
+            ascending, order = part.sort()
+            yield from self.read(ascending.cpu().numpy()).batches(order.argsort(), size)
 
     def read(self, rows: Array) -> Samples:
         """Some rows on the device; the lifted input in half precision on a GPU."""
         grid = self.fire.shape[1:]
-        there = {"device": self.device, "dtype": torch.float32}
+        single = {"device": self.device, "dtype": torch.float32}
         half = {"dtype": torch.float16} if self.device.type == "cuda" else {}
-        lifted = torch.empty((rows.size, self.lift.channels, *grid), **{**there, **half})
-        targets = torch.empty((rows.size, *self.targets.shape[1:]), **there)
+        lifted = torch.empty((rows.size, self.lift.channels, *grid), **{**single, **half})
+        targets = torch.empty((rows.size, *self.targets.shape[1:]), **single)
         scales = self.scales.astype(np.float32)[:, None, None]
         for part in row_blocks(rows.size, READ_ROWS):
             some = rows[part]
@@ -89,16 +89,18 @@ def lifted_fields(lift: Lift, fire: Array) -> Array:
 
 
 def as_tensor(array: Array) -> Tensor:
-    """A tensor as it is; an array of another kind by way of the host."""
+    """A tensor unchanged; any other array copied to the host and converted."""
     return array if isinstance(array, Tensor) else torch.from_numpy(to_numpy(array))
 
 
 def samples_ahead(
     limit: int | None, network: nn.Module, inputs: int, shape: tuple[int, ...], batch: int
 ) -> int:
-    """Snapshots held at a time while a network of so many `inputs` learns (M, T, y, x) targets in
-    batches: whole batches, M or more snapshots where all may be held. Refuses a limit in bytes
-    below what a step takes."""
+    """Number of snapshots that are in memory at a time in training, a multiple of `batch`.
+
+    `inputs` is the number of input channels, `shape` the (M, T, y, x) of the targets. The result is
+    at least M if all snapshots fit. Raises if `limit` bytes are too few for one training step.
+    """
     count, kinds, *grid = shape
     batches = -(-count // batch)
     if limit is not None:
@@ -117,7 +119,7 @@ def samples_ahead(
 
 
 def kept_bytes(network: nn.Module, inputs: int, grid: tuple[int, int]) -> int:
-    """Bytes that the forward pass of one snapshot keeps for the gradient, beside the weights."""
+    """Bytes of activations that the forward pass of one snapshot stores for the gradient."""
     known = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
     kept: dict[int, int] = {}
 

@@ -1,14 +1,15 @@
-"""How a network is trained: loss, schedule, shifts, and which weights are kept. Needs torch.
+"""Training of a network: loss, learning-rate schedule, random shifts, best weights. Needs torch.
 
-The loss of a snapshot is what it will be judged by. For a field, its own relative error, so that a
-small fire counts as much as a large one:
+The loss of a snapshot is close to the scores of an evaluation. For a field it is the relative
+error, so that a small fire has the same weight as a large one:
 
     rms(ŷ − y) / (rms(y) + 0.01),    y in units of the training set's root mean square.
 
-For an indicator (a target of zeros and ones), binary cross-entropy of the output as a log-odds, and
-1 − Σ py / Σ (p + y − py), the intersection over union with probabilities p in the place of a
-footprint. AdamW, the learning rate rising linearly over 5 % of the training, then falling as a
-cosine to zero. The weights kept are those of the epoch with the smallest loss on the rows left out.
+For an indicator (a target of zeros and ones) it is the binary cross-entropy of the output as a
+log-odds, plus 1 − Σ py / Σ (p + y − py), where the quotient is the intersection over union with
+probabilities p in place of a footprint. The optimiser is AdamW. The learning rate increases
+linearly over 5 % of the training, then follows a cosine to zero. The weights of the epoch with the
+smallest loss on the left-out rows are kept.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from plumecast.base.errors import PlumecastError
 from plumecast.operators.neural.samples import Samples, StoredSamples
 
 WARM_UP = 0.05
-"""Share of the training in which the learning rate rises."""
+"""Share of the training in which the learning rate increases."""
 
 DECAY = 0.1
 """Weight decay of AdamW."""
 
 LARGEST_GRADIENT = 1.0
-"""Norm at which gradients are cut."""
+"""Norm at which gradients are clipped."""
 
 FLOOR = 0.01
-"""Added to the size of a snapshot's field, in units of the training set's: without smoke there is
-no relative error."""
+"""Added to the root mean square of a snapshot's field, in units of the training set's, because the
+relative error is undefined without smoke."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long and how fast; `seconds` ends the training early, its schedule fitted into them."""
+    """Duration and learning rate of a training; `seconds` limits it and shortens the schedule."""
 
     epochs: int
     batch: int
@@ -53,7 +54,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What is reported after every pass over the training rows."""
+    """The progress report after every pass over the training rows."""
 
     number: int
     of: int
@@ -63,7 +64,7 @@ class Epoch:
 
 
 def join(lifted: Tensor, scalars: Tensor, positions: bool) -> Tensor:
-    """(B, C, y, x) lifted input, (B, P) scalars as constant channels, and where asked the
+    """(B, C, y, x) lifted input, (B, P) scalars as constant channels, and with `positions` the
     coordinates y and x, from −1 to 1."""
     count, _, rows, columns = lifted.shape
     parts = [lifted.float(), scalars[:, :, None, None].expand(-1, -1, rows, columns)]
@@ -97,7 +98,7 @@ def loss(output: Tensor, targets: Tensor, indicators: tuple[bool, ...], inside: 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A network and the snapshots it is to fit."""
+    """A network and the snapshots it is trained on."""
 
     network: nn.Module
     samples: Samples | StoredSamples
@@ -105,9 +106,9 @@ class Task:
     positions: bool
 
     def loss(self, some: Samples, by: tuple[int, int] = (0, 0)) -> Tensor:
-        """Mean loss of some snapshots, fire and targets moved by whole cells along y and x.
+        """Mean loss of some snapshots; fire and targets are shifted by whole cells along y and x.
 
-        What would come from beyond the edge is unknown: zero in the fire, left out of the loss.
+        Cells that come from outside the grid are zero in the fire and are excluded from the loss.
         """
         lifted, targets = shifted(some.lifted, by), shifted(some.targets, by)
         inside = shifted(torch.ones(lifted.shape[-2:], device=lifted.device), by)
@@ -116,7 +117,7 @@ class Task:
         return loss(output, targets, self.indicators, inside)
 
     def mean_loss(self, rows: Tensor, batch: int) -> float:
-        """Loss of rows outside the training."""
+        """Mean loss of left-out rows."""
         self.network.eval()
         total = torch.zeros((), device=rows.device)
         with torch.inference_mode():
@@ -132,7 +133,7 @@ def train(
     schedule: Schedule,
     progress: Callable[[Epoch], None] | None = None,
 ) -> None:
-    """Train in place on the rows `learn`; the network ends with its best weights on `left_out`."""
+    """Train in place on the rows `learn`; the network gets the best weights on `left_out`."""
     start = time.perf_counter()
     generator = torch.Generator().manual_seed(schedule.seed)
     network = task.network
@@ -171,7 +172,7 @@ def train(
 
 
 def rate(fraction: float) -> float:
-    """The learning rate's share of its largest value after a fraction of the training."""
+    """The learning rate after a fraction of the training, relative to its largest value."""
     if fraction < WARM_UP:
         return (fraction + 0.01) / (WARM_UP + 0.01)
     return 0.5 + 0.5 * math.cos(math.pi * (fraction - WARM_UP) / (1.0 - WARM_UP))
@@ -200,7 +201,7 @@ def _step(
 
 
 def shifted(fields: Tensor, by: tuple[int, int]) -> Tensor:
-    """(…, y, x) fields moved by whole cells along y and x, zeros where nothing is known."""
+    """(…, y, x) fields shifted by whole cells along y and x, and filled with zeros."""
     if by == (0, 0):
         return fields
     rows, columns = fields.shape[-2:]
@@ -211,6 +212,6 @@ def shifted(fields: Tensor, by: tuple[int, int]) -> Tensor:
 
 
 def precision(device: torch.device) -> torch.autocast:
-    """bfloat16 where a GPU has it, float32 elsewhere."""
+    """Mixed precision (bfloat16) on a GPU that supports it, float32 elsewhere."""
     mixed = device.type == "cuda" and torch.cuda.is_bf16_supported()
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=mixed)

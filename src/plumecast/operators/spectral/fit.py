@@ -1,14 +1,14 @@
 """Fit spectral operators to snapshots that are read block by block. Arrays only, no labels.
 
-A layer is fitted from sums over snapshots: one pass adds up its normal equations, and nothing that
-grows with the number of snapshots is kept. The inputs of a further layer are out-of-fold
-predictions of the layers before. They are computed again when they are needed, which costs less
-than another pass to store them. (From the second layer on, the inputs of *other* folds come from
-weights that saw the fire; its own never do. Out-of-fold errors of deep operators are therefore a
-little optimistic.)
+A layer is fitted from normal equations, which one pass sums over the snapshots; nothing that grows
+with their number is stored. The inputs of a further layer include out-of-fold predictions of the
+previous layers, which are computed again when they are needed. (A fire's own inputs never come from
+weights that were fitted to it, but from the second layer on those of *other* folds do. Out-of-fold
+errors of operators with several layers are therefore a little optimistic.)
 
-Every scenario has its own weights, regularised towards zero or towards the weights of all scenarios
-together, whichever gives the smaller out-of-fold error: a rare scenario borrows from the others.
+Every scenario has its own weights. They are regularised towards zero or towards the weights of all
+scenarios together, whichever gives the smaller out-of-fold error, so that a rare scenario benefits
+from the others.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ COMPLEX = 8
 """Bytes of a complex number in single precision."""
 
 BLOCK, DEVICE_BLOCK = 96, 256
-"""Snapshots of a block, which bounds the memory of their spectra; a GPU takes larger blocks."""
+"""Snapshots in a block on the host and on a GPU; they bound the memory of the spectra."""
 
 SOLVING = 8
 """Work arrays of the solver, in units of one fold's normal equations of one scenario."""
@@ -87,7 +87,7 @@ QUANTILE_VALUES = 200_000
 
 @dataclass(frozen=True, slots=True)
 class SpectralSettings:
-    """Choices of the spectral family."""
+    """Settings of the spectral family."""
 
     layers: int = 3
     correction: bool = False  # kernel regression of the residuals, from similar training fires
@@ -97,14 +97,14 @@ class SpectralSettings:
             raise PlumecastError(f"layers={self.layers} must be at least 1")
 
     def simplified(self) -> SpectralSettings:
-        """Cheaper settings that compare frames as well."""
+        """Cheaper settings that are good enough to compare frames."""
         return SpectralSettings(layers=1)
 
 
 def fit_spectral_fields(
     training: TrainingSet, settings: Settings, resources: Resources
 ) -> FittedMap:
-    """Fit the spectral family, with its correction where that is asked for."""
+    """Fit the spectral family, with a correction if the settings request it."""
     own = settings.own
     assert isinstance(own, SpectralSettings)
     if own.correction:  # raises before the long fit if the limit is too small
@@ -135,8 +135,8 @@ def fit_spectral(
     """Fit layers; also out-of-fold predictions of every snapshot.
 
     Fires and targets are read block by block: once for the scales of the targets and once for every
-    layer. Folds are left out in turn to choose penalties and to make the inputs of the next layer.
-    At most `budget` frequencies are kept. The map is on the host.
+    layer. Folds are left out in turn to choose penalties and to compute the inputs of the next
+    layer. At most `budget` frequencies are kept. The map is on the host.
     """
     fire, targets, given = training.fire, training.targets, training.given
     count = fire.shape[0]
@@ -177,8 +177,8 @@ def rows_at_once(
 ) -> int:
     """Rows of a block for (M, T, *grid) targets.
 
-    In memory beside a block are the normal equations by scenario and fold and by fold (their
-    numbers are `sums`), work arrays of the solver, and the weights of all layers.
+    The plan also counts the normal equations by scenario and fold and those by fold (their numbers
+    are `sums`), the work arrays of the solver, and the weights of all layers.
     """
     if limit is None:
         return BLOCK
@@ -201,7 +201,7 @@ def _channels(lift: Lift, outputs: int, layers: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """Training snapshots, which are copied to the device block by block."""
+    """Training snapshots, copied to the device block by block."""
 
     fire: Array  # (M, *grid)
     targets: Array  # (M, T, *grid)
@@ -250,7 +250,7 @@ class _Blocks:
 class SpectralOutOfFold:
     """Out-of-fold predictions of the training snapshots.
 
-    Indexed by rows, it gives (B, T, *grid) targets in their own units, on the device.
+    Indexing by rows gives (B, T, *grid) targets in their own units, on the device.
     """
 
     blocks: _Blocks
@@ -291,12 +291,12 @@ class SpectralOutOfFold:
         return sums
 
     def _threads(self) -> int:
-        """Size of the thread pool, so that its work arrays fit beside the normal equations.
+        """Size of the thread pool, limited by the memory of its work arrays (THREAD_BYTES).
 
-        One where snapshots are read lazily, or are on another device.
+        It is 1 if snapshots are read lazily or arrays are on another device.
         """
         blocks, outputs = self.blocks, self.blocks.targets.shape[1]
-        if not (is_numpy_array(blocks.fire) and is_numpy_array(blocks.transform.there[0])):
+        if not (is_numpy_array(blocks.fire) and is_numpy_array(blocks.transform.forward[0])):
             return 1
         channels = _channels(blocks.lift, outputs, 1 + len(self.layers))
         count = blocks.transform.frequencies
@@ -314,7 +314,7 @@ class SpectralOutOfFold:
         ]
         found = ((own, self.blocks.predictions(wanted[own], steps)) for own, steps in members)
         shape = (wanted.size, *self.blocks.targets.shape[1:])
-        return assembled(found, shape, self.blocks.transform.there[0])
+        return assembled(found, shape, self.blocks.transform.forward[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,8 +341,8 @@ def _layer(weights: list[Array], out_of_fold: SpectralOutOfFold, limits: Array) 
         positive = values[values > 0.0] / scale
         starts = np.quantile(positive, RAMPS) if positive.size else np.zeros(len(RAMPS))
         knots.append(np.concatenate([[0.0], starts]))
-    together = np.stack([to_numpy(own) for own in weights])
-    pair = np.stack([together.real, together.imag], axis=-1).astype(np.float32)
+    stacked = np.stack([to_numpy(own) for own in weights])
+    pair = np.stack([stacked.real, stacked.imag], axis=-1).astype(np.float32)
     return Layer(pair, np.stack(knots).astype(np.float32), limits.astype(np.float32))
 
 

@@ -1,10 +1,10 @@
 """Translation-equivariant operators by least squares per Fourier frequency. Arrays only.
 
-The same fire a few cells away makes the same plume a few cells away. A linear operator with that
-property is a convolution, ŷ(k) = x̂(k) W(k): in a Fourier basis it is block-diagonal, so fitting it
-is one small ridge system per frequency, (C, C) for C channels, all independent. A further layer
-takes pointwise ramps of the previous layer's predictions beside the lifted input and solves the
-same systems again (see `fit`): closed form, no optimiser.
+A fire that is moved by a few cells causes the same plume, moved by as many cells. A linear operator
+with this property is a convolution, ŷ(k) = x̂(k) W(k). In a Fourier basis it is block-diagonal:
+there is one small independent ridge system per frequency, (C, C) for C channels. The inputs of a
+further layer are the lifted fire and pointwise ramps of the predictions of the previous layer; it
+is fitted in the same way (see `fit`), in closed form without an optimiser.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from plumecast.operators.fields.lift import Lift
 from plumecast.operators.spectral.transform import Frequencies, Transform, make_transform
 
 PREDICT_BLOCK = 24
-"""Snapshots of a block: few enough for their spectra to stay in the cache."""
+"""Snapshots in a block; few enough for their spectra to stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +141,13 @@ def row_parts(rows: Array, size: int) -> list[Array]:
 
 
 def fire_block(fire: Array) -> Array:
-    """(B, *grid) → (*grid, B), float32 in rows."""
+    """(B, *grid) → (*grid, B), float32 in row-major order."""
     xp = array_namespace(fire)
     return contiguous(xp.astype(xp.moveaxis(fire, 0, -1), xp.float32, copy=False))
 
 
 def target_block(targets: Array, scales: Array) -> Array:
-    """(B, T, *grid) → (*grid, B, T), float32 in rows, divided by the (T,) scales."""
+    """(B, T, *grid) → (*grid, B, T), divided by the (T,) scales; float32 in row-major order."""
     xp = array_namespace(targets)
     fields = xp.moveaxis(targets, (0, 1), (-2, -1)) / like(scales, targets)
     return contiguous(xp.astype(fields, xp.float32))

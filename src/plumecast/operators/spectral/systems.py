@@ -1,7 +1,8 @@
-"""The ridge systems of a spectral operator: sums over snapshots, penalties, weights. Arrays only.
+"""The ridge systems of a spectral operator: normal equations, penalties, weights. Arrays only.
 
-Normal equations of parts add up to those of the whole, and the error of a part under any weights
-needs only its own sums, so that leaving folds out costs no second look at the snapshots.
+Normal equations are sums over snapshots, so that those of the folds add up to those of the whole.
+The error of a fold under any weights follows from its own sums. Leaving folds out therefore needs
+no second pass over the snapshots.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """Penalties tried, relative to the mean diagonal of the Gram matrices of all snapshots."""
 
 RINGS = 6
-"""Rings of frequencies that choose their penalty on their own."""
+"""Number of rings of frequencies; every ring has its own penalty."""
 
 ROUNDING = 8.0
-"""A penalty is at least so many units of rounding of the sum of its Gram matrix's diagonal."""
+"""Smallest penalty, in units of the rounding error of the trace of its Gram matrix."""
 
 FEWEST = 64
-"""Systems that are worth a thread of their own."""
+"""Smallest number of systems for which a further thread is used."""
 
 SCANNED = 80
-"""Frequencies of a ring on which penalties are compared, at most."""
+"""Largest number of frequencies of a ring on which penalties are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Equations:
 
     @staticmethod
     def of(x: Array, y: Array) -> Equations:
-        """Of (F, M, C) inputs and (F, M, T) targets."""
+        """The equations of (F, M, C) inputs and (F, M, T) targets."""
         xp = array_namespace(x)
         adjoint = xp.conj(xp.matrix_transpose(x))
         size = xp.sum(xp.real(y) ** 2 + xp.imag(y) ** 2, axis=1)
@@ -55,7 +56,7 @@ class Equations:
         return Equations(self.gram - other.gram, self.cross - other.cross, self.size - other.size)
 
     def at(self, chosen: Array) -> Equations:
-        """Of some frequencies only."""
+        """The equations of some frequencies."""
         xp = array_namespace(self.gram)
         gram, cross, size = (
             xp.take(each, chosen, axis=0) for each in (self.gram, self.cross, self.size)
@@ -67,10 +68,10 @@ class Equations:
         return self.solve_each(penalty, [towards])[0]
 
     def solve_each(self, penalty: float, towards: Sequence[Array | None]) -> list[Array]:
-        """The weights drawn towards each of several, from one factorisation.
+        """`solve` with each of several `towards`, from one factorisation.
 
-        Where the penalty is lost in the rounding of a frequency's Gram matrix it is raised above
-        it: channels may be equal, as when all fires are equally old.
+        A penalty below the rounding error of a Gram matrix is raised, because channels may be
+        equal, for instance if all fires have the same age.
         """
         xp = array_namespace(self.gram)
         eye = like(np.eye(self.gram.shape[1]), self.gram, self.gram.dtype)
@@ -90,7 +91,7 @@ class Equations:
         return [solved[:, :, i * count : (i + 1) * count] for i in range(len(right))]
 
     def error(self, weights: Array) -> Array:
-        """Σ |ŷ − x̂ W|², (F, T), of the snapshots summed here."""
+        """Σ |ŷ − x̂ W|², (F, T), over the snapshots of these equations."""
         xp = array_namespace(weights)
         conjugate = xp.conj(weights)
         fitted = xp.sum(xp.real(conjugate * (self.gram @ weights)), axis=1)
@@ -98,27 +99,27 @@ class Equations:
 
 
 Parts: TypeAlias = list["Equations | None"]
-"""Equations of every fold; None where a scenario has no snapshot in it."""
+"""The equations of every fold; None if a scenario has no snapshot in the fold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Penalties of one operator, by ring and target."""
+    """The chosen regularisation of one scenario, by ring and target."""
 
     index: np.ndarray  # (rings, T), into PENALTIES
-    shared: np.ndarray  # (rings, T), whether weights are drawn towards those of all scenarios
-    error: np.ndarray  # (rings, T), left-out error
+    shared: np.ndarray  # (rings, T), regularised towards the weights of all scenarios, or to zero
+    error: np.ndarray  # (rings, T), out-of-fold error
 
 
 @dataclass(frozen=True, slots=True)
 class Systems:
-    """All ridge systems of a layer: by scenario and fold."""
+    """All ridge systems of a layer, by scenario and fold."""
 
     parts: list[Parts]
     frequencies: Frequencies
 
     def folds(self) -> list[Equations]:
-        """Every fold, all scenarios together."""
+        """The equations of every fold, summed over scenarios."""
         return [_total(list(own)) for own in zip(*self.parts, strict=True)]
 
     def scale(self) -> float:
@@ -129,23 +130,23 @@ class Systems:
         return float(xp.mean(diagonal))
 
     def solve(self) -> tuple[list[Array], list[list[Array]]]:
-        """Weights of every scenario, and those without each fold: (F, C, T) each.
+        """(F, C, T) weights of every scenario, and of every scenario without each fold.
 
-        Every ring and target has the penalty, and is drawn towards what, served the fires left out
-        best.
+        The penalty, and whether weights are regularised towards those of all scenarios, are chosen
+        by the out-of-fold error for every ring and target.
         """
         rings = _rings(self.frequencies)
         scale = self.scale()
-        together = self.folds()
-        common, choices = self._choose(rings, scale, together)
+        folds = self.folds()
+        common, choices = self._choose(rings, scale, folds)
         solver = _RingSolver(rings, scale)
-        borrow = any(choice.shared.any() for choice in choices)
+        needs_common = any(choice.shared.any() for choice in choices)
         whole: Array | None = None
-        without: list[Array | None] = [None] * len(together)
-        if borrow:
-            everything = _total(list(together))
+        without: list[Array | None] = [None] * len(folds)
+        if needs_common:
+            everything = _total(list(folds))
             whole = solver(everything, common)
-            without = [solver(everything - part, common) for part in together]
+            without = [solver(everything - part, common) for part in folds]
         weights, left_out = [], []
         for own, choice in zip(self.parts, choices, strict=True):
             total = _total(own)
@@ -159,14 +160,17 @@ class Systems:
         return weights, left_out
 
     def _choose(
-        self, rings: np.ndarray, scale: float, together: list[Equations]
+        self, rings: np.ndarray, scale: float, all_scenarios: list[Equations]
     ) -> tuple[Choice, list[Choice]]:
-        """Of all scenarios together, and of each, on an even sample of the frequencies."""
+        """The choices for all scenarios together and for each, on a sample of the frequencies.
+
+        `all_scenarios` are the equations of every fold, summed over scenarios.
+        """
         chosen = _sample(rings)
         weight = self.frequencies.weight()[chosen, None]
         scan = _Scan(rings[chosen], weight, scale)
-        some = like(chosen, together[0].gram)
-        folds: Parts = [part.at(some) for part in together]
+        some = like(chosen, all_scenarios[0].gram)
+        folds: Parts = [part.at(some) for part in all_scenarios]
         (common,) = scan(folds)
         if len(self.parts) == 1:
             return common, [common]
@@ -190,15 +194,15 @@ class Systems:
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """Compare penalties by the error of the folds left out."""
+    """Compare penalties by their out-of-fold errors."""
 
-    rings: np.ndarray
+    rings: np.ndarray  # (F,)
     weight: np.ndarray  # (F, 1)
-    scale: float
+    scale: float  # multiplies PENALTIES
 
     def __call__(self, parts: Parts, towards: list[Array] | None = None) -> list[Choice]:
-        """The choice of weights drawn to zero, and with `towards` that of weights drawn to those,
-        from the same factorisations."""
+        """The best penalties for weights regularised to zero, and with `towards` also for weights
+        regularised towards those, from the same factorisations."""
         whole = _total(parts)
         known = [(number, part, whole - part) for number, part in enumerate(parts) if part]
         kinds = 1 if towards is None else 2
@@ -211,7 +215,7 @@ class _Scan:
         return [self._best(own, kind == 1) for kind, own in enumerate(errors)]
 
     def _best(self, errors: np.ndarray, shared: bool) -> Choice:
-        """From (penalties, F, T) errors."""
+        """The penalties with the smallest of the (penalties, F, T) errors, by ring and target."""
         weighted = errors * self.weight
         by_ring = np.stack(
             [np.sum(weighted[:, self.rings == ring], axis=1) for ring in range(RINGS)], axis=1
@@ -223,10 +227,10 @@ class _Scan:
 
 @dataclass(frozen=True, slots=True)
 class _RingSolver:
-    """Solve with a penalty for every ring and target."""
+    """Solve the systems with the chosen penalty of every ring and target."""
 
-    rings: np.ndarray
-    scale: float
+    rings: np.ndarray  # (F,)
+    scale: float  # multiplies PENALTIES
 
     def __call__(self, equations: Equations, choice: Choice, prior: Array | None = None) -> Array:
         xp = array_namespace(equations.gram)
@@ -237,8 +241,8 @@ class _RingSolver:
             part = equations.at(own)
             towards = None
             if prior is not None and choice.shared[ring].any():
-                drawn = like(choice.shared[ring].astype(np.float32), equations.size)
-                towards = xp.take(prior, own, axis=0) * drawn
+                shared = like(choice.shared[ring].astype(np.float32), equations.size)
+                towards = xp.take(prior, own, axis=0) * shared
             solved: dict[int, Array] = {}
             columns = []
             for t, index in enumerate(choice.index[ring].tolist()):
@@ -246,8 +250,8 @@ class _RingSolver:
                     solved[index] = part.solve(PENALTIES[index] * self.scale, towards)
                 columns.append(solved[index][:, :, t : t + 1])
             pieces.append(xp.concat(columns, axis=2))
-        back = like(np.argsort(order, kind="stable"), equations.gram)
-        return xp.take(xp.concat(pieces, axis=0), back, axis=0)
+        inverse_order = like(np.argsort(order, kind="stable"), equations.gram)
+        return xp.take(xp.concat(pieces, axis=0), inverse_order, axis=0)
 
 
 def _total(parts: Parts | list[Equations]) -> Equations:
@@ -259,13 +263,13 @@ def _total(parts: Parts | list[Equations]) -> Equations:
 
 
 def _sample(rings: np.ndarray) -> np.ndarray:
-    """Frequencies spread evenly over every ring, rising."""
+    """Sorted indices of frequencies, evenly spaced within every ring."""
     members = [np.flatnonzero(rings == ring) for ring in range(RINGS)]
     return np.sort(np.concatenate([own[:: -(-own.size // SCANNED)] for own in members if own.size]))
 
 
 def _rings(frequencies: Frequencies) -> np.ndarray:
-    """(F,) ring of every frequency by its distance from zero; the inner ones are smaller."""
+    """(F,) ring of every frequency by its magnitude; inner rings have fewer frequencies."""
     radius = frequencies.radius()
     edges = np.quantile(radius, np.linspace(0.0, 1.0, RINGS + 1)[1:-1] ** 2)
     return np.searchsorted(edges, radius)

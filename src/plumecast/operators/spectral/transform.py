@@ -1,9 +1,9 @@
-"""Fourier transforms of fields on a grid, padded with zeros and cut at a highest frequency.
+"""Fourier transforms of fields on a grid, padded with zeros and truncated to low frequencies.
 
-By matrix products: a plume is smooth beside its grid, so that a fraction of the frequencies carries
-it, and a product with only the wanted rows of the Fourier matrix costs less than a fast transform
-of all of them, runs on any device, and leaves the frequencies where the least squares need them:
-first. Arrays only, no labels.
+The transforms are matrix products. A plume is smooth on the scale of its grid, so that a fraction
+of the frequencies represents it. Multiplying by only these rows of the Fourier matrix costs less
+than a fast Fourier transform, runs on any device, and gives the frequency as the first axis, as the
+least squares need it. Arrays only, no labels.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like, to_complex
 
 PADDING = 2.0
-"""Length of the padded grid relative to the grid: at 2 a convolution cannot wrap around."""
+"""Length of the padded grid relative to the grid; with 2, a convolution cannot wrap around."""
 
 BUDGET = 6000
-"""Frequencies kept at most, of the half that a real field needs."""
+"""Largest number of frequencies that are kept, of the half that determines a real field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
-    """Which frequencies of which padded grid; of the first axis only those not negative."""
+    """The frequencies that are kept; along the first axis only the non-negative ones."""
 
     grid: tuple[int, ...]
-    padded: tuple[int, ...]
-    highest: tuple[int, ...]  # along every axis
+    padded: tuple[int, ...]  # shape of the padded grid
+    highest: tuple[int, ...]  # highest frequency along every axis
 
     @property
     def count(self) -> int:
@@ -36,31 +36,31 @@ class Frequencies:
         return int(np.prod([len(axis) for axis in self.axes()]))
 
     def axes(self) -> list[np.ndarray]:
-        """Whole numbers of waves in the padded grid, by axis."""
+        """Integer wavenumbers on the padded grid, by axis."""
         first, *others = self.highest
         axes = [np.arange(first + 1)]
         for high, length in zip(others, self.padded[1:], strict=True):
-            # At half the length a wave and its negative are the same: keep one.
+            # At half the length, a wavenumber and its negative coincide; keep one of them.
             low = -high + 1 if 2 * high == length else -high
             axes.append(np.arange(low, high + 1))
         return axes
 
     def radius(self) -> np.ndarray:
-        """(F,) waves per cell, in any direction."""
+        """(F,) magnitude of the frequency, in waves per cell."""
         waves = [axis / n for axis, n in zip(self.axes(), self.padded, strict=True)]
         squares = np.meshgrid(*[wave**2 for wave in waves], indexing="ij")
         total: np.ndarray = np.sqrt(sum(squares)).ravel()
         return total
 
     def weight(self) -> np.ndarray:
-        """(F,) how often a frequency counts: the half that is kept stands for both signs."""
+        """(F,) weight in sums over all frequencies: 2 where a kept one represents both signs."""
         first, *others = self.axes()
         once = (first == 0) | (2 * first == self.padded[0])
         return np.repeat(np.where(once, 1.0, 2.0), int(np.prod([len(axis) for axis in others])))
 
 
 def choose_frequencies(grid: tuple[int, ...], budget: int = BUDGET) -> Frequencies:
-    """All frequencies of the padded grid where the budget allows, else the lowest of every axis."""
+    """All frequencies of the padded grid if the budget allows, else the lowest of every axis."""
     if min(grid) < 4:
         raise PlumecastError(
             f"a grid of {' × '.join(map(str, grid))} cells is too small for a spectral operator; "
@@ -78,27 +78,27 @@ def choose_frequencies(grid: tuple[int, ...], budget: int = BUDGET) -> Frequenci
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """The matrices of a transform and of its inverse, on one device."""
+    """The matrices of a transform and of its inverse, one per axis, on one device."""
 
     grid: tuple[int, ...]
-    there: tuple[Array, ...]  # (2K, n) real, cosines over minus sines; then (K, n) complex
-    back: tuple[Array, ...]  # (n, 2K) real; then (n, K) complex
+    forward: tuple[Array, ...]  # first (2K, n) real: cosines, then −sines; others (K, n) complex
+    inverse: tuple[Array, ...]  # first (n, 2K) real; others (n, K) complex
 
     @property
     def frequencies(self) -> int:
         """Number of frequencies F."""
-        rest = [matrix.shape[0] for matrix in self.there[1:]]
-        return int(np.prod([self.there[0].shape[0] // 2, *rest]))
+        rest = [matrix.shape[0] for matrix in self.forward[1:]]
+        return int(np.prod([self.forward[0].shape[0] // 2, *rest]))
 
     def spectra(self, fields: Array) -> Array:
         """(*grid, …) real → (F, …) complex."""
         xp = array_namespace(fields)
         last = fields.shape[len(self.grid) :]
-        out = self.there[0] @ xp.reshape(fields, (self.grid[0], -1))
+        out = self.forward[0] @ xp.reshape(fields, (self.grid[0], -1))
         half = out.shape[0] // 2
         out = to_complex(out[:half, :], out[half:, :])
         before = half
-        for count, matrix in zip(self.grid[1:], self.there[1:], strict=True):
+        for count, matrix in zip(self.grid[1:], self.forward[1:], strict=True):
             out = matrix @ xp.reshape(out, (before, count, -1))
             before *= matrix.shape[0]
         return xp.reshape(out, (before, *last))
@@ -109,20 +109,20 @@ class Transform:
         last = spectra.shape[1:]
         out = spectra
         after = 1
-        kept = [matrix.shape[1] for matrix in self.back[1:]]
+        kept = [matrix.shape[1] for matrix in self.inverse[1:]]
         for i in range(len(kept) - 1, -1, -1):
-            before = (self.back[0].shape[1] // 2) * int(np.prod(kept[:i]))
-            out = self.back[i + 1] @ xp.reshape(out, (before, kept[i], -1))
+            before = (self.inverse[0].shape[1] // 2) * int(np.prod(kept[:i]))
+            out = self.inverse[i + 1] @ xp.reshape(out, (before, kept[i], -1))
             after *= self.grid[i + 1]
-        out = xp.reshape(out, (self.back[0].shape[1] // 2, -1))
+        out = xp.reshape(out, (self.inverse[0].shape[1] // 2, -1))
         return xp.reshape(
-            self.back[0] @ xp.concat([xp.real(out), xp.imag(out)], axis=0), (*self.grid, *last)
+            self.inverse[0] @ xp.concat([xp.real(out), xp.imag(out)], axis=0), (*self.grid, *last)
         )
 
 
 def make_transform(frequencies: Frequencies, example: Array) -> Transform:
-    """The transform's matrices in float32, beside an example array."""
-    there, back = [], []
+    """The matrices in single precision, in the namespace and on the device of an example array."""
+    forward, inverse = [], []
     scale = 1.0 / float(np.prod(frequencies.padded))
     for number, axis in enumerate(frequencies.axes()):
         count, length = frequencies.grid[number], frequencies.padded[number]
@@ -130,12 +130,12 @@ def make_transform(frequencies: Frequencies, example: Array) -> Transform:
         if number == 0:
             once = (axis == 0) | (2 * axis == length)
             times = scale * np.where(once, 1.0, 2.0)[:, None]
-            forth = np.concatenate([np.cos(angle), -np.sin(angle)])
-            return_ = np.concatenate([times * np.cos(angle), -times * np.sin(angle)]).T
+            to_spectrum = np.concatenate([np.cos(angle), -np.sin(angle)])
+            to_field = np.concatenate([times * np.cos(angle), -times * np.sin(angle)]).T
             kind: type = np.float32
         else:
-            forth, return_ = np.exp(-1j * angle), np.exp(1j * angle).T
+            to_spectrum, to_field = np.exp(-1j * angle), np.exp(1j * angle).T
             kind = np.complex64
-        there.append(like(np.ascontiguousarray(forth.astype(kind)), example))
-        back.append(like(np.ascontiguousarray(return_.astype(kind)), example))
-    return Transform(frequencies.grid, tuple(there), tuple(back))
+        forward.append(like(np.ascontiguousarray(to_spectrum.astype(kind)), example))
+        inverse.append(like(np.ascontiguousarray(to_field.astype(kind)), example))
+    return Transform(frequencies.grid, tuple(forward), tuple(inverse))

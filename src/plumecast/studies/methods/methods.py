@@ -13,6 +13,7 @@ from plumecast.base.extras import require
 from plumecast.base.files import write_json
 from plumecast.base.version import __version__
 from plumecast.operators.baselines import fit_gaussian_process, sample_rows
+from plumecast.operators.families import NETWORKS
 from plumecast.operators.pca import Truncation
 from plumecast.operators.settings import choose_settings
 from plumecast.studies.context import Context, Stopwatch, is_baseline
@@ -50,9 +51,6 @@ TITLES = {
     "nearest-fire": "Nearest fire",
 }
 
-NEURAL = ("unet", "fno")
-"""Families of neural networks; they have the lift and the targets of the recommended operator."""
-
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
@@ -70,7 +68,7 @@ def title_of(name: str) -> str:
 def neural_methods() -> tuple[str, ...]:
     """Names of the neural networks; raises if PyTorch is not installed."""
     require("torch", "neural", "a network")
-    return NEURAL
+    return NETWORKS
 
 
 def fitted(context: Context, name: str) -> Fitted:
@@ -99,7 +97,7 @@ def _fingerprint(context: Context, name: str) -> str:
 
 
 def _choice(name: str) -> dict[str, Any]:
-    return {"family": name} if name in NEURAL else {"preset": name}
+    return {"family": name} if name in NETWORKS else {"preset": name}
 
 
 def _load(where: Path, mark: str) -> Fitted | None:

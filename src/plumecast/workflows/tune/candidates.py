@@ -1,4 +1,4 @@
-"""What `tune` may try: named sets of choices of `fit_surrogate`, cheapest first."""
+"""The candidates of `tune`: named sets of keywords of `fit_surrogate`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.data.covariates import WIND
 from plumecast.operators.coded.kernels import check_kernel
 from plumecast.operators.coded.monomials import monomial_count
+from plumecast.operators.families import NETWORKS
 from plumecast.operators.fields.lift import SATURATION, product_count
 from plumecast.operators.fields.targets import TARGETS
 from plumecast.operators.pca import Basis, Truncation, rank_for_std
@@ -18,13 +19,14 @@ from plumecast.operators.settings import Settings, choose_settings
 from plumecast.operators.spectral.fit import SpectralSettings
 
 STD_FRACTIONS = (0.5, 0.7, 0.8, 0.9, 0.95)
-"""Shares of Σσ tried for the input basis; at degree ≥ 2 ranks beyond MAX_RANK are left out."""
+"""Shares of Σσ tried for the input basis; ranks are limited by MAX_RANK."""
 
 MAX_RANK = {1: 2000, 2: 400, 3: 200, 4: 100}
-"""Largest input rank tried at each degree: beyond it the products of codes are noise."""
+"""Largest input rank tried at each degree; products of codes beyond it are noise."""
 
 KERNELS = ("matern-5/2", "polynomial-1 + matern-5/2", "squared-exponential")
-"""Kernels tried, at every second of the shares: a distance hardly changes with the last modes."""
+"""Kernels that are tried, each at every second rank, because distances hardly depend on the last
+modes."""
 
 SPECTRAL: Mapping[str, dict[str, Any]] = MappingProxyType(
     {
@@ -41,8 +43,8 @@ SPECTRAL: Mapping[str, dict[str, Any]] = MappingProxyType(
         "thorough": {"preset": "thorough"},
     }
 )
-"""Changes of the preset "recommended" that are tried on any data, one at a time, and its quick and
-thorough versions."""
+"""Changes of the preset "recommended" that are tried on any data, one at a time, and the presets
+"quick" and "thorough"."""
 
 LIFT = ("age-bins", "burned")
 
@@ -52,29 +54,27 @@ LIFTED_MAPS: Mapping[str, dict[str, Any]] = MappingProxyType(
 LIFTED_TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"log": ("log",), "all targets": tuple(TARGETS)}
 )
-"""Codes of lifted fields: maps between them and targets that are tried, all pairs."""
+"""Maps and targets of the coded family on lifted fields; all pairs are tried."""
 
-NETWORKS = ("unet", "fno")
+CLOSED_FORM = ("coded", "lifted", "spectral")
+"""Groups of candidates other than networks; "lifted" is the coded family on lifted fields."""
 
-FAMILIES = ("coded", "lifted", "spectral")
-"""Families of candidates without networks: "lifted" is the coded family on lifted fields."""
-
-_OF_THE_MAP = {
+_CODE_MAP_KEYWORDS = {
     *("degree", "kernel", "fire_rank"),
     *("smoke_rank", "smoke_std_fraction", "smoke_variance_fraction"),
 }
 
 KERNEL_COST, SPECTRAL_COST, CORRECTION_COST, NETWORK_COST = 8.0, 5.0, 80.0, 1e4
-"""Times of a fit, relative to a polynomial's: of a kernel, of a channel in a spectral layer of all
-targets, of its correction, of a network. Rough, and only for the order of trying."""
+"""Rough times of a fit relative to that of a polynomial: of a kernel, of one channel in a spectral
+layer with all targets, of a correction, of a network. They only determine the order of trying."""
 
 FRAME_COST = 2.0
-"""Times more cells that a frame which turns with the wind has, about."""
+"""About how many times more cells the wind frame has than the map."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A candidate that has not been tried: the keywords of `fit_surrogate` and a name for them."""
+    """A candidate before it is tried: the keywords of `fit_surrogate` and a name for them."""
 
     name: str
     family: str
@@ -83,8 +83,8 @@ class Plan:
 
     @property
     def shares_codes(self) -> bool:
-        """Whether it differs from other coded candidates in the map between the codes alone."""
-        return self.family == "coded" and set(self.choices) <= _OF_THE_MAP
+        """Whether it differs from other coded candidates only in the map between the codes."""
+        return self.family == "coded" and set(self.choices) <= _CODE_MAP_KEYWORDS
 
 
 def coded_plans(
@@ -96,7 +96,7 @@ def coded_plans(
     std_fractions: Sequence[float],
     smoke: Truncation,
 ) -> list[Plan]:
-    """Polynomials and kernels between codes, at the input ranks of the shares of Σσ."""
+    """Polynomials and kernels between codes, at the input ranks that the shares of Σσ give."""
     if not std_fractions or not (degrees or kernels):
         raise PlumecastError(
             "give at least one of std_fractions to try, and one of degrees or kernels"
@@ -128,7 +128,7 @@ def _output_rule(smoke: Truncation) -> dict[str, Any]:
 
 
 def lifted_plans(smoke: Truncation) -> list[Plan]:
-    """The coded family on lifted fields, for one target and for all of them together."""
+    """The coded family on lifted fields, with one target and with all targets."""
     plans = []
     for map_name, of_map in LIFTED_MAPS.items():
         for target_name, targets in LIFTED_TARGETS.items():
@@ -142,16 +142,17 @@ def lifted_plans(smoke: Truncation) -> list[Plan]:
 def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
     """The recommended preset and single changes of it.
 
-    Where fires have `winds` of their own, also its frames; and the `covariates` in which fires
-    differ, each alone, but the wind whole: beside its covariates the fields lie as they are.
+    If `winds` differ between fires, the wind frames are tried too. The `covariates` in which fires
+    differ are tried one at a time, but those of the wind together and on the map.
     """
     changes = dict(SPECTRAL)
     if winds:
         changes |= {f"{frame} frame": {"frame": frame} for frame in ("wind", "wind-stretch")}
-    told = [name for name in covariates if name in WIND]
-    if told:
-        changes["wind told"] = {"covariates": tuple(told), "frame": "map"}
-    changes |= {f"{name} told": {"covariates": (name,)} for name in covariates if name not in told}
+    wind = tuple(name for name in covariates if name in WIND)
+    if wind:
+        changes["wind as covariate"] = {"covariates": wind, "frame": "map"}
+    others = [name for name in covariates if name not in wind]
+    changes |= {f"{name} as covariate": {"covariates": (name,)} for name in others}
     return [
         Plan(
             f"spectral, {name}",
@@ -165,12 +166,12 @@ def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
 
 def _spectral_cost(settings: Settings) -> float:
     channels = _fields(settings) * (1 + product_count(settings.products) + len(settings.covariates))
-    turned = FRAME_COST if settings.frame.startswith("wind") else 1.0
+    framed = FRAME_COST if settings.frame.startswith("wind") else 1.0
     own = settings.own
     assert isinstance(own, SpectralSettings)
     corrected = CORRECTION_COST if own.correction else 0.0
-    each = len(settings.targets) / len(TARGETS)
-    return SPECTRAL_COST * own.layers * channels * turned * each + corrected
+    share = len(settings.targets) / len(TARGETS)
+    return SPECTRAL_COST * own.layers * channels * framed * share + corrected
 
 
 def _fields(settings: Settings) -> int:
@@ -180,25 +181,27 @@ def _fields(settings: Settings) -> int:
 
 
 def neural_plans(networks: Sequence[str]) -> list[Plan]:
-    """Networks on the lift and the targets of the recommended preset."""
+    """Networks with the lift and the targets of the recommended preset."""
     return [Plan(name, name, {"family": name}, NETWORK_COST) for name in networks]
 
 
 def given_plans(given: Mapping[str, Mapping[str, Any]]) -> list[Plan]:
-    """A caller's own candidates by name, tried before all others."""
+    """Candidates of the caller, by name; they are tried before all others."""
     return [Plan(name, "given", dict(choices), 0.0) for name, choices in given.items()]
 
 
 def turn(plan: Plan) -> tuple[bool, float]:
-    """The order of trying: what the user gave, the recommended surrogate, then the cheapest, so
-    that no budget leaves out the one that is most likely to win."""
+    """Sort key of the order of trying: candidates of the caller, `recommended`, then by cost.
+
+    No budget thus leaves out the candidate that is most likely to be the best.
+    """
     later = plan.cost > 0.0 and plan.choices != {"preset": "recommended"}
     return later, plan.cost
 
 
 def check_families(families: Sequence[str]) -> None:
-    """Refuse a family that is not known."""
-    known = (*FAMILIES, *NETWORKS)
+    """Raise for an unknown family."""
+    known = (*CLOSED_FORM, *NETWORKS)
     unknown = [name for name in families if name not in known]
     if unknown:
         raise PlumecastError(f"family '{unknown[0]}' is unknown; choose from {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Folds of ignitions: parts of training left out in turn, with what their fits share."""
+"""Cross-validation folds of the training ignitions, with the PCA that their fits share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from plumecast.workflows.tune.candidates import Plan
 
 
 def fold_rows(labels: Array, folds: int, by: str) -> list[Array]:
-    """Rows of every fold: whole groups, dealt in turn in the order of their labels."""
+    """Rows of every fold: groups, sorted by label, are assigned to the folds in turn."""
     groups = group_rows(labels)
     if folds < 2:
         raise PlumecastError(f"folds={folds} leaves nothing out; give at least 2")
@@ -35,28 +35,28 @@ def fold_rows(labels: Array, folds: int, by: str) -> list[Array]:
         )
     if len(groups) - -(-len(groups) // folds) < 2:
         raise PlumecastError(
-            f"{folds} folds of {len(groups)} {by}(s) leave a single one to train on, and a penalty "
-            "needs two; add fires or raise folds"
+            f"{folds} folds of {len(groups)} {by}(s) leave a single one to train on, but choosing "
+            "a penalty needs two; add fires or raise folds"
         )
     return [np.sort(np.concatenate(groups[start::folds])) for start in range(folds)]
 
 
 def input_basis(train: xr.Dataset, inputs: str | Sequence[str], rule: Truncation) -> Basis:
-    """The basis of the input fields of all training snapshots, which says the ranks to try."""
+    """The basis of the input fields of all training snapshots, from which ranks are chosen."""
     names = [inputs] if isinstance(inputs, str) else list(inputs)
     return fit_truncated_basis(fit_layout(train, names).to_matrix(train), rule)
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One part left out, the rest to train on; both sides of the rest are encoded once."""
+    """A fold that is left out, and the rest to train on; the rest is encoded once."""
 
     whole: xr.Dataset
-    rows: Array  # left out
+    rows: Array  # of the fold, which is left out
     inputs: str | Sequence[str]
     outputs: str
     group_by: str
-    fire: Truncation  # at least the modes of every candidate
+    fire: Truncation  # keeps at least as many modes as every candidate
     smoke: Truncation
 
     @cached_property
@@ -77,7 +77,7 @@ class Fold:
 
     @cached_property
     def bases(self) -> tuple[Basis, Basis]:
-        """Both sides' bases; the input's is cut to each candidate's rank."""
+        """The bases of inputs and outputs; the former is truncated for each candidate."""
         return (
             fit_truncated_basis(self.data.inputs, self.fire),
             fit_truncated_basis(self.data.outputs, self.smoke),
@@ -85,7 +85,7 @@ class Fold:
 
     @cached_property
     def codes(self) -> tuple[Array, Array]:
-        """Both sides of the training snapshots in their bases."""
+        """The codes of inputs and outputs."""
         fire, smoke = self.bases
         return fire.encode(self.data.inputs), smoke.encode(self.data.outputs)
 
@@ -100,7 +100,7 @@ class Fold:
                 **plan.choices,
             )
         (whole, output_basis), (codes, targets) = self.bases, self.codes
-        # A fold has fewer snapshots, and so perhaps fewer modes, than the whole.
+        # A fold has fewer snapshots than the whole, and perhaps fewer modes.
         rank = min(plan.choices["fire_rank"], whole.rank)
         groups = self.data.groups(self.group_by)
         own = CodedSettings(

@@ -1,4 +1,4 @@
-"""Score candidates by folds of ignitions within training, and confirm the best on validation."""
+"""Score candidates by cross-validation within training, and the best of them on validation."""
 
 from __future__ import annotations
 
@@ -22,21 +22,24 @@ from plumecast.workflows.tune.candidates import Plan
 from plumecast.workflows.tune.folds import Fold
 
 PINNED = ("penalty", "length_scale", "fire_rank", "smoke_rank")
-"""What a fit chooses by itself and `settings` then repeats."""
+"""Values that a fit chooses and that are recorded as choices of a confirmed candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Medians over snapshots, of the detection score where a candidate has one."""
+    """Scores of a candidate; footprints are those of its detection score if it has one.
 
-    relative_error: float  # of smoke, all snapshots together
+    All but the relative error and the threshold are medians over snapshots.
+    """
+
+    relative_error: float  # of smoke, in the Frobenius norm over all snapshots
     auc: float
     iou: float
     deployable_iou: float
     decision_threshold: float
 
     def key(self, rank_by: str) -> float:
-        """What sorts from best to worst."""
+        """Sort key from best to worst."""
         value: float = getattr(self, rank_by)
         if math.isnan(value):
             return math.inf
@@ -45,16 +48,16 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One set of choices and how it did."""
+    """One set of choices and its scores."""
 
     name: str
     family: str
     choices: dict[str, Any]  # keywords of `fit_surrogate`
-    folds: Scores | None = None  # every training fire predicted by a fit without its fold
-    validation: Scores | None = None  # of the fit on all training fires, where confirmed
+    folds: Scores | None = None  # of out-of-fold predictions of all training fires
+    validation: Scores | None = None  # of the fit to all training fires, if confirmed
     seconds: float = 0.0  # of the fits and predictions of all folds
-    fit_seconds: float | None = None  # of the fit on all training fires, where confirmed
-    problem: str | None = None  # why it was not tried, or failed
+    fit_seconds: float | None = None  # of the fit to all training fires, if confirmed
+    problem: str | None = None  # why it was not tried, or the error of its fit
 
     def settings(self) -> dict[str, Any]:
         """The keywords of `fit_surrogate` that repeat this candidate."""
@@ -63,11 +66,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is tried."""
+    """How many candidates are tried, and for how long."""
 
-    confirm: int = 3  # candidates fitted again on all training fires
-    most: int | None = None  # candidates tried
-    budget_seconds: float | None = None  # no candidate begins after it
+    confirm: int = 3  # number of candidates fitted again to all training fires
+    most: int | None = None  # largest number of candidates tried
+    budget_seconds: float | None = None  # no candidate is started later
 
     def __post_init__(self) -> None:
         if self.confirm < 1 or (self.most is not None and self.most < 1):
@@ -76,7 +79,7 @@ class Limits:
             raise PlumecastError(f"budget_seconds={self.budget_seconds} must be ≥ 0")
 
     def left_out(self, number: int, spent: float) -> str | None:
-        """Why the candidate of this number is not tried; the first always is."""
+        """Why candidate `number` is not tried, or None; the first candidate is always tried."""
         if self.most is not None and number >= self.most:
             return f"not tried: beyond the first {self.most}"
         if self.budget_seconds is not None and number > 0 and spent > self.budget_seconds:
@@ -86,7 +89,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The data of a search, and the two ways a candidate is scored."""
+    """The data of a search, and the scores of candidates by folds and on validation."""
 
     train: xr.Dataset
     validation: xr.Dataset
@@ -99,7 +102,7 @@ class Search:
     def run(
         self, plans: Sequence[Plan], limits: Limits, progress: Callable[[int, int], None]
     ) -> list[Candidate]:
-        """Try the plans in their order, confirm the best few; from best to worst."""
+        """Try the plans in order and confirm the best few; candidates from best to worst."""
         begin = time.perf_counter()
         count = min(len(plans), limits.most or len(plans))
         total = count + min(limits.confirm, count)
@@ -119,7 +122,7 @@ class Search:
         return self._ranked(ranked)
 
     def _ranked(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Confirmed before the rest, each from best to worst; what could not be scored last."""
+        """Confirmed candidates, then the others, each from best to worst; failed ones last."""
         if all(candidate.folds is None for candidate in candidates):
             raise PlumecastError(f"no candidate could be fitted: {candidates[0].problem}")
 
@@ -133,7 +136,7 @@ class Search:
         return sorted(candidates, key=key)
 
     def try_folds(self, plan: Plan) -> Candidate:
-        """Every training fire predicted by a fit without its fold."""
+        """Score the out-of-fold predictions of all training fires."""
         start = time.perf_counter()
         observed = self.train[self.fields["outputs"]].transpose(SNAPSHOT, ...).values
         smoke, found = np.empty_like(observed), np.empty_like(observed)
@@ -148,7 +151,7 @@ class Search:
         return replace(candidate, folds=_score(smoke, found, observed, self.tau), seconds=seconds)
 
     def confirm(self, candidate: Candidate) -> Candidate:
-        """Fit on all training fires, score on validation, and pin what the fit chose."""
+        """Fit to all training fires, score on validation, and record what the fit chose."""
         if candidate.folds is None:
             return candidate
         start = time.perf_counter()
@@ -171,7 +174,7 @@ class Search:
 
 
 def _predict(surrogate: Surrogate, part: xr.Dataset) -> tuple[Array, Array]:
-    """Smoke, and what its footprint is read from: the detection score where there is one."""
+    """Smoke, and the field whose threshold gives the footprint: the detection score, or smoke."""
     with extrapolating():
         smoke, found = surrogate.predict_both(part)
     return tuple(  # type: ignore[return-value]

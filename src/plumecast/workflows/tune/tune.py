@@ -1,8 +1,9 @@
-"""Choose a surrogate: candidates of all families scored by folds within training, the best few
-fitted again on all of it and confirmed on validation.
+"""Choose a surrogate by cross-validation among candidates of all families.
 
-What can be chosen in closed form (penalty, length scale) is chosen inside every fit by leaving out
-one ignition at a time. One decomposition of each side of a fold serves every coded candidate.
+Candidates are scored by folds of the training part. The best few are fitted again to the whole
+training part and scored on the validation part. Penalty and length scale are not candidates: every
+fit chooses them in closed form, by leaving out one ignition at a time. All coded candidates of a
+fold share one PCA of the inputs and one of the outputs.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.data.covariates import own_covariates, own_winds, read_wind
 from plumecast.data.split import check_apart
 from plumecast.operators.coded.fit import PAPER_TRUNCATION
+from plumecast.operators.families import NETWORKS
 from plumecast.operators.neural.map import check_torch
 from plumecast.operators.pca import Truncation
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.workflows.tune.candidates import (
-    FAMILIES,
+    CLOSED_FORM,
     KERNELS,
-    NETWORKS,
     STD_FRACTIONS,
     Plan,
     check_families,
@@ -45,7 +46,7 @@ def tune_surrogate(
     train: xr.Dataset,
     validation: xr.Dataset,
     *,
-    families: Sequence[str] = FAMILIES,
+    families: Sequence[str] = CLOSED_FORM,
     given: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     degrees: Sequence[int] = (1, 2, 3),
     kernels: Sequence[str] = KERNELS,
@@ -62,16 +63,17 @@ def tune_surrogate(
     budget_seconds: float | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Candidate]:
-    """Candidates from best to worst: those confirmed on validation, then the others by their
-    folds, then those that failed or were not tried.
+    """Candidates from best to worst: first those scored on validation, then the others by their
+    cross-validation scores, then those that failed or were not tried.
 
-    `families` are "coded" (ranks, degrees and kernels), "lifted" (the same on lifted fields),
-    "spectral" (the recommended preset and single changes of it), "unet" and "fno".
-    `given` are candidates of your own: keywords of `fit_surrogate` by a name of your choice. At
-    most `most` candidates are tried, and none begun after `budget_seconds`: your own, then
-    `recommended`, then the cheapest. The best `confirm` are fitted again. The decision threshold of
-    the deployable IoU is chosen on the predictions of the folds, so on validation it is what a user
-    would have had.
+    `families` are "coded" (ranks, degrees and kernels), "lifted" (the coded family on lifted
+    fields), "spectral" (the recommended preset and single changes of it), "unet" and "fno".
+    `given` are candidates of your own: keywords of `fit_surrogate` by a name of your choice.
+
+    At most `most` candidates are tried, and none is started after `budget_seconds`: first your own,
+    then `recommended`, then the others by cost. The best `confirm` are fitted again. The decision
+    threshold of the deployable IoU is chosen on out-of-fold predictions, so that the score on
+    validation is one that a user could have obtained.
     """
     if rank_by not in RANK_BY:
         raise PlumecastError(f"rank_by='{rank_by}' is unknown; choose from {', '.join(RANK_BY)}")
@@ -100,7 +102,7 @@ def tune_surrogate(
     if not plans:
         raise PlumecastError("there is nothing to try; name a family or give candidates")
     largest = max(plan.choices.get("fire_rank", 1) for plan in plans)
-    fire = Truncation(std_fraction=1.0, max_rank=largest)  # as many modes as are wanted and there
+    fire = Truncation(std_fraction=1.0, max_rank=largest)  # enough modes for every candidate
     search = Search(
         train=train,
         validation=validation,
@@ -114,10 +116,10 @@ def tune_surrogate(
 
 
 def _spectral_plans(train: xr.Dataset, group_by: str) -> list[Plan]:
-    """What the weather of the training fires gives reason to try."""
+    """Spectral candidates, with those that the winds and covariates of training suggest."""
     groups = train[group_by].values
     try:
         winds = own_winds(train, groups, read_wind(train))
-    except PlumecastError:  # winds that are not finite; the candidates that need them will say so
+    except PlumecastError:  # winds that are not finite; the candidates that need them will fail
         winds = False
     return spectral_plans(winds=winds, covariates=own_covariates(train, groups))
