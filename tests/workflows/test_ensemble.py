@@ -265,7 +265,7 @@ def test_command_draws_fires_only_for_surrogates_that_know_their_grid(refused, s
     two = with_log_smoke(split.train)
     pc.fit_surrogate(two, inputs=["time_since_ignition", LOG_SMOKE]).save(model)
     said = refused(*common, "--simulate", 2)
-    assert said.endswith("simulated fires give time_since_ignition alone")
+    assert "simulated fires give only time_since_ignition" in said
 
 
 def test_command_takes_rasters(run, surrogate, tmp_path):
