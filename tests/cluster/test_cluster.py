@@ -649,7 +649,7 @@ def test_commands_on_a_local_cluster(succeed, refused, store, on_raster_grid, tm
     message = refused(
         "predict", model, store, "-o", tmp_path / "b.nc", *common, "--device", "torch"
     )
-    assert message == "give --scheduler or --device torch, not both"
+    assert message == "--scheduler cannot be combined with --device torch; give one"
 
 
 @pytest.mark.parametrize("kind", ["nc", "zarr"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,8 +170,8 @@ def test_a_bounded_part_keeps_its_order(context):
 
 
 def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch):
-    monkeypatch.setattr(methods.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(PlumecastError, match="networks need PyTorch"):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(PlumecastError, match="a network needs PyTorch"):
         methods.neural_methods()
     monkeypatch.undo()
     pytest.importorskip("torch", reason="the extra 'neural' is not installed")

@@ -69,7 +69,7 @@ def test_bases_of_any_blocks_are_equal(shape, center, block):
     fields = np.random.default_rng(0).normal(size=shape) + 1.0
     rule = Truncation(std_fraction=0.8)
     one = fit_truncated_basis(fields, rule, center)
-    other = fit_truncated_basis(fields, rule, center, block)
+    other = fit_truncated_basis(fields, rule, center, Passes(block))
     np.testing.assert_allclose(other.modes, one.modes, atol=ROUNDING)
     np.testing.assert_allclose(other.spectrum**2, one.spectrum**2, atol=ROUNDING)
     assert (other.mean is None) is (one.mean is None)
@@ -242,9 +242,9 @@ def test_a_network_trained_from_a_store_equals_the_one_in_memory(
     roomy = fit_surrogate(lazy.train, **choices, memory="1GB")
     assert held[-1] == split.train.sizes["snapshot"]
     for found in (tight, roomy):
-        for name, weights in one.operator.fields.weights.items():
+        for name, weights in one.operator.field_map.weights.items():
             # The same batches in the same order; float32 sums over other blocks for the scales.
-            np.testing.assert_allclose(found.operator.fields.weights[name], weights, atol=1e-5)
+            np.testing.assert_allclose(found.operator.field_map.weights[name], weights, atol=1e-5)
         for name in ("footprint_threshold", "leave_out_error"):
             assert found.training[name] == pytest.approx(one.training[name], rel=1e-4)
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from plumecast import append_fire
-from plumecast.operators.settings import PRESETS
 from support.places import REPOSITORY
 from support.snapshots import make_snapshots
 
@@ -94,17 +93,6 @@ def discs(tmp_path_factory):
         part=np.array(["train"] * 8 + ["validation"] * 3 + ["test"] * 3).repeat(3),
     )
     return path
-
-
-def test_thorough_of_the_benchmark_is_the_preset():
-    place = importlib.util.spec_from_file_location("f", REPOSITORY / "benchmarks" / "families.py")
-    families = importlib.util.module_from_spec(place)
-    place.loader.exec_module(families)
-    preset = PRESETS["thorough"]
-    same = ("family", "lift", "products", "correction")
-    assert {name: getattr(preset, name) for name in same} | {"bins": preset.age_bins} == (
-        families.THOROUGH
-    )
 
 
 def test_families_are_scored_on_the_files_split_and_on_another(discs, tmp_path):

@@ -282,4 +282,4 @@ def test_a_surrogate_of_other_inputs_takes_no_rasters(refused, place, fires, tmp
         main(["train", str(place / "plain.nc"), "-o", str(model), "--inputs",
               "time_since_ignition,smoke", "--outputs", "smoke"])  # fmt: skip
     said = refused("predict", model, *fires, "--unit", "min", "-o", tmp_path / "s.nc")
-    assert "rasters give time_since_ignition alone" in said
+    assert "rasters give only time_since_ignition" in said

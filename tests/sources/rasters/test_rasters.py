@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import xarray as xr
 
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
-from plumecast.sources.rasters import georeference, iter_arrival_times, read_arrival_times
+from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
 from support.raster_files import (
     BOTTOM,
     COARSE,
@@ -315,13 +316,11 @@ def test_bad_geotiffs_are_named(tmp_path):
 def test_ascii_grids_need_no_extra_library(tmp_path, monkeypatch):
     (tmp_path / "b.tif").write_bytes(b"II*\0" + bytes(20))
 
-    def absent(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(georeference, "import_module", absent)
+    for library in ("rasterio", "pyproj"):
+        monkeypatch.setitem(sys.modules, library, None)
     path = write_ascii(tmp_path / "a.asc", fire())
     assert read_arrival_times(path, format="farsite", like=COARSE).sizes["snapshot"] == 1
     with pytest.raises(PlumecastError, match=r"needs rasterio; pip install 'plumecast\[raster\]'"):
         read_arrival_times(tmp_path / "b.tif", unit="s")
-    with pytest.raises(PlumecastError, match="pyproj is needed"):
+    with pytest.raises(PlumecastError, match=r"needs pyproj; pip install 'plumecast\[raster\]'"):
         read_arrival_times(path, format="farsite", crs="EPSG:32613")
