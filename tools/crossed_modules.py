@@ -8,6 +8,7 @@ does not count. The number says how many files a reader must open to follow the 
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 from pathlib import Path
@@ -37,6 +38,8 @@ def crossed_modules(arguments: list[str]) -> dict[str, set[str]]:
 
     from plumecast.cli import main
 
+    # What runs while modules are imported is no step of the command.
+    importlib.import_module(f"plumecast.cli.commands.{arguments[0]}")
     threading.setprofile(profile)
     sys.setprofile(profile)
     try:

@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.compute import device as device_module
 from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
 from plumecast.compute.device import choose_device, naming_memory
 from plumecast.data.store import export_snapshots
@@ -20,7 +21,6 @@ from plumecast.operators.coded.operator import CodedOperator, folded
 from plumecast.operators.coded.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.operators.pca import fit_basis
 from plumecast.scores.roc import roc_scores
-from plumecast.surrogate import memory_plan
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import load_surrogate
 from plumecast.workflows.evaluate import evaluate, fit_thresholds
@@ -174,10 +174,10 @@ def test_running_out_of_device_memory_says_what_to_do():
     device = choose_device("torch")
     with (
         pytest.raises(PlumecastError, match=r"'torch' ran out of memory .*; take fewer"),
-        naming_memory(device, "take fewer"),
+        naming_memory(device, lambda: "take fewer"),
     ):
         raise torch.OutOfMemoryError("CUDA out of memory")
-    with pytest.raises(RuntimeError, match="something else"), naming_memory(device, ""):
+    with pytest.raises(RuntimeError, match="something else"), naming_memory(device, str):
         raise RuntimeError("something else")
 
 
@@ -204,7 +204,7 @@ def test_what_does_not_fit_a_device_is_fitted_there_by_blocks(split, monkeypatch
         return torch.from_numpy(np.array(array))
 
     small = replace(choose_device("torch"), put=put, free_bytes=lambda: 150_000)
-    monkeypatch.setattr(memory_plan, "choose_device", lambda name: small)
+    monkeypatch.setattr(device_module, "choose_device", lambda name: small)
     found = fit_surrogate(train, **choices, device="cuda")
     assert min(read) < rows.size / 2
     fires = split.test.astype(np.float64)

@@ -17,6 +17,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.extras import require
 from plumecast.compute.arrays import Array, Rows, read_rows
 from plumecast.compute.blocks import Runner
+from plumecast.compute.memory import FLOAT, READ, RESERVE, parse_memory, show_memory
 
 DEVICES = ("cpu", "cuda", "cupy", "torch")
 """NumPy; PyTorch on a GPU ("cuda:1" for the second); CuPy on a GPU; PyTorch on the CPU."""
@@ -154,7 +155,7 @@ def _cupy_device() -> Device:
 
 
 @contextlib.contextmanager
-def naming_memory(device: Device, advice: str) -> Iterator[None]:
+def naming_memory(device: Device, advice: Callable[[], str]) -> Iterator[None]:
     """Turn the out-of-memory error of a device into one line that names the next step."""
     try:
         yield
@@ -164,5 +165,49 @@ def naming_memory(device: Device, advice: str) -> Iterator[None]:
             raise
         free = device.free_bytes() or 0
         raise PlumecastError(
-            f"device '{device.name}' ran out of memory ({free / 1e9:.1f} GB free now); {advice}"
+            f"device '{device.name}' ran out of memory ({free / 1e9:.1f} GB free now); {advice()}"
         ) from error
+
+
+def choose_resources(
+    device: str,
+    memory: str | int | None,
+    runner: Runner | None,
+    progress: Callable[[str], None],
+    *,
+    size: tuple[int, int],
+    cluster_memory: str,
+) -> Resources:
+    """The resources of a fit of `size` = (snapshots, cells of inputs and outputs).
+
+    If not all snapshots fit on a GPU, its free memory is the limit. On a cluster the limit of each
+    process is `cluster_memory` if none is given.
+    """
+    if runner is not None:
+        memory = memory or cluster_memory
+        refuse_device(device)
+    place = choose_device(device)
+    limit = None if memory is None else parse_memory(memory)
+    free = place.free_bytes()
+    rows, cells = size
+    needed = READ * rows * cells + 5 * FLOAT * min(rows, cells) ** 2
+    if free is not None and needed > RESERVE * free:
+        limit = free if limit is None else min(limit, free)
+    return Resources(place, limit, runner, progress)
+
+
+def refuse_device(device: str) -> None:
+    """Raise for a device other than the CPU; workers of a cluster have no other."""
+    if device != "cpu":
+        raise PlumecastError(f"give a runner or device '{device}', not both")
+
+
+def advice(resources: Resources, size: tuple[int, int]) -> str:
+    """The advice in the error message when a device runs out of memory."""
+    rows, cells = size
+    free = resources.device.free_bytes() or 0
+    fit = int(RESERVE * free // (READ * cells))
+    return (
+        f"{rows} snapshots need too much, about {min(fit, rows)} would fit; give a memory limit of "
+        f"at most {show_memory(0.5 * free)} to fit in blocks"
+    )

@@ -11,6 +11,12 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"\s*([\d.]+)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 
+FLOAT = 8
+"""Bytes of a number in double precision."""
+
+READ = 24
+"""Bytes per value of a block that is read: as stored, in float64, checked and centred."""
+
 RESERVE = 0.75
 """Share of a limit that plans may use. The rest is for memory that no plan counts: buffers of
 readers and of BLAS, and fragmentation."""

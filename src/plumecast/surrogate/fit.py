@@ -9,7 +9,7 @@ import xarray as xr
 
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.blocks import Runner
-from plumecast.compute.device import naming_memory, no_progress
+from plumecast.compute.device import advice, choose_resources, naming_memory, no_progress
 from plumecast.data.covariates import Covariate
 from plumecast.data.training import (
     TrainingMatrices,
@@ -22,7 +22,6 @@ from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Operator
 from plumecast.operators.settings import Settings, choose_settings
 from plumecast.surrogate.fit_lifted import fit_lifted
-from plumecast.surrogate.memory_plan import advice, choose_resources
 from plumecast.surrogate.surrogate import Surrogate
 
 
@@ -159,7 +158,7 @@ def fit_with_settings(
         runner=runner,
     )
     described: dict[str, Any] = {"settings": settings.record(), "nonnegative": nonnegative}
-    with naming_memory(resources.device, advice(resources, size)):
+    with naming_memory(resources.device, lambda: advice(resources, size)):
         if not settings.is_plain:
             found = fit_lifted(data, settings, group_by, resources)
             return label_operator(

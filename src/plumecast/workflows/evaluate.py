@@ -16,6 +16,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import Runner, map_over, row_blocks
+from plumecast.compute.device import refuse_device
 from plumecast.data.layout import Layout, to_rows
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.scores.footprint import (
@@ -27,7 +28,8 @@ from plumecast.scores.footprint import (
     smoke_threshold_over,
 )
 from plumecast.scores.roc import decision_threshold_over
-from plumecast.surrogate.memory_plan import CLUSTER_MEMORY, prediction_rows, refuse_device
+from plumecast.scores.summary import known_median
+from plumecast.surrogate.memory_plan import CLUSTER_MEMORY, prediction_rows
 from plumecast.surrogate.surrogate import Surrogate
 
 BLOCK = 256
@@ -158,9 +160,16 @@ def _in_blocks(
     if runner is not None:
         memory = memory or CLUSTER_MEMORY
         refuse_device(device)
-    size = prediction_rows(
-        surrogate, memory, input_bytes=24.0, output_bytes=SCORE_BYTES, what="scoring", most=BLOCK
-    )
+    size = BLOCK
+    if memory is not None:
+        size = prediction_rows(
+            surrogate,
+            memory,
+            input_bytes=24.0,
+            output_bytes=SCORE_BYTES,
+            what="scoring",
+            most=BLOCK,
+        )
     return _Blocks(snapshots, size, memory is not None, runner)
 
 
@@ -241,12 +250,12 @@ def _score(
     each = as_scores([part.each for part in parts], coords, thresholds.smoke)
     score = Score(
         name=name,
-        auc=_median(each.auc),
-        iou=_median(each.iou),
-        deployable_iou=_median(each.deployable_iou),
+        auc=known_median(each.auc.values),
+        iou=known_median(each.iou.values),
+        deployable_iou=known_median(each.deployable_iou.values),
         decision_threshold=thresholds.decision,
         relative_error=ratio(sum(part.wrong for part in parts), sum(part.size for part in parts)),
-        snapshot_error=_median(each.relative_error),
+        snapshot_error=known_median(each.relative_error.values),
         auc_undefined=int(np.isnan(each.auc.values).sum()),
         predict_ms=1e3 * sum(part.seconds for part in parts) / each.sizes[SNAPSHOT],
     )
@@ -287,8 +296,3 @@ def _observed(outputs: Layout, part: xr.Dataset) -> xr.DataArray:
             f"variable '{name}' is missing from these snapshots; a score needs observed {SMOKE}"
         )
     return part[name]
-
-
-def _median(values: xr.DataArray) -> float:
-    known = values.values[~np.isnan(values.values)]
-    return float(np.median(known)) if known.size else math.nan

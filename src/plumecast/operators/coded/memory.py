@@ -9,13 +9,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, Rows
 from plumecast.compute.blocks import Passes
 from plumecast.compute.device import Resources
-from plumecast.compute.memory import RESERVE, rows_within, show_memory
+from plumecast.compute.memory import FLOAT, READ, RESERVE, rows_within, show_memory
 from plumecast.operators.pca import Basis, EncodedRows
 from plumecast.operators.ridge import GROUP_ROWS
-
-FLOAT = 8
-READ = 24
-"""Bytes per value of a block that is read: as stored, in float64, checked and centred."""
 
 PENALTIES = 40
 """Penalties of a scan, each with a residual block of every group."""
