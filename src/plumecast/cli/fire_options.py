@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from plumecast.data.store import open_snapshots
 from plumecast.sources.rasters import FORMATS, HORIZON, UNITS
 from plumecast.surrogate.file import is_saved
 from plumecast.surrogate.surrogate import load_surrogate
+
+_ARGUMENTS = "crs|horizon|nodata|unit|variable"  # that errors of the readers name
 
 STEERING_STRENGTH = 1.2
 """The simulator's default. Importing it from there would need the `simulator` extra."""
@@ -47,6 +50,7 @@ def raster_options(
         None,
         help="Coordinate system of files that state none, e.g. EPSG:5070; 'local' if it is that "
         "of the grid.",
+        show_default="that of the grid",
     ),
     hours: str = typer.Option(
         None,
@@ -78,6 +82,12 @@ def read_raster_options(given: Given) -> dict[str, Any]:
         raise PlumecastError(f"--batch={given['batch']}; give at least 1")
     hours = given["hours"]
     return {**given, "hours": None if hours is None else numbers(hours, "--hours")}
+
+
+def in_options(message: str, like: str = "the surrogate") -> str:
+    """A reader's message in the words of a command: options, and what `like` is there."""
+    named = re.sub(rf"(?<![\w-])({_ARGUMENTS})=(?=\S)", r"--\1=", message)
+    return named.replace("`like`", like)
 
 
 def grid_of(path: Path) -> xr.Dataset:

@@ -15,10 +15,12 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.data.layout import GRID_TOLERANCE
 from plumecast.sources.concat import concat_snapshots
+from plumecast.sources.rasters.georeference import target_grid
 from plumecast.sources.simulator import ensemble
-from plumecast.sources.simulator.fire import BLOCK, smoke_centres
+from plumecast.sources.simulator.fire import BLOCK
 from plumecast.sources.simulator.land.landscape import Landscape
-from plumecast.workflows.simulate import Ground
+from plumecast.sources.simulator.land.smoke_grid import smoke_centres
+from plumecast.workflows.simulate import Ground, in_plane_of
 
 FIRST_DRAWN = 1_000_000
 """Number of the first ignition that is drawn. It is larger than those of any simulated ensemble, so
@@ -94,6 +96,7 @@ def draw_fires(
     if landscape is None:
         preset = _preset_on(like, preset)
     elif like is not None:
+        landscape = in_plane_of(like, landscape)
         _refuse_other_grid(landscape, like)
     size = ensemble.ensemble_size(preset or "paper", None, checkpoints)
     if landscape is not None:
@@ -128,8 +131,14 @@ def _preset_on(like: xr.Dataset | None, preset: str | None) -> str:
 
 
 def _refuse_other_grid(landscape: Landscape, like: xr.Dataset) -> None:
-    if not _is_on(landscape.shape, landscape.cell, like):
+    if not _is_on(landscape.shape, landscape.cell, like, landscape.corner):
         rows, columns = (size // BLOCK for size in landscape.shape)
+        if _is_on(landscape.shape, landscape.cell, like, _corner(like)):
+            (left, bottom), (x, y) = landscape.corner, _corner(like)
+            raise PlumecastError(
+                f"the rasters begin at x {left:.7g}, y {bottom:.7g}, but the surrogate's grid at "
+                f"x {x:.7g}, y {y:.7g}; give the rasters of its training fires"
+            )
         raise PlumecastError(
             f"the rasters make a smoke grid of {rows} × {columns} cells of "
             f"{BLOCK * landscape.cell:g} m, not the surrogate's {_cells(like)}; give the rasters "
@@ -143,12 +152,25 @@ def _cells(like: xr.Dataset) -> str:
     return f"grid of {like.sizes.get('y')} × {like.sizes.get('x')} cells{size}"
 
 
-def _is_on(shape: tuple[int, int], cell: float, like: xr.Dataset) -> bool:
+def _corner(like: xr.Dataset) -> tuple[float, float]:
+    """x and y of the south-west corner of a grid."""
+    grid = target_grid(like).grid
+    return grid.left, grid.bottom
+
+
+def _is_on(
+    shape: tuple[int, int],
+    cell: float,
+    like: xr.Dataset,
+    corner: tuple[float, float] = (0.0, 0.0),
+) -> bool:
     """Whether the smoke grid of a fire grid is the grid of `like`."""
     coarse = (shape[0] // BLOCK, shape[1] // BLOCK)
     return all(
         axis in like.coords
         and like[axis].shape == centres.shape
-        and np.allclose(like[axis].values, centres, rtol=0.0, atol=GRID_TOLERANCE * centres[-1])
-        for axis, centres in zip("yx", smoke_centres(coarse, cell * BLOCK), strict=True)
+        and np.allclose(
+            like[axis].values, centres, rtol=0.0, atol=GRID_TOLERANCE * np.abs(centres).max()
+        )
+        for axis, centres in zip("yx", smoke_centres(coarse, cell * BLOCK, corner), strict=True)
     )

@@ -107,4 +107,5 @@ def _on_grid(
     values: np.ndarray, field: Field, long_name: str, units: str, *lead: str
 ) -> tuple[list[str], np.ndarray, dict[str, Any]]:
     shaped = values.reshape(*values.shape[: len(lead)], *field.shape)
-    return [*lead, *field.dims], shaped, {"long_name": long_name, "units": units}
+    mapping = {key: value for key, value in field.attrs.items() if key == "grid_mapping"}
+    return [*lead, *field.dims], shaped, {"long_name": long_name, "units": units, **mapping}

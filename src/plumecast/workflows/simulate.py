@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SIMULATION
 from plumecast.compute.blocks import Runner
 from plumecast.data.store import append_fire, open_snapshots, stored_fires
+from plumecast.sources.rasters.georeference import crs_of
 from plumecast.sources.simulator import ensemble
 from plumecast.sources.simulator.air.weather import STEERING_STRENGTH, check_steering
 from plumecast.sources.simulator.fire import BLOCK
@@ -50,7 +51,9 @@ class Ground:
             return None
         whole = read_landscape(self.dem, self.fuels, bare_where_missing=self.bare_where_missing)
         rows, columns = (size - size % BLOCK for size in whole.shape)
-        return Landscape(whole.elevation[:rows, :columns], whole.fuel[:rows, :columns], whole.cell)
+        return replace(
+            whole, elevation=whole.elevation[:rows, :columns], fuel=whole.fuel[:rows, :columns]
+        )
 
     def record(self) -> dict[str, Any]:
         """The settings that a store records."""
@@ -84,12 +87,12 @@ def simulate(
     continued; a store made with other settings raises an error. Without `out`, the snapshots stay
     in memory. `preset` ("demo" or "paper") sets the sizes that are not given; without it, the grid
     is the paper's. `dem` and `fuels` are GeoTIFFs of elevation and of Scott & Burgan fuels that
-    replace the synthetic landscape; with `bare_where_missing`, their missing cells become bare
-    ground. `steering` is how strongly terrain turns the wind along its valleys, from 0 (not at
-    all); the default is 1.2. The wind along a straight deep valley gains steering / 2 times its
-    speed; the wind across it loses as much. With a `runner` (`pc.cluster`), cluster workers
-    simulate the fires; only this process writes. `progress(finished, total, fire_id)` is called
-    after each fire.
+    replace the synthetic landscape; the snapshots keep their CRS and coordinates. With
+    `bare_where_missing`, missing cells become bare ground. `steering` is how strongly terrain turns
+    the wind along its valleys, from 0 (not at all); the default is 1.2. The wind along a straight
+    deep valley gains steering / 2 times its speed; the wind across it loses as much. With a
+    `runner` (`pc.cluster`), cluster workers simulate the fires; only this process writes.
+    `progress(finished, total, fire_id)` is called after each fire.
     """
     size = ensemble.ensemble_size(preset, ignitions, checkpoints)
     ground = Ground(dem, fuels, bare_where_missing, steering)
@@ -104,6 +107,8 @@ def simulate(
     }
     if out is not None:
         _refuse_other_settings(Path(out), settings)
+        if landscape is not None and stored_fires(out):
+            landscape = in_plane_of(open_snapshots(out), landscape)
 
     def append(fire: xr.Dataset) -> None:
         assert out is not None
@@ -120,6 +125,17 @@ def simulate(
         return open_snapshots(out)
     assert made is not None
     return made
+
+
+def in_plane_of(like: xr.Dataset, landscape: Landscape) -> Landscape:
+    """The landscape or, if the grid of `like` has no CRS, the landscape without its own.
+
+    Versions up to 0.2 dropped the CRS of the rasters and counted y and x from their south-west
+    corner. Their stores are continued, and their surrogates used, in these coordinates.
+    """
+    if crs_of(like) is not None:
+        return landscape
+    return replace(landscape, corner=(0.0, 0.0), crs=None)
 
 
 def _recorded(path: str | Path | None) -> str | None:

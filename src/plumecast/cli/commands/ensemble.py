@@ -14,6 +14,7 @@ from plumecast.base.files import atomic_write
 from plumecast.base.names import SIMULATION
 from plumecast.cli.fire_options import (
     STEERING_AS_TRAINED,
+    in_options,
     is_raster,
     landscape_options,
     raster_options,
@@ -126,7 +127,8 @@ def command(
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
         if is_raster(rasters):
             given = read_raster_options(rasters)
-            given["on_error"] = lambda path, message: problems.append(message)
+            given["on_error"] = lambda path, message: problems.append(in_options(message))
+            given["on_note"] = lambda message: note(in_options(message))
             blocks = raster_fires(surrogate, stores, **given)
         statistics = ensemble_statistics(
             surrogate,

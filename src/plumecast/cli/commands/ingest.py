@@ -8,7 +8,7 @@ import typer
 
 from plumecast.base.errors import PlumecastError
 from plumecast.cli import COMMANDS, OptionNamingCommand, new_group
-from plumecast.cli.fire_options import grid_of, raster_options, read_raster_options
+from plumecast.cli.fire_options import grid_of, in_options, raster_options, read_raster_options
 from plumecast.cli.options import (
     SCHEDULER,
     STORE,
@@ -20,7 +20,7 @@ from plumecast.cli.options import (
     with_options,
 )
 from plumecast.cli.outcomes import show_outcomes
-from plumecast.cli.show import counted
+from plumecast.cli.show import counted, note
 from plumecast.sources.wrf import SMOKE_FLOOR
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
 
@@ -109,6 +109,7 @@ def rasters(
     Example: `plumecast ingest rasters runs/*.asc --format farsite --like smoke.plume -o fires.zarr`
     """
     given = read_raster_options(rasters)
+    given["on_note"] = lambda message: note(in_options(message, "--like"))
     grid = None if like is None else grid_of(like)
     with counted("reading fires") as step, running(scheduler) as runner:
         outcomes = ingest_rasters(files, out, like=grid, runner=runner, progress=step, **given)

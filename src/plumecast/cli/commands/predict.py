@@ -8,7 +8,12 @@ from typing import Any
 import typer
 
 from plumecast.base.errors import PlumecastError
-from plumecast.cli.fire_options import is_raster, raster_options, read_raster_options
+from plumecast.cli.fire_options import (
+    in_options,
+    is_raster,
+    raster_options,
+    read_raster_options,
+)
 from plumecast.cli.options import MODEL, PRECISION, Given, place_options, running, with_options
 from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import counted, note, say, wrote
@@ -51,7 +56,8 @@ def command(
     ):
         common: dict[str, Any] = {"threshold": threshold, "progress": step, "runner": runner}
         if is_raster(rasters):
-            common["on_error"] = lambda path, message: problems.append(message)
+            common["on_error"] = lambda path, message: problems.append(in_options(message))
+            common["on_note"] = lambda message: note(in_options(message))
             given = read_raster_options(rasters)
             blocks = predict_rasters(surrogate, fires, **given, **common)
         else:

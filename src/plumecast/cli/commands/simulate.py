@@ -17,7 +17,7 @@ from plumecast.cli.options import (
     running,
     with_options,
 )
-from plumecast.cli.show import counted, say, wrote
+from plumecast.cli.show import counted, note, say, wrote
 from plumecast.workflows.simulate import simulate
 
 
@@ -61,4 +61,9 @@ def command(
     fires = len(set(snapshots.fire_id.values.tolist()))
     say(f"{fires} fires, {snapshots.sizes[SNAPSHOT]} snapshots")
     wrote(out, "the ensemble")
+    if landscape["dem"] is not None and "crs" not in snapshots.coords:
+        note(
+            f"{out} was begun without a coordinate system and counts x and y from the corner of "
+            "the rasters; for maps in their CRS, simulate to another path"
+        )
     say(f"next: plumecast train {out}")

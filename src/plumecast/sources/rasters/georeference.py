@@ -52,24 +52,25 @@ def target_grid(like: xr.Dataset | xr.DataArray) -> TargetGrid:
             "dataset with cell centres y and x"
         )
     grid = regrid.grid_from_centres(like["x"].values, like["y"].values, "like")
+    kept = {name: like[name].variable for name in ("lat", "lon") if name in like.coords}
+    return TargetGrid(grid, crs_of(like), kept)
+
+
+def crs_of(like: xr.Dataset | xr.DataArray) -> Any:
+    """CF grid mapping of a data set, or its attribute `crs`; None if it has neither."""
     scalars = like.variables.values() if isinstance(like, xr.Dataset) else like.coords.values()
     mappings = [v.attrs for v in scalars if {"grid_mapping_name", "crs_wkt"} & set(v.attrs)]
-    kept = {name: like[name].variable for name in ("lat", "lon") if name in like.coords}
-    return TargetGrid(grid, dict(mappings[0]) if mappings else like.attrs.get("crs"), kept)
+    return dict(mappings[0]) if mappings else like.attrs.get("crs")
 
 
 def overlap(fire: RasterFire, target: TargetGrid, *, local: bool) -> regrid.Weights:
     """Overlap of the burned cells with the target cells; the fire must lie inside the target grid.
 
-    `local` means that the fire already has the coordinates of the target grid.
+    `local` means that the fire already has the coordinates of the target grid. A fire without a CRS
+    is assumed to have them.
     """
-    if local or (fire.crs is None and target.crs is None):
+    if local or fire.crs is None:
         weights = regrid.overlap_weights(fire.grid, target.grid, fire.cells)
-    elif fire.crs is None:
-        raise PlumecastError(
-            f"{fire.path}: no CRS, and the grid of `like` has one; state crs "
-            '("local" if the file already uses the coordinates of that grid)'
-        )
     elif target.crs is None:
         raise PlumecastError(
             f"{fire.path}: has a CRS, the grid of `like` has none; "
@@ -78,25 +79,68 @@ def overlap(fire: RasterFire, target: TargetGrid, *, local: bool) -> regrid.Weig
     else:
         weights = _projected_overlap(fire, target)
     if weights.outside > _MAX_OUTSIDE:
-        raise PlumecastError(
-            f"{fire.path}: {weights.outside:.1%} of the burned area is outside the grid of `like` "
-            f"(x {target.grid.x[0]:g} … {target.grid.x[-1]:g}, "
-            f"y {target.grid.y[0]:g} … {target.grid.y[-1]:g}); check the CRS and the grid"
-        )
+        raise PlumecastError(_outside(fire, target, weights.outside, local=local))
     return weights
+
+
+def assumed_crs(fire: RasterFire, target: TargetGrid, *, local: bool) -> str | None:
+    """Name of the target grid's CRS if the fire has none and is assumed to have it."""
+    if local or fire.crs is not None or target.crs is None:
+        return None
+    return crs_name(as_crs(target.crs, fire.path))
+
+
+def _outside(fire: RasterFire, target: TargetGrid, share: float, *, local: bool) -> str:
+    """Message for a fire outside the target grid, with the extents of both."""
+    grid = target.grid
+    whole = (grid.left, grid.bottom, grid.left + grid.nx * grid.dx, grid.bottom + grid.ny * grid.dy)
+    burned = _burned_box(fire)
+    move = None if local else _transformer(fire, target)
+    if move is not None:
+        burned = move.transform_bounds(*burned)
+    assumed = assumed_crs(fire, target, local=local)
+    start = f"no CRS, and with that of `like`, {assumed}, " if assumed else ""
+    advice = "give crs=EPSG:…, the CRS of the file" if assumed else "check the CRS and the grid"
+    return (
+        f"{fire.path}: {start}{share:.1%} of the burned area is outside the grid of `like`: the "
+        f"fire is at {_extent(burned)}, the grid at {_extent(whole)}; {advice}"
+    )
+
+
+def _burned_box(fire: RasterFire) -> tuple[float, float, float, float]:
+    """Left, bottom, right and top edge of the burned cells, in the coordinates of the file."""
+    rows, columns = np.divmod(fire.cells, fire.grid.nx)
+    x = fire.grid.left + fire.grid.dx * np.array([columns.min(), columns.max() + 1])
+    y = fire.grid.bottom + fire.grid.dy * np.array([rows.min(), rows.max() + 1])
+    return float(x[0]), float(y[0]), float(x[1]), float(y[1])
+
+
+def _extent(box: tuple[float, float, float, float]) -> str:
+    left, bottom, right, top = box
+    return f"x {left:.7g} … {right:.7g}, y {bottom:.7g} … {top:.7g}"
 
 
 def _projected_overlap(fire: RasterFire, target: TargetGrid) -> regrid.Weights:
     """Overlap of a fire and a target grid that each have a CRS; reprojects if the CRS differ."""
-    source, goal = as_crs(fire.crs, fire.path), as_crs(target.crs, fire.path)
-    if same_crs(source, goal):
+    move = _transformer(fire, target)
+    if move is None:
         return regrid.overlap_weights(fire.grid, target.grid, fire.cells)
-    pyproj = import_extra("pyproj", fire.path)
-    move = pyproj.Transformer.from_crs(source, goal, always_xy=True).transform
     try:
-        return regrid.projected_weights(fire.grid, target.grid, fire.cells, to_target=move)
+        return regrid.projected_weights(
+            fire.grid, target.grid, fire.cells, to_target=move.transform
+        )
     except PlumecastError as error:
         raise PlumecastError(f"{fire.path}: {error}") from error
+
+
+def _transformer(fire: RasterFire, target: TargetGrid) -> Any:
+    """pyproj Transformer from the fire's plane to the target's; None if they are the same."""
+    if fire.crs is None or target.crs is None:
+        return None
+    source, goal = as_crs(fire.crs, fire.path), as_crs(target.crs, fire.path)
+    if same_crs(source, goal):
+        return None
+    return import_extra("pyproj", fire.path).Transformer.from_crs(source, goal, always_xy=True)
 
 
 def cell_areas(fire: RasterFire) -> Array:
@@ -119,6 +163,38 @@ def as_crs(raw: Any, path: Path | str) -> Any:
         raise PlumecastError(
             f"{path}: unknown CRS {str(raw)[:60]!r}; give a code such as EPSG:5070"
         ) from error
+
+
+def crs_name(crs: Any) -> str:
+    """Name of a pyproj CRS, with its code if it has one: "NAD83 / Conus Albers (EPSG:5070)"."""
+    code = crs.to_authority()
+    return f"{crs.name} ({':'.join(code)})" if code else str(crs.name)
+
+
+def in_metres(crs: Any) -> Any:
+    """The projected pyproj CRS itself or, if its axes are in another unit, the same in metres."""
+    while crs.is_compound or crs.is_bound:  # the horizontal part
+        crs = crs.sub_crs_list[0] if crs.is_compound else crs.source_crs
+    if all(axis.unit_conversion_factor == 1.0 for axis in crs.axis_info):
+        return crs
+    described = crs.to_json_dict()
+    for axis in described["coordinate_system"]["axis"]:
+        axis["unit"] = "metre"
+    for code in ("id", "ids"):  # those of the CRS in the other unit
+        described.pop(code, None)
+    return type(crs).from_json_dict(described | {"name": f"{crs.name}, in metres"})
+
+
+def latitude_longitude(crs: Any, y: Array, x: Array) -> tuple[Array, Array]:
+    """Latitude and longitude, (ny, nx) degrees to 1 cm, of the points of a grid in a pyproj CRS.
+
+    They are on the datum of the CRS. The last digits, which vary between versions of PROJ, are
+    rounded away: a store refuses fires on another grid.
+    """
+    pyproj = import_extra("pyproj", "the grid")
+    move = pyproj.Transformer.from_crs(crs, crs.geodetic_crs, always_xy=True).transform
+    lon, lat = move(*np.meshgrid(x, y))
+    return np.round(lat, 7), np.round(lon, 7)
 
 
 def same_crs(one: Any, two: Any) -> bool:

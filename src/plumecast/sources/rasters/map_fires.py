@@ -51,6 +51,7 @@ def map_arrival_times(
     like: xr.Dataset,
     batch: int = 64,
     on_error: Callable[[Path, str], None] | None = None,
+    on_note: Callable[[str], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
     runner: Runner | None = None,
     **options: Any,
@@ -61,12 +62,12 @@ def map_arrival_times(
     must return one row per snapshot, in the same order. With a `runner` (`pc.cluster`) it runs in
     the worker that has read the files; without one it runs in this process, on the same groups of
     files. A file that cannot be used, or that repeats the name of an earlier fire, is reported to
-    `on_error` as in `iter_arrival_times`.
+    `on_error` as in `iter_arrival_times`, as are notes to `on_note`.
     """
     settings = Options(like=like, **options)
     files = find_rasters(paths)
     settings.hours_per_unit(files[0])
-    accepted = AcceptedFires()
+    accepted = AcceptedFires(on_note=on_note)
     batches = [_split(files[rows], FILES_PER_TASK) for rows in row_blocks(len(files), batch)]
     remote = runner is not None
     tasks = [
@@ -97,6 +98,7 @@ def reduce_arrival_times(
     like: xr.Dataset,
     batch: int = 64,
     on_error: Callable[[Path, str], None] | None = None,
+    on_note: Callable[[str], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
     runner: Runner | None = None,
     **options: Any,
@@ -115,6 +117,7 @@ def reduce_arrival_times(
     batches = _split(files, batch)
     tasks = [[worker_path(path, remote=remote) for path in part] for part in batches]
     names: set[str] = set()
+    accepted = AcceptedFires(on_note=on_note)
     finished = 0
     for task, result in zip(tasks, map_over(_read_and_reduce, shared, tasks, runner), strict=True):
         found = result
@@ -133,6 +136,7 @@ def reduce_arrival_times(
                 raise PlumecastError(message)
             on_error(path, message)
         names.update(found.names)
+        accepted.tell(found.note)
         finished += len(task)
         if progress is not None:
             progress(finished, len(files))
@@ -146,6 +150,7 @@ class _Reduced(NamedTuple):
     names_by_file: list[list[str]]
     names: list[str]  # of the fires that were used
     problems: dict[Path, str]  # why a file was not used
+    note: str | None  # what was assumed about the first file with a note
     output: Any  # None if no file could be used
 
 
@@ -154,7 +159,7 @@ def _read_and_reduce(
 ) -> _Reduced:
     """Read the files of one batch and apply the function to their snapshots, on the worker."""
     function, options = shared
-    accepted = AcceptedFires()
+    accepted = AcceptedFires(on_note=lambda note: None)  # the calling process passes it on
     fires: list[FireSnapshots] = []
     names_by_file, problems = [], {}
     for file in files:
@@ -165,7 +170,7 @@ def _read_and_reduce(
         except PlumecastError as error:
             problems[file.path] = str(error)
     output = function(to_dataset(fires, options)) if fires else None
-    return _Reduced(names_by_file, sorted(accepted.names), problems, output)
+    return _Reduced(names_by_file, sorted(accepted.names), problems, accepted.note, output)
 
 
 def _split(files: Sequence[Path], size: int) -> list[Sequence[Path]]:

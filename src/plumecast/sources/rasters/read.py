@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -24,6 +25,7 @@ from plumecast.sources.rasters.fires import read_fires
 from plumecast.sources.rasters.georeference import (
     RasterFire,
     TargetGrid,
+    assumed_crs,
     cell_areas,
     overlap,
     target_grid,
@@ -39,6 +41,7 @@ class FireSnapshots(NamedTuple):
     hours: Array  # (k,) since ignition
     acres: Array  # (k,) burned area
     target: TargetGrid
+    assumed_crs: str | None = None  # its name, if the file has none and the grid has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +51,21 @@ class FileResult:
     names: list[str]  # of all fires in the file
     fires: list[FireSnapshots] = field(default_factory=list)  # those that were not in `done`
     error: str | None = None
+    note: str | None = None  # what was assumed about the file
 
 
 @dataclass(slots=True)
 class AcceptedFires:
-    """Checks each new file against the files before it: unique names, one grid."""
+    """Checks each new file against the files before it: unique names, one grid.
+
+    The first note about an accepted file is passed to `on_note`, without it to `warnings`. Further
+    files of a run tell the same.
+    """
 
     names: set[str] = field(default_factory=set)
     first: FireSnapshots | None = None
+    on_note: Callable[[str], object] | None = None
+    note: str | None = None
 
     def add(self, path: Path, result: FileResult) -> list[FireSnapshots]:
         """Accept one more file and return its fires, or raise."""
@@ -72,7 +82,19 @@ class AcceptedFires:
                     "grid for all files"
                 )
         self.names.update(result.names)
+        self.tell(result.note)
         return result.fires
+
+    def tell(self, note: str | None) -> None:
+        """Pass on the first note."""
+        if note is None or self.note is not None:
+            return
+        self.note = note
+        (self.on_note or _warn)(note)
+
+
+def _warn(note: str) -> None:
+    warnings.warn(note, stacklevel=5)
 
 
 def repeated_name(path: Path, name: str) -> str:
@@ -106,8 +128,9 @@ def read_arrival_times(
       it by area-weighted mean. Burned area and the integral of f are preserved exactly within one
       CRS; after reprojection they are preserved in the plane of `like` (see
       `regrid.projected_weights`).
-    - `crs` is the CRS of files that do not contain one; "local" means that they use the
-      coordinates of `like`. Coordinates without a CRS are metres.
+    - `crs` is the CRS of files that do not contain one. Without it they are assumed to have the CRS
+      of `like`, with a warning, if the fire then lies on that grid; "local" says that they do.
+      Coordinates without a CRS are metres.
     - `nodata` is another value that means unburned.
     - `variable` selects a variable of NetCDF files.
     - `drought` is the drought label of all fires.
@@ -140,6 +163,7 @@ def iter_arrival_times(
     batch: int = 64,
     done: Collection[str] = frozenset(),
     on_error: Callable[[Path, str], None] | None = None,
+    on_note: Callable[[str], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
     runner: Runner | None = None,
     **options: Any,
@@ -147,14 +171,14 @@ def iter_arrival_times(
     """`read_arrival_times` for any number of files, `batch` files in memory at a time.
 
     Fires in `done` are skipped. If `on_error` is given, a file that cannot be used is reported as
-    `on_error(path, message)` and skipped; otherwise it raises. `progress(finished, total)` is
-    called after every file. With a `runner` (`pc.cluster`) the workers of a cluster read the files;
-    the result is the same.
+    `on_error(path, message)` and skipped; otherwise it raises. `on_note(message)` is called instead
+    of a warning. `progress(finished, total)` is called after every file. With a `runner`
+    (`pc.cluster`) the workers of a cluster read the files; the result is the same.
     """
     settings = Options(**options)
     files = find_rasters(paths)
     settings.hours_per_unit(files[0])
-    accepted = AcceptedFires()
+    accepted = AcceptedFires(on_note=on_note)
     skipped = set() if settings.has_events else {path for path in files if path.stem in done}
     to_read = [
         worker_path(path, remote=runner is not None) for path in files if path not in skipped
@@ -190,9 +214,15 @@ def read_file(shared: tuple[Options, Collection[str]], file: WorkerPath) -> File
         fires = read_fires(path, options)
         names = [fire.fire_id for fire in fires]
         wanted = [fire for fire in fires if fire.fire_id not in done]
-        return FileResult(names, [_fire_snapshots(fire, options) for fire in wanted])
+        read = [_fire_snapshots(fire, options) for fire in wanted]
+        assumed = next((fire.assumed_crs for fire in read if fire.assumed_crs), None)
+        return FileResult(names, read, note=assumed and _assumption(path, assumed))
     except PlumecastError as error:
         return FileResult(names, error=str(error))
+
+
+def _assumption(path: Path, crs: str) -> str:
+    return f"no CRS in {path}: assumed that of `like`, {crs}; give crs=EPSG:… otherwise"
 
 
 def _fire_snapshots(fire: RasterFire, options: Options) -> FireSnapshots:
@@ -205,6 +235,9 @@ def _fire_snapshots(fire: RasterFire, options: Options) -> FireSnapshots:
     fields = np.zeros((hours.size, *shape), dtype=np.float32)
     local = options.crs == "local"
     weights = None if like is None else overlap(fire, target, local=local)
+    assumed = assumed_crs(fire, target, local=local)
+    if assumed is not None:
+        fire = fire._replace(crs=target.crs)
     for out, t in zip(fields, hours, strict=True):
         age = np.maximum(t - fire.arrival, 0.0)
         if weights is None:
@@ -214,7 +247,7 @@ def _fire_snapshots(fire: RasterFire, options: Options) -> FireSnapshots:
             out[:] = combine(age).reshape(shape)
     area = cell_areas(fire) / M2_PER_ACRE
     acres = np.array([area[fire.arrival <= t].sum() for t in hours])
-    return FireSnapshots(fire.fire_id, fields, hours, acres, target)
+    return FireSnapshots(fire.fire_id, fields, hours, acres, target, assumed)
 
 
 def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:

@@ -24,6 +24,7 @@ from plumecast.sources.simulator.air.weather import STEERING_STRENGTH, Weather, 
 from plumecast.sources.simulator.emission import emission
 from plumecast.sources.simulator.fields import Field
 from plumecast.sources.simulator.land.landscape import Landscape, square_block_mean
+from plumecast.sources.simulator.land.smoke_grid import smoke_grid
 from plumecast.sources.simulator.smoke import carry_smoke
 from plumecast.sources.simulator.spread.front import arrival_times
 
@@ -100,7 +101,7 @@ def simulate_fire(
         fields[names.SMOKE] = np.where(smoke < SMOKE_FLOOR, 0.0, smoke)
     return _snapshots(
         fields,
-        cell=landscape.cell * ground.block,
+        grid=smoke_grid(landscape, ground.block),
         scalars={
             "fire_id": np.full(checkpoints, fire_id),
             "ignition_id": np.full(checkpoints, ignition_id or fire_id),
@@ -149,11 +150,10 @@ def _mean_winds(weather: Weather, hours: Field) -> dict[str, Field]:
 
 
 def _snapshots(
-    fields: Mapping[str, Field], *, cell: float, scalars: Mapping[str, npt.NDArray[Any]]
+    fields: Mapping[str, Field], *, grid: Mapping[str, Any], scalars: Mapping[str, npt.NDArray[Any]]
 ) -> xr.Dataset:
     """Label the fields according to the snapshot contract."""
-    ny, nx = fields[names.FIRE].shape[1:]
-    y, x = smoke_centres((ny, nx), cell)
+    mapping = {"grid_mapping": "crs"} if "crs" in grid else {}
 
     def labelled(values: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
         table = names.TABLE
@@ -165,14 +165,12 @@ def _snapshots(
         "source": f"plumecast {__version__} embedded simulator: reduced physics, one-way coupled",
         "smoke_floor": SMOKE_FLOOR,
     }
-    stored = {name: values.astype(np.float32) for name, values in fields.items()}
+    stored = labelled({name: values.astype(np.float32) for name, values in fields.items()})
     return xr.Dataset(
-        labelled(stored), coords=labelled({**scalars, "y": y, "x": x}), attrs=attributes
+        {
+            name: (dims, values, {**attrs, **mapping})
+            for name, (dims, values, attrs) in stored.items()
+        },
+        coords={**labelled(scalars), **grid},
+        attrs=attributes,
     )
-
-
-def smoke_centres(shape: tuple[int, int], cell: float) -> tuple[Field, Field]:
-    """Cell centres (y, x) of the smoke grid, from south to north and from west to east, m."""
-    ny, nx = shape
-    y, x = (cell * (np.arange(count, dtype=np.float64) + 0.5) for count in (ny, nx))
-    return y, x

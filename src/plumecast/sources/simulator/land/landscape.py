@@ -5,7 +5,7 @@ Row 0 is the south edge and column 0 the west edge: y increases with the row, x 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,8 @@ class Landscape:
     elevation: Field  # (ny, nx) m
     fuel: Codes  # (ny, nx) fuel code
     cell: float  # side of a cell, m
+    corner: tuple[float, float] = (0.0, 0.0)  # x and y of the south-west corner, m
+    crs: str | None = None  # of x and y, e.g. "EPSG:5070"; None if the ground is on no map
 
     def __post_init__(self) -> None:
         if self.elevation.ndim != 2 or self.elevation.shape != self.fuel.shape:
@@ -122,7 +124,7 @@ def read_landscape(
     the raster cells inside; incomplete cells at the north and east edges are cut off. A raster cell
     without a value raises an error. With `bare_where_missing`, cells without a fuel become bare
     ground (NB9) at the nearest known elevation; such cells occur in the corners of a reprojected
-    tile.
+    tile. The landscape keeps the CRS and the corner of the rasters.
     """
     elevation, grid = _read_band(dem)
     fuel, fuel_grid = _read_band(fbfm40)
@@ -145,8 +147,10 @@ def read_landscape(
             )
     height, codes = np.asarray(elevation, dtype=float), fuel_codes(np.asarray(fuel))
     if cell is None or np.isclose(cell, grid.cell):
-        return Landscape(height, codes, grid.cell)
-    return _coarsen(height, codes, grid.cell, float(cell))
+        ground = Landscape(height, codes, grid.cell)
+    else:
+        ground = _coarsen(height, codes, grid.cell, float(cell))
+    return replace(ground, corner=grid.corner, crs=grid.crs)
 
 
 class _RasterGrid(NamedTuple):
