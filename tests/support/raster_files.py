@@ -54,8 +54,16 @@ def integral(ds: xr.Dataset, cell: float) -> np.ndarray:
     return ds.time_since_ignition.astype(float).sum(("y", "x")).values * cell
 
 
-def write_landscape(folder: Path, shape: tuple[int, int], cell: float) -> dict[str, Path]:
-    """GeoTIFFs of a hill and of its timber fuels, with cells of `cell` metres."""
+def write_landscape(
+    folder: Path,
+    shape: tuple[int, int],
+    cell: float,
+    corner: tuple[float, float] = (0.0, 0.0),
+) -> dict[str, Path]:
+    """GeoTIFFs of a hill and of its timber fuels, with cells of `cell` metres.
+
+    `corner` is x and y of the south-west corner in EPSG:5070.
+    """
     rasterio = pytest.importorskip("rasterio")
     y, x = np.indices(shape) / max(shape)
     hill = 1000.0 + 500.0 * np.exp(-8.0 * ((x - 0.5) ** 2 + (y - 0.5) ** 2))
@@ -64,7 +72,7 @@ def write_landscape(folder: Path, shape: tuple[int, int], cell: float) -> dict[s
     size = {"height": shape[0], "width": shape[1], "count": 1}
     place = {
         "crs": "EPSG:5070",
-        "transform": rasterio.Affine(cell, 0, 0, 0, -cell, shape[0] * cell),
+        "transform": rasterio.Affine(cell, 0, corner[0], 0, -cell, corner[1] + shape[0] * cell),
     }
     for name, band in bands.items():
         options = {"driver": "GTiff", "dtype": band.dtype, **size, **place}

@@ -146,7 +146,7 @@ def test_bad_rasters_do_not_stop_the_others(run, rasters, like, tmp_path):
     assert stored_fires(store) == {"f0", "f1"}
 
 
-def test_a_raster_without_unit_or_crs_is_refused(run, refused, rasters, trained_place, tmp_path):
+def test_a_raster_without_unit_is_refused(refused, rasters, tmp_path):
     store = ("-o", tmp_path / "fires.zarr")
     said = refused("ingest", "rasters", *rasters, *store)
     assert said.startswith(f"{rasters[0]}: the unit of arrival times is not stated; give unit")
@@ -156,10 +156,21 @@ def test_a_raster_without_unit_or_crs_is_refused(run, refused, rasters, trained_
         "ingest", "rasters", *rasters, *store, "--unit", "min", "--hours", "six"
     )
     assert "batch=0" in refused("ingest", "rasters", *rasters, *store, "--unit", "s", "--batch", 0)
-    result = run("ingest", "rasters", rasters[0], *store, "--unit", "min", "--like", trained_place)
-    assert result.code == 2
-    assert f"{rasters[0]}: no CRS, and the grid of `like` has one; state crs" in result.err
     assert not (tmp_path / "fires.zarr").exists()
+
+
+def test_rasters_without_crs_are_assumed_to_have_that_of_the_grid(
+    run, rasters, trained_place, tmp_path
+):
+    words = ("--unit", "min", "--like", trained_place)
+    result = run("ingest", "rasters", *rasters, "-o", tmp_path / "fires.zarr", *words)
+    assert result.code == 0
+    assert result.err == (
+        f"note: no CRS in {rasters[0]}: assumed that of --like, WGS 84 / UTM zone 13N "
+        "(EPSG:32613); give --crs=EPSG:… otherwise\n"
+    )
+    fires = open_snapshots(tmp_path / "fires.zarr", fields=("time_since_ignition",))
+    assert fires.crs.attrs["projected_crs_name"] == "WGS 84 / UTM zone 13N"
 
 
 @pytest.fixture

@@ -12,7 +12,12 @@ from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.sources.rasters import read_arrival_times
 from plumecast.sources.rasters.files import read_raster
-from plumecast.sources.rasters.georeference import as_crs, target_grid
+from plumecast.sources.rasters.georeference import (
+    as_crs,
+    in_metres,
+    latitude_longitude,
+    target_grid,
+)
 from plumecast.sources.regrid import overlap_weights
 from support.places import SHARED
 from support.raster_files import (
@@ -137,11 +142,20 @@ def test_crs_is_stated_for_files_that_carry_none(tmp_path):
     pytest.importorskip("pyproj")
     path = write_ascii(tmp_path / "a.asc", fire())
     like = template(UTM, 900.0, 4900.0)
-    with pytest.raises(PlumecastError, match=r"a\.asc: no CRS, and the grid of `like` has one"):
-        read_arrival_times(path, format="farsite", like=like)
+    said = r"no CRS in .*a\.asc: assumed that of `like`, WGS 84 .* \(EPSG:32613\); give crs"
+    with pytest.warns(UserWarning, match=said):
+        assumed = read_arrival_times(path, format="farsite", like=like)
     stated = read_arrival_times(path, format="farsite", like=like, crs=UTM)
     local = read_arrival_times(path, format="farsite", like=like, crs="local")
     xr.testing.assert_equal(stated, local)
+    xr.testing.assert_equal(stated, assumed)
+    elsewhere = (
+        r"a\.asc: no CRS, and with that of `like`, .*, 100\.0% of the burned area is outside the "
+        r"grid of `like`: the fire is at x 1090 … 1450, y 5090 … 5210, the grid at x 800 … 3200, "
+        r"y 900800 … 902600; give crs=EPSG"
+    )
+    with pytest.raises(PlumecastError, match=elsewhere):
+        read_arrival_times(path, format="farsite", like=template(UTM, 900.0, 900_900.0))
     (tmp_path / "a.prj").write_text(as_crs(UTM, path).to_wkt())
     xr.testing.assert_equal(read_arrival_times(path, format="farsite", like=like), stated)
     with pytest.raises(PlumecastError, match="the file has another CRS than crs='EPSG:5070'"):
@@ -164,6 +178,30 @@ def test_cell_areas_of_a_grid_in_degrees_are_those_on_the_sphere(tmp_path):
     cell = 6_371_008.8**2 * np.radians(0.001) ** 2 * np.cos(np.radians(37.005))
     assert out.burned_area.item() == pytest.approx(15 * cell / M2_PER_ACRE, rel=1e-3)
     assert out.x.attrs["units"] == "degrees_east"
+
+
+def test_fire_outside_the_grid_is_described_in_the_coordinates_of_the_grid(tmp_path):
+    pyproj = pytest.importorskip("pyproj")
+    x, _ = pyproj.Transformer.from_crs(UTM, ALBERS, always_xy=True).transform(4e5, 4.15e6)
+    with pytest.raises(PlumecastError, match="the fire is at x") as told:
+        read_arrival_times(utm_tiff(tmp_path / "a.tif"), unit="min", like=template(ALBERS, 0, 0))
+    found = float(str(told.value).split("the fire is at x ")[1].split(" …")[0])
+    assert found == pytest.approx(x, abs=500.0)  # the fire is within 20 cells of 30 m
+
+
+@pytest.mark.parametrize("code", ["EPSG:2232", "EPSG:5070", "EPSG:2232+5703"])
+def test_metres_of_another_unit_are_the_same_places(code):
+    pyproj = pytest.importorskip("pyproj")
+    crs = as_crs(code, "a.tif")
+    x, y = 3_100_000.0, 1_600_000.0
+    foot = crs.axis_info[0].unit_conversion_factor
+    metres = in_metres(crs)
+    assert {axis.unit_conversion_factor for axis in metres.axis_info} == {1.0}
+    # a CF grid mapping keeps it
+    back = as_crs(metres.to_cf(), "a.tif")
+    lat, lon = latitude_longitude(back, np.array([y * foot]), np.array([x * foot]))
+    move = pyproj.Transformer.from_crs(crs, crs.geodetic_crs, always_xy=True).transform
+    np.testing.assert_allclose([lon.item(), lat.item()], move(x, y), rtol=0, atol=1e-7)  # 1 cm
 
 
 def test_survey_feet_are_converted(tmp_path):
