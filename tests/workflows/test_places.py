@@ -152,6 +152,8 @@ def test_fire_without_crs_is_placed_and_said(trained, run, tmp_path):
 
     said, expected = predict("placed.nc", placed)
     assert said == ""
+    assert expected.smoke.attrs["grid_mapping"] == "crs"
+    assert expected.crs.attrs["projected_crs_name"] == "NAD83 / Conus Albers"
     said, assumed = predict("assumed.nc", *bare)
     assert said == (
         f"note: no CRS in {bare[0]}: assumed that of the surrogate, NAD83 / Conus Albers "
