@@ -17,6 +17,12 @@ from plumecast.compute.arrays import Array
 WIND = ("wind_speed", "wind_from_direction")
 """The variables that define the wind frame."""
 
+STATE_WIND = (
+    "state it by --wind-speed and --wind-from, or by a table with --winds (commands ingest, "
+    "predict and ensemble; in Python: pc.with_winds)"
+)
+"""The next step for a user whose fires have no wind."""
+
 SCENARIO = "drought"
 """Label of the weather scenario: operators may have weights of their own for each label."""
 
@@ -205,10 +211,8 @@ def read_scalar(data: xr.Dataset, name: str, sizes: Mapping[Hashable, int] | Non
     scalar is repeated along the dimensions that it lacks.
     """
     if name not in data.variables:
-        raise PlumecastError(
-            f"covariate '{name}' is missing; pass a Dataset that has it as a coordinate of every "
-            "snapshot"
-        )
+        step = STATE_WIND if name in WIND else "pass a Dataset that has it as a coordinate"
+        raise PlumecastError(f"covariate '{name}' of every snapshot is missing; {step}")
     rows = {SNAPSHOT: data.sizes[SNAPSHOT]} if sizes is None else dict(sizes)
     variable = data[name].variable
     beyond = [str(dim) for dim in variable.dims if dim not in rows]
