@@ -158,8 +158,10 @@ def blowing(
     """An `edit` that adds U10 and V10 of a uniform wind; as WRF does, zero in the first frame."""
 
     def edit(fields: Fields, seconds: float) -> None:
-        for name, value in zip(("U10", "V10"), wind(seconds), strict=True):
-            fields[name] = np.full((NY, NX), value if seconds else 0.0)
+        for name, value in zip(
+            ("U10", "V10"), wind(seconds) if seconds else (0.0, 0.0), strict=True
+        ):
+            fields[name] = np.full((NY, NX), value)
 
     return edit
 

@@ -58,7 +58,7 @@ def test_a_run_without_u10_and_v10_has_no_wind(tmp_path):
     ("run", "from_direction"), [("018", 255.0), ("019", 235.0), ("020", 215.0)]
 )
 def test_real_winds_come_from_where_the_sounding_says(run, from_direction):
-    """The sounding's surface wind slows down near the ground and turns by less than ten degrees."""
+    """The 10 m wind is weaker than the sounding's surface wind and turned by less than 10°."""
     snapshots = read_wrf(shared_data(f"wrf/runs/fire_{run}"))
     assert abs(snapshots.wind_from_direction - from_direction).max() < 10.0
     stated = {"018": 9.5, "019": 7.0, "020": 5.5}[run]
