@@ -271,3 +271,12 @@ def test_training_in_the_wind_frame_without_winds_names_the_options(run, tmp_pat
     result = run("train", tmp_path / "calm.nc", *out)
     assert result.code == 2
     assert all(option in result.err for option in OPTIONS)
+
+
+def test_hours_of_wrf_runs_do_not_hide_that_winds_differ(succeed, tmp_path):
+    """Ignitions of WRF runs differ by seconds, so that no two fires have exactly the same hours."""
+    fires = windy(16, shape=SHAPE)
+    hours = ("snapshot", 5.9 + 0.01 * np.arange(16), {"units": "h"})
+    export_snapshots(fires.assign_coords(hours=hours), tmp_path / "windy.nc")
+    out = ("--preset", "recommended", "--layers", 1, "-o", tmp_path / "m.plume")
+    assert "frame wind" in succeed("train", tmp_path / "windy.nc", *out)

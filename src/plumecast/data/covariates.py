@@ -27,7 +27,8 @@ SCENARIO = "drought"
 """Label of the weather scenario: operators may have weights of their own for each label."""
 
 ALIKE = (SCENARIO, "hours")
-"""Snapshots that agree in these have the same weather, unless every fire has its own."""
+"""Snapshots that agree in these have the same weather, unless every fire has its own. Hours agree if
+they round to the same number: those of WRF runs count from ignitions at different seconds."""
 
 OWN_WEATHER = 0.1
 """Every fire has its own wind if the wind varies by more than this fraction of its mean speed among
@@ -176,7 +177,7 @@ def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequenc
     """
     count = columns.shape[0]
     known = [
-        np.broadcast_to(snapshots[name].values.astype(str), (count,))
+        np.broadcast_to(_rounded(snapshots[name].values).astype(str), (count,))
         for name in alike
         if name in snapshots.variables
     ]
@@ -188,6 +189,10 @@ def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequenc
         if np.unique(groups[rows]).size > 1:
             spread.append(float(np.sqrt(np.var(columns[rows], axis=0).sum())))
     return float(np.median(spread)) if spread else 0.0
+
+
+def _rounded(values: Array) -> Array:
+    return np.round(values) if values.dtype.kind == "f" else values
 
 
 def read_wind(snapshots: xr.Dataset) -> Array | None:
