@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from plumecast.workflows.simulate import simulate
     from plumecast.workflows.train import train_surrogate
     from plumecast.workflows.tune.tune import tune_surrogate
+    from plumecast.workflows.winds import with_winds
 
 _HOME = {
     "Basis": "operators.pca",
@@ -89,6 +90,7 @@ _HOME = {
     "tune_surrogate": "workflows.tune.tune",
     "validate_snapshots": "data.schema",
     "with_log_smoke": "scores.optical_depth",
+    "with_winds": "workflows.winds",
     "wrap_operator": "surrogate.fit",
 }
 """The module of each public name, imported on first use so that `import plumecast` is fast.
@@ -138,6 +140,7 @@ __all__ = [
     "tune_surrogate",
     "validate_snapshots",
     "with_log_smoke",
+    "with_winds",
     "wrap_operator",
 ]
 

@@ -14,9 +14,10 @@ from support.places import shared_data
 from support.raster_files import write_ascii
 from support.snapshots import CELL, make_snapshots
 from support.study_runs import three_droughts
-from support.windy_fires import windy
-from support.wrf_files import Circle, write_run
+from support.windy_fires import windy, write_windy_rasters
+from support.wrf_files import Circle, blowing, write_run
 
+WINDY_SMOKE = ("each.nc", "smoke.nc")
 FIRES = ("fire_003_complete", "fire_006", "fire_018", "fire_019", "fire_020", "fire_021")
 
 
@@ -45,9 +46,21 @@ def test_from_wrf_runs_to_a_surrogate(tmp_path, follow_page, prepare):
 
 
 def test_fires_with_winds_of_their_own(tmp_path, follow_page):
-    export_snapshots(windy(20, shape=(14, 16)), tmp_path / "windy.nc")
+    shape = (14, 16)
+    export_snapshots(windy(20, shape=shape), tmp_path / "windy.nc")
+    write_windy_rasters(tmp_path / "farsite", ("ridge", "valley"), shape)
+    for name in ("fire_1", "fire_2"):
+        write_run(tmp_path / "runs" / name, range(3), edit=blowing())
     printed = follow_page("fires-with-winds-of-their-own.md")
     assert [frame for frame in ("wind", "map") if f"frame {frame}" in printed] == ["wind", "map"]
+    speeds = {
+        name: open_snapshots(tmp_path / f"{name}.zarr").wind_speed.values.round(4).tolist()
+        for name in ("ensemble", "stated", "labelled")
+    }
+    assert speeds == {"ensemble": [5.0] * 4, "stated": [6.5] * 4, "labelled": [6.5, 6.5, 5.0, 5.0]}
+    each, smoke = (open_snapshots(tmp_path / name, fields=["smoke"]) for name in WINDY_SMOKE)
+    np.testing.assert_array_equal(each.smoke, smoke.smoke)
+    assert (each.smoke.max(("y", "x")) > 0.5).all()
 
 
 def small_fires(folder: Path) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 import xarray as xr
+
+from support.raster_files import write_ascii
 
 GRID = (20, 24)
 
@@ -57,3 +62,18 @@ def windy(ignitions: int = 24, seed: int = 0, shape: tuple[int, int] = GRID) -> 
             "x": ("x", np.arange(columns) * 1000.0, {"units": "m"}),
         },
     )
+
+
+def write_windy_rasters(
+    folder: Path, names: Sequence[str], shape: tuple[int, int] = GRID
+) -> list[Path]:
+    """FARSITE rasters of fires like those of `windy` after 6 h, on its grid."""
+    folder.mkdir(parents=True, exist_ok=True)
+    size = {"NCOLS": shape[1], "NROWS": shape[0], "CELLSIZE": 1000.0}
+    corner = {"XLLCORNER": -500.0, "YLLCORNER": -500.0}
+    paths = []
+    for number, name in enumerate(names):
+        age = np.maximum(puff(shape[0] // 2, shape[1] // 2 - number, 2.0, shape) - 0.4, 0.0) * 10.0
+        arrival = np.where(age > 0.0, 60.0 * (6.0 - age), np.nan)
+        paths.append(write_ascii(folder / f"{name}.asc", arrival[::-1], **size, **corner))
+    return paths

@@ -152,6 +152,20 @@ def write_run(directory: Path, hours: Sequence[float], **options: object) -> Pat
     return directory
 
 
+def blowing(
+    wind: Callable[[float], tuple[float, float]] = lambda seconds: (3.0, 4.0),
+) -> Callable[[Fields, float], None]:
+    """An `edit` that adds U10 and V10 of a uniform wind; as WRF does, zero in the first frame."""
+
+    def edit(fields: Fields, seconds: float) -> None:
+        for name, value in zip(
+            ("U10", "V10"), wind(seconds) if seconds else (0.0, 0.0), strict=True
+        ):
+            fields[name] = np.full((NY, NX), value)
+
+    return edit
+
+
 def _dims(name: str, values: np.ndarray) -> tuple[str, ...]:
     if name in ("LFN", "TIGN_G"):
         return ("south_north_subgrid", "west_east_subgrid")

@@ -12,10 +12,12 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.cli.options import Given, numbers
+from plumecast.cli.show import note
 from plumecast.data.store import open_snapshots
 from plumecast.sources.rasters import FORMATS, HORIZON, UNITS
 from plumecast.surrogate.file import is_saved
-from plumecast.surrogate.surrogate import load_surrogate
+from plumecast.surrogate.surrogate import Surrogate, load_surrogate
+from plumecast.workflows.winds import Winds, as_winds, read_winds, winds_needed
 
 _ARGUMENTS = "crs|horizon|nodata|unit|variable"  # that errors of the readers name
 
@@ -69,6 +71,44 @@ def raster_options(
     batch: int = typer.Option(64, help="Files that are read, and committed, together."),
 ) -> None:
     """How to read arrival-time rasters."""
+
+
+def wind_options(
+    wind_speed: float = typer.Option(
+        None, help="Mean 10 m wind speed of all these fires since ignition (m/s); with --wind-from."
+    ),
+    wind_from: float = typer.Option(
+        None, help="Direction that this wind comes from, in degrees from north; 270 is a west wind."
+    ),
+    winds: Path = typer.Option(
+        None,
+        help="CSV table of the wind of every fire: fire_id, wind_speed, wind_from_direction and "
+        "optionally hours.",
+    ),
+) -> None:
+    """The wind of fires whose files do not contain it; it replaces the wind that they have."""
+
+
+def read_wind_options(given: Given) -> Winds | None:
+    """The winds that the options state; None if they state none."""
+    speed, direction, table = given["wind_speed"], given["wind_from"], given["winds"]
+    if table is not None:
+        if speed is not None or direction is not None:
+            raise PlumecastError(
+                f"give either --winds {table} or --wind-speed and --wind-from, not both"
+            )
+        return read_winds(table)
+    if (speed is None) != (direction is None):
+        stated = f"--wind-speed={speed:g}" if direction is None else f"--wind-from={direction:g}"
+        other = "--wind-from" if direction is None else "--wind-speed"
+        raise PlumecastError(f"{stated} needs {other} too")
+    return None if speed is None else as_winds((speed, direction))
+
+
+def note_unused_winds(winds: Winds | None, surrogate: Surrogate) -> None:
+    """Say so if winds were given to a surrogate that does not use them."""
+    if winds is not None and not winds_needed(surrogate):
+        note("the surrogate does not use the wind, so the winds that you gave change nothing")
 
 
 def is_raster(given: Given) -> bool:

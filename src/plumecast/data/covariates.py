@@ -17,11 +17,18 @@ from plumecast.compute.arrays import Array
 WIND = ("wind_speed", "wind_from_direction")
 """The variables that define the wind frame."""
 
+STATE_WIND = (
+    "state it by --wind-speed and --wind-from, or by a table with --winds (commands ingest, "
+    "predict and ensemble; in Python: pc.with_winds)"
+)
+"""The next step for a user whose fires have no wind."""
+
 SCENARIO = "drought"
 """Label of the weather scenario: operators may have weights of their own for each label."""
 
 ALIKE = (SCENARIO, "hours")
-"""Snapshots that agree in these have the same weather, unless every fire has its own."""
+"""Snapshots that agree in these have the same weather, unless every fire has its own. Hours agree if
+they round to the same number: those of WRF runs count from ignitions at different seconds."""
 
 OWN_WEATHER = 0.1
 """Every fire has its own wind if the wind varies by more than this fraction of its mean speed among
@@ -170,7 +177,7 @@ def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequenc
     """
     count = columns.shape[0]
     known = [
-        np.broadcast_to(snapshots[name].values.astype(str), (count,))
+        np.broadcast_to(_rounded(snapshots[name].values).astype(str), (count,))
         for name in alike
         if name in snapshots.variables
     ]
@@ -182,6 +189,10 @@ def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequenc
         if np.unique(groups[rows]).size > 1:
             spread.append(float(np.sqrt(np.var(columns[rows], axis=0).sum())))
     return float(np.median(spread)) if spread else 0.0
+
+
+def _rounded(values: Array) -> Array:
+    return np.round(values) if values.dtype.kind == "f" else values
 
 
 def read_wind(snapshots: xr.Dataset) -> Array | None:
@@ -205,10 +216,8 @@ def read_scalar(data: xr.Dataset, name: str, sizes: Mapping[Hashable, int] | Non
     scalar is repeated along the dimensions that it lacks.
     """
     if name not in data.variables:
-        raise PlumecastError(
-            f"covariate '{name}' is missing; pass a Dataset that has it as a coordinate of every "
-            "snapshot"
-        )
+        step = STATE_WIND if name in WIND else "pass a Dataset that has it as a coordinate"
+        raise PlumecastError(f"covariate '{name}' of every snapshot is missing; {step}")
     rows = {SNAPSHOT: data.sizes[SNAPSHOT]} if sizes is None else dict(sizes)
     variable = data[name].variable
     beyond = [str(dim) for dim in variable.dims if dim not in rows]

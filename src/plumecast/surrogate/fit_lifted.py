@@ -15,6 +15,7 @@ from plumecast.compute.device import Resources
 from plumecast.data.covariates import (
     ALIKE,
     SCENARIO,
+    STATE_WIND,
     WIND,
     Covariate,
     fit_covariates,
@@ -155,8 +156,8 @@ def _frame(snapshots: xr.Dataset, field: Field, wind: Array | None, kind: str) -
         )
     if wind is None:
         raise PlumecastError(
-            f"frame '{kind}' needs the coordinates {' and '.join(WIND)} on every snapshot; add "
-            "them, or use frame 'map'"
+            f"frame '{kind}' needs the coordinates {' and '.join(WIND)} on every snapshot; use "
+            f"frame 'map', or add the wind: {STATE_WIND}"
         )
     spacing = _spacing(snapshots, field)
     return fit_wind_frame(field.shape, spacing, wind, stretch=kind == "wind-stretch")

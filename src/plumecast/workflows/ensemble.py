@@ -15,7 +15,6 @@ from plumecast.compute.arrays import Array, array_namespace, map_arrays, to_devi
 from plumecast.compute.blocks import Runner, add_up, row_blocks
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_snapshots
-from plumecast.data.store import open_snapshots
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.scores.field_statistics import (
     QUANTILE_ERROR,
@@ -29,6 +28,8 @@ from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.surrogate.memory_plan import prediction_rows
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.ensemble_results import EnsembleSums, Request, as_statistics, only_output
+from plumecast.workflows.predict import open_fires
+from plumecast.workflows.winds import Winds, WindsGiven, as_winds
 
 BLOCK = 1024
 """Largest number of snapshots predicted at a time; a memory limit may allow fewer."""
@@ -63,6 +64,7 @@ def ensemble_statistics(
     thresholds: Iterable[float] = (),
     quantiles: Iterable[float] = (),
     quantile_error: float = QUANTILE_ERROR,
+    winds: WindsGiven | None = None,
     final: bool = False,
     device: str = "cpu",
     precision: str = "float64",
@@ -77,18 +79,24 @@ def ensemble_statistics(
     fire as one sample: they are rather too large than too small. Quantiles have a relative error
     of at most `quantile_error`. Fields are predicted in blocks that keep to `memory` ("2GB") and
     are never stored. With a `runner` (`pc.cluster`) the workers of a cluster read or simulate the
-    fires and predict their smoke. `final` keeps the last checkpoint of every fire.
+    fires and predict their smoke. `winds`, as for `with_winds`, replace those of stores and
+    Datasets. `final` keeps the last checkpoint of every fire.
     """
     request = Request(tuple(map(float, thresholds)), tuple(map(float, quantiles)), quantile_error)
+    given = None if winds is None else as_winds(winds)
+    if given is not None and isinstance(fires, FireSource):
+        raise PlumecastError("winds are for stores and Datasets; these fires have their own winds")
     placed = surrogate.on_device(device, precision)
     size = block_size(surrogate, request, memory)
     blocks: Iterable[EnsembleSums]
     if isinstance(fires, FireSource):
         blocks = fires.sums(partial(_sum_blocks, placed, request, size, final), runner, progress)
     elif runner is not None:
-        blocks = _cluster_sums(placed, fires, request, size=size, final=final, runner=runner)
+        blocks = _cluster_sums(
+            placed, fires, request, size=size, final=final, winds=given, runner=runner
+        )
     else:
-        parts = fire_blocks(surrogate, fires, size, final=final, progress=progress)
+        parts = fire_blocks(surrogate, fires, size, final=final, winds=given, progress=progress)
         blocks = (block_sums(placed, part, request) for part in parts)
     total: EnsembleSums | None = None
     for block in blocks:
@@ -117,12 +125,12 @@ def _cluster_sums(
     *,
     size: int,
     final: bool,
+    winds: Winds | None,
     runner: Runner,
 ) -> Iterator[EnsembleSums]:
     """The sums of each store; the workers of a cluster read, predict and add its blocks."""
-    names = list(surrogate.inputs.names)
     for source in [fires] if isinstance(fires, xr.Dataset | str | Path) else fires:
-        data = source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=names)
+        data = open_fires(surrogate, source, winds)
         data = final_snapshots(data) if final else data
         sums = partial(_part_sums, surrogate, data, request)
         yield runner.sum(sums, row_blocks(data.sizes[SNAPSHOT], size))
@@ -141,12 +149,12 @@ def fire_blocks(
     size: int,
     *,
     final: bool = False,
+    winds: Winds | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> Iterator[xr.Dataset]:
     """Fires in blocks of at most `size` snapshots."""
-    if isinstance(fires, str | Path):
-        fires = open_snapshots(fires, fields=list(surrogate.inputs.names))
-    if isinstance(fires, xr.Dataset):
+    if isinstance(fires, xr.Dataset | str | Path):
+        fires = open_fires(surrogate, fires, winds)
         fires = final_snapshots(fires) if final else fires
         count = fires.sizes[SNAPSHOT]
         for rows in row_blocks(count, size):
@@ -156,7 +164,7 @@ def fire_blocks(
         return
     for part in fires:
         reported = progress if isinstance(part, str | Path) else _no_progress
-        yield from fire_blocks(surrogate, part, size, final=final, progress=reported)
+        yield from fire_blocks(surrogate, part, size, final=final, winds=winds, progress=reported)
 
 
 def _no_progress(done: int, total: int, what: str) -> None:

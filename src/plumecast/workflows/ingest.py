@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,11 +14,22 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT, TABLE
 from plumecast.compute.blocks import Runner
+from plumecast.data.covariates import STATE_WIND, WIND
 from plumecast.data.schema import FIELD_NAMES
 from plumecast.data.split import group_rows
 from plumecast.data.store import append_fire, open_snapshots, stored_fires
 from plumecast.sources.rasters import find_rasters, iter_arrival_times
 from plumecast.sources.wrf import fire_name, read_wrf_fires
+from plumecast.workflows.winds import (
+    FireWind,
+    Winds,
+    WindsGiven,
+    as_winds,
+    check_raster_winds,
+    read_table,
+    wind_of_row,
+    with_winds,
+)
 
 SETTINGS = "settings"
 """Attribute of the data set that a reader returns: the reader's settings, as JSON."""
@@ -42,6 +52,7 @@ class Outcome:
     quality: tuple[str, ...] = ()  # findings of the checks
     problem: str | None = None
     stored: bool = False  # was in the store before
+    has_wind: bool = True  # False: it was read, and its wind is unknown
 
     @property
     def state(self) -> str:
@@ -50,33 +61,37 @@ class Outcome:
 
 
 class Labels(NamedTuple):
-    """Drought and ignition of each fire, by `fire_id`."""
+    """Drought, ignition and wind of each fire, by `fire_id`."""
 
     drought: dict[str, str]
     ignition_id: dict[str, str]
+    winds: dict[str, FireWind]
+    unknown: tuple[str, ...]  # columns that are not read
+    path: str
 
 
 def read_labels(path: str | Path) -> Labels:
-    """Read a CSV table with the columns fire_id, drought and, optionally, ignition_id."""
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise PlumecastError(f"{path}: not a readable table ({error})") from error
-    drought: dict[str, str] = {}
-    ignition: dict[str, str] = {}
+    """Read a CSV table with the columns fire_id and drought.
+
+    Optional columns are ignition_id, wind_speed and wind_from_direction.
+    """
+    rows = read_table(path)
+    known = ("fire_id", "drought", "ignition_id", *WIND)
+    labels = Labels({}, {}, {}, tuple(name for name in rows[0] if name not in known), str(path))
     for number, row in enumerate(rows, start=2):
         if not row.get("fire_id") or not row.get("drought"):
             raise PlumecastError(f"{path}: line {number} needs the columns fire_id and drought")
-        if drought.setdefault(row["fire_id"], row["drought"]) != row["drought"]:
+        name = row["fire_id"]
+        if labels.drought.setdefault(name, row["drought"]) != row["drought"]:
             raise PlumecastError(
-                f"{path}: line {number} gives fire '{row['fire_id']}' a second drought; keep one"
+                f"{path}: line {number} gives fire '{name}' a second drought; keep one"
             )
         if row.get("ignition_id"):
-            ignition[row["fire_id"]] = row["ignition_id"]
-    if not rows:
-        raise PlumecastError(f"{path}: the table is empty; add a line for every fire")
-    return Labels(drought, ignition)
+            labels.ignition_id[name] = row["ignition_id"]
+        wind = wind_of_row(row, path, number)
+        if wind is not None:
+            labels.winds[name] = FireWind(*np.array(wind)[:, None])
+    return labels
 
 
 def ingest_wrf(
@@ -84,7 +99,8 @@ def ingest_wrf(
     out: str | Path,
     *,
     drought: str | None = None,
-    labels: str | Path | None = None,
+    labels: str | Path | Labels | None = None,
+    winds: WindsGiven | None = None,
     workers: int = 1,
     runner: Runner | None = None,
     progress: Progress = lambda done, total, name: None,
@@ -93,19 +109,23 @@ def ingest_wrf(
     """Append WRF-Fire runs to a store, one commit per fire; fires already stored are skipped.
 
     `drought` labels all fires. Alternatively, `labels` is the path of a table for `read_labels`
-    with a line for every fire. With a `runner` (`pc.cluster`), cluster workers read the fires; only
-    this process writes. `options` are those of `read_wrf`. `progress(finished, total, fire_id)` is
-    called after each fire.
+    with a line for every fire. `winds`, as for `with_winds`, or winds in `labels` replace those of
+    the runs. With a `runner` (`pc.cluster`), cluster workers read the fires; only this process
+    writes. `options` are those of `read_wrf`. `progress(finished, total, fire_id)` is called after
+    each fire.
     """
-    store = _GrowingStore(Path(out), FIELD_NAMES)
-    table = read_labels(labels) if labels is not None else None
+    table = read_labels(labels) if isinstance(labels, str | Path) else labels
+    store = _GrowingStore(Path(out), FIELD_NAMES, _winds_of(winds, table))
     named = {str(run): fire_name(run) for run in run_dirs}
+    if winds is not None and store.winds is not None:
+        store.winds.check_fires({*named.values()} - store.fire_ids)
     outcomes = [Outcome(name, stored=True) for name in sorted({*named.values()} & store.fire_ids)]
     known = named.values() if table is None else {*table.drought, *store.fire_ids}
     unlabelled = [run for run, name in named.items() if name not in known]
     outcomes += [
-        Outcome(named[run], problem=f"{run}: {labels} has no line for fire '{named[run]}'")
+        Outcome(named[run], problem=f"{run}: {table.path} has no line for fire '{named[run]}'")
         for run in unlabelled
+        if table
     ]
     for result in read_wrf_fires(
         [run for run in run_dirs if str(run) not in unlabelled],
@@ -129,6 +149,7 @@ def ingest_rasters(
     paths: Sequence[str | Path],
     out: str | Path,
     *,
+    winds: WindsGiven | None = None,
     batch: int = 64,
     runner: Runner | None = None,
     progress: Progress = lambda done, total, name: None,
@@ -136,13 +157,14 @@ def ingest_rasters(
 ) -> list[Outcome]:
     """Append fires of arrival-time rasters to a store of `time_since_ignition` alone.
 
-    Each of `paths` is a file, a folder or a glob; `batch` files make one commit. With a `runner`
-    (`pc.cluster`), cluster workers read the files; only this process writes. `options` are those of
-    `read_arrival_times`. Open the store with `open_snapshots(path,
-    fields=("time_since_ignition",))`.
+    Each of `paths` is a file, a folder or a glob; `batch` files make one commit. The fires have the
+    wind of `winds`, as for `with_winds`. With a `runner` (`pc.cluster`), cluster workers read the
+    files; only this process writes. `options` are those of `read_arrival_times`. Open the store
+    with `open_snapshots(path, fields=("time_since_ignition",))`.
     """
-    store = _GrowingStore(Path(out), (FIRE,))
+    store = _GrowingStore(Path(out), (FIRE,), None if winds is None else as_winds(winds))
     files = find_rasters(paths)
+    check_raster_winds(store.winds, files, options.get("format"), store.fire_ids)
     outcomes = [
         Outcome(name, stored=True)
         for name in sorted({path.stem for path in files} & store.fire_ids)
@@ -160,15 +182,28 @@ def ingest_rasters(
     return outcomes
 
 
+def _winds_of(winds: WindsGiven | None, labels: Labels | None) -> Winds | None:
+    """The winds that were given, or those of the labels."""
+    if labels is None or not labels.winds:
+        return None if winds is None else as_winds(winds)
+    if winds is not None:
+        raise PlumecastError(
+            f"{labels.path} has winds in its columns {' and '.join(WIND)}; give no others beside it"
+        )
+    return Winds(labels.path, labels.winds)
+
+
 class _GrowingStore:
     """A store to append to; all its fires must have been read with the same settings."""
 
-    def __init__(self, path: Path, fields: Sequence[str]) -> None:
-        self.path, self.fields = path, fields
+    def __init__(self, path: Path, fields: Sequence[str], winds: Winds | None = None) -> None:
+        self.path, self.fields, self.winds = path, fields, winds
         self.fire_ids = stored_fires(path)
         self.settings: str | None = None
+        self.has_wind: bool | None = None
         if self.fire_ids:
-            self.settings = open_snapshots(path, fields=fields).attrs.get(SETTINGS)
+            stored = open_snapshots(path, fields=fields)
+            self.settings, self.has_wind = stored.attrs.get(SETTINGS), _has_wind(stored)
             if self.settings is None:
                 raise PlumecastError(f"{path} holds fires from another source; choose another path")
 
@@ -177,7 +212,9 @@ class _GrowingStore:
         problem = None
         try:
             self._check_settings(fires.attrs[SETTINGS])
+            fires = self._with_wind(fires)
             append_fire(self.path, fires, fields=self.fields)
+            self.has_wind = _has_wind(fires)
         except PlumecastError as error:
             problem = str(error)
         return [
@@ -195,6 +232,28 @@ class _GrowingStore:
                     "repeat those settings to continue it, or choose another path"
                 )
 
+    def _with_wind(self, fires: xr.Dataset) -> xr.Dataset:
+        """The fires with the wind that was given for them; raises where the store differs."""
+        names = sorted(set(fires.fire_id.values.tolist()))
+        given = self.winds
+        if given is not None and (given.every_fire or set(names) & set(given.fires)):
+            fires = with_winds(fires, given)
+        if self.has_wind is False and _has_wind(fires):
+            raise PlumecastError(
+                f"{self.path} was made without the wind of its fires, but fire '{names[0]}' has a "
+                "wind; read all fires again into a new store"
+            )
+        if self.has_wind and not _has_wind(fires):
+            raise PlumecastError(
+                f"the fires in {self.path} have a wind, but that of fire '{names[0]}' is unknown; "
+                f"{STATE_WIND}"
+            )
+        return fires
+
+
+def _has_wind(fires: xr.Dataset) -> bool:
+    return set(WIND) <= set(fires.variables)
+
 
 def _outcome(fire: xr.Dataset, quality: tuple[str, ...], problem: str | None) -> Outcome:
     return Outcome(
@@ -204,6 +263,7 @@ def _outcome(fire: xr.Dataset, quality: tuple[str, ...], problem: str | None) ->
         acres=float(fire.burned_area.max()),
         quality=quality,
         problem=problem,
+        has_wind=_has_wind(fire),
     )
 
 

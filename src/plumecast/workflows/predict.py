@@ -15,10 +15,18 @@ from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.store import open_snapshots
-from plumecast.sources.rasters import map_arrival_times, reduce_arrival_times
+from plumecast.sources.rasters import find_rasters, map_arrival_times, reduce_arrival_times
 from plumecast.surrogate.memory_plan import prediction_rows
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FOOTPRINT, footprint_of
+from plumecast.workflows.winds import (
+    Winds,
+    WindsGiven,
+    as_winds,
+    check_raster_winds,
+    check_winds,
+    with_winds,
+)
 
 BLOCK = 512
 """Largest number of snapshots predicted at a time; a memory limit may allow fewer."""
@@ -35,16 +43,18 @@ def predict_store(
     path: str | Path,
     *,
     threshold: float | None = None,
+    winds: WindsGiven | None = None,
     memory: str | int | None = None,
     runner: Runner | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> Iterator[xr.Dataset]:
     """Predicted fields of every snapshot of a store, block by block.
 
-    With a `threshold` footprints are added. Blocks keep to `memory` ("2GB"). With a `runner`
-    (`pc.cluster`) the workers of a cluster read and predict them.
+    With a `threshold` footprints are added. `winds`, as for `with_winds`, replace those of the
+    store. Blocks keep to `memory` ("2GB"). With a `runner` (`pc.cluster`) the workers of a cluster
+    read and predict them.
     """
-    fires = open_snapshots(path, fields=list(surrogate.inputs.names))
+    fires = open_fires(surrogate, path, winds)
     total = fires.sizes[SNAPSHOT]
     size = prediction_rows(
         surrogate, memory, input_bytes=BYTES, output_bytes=BYTES, what="predicting", most=BLOCK
@@ -55,6 +65,22 @@ def predict_store(
     for rows, block in zip(parts, blocks, strict=True):
         yield block
         progress(rows.stop, total, "snapshots")
+
+
+def open_fires(
+    surrogate: Surrogate, source: xr.Dataset | str | Path, winds: WindsGiven | None = None
+) -> xr.Dataset:
+    """A Dataset or an opened store, with the winds that were given.
+
+    Raises if the surrogate needs winds and there are none.
+    """
+    if isinstance(source, xr.Dataset):
+        fires, where = source, "the Dataset"
+    else:
+        fires, where = open_snapshots(source, fields=list(surrogate.inputs.names)), str(source)
+    fires = fires if winds is None else with_winds(fires, winds)
+    check_winds(surrogate, fires.variables, where)
+    return fires
 
 
 def _predict_part(shared: tuple[Surrogate, xr.Dataset, float | None], rows: slice) -> xr.Dataset:
@@ -68,22 +94,45 @@ def predict_rasters(
     paths: Sequence[str | Path],
     *,
     threshold: float | None = None,
+    winds: WindsGiven | None = None,
     progress: Progress = lambda done, total, what: None,
     **options: Any,
 ) -> Iterator[xr.Dataset]:
     """`predict_store` for arrival-time rasters, which are regridded to the surrogate's grid.
 
     A few files are read and predicted at a time, with a `runner` by the workers of a cluster.
-    `options` are those of `iter_arrival_times`, without `like`.
+    `winds`, as for `with_winds`, are those of the fires. `options` are those of
+    `iter_arrival_times`, without `like`.
     """
     refuse_other_inputs(surrogate, "rasters")
+    given = _raster_winds(surrogate, paths, winds, options)
+    predict = partial(predict_block, surrogate, threshold=threshold)
     yield from map_arrival_times(
-        partial(predict_block, surrogate, threshold=threshold),
+        predict if given is None else partial(_of_windy, predict, given),
         paths,
         like=surrogate.grid,
         progress=lambda done, total: progress(done, total, "files"),
         **options,
     )
+
+
+def _raster_winds(
+    surrogate: Surrogate,
+    paths: Sequence[str | Path],
+    winds: WindsGiven | None,
+    options: Mapping[str, Any],
+) -> Winds | None:
+    """The winds that were given for rasters; raises if they lack a fire that needs one."""
+    if winds is None:
+        check_winds(surrogate, (), "rasters contain no wind")
+        return None
+    given = as_winds(winds)
+    check_raster_winds(given, find_rasters(paths), options.get("format"))
+    return given
+
+
+def _of_windy(function: Callable[[xr.Dataset], Any], winds: Winds, fires: xr.Dataset) -> Any:
+    return function(with_winds(fires, winds))
 
 
 def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
@@ -102,6 +151,7 @@ class RasterFires:
     grid: xr.Dataset
     paths: Sequence[str | Path]
     options: Mapping[str, Any]  # of `reduce_arrival_times`
+    winds: Winds | None = None
 
     def sums(
         self,
@@ -111,7 +161,7 @@ class RasterFires:
     ) -> Iterator[Any]:
         """`function` of the snapshots of a batch of files at a time, where they are read."""
         return reduce_arrival_times(
-            function,
+            function if self.winds is None else partial(_of_windy, function, self.winds),
             self.paths,
             like=self.grid,
             runner=runner,
@@ -120,10 +170,18 @@ class RasterFires:
         )
 
 
-def raster_fires(surrogate: Surrogate, paths: Sequence[str | Path], **options: Any) -> RasterFires:
+def raster_fires(
+    surrogate: Surrogate,
+    paths: Sequence[str | Path],
+    *,
+    winds: WindsGiven | None = None,
+    **options: Any,
+) -> RasterFires:
     """Arrival-time rasters as the fires of `ensemble_statistics`."""
     refuse_other_inputs(surrogate, "rasters")
-    return RasterFires(surrogate.grid, paths, options)
+    return RasterFires(
+        surrogate.grid, paths, options, _raster_winds(surrogate, paths, winds, options)
+    )
 
 
 def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | None) -> xr.Dataset:

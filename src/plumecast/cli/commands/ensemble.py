@@ -17,8 +17,11 @@ from plumecast.cli.fire_options import (
     in_options,
     is_raster,
     landscape_options,
+    note_unused_winds,
     raster_options,
     read_raster_options,
+    read_wind_options,
+    wind_options,
 )
 from plumecast.cli.options import (
     MODEL,
@@ -52,7 +55,9 @@ AS_TRAINED = ("seed", "checkpoints", "steering")
 """Options of --simulate whose default is the value of the training fires."""
 
 
-@with_options(landscape=landscape_options, rasters=raster_options, place=place_options)
+@with_options(
+    landscape=landscape_options, rasters=raster_options, wind=wind_options, place=place_options
+)
 def command(
     parsed: typer.Context,
     model: Path = MODEL,
@@ -101,6 +106,7 @@ def command(
         help="Drought label of rasters. With --simulate: scenarios, separated by commas.",
         show_default="with --simulate those of training",
     ),
+    wind: Given,
     place: Given,
     precision: str = PRECISION,
 ) -> None:
@@ -116,7 +122,9 @@ def command(
     """
     if out.suffix not in (".nc", ".zarr"):
         raise PlumecastError(f"--out {out}: the ending sets the format; use .nc or .zarr")
+    winds = read_wind_options(wind)
     surrogate = load_surrogate(model)
+    note_unused_winds(winds, surrogate)
     problems: list[str] = []
     stores = fires or []
     _check_fires(stores, parsed.params, is_raster(rasters))
@@ -129,13 +137,14 @@ def command(
             given = read_raster_options(rasters)
             given["on_error"] = lambda path, message: problems.append(in_options(message))
             given["on_note"] = lambda message: note(in_options(message))
-            blocks = raster_fires(surrogate, stores, **given)
+            blocks = raster_fires(surrogate, stores, winds=winds, **given)
         statistics = ensemble_statistics(
             surrogate,
             blocks,
             thresholds=numbers(thresholds, "--thresholds") if thresholds else [],
             quantiles=numbers(quantiles, "--quantiles") if quantiles else [],
             quantile_error=quantile_error,
+            winds=None if is_raster(rasters) else winds,
             final=final,
             device=device,
             precision=precision,
@@ -157,6 +166,11 @@ def _check_fires(stores: list[str], given: Mapping[str, Any], rasters: bool) -> 
         raise PlumecastError("give either stores or rasters of fires, or --simulate with a number")
     if rasters and drawn:
         raise PlumecastError("--format and --unit are for rasters, not for --simulate")
+    for name in ("wind_speed", "wind_from", "winds") if drawn else ():
+        if given[name] is not None:
+            raise PlumecastError(
+                f"{name}={given[name]} is for stores and rasters; simulated fires have their wind"
+            )
     for name in () if drawn else OF_SIMULATE:
         if given[name] is not None and given[name] is not False:
             raise PlumecastError(f"--{name.replace('_', '-')} is for --simulate; leave it out")

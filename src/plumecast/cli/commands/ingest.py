@@ -8,7 +8,14 @@ import typer
 
 from plumecast.base.errors import PlumecastError
 from plumecast.cli import COMMANDS, OptionNamingCommand, new_group
-from plumecast.cli.fire_options import grid_of, in_options, raster_options, read_raster_options
+from plumecast.cli.fire_options import (
+    grid_of,
+    in_options,
+    raster_options,
+    read_raster_options,
+    read_wind_options,
+    wind_options,
+)
 from plumecast.cli.options import (
     SCHEDULER,
     STORE,
@@ -22,12 +29,13 @@ from plumecast.cli.options import (
 from plumecast.cli.outcomes import show_outcomes
 from plumecast.cli.show import counted, note
 from plumecast.sources.wrf import SMOKE_FLOOR
-from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
+from plumecast.workflows.ingest import Outcome, ingest_rasters, ingest_wrf, read_labels
 
 app = new_group(help=COMMANDS["ingest"], no_args_is_help=True)
 
 
 @app.command("wrf", cls=OptionNamingCommand)
+@with_options(wind=wind_options)
 def wrf(
     runs: list[str] = typer.Argument(
         help="One folder of wrfout files, or one glob in quotes, per fire.", show_default=False
@@ -39,8 +47,12 @@ def wrf(
     ),
     drought: str = typer.Option(None, help="Drought label of all these fires."),
     drought_from: Path = typer.Option(
-        None, help="CSV table with the columns fire_id, drought and optionally ignition_id."
+        None,
+        help="CSV table with the columns fire_id, drought and optionally ignition_id, wind_speed "
+        "and wind_from_direction.",
     ),
+    *,
+    wind: Given,
     every: str = typer.Option(
         None, help="Interval between the checkpoints to keep, e.g. 6h.", show_default="keep all"
     ),
@@ -58,7 +70,8 @@ def wrf(
     """Read WRF-Fire runs into a snapshot store, one fire per folder.
 
     Fires that are already in the store are skipped, so that the same command continues after an
-    interruption. A fire that cannot be read is reported and does not stop the others; the exit
+    interruption. The wind of a fire is the mean of U10 and V10 since ignition, unless it is stated.
+    A fire that cannot be read is reported and does not stop the others; the exit
     code is then 1.
 
     Example: `plumecast ingest wrf runs/fire_* -o ensemble.zarr --every 6h --drought high`
@@ -66,12 +79,16 @@ def wrf(
     check_workers(workers)
     if drought is not None and drought_from is not None:
         raise PlumecastError("give either --drought or --drought-from, not both")
+    labels = None if drought_from is None else read_labels(drought_from)
+    if labels is not None and labels.unknown:
+        note(f"{drought_from}: these columns are not read: {', '.join(labels.unknown)}")
     with counted("reading fires") as step, running(scheduler, workers) as runner:
         outcomes = ingest_wrf(
             runs,
             out,
             drought=drought,
-            labels=drought_from,
+            labels=labels,
+            winds=read_wind_options(wind),
             workers=workers,
             runner=runner,
             progress=step,
@@ -82,11 +99,23 @@ def wrf(
             aggregate=aggregate,
             floor=floor,
         )
+    _note_missing_winds(outcomes)
     show_outcomes(outcomes, out, report)
 
 
+def _note_missing_winds(outcomes: list[Outcome]) -> None:
+    """Say once which fires were read without a wind."""
+    calm = [item.fire_id for item in outcomes if item.state == "read" and not item.has_wind]
+    if calm:
+        others = f" and {len(calm) - 1} more" if len(calm) > 1 else ""
+        note(
+            f"the wind of fire '{calm[0]}'{others} is unknown, because U10 and V10 are missing; "
+            "state it by --wind-speed and --wind-from, or by a table with --winds"
+        )
+
+
 @app.command("rasters", cls=OptionNamingCommand)
-@with_options(rasters=raster_options)
+@with_options(rasters=raster_options, wind=wind_options)
 def rasters(
     files: list[str] = typer.Argument(
         help="Files, folders or globs in quotes; one fire per file.", show_default=False
@@ -97,6 +126,7 @@ def rasters(
     ),
     *,
     rasters: Given,
+    wind: Given,
     report: Path = TABLE,
     scheduler: str = SCHEDULER,
 ) -> None:
@@ -108,7 +138,7 @@ def rasters(
 
     Example: `plumecast ingest rasters runs/*.asc --format farsite --like smoke.plume -o fires.zarr`
     """
-    given = read_raster_options(rasters)
+    given = {**read_raster_options(rasters), "winds": read_wind_options(wind)}
     given["on_note"] = lambda message: note(in_options(message, "--like"))
     grid = None if like is None else grid_of(like)
     with counted("reading fires") as step, running(scheduler) as runner:

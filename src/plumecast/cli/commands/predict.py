@@ -11,8 +11,11 @@ from plumecast.base.errors import PlumecastError
 from plumecast.cli.fire_options import (
     in_options,
     is_raster,
+    note_unused_winds,
     raster_options,
     read_raster_options,
+    read_wind_options,
+    wind_options,
 )
 from plumecast.cli.options import MODEL, PRECISION, Given, place_options, running, with_options
 from plumecast.cli.outcomes import exit_code, show_problems
@@ -22,7 +25,7 @@ from plumecast.workflows.export import export_fields
 from plumecast.workflows.predict import predict_rasters, predict_store
 
 
-@with_options(rasters=raster_options, place=place_options)
+@with_options(rasters=raster_options, wind=wind_options, place=place_options)
 def command(
     model: Path = MODEL,
     fires: list[str] = typer.Argument(
@@ -35,26 +38,31 @@ def command(
     ),
     *,
     rasters: Given,
+    wind: Given,
     place: Given,
     precision: str = PRECISION,
 ) -> None:
     """Predict the smoke of every snapshot in a store, or of arrival-time rasters.
 
-    Rasters are put on the surrogate's own grid. With .tif, one file is written for each snapshot,
-    north up, named after the fire and its hours. A raster that cannot be used is reported and does
-    not stop the others; the exit code is then 1.
+    Rasters are put on the surrogate's own grid. They contain no wind: a surrogate that uses it
+    needs --wind-speed and --wind-from, or --winds. With .tif, one file is written for each
+    snapshot, north up, named after the fire and its hours. A raster that cannot be used is reported
+    and does not stop the others; the exit code is then 1.
 
     Example: `plumecast predict smoke.plume fires.zarr -o smoke.nc` or
     `plumecast predict smoke.plume runs/*.asc --format farsite --hours 6,12 -o smoke.tif`
     """
+    winds = read_wind_options(wind)
     surrogate = load_surrogate(model).on_device(place["device"], precision)
     threshold = _threshold(surrogate, model) if footprint else None
+    note_unused_winds(winds, surrogate)
     problems: list[str] = []
     with (
         counted("predicting") as step,
         running(place["scheduler"], device=place["device"]) as runner,
     ):
         common: dict[str, Any] = {"threshold": threshold, "progress": step, "runner": runner}
+        common["winds"] = winds
         if is_raster(rasters):
             common["on_error"] = lambda path, message: problems.append(in_options(message))
             common["on_note"] = lambda message: note(in_options(message))

@@ -53,6 +53,9 @@ def read_wrf(
       frame; the sum runs over the kept frames.
     - `domain` defaults to the domain with the finest fire grid.
     - `hours` counts from the earliest arrival of any burned cell, so f ≤ hours.
+    - `wind_speed` and `wind_from_direction` are those of the domain mean of U10 and V10, averaged
+      over the kept frames since ignition: the mean of the speeds, and the direction of the mean
+      vector from the grid's north. Without U10 and V10 they are left out; add them by `with_winds`.
     - Frames without a burned cell give no snapshot. Areas use the nominal cell size, without map
       factors. `attrs["quality"]` lists the findings of the checks.
     """

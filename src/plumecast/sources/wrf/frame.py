@@ -1,8 +1,8 @@
-"""Fields of one frame: time since ignition and column-mean smoke. Arrays only."""
+"""Fields of one frame: time since ignition, column-mean smoke, 10 m wind. Arrays only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -115,3 +115,33 @@ def smoke_column(read: Callable[[str], Array], smoke: str, unit: str) -> tuple[A
             temperature = actual_temperature(read("T") + _THETA_BASE, pressure)
             amount = mass_concentration(amount, pressure, temperature)
         return column_mean(amount, depth), depth.sum(axis=0)
+
+
+def domain_wind(u: Array, v: Array) -> tuple[float, float] | None:
+    """Domain mean of the 10 m wind (ny, nx) along x and y; None if it was not written.
+
+    WRF computes U10 and V10 in its first time step: before it, all are exactly 0.
+    """
+    both = np.stack([u, v]).astype(np.float64)
+    if not (np.abs(both) < FILL_VALUE_LIMIT).all() or not both.any():
+        return None
+    mean_u, mean_v = both.mean(axis=(1, 2))
+    return float(mean_u), float(mean_v)
+
+
+def mean_winds(winds: Sequence[tuple[float, float] | None]) -> tuple[Array, Array] | None:
+    """Mean wind of the frames so far: speed in m s⁻¹ and the direction it comes from in degrees.
+
+    The speed is the mean of the speeds and the direction that of the mean vector, as in the
+    simulator. Frames without a wind are left out; those before the first wind get that wind. None
+    if no frame has a wind.
+    """
+    known = [number for number, wind in enumerate(winds) if wind is not None]
+    if not known:
+        return None
+    u, v = np.array([wind for wind in winds if wind is not None]).T
+    speed = np.cumsum(np.hypot(u, v)) / np.arange(1, len(known) + 1)
+    towards = np.arctan2(np.cumsum(u), np.cumsum(v))
+    direction = (np.rad2deg(towards) + 180.0) % 360.0
+    latest = np.maximum(np.searchsorted(known, np.arange(len(winds)), side="right") - 1, 0)
+    return speed[latest], direction[latest]

@@ -25,6 +25,7 @@ from plumecast.sources.wrf.frame import (
     LevelSet,
     advance_arrival,
     changed_cells,
+    domain_wind,
     fire_age,
     smoke_column,
 )
@@ -68,6 +69,7 @@ class Run:
     unit: str  # of the smoke
     attributes: Mapping[str, Any]
     latlon: tuple[Array, Array] | None  # degrees; None for idealised runs
+    has_wind: bool  # whether U10 and V10 were written
     options: Options
 
 
@@ -78,6 +80,7 @@ class FrameResult(NamedTuple):
     age: Array  # time since ignition, h
     smoke: Array  # cumulative, µg m⁻³
     earliest: float  # arrival time of any burned cell, s
+    wind: tuple[float, float] | None = None  # at 10 m, domain mean towards +x and +y, m s⁻¹
 
 
 class WrfFire(NamedTuple):
@@ -127,7 +130,7 @@ def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_name
     dataset = reader.open(path)
     names, unit = _required_variables(dataset, path, options)
     layout, attributes = _layout(dataset, path), dict(dataset.__dict__)
-    latlon = _latlon(dataset, path)
+    latlon, has_wind = _latlon(dataset, path), _has_wind(dataset)
     frames = files.merge_overlaps(
         [frame for file in chosen for frame in file.frames], reader, names
     )
@@ -139,6 +142,7 @@ def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_name
         unit=unit,
         attributes=attributes,
         latlon=latlon,
+        has_wind=has_wind,
         options=options,
     )
 
@@ -169,6 +173,14 @@ def _dims(name: str) -> tuple[str, ...]:
         return ("Time", "south_north_subgrid", "west_east_subgrid")
     layers = "bottom_top_stag" if name in ("PH", "PHB") else "bottom_top"
     return ("Time", layers, "south_north", "west_east")
+
+
+def _has_wind(dataset: netCDF4.Dataset) -> bool:
+    """Whether the file has U10 and V10; they are on the smoke grid, not on its faces."""
+    dims = ("Time", "south_north", "west_east")
+    return all(
+        name in dataset.variables and dataset[name].dimensions == dims for name in ("U10", "V10")
+    )
 
 
 def _layout(dataset: netCDF4.Dataset, path: Path) -> Layout:
@@ -214,7 +226,8 @@ def read_frames(run: Run, reader: FrameReader) -> Iterator[FrameResult]:
             column, mass = _checked_column(run, frame, reader)
             total = total + column
             summary = _summary(state, before, column=column, mass=mass)
-            yield _frame_result(run, state, summary=summary, total=total)
+            result = _frame_result(run, state, summary=summary, total=total)
+            yield result._replace(wind=_wind(run, frame, reader))
         before = state
 
 
@@ -245,6 +258,12 @@ def _checked_column(run: Run, frame: Frame, reader: FrameReader) -> tuple[Array,
             f"check {', '.join(name for name in run.names if name not in ('LFN', 'TIGN_G'))}"
         )
     return column, float((column * depth).sum() * run.layout.dx * run.layout.dy * 1e-9)
+
+
+def _wind(run: Run, frame: Frame, reader: FrameReader) -> tuple[float, float] | None:
+    if not run.has_wind:
+        return None
+    return domain_wind(reader.read(frame, "U10"), reader.read(frame, "V10"))
 
 
 def _summary(

@@ -14,7 +14,7 @@ from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, TABLE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.sources.regrid import Grid
-from plumecast.sources.wrf.frame import Layout
+from plumecast.sources.wrf.frame import Layout, mean_winds
 from plumecast.sources.wrf.map_plane import map_plane
 from plumecast.sources.wrf.run import WrfFire
 
@@ -28,7 +28,10 @@ class Labels(NamedTuple):
 
 
 def to_dataset(fire: WrfFire, labels: Labels) -> xr.Dataset:
-    """The snapshots of a fire; `hours` counts from the earliest arrival of any burned cell."""
+    """The snapshots of a fire; `hours` counts from the earliest arrival of any burned cell.
+
+    The wind is the mean over the burning frames so far; runs without U10 and V10 have none.
+    """
     run, frames, findings = fire
     ignition = min(frame.earliest for frame in frames)
     seconds = np.array([frame.summary.seconds for frame in frames])
@@ -39,6 +42,9 @@ def to_dataset(fire: WrfFire, labels: Labels) -> xr.Dataset:
         "burned_area": cells * run.layout.fire_cell_acres,
         "is_final": np.arange(len(frames)) == len(frames) - 1,
     }
+    wind = mean_winds([frame.wind for frame in frames])
+    if wind is not None:
+        columns["wind_speed"], columns["wind_from_direction"] = wind
     place = georeference(run.layout, run.attributes, run.latlon)
     mapping = {"grid_mapping": "crs"} if "crs" in place else {}
     fields = {FIRE: [frame.age for frame in frames], SMOKE: [frame.smoke for frame in frames]}
