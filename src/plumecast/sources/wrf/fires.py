@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.findings import Finding
 from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner
 from plumecast.compute.processes import end_with_parent
-from plumecast.sources.wrf.checks import Finding
 from plumecast.sources.wrf.run import SMOKE_FLOOR, Options, read_fire
 from plumecast.sources.wrf.snapshots import Labels, to_dataset
 
