@@ -14,7 +14,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SIMULATION
 from plumecast.compute.blocks import Runner
-from plumecast.data.store import append_fire, open_snapshots, stored_fires
+from plumecast.data.store import append_fire, check_store_path, open_snapshots, stored_fires
 from plumecast.sources.simulator import ensemble
 from plumecast.sources.simulator.air.weather import STEERING_STRENGTH, check_steering
 from plumecast.sources.simulator.fire import BLOCK
@@ -103,6 +103,7 @@ def simulate(
         **ground.record(),
     }
     if out is not None:
+        check_store_path(out)
         _refuse_other_settings(Path(out), settings)
 
     def append(fire: xr.Dataset) -> None:

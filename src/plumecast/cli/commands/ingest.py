@@ -30,7 +30,9 @@ app = new_group(help=COMMANDS["ingest"], no_args_is_help=True)
 @app.command("wrf", cls=OptionNamingCommand)
 def wrf(
     runs: list[str] = typer.Argument(
-        help="One folder of wrfout files, or one glob in quotes, per fire.", show_default=False
+        help="One folder of wrfout files, or one glob in quotes, per fire; or a folder of files such "
+        "as fire_001.nc, one fire per file.",
+        show_default=False,
     ),
     out: Path = STORE,
     smoke: str = typer.Option("fire_smoke", help="The smoke variable."),
@@ -51,6 +53,12 @@ def wrf(
     floor: float = typer.Option(
         SMOKE_FLOOR, help="Smoke below this value (µg m⁻³) is stored as zero."
     ),
+    relabel: bool = typer.Option(
+        False, "--relabel", help="Change the labels of fires that are already in the store."
+    ),
+    replace: bool = typer.Option(
+        False, "--replace", help="Read fires again that are already in the store."
+    ),
     workers: int = WORKERS,
     report: Path = TABLE,
     scheduler: str = SCHEDULER,
@@ -58,7 +66,8 @@ def wrf(
     """Read WRF-Fire runs into a snapshot store, one fire per folder.
 
     Fires that are already in the store are skipped, so that the same command continues after an
-    interruption. A fire that cannot be read is reported and does not stop the others; the exit
+    interruption; what differs from their labels and settings is said. --relabel changes their
+    labels, --replace reads them again; each is one commit. A fire that cannot be read is reported and does not stop the others; the exit
     code is then 1.
 
     Example: `plumecast ingest wrf runs/fire_* -o ensemble.zarr --every 6h --drought high`
@@ -74,6 +83,8 @@ def wrf(
             labels=drought_from,
             workers=workers,
             runner=runner,
+            relabel=relabel,
+            replace=replace,
             progress=step,
             smoke=smoke,
             smoke_unit=smoke_unit,

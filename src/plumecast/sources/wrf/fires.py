@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -96,7 +97,7 @@ def read_wrf_fires(
         other = first.setdefault(name, paths)
         clash = None
         if other is not paths:
-            clash = f"{paths}: fire_id {name!r} is also that of {other}; rename one directory"
+            clash = f"{paths}: fire_id {name!r} is also that of {other}; rename one of them"
         labels = Labels(name, (ignition_id or {}).get(name, name), label or "unknown")
         if clash or name not in done:
             jobs.append(Job(paths, settings, labels, clash))
@@ -107,10 +108,17 @@ def read_wrf_fires(
 
 
 def fire_name(paths: Paths) -> str:
-    """Name of the directory with the files; the files of all WRF runs have the same names."""
+    """Name of the directory with the files, because the files of all WRF runs have the same names.
+
+    A single file with a name of its own, such as fire_001.nc, names the fire. Links keep the name
+    that was given.
+    """
     path = Path(paths) if isinstance(paths, str | Path) else Path(paths[0])
+    absolute = Path(os.path.abspath(path))
+    if path.is_file() and isinstance(paths, str | Path) and not path.name.startswith("wrfout"):
+        return absolute.stem
     names_files = path.is_file() or set(path.name) & set("*?[")
-    return path.resolve().parent.name if names_files else path.resolve().name
+    return absolute.parent.name if names_files else absolute.name
 
 
 class Job(NamedTuple):
