@@ -183,7 +183,7 @@ def test_fire_on_a_shifted_grid_is_refused(store, snapshots, dim):
 
 def test_fire_on_a_grid_of_another_size_is_refused(store):
     fire = select_fire(make_snapshots(shape=(8, 11)), "fire-04-low")
-    with pytest.raises(PlumecastError, match="grid.*: 11 × 8 cells of .*, not 10 × 8 cells"):
+    with pytest.raises(PlumecastError, match=r"grid.*: 11 × 8 cells of .*, not 10 × 8 cells"):
         append_fire(store, fire)
 
 
@@ -191,7 +191,7 @@ def test_fire_without_grid_coordinates_of_another_size_is_refused(tmp_path, snap
     path = tmp_path / "store"
     append_fire(path, select_fire(snapshots, "fire-00-low").drop_vars(["x", "y"]))
     other = select_fire(make_snapshots(shape=(8, 11)), "fire-04-low").drop_vars(["x", "y"])
-    with pytest.raises(PlumecastError, match="grid.*: y = 8, x = 11, not y = 8, x = 10"):
+    with pytest.raises(PlumecastError, match=r"grid.*: y = 8, x = 11, not y = 8, x = 10"):
         append_fire(path, other)
 
 

@@ -1,4 +1,4 @@
-"""`plumecast ingest wrf` again: other labels, other settings, copies, odd folders, doubtful runs."""
+"""`plumecast ingest wrf` again: other labels or settings, copies, odd folders, doubtful runs."""
 
 from __future__ import annotations
 
@@ -157,8 +157,8 @@ def test_a_fire_on_another_grid_is_named_with_both_grids(run, store, tmp_path):
     other = write_run(tmp_path / "other", HOURS, attributes=wide)
     result = run("ingest", "wrf", other, "-o", store, "--drought", "low", *ALONE)
     assert (
-        f"fire 'other' is on another grid than {store}: 8 × 6 cells of 2000 × 2000 m from x = 1000, "
-        "y = 1000, not 8 × 6 cells of 1000 × 1000 m from x = 500, y = 500"
+        f"fire 'other' is on another grid than {store}: 8 × 6 cells of 2000 × 2000 m from "
+        "x = 1000, y = 1000, not 8 × 6 cells of 1000 × 1000 m from x = 500, y = 500"
     ) in result.err
 
 

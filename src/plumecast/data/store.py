@@ -173,8 +173,8 @@ def check_store_path(path: str | Path) -> None:
     where = Path(path)
     if where.suffix.lower() in _OF_FILES:
         raise PlumecastError(
-            f"{where}: a store that fires are added to is a folder, not a {where.suffix} file; name "
-            f"it {where.with_suffix('.zarr')} (pc.export_snapshots makes one .nc file of it)"
+            f"{where}: a store that fires are added to is a folder, not a {where.suffix} file; "
+            f"name it {where.with_suffix('.zarr')} (pc.export_snapshots makes one .nc file of it)"
         )
 
 

@@ -77,7 +77,7 @@ class GrowingStore:
         ]
 
     def append_checked(self, fire: xr.Dataset, found: tuple[Finding, ...]) -> list[Outcome]:
-        """Check the fields of one fire and append it; a copy of a stored fire joins its ignition."""
+        """Check a fire and append it; a copy of a stored fire joins the ignition of that fire."""
         stored = open_snapshots(self.path, fields=self.fields) if stored_fires(self.path) else None
         return self.append(*_checked(fire, found, stored))
 
@@ -98,8 +98,8 @@ class GrowingStore:
             changed = _differences(before or {}, json.loads(settings))
             if kept and changed:
                 raise PlumecastError(
-                    f"{self.path} also holds {', '.join(sorted(kept)[:5])}, read with {changed[0]}; "
-                    "give all its fires to replace them"
+                    f"{self.path} also holds {', '.join(sorted(kept)[:5])}, read with "
+                    f"{changed[0]}; give all its fires to replace them"
                 )
 
         if not self.fire_ids:

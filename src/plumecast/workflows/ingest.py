@@ -18,6 +18,8 @@ from plumecast.sources.rasters import find_rasters, iter_arrival_times
 from plumecast.sources.wrf import FireResult, find_runs, fire_name, read_wrf_fires
 from plumecast.workflows.growing_store import GrowingStore, Outcome
 
+__all__ = ["Labels", "Outcome", "ingest_rasters", "ingest_wrf", "read_labels"]
+
 Progress = Callable[[int, int, str], object]
 
 
@@ -83,9 +85,9 @@ def ingest_wrf(
     named = {str(run): fire_name(run) for run in runs}
     outcomes = []
     if not replace:
-        given = table._asdict() if table else {}
-        if drought is not None:
-            given = {"drought": dict.fromkeys(named.values(), drought)}
+        given = {} if drought is None else {"drought": dict.fromkeys(named.values(), drought)}
+        if table is not None:
+            given = {"drought": table.drought, "ignition_id": table.ignition_id}
         outcomes = store.already_stored([*named.values()], given, options, relabel)
     known = named.values() if table is None else {*table.drought, *store.fire_ids}
     unlabelled = [run for run, name in named.items() if name not in known]

@@ -30,8 +30,8 @@ app = new_group(help=COMMANDS["ingest"], no_args_is_help=True)
 @app.command("wrf", cls=OptionNamingCommand)
 def wrf(
     runs: list[str] = typer.Argument(
-        help="One folder of wrfout files, or one glob in quotes, per fire; or a folder of files such "
-        "as fire_001.nc, one fire per file.",
+        help="One folder of wrfout files, or one glob in quotes, per fire; or a folder of files "
+        "such as fire_001.nc, one fire per file.",
         show_default=False,
     ),
     out: Path = STORE,
@@ -67,8 +67,8 @@ def wrf(
 
     Fires that are already in the store are skipped, so that the same command continues after an
     interruption; what differs from their labels and settings is said. --relabel changes their
-    labels, --replace reads them again; each is one commit. A fire that cannot be read is reported and does not stop the others; the exit
-    code is then 1.
+    labels, --replace reads them again; each is one commit. A fire that cannot be read is reported
+    and does not stop the others; the exit code is then 1.
 
     Example: `plumecast ingest wrf runs/fire_* -o ensemble.zarr --every 6h --drought high`
     """

@@ -121,12 +121,13 @@ def estimated_arrival(frames: Sequence[FrameSummary], has_arrival: bool) -> list
     first = next((i for i, frame in enumerate(frames) if frame.burned_cells), None)
     if first is None:
         return []
-    between = (
-        f"the ignition is between {_hours(frames[first - 1])} and {_hours(frames[first])}, so hours "
-        f"may be off by up to {(frames[first].seconds - frames[first - 1].seconds) / 3600:.2g} h"
-        if first
-        else f"the fire burns in the first frame, so hours count from {_hours(frames[0])}"
-    )
+    between = f"the fire burns in the first frame, so hours count from {_hours(frames[0])}"
+    if first:
+        before, after = frames[first - 1], frames[first]
+        between = (
+            f"the ignition is between {_hours(before)} and {_hours(after)}, so hours may be off by "
+            f"up to {(after.seconds - before.seconds) / 3600:.2g} h"
+        )
     message = f"arrival times are estimated from LFN; {between}; write TIGN_G in later runs"
     return [Finding("no TIGN_G", message)]
 

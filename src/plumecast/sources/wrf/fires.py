@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -114,7 +113,7 @@ def fire_name(paths: Paths) -> str:
     that was given.
     """
     path = Path(paths) if isinstance(paths, str | Path) else Path(paths[0])
-    absolute = Path(os.path.abspath(path))
+    absolute = path.resolve() if path.name == ".." else path.absolute()
     if path.is_file() and isinstance(paths, str | Path) and not path.name.startswith("wrfout"):
         return absolute.stem
     names_files = path.is_file() or set(path.name) & set("*?[")

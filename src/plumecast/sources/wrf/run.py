@@ -12,6 +12,7 @@ import netCDF4
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.findings import Finding
 from plumecast.base.paths import Paths
 from plumecast.compute.arrays import Array
 from plumecast.sources import regrid
@@ -84,7 +85,7 @@ class WrfFire(NamedTuple):
 
     run: Run
     frames: list[FrameResult]
-    findings: tuple[checks.Finding, ...]
+    findings: tuple[Finding, ...]
 
 
 def read_fire(paths: Paths, options: Options) -> WrfFire:
@@ -238,7 +239,7 @@ def _fire_state(run: Run, frame: Frame, reader: FrameReader) -> FireState:
 def _checked_column(
     run: Run, frame: Frame, reader: FrameReader
 ) -> tuple[Array, float, tuple[float, float]]:
-    """Column mean in µg m⁻³, smoke mass of the domain in kg, and the extremes of the smoke variable.
+    """Column mean in µg m⁻³, smoke mass of the domain in kg, extremes of the smoke variable.
 
     Raises if a column is not finite.
     """
