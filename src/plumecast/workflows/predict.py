@@ -14,6 +14,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.data.lazy_store import check_unchanged
+from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
 from plumecast.sources.rasters import map_arrival_times, reduce_arrival_times
 from plumecast.surrogate.memory_plan import prediction_rows
@@ -35,16 +36,19 @@ def predict_store(
     path: str | Path,
     *,
     threshold: float | None = None,
+    drought: str | None = None,
     memory: str | int | None = None,
     runner: Runner | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> Iterator[xr.Dataset]:
     """Predicted fields of every snapshot of a store, block by block.
 
-    With a `threshold` footprints are added. Blocks keep to `memory` ("2GB"). With a `runner`
-    (`pc.cluster`) the workers of a cluster read and predict them.
+    With a `threshold` footprints are added. `drought` labels fires that have no drought of their
+    own; another label than a fire's own is refused. Blocks keep to `memory` ("2GB"). With a
+    `runner` (`pc.cluster`) the workers of a cluster read and predict them.
     """
     fires = open_snapshots(path, fields=list(surrogate.inputs.names))
+    fires = fires if drought is None else label_drought(fires, drought)
     total = fires.sizes[SNAPSHOT]
     size = prediction_rows(
         surrogate, memory, input_bytes=BYTES, output_bytes=BYTES, what="predicting", most=BLOCK
