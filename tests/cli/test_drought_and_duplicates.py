@@ -97,6 +97,18 @@ def test_no_part_of_a_split_has_a_copy_of_another_part(by):
         assert sum(map(len, parts)) == len(set().union(*parts))
 
 
+def test_fires_that_only_begin_alike_are_no_copies():
+    fires = make_snapshots(fires=12)
+    first = fires.time_since_ignition.values[fires.hours.values == 6.0]
+    area = fires.burned_area.values
+    for fire in range(0, 12, 2):  # one ignition under two droughts
+        first[fire + 1] = first[fire]
+        area[4 * fire + 4] = area[4 * fire]
+    age = fires.time_since_ignition.values
+    age[fires.hours.values == 6.0] = first
+    split_by_fire(fires)  # a warning would be an error
+
+
 def test_fires_that_only_burn_the_same_area_are_no_copies():
     fires = make_snapshots(fires=12)
     same = fires.assign_coords(burned_area=("snapshot", np.full(48, 7.0), {"units": "acre"}))

@@ -175,6 +175,7 @@ def test_copies_of_a_run_are_named_and_grouped(run, runs, tmp_path):
     assert result.code == 0
     assert "note: c: duplicate run: same hours, burned area and fire as a; keep one" in result.err
     assert labels_of(store, "ignition_id") == {"a": "a", "b": "b", "c": "a", "d": "a"}
+    assert labels_of(store, "quality")["b"] == "passed"
     info = run("info", store, "--check")
     assert info.code == 1
     assert "a: duplicate run: same hours, burned area and fire as c, d; keep one" in info.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -23,24 +24,31 @@ class DuplicateWarning(PlumecastWarning):
     """Fires with different names are the same run."""
 
 
-def find_duplicates(snapshots: xr.Dataset, by: str = "fire_id") -> list[tuple[str, ...]]:
-    """Groups of fires that are the same run, among fires with different labels `by`.
+def find_duplicates(snapshots: xr.Dataset) -> list[tuple[str, ...]]:
+    """Groups of fires that are the same run under different names.
 
-    Two fires are the same if they have a snapshot with equal hours, equal burned area and an equal
-    field of the time since ignition. Runs that differ only in the smoke count as equal too: their
-    input would be in two parts of a split. Only the fields of snapshots that agree in hours and
-    burned area are read.
+    Two fires are the same if their last common checkpoint has equal hours, equal burned area and an
+    equal field of the time since ignition. Earlier checkpoints do not suffice: fires of one
+    ignition under different weathers may begin alike. Runs that differ only in the smoke count as
+    equal: their input would be in two parts of a split. Only the fields of snapshots that agree in
+    hours and burned area are read.
     """
-    if not {*_NEEDED, by} <= set(snapshots.variables):
+    if not set(_NEEDED) <= set(snapshots.variables):
         return []
-    fires, labels = (snapshots[name].values.astype(str) for name in ("fire_id", by))
-    rows = _candidates(snapshots, labels)
+    fires, hours = snapshots.fire_id.values.astype(str), snapshots.hours.values
+    rows = _candidates(snapshots, fires)
     alike: dict[tuple[float, str], list[str]] = defaultdict(list)
     for row, digest in zip(rows, _digests(snapshots, rows), strict=True):
-        alike[float(snapshots.hours.values[row]), digest].append(str(fires[row]))
-    label_of = dict(zip(fires.tolist(), labels.tolist(), strict=True))
-    shared = [group for group in alike.values() if len({label_of[fire] for fire in group}) > 1]
-    return _joined(shared)
+        alike[float(hours[row]), digest].append(str(fires[row]))
+    checkpoints: dict[str, set[float]] = defaultdict(set)
+    for fire, hour in zip(fires.tolist(), hours.tolist(), strict=True):
+        checkpoints[fire].add(hour)
+    return _joined(
+        pair
+        for (hour, _), group in alike.items()
+        for pair in itertools.combinations(sorted(set(group)), 2)
+        if hour == max(checkpoints[pair[0]] & checkpoints[pair[1]])
+    )
 
 
 def group_duplicates(snapshots: xr.Dataset, by: str = "ignition_id") -> Array:
@@ -49,7 +57,7 @@ def group_duplicates(snapshots: xr.Dataset, by: str = "ignition_id") -> Array:
     Warns with the names of the fires. An ignition that one of them belongs to moves as a whole.
     """
     labels: Array = snapshots[by].values.astype(str)
-    groups = find_duplicates(snapshots, by)
+    groups = find_duplicates(snapshots)
     if not groups:
         return labels
     fires = snapshots["fire_id"].values.astype(str)
@@ -66,11 +74,11 @@ def group_duplicates(snapshots: xr.Dataset, by: str = "ignition_id") -> Array:
     return np.array([first.get(label, label) for label in labels.tolist()])
 
 
-def _candidates(snapshots: xr.Dataset, labels: Array) -> Array:
-    """Rows that agree with a row of another label in hours and burned area, which is not zero."""
+def _candidates(snapshots: xr.Dataset, fires: Array) -> Array:
+    """Rows that agree with a row of another fire in hours and burned area, which is not zero."""
     hours, area = snapshots.hours.values, snapshots.burned_area.values
     keys = np.unique(np.stack([hours, area]), axis=1, return_inverse=True)[1].ravel()
-    pairs = np.unique(np.stack([keys, np.unique(labels, return_inverse=True)[1]]), axis=1)
+    pairs = np.unique(np.stack([keys, np.unique(fires, return_inverse=True)[1]]), axis=1)
     several = np.bincount(pairs[0], minlength=keys.max(initial=0) + 1) > 1
     return np.flatnonzero(several[keys] & (area > 0.0))
 

@@ -209,9 +209,11 @@ def _copies(fire: xr.Dataset, stored: xr.Dataset) -> dict[str, str]:
         return {}
     keys = set(zip(fire.hours.values.tolist(), fire.burned_area.values.tolist(), strict=True))
     pairs = zip(stored.hours.values.tolist(), stored.burned_area.values.tolist(), strict=True)
-    rows = [row for row, pair in enumerate(pairs) if pair in keys]
-    if not rows:
+    names = stored.fire_id.values.astype(str)
+    alike = {names[row] for row, pair in enumerate(pairs) if pair in keys}
+    if not alike:
         return {}
+    rows = np.flatnonzero(np.isin(names, sorted(alike)))
     both = xr.concat(
         [part.reset_coords()[list(_COMPARED)].drop_vars(["x", "y"], errors="ignore").load()
          for part in (stored.isel({SNAPSHOT: rows}), fire)],
