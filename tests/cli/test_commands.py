@@ -189,7 +189,7 @@ def test_train_on_everything_holds_nothing_back_and_cannot_be_evaluated(
 def test_info_describes_a_store(succeed, ensemble):
     lines = succeed("info", ensemble.store, "--check").splitlines()
     assert lines[0] == str(ensemble.store)
-    shown = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines[1:-1])
+    shown = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines[1:-2])
     assert shown["snapshots"] == "96"
     assert shown["fires"] == "24 from 12 ignitions"
     assert shown["droughts"] == "high 48, low 48"
@@ -197,14 +197,37 @@ def test_info_describes_a_store(succeed, ensemble):
     assert shown["grid"] == "10 × 8 cells (x by y), 3000 × 3000 m"
     assert shown["smoke floor"] == "0.01 µg m⁻³"
     assert shown["version"] == ensemble.version
-    assert lines[-1] == "every value is finite and none is negative"
+    assert lines[-2:] == [
+        "every value is finite and none is negative",
+        "24 of 24 fires are clean, 0 findings",
+    ]
 
 
-def test_info_check_finds_a_bad_value(refused, ensemble, tmp_path):
+def test_info_check_lists_every_finding_with_its_fire(run, ensemble, tmp_path):
     bad = ensemble.snapshots.copy(deep=True)
-    bad.smoke.values[3, 0, 0] = np.nan
-    message = refused("info", export_snapshots(bad, tmp_path / "bad.nc"), "--check")
-    assert "'smoke' holds 1 NaN or infinite values in fire 'fire-00-low'" in message
+    smoke, age = bad.smoke.values, bad.time_since_ignition.values
+    smoke[3, 0, 0] = np.nan  # four snapshots per fire
+    smoke[4:8] = 0.0
+    smoke[8:12] *= -1.0
+    smoke[12:16] *= 1e12
+    smoke[19] = 0.0
+    age[20:24] = np.where(age[20:24] > 0.0, age[20:24] + 6.0, 0.0)
+    smoke[28:32] *= 1e-9
+    result = run("info", export_snapshots(bad, tmp_path / "bad.nc"), "--check")
+    assert result.code == 1
+    assert result.err == ""
+    for said in (
+        "fire-00-low: NaN in smoke: 1 of 320 values are not finite",
+        "fire-00-high: no smoke: no value above 0 in 4 snapshots",
+        "fire-01-low: no smoke",
+        "fire-01-low: negative smoke: ",
+        "fire-01-high: too much smoke: peak ",
+        "fire-02-low: decreasing smoke: the total falls from",
+        "fire-02-high: hours: a cell has burned for ",
+        "fire-03-high: too little smoke: peak ",
+    ):
+        assert said in result.out, said
+    assert result.out.splitlines()[-1] == "17 of 24 fires are clean, 8 findings"
 
 
 def test_info_describes_a_surrogate(succeed, trained, ensemble):

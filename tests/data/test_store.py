@@ -177,13 +177,13 @@ def test_fire_on_a_shifted_grid_is_refused(store, snapshots, dim):
     fire = select_fire(snapshots, "fire-04-low")
     moved = fire.assign_coords({dim: fire[dim] + 1500.0})
     moved[dim].attrs.update(fire[dim].attrs)
-    with pytest.raises(PlumecastError, match=f"on another grid than {store}: '{dim}' differs"):
+    with pytest.raises(PlumecastError, match=rf"'fire-04-low' is on .* \('{dim}' differs\)"):
         append_fire(store, moved)
 
 
 def test_fire_on_a_grid_of_another_size_is_refused(store):
     fire = select_fire(make_snapshots(shape=(8, 11)), "fire-04-low")
-    with pytest.raises(PlumecastError, match=f"on another grid than {store}"):
+    with pytest.raises(PlumecastError, match=r"grid.*: 11 × 8 cells of .*, not 10 × 8 cells"):
         append_fire(store, fire)
 
 
@@ -191,7 +191,7 @@ def test_fire_without_grid_coordinates_of_another_size_is_refused(tmp_path, snap
     path = tmp_path / "store"
     append_fire(path, select_fire(snapshots, "fire-00-low").drop_vars(["x", "y"]))
     other = select_fire(make_snapshots(shape=(8, 11)), "fire-04-low").drop_vars(["x", "y"])
-    with pytest.raises(PlumecastError, match=f"on another grid than {path}: x = 11, not 10"):
+    with pytest.raises(PlumecastError, match=r"grid.*: y = 8, x = 11, not y = 8, x = 10"):
         append_fire(path, other)
 
 
@@ -207,7 +207,7 @@ def test_fire_without_a_covariate_of_the_store_is_refused(tmp_path, snapshots):
         wind_speed=("snapshot", np.ones(4), {"units": "m s-1"})
     )
     append_fire(tmp_path / "store", windy)
-    with pytest.raises(PlumecastError, match="the new fire has no 'wind_speed', which "):
+    with pytest.raises(PlumecastError, match="'fire-04-low' has no 'wind_speed', which "):
         append_fire(tmp_path / "store", select_fire(snapshots, "fire-04-low"))
 
 

@@ -1,5 +1,9 @@
-"""The error that users see. Its message says what is wrong, with which values, and what to do."""
+"""The error and the warning that users see. A message has the values and says what to do."""
 
 
 class PlumecastError(ValueError):
     """Bad input or a request that cannot be met. The message names the value and the next step."""
+
+
+class PlumecastWarning(UserWarning):
+    """A doubtful input or result; commands print the message as one line on standard error."""

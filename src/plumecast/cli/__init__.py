@@ -6,17 +6,20 @@ and the version need none of them.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import sys
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.version import __version__
-from plumecast.cli.show import fail
+from plumecast.cli.show import fail, warn
 
 COMMANDS = {
     "demo": "Simulate fires, train every preset, score them beside the baselines, write a report.",
@@ -128,11 +131,30 @@ for _name, _summary in COMMANDS.items():
     app.command(_name, help=_summary)(_listed)
 
 
+@contextlib.contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Print each PlumecastWarning once, as one line; other warnings stay as they are."""
+    with warnings.catch_warnings():
+        shown, show = set(), warnings.showwarning
+
+        def print_line(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+            if not issubclass(category, PlumecastWarning):
+                show(message, category, *place, **more)
+            elif str(message) not in shown:
+                shown.add(str(message))
+                warn(str(message))
+
+        warnings.simplefilter("always", PlumecastWarning)
+        warnings.showwarning = print_line
+        yield
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; an error is one line with the next step, and exit code 2."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = app(given, standalone_mode=False)
+        with _warnings_in_one_line():
+            code = app(given, standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
     except _UsageError as error:

@@ -59,7 +59,7 @@ def raster_options(
         help="Hours since ignition of the snapshots, e.g. 6,12,18.",
         show_default="the latest arrival",
     ),
-    drought: str = typer.Option(None, help="Drought label of all these fires."),
+    drought: str = typer.Option(None, help="Drought label of fires that have none."),
     nodata: float = typer.Option(None, help="Another value that means unburned."),
     variable: str = typer.Option(None, help="Variable to read from NetCDF files with several."),
     horizon: float = typer.Option(

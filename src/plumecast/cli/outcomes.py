@@ -9,13 +9,15 @@ from pathlib import Path
 import typer
 
 from plumecast.cli.show import fail, note, say, table, write_json
-from plumecast.workflows.ingest import Outcome
+from plumecast.workflows.growing_store import Outcome
 
 SOME_FAILED, NOTHING_DONE = 1, 2
 STATES = ("read", "skipped", "failed")
+RELABELLED = "relabelled"
 COLUMNS = ("fire", "", "snapshots", "hours", "acres", "checks")
 _MOST_ROWS = 60  # of the table
 _MOST_PROBLEMS = 20
+_MOST_NAMES = 5  # fires in one line
 
 
 def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -> None:
@@ -31,25 +33,46 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -
         for item in outcomes[:_MOST_ROWS]
     ]  # fmt: skip
     counts = {state: sum(item.state == state for item in outcomes) for state in STATES}
-    title = ", ".join(f"{count} {state}" for state, count in counts.items())
+    relabelled = sum(item.relabelled for item in outcomes)
+    shown = counts | ({RELABELLED: relabelled} if relabelled else {})
+    title = ", ".join(f"{count} {state}" for state, count in shown.items())
     table(f"{len(outcomes)} fires: {title}", COLUMNS, rows)
     if len(outcomes) > _MOST_ROWS:
         say(f"… and {len(outcomes) - _MOST_ROWS} more; --json writes all of them")
     for item in outcomes[:_MOST_ROWS]:
         for found in item.quality:
             note(f"{item.fire_id}: {found}")
-    show_problems([item.problem for item in outcomes if item.problem])
+    _show_differences(outcomes)
+    show_problems(
+        [item.problem.replace("replace=True", "--replace") for item in outcomes if item.problem]
+    )
     if report is not None:
         write_json(report, [asdict(item) | {"state": item.state} for item in outcomes], "the table")
-    if counts["read"] or counts["skipped"]:
+    done = counts["read"] + counts["skipped"] + relabelled
+    if done:
         total = sum(item.snapshots for item in outcomes if item.state == "read")
         say(f"added {total} snapshots of {counts['read']} fires to {out}")
-    exit_code(failed=counts["failed"], done=counts["read"] + counts["skipped"])
+    exit_code(failed=counts["failed"], done=done)
+
+
+def _show_differences(outcomes: Sequence[Outcome]) -> None:
+    """One line for each difference between the stored fires and what was asked for."""
+    fires: dict[str, list[str]] = {}
+    for item in outcomes:
+        for text in item.other_labels:
+            fires.setdefault(f"stored with {text}; --relabel changes the label", []).append(
+                item.fire_id
+            )
+        for text in item.other_settings:
+            fires.setdefault(f"stored with {text}; --replace reads again", []).append(item.fire_id)
+    for text, names in fires.items():
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        note(f"{', '.join(names[:_MOST_NAMES])}{more}: {text}")
 
 
 def _checks(item: Outcome) -> str:
     if item.state != "read":
-        return "already stored" if item.stored else ""
+        return item.state if item.relabelled else "already stored" if item.stored else ""
     count = len(item.quality)
     return f"{count} finding{'s' if count > 1 else ''}" if count else "passed"
 

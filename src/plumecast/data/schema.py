@@ -18,6 +18,9 @@ PAPER_MIN_ACRES = 1e5
 SMOKE_FLOOR = "smoke_floor"
 """Attribute of the smoke: smaller values were set to exactly zero."""
 
+UNKNOWN = "unknown"
+"""Drought label of fires that were read without one."""
+
 FIELD_NAMES = tuple(entry.name for entry in FIELDS)
 GROUPS = ("fire_id", "ignition_id")
 
@@ -260,3 +263,22 @@ def select_drought(snapshots: xr.Dataset, drought: str | Iterable[str]) -> xr.Da
     if unknown:
         raise PlumecastError(f"drought '{unknown[0]}' is not in the data; found {', '.join(known)}")
     return snapshots.isel({SNAPSHOT: np.flatnonzero(np.isin(labels, wanted))})
+
+
+def label_drought(snapshots: xr.Dataset, drought: str) -> xr.Dataset:
+    """Give the drought label to snapshots that have none, or the label 'unknown'.
+
+    A label of the snapshots' own is never changed: raises if it is another one.
+    """
+    if "drought" in snapshots.variables:
+        labels = snapshots.drought.values.astype(str)
+        other = np.flatnonzero(~np.isin(labels, [drought, UNKNOWN]))
+        if other.size:
+            fire, own = snapshots.fire_id.values[other[0]], labels[other[0]]
+            raise PlumecastError(
+                f"fire '{fire}' is stored with drought '{own}', which is not changed by "
+                f"drought={drought}; leave the option out to use the stored label, or change it "
+                "with plumecast ingest wrf --relabel"
+            )
+    values = np.full(snapshots.sizes[SNAPSHOT], drought)
+    return snapshots.assign_coords(drought=(SNAPSHOT, values, TABLE["drought"].attrs))

@@ -12,6 +12,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
+from plumecast.data.duplicates import group_duplicates
 from plumecast.data.row_source import floor_as_read
 from plumecast.data.schema import drop_small_fires, select_drought
 
@@ -71,14 +72,17 @@ class SplitRecipe:
         }
 
     def select(self, snapshots: xr.Dataset, outputs: str = SMOKE) -> xr.Dataset:
-        """The snapshots that pass the filters; the smoke floor is applied to `outputs`."""
+        """The snapshots that pass the filters; the smoke floor is applied to `outputs`.
+
+        Fires that are the same run under several names get one ignition.
+        """
         if self.drought is not None:
             snapshots = select_drought(snapshots, self.drought)
         if self.min_acres is not None:
             snapshots = drop_small_fires(snapshots, self.min_acres)
         if self.smoke_floor is not None:
             snapshots = floor_as_read(snapshots, self.smoke_floor, outputs)
-        return snapshots
+        return _with_groups(snapshots, self.by)
 
     def split(self, snapshots: xr.Dataset, outputs: str = SMOKE) -> Split:
         """The three parts of the snapshots that pass the filters."""
@@ -115,14 +119,16 @@ def split_by_fire(
 
     Groups are ignitions by default, so that no ignition is in two parts under different weathers;
     `by="fire_id"` allows that, a looser reading of the paper. The split depends on the seed, not
-    on the order of the snapshots.
+    on the order of the snapshots. Fires that are the same run under several names stay in one part,
+    with a DuplicateWarning.
     """
     shares = np.asarray(fractions, dtype=np.float64)
     if shares.shape != (3,) or not (shares > 0.0).all() or abs(shares.sum() - 1.0) > 1e-9:
         raise PlumecastError(f"fractions={tuple(fractions)} must be three positive shares of 1")
     _check_label(snapshots, by)
+    snapshots = _with_groups(snapshots, by)
     groups, member, counts = np.unique(
-        snapshots[by].values.astype(str), return_inverse=True, return_counts=True
+        group_duplicates(snapshots, by), return_inverse=True, return_counts=True
     )
     if groups.size < 3:
         raise PlumecastError(f"{groups.size} group(s) by {by} cannot make three parts; add fires")
@@ -132,6 +138,16 @@ def split_by_fire(
     rows = [np.flatnonzero(part_of_group[member] == part) for part in range(3)]
     train, validation, test = (snapshots.isel({SNAPSHOT: index}) for index in rows)
     return Split(train, validation, test, by, seed, (shares[0], shares[1], shares[2]))
+
+
+def _with_groups(snapshots: xr.Dataset, by: str) -> xr.Dataset:
+    """Give duplicates one label `by`; fires keep their names, because a name is one run's."""
+    if by == "fire_id" or by not in snapshots.variables or snapshots[by].dims != (SNAPSHOT,):
+        return snapshots
+    before, grouped = snapshots[by].values.astype(str), group_duplicates(snapshots, by)
+    if np.array_equal(before, grouped):
+        return snapshots
+    return snapshots.assign_coords({by: (SNAPSHOT, grouped, snapshots[by].attrs)})
 
 
 def _check_label(snapshots: xr.Dataset, by: str) -> None:

@@ -28,6 +28,8 @@ DATA_VERSION = "data_version"
 """Attribute of an opened store: its commit id (Icechunk) or the hash of its file (NetCDF)."""
 
 _BRANCH = "main"
+_PLANE = ("x", "y")
+_OF_FILES = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".tif", ".tiff", ".asc", ".csv")
 
 # Lazy reading. Hours stay numbers; some versions of xarray would decode them as timedeltas.
 _OPEN_OPTIONS: dict[str, Any] = {"consolidated": False, "chunks": None, "decode_timedelta": False}
@@ -166,6 +168,16 @@ def _repository(path: Path, create: bool = False) -> icechunk.Repository:
         raise PlumecastError(f"{path} cannot be opened as an Icechunk store: {error}") from error
 
 
+def check_store_path(path: str | Path) -> None:
+    """Raise if a store, which is a folder, would get the name of a file."""
+    where = Path(path)
+    if where.suffix.lower() in _OF_FILES:
+        raise PlumecastError(
+            f"{where}: a store that fires are added to is a folder, not a {where.suffix} file; "
+            f"name it {where.with_suffix('.zarr')} (pc.export_snapshots makes one .nc file of it)"
+        )
+
+
 def stored_fires(path: str | Path) -> frozenset[str]:
     """The `fire_id`s in a store; empty if the store does not exist yet."""
     where = Path(path)
@@ -186,6 +198,7 @@ def append_fire(path: str | Path, fire: xr.Dataset, *, fields: Sequence[str] = F
     make one commit. Raises if a fire is already in the store.
     """
     where = Path(path)
+    check_store_path(where)
     fire = validate_snapshots(fire, fields)
     new = sorted(set(fire.fire_id.values.tolist()))
     where.parent.mkdir(parents=True, exist_ok=True)
@@ -196,42 +209,71 @@ def append_fire(path: str | Path, fire: xr.Dataset, *, fields: Sequence[str] = F
             raise PlumecastError(f"fire '{twice[0]}' is already in {where}; leave it out")
         repository = _repository(where, create=True)
         if stored:
-            _check_same_grid(open_snapshots(where, fields=fields), fire, where)
+            check_same_grid(open_snapshots(where, fields=fields), fire, where)
         session = repository.writable_session(_BRANCH)
-        prepared = to_stored_types(_unversioned(fire))
-        with quiet_zarr():
-            if stored:
-                prepared.to_zarr(session.store, append_dim=SNAPSHOT, consolidated=False)
-            else:
-                prepared.to_zarr(
-                    session.store, mode="w", consolidated=False, encoding=_chunks(prepared)
-                )
+        write_fire(session.store, fire, first=not stored)
         return str(session.commit(f"add {', '.join(new)}"))
 
 
-def _check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
+@contextlib.contextmanager
+def open_for_writing(path: Path) -> Iterator[icechunk.Session]:
+    """A session on an existing store; what is not committed at the end is dropped."""
+    with _writer(path):
+        yield _repository(path).writable_session(_BRANCH)
+
+
+def write_fire(store: Any, fire: xr.Dataset, *, first: bool) -> None:
+    """Append snapshots to the Zarr store of a session; the first ones replace what is there."""
+    prepared = to_stored_types(_unversioned(fire))
+    with quiet_zarr():
+        if first:
+            prepared.to_zarr(store, mode="w", consolidated=False, encoding=_chunks(prepared))
+        else:
+            prepared.to_zarr(store, append_dim=SNAPSHOT, consolidated=False)
+
+
+def check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
+    """Raise if a fire has another grid or other variables than a store; names the fire."""
+    who = f"fire '{fire.fire_id.values[0]}'"
+    sizes = {dim: size for dim, size in store.sizes.items() if dim != SNAPSHOT}
+    same_size = {dim: fire.sizes.get(dim) for dim in sizes} == sizes
+    differ = [
+        str(name)
+        for name, item in store.variables.items()
+        if SNAPSHOT not in item.dims
+        and name in fire.variables
+        and not np.array_equal(fire[name].values, item.values)
+    ]
+    if differ or not same_size:
+        what = f" ('{differ[0]}' differs)" if differ else ""
+        raise PlumecastError(
+            f"{who} is on another grid than {path}: {_grid(fire)}, not {_grid(store)}{what}; "
+            "put it into a store of its own"
+        )
     for name, item in store.variables.items():
-        if SNAPSHOT in item.dims:
-            if name not in fire.variables:
-                raise PlumecastError(f"the new fire has no '{name}', which {path} has; add it")
-            if fire[name].dims != item.dims:
-                raise PlumecastError(
-                    f"'{name}' of the new fire has dimensions {fire[name].dims}; those in {path} "
-                    f"are {item.dims}"
-                )
-        elif name in fire.variables and not np.array_equal(fire[name].values, item.values):
-            raise PlumecastError(f"the new fire is on another grid than {path}: '{name}' differs")
-    for dim, size in store.sizes.items():
-        if dim != SNAPSHOT and fire.sizes.get(dim) != size:
+        if SNAPSHOT in item.dims and name not in fire.variables:
+            raise PlumecastError(f"{who} has no '{name}', which {path} has; add it")
+        if SNAPSHOT in item.dims and fire[name].dims != item.dims:
             raise PlumecastError(
-                f"the new fire is on another grid than {path}: "
-                f"{dim} = {fire.sizes.get(dim)}, not {size}"
+                f"'{name}' of {who} has dimensions {fire[name].dims}; those in {path} "
+                f"are {item.dims}"
             )
     extra = {n for n in fire.variables if SNAPSHOT in fire[n].dims} - set(store.variables)
     if extra:
         raise PlumecastError(
-            f"the new fire has '{sorted(map(str, extra))[0]}', which {path} lacks; drop it"
+            f"{who} has '{sorted(map(str, extra))[0]}', which {path} lacks; drop it"
         )
+
+
+def _grid(snapshots: xr.Dataset) -> str:
+    """A grid in words: number of cells (x by y), their size and the first of them."""
+    if not set(_PLANE) <= set(snapshots.variables):
+        sizes = [(dim, size) for dim, size in snapshots.sizes.items() if dim != SNAPSHOT]
+        return ", ".join(f"{dim} = {size}" for dim, size in sizes)
+    x, y = (snapshots[name].values for name in _PLANE)
+    step = [f"{np.median(np.diff(values)):g}" for values in (x, y) if values.size > 1]
+    first = f"from x = {x[0]:g}, y = {y[0]:g}"
+    return f"{x.size} × {y.size} cells of {' × '.join(step) or '?'} m {first}"
 
 
 def _chunks(snapshots: xr.Dataset) -> dict[Any, dict[str, Any]]:

@@ -14,6 +14,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.data.lazy_store import check_unchanged
+from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
 from plumecast.sources.rasters import find_rasters, map_arrival_times, reduce_arrival_times
 from plumecast.surrogate.memory_plan import prediction_rows
@@ -44,6 +45,7 @@ def predict_store(
     *,
     threshold: float | None = None,
     winds: WindsGiven | None = None,
+    drought: str | None = None,
     memory: str | int | None = None,
     runner: Runner | None = None,
     progress: Progress = lambda done, total, what: None,
@@ -51,10 +53,12 @@ def predict_store(
     """Predicted fields of every snapshot of a store, block by block.
 
     With a `threshold` footprints are added. `winds`, as for `with_winds`, replace those of the
-    store. Blocks keep to `memory` ("2GB"). With a `runner` (`pc.cluster`) the workers of a cluster
-    read and predict them.
+    store. `drought` labels fires that have no drought of their own; another label than a fire's own
+    is refused. Blocks keep to `memory` ("2GB"). With a `runner` (`pc.cluster`) the workers of a
+    cluster read and predict them.
     """
     fires = open_fires(surrogate, path, winds)
+    fires = fires if drought is None else label_drought(fires, drought)
     total = fires.sizes[SNAPSHOT]
     size = prediction_rows(
         surrogate, memory, input_bytes=BYTES, output_bytes=BYTES, what="predicting", most=BLOCK

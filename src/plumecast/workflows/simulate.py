@@ -14,7 +14,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SIMULATION
 from plumecast.compute.blocks import Runner
-from plumecast.data.store import append_fire, open_snapshots, stored_fires
+from plumecast.data.store import append_fire, check_store_path, open_snapshots, stored_fires
 from plumecast.sources.rasters.georeference import crs_of
 from plumecast.sources.simulator import ensemble
 from plumecast.sources.simulator.air.weather import STEERING_STRENGTH, check_steering
@@ -106,6 +106,7 @@ def simulate(
         **ground.record(),
     }
     if out is not None:
+        check_store_path(out)
         _refuse_other_settings(Path(out), settings)
         if landscape is not None and stored_fires(out):
             landscape = in_plane_of(open_snapshots(out), landscape)

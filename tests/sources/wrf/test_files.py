@@ -141,7 +141,7 @@ def test_start_without_attributes_is_the_first_time(tmp_path):
 
 
 MESSAGES = {
-    "empty": r"empty: no wrfout\* files",
+    "empty": r"empty: the folder is empty",
     "text": "not a NetCDF file",
     "truncated": "damaged or truncated",
     "classic": r"truncated, \d+ bytes are missing",
@@ -168,7 +168,7 @@ def test_bad_input_is_one_line_that_names_the_file(tmp_path, name):
 
 
 def test_a_missing_path_is_named(tmp_path):
-    with pytest.raises(PlumecastError, match="nowhere: no wrfout"):
+    with pytest.raises(PlumecastError, match="nowhere: no such folder"):
         read_wrf(tmp_path / "nowhere")
 
 

@@ -45,7 +45,7 @@ def test_a_failing_fire_does_not_stop_the_others(tmp_path):
     assert results[1].outcome == f"{runs[1] / FILE}: not a NetCDF file"
     assert (
         results[3].outcome
-        == f"{runs[4]}: fire_id 'a' is also that of {runs[0]}; rename one directory"
+        == f"{runs[4]}: fire_id 'a' is also that of {runs[0]}; rename one of them"
     )
     assert set(results[2].outcome.ignition_id.values) == {"a"}
     assert set(results[0].outcome.drought.values) == {"low"}

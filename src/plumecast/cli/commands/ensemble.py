@@ -34,6 +34,8 @@ from plumecast.cli.options import (
 )
 from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import counted, note, say, wrote
+from plumecast.data.schema import label_drought
+from plumecast.data.store import open_snapshots
 from plumecast.data.writers import quiet_zarr
 from plumecast.scores.field_statistics import QUANTILE_ERROR
 from plumecast.surrogate.surrogate import Surrogate, load_surrogate
@@ -103,7 +105,8 @@ def command(
     rasters: Given,
     drought: str = typer.Option(
         None,
-        help="Drought label of rasters. With --simulate: scenarios, separated by commas.",
+        help="Drought label of fires that have none. With --simulate: scenarios, separated by "
+        "commas.",
         show_default="with --simulate those of training",
     ),
     wind: Given,
@@ -131,6 +134,9 @@ def command(
     blocks: Fires | FireSource = stores
     if simulate is not None:
         blocks = _drawn(surrogate, simulate, drought, parsed.params)
+    elif drought is not None and not is_raster(rasters):
+        fields = list(surrogate.inputs.names)
+        blocks = [label_drought(open_snapshots(path, fields=fields), drought) for path in stores]
     device = place["device"]
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
         if is_raster(rasters):

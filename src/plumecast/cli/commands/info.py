@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,15 @@ import numpy as np
 import typer
 import xarray as xr
 
+from plumecast.base.findings import PASSED, Finding
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.cli.show import note, pairs, say
-from plumecast.data.schema import FIELD_NAMES, GROUPS, SMOKE_FLOOR, check_values
+from plumecast.data.findings import QUALITY, check_store
+from plumecast.data.schema import GROUPS, SMOKE_FLOOR
 from plumecast.data.store import DATA_VERSION, open_snapshots
 from plumecast.operators.settings import own_choices
 from plumecast.surrogate.file import is_saved, read_header
 from plumecast.surrogate.surrogate import Surrogate, load_surrogate
-from plumecast.workflows.ingest import QUALITY
 
 _UNKNOWN = "not recorded"
 
@@ -28,6 +29,9 @@ def command(
 ) -> None:
     """Describe a snapshot store or a saved surrogate.
 
+    With --check, every finding is listed with its fire: those recorded when the fire was read, and
+    those of its values now. The exit code is 1 if there are any.
+
     Example: `plumecast info ensemble.zarr --check`
     """
     if path.is_file() and is_saved(path):
@@ -36,8 +40,22 @@ def command(
     snapshots = _open(path)
     _show_store(snapshots, path)
     if check:
-        check_values(snapshots, [name for name in FIELD_NAMES if name in snapshots])
+        _show_findings(check_store(snapshots))
+
+
+def _show_findings(found: Mapping[str, tuple[Finding, ...]]) -> None:
+    """One line for each finding, the number of clean fires, and the exit code."""
+    for fire, findings in found.items():
+        for finding in findings:
+            say(f"{fire or 'store'}: {finding}")
+    fires = [findings for fire, findings in found.items() if fire]
+    count = sum(map(len, found.values()))
+    if not count:
         say("every value is finite and none is negative")
+    clean = sum(not findings for findings in fires)
+    say(f"{clean} of {len(fires)} fires are clean, {count} finding{'s' * (count != 1)}")
+    if count:
+        raise typer.Exit(1)
 
 
 def _open(path: Path) -> xr.Dataset:
@@ -78,9 +96,10 @@ def _columns(snapshots: xr.Dataset) -> Iterator[tuple[str, str]]:
         area = snapshots.burned_area.values
         yield "burned area", f"{area.min():,.0f} … {area.max():,.0f} acres"
     if QUALITY in snapshots.variables:
-        passed = snapshots[QUALITY].values == "passed"
+        passed = snapshots[QUALITY].values == PASSED
         fires = {name: bool(ok) for name, ok in zip(snapshots.fire_id.values, passed, strict=True)}
-        yield "checks", f"{sum(fires.values())} of {len(fires)} fires passed"
+        clean = f"{sum(fires.values())} of {len(fires)} fires passed when they were read"
+        yield "checks", clean + ("" if all(fires.values()) else "; --check lists the findings")
 
 
 def _floor(snapshots: xr.Dataset) -> str:

@@ -38,7 +38,9 @@ app = new_group(help=COMMANDS["ingest"], no_args_is_help=True)
 @with_options(wind=wind_options)
 def wrf(
     runs: list[str] = typer.Argument(
-        help="One folder of wrfout files, or one glob in quotes, per fire.", show_default=False
+        help="One folder of wrfout files, or one glob in quotes, per fire; or a folder of files "
+        "such as fire_001.nc, one fire per file.",
+        show_default=False,
     ),
     out: Path = STORE,
     smoke: str = typer.Option("fire_smoke", help="The smoke variable."),
@@ -63,6 +65,12 @@ def wrf(
     floor: float = typer.Option(
         SMOKE_FLOOR, help="Smoke below this value (µg m⁻³) is stored as zero."
     ),
+    relabel: bool = typer.Option(
+        False, "--relabel", help="Change the labels of fires that are already in the store."
+    ),
+    replace: bool = typer.Option(
+        False, "--replace", help="Read fires again that are already in the store."
+    ),
     workers: int = WORKERS,
     report: Path = TABLE,
     scheduler: str = SCHEDULER,
@@ -70,9 +78,10 @@ def wrf(
     """Read WRF-Fire runs into a snapshot store, one fire per folder.
 
     Fires that are already in the store are skipped, so that the same command continues after an
-    interruption. The wind of a fire is the mean of U10 and V10 since ignition, unless it is stated.
-    A fire that cannot be read is reported and does not stop the others; the exit
-    code is then 1.
+    interruption; what differs from their labels and settings is said. --relabel changes their
+    labels, --replace reads them again; each is one commit. The wind of a fire is the mean of U10
+    and V10 since ignition, unless it is stated. A fire that cannot be read is reported and does
+    not stop the others; the exit code is then 1.
 
     Example: `plumecast ingest wrf runs/fire_* -o ensemble.zarr --every 6h --drought high`
     """
@@ -91,6 +100,8 @@ def wrf(
             winds=read_wind_options(wind),
             workers=workers,
             runner=runner,
+            relabel=relabel,
+            replace=replace,
             progress=step,
             smoke=smoke,
             smoke_unit=smoke_unit,

@@ -69,7 +69,8 @@ def command(
             given = read_raster_options(rasters)
             blocks = predict_rasters(surrogate, fires, **given, **common)
         else:
-            blocks = predict_store(surrogate, _store(fires), memory=place["memory"], **common)
+            common |= {"memory": place["memory"], "drought": rasters["drought"]}
+            blocks = predict_store(surrogate, _store(fires), **common)
         written = export_fields(blocks, out, title=f"Smoke predicted by {model.name}")
     if written.snapshots:
         say(f"predicted {written.snapshots} snapshots")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumecast.base.findings import Finding
 from plumecast.compute.arrays import Array
 
 ARRIVAL_TOLERANCE = 60.0
@@ -27,17 +28,6 @@ _ONE_COLUMN_RELEASES = ((4, 6, 0), (4, 7, 1))  # first and last WRF that emit fr
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One problem that a check found in a fire."""
-
-    check: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.check}: {self.message}"
-
-
-@dataclass(frozen=True, slots=True)
 class FrameSummary:
     """Numbers of one frame that the checks use."""
 
@@ -48,6 +38,8 @@ class FrameSummary:
     smoke_mass: float  # airborne, kg
     peak: float  # largest column mean, µg m⁻³
     edge_share: float  # largest column mean on the boundary / peak, 0 without smoke
+    lowest: float = 0.0  # smallest and largest value of the smoke variable, in its unit
+    highest: float = 0.0
 
 
 def edge_share(column: Array) -> float:
@@ -94,7 +86,8 @@ def smoke_not_following_fire(
     burning = [frame for frame in frames if frame.burned_cells > 0]
     name = "smoke does not follow fire"
     if burning and all(frame.smoke_mass <= 0 for frame in burning):
-        return [Finding(name, f"{burning[-1].burned_cells} fire cells burn without any smoke")]
+        message = f"{burning[-1].burned_cells} fire cells burn without any smoke"
+        return [Finding("no smoke", message)]
     inside = _before_boundary(burning)
     if len(inside) >= 2:
         area = inside[-1].burned_cells / inside[0].burned_cells
@@ -109,6 +102,34 @@ def smoke_not_following_fire(
         message = f"not checked, but WRF {version} emits fire_smoke from one column only"
         return [Finding(name, message)]
     return []
+
+
+def negative_smoke(frames: Sequence[FrameSummary]) -> list[Finding]:
+    """Advection leaves small negative values; larger ones than the plume's are an error."""
+    lowest = min((frame.lowest for frame in frames), default=0.0)
+    highest = max((frame.highest for frame in frames), default=0.0)
+    if lowest >= 0.0 or -lowest <= highest:
+        return []
+    message = f"values from {lowest:.3g} to {highest:.3g}; negative values were set to 0"
+    return [Finding("negative smoke", message)]
+
+
+def estimated_arrival(frames: Sequence[FrameSummary], has_arrival: bool) -> list[Finding]:
+    """Without TIGN_G the ignition is known only to lie between two frames."""
+    if has_arrival:
+        return []
+    first = next((i for i, frame in enumerate(frames) if frame.burned_cells), None)
+    if first is None:
+        return []
+    between = f"the fire burns in the first frame, so hours count from {_hours(frames[0])}"
+    if first:
+        before, after = frames[first - 1], frames[first]
+        between = (
+            f"the ignition is between {_hours(before)} and {_hours(after)}, so hours may be off by "
+            f"up to {(after.seconds - before.seconds) / 3600:.2g} h"
+        )
+    message = f"arrival times are estimated from LFN; {between}; write TIGN_G in later runs"
+    return [Finding("no TIGN_G", message)]
 
 
 def plume_at_boundary(frames: Sequence[FrameSummary], floor: float) -> list[Finding]:
@@ -151,11 +172,17 @@ def check_fire(
     floor: float,
     step: float | None = None,
     version: str | None = None,
+    has_arrival: bool = True,
 ) -> tuple[Finding, ...]:
-    """Run every check on the frames of one fire, in time order; `step` is their spacing, s."""
+    """Run every check on the frames of one fire, in time order; `step` is their spacing, s.
+
+    `has_arrival` says whether the run has TIGN_G.
+    """
     seconds = [frame.seconds for frame in frames]
     return (
+        *estimated_arrival(frames, has_arrival),
         *non_monotone_arrival(frames),
+        *negative_smoke(frames),
         *smoke_before_fire(frames, floor),
         *smoke_not_following_fire(frames, version),
         *plume_at_boundary(frames, floor),

@@ -96,13 +96,59 @@ def find_files(paths: named.Paths) -> list[Path]:
     """The wrfout files of one fire, sorted by name."""
     found = named.find_files(
         paths,
-        belongs=lambda path: path.name.startswith("wrfout"),
-        nothing="no wrfout* files here; give a directory, glob or file",
+        belongs=_is_wrfout,
+        nothing=_why_nothing(Path(paths)) if isinstance(paths, str | Path) else "no file is named",
     )
     for path in found:
+        if not path.exists():
+            raise PlumecastError(f"{path}: no such file; check the path")
         if not path.is_file():
             raise PlumecastError(f"{path}: not a file; give each fire its own directory or glob")
     return found
+
+
+def find_runs(paths: Sequence[str | Path]) -> list[str | Path]:
+    """The runs that `paths` name: a flat folder of NetCDF files becomes one run per file.
+
+    A folder with wrfout files is one run. The files of a flat folder have names of their own, such
+    as fire_001.nc.
+    """
+    runs: list[str | Path] = []
+    for path in paths:
+        folder = Path(path)
+        entries = sorted(folder.iterdir()) if folder.is_dir() else []
+        flat = [entry for entry in entries if entry.suffix == ".nc" and not _is_other(entry)]
+        runs += [path] if not flat or any(map(_is_wrfout, entries)) else flat
+    return runs
+
+
+def _is_wrfout(path: Path) -> bool:
+    return path.name.startswith("wrfout")
+
+
+def _is_other(path: Path) -> bool:
+    """Whether WRF writes or reads files of this name for something else than output."""
+    return path.name.startswith(("wrfrst", "wrfinput", "wrfbdy"))
+
+
+def _why_nothing(path: Path) -> str:
+    """Why a path names no wrfout files, and what to give instead."""
+    if not path.is_dir():
+        is_glob = set(path.name) & set("*?[")
+        return "no file matches this glob" if is_glob else "no such folder; check the path"
+    entries = sorted(path.iterdir())
+    if not entries:
+        return "the folder is empty; give the folder with the wrfout files of a fire"
+    restarts = [entry.name for entry in entries if entry.name.startswith("wrfrst")]
+    if restarts:
+        return (
+            f"only restart files ({restarts[0]} …), which hold the state of a run and not its "
+            "output; give the folder with the wrfout files"
+        )
+    inside = [entry for entry in entries if entry.is_dir() and any(entry.glob("wrfout*"))]
+    if inside:
+        return f"no wrfout* files here, but in {len(inside)} of its folders; give {path}/*"
+    return f"no wrfout* files here (found {entries[0].name}); give a directory, glob or file"
 
 
 def index_files(paths: Sequence[Path], reader: FrameReader) -> list[FileIndex]:

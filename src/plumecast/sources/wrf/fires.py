@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.findings import Finding
 from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner
 from plumecast.compute.processes import end_with_parent
-from plumecast.sources.wrf.checks import Finding
 from plumecast.sources.wrf.run import SMOKE_FLOOR, Options, read_fire
 from plumecast.sources.wrf.snapshots import Labels, to_dataset
 
@@ -99,7 +99,7 @@ def read_wrf_fires(
         other = first.setdefault(name, paths)
         clash = None
         if other is not paths:
-            clash = f"{paths}: fire_id {name!r} is also that of {other}; rename one directory"
+            clash = f"{paths}: fire_id {name!r} is also that of {other}; rename one of them"
         labels = Labels(name, (ignition_id or {}).get(name, name), label or "unknown")
         if clash or name not in done:
             jobs.append(Job(paths, settings, labels, clash))
@@ -110,10 +110,17 @@ def read_wrf_fires(
 
 
 def fire_name(paths: Paths) -> str:
-    """Name of the directory with the files; the files of all WRF runs have the same names."""
+    """Name of the directory with the files, because the files of all WRF runs have the same names.
+
+    A single file with a name of its own, such as fire_001.nc, names the fire. Links keep the name
+    that was given.
+    """
     path = Path(paths) if isinstance(paths, str | Path) else Path(paths[0])
+    absolute = path.resolve() if path.name == ".." else path.absolute()
+    if path.is_file() and isinstance(paths, str | Path) and not path.name.startswith("wrfout"):
+        return absolute.stem
     names_files = path.is_file() or set(path.name) & set("*?[")
-    return path.resolve().parent.name if names_files else path.resolve().name
+    return absolute.parent.name if names_files else absolute.name
 
 
 class Job(NamedTuple):

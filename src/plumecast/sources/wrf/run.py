@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import netCDF4
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.findings import Finding
 from plumecast.base.paths import Paths
 from plumecast.compute.arrays import Array
 from plumecast.sources import regrid
@@ -88,7 +88,7 @@ class WrfFire(NamedTuple):
 
     run: Run
     frames: list[FrameResult]
-    findings: tuple[checks.Finding, ...]
+    findings: tuple[Finding, ...]
 
 
 def read_fire(paths: Paths, options: Options) -> WrfFire:
@@ -106,6 +106,7 @@ def read_fire(paths: Paths, options: Options) -> WrfFire:
         floor=options.floor,
         step=interval_seconds(options.every),
         version=checks.wrf_version(str(run.attributes.get("TITLE", ""))),
+        has_arrival="TIGN_G" in run.names,
     )
     burning = [frame for frame in frames if frame.summary.burned_cells]
     if not burning:
@@ -223,9 +224,9 @@ def read_frames(run: Run, reader: FrameReader) -> Iterator[FrameResult]:
             level_set = advance_arrival(level_set, level, frame.seconds)
             state = FireState(frame.seconds, level < 0, level_set.arrival[level < 0])
         if frame in kept:
-            column, mass = _checked_column(run, frame, reader)
+            column, mass, extremes = _checked_column(run, frame, reader)
             total = total + column
-            summary = _summary(state, before, column=column, mass=mass)
+            summary = _summary(state, before, column=column, mass=mass, extremes=extremes)
             result = _frame_result(run, state, summary=summary, total=total)
             yield result._replace(wind=_wind(run, frame, reader))
         before = state
@@ -248,16 +249,31 @@ def _fire_state(run: Run, frame: Frame, reader: FrameReader) -> FireState:
     return FireState(frame.seconds, burned, arrival)
 
 
-def _checked_column(run: Run, frame: Frame, reader: FrameReader) -> tuple[Array, float]:
-    """Column mean in µg m⁻³ and smoke mass of the domain in kg; raises if not finite."""
-    column, depth = smoke_column(partial(reader.read, frame), run.options.smoke, run.unit)
+def _checked_column(
+    run: Run, frame: Frame, reader: FrameReader
+) -> tuple[Array, float, tuple[float, float]]:
+    """Column mean in µg m⁻³, smoke mass of the domain in kg, extremes of the smoke variable.
+
+    Raises if a column is not finite.
+    """
+    extremes = (0.0, 0.0)
+
+    def read(name: str) -> Array:
+        nonlocal extremes
+        values = reader.read(frame, name)
+        if name == run.options.smoke:
+            extremes = float(values.min()), float(values.max())
+        return values
+
+    column, depth = smoke_column(read, run.options.smoke, run.unit)
     bad = ~(np.abs(column) < FILL_VALUE_LIMIT)
     if bad.any():
         raise PlumecastError(
             f"{frame.path}: {int(bad.sum())} columns are NaN or unwritten in frame {frame.number}; "
             f"check {', '.join(name for name in run.names if name not in ('LFN', 'TIGN_G'))}"
         )
-    return column, float((column * depth).sum() * run.layout.dx * run.layout.dy * 1e-9)
+    mass = float((column * depth).sum() * run.layout.dx * run.layout.dy * 1e-9)
+    return column, mass, extremes
 
 
 def _wind(run: Run, frame: Frame, reader: FrameReader) -> tuple[float, float] | None:
@@ -267,7 +283,12 @@ def _wind(run: Run, frame: Frame, reader: FrameReader) -> tuple[float, float] | 
 
 
 def _summary(
-    state: FireState, before: FireState | None, *, column: Array, mass: float
+    state: FireState,
+    before: FireState | None,
+    *,
+    column: Array,
+    mass: float,
+    extremes: tuple[float, float],
 ) -> checks.FrameSummary:
     lost, moved = changed_cells(before, state, checks.ARRIVAL_TOLERANCE) if before else (0, 0)
     return checks.FrameSummary(
@@ -278,6 +299,8 @@ def _summary(
         smoke_mass=mass,
         peak=float(column.max()),
         edge_share=checks.edge_share(column),
+        lowest=extremes[0],
+        highest=extremes[1],
     )
 
 

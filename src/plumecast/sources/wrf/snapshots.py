@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from plumecast.base.findings import write_findings
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, TABLE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
@@ -63,7 +64,7 @@ def to_dataset(fire: WrfFire, labels: Labels) -> xr.Dataset:
             "plumecast_version": __version__,
             "settings": json.dumps({**asdict(run.options), "smoke_unit": run.unit}),
             "smoke_floor": run.options.floor,
-            "quality": " | ".join(map(str, findings)) or "passed",
+            "quality": write_findings(findings),
         },
     )
 

@@ -1,0 +1,174 @@
+"""Checks of the values in a store, fire by fire: every finding is listed, none stops the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.findings import Finding, read_findings
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.compute.arrays import Array
+from plumecast.compute.blocks import row_blocks
+from plumecast.data.duplicates import find_duplicates
+from plumecast.data.lazy_store import check_unchanged
+from plumecast.data.schema import FIELD_NAMES, check_values
+
+QUALITY = "quality"
+"""Findings of the checks: an attribute of the data set that a reader returns, a coordinate in a
+store."""
+
+LARGEST_SMOKE = 1e8
+"""Largest credible smoke, µg m⁻³: a tenth of the density of air, as the mean of a column."""
+
+_UNLIKE_OTHERS = 1e6  # factor between a fire's peak smoke and the median of all fires
+_HOURS_TOLERANCE = 0.01  # h, rounding of float32 ages
+_DECREASE = 1e-3  # of the total smoke between checkpoints, relative
+_BLOCK = 256  # snapshots read at once
+
+Summary = dict[str, Array]
+"""Numbers of each snapshot, by name: (M,) each."""
+
+
+def check_store(snapshots: xr.Dataset) -> dict[str, tuple[Finding, ...]]:
+    """The findings of every fire: those recorded when it was read and those of its values now.
+
+    Findings that concern no single fire have the name "". Fires without findings have ().
+    """
+    found = check_fires(snapshots)
+    for fire, recorded in _recorded(snapshots):
+        now = {item.check for item in found[fire]}
+        found[fire] = (*(item for item in recorded if item.check not in now), *found[fire])
+    for group in find_duplicates(snapshots):
+        for fire in group:
+            if all(item.check != "duplicate run" for item in found[fire]):
+                found[fire] += (duplicate_run(set(group) - {fire}),)
+    try:
+        check_values(snapshots, ())
+    except PlumecastError as error:
+        found[""] = (Finding("labels", str(error)),)
+    return found
+
+
+def check_fires(snapshots: xr.Dataset) -> dict[str, tuple[Finding, ...]]:
+    """The findings in the fields of every fire, by `fire_id`."""
+    numbers = {name: _summary(snapshots, name) for name in FIELD_NAMES if name in snapshots}
+    fires = snapshots.fire_id.values.astype(str)
+    peaks = {}
+    found: dict[str, tuple[Finding, ...]] = {}
+    for fire in dict.fromkeys(fires.tolist()):
+        rows = np.flatnonzero(fires == fire)
+        rows = rows[np.argsort(snapshots.hours.values[rows])] if "hours" in snapshots else rows
+        items: list[Finding] = []
+        for name, summary in numbers.items():
+            of_fire = {key: values[rows] for key, values in summary.items()}
+            items += _wrong_values(name, of_fire)
+            items += _fire(snapshots, rows, of_fire) if name == FIRE else []
+            if name == SMOKE:
+                items += _smoke(snapshots, rows, of_fire)
+                peaks[fire] = float(of_fire["highest"].max())
+        found[fire] = tuple(items)
+    for fire, finding in _unlike_others(peaks):
+        if all(item.check != finding.check for item in found[fire]):
+            found[fire] += (finding,)
+    return found
+
+
+def duplicate_run(others: set[str]) -> Finding:
+    """A fire that is stored under other names too."""
+    names = ", ".join(sorted(others))
+    return Finding("duplicate run", f"same hours, burned area and fire as {names}; keep one")
+
+
+def _recorded(snapshots: xr.Dataset) -> Iterator[tuple[str, tuple[Finding, ...]]]:
+    if QUALITY in snapshots.variables:
+        texts = zip(snapshots.fire_id.values, snapshots[QUALITY].values, strict=True)
+        for fire, text in {str(fire): str(text) for fire, text in texts}.items():
+            yield fire, read_findings(text)
+
+
+def _summary(snapshots: xr.Dataset, name: str) -> Summary:
+    """Counts of invalid values, extremes and totals of a field, in one pass over its blocks."""
+    parts: list[Summary] = []
+    for rows in row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK):
+        if not isinstance(snapshots[name].variable._data, np.ndarray):
+            check_unchanged(snapshots)
+        field = snapshots[name].isel({SNAPSHOT: rows}).transpose(SNAPSHOT, ...).values
+        values = field.reshape(field.shape[0], -1)
+        finite = np.isfinite(values)
+        known = np.where(finite, values, 0.0).astype(np.float64)
+        parts.append(
+            {
+                "bad": (~finite).sum(axis=1),
+                "negative": (known < 0.0).sum(axis=1),
+                "cells": np.full(values.shape[0], values.shape[1]),
+                "lowest": known.min(axis=1),
+                "highest": known.max(axis=1),
+                "total": known.sum(axis=1),
+            }
+        )
+    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+def _wrong_values(name: str, of_fire: Summary) -> Iterator[Finding]:
+    cells = int(of_fire["cells"].sum())
+    if of_fire["bad"].any():
+        yield Finding(f"NaN in {name}", f"{of_fire['bad'].sum()} of {cells} values are not finite")
+    if of_fire["negative"].any():
+        count, lowest = int(of_fire["negative"].sum()), float(of_fire["lowest"].min())
+        all_of_them = "all" if count == cells else f"{count} of {cells}"
+        message = f"{all_of_them} values are negative, the lowest {lowest:.4g}"
+        yield Finding(f"negative {name}", message)
+
+
+def _fire(snapshots: xr.Dataset, rows: Array, of_fire: Summary) -> Iterator[Finding]:
+    oldest = of_fire["highest"]
+    if "burned_area" in snapshots.variables:
+        area = snapshots.burned_area.values[rows]
+        empty = (area > 0.0) & (oldest <= 0.0) & (area >= 0.5 * area.max())
+        if empty.any():
+            message = f"{area[empty].max():,.0f} acres burn, but {FIRE} is 0 everywhere"
+            yield Finding("no fire", message)
+    if "hours" in snapshots.variables:
+        hours = snapshots.hours.values[rows]
+        beyond = oldest - hours
+        if beyond.max() > _HOURS_TOLERANCE:
+            row = int(beyond.argmax())
+            message = (
+                f"a cell has burned for {oldest[row]:.3g} h in the snapshot at {hours[row]:.3g} h; "
+                f"hours are off by {beyond[row]:.2g} h or more"
+            )
+            yield Finding("hours", message)
+
+
+def _smoke(snapshots: xr.Dataset, rows: Array, of_fire: Summary) -> Iterator[Finding]:
+    peak, total = float(of_fire["highest"].max()), of_fire["total"]
+    if peak <= 0.0:
+        yield Finding("no smoke", f"no value above 0 in {rows.size} snapshots")
+        return
+    if peak > LARGEST_SMOKE:
+        message = f"peak {peak:.3g} µg m⁻³, above {LARGEST_SMOKE:.0e}; is the unit right?"
+        yield Finding("too much smoke", message)
+    falls = np.diff(total) < -_DECREASE * np.abs(total[:-1])
+    if falls.any() and "hours" in snapshots.variables:
+        row = int(falls.argmax()) + 1
+        message = (
+            f"the total falls from {total[row - 1]:.4g} to {total[row]:.4g} at "
+            f"{snapshots.hours.values[rows[row]]:.3g} h; cumulative smoke never decreases"
+        )
+        yield Finding("decreasing smoke", message)
+
+
+def _unlike_others(peaks: dict[str, float]) -> Iterator[tuple[str, Finding]]:
+    """Fires whose peak differs from the median of all by a factor that only a unit explains."""
+    smoky = [peak for peak in peaks.values() if peak > 0.0]
+    if len(smoky) < 3:
+        return
+    median = float(np.median(smoky))
+    for fire, peak in peaks.items():
+        check = "too much smoke" if peak > median else "too little smoke"
+        if peak > 0.0 and max(peak / median, median / peak) > _UNLIKE_OTHERS:
+            message = f"peak {peak:.3g} µg m⁻³, the median of the fires is {median:.3g}"
+            yield fire, Finding(check, f"{message}; is the unit right?")

@@ -1,0 +1,270 @@
+"""A store that fires are added to while they are read, and the outcome of each fire."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.findings import Finding, read_findings, write_findings
+from plumecast.base.names import SNAPSHOT, TABLE
+from plumecast.data.covariates import STATE_WIND, WIND
+from plumecast.data.duplicates import find_duplicates
+from plumecast.data.findings import QUALITY, check_fires, duplicate_run
+from plumecast.data.rewrite import Labels, relabel_fires, replace_fires
+from plumecast.data.split import group_rows
+from plumecast.data.store import append_fire, check_store_path, open_snapshots, stored_fires
+from plumecast.workflows.winds import Winds, with_winds
+
+SETTINGS = "settings"
+"""Attribute of the data set that a reader returns: the reader's settings, as JSON."""
+
+_COMPARED = ("fire_id", "ignition_id", "hours", "burned_area", "time_since_ignition")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of one fire: read, already stored, or failed with a reason."""
+
+    fire_id: str
+    snapshots: int = 0
+    hours: float = 0.0  # of the last snapshot
+    acres: float = 0.0  # largest burned area
+    quality: tuple[str, ...] = ()  # findings of the checks
+    problem: str | None = None
+    stored: bool = False  # was in the store before
+    relabelled: bool = False  # and got new labels
+    other_labels: tuple[str, ...] = ()  # stored labels that differ from those given
+    other_settings: tuple[str, ...] = ()  # settings of the store that differ from those given
+    has_wind: bool = True  # False: it was read, and its wind is unknown
+
+    @property
+    def state(self) -> str:
+        """The outcome in one word."""
+        if self.problem:
+            return "failed"
+        return "relabelled" if self.relabelled else "skipped" if self.stored else "read"
+
+
+class GrowingStore:
+    """A store to append to; all its fires must have been read with the same settings."""
+
+    def __init__(self, path: Path, fields: Sequence[str], winds: Winds | None = None) -> None:
+        check_store_path(path)
+        self.path, self.fields, self.winds = path, fields, winds
+        self.fire_ids = stored_fires(path)
+        self.settings: str | None = None
+        self.has_wind: bool | None = None
+        if self.fire_ids:
+            stored = open_snapshots(path, fields=fields)
+            self.settings, self.has_wind = stored.attrs.get(SETTINGS), _has_wind(stored)
+            if self.settings is None:
+                raise PlumecastError(f"{path} holds fires from another source; choose another path")
+
+    def append(self, fires: xr.Dataset, found: tuple[Finding, ...] = ()) -> list[Outcome]:
+        """Append fires in one commit; return the outcome of each fire."""
+        problem = None
+        quality = tuple(map(str, found))
+        try:
+            self._check_settings(fires.attrs[SETTINGS])
+            fires = self._with_wind(fires)
+            append_fire(self.path, fires, fields=self.fields)
+            self.has_wind = _has_wind(fires)
+        except PlumecastError as error:
+            problem = str(error)
+        return [
+            _outcome(fires.isel({SNAPSHOT: rows}), quality, problem)
+            for rows in group_rows(fires.fire_id.values)
+        ]
+
+    def append_checked(self, fire: xr.Dataset, found: tuple[Finding, ...]) -> list[Outcome]:
+        """Check a fire and append it; a copy of a stored fire joins the ignition of that fire."""
+        stored = open_snapshots(self.path, fields=self.fields) if stored_fires(self.path) else None
+        return self.append(*_checked(fire, found, stored))
+
+    def replace(self, fires: Iterator[tuple[xr.Dataset, tuple[Finding, ...]]]) -> list[Outcome]:
+        """Read fires again and replace the stored ones, in one commit."""
+        outcomes: list[Outcome] = []
+        before, settings = json.loads(self.settings or "null"), ""
+
+        def checked() -> Iterator[xr.Dataset]:
+            nonlocal settings
+            for fire, found in fires:
+                settings = fire.attrs[SETTINGS]
+                now, all_found = _checked(self._given_wind(fire), found, None)
+                outcomes.extend([_outcome(now, tuple(map(str, all_found)), None)])
+                yield now
+
+        def check_kept(kept: frozenset[str]) -> None:
+            changed = _differences(before or {}, json.loads(settings))
+            if kept and changed:
+                raise PlumecastError(
+                    f"{self.path} also holds {', '.join(sorted(kept)[:5])}, read with "
+                    f"{changed[0]}; give all its fires to replace them"
+                )
+
+        if not self.fire_ids:
+            for fire, found in fires:
+                outcomes += self.append_checked(fire, found)
+            return outcomes
+        try:
+            replace_fires(self.path, checked(), check_kept=check_kept, fields=self.fields)
+        except PlumecastError as error:
+            return [replace(outcome, problem=str(error)) for outcome in outcomes]
+        return outcomes
+
+    def already_stored(
+        self, names: Sequence[str], labels: Labels, options: Mapping[str, Any], relabel: bool
+    ) -> list[Outcome]:
+        """The outcomes of fires that need no reading, with what differs from what was asked for.
+
+        With `relabel`, labels that differ are changed in the store, in one commit.
+        """
+        known = sorted(self.fire_ids.intersection(names))
+        if not known:
+            return []
+        other = self._other_labels(known, labels)
+        changes = {
+            name: {fire: by_fire[fire] for fire in known if name in other[fire]}
+            for name, by_fire in labels.items()
+        }
+        changes = {name: by_fire for name, by_fire in changes.items() if by_fire}
+        if relabel and changes:
+            relabel_fires(self.path, changes)
+        settings = tuple(_differences(json.loads(self.settings or "{}"), options))
+        return [
+            Outcome(
+                name,
+                stored=True,
+                relabelled=relabel and bool(other[name]),
+                other_labels=() if relabel else tuple(other[name].values()),
+                other_settings=settings,
+            )
+            for name in known
+        ]
+
+    def _other_labels(self, known: Sequence[str], labels: Labels) -> dict[str, dict[str, str]]:
+        """By fire and coordinate, a text for each label that differs from the one given.
+
+        The ignition of a copy of another fire is not compared: it was set when it was read.
+        """
+        stored = open_snapshots(self.path, fields=self.fields)
+        names = stored.fire_id.values.astype(str).tolist()
+        row = {fire: number for number, fire in enumerate(names)}
+        out: dict[str, dict[str, str]] = {fire: {} for fire in known}
+        for name, by_fire in labels.items():
+            for fire in known:
+                now = str(stored[name].values[row[fire]])
+                copy = QUALITY in stored.variables and any(
+                    item.check == "duplicate run"
+                    for item in read_findings(str(stored[QUALITY].values[row[fire]]))
+                )
+                wanted = by_fire.get(fire, now)
+                if wanted != now and not (copy and name == "ignition_id"):
+                    out[fire][name] = f"{name} '{now}', not '{wanted}'"
+        return out
+
+    def _given_wind(self, fires: xr.Dataset) -> xr.Dataset:
+        """The fires with the wind that was given for them."""
+        names, given = set(fires.fire_id.values.tolist()), self.winds
+        if given is not None and (given.every_fire or names & set(given.fires)):
+            return with_winds(fires, given)
+        return fires
+
+    def _with_wind(self, fires: xr.Dataset) -> xr.Dataset:
+        """The fires with the wind that was given for them; raises where the store differs."""
+        fires, first = self._given_wind(fires), min(fires.fire_id.values.tolist())
+        if self.has_wind is False and _has_wind(fires):
+            raise PlumecastError(
+                f"{self.path} was made without the wind of its fires, but fire '{first}' has a "
+                "wind; read all fires again into a new store"
+            )
+        if self.has_wind and not _has_wind(fires):
+            raise PlumecastError(
+                f"the fires in {self.path} have a wind, but that of fire '{first}' is unknown; "
+                f"{STATE_WIND}"
+            )
+        return fires
+
+    def _check_settings(self, settings: str) -> None:
+        self.settings = self.settings or settings
+        for changed in _differences(json.loads(self.settings), json.loads(settings)):
+            raise PlumecastError(
+                f"{self.path} was read with {changed}; repeat those settings to continue it, read "
+                "all its fires again with replace=True, or choose another path"
+            )
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The settings that differ, as text; a unit that was not given was taken from the files."""
+    return [
+        f"{name}={before.get(name)}, not {value}"
+        for name, value in now.items()
+        if before.get(name) != value and not (name == "smoke_unit" and value is None)
+    ]
+
+
+def _checked(
+    fire: xr.Dataset, found: tuple[Finding, ...], stored: xr.Dataset | None
+) -> tuple[xr.Dataset, tuple[Finding, ...]]:
+    """A fire with the findings of its fields and its copies in the store as a coordinate.
+
+    The checks run before the store refuses a fire, so that NaN is a problem and not a finding.
+    """
+    name = str(fire.fire_id.values[0])
+    known = {item.check for item in found}
+    found += tuple(item for item in check_fires(fire)[name] if item.check not in known)
+    copies = _copies(fire, stored) if stored is not None else {}
+    if copies:
+        ignition = next(iter(copies.values()))
+        found += (duplicate_run(set(copies)),)
+        labels = np.full(fire.sizes[SNAPSHOT], ignition)
+        fire = fire.assign_coords(ignition_id=(SNAPSHOT, labels, fire.ignition_id.attrs))
+    values = np.full(fire.sizes[SNAPSHOT], write_findings(found))
+    labelled = fire.assign_coords({QUALITY: (SNAPSHOT, values, TABLE[QUALITY].attrs)})
+    labelled.attrs.pop(QUALITY, None)  # attributes are shared by all fires of a store
+    return labelled, found
+
+
+def _copies(fire: xr.Dataset, stored: xr.Dataset) -> dict[str, str]:
+    """The stored fires that are the same run as `fire`, with their ignitions."""
+    if fire.sizes["y"] != stored.sizes["y"] or fire.sizes["x"] != stored.sizes["x"]:
+        return {}
+    keys = set(zip(fire.hours.values.tolist(), fire.burned_area.values.tolist(), strict=True))
+    pairs = zip(stored.hours.values.tolist(), stored.burned_area.values.tolist(), strict=True)
+    names = stored.fire_id.values.astype(str)
+    alike = {names[row] for row, pair in enumerate(pairs) if pair in keys}
+    if not alike:
+        return {}
+    rows = np.flatnonzero(np.isin(names, sorted(alike)))
+    both = xr.concat(
+        [part.reset_coords()[list(_COMPARED)].drop_vars(["x", "y"], errors="ignore").load()
+         for part in (stored.isel({SNAPSHOT: rows}), fire)],
+        SNAPSHOT, combine_attrs="override",
+    )  # fmt: skip
+    name = str(fire.fire_id.values[0])
+    ignitions = dict(zip(both.fire_id.values, both.ignition_id.values, strict=True))
+    groups = [set(group) for group in find_duplicates(both) if name in group]
+    return {other: str(ignitions[other]) for group in groups for other in sorted(group - {name})}
+
+
+def _outcome(fire: xr.Dataset, quality: tuple[str, ...], problem: str | None) -> Outcome:
+    return Outcome(
+        fire_id=str(fire.fire_id.values[0]),
+        snapshots=int(fire.sizes[SNAPSHOT]),
+        hours=float(fire.hours.max()),
+        acres=float(fire.burned_area.max()),
+        quality=quality,
+        problem=problem,
+        has_wind=_has_wind(fire),
+    )
+
+
+def _has_wind(fires: xr.Dataset) -> bool:
+    return set(WIND) <= set(fires.variables)
