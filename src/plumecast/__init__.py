@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from plumecast.surrogate.baselines import fit_baseline
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.surrogate import Surrogate, load_surrogate
+    from plumecast.workflows.cross_validate import CrossValidation, cross_validate
     from plumecast.workflows.draw_fires import draw_fires
     from plumecast.workflows.ensemble import ensemble_statistics
     from plumecast.workflows.evaluate import evaluate
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Basis": "operators.pca",
+    "CrossValidation": "workflows.cross_validate",
     "Operator": "operators.family",
     "Split": "data.split",
     "SplitRecipe": "data.split",
@@ -57,6 +59,7 @@ _HOME = {
     "apply_smoke_floor": "data.schema",
     "choose_decision_threshold": "scores.footprint",
     "cluster": "compute.cluster",
+    "cross_validate": "workflows.cross_validate",
     "draw_fires": "workflows.draw_fires",
     "drop_small_fires": "data.schema",
     "ensemble_statistics": "workflows.ensemble",
@@ -96,6 +99,7 @@ _HOME = {
 
 __all__ = [
     "Basis",
+    "CrossValidation",
     "Operator",
     "PlumecastError",
     "Split",
@@ -106,6 +110,7 @@ __all__ = [
     "apply_smoke_floor",
     "choose_decision_threshold",
     "cluster",
+    "cross_validate",
     "draw_fires",
     "drop_small_fires",
     "ensemble_statistics",
