@@ -12,6 +12,7 @@ from scipy.ndimage import gaussian_filter
 import plumecast as pc
 from plumecast.surrogate.fit import SignWarning
 from support.convolved_fires import snapshots
+from support.snapshots import make_snapshots
 
 GRIDS = {1: (24,), 2: (10, 12), 3: (5, 6, 7)}
 TRAIN = slice(0, 30)
@@ -167,3 +168,18 @@ def test_what_a_lift_cannot_do_is_said_in_one_line(change, message):
 def test_wrong_data_is_named(given, message):
     with pytest.raises(pc.PlumecastError, match=message):
         pc.fit_surrogate(*given)
+
+
+@pytest.mark.parametrize("preset", ["paper-linear", "quick"])
+@pytest.mark.filterwarnings("ignore::plumecast.surrogate.fit.SignWarning")
+def test_the_commands_keep_the_sign(tmp_path, succeed, preset):
+    data = make_snapshots(fires=24)
+    deviation = (data.smoke - data.smoke.mean("snapshot")).transpose(*data.smoke.dims)
+    data["deviation"] = deviation.astype(np.float32).assign_attrs(units="ug m-3")
+    store, model, out = (tmp_path / name for name in ("data.nc", "model.plume", "out.nc"))
+    data.to_netcdf(store)
+    choices = ["--layers", 1] if preset == "quick" else []
+    succeed("train", store, "-o", model, "--preset", preset, "--outputs", "deviation", *choices)
+    succeed("predict", model, store, "-o", out)
+    with xr.open_dataset(out) as predicted:
+        assert float(predicted.deviation.min()) < 0.25 * float(data.deviation.min())
