@@ -45,11 +45,13 @@ if TYPE_CHECKING:
     from plumecast.workflows.evaluate import evaluate
     from plumecast.workflows.simulate import simulate
     from plumecast.workflows.train import train_surrogate
+    from plumecast.workflows.tune.cross_validate import CrossValidation, cross_validate
     from plumecast.workflows.tune.tune import tune_surrogate
     from plumecast.workflows.winds import with_winds
 
 _HOME = {
     "Basis": "operators.pca",
+    "CrossValidation": "workflows.tune.cross_validate",
     "Operator": "operators.family",
     "Split": "data.split",
     "SplitRecipe": "data.split",
@@ -58,6 +60,7 @@ _HOME = {
     "apply_smoke_floor": "data.schema",
     "choose_decision_threshold": "scores.footprint",
     "cluster": "compute.cluster",
+    "cross_validate": "workflows.tune.cross_validate",
     "draw_fires": "workflows.draw_fires",
     "drop_small_fires": "data.schema",
     "ensemble_statistics": "workflows.ensemble",
@@ -98,6 +101,7 @@ _HOME = {
 
 __all__ = [
     "Basis",
+    "CrossValidation",
     "Operator",
     "PlumecastError",
     "Split",
@@ -108,6 +112,7 @@ __all__ = [
     "apply_smoke_floor",
     "choose_decision_threshold",
     "cluster",
+    "cross_validate",
     "draw_fires",
     "drop_small_fires",
     "ensemble_statistics",

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from plumecast.cli import main
-from plumecast.data.duplicates import DuplicateWarning
+from plumecast.data.checks.duplicates import DuplicateWarning
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import export_snapshots
 from plumecast.surrogate.surrogate import load_surrogate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -115,3 +116,12 @@ def test_the_papers_case_on_my_data(tmp_path, follow_page):
     assert "wrote the report to report.html" in printed
     assert "Recommended (spectral)" in printed
     assert (tmp_path / "report.html").stat().st_size > 100_000
+
+
+@pytest.mark.filterwarnings("error")
+def test_fields_of_your_own(follow_page):
+    printed = follow_page("fields-of-your-own.md")
+    assert "input (grid_0: 48) → output (grid_0: 48)" in printed
+    assert float(re.search(r"relative error ([\d.]+)", printed)[1]) < 0.3
+    assert "<plumecast.CrossValidation: 4 folds" in printed
+    assert "('member', 'lat', 'lon')" in printed

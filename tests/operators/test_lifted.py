@@ -10,7 +10,8 @@ import plumecast as pc
 from plumecast.compute.blocks import sampled_rows
 from plumecast.data.covariates import wind_vector
 from plumecast.operators.fields import lift as lift_module
-from plumecast.operators.fields.lift import PARTS, PRODUCTS, fit_lift
+from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.fields.parts import PARTS, PRODUCTS
 from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
 from plumecast.operators.fields.wind_frame import fit_wind_frame
 from plumecast.operators.spectral.systems import PENALTIES, Equations, Systems
@@ -123,6 +124,7 @@ def test_a_lift_of_nearly_empty_snapshots(monkeypatch):
 def test_every_part_and_product_vanishes_with_the_fire():
     fire = np.maximum(puff(9, 9, 3) - 0.5, 0.0)[None].repeat(3, axis=0)
     fire[1] *= 3.0
+    fire[2] *= -1.0  # for the part of negative inputs
     lift = fit_lift(fire, tuple(PARTS), tuple(PRODUCTS), covariates=np.ones((3, 2)))
     channels = lift(fire, np.ones((3, 2)))
     assert channels.shape == (3, lift.channels, *GRID)

@@ -68,6 +68,12 @@ class Layout:
         """The variables in the order of their columns."""
         return tuple(part.name for part in self.fields)
 
+    def __str__(self) -> str:
+        """The fields with their grids, as in "smoke (y: 80, x: 100)"."""
+        sizes = [zip(part.dims, part.shape, strict=True) for part in self.fields]
+        grids = [", ".join(f"{dim}: {count}" for dim, count in grid) for grid in sizes]
+        return ", ".join(f"{name} ({grid})" for name, grid in zip(self.names, grids, strict=True))
+
     def to_matrix(self, data: Mapping[Hashable, xr.DataArray] | xr.Dataset) -> Array:
         """Labelled fields on this layout's grids → float64 matrix (M, N)."""
         blocks: list[Array] = []
@@ -106,7 +112,10 @@ def fit_layout(data: xr.Dataset, names: Sequence[str]) -> Layout:
             )
         array = data[name]
         if SNAPSHOT not in array.dims:
-            raise PlumecastError(f"variable '{name}' has no dimension '{SNAPSHOT}': {array.dims}")
+            raise PlumecastError(
+                f"variable '{name}' has no dimension '{SNAPSHOT}': {array.dims}; name the sample "
+                "dimension with sample_dim=…"
+            )
         fields.append(_describe(array, scale=_rms(array) if len(names) > 1 else 1.0))
     return Layout(tuple(fields))
 

@@ -12,7 +12,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.data.duplicates import group_duplicates
+from plumecast.data.checks.duplicates import group_duplicates
 from plumecast.data.row_source import floor_as_read
 from plumecast.data.schema import drop_small_fires, select_drought
 

@@ -13,17 +13,20 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SIMULATION, SNAPSHOT
 from plumecast.base.version import __version__
-from plumecast.compute.arrays import Array
-from plumecast.compute.blocks import Runner
+from plumecast.compute.arrays import Array, Rows, read_rows
+from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.memory import show_memory
 from plumecast.data.layout import Layout, fit_layout
 from plumecast.data.row_source import StoredFields, StoredRows
-from plumecast.data.schema import check_values
+from plumecast.data.samples import along_snapshots, field_names, sample_dimension
+from plumecast.data.schema import FIELD_NAMES, check_values
 from plumecast.data.split import group_rows
 from plumecast.data.store import DATA_VERSION
 
 IN_MEMORY_BYTES = 40
 """Bytes of working memory per field value for families that need all snapshots in memory."""
+
+_BLOCK = 256  # snapshots read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +63,35 @@ class TrainingMatrices:
         if by not in self.snapshots.variables:
             raise PlumecastError(
                 f"choosing a penalty leaves one '{by}' out at a time, but the training data has no "
-                "such coordinate; add it or give the penalty"
+                f"such coordinate; add it, leave out single ones with group_by='{SNAPSHOT}', or "
+                "give the penalty"
             )
         return group_rows(self.snapshots[by].values)
+
+    def lowest_input(self) -> tuple[str, float]:
+        """The input with the smallest value, and that value."""
+        return _lowest(self.inputs, self.input_layout)
+
+    def lowest_output(self) -> tuple[str, float]:
+        """The output with the smallest value, and that value."""
+        return _lowest(self.outputs, self.output_layout)
+
+
+def _lowest(matrix: Rows, layout: Layout) -> tuple[str, float]:
+    """The field with the smallest value; 0 for fields of the contract, which were checked."""
+    if set(layout.names) <= set(FIELD_NAMES):
+        return layout.names[0], 0.0
+    smallest = dict.fromkeys(layout.names, np.inf)
+    for rows in row_blocks(matrix.shape[0], _BLOCK):
+        for name, values in zip(layout.names, layout.split(read_rows(matrix, rows)), strict=True):
+            smallest[name] = min(smallest[name], float(values.min()))
+    name = min(smallest, key=lambda name: smallest[name])
+    return name, smallest[name]
 
 
 def _on_grid(rows: Array | StoredRows, layout: Layout) -> Array:
     grid = layout.fields[0].shape if len(layout.fields) == 1 else (layout.size,)
     return StoredFields(rows, grid) if isinstance(rows, StoredRows) else rows.reshape(-1, *grid)
-
-
-def field_names(names: str | Sequence[str]) -> list[str]:
-    """One or several names, as a list."""
-    return [names] if isinstance(names, str) else list(names)
 
 
 def training_size(
@@ -98,6 +117,7 @@ def training_matrices(
     With `stored`, rows are read from the store when needed, sorted by the grouping coordinate `by`.
     """
     input_names, output_names = field_names(inputs), field_names(outputs)
+    train = along_snapshots(train, sample_dimension(train, [*input_names, *output_names]))
     if SNAPSHOT not in train.dims or train.sizes[SNAPSHOT] == 0:
         raise PlumecastError("there are no training snapshots")
     input_layout = fit_layout(train, input_names)

@@ -10,7 +10,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.operators.coded.fit import CodedSettings
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.fields.lift import check_lift
-from plumecast.operators.fields.targets import check_targets
+from plumecast.operators.fields.targets import TARGETS, check_targets
 from plumecast.operators.pca import Truncation
 from plumecast.operators.spectral.fit import SpectralSettings
 
@@ -75,6 +75,19 @@ def own_choices(record: Mapping[str, Any]) -> dict[str, Any]:
     if not plain:
         names |= {"lift", "products", "age_bins", "targets", "covariates", "frame"}
     return {name: record[name] for name in record if name in names | {"family"}}
+
+
+def for_signed(settings: Settings, *, inputs: bool, outputs: bool) -> Settings:
+    """The settings with a lift and targets that keep the sign of signed inputs and outputs."""
+    targets, lift = settings.targets, settings.lift
+    if outputs:
+        targets = tuple(name for name in targets if TARGETS[name].signed) or ("smoke",)
+    if inputs and "age-bins" in lift and "negative-bins" not in lift:
+        lift = (*lift, "negative-bins")
+    if (targets, lift) == (settings.targets, settings.lift):
+        return settings
+    preset = None if settings.preset is None else f"{settings.preset.split(',')[0]}, changed"
+    return replace(settings, targets=targets, lift=lift, preset=preset)
 
 
 def check_positive(**numbers: int) -> None:

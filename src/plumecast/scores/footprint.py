@@ -42,6 +42,9 @@ def smoke_threshold(smoke: xr.DataArray | Array, captured: float = 0.95) -> floa
     return smoke_threshold_over(lambda function: map(function, _row_blocks(fields)), captured)
 
 
+Fields: TypeAlias = xr.Dataset | xr.DataArray | Array
+"""Labelled fields of one or several outputs, or an array whose first axis is the snapshots."""
+
 Visit: TypeAlias = Callable[[Callable[[np.ndarray], Any]], Iterable[Any]]
 """A pass over the data: applies a function to each (m, N) block of smoke; results in order."""
 
@@ -187,20 +190,51 @@ def ratio(wrong: float, size: float) -> float:
     return float(np.sqrt(wrong / size))
 
 
-def relative_error(predicted: xr.DataArray | Array, observed: xr.DataArray | Array) -> float:
-    """‖ĝ − g‖ / ‖g‖ over all snapshots and cells (Frobenius)."""
+def relative_error(predicted: Fields, observed: Fields) -> Any:
+    """‖ĝ − g‖ / ‖g‖ over all snapshots and cells (Frobenius).
+
+    For a Dataset of several predicted outputs, one error per output, by name: their units may
+    differ. Observed variables that were not predicted are ignored.
+    """
+    if isinstance(predicted, xr.Dataset):
+        return {name: relative_error(*pair) for name, pair in _pairs(predicted, observed)}
     wrong = size = 0.0
-    for guess, truth in _blocks(predicted, observed):
+    for guess, truth in _blocks(predicted, _like_named(predicted, observed)):
         wrong += float(np.sum((guess - truth) ** 2))
         size += float(np.sum(truth**2))
     return ratio(wrong, size)
 
 
-def snapshot_relative_errors(
-    predicted: xr.DataArray | Array, observed: xr.DataArray | Array
-) -> Array:
-    """‖ĝ − g‖ / ‖g‖ of every snapshot, (M,); where g = 0: 0 if ĝ = 0, else NaN."""
-    return np.concatenate([row_errors(*pair) for pair in _blocks(predicted, observed)])
+def snapshot_relative_errors(predicted: Fields, observed: Fields) -> Any:
+    """‖ĝ − g‖ / ‖g‖ of every snapshot, (M,); where g = 0: 0 if ĝ = 0, else NaN.
+
+    For a Dataset of several predicted outputs, such errors of each output, by name.
+    """
+    if isinstance(predicted, xr.Dataset):
+        return {name: snapshot_relative_errors(*pair) for name, pair in _pairs(predicted, observed)}
+    pairs = _blocks(predicted, _like_named(predicted, observed))
+    return np.concatenate([row_errors(*pair) for pair in pairs])
+
+
+def _pairs(
+    predicted: xr.Dataset, observed: Fields
+) -> Iterator[tuple[str, tuple[xr.DataArray, xr.DataArray]]]:
+    """Every predicted variable with the observed one of the same name."""
+    for name, field in predicted.data_vars.items():
+        yield str(name), (field, _like_named(field, observed))
+
+
+def _like_named(predicted: xr.DataArray | Array, observed: Fields) -> Any:
+    """The variable of an observed Dataset that a prediction is of; a field itself."""
+    if not isinstance(observed, xr.Dataset):
+        return observed
+    name = predicted.name if isinstance(predicted, xr.DataArray) else None
+    if name not in observed:
+        raise PlumecastError(
+            f"prediction '{name}' is not among the observed {', '.join(map(str, observed))}; pass "
+            "the observed field itself"
+        )
+    return observed[name]
 
 
 def row_errors(guess: Array, truth: Array) -> np.ndarray:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import xarray as xr
 
+from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE
+from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import Runner
 from plumecast.compute.device import advice, choose_resources, naming_memory, no_progress
 from plumecast.data.covariates import Covariate
+from plumecast.data.samples import read_samples
 from plumecast.data.training import (
     TrainingMatrices,
     provenance,
@@ -20,13 +24,18 @@ from plumecast.data.training import (
 from plumecast.operators.coded.fit import CodedSettings, fit_coded_operator
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Operator
-from plumecast.operators.settings import Settings, choose_settings
+from plumecast.operators.settings import Settings, choose_settings, for_signed
 from plumecast.surrogate.fit_lifted import fit_lifted
 from plumecast.surrogate.surrogate import Surrogate
 
 
+class SignWarning(UserWarning):
+    """Training outputs are negative where the settings expect non-negative ones."""
+
+
 def fit_surrogate(
-    train: xr.Dataset,
+    train: xr.Dataset | Array,
+    y: Array | str | None = None,
     preset: str | None = None,
     *,
     degree: int | None = None,
@@ -52,8 +61,9 @@ def fit_surrogate(
     epochs: int | None = None,
     inputs: str | Sequence[str] = FIRE,
     outputs: str | Sequence[str] = SMOKE,
-    nonnegative: bool = True,
-    group_by: str = "ignition_id",
+    nonnegative: bool | None = None,
+    group_by: str | Array = "ignition_id",
+    sample_dim: str | None = None,
     device: str = "cpu",
     memory: str | int | None = None,
     runner: Runner | None = None,
@@ -61,7 +71,13 @@ def fit_surrogate(
 ) -> Surrogate:
     """Fit a surrogate to training snapshots.
 
-    Give a preset, single settings by keyword, or a preset with single settings replaced.
+    Give a preset, single settings by keyword, or a preset with single settings replaced:
+    `fit_surrogate(train, "recommended", layers=2)`.
+
+    `train` is a Dataset, or the inputs (M, *grid) as an array, with the outputs (M, *grid) as `y`:
+    `fit_surrogate(X, y, "recommended")`. Arrays are NumPy, PyTorch or CuPy arrays, or DataArrays.
+    The sample dimension of a Dataset is `sample_dim`, by default "snapshot" or else the first
+    dimension of all variables.
 
     The *coded* family computes a PCA of inputs and outputs and fits a polynomial of some `degree`
     between the codes, or another `kernel`: "matern-5/2", "squared-exponential", or a sum such as
@@ -80,7 +96,12 @@ def fit_surrogate(
 
     `fire_*` truncates the basis of the inputs and `smoke_*` that of the outputs, whatever their
     names. If neither the preset nor `penalty` gives the penalty, it is chosen in closed form by
-    leaving out one group of the grouping coordinate `group_by` at a time.
+    leaving out one group of the grouping coordinate `group_by` at a time. It may also be an array
+    of M labels. Samples of arrays, and samples along another dimension than "snapshot" without that
+    coordinate, are groups of their own.
+
+    With `nonnegative`, negative predictions are set to zero. By default this is so if no training
+    output is negative.
 
     `device` is where arrays are computed: "cpu", "cuda" (PyTorch) or "cupy"; the fitted surrogate
     is on the host. `progress` is called with each step of a long fit. With `memory` ("2GB") the
@@ -88,6 +109,10 @@ def fit_surrogate(
     With a `runner` (`pc.cluster`) the workers of a cluster compute the blocks, each within
     `memory`; networks are trained in this process.
     """
+    if isinstance(y, str):  # fit_surrogate(train, "recommended")
+        if preset is not None:
+            raise PlumecastError(f"two presets are given, '{y}' and '{preset}'; give one")
+        y, preset = None, y
     settings = choose_settings(
         preset,
         family=family,
@@ -116,13 +141,16 @@ def fit_surrogate(
             "variance_fraction": smoke_variance_fraction,
         },
     )
+    samples = read_samples(
+        train, y, inputs=inputs, outputs=outputs, sample_dim=sample_dim, group_by=group_by
+    )
     return fit_with_settings(
-        train,
+        samples.snapshots,
         settings,
-        inputs=inputs,
-        outputs=outputs,
+        inputs=samples.inputs,
+        outputs=samples.outputs,
         nonnegative=nonnegative,
-        group_by=group_by,
+        group_by=samples.group_by,
         device=device,
         memory=memory,
         runner=runner,
@@ -136,7 +164,7 @@ def fit_with_settings(
     *,
     inputs: str | Sequence[str] = FIRE,
     outputs: str | Sequence[str] = SMOKE,
-    nonnegative: bool = True,
+    nonnegative: bool | None = None,
     group_by: str = "ignition_id",
     device: str = "cpu",
     memory: str | int | None = None,
@@ -157,10 +185,13 @@ def fit_with_settings(
         by=group_by if settings.is_plain else None,
         runner=runner,
     )
-    described: dict[str, Any] = {"settings": settings.record(), "nonnegative": nonnegative}
+    lowest = data.lowest_output()
+    described: dict[str, Any] = {"nonnegative": _nonnegative(nonnegative, lowest)}
     with naming_memory(resources.device, lambda: advice(resources, size)):
         if not settings.is_plain:
-            found = fit_lifted(data, settings, group_by, resources)
+            settings = _keep_sign(settings, data, lowest)
+            described["settings"] = settings.record()
+            found = fit_lifted(data, settings, group_by, resources, signed=lowest[1] < 0.0)
             return label_operator(
                 found.operator,
                 data,
@@ -181,7 +212,37 @@ def fit_with_settings(
         )
     if groups:
         chosen["leave_out"] = group_by
-    return label_operator(operator, data, chosen=chosen, **described)
+    return label_operator(operator, data, settings=settings.record(), chosen=chosen, **described)
+
+
+def _nonnegative(given: bool | None, lowest_output: tuple[str, float]) -> bool:
+    """Whether predictions below zero are set to zero; by default if no training output is."""
+    name, lowest = lowest_output
+    if given and lowest < 0.0:
+        warnings.warn(
+            f"nonnegative=True sets negative predictions to zero, but '{name}' has values down to "
+            f"{lowest:g} in training; leave out nonnegative to keep them",
+            SignWarning,
+            stacklevel=4,
+        )
+    return lowest >= 0.0 if given is None else given
+
+
+def _keep_sign(
+    settings: Settings, data: TrainingMatrices, lowest_output: tuple[str, float]
+) -> Settings:
+    """The settings for data with signed fields; a warning names the targets that are left out."""
+    name, lowest = lowest_output
+    kept = for_signed(settings, inputs=data.lowest_input()[1] < 0.0, outputs=lowest < 0.0)
+    lost = [name for name in settings.targets if name not in kept.targets]
+    if lost:
+        warnings.warn(
+            f"'{name}' has values down to {lowest:g} in training, but targets='{','.join(lost)}' "
+            f"needs non-negative ones; fitted with targets='{','.join(kept.targets)}' alone",
+            SignWarning,
+            stacklevel=4,
+        )
+    return kept
 
 
 def label_operator(
@@ -190,7 +251,7 @@ def label_operator(
     *,
     settings: dict[str, Any] | None = None,
     chosen: dict[str, Any] | None = None,
-    nonnegative: bool = True,
+    nonnegative: bool | None = None,
     scenario: str | None = None,
     covariates: tuple[Covariate, ...] = (),
 ) -> Surrogate:
@@ -199,7 +260,9 @@ def label_operator(
         inputs=data.input_layout,
         outputs=data.output_layout,
         operator=operator,
-        nonnegative=nonnegative,
+        nonnegative=(
+            _nonnegative(None, data.lowest_output()) if nonnegative is None else nonnegative
+        ),
         settings=settings or {},
         training={**provenance(data.snapshots), **(chosen or {})},
         scenario=scenario,
@@ -213,7 +276,7 @@ def wrap_operator(
     *,
     inputs: str | Sequence[str] = FIRE,
     outputs: str | Sequence[str] = SMOKE,
-    nonnegative: bool = True,
+    nonnegative: bool | None = None,
 ) -> Surrogate:
     """Wrap an operator of your own as a surrogate that predicts and is scored like any other.
 

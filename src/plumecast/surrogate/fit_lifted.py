@@ -10,7 +10,6 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
-from plumecast.compute.blocks import field_blocks
 from plumecast.compute.device import Resources
 from plumecast.data.covariates import (
     ALIKE,
@@ -50,17 +49,24 @@ class LiftedFit:
 
 
 def fit_lifted(
-    data: TrainingMatrices, settings: Settings, group_by: str, resources: Resources
+    data: TrainingMatrices,
+    settings: Settings,
+    group_by: str,
+    resources: Resources,
+    *,
+    signed: bool = False,
 ) -> LiftedFit:
     """Fit one operator for all droughts, each with its own weights.
+
+    Outputs that are `signed` have no footprint, and the settings must have targets for them.
 
     With frame "auto", the frame of the map or of the wind is chosen by out-of-fold errors.
     """
     fields = (*data.input_layout.fields, *data.output_layout.fields)
     fire, smoke = data.on_grids()
     groups = _group_numbers(data, group_by)
-    _check_fields(fields, smoke)
-    threshold = smoke_threshold(smoke)
+    _check_fields(data)
+    threshold = 0.0 if signed else smoke_threshold(smoke)
     covariates = fit_covariates(data.snapshots, settings.covariates)
     has_scenarios = FAMILIES[settings.family].scenarios
     on_map = Conditions(
@@ -94,8 +100,8 @@ def fit_lifted(
             errors = {kind: fit(kind, simple)[1] for kind in ("map", "wind")}
             frame = "map" if errors["map"] < MAP_ADVANTAGE * errors["wind"] else "wind"
     operator, error = fit(frame, settings)
-    record = {
-        "footprint_threshold": threshold,
+    record: dict[str, Any] = {} if signed else {"footprint_threshold": threshold}
+    record |= {
         "scenarios": list(operator.labels),
         "frame": frame,
         "leave_out_error": error,
@@ -119,26 +125,23 @@ def _group_numbers(data: TrainingMatrices, group_by: str) -> Array:
     return groups
 
 
-def _check_fields(fields: tuple[Field, ...], smoke: Array) -> None:
-    """Raise unless one field is mapped to one non-negative field on the same grid."""
-    same = len(fields) == 2 and (fields[0].shape, fields[0].dims) == (
-        fields[1].shape,
-        fields[1].dims,
-    )
-    if not same:
+def _check_fields(data: TrainingMatrices) -> None:
+    """Raise unless one field is mapped to one field on the same grid."""
+    for kind, layout in (("input", data.input_layout), ("output", data.output_layout)):
+        if len(layout.fields) > 1:
+            raise PlumecastError(
+                f"a surrogate with a lift has one {kind}, not {len(layout.fields)} "
+                f"({', '.join(layout.names)}); use preset='paper-quadratic', or one surrogate each"
+            )
+    fields = (*data.input_layout.fields, *data.output_layout.fields)
+    if (fields[0].shape, fields[0].dims) != (fields[1].shape, fields[1].dims):
         described = [
             f"{part.name} {tuple(zip(part.dims, part.shape, strict=True))}" for part in fields
         ]
         raise PlumecastError(
             "a surrogate with a lift maps one field to one on the same grid, not "
             + " and ".join(described)
-            + "; regrid, or choose a preset without a lift"
-        )
-    lowest = min(float(smoke[rows].min()) for rows in field_blocks(smoke))
-    if lowest < 0.0:
-        raise PlumecastError(
-            "a surrogate with a lift needs a non-negative output, but the smallest value of "
-            f"'{fields[1].name}' is {lowest:g}; choose a preset without a lift"
+            + "; regrid, or use preset='paper-quadratic'"
         )
 
 

@@ -11,7 +11,16 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace, map_arrays, to_device_of, to_numpy
+from plumecast.compute.arrays import (
+    Array,
+    array_namespace,
+    is_cupy_array,
+    is_torch_array,
+    like,
+    map_arrays,
+    to_device_of,
+    to_numpy,
+)
 from plumecast.compute.device import choose_device
 from plumecast.data.covariates import WIND, Covariate, read_covariates, read_scalar, wind_vector
 from plumecast.data.layout import (
@@ -39,7 +48,7 @@ PREDICT_BLOCK = 2048
 Labelled = Mapping[Hashable, xr.DataArray] | xr.Dataset
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Surrogate:
     """A fitted map between labelled fields: the layouts of inputs and outputs, and the operator."""
 
@@ -52,6 +61,21 @@ class Surrogate:
     scenario: str | None = None  # name of the coordinate with the scenario of a snapshot
     covariates: tuple[Covariate, ...] = ()  # coordinates that are inputs of the operator
 
+    def __repr__(self) -> str:
+        """A few lines without arrays: fields and grids, settings, training data."""
+        made = [str(self.settings.get(name) or "") for name in ("preset", "family")]
+        kind = ", ".join(filter(None, made)) or type(self.operator).__name__
+        needs = [*filter(None, [self.scenario]), *(item.name for item in self.covariates)]
+        needs += WIND if self.operator.needs_wind else ()
+        lines = [
+            f"<plumecast.Surrogate: {self.inputs} → {self.outputs}",
+            f" {kind}; {self.training.get('snapshots', '?')} training snapshots; predictions "
+            + ("are not negative" if self.nonnegative else "may be negative"),
+        ]
+        if needs:
+            lines.append(f" needs the coordinates {', '.join(dict.fromkeys(needs))}")
+        return "\n".join(lines) + ">"
+
     @overload
     def predict(self, data: xr.Dataset) -> xr.DataArray | xr.Dataset: ...
     @overload
@@ -62,9 +86,12 @@ class Surrogate:
         """Smoke of one or many fires, with the type of the input.
 
         A Dataset or DataArray gives labelled fields with coordinates and units (a Dataset if there
-        are several outputs); an array (…, *grid) gives an array. The floating-point type of the
-        input is kept; the arithmetic is float64 (float32 within a spectral operator).
+        are several outputs); an array (…, *grid) gives an array, a PyTorch tensor a tensor on its
+        device (without gradients). The floating-point type of the input is kept; the arithmetic is
+        float64 (float32 within a spectral operator).
         """
+        if _is_device_array(data):
+            return like(self.predict(to_numpy(data)), data)
         fields = self._labelled(self._as_labelled(data), self.predict_rows, self.outputs)
         if len(fields) == 1:
             return fields[0] if _is_labelled(data) else fields[0].values
@@ -89,6 +116,8 @@ class Surrogate:
         def score_rows(inputs: np.ndarray, given: Conditions) -> Array:
             return self.predict_both_rows(inputs, given)[1]
 
+        if _is_device_array(data):
+            return like(self.predict_footprint(to_numpy(data)), data)
         (score,) = self._labelled(self._as_labelled(data), score_rows, _score_layout(self.outputs))
         return score if _is_labelled(data) else score.values
 
@@ -218,6 +247,10 @@ class Surrogate:
 
 def _is_labelled(data: Any) -> bool:
     return isinstance(data, xr.Dataset | xr.DataArray)
+
+
+def _is_device_array(data: Any) -> bool:
+    return bool(is_torch_array(data) or is_cupy_array(data))
 
 
 def _score_layout(outputs: Layout) -> Layout:

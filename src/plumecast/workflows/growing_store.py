@@ -14,9 +14,9 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding, read_findings, write_findings
 from plumecast.base.names import SNAPSHOT, TABLE
+from plumecast.data.checks.duplicates import find_duplicates
+from plumecast.data.checks.findings import QUALITY, check_fires, duplicate_run
 from plumecast.data.covariates import STATE_WIND, WIND
-from plumecast.data.duplicates import find_duplicates
-from plumecast.data.findings import QUALITY, check_fires, duplicate_run
 from plumecast.data.rewrite import Labels, relabel_fires, replace_fires
 from plumecast.data.split import group_rows
 from plumecast.data.store import append_fire, check_store_path, open_snapshots, stored_fires

@@ -156,7 +156,7 @@ def test_one_drought_needs_no_label(data):
     [
         ({"degree": 2}, "'degree' is not a choice of the spectral family"),
         ({"layers": 0}, "layers=0"),
-        ({"outputs": ["smoke", "more"]}, "maps one field to one on the same grid"),
+        ({"outputs": ["smoke", "more"]}, r"has one output, not 2 \(smoke, more\)"),
     ],
 )
 def test_impossible_choices_are_refused(data, change, message):

@@ -13,7 +13,7 @@ import xarray as xr
 from plumecast.base.findings import PASSED, Finding
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.cli.show import note, pairs, say
-from plumecast.data.findings import QUALITY, check_store
+from plumecast.data.checks.findings import QUALITY, check_store
 from plumecast.data.schema import GROUPS, SMOKE_FLOOR
 from plumecast.data.store import DATA_VERSION, open_snapshots
 from plumecast.operators.settings import own_choices

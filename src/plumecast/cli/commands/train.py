@@ -29,7 +29,7 @@ from plumecast.data.schema import SMOKE_FLOOR
 from plumecast.data.split import SplitRecipe
 from plumecast.data.store import open_snapshots
 from plumecast.operators.families import FAMILIES
-from plumecast.operators.fields.lift import PARTS, PRODUCTS
+from plumecast.operators.fields.parts import PARTS, PRODUCTS
 from plumecast.operators.fields.targets import TARGETS
 from plumecast.operators.settings import FRAMES, PRESETS
 from plumecast.surrogate.surrogate import Surrogate

@@ -251,7 +251,7 @@ def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Resou
     check_choice(targets.shape, resources.limit)
     lift = fit_lift(training.fire, settings.lift or ("identity",), settings.products,
                     bins=settings.age_bins)  # fmt: skip
-    scales, _ = target_sizes(targets)
+    scales, *_ = target_sizes(targets)
     inputs, codes = _encode(
         lifted_rows(lift, training.fire), own.fire, own.center, training.names[0], resources
     )

@@ -4,7 +4,7 @@ Smoke is close to a sum over burned cells of a nonlinear function of each cell's
 it ignited). A lift maps the age to several fields, the *parts*, whose linear combinations
 approximate such functions. Every field is also multiplied by scalars of the fire, the *products*,
 and by covariates. One field times one scalar is a *channel*. Every part is zero where nothing
-burned, so that all channels of an empty fire are zero.
+burned, so that all channels of an empty fire are zero. The tables of both are in `parts`.
 
 Fields are stored with the grid first, (*grid, B) for B snapshots. A lift adds a last axis, and the
 Fourier transform (`spectral.transform`) then needs no transposition.
@@ -12,7 +12,6 @@ Fourier transform (`spectral.transform`) then needs no transposition.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,31 +19,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace, clip, contiguous, like
+from plumecast.compute.arrays import Array, array_namespace, contiguous, like
 from plumecast.compute.blocks import VALUES, field_blocks, row_blocks, sampled_rows
-
-PARTS = {
-    "identity": "the age itself",
-    "burned": "1 where burned",
-    "age-bins": "hat functions of the age, whose knots are quantiles of the ages in training",
-    "saturating": "1 − exp(−age / s) for three time scales s",
-    "position": "1 where burned, times the coordinate along every axis",
-}
-"""Parts of a lift."""
-
-PRODUCTS = {
-    "hours": "the largest age of the fire",
-    "hours-squared": "its square",
-    "day": "sine and cosine of the largest age, with a period of 24 hours",
-    "area": "the number of burned cells",
-}
-"""Scalars of a fire that multiply the fields."""
-
-SATURATION = (0.1, 0.3, 1.0)
-"""Time scales of the saturating functions, relative to the largest age in training."""
-
-DAY = 24.0
-"""Period in hours: wind and mixing follow the time of day, if all fires start at the same hour."""
+from plumecast.operators.fields.parts import (
+    PARTS,
+    PRODUCTS,
+    Ages,
+    lift_scalars,
+    lifted_fields,
+    product_count,
+)
 
 AGE_VALUES = 2_000_000
 LEAST_ROWS = 64
@@ -70,11 +54,11 @@ class Lift:
 
     def fields(self, fire: Array) -> Array:
         """(*grid, B) ages → (*grid, B, H)."""
-        return _fields(fire, self.parts, self.knots, self.duration)
+        return lifted_fields(self._ages(fire), self.parts)
 
     def factors(self, fire: Array, covariates: Array | None = None) -> Array:
         """(*grid, B) ages and (B, P) covariates → (B, S, H) factors of every field."""
-        scalars = _scalars(fire, self.products, self.duration, self.extent, covariates)
+        scalars = lift_scalars(self._ages(fire), self.products, covariates)
         if scalars.shape[1] != self.scales.shape[0]:
             expected = self.scales.shape[0] - 1 - product_count(self.products)
             raise PlumecastError(
@@ -91,10 +75,8 @@ class Lift:
         flat = xp.reshape(fields, (*fields.shape[:-2], -1))
         return contiguous(xp.moveaxis(flat, (-2, -1), (0, 1)))
 
-
-def product_count(products: Sequence[str]) -> int:
-    """Number of scalars of the products; "day" has two."""
-    return len(products) + ("day" in products)
+    def _ages(self, fire: Array) -> Ages:
+        return Ages(fire, self.knots, self.duration, self.extent)
 
 
 def check_lift(parts: Sequence[str], products: Sequence[str]) -> None:
@@ -124,7 +106,8 @@ def fit_lift(
     duration, extent = _extremes(fire)
     if not duration > 0.0:
         raise PlumecastError(
-            "no training snapshot has a burned cell; check the input variable and the filters"
+            "no training snapshot has a burned cell: all inputs are zero; check the input variable "
+            "and the filters"
         )
     shares = np.linspace(1.0, 0.1, bins)[:0:-1]
     knots = np.unique(np.concatenate([[0.0], _quantiles(_ages(fire), shares), [duration]]))
@@ -132,9 +115,10 @@ def fit_lift(
     for rows in field_blocks(fire):
         block = np.moveaxis(fire[rows], 0, -1).astype(np.float32)
         own = None if covariates is None else covariates[rows]
-        squares = np.square(_fields(block, tuple(parts), knots, duration))
+        ages = Ages(block, knots, duration, extent)
+        squares = np.square(lifted_fields(ages, parts))
         energy = squares.sum(axis=tuple(range(block.ndim - 1)), dtype=np.float64)
-        scalars = _scalars(block, tuple(products), duration, extent, own)
+        scalars = lift_scalars(ages, products, own)
         size = size + np.square(scalars, dtype=np.float64).T @ energy
     scales = np.sqrt(size / math.prod(fire.shape))
     return Lift(
@@ -148,91 +132,22 @@ def _quantiles(ages: Array, shares: Array) -> Array:
 
 
 def _extremes(fire: Array) -> tuple[float, float]:
-    """The largest age, and the largest number of burned cells of a snapshot."""
+    """The largest age (or size of a negative input), and the most burned cells of a snapshot."""
     oldest, most = 0.0, 0
     for rows in field_blocks(fire):
         block = fire[rows]
-        oldest = max(oldest, float(block.max()))
+        oldest = max(oldest, float(block.max()), -float(block.min()))
         cells = np.count_nonzero(block > 0.0, axis=tuple(range(1, block.ndim)))
         most = max(most, int(cells.max()))
-    return oldest, float(most)
+    return oldest, float(max(most, 1))
 
 
 def _ages(fire: Array) -> Array:
-    """Ages of burned cells, from a sample of the snapshots if there are many."""
+    """Sizes of non-zero inputs, from a sample of the snapshots if there are many."""
     cells = math.prod(fire.shape[1:])
     rows = sampled_rows(fire.shape[0], max(LEAST_ROWS, AGE_VALUES // cells))
     found = []
     for part in row_blocks(rows.size, VALUES // cells):
         block = fire[rows[part]]
-        found.append(block[block > 0.0])
+        found.append(np.abs(block[block != 0.0]))
     return np.concatenate(found)
-
-
-def _fields(fire: Array, parts: tuple[str, ...], knots: Array, duration: float) -> Array:
-    xp = array_namespace(fire)
-    burned = xp.astype(fire > 0.0, fire.dtype)
-    out: list[Array] = []
-    for part in parts:
-        if part == "identity":
-            out.append(fire / duration)
-        elif part == "burned":
-            out.append(burned)
-        elif part == "age-bins":
-            out += _hats(fire, knots)
-        elif part == "saturating":
-            ages = xp.clip(fire, 0.0, None)
-            out += [1.0 - xp.exp(-ages / (share * duration)) for share in SATURATION]
-        else:
-            out += [burned * place for place in _places(fire)]
-    return xp.stack(out, axis=-1)
-
-
-def _places(fire: Array) -> list[Array]:
-    """Coordinate from −1 to 1 along every axis of the grid, broadcastable to (*grid, B)."""
-    places = []
-    for axis in range(fire.ndim - 1):
-        count = fire.shape[axis]
-        along = like(np.linspace(-1.0, 1.0, count), fire, fire.dtype)
-        shape = [1] * fire.ndim
-        shape[axis] = count
-        places.append(array_namespace(fire).reshape(along, tuple(shape)))
-    return places
-
-
-def _hats(fire: Array, knots: Array) -> list[Array]:
-    """Hat functions on all knots but the first; the last stays at 1 beyond its knot.
-
-    They span the piecewise-linear functions of the age on these knots that vanish at 0.
-    """
-    starts, widths = (like(part, fire, fire.dtype) for part in (knots[:-1], knots[1:] - knots[:-1]))
-    ramps = [clip((fire - starts[i]) / widths[i], 0.0, 1.0) for i in range(int(starts.shape[0]))]
-    return [*(rise - fall for rise, fall in itertools.pairwise(ramps)), ramps[-1]]
-
-
-def _scalars(
-    fire: Array,
-    products: tuple[str, ...],
-    duration: float,
-    extent: float,
-    covariates: Array | None,
-) -> Array:
-    """(B, S): one, the products, the covariates."""
-    xp = array_namespace(fire)
-    axes = tuple(range(fire.ndim - 1))
-    burned = xp.astype(fire > 0.0, fire.dtype)
-    columns = [xp.ones_like(fire[(*[0] * (fire.ndim - 1), ...)])]
-    for product in products:
-        if product == "hours":
-            columns.append(xp.max(fire, axis=axes) / duration)
-        elif product == "hours-squared":
-            columns.append((xp.max(fire, axis=axes) / duration) ** 2)
-        elif product == "day":
-            phase = (2.0 * math.pi / DAY) * xp.max(fire, axis=axes)
-            columns += [xp.sin(phase), xp.cos(phase)]
-        else:
-            columns.append(xp.sum(burned, axis=axes) / extent)
-    scalars = xp.stack(columns, axis=-1)
-    if covariates is None or covariates.shape[1] == 0:
-        return scalars
-    return xp.concat([scalars, like(covariates, fire, fire.dtype)], axis=1)

@@ -8,7 +8,7 @@ smoke is limited to the largest value in training.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,13 +17,6 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, clip, like, to_numpy
 from plumecast.compute.blocks import field_blocks
 from plumecast.compute.memory import rows_within
-
-TARGETS = {
-    "log": "ln(1 + g/ε)",
-    "smoke": "g itself",
-    "footprint": "1 where g > τ",
-}
-"""Known targets. Smoke is computed from the first two, and blended if both are fitted."""
 
 BLENDS = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Values of `blend` that are tried, relative to the root mean square of the smoke."""
@@ -45,19 +38,17 @@ class Targets:
     largest: float  # largest smoke in training; predictions stay below it
     blend: float = 0.0  # concentration below which the logarithmic target has more weight
     gate: float = 0.0  # detection score below which smoke is set to 0
+    lowest: float = 0.0  # smallest output in training if it has a sign; predictions stay above it
 
     def encode(self, smoke: Array) -> Array:
         """(M, *grid) smoke → (M, T, *grid) float32."""
         out = np.empty((smoke.shape[0], len(self.names), *smoke.shape[1:]), dtype=np.float32)
         for number, name in enumerate(self.names):
-            if name == "log":
-                out[:, number] = np.log1p(smoke / self.epsilon)
-            else:
-                out[:, number] = smoke if name == "smoke" else smoke > self.threshold
+            out[:, number] = TARGETS[name].encode(smoke, self)
         return out
 
     def smoke(self, fields: Array) -> Array:
-        """(M, T, *grid) predictions → (M, *grid) smoke, from 0 to the largest value in training.
+        """(M, T, *grid) predictions → (M, *grid) smoke, within the range of training.
 
         With a from the logarithmic target, b from the plain one and w = a / (a + blend), the smoke
         is w b + (1 − w) a. It is 0 where the detection score is below the gate.
@@ -69,7 +60,7 @@ class Targets:
             log = clip(xp.astype(self._field(fields, "log"), xp.float64, copy=False), 0.0, highest)
             thin = self.epsilon * xp.expm1(log)
         if "smoke" in self.names:
-            thick = clip(self._field(fields, "smoke"), 0.0, self.largest)
+            thick = clip(self._field(fields, "smoke"), self.lowest, self.largest)
         if thin is None or thick is None:
             smoke = thick if thin is None else thin
         else:
@@ -93,6 +84,35 @@ class Targets:
         return fields[:, self.names.index(name), ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One entry of TARGETS."""
+
+    summary: str
+    encode: Callable[[Array, Targets], Array]  # (M, *grid) smoke → the fitted quantity
+    signed: bool = False  # whether negative values have a meaning
+
+
+def _encode_log(smoke: Array, targets: Targets) -> Array:
+    return np.log1p(smoke / targets.epsilon)
+
+
+def _encode_smoke(smoke: Array, targets: Targets) -> Array:
+    return smoke
+
+
+def _encode_footprint(smoke: Array, targets: Targets) -> Array:
+    return smoke > targets.threshold
+
+
+TARGETS = {
+    "log": Target("ln(1 + g/ε)", _encode_log),
+    "smoke": Target("g itself", _encode_smoke, signed=True),
+    "footprint": Target("1 where g > τ", _encode_footprint),
+}
+"""Known targets. Smoke is computed from the first two, and blended if both are fitted."""
+
+
 def check_targets(names: Sequence[str]) -> None:
     """Raise for an unknown name, and if no target gives smoke."""
     for name in names:
@@ -109,7 +129,15 @@ def fit_targets(
 ) -> Targets:
     """Targets for (M, *grid) training smoke, an array or an object that gives one by rows."""
     check_targets(names)
-    largest = max(float(smoke[rows].max()) for rows in field_blocks(smoke))
+    lowest, largest = value_range(smoke)
+    if lowest < 0.0:
+        unfit = [name for name in names if not TARGETS[name].signed]
+        if unfit:
+            raise PlumecastError(
+                f"target '{unfit[0]}' needs non-negative outputs, but the smallest is {lowest:g}; "
+                "use targets='smoke'"
+            )
+        return Targets(tuple(names), epsilon, threshold, largest, lowest=lowest)
     if not largest > 0.0:
         raise PlumecastError(
             "the training smoke is zero everywhere, so there is nothing to fit; check the output "
@@ -118,20 +146,32 @@ def fit_targets(
     return Targets(tuple(names), epsilon, threshold, largest)
 
 
-def target_sizes(fields: Array) -> tuple[Array, Array]:
-    """(T,) root mean squares (1 for a target that is zero) and (T,) largest values.
+def value_range(fields: Array) -> tuple[float, float]:
+    """Smallest and largest value of fields, an array or an object that gives one by rows."""
+    found = [(float(block.min()), float(block.max())) for block in _blocks(fields)]
+    return min(low for low, _ in found), max(high for _, high in found)
+
+
+def _blocks(fields: Array) -> Iterator[Array]:
+    return (fields[rows] for rows in field_blocks(fields))
+
+
+def target_sizes(fields: Array) -> tuple[Array, Array, Array]:
+    """(T,) root mean squares (1 for a target that is zero), smallest and largest values.
 
     `fields` (M, T, *grid) is an array or an object that gives one when indexed by rows.
     """
     squares: Array = 0.0
+    smallest: Array = np.inf
     largest: Array = -np.inf
     for rows in field_blocks(fields):
         values = fields[rows]
         axes = (0, *range(2, values.ndim))
         squares = squares + np.sum(np.square(values, dtype=np.float64), axis=axes)
+        smallest = np.minimum(smallest, np.min(values, axis=axes))
         largest = np.maximum(largest, np.max(values, axis=axes))
     scales = np.sqrt(squares / (math.prod(fields.shape) // fields.shape[1]))
-    return np.where(scales > 0.0, scales, 1.0), largest
+    return np.where(scales > 0.0, scales, 1.0), smallest, largest
 
 
 def are_indicators(fields: Array) -> Array:
@@ -168,16 +208,21 @@ def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Ta
     blends = [share * size for share in BLENDS] if both else [0.0]
     gates = GATES if targets.detects else (0.0,)
     choices = [replace(targets, blend=blend, gate=gate) for blend in blends for gate in gates]
-    errors = [_error(choice.smoke(predicted), smoke, choice.epsilon) for choice in choices]
+    # Signed outputs have no logarithm.
+    epsilon = targets.epsilon if targets.lowest >= 0.0 else None
+    errors = [_error(choice.smoke(predicted), smoke, epsilon) for choice in choices]
     best = int(np.argmin(errors))
     return choices[best], errors[best]
 
 
-def _error(predicted: Array, smoke: Array, epsilon: float) -> float:
+def _error(predicted: Array, smoke: Array, epsilon: float | None) -> float:
+    """Median relative error of g, plus that of ln(1 + g/ε) unless `epsilon` is None."""
     xp = array_namespace(predicted)
     total = 0.0
-    logs = xp.log1p(predicted / epsilon), xp.log1p(smoke / epsilon)
-    for guess, truth in ((predicted, smoke), logs):
+    pairs = [(predicted, smoke)]
+    if epsilon is not None:
+        pairs.append((xp.log1p(predicted / epsilon), xp.log1p(smoke / epsilon)))
+    for guess, truth in pairs:
         size, wrong = (_norms(values) for values in (truth, guess - truth))
         if (size > 0.0).any():
             total += float(np.median((wrong / np.where(size > 0.0, size, 1.0))[size > 0.0]))

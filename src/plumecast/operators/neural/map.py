@@ -266,9 +266,17 @@ def _describe(
     """The map before training, without weights."""
     chosen = _sizes(architecture, sizes)
     if len(fire.shape) != 3:
-        raise PlumecastError(f"a network needs fields on a grid (y, x), got shape {fire.shape[1:]}")
+        raise PlumecastError(
+            f"a network needs fields on a grid (y, x), got shape {fire.shape[1:]}; "
+            "use preset='recommended'"
+        )
     indicators = are_indicators(targets)
-    scales, largest = target_sizes(targets)
+    scales, lowest, largest = target_sizes(targets)
+    if (lowest < 0.0).any():
+        raise PlumecastError(
+            f"a network predicts non-negative fields, but the smallest training output is "
+            f"{lowest.min():g}; use preset='recommended'"
+        )
     return NeuralMap(
         lift=lift,
         architecture=architecture,

@@ -152,7 +152,8 @@ def fit_spectral(
                          sums=(scenarios * names.size, names.size))  # fmt: skip
     if resources.limit is None and not is_numpy_array(example):
         block = DEVICE_BLOCK
-    scales, largest = target_sizes(targets)
+    scales, lowest, largest = target_sizes(targets)
+    limits, signed = np.maximum(largest, -lowest) / scales, bool((lowest < 0.0).any())
     blocks = _Blocks(fire, targets, given.covariates, scales, lift, transform, block,
                      resources.device.put)  # fmt: skip
     out_of_fold = SpectralOutOfFold(blocks, numbers, members, ())
@@ -161,7 +162,7 @@ def fit_spectral(
         resources.progress(f"layer {depth + 1} of {layers}")
         equations = out_of_fold.equations(resources.runner)
         weights, without = Systems(equations, frequencies).solve()
-        fitted.append(_layer(weights, out_of_fold.then(None, without), largest / scales))
+        fitted.append(_layer(weights, out_of_fold.then(None, without), limits, signed))
         out_of_fold = out_of_fold.then(fitted[-1], without)
     return SpectralMap(lift, frequencies, tuple(fitted), scales), out_of_fold
 
@@ -331,19 +332,22 @@ def _task_equations(out_of_fold: SpectralOutOfFold, task: _Task) -> Equations:
     return out_of_fold.blocks.equations(task.rows, steps)
 
 
-def _layer(weights: list[Array], out_of_fold: SpectralOutOfFold, limits: Array) -> Layer:
+def _layer(
+    weights: list[Array], out_of_fold: SpectralOutOfFold, limits: Array, signed: bool
+) -> Layer:
     """A layer; the knots of its ramps are quantiles of predictions of sampled snapshots."""
     cells = int(np.prod(out_of_fold.blocks.targets.shape[2:]))
     rows = sampled_rows(out_of_fold.folds.size, QUANTILE_VALUES // cells + 1)
     predicted = np.moveaxis(to_numpy(out_of_fold[rows]), 1, 0)
     knots = []
     for values, scale in zip(predicted, out_of_fold.blocks.scales, strict=True):
-        positive = values[values > 0.0] / scale
+        sizes = np.abs(values) if signed else values
+        positive = sizes[sizes > 0.0] / scale
         starts = np.quantile(positive, RAMPS) if positive.size else np.zeros(len(RAMPS))
         knots.append(np.concatenate([[0.0], starts]))
     stacked = np.stack([to_numpy(own) for own in weights])
     pair = np.stack([stacked.real, stacked.imag], axis=-1).astype(np.float32)
-    return Layer(pair, np.stack(knots).astype(np.float32), limits.astype(np.float32))
+    return Layer(pair, np.stack(knots).astype(np.float32), limits.astype(np.float32), signed)
 
 
 SPECTRAL = Family(

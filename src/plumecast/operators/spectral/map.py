@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -44,6 +44,7 @@ class Layer:
     weights: Array  # (S, F, C, T, 2) float32: real and imaginary part
     knots: Array  # (T, R), where the ramps of its predictions begin, for the next layer
     limits: Array  # (T,), predictions are clipped to [0, limit] before the ramps
+    signed: bool = False  # to [−limit, limit], with ramps to both sides of zero
 
 
 Steps: TypeAlias = Sequence[tuple[Layer | None, Array]]
@@ -127,8 +128,17 @@ def lifted_spectra(
 
 
 def ramps_of(predicted: Array, layer: Layer) -> Array:
-    """(*grid, B, T) predictions → (*grid, B, T·R): max(clipped prediction − knot, 0)."""
+    """(*grid, B, T) predictions → (*grid, B, T·R): max(clipped prediction − knot, 0).
+
+    Ramps v ↦ r(v) of signed predictions are odd: r(−v) = −r(v).
+    """
     xp = array_namespace(predicted)
+    if layer.signed:
+        sizes = ramps_of(xp.abs(predicted), replace(layer, signed=False))
+        signs = xp.broadcast_to(
+            xp.sign(predicted)[..., None], (*predicted.shape, layer.knots.shape[1])
+        )
+        return sizes * xp.reshape(signs, sizes.shape)
     limits = like(layer.limits, predicted, predicted.dtype)
     bounded = xp.minimum(xp.clip(predicted, 0.0, None), limits)
     above = bounded[..., None] - like(layer.knots, predicted, predicted.dtype)

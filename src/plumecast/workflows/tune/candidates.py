@@ -12,7 +12,7 @@ from plumecast.data.covariates import WIND
 from plumecast.operators.coded.kernels import check_kernel
 from plumecast.operators.coded.monomials import monomial_count
 from plumecast.operators.families import NETWORKS
-from plumecast.operators.fields.lift import SATURATION, product_count
+from plumecast.operators.fields.parts import field_count, product_count
 from plumecast.operators.fields.targets import TARGETS
 from plumecast.operators.pca import Basis, Truncation, rank_for_std
 from plumecast.operators.settings import Settings, choose_settings
@@ -165,19 +165,14 @@ def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
 
 
 def _spectral_cost(settings: Settings) -> float:
-    channels = _fields(settings) * (1 + product_count(settings.products) + len(settings.covariates))
+    scalars = 1 + product_count(settings.products) + len(settings.covariates)
+    channels = field_count(settings.lift, settings.age_bins) * scalars
     framed = FRAME_COST if settings.frame.startswith("wind") else 1.0
     own = settings.own
     assert isinstance(own, SpectralSettings)
     corrected = CORRECTION_COST if own.correction else 0.0
     share = len(settings.targets) / len(TARGETS)
     return SPECTRAL_COST * own.layers * channels * framed * share + corrected
-
-
-def _fields(settings: Settings) -> int:
-    """Number of fields of a lift on a grid (y, x)."""
-    many = {"age-bins": settings.age_bins, "saturating": len(SATURATION), "position": 2}
-    return sum(many.get(part, 1) for part in settings.lift)
 
 
 def neural_plans(networks: Sequence[str]) -> list[Plan]:

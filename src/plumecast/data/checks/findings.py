@@ -12,7 +12,7 @@ from plumecast.base.findings import Finding, read_findings
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
-from plumecast.data.duplicates import find_duplicates
+from plumecast.data.checks.duplicates import find_duplicates
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import FIELD_NAMES, check_values
 
