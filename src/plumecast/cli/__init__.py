@@ -132,7 +132,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command; an error is one line with the next step, and exit code 2."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = app(given, standalone_mode=False)
+        code = app(given, standalone_mode=False, obj=given)  # for the history of outputs
     except (typer.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
     except _UsageError as error:

@@ -25,6 +25,11 @@ def note(message: str) -> None:
     typer.echo(f"{typer.style('note:', fg='yellow')} {_one_line(message)}", err=True)
 
 
+def warn(message: str) -> None:
+    """One line on standard error for a result that cannot be trusted."""
+    typer.echo(f"{typer.style('warning:', fg='red', bold=True)} {_one_line(message)}", err=True)
+
+
 def say(message: str) -> None:
     """One line on standard output."""
     typer.echo(message)

@@ -22,6 +22,7 @@ from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Operator
 from plumecast.operators.settings import Settings, choose_settings
 from plumecast.surrogate.fit_lifted import fit_lifted
+from plumecast.surrogate.ranges import training_ranges
 from plumecast.surrogate.surrogate import Surrogate
 
 
@@ -167,6 +168,7 @@ def fit_with_settings(
                 chosen=found.chosen,
                 scenario=found.scenario,
                 covariates=found.covariates,
+                runner=runner,
                 **described,
             )
         assert isinstance(settings.own, CodedSettings)
@@ -181,7 +183,7 @@ def fit_with_settings(
         )
     if groups:
         chosen["leave_out"] = group_by
-    return label_operator(operator, data, chosen=chosen, **described)
+    return label_operator(operator, data, chosen=chosen, runner=runner, **described)
 
 
 def label_operator(
@@ -193,15 +195,21 @@ def label_operator(
     nonnegative: bool = True,
     scenario: str | None = None,
     covariates: tuple[Covariate, ...] = (),
+    ranges: bool = True,
+    runner: Runner | None = None,
 ) -> Surrogate:
-    """Wrap an operator between training matrices as a surrogate, with its provenance."""
+    """Wrap an operator between training matrices as a surrogate, with its provenance.
+
+    With `ranges` it records what the training fires cover, so that predictions beyond are flagged.
+    """
+    covered = {"ranges": training_ranges(data, operator, runner)} if ranges else {}
     return Surrogate(
         inputs=data.input_layout,
         outputs=data.output_layout,
         operator=operator,
         nonnegative=nonnegative,
         settings=settings or {},
-        training={**provenance(data.snapshots), **(chosen or {})},
+        training={**provenance(data.snapshots), **covered, **(chosen or {})},
         scenario=scenario,
         covariates=covariates,
     )
