@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.version import __version__
+from plumecast.cli.history import ARGUMENTS
 from plumecast.cli.show import fail
 
 COMMANDS = {
@@ -131,8 +132,9 @@ for _name, _summary in COMMANDS.items():
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; an error is one line with the next step, and exit code 2."""
     given = sys.argv[1:] if arguments is None else arguments
+    ARGUMENTS.set(given)
     try:
-        code = app(given, standalone_mode=False, obj=given)  # for the history of outputs
+        code = app(given, standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
     except _UsageError as error:

@@ -20,7 +20,7 @@ from plumecast.data.covariates import read_scalar
 from plumecast.data.layout import leading_dims
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions
-from plumecast.surrogate.ranges import fire_columns, represented_share
+from plumecast.surrogate.ranges import fire_columns, represented_share, snapshot_hours
 
 if TYPE_CHECKING:
     from plumecast.surrogate.surrogate import Labelled, Surrogate
@@ -56,22 +56,28 @@ represents of the worst training fire."""
 
 
 def measure_rows(
-    surrogate: Surrogate, inputs: Array, given: Conditions, outputs: Array
+    surrogate: Surrogate,
+    inputs: Array,
+    given: Conditions,
+    outputs: Array,
+    hours: Array | None = None,
 ) -> dict[str, Array]:
     """(M,) of every measure that the training of this surrogate has an interval for.
 
-    `inputs` (M, N) and `outputs` (M, Ñ) are rows in the layouts of the surrogate, on the host.
+    `inputs` (M, N) and `outputs` (M, Ñ) are rows in the layouts of the surrogate, on the host;
+    `hours` (M,) is the coordinate, where it is known.
     """
     ranges = surrogate.training.get("ranges", {})
     burning = (inputs != 0.0).any(axis=1)
-    peak = np.abs(outputs).max(axis=1, initial=0.0)
+    peak = np.maximum(outputs.max(axis=1), -outputs.min(axis=1))
     found = {"peak": np.where(burning, peak, np.nan)}
     columns = fire_columns(surrogate.inputs)
     if columns is not None and "hours" in ranges:
         fire = inputs[:, columns]
         burned = fire != 0.0
         cells = burned.sum(axis=1)
-        found["hours"] = fire.max(axis=1)
+        oldest = fire.max(axis=1)
+        found["hours"] = oldest if hours is None else np.maximum(oldest, hours)
         found["burned_cells"] = cells.astype(np.float64)
         outside = ~_inside(surrogate)
         found["region"] = burned[:, outside].sum(axis=1) / np.maximum(cells, 1)
@@ -195,8 +201,8 @@ def _fire_limits(surrogate: Surrogate, ranges: Mapping[str, Any]) -> dict[str, L
         "hours": Limit(
             "hours_beyond_training",
             high=LONGER * hours[1],
-            sentence=f"the fire is {{value:.4g}} h old, {{times:.1f}} times the {hours[1]:.4g} h "
-            "of the oldest training fire: the prediction extrapolates; predict fewer hours, check "
+            sentence=f"{{value:.4g}} h since ignition are {{times:.1f}} times the {hours[1]:.4g} h "
+            "of the longest training fire: the prediction extrapolates; predict fewer hours, check "
             "the unit of the arrival times, or train on longer fires",
             known=hours[1],
         ),
@@ -311,8 +317,10 @@ def snapshot_labels(like: xr.DataArray | xr.Dataset, lead: Sequence[Hashable]) -
 def check_prediction(surrogate: Surrogate, fires: Labelled, smoke: Labelled) -> Array:
     """Flags (a bit mask of FLAGS) of predicted smoke, one for every snapshot of the fires."""
     inputs, given = surrogate.read_rows(fires)
-    measures = measure_rows(surrogate, inputs, given, surrogate.outputs.to_matrix(smoke))
     like = fires[surrogate.inputs.fields[0].name]
     lead = leading_dims(like, surrogate.inputs.fields[0])
+    hours = snapshot_hours(like.coords.to_dataset(), {dim: like.sizes[dim] for dim in lead})
+    outputs = surrogate.outputs.to_matrix(smoke)
+    measures = measure_rows(surrogate, inputs, given, outputs, hours)
     checked = Checked(measures, snapshot_labels(like, lead))
     return checked.flags(limits(surrogate)).reshape([like.sizes[dim] for dim in lead])

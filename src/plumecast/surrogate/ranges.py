@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
+from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.compute.arrays import Array, read_rows, to_device_of, to_numpy
 from plumecast.compute.blocks import Runner, map_over, row_blocks, sampled_rows
-from plumecast.data.covariates import read_wind
+from plumecast.data.covariates import read_scalar, read_wind
 from plumecast.data.layout import Layout
 from plumecast.data.training import TrainingMatrices
 from plumecast.operators.family import Operator
@@ -25,8 +28,10 @@ def training_ranges(
 ) -> dict[str, Any]:
     """What the training fires cover, as plain numbers that are saved with a surrogate.
 
-    `hours` (largest age in a snapshot), `burned_cells` and `wind_speed` are [lowest, highest],
-    `region` is the bounding box of the burned cells, [first, last] index along each dimension.
+    `hours` (age of the oldest cell of a snapshot, at most its coordinate), `burned_cells`,
+    `wind_speed`, `peak` (largest output) and `represented` (share of a fire in the basis) are
+    [lowest, highest]. `region` is the bounding box of the burned cells, [first, last] index along
+    each dimension.
     """
     count, cells = data.inputs.shape
     sample = sampled_rows(count, SAMPLE)
@@ -38,11 +43,25 @@ def training_ranges(
         found[name] = [np.min(low, axis=0).tolist(), np.max(high, axis=0).tolist()]
     if "region" in found:
         found["region"] = [list(pair) for pair in zip(*found["region"], strict=True)]
+    hours = snapshot_hours(data.snapshots)
+    if "hours" in found and hours is not None:
+        found["hours"][1] = max(found["hours"][1], float(hours.max()))
     wind = read_wind(data.snapshots) if operator.needs_wind else None
     if wind is not None:
         speed = np.hypot(*wind.T)
         found["wind_speed"] = [float(speed.min()), float(speed.max())]
     return found
+
+
+def snapshot_hours(data: xr.Dataset, sizes: Mapping[Hashable, int] | None = None) -> Array | None:
+    """(M,) coordinate `hours` of every row, see `read_scalar`; None if it is unknown.
+
+    A cell that has burned in part has a smaller mean age, so the ages alone miss small fires.
+    """
+    try:
+        return read_scalar(data, "hours", sizes).astype(np.float64)
+    except (PlumecastError, ValueError):  # missing, NaN, or not a number
+        return None
 
 
 def _block_ranges(

@@ -49,6 +49,7 @@ from plumecast.surrogate.guards import (
     notices,
     snapshot_labels,
 )
+from plumecast.surrogate.ranges import snapshot_hours
 
 PREDICT_BLOCK = 2048
 """Rows predicted at a time; bounds the memory of kernels and decoded fields."""
@@ -186,12 +187,13 @@ class Surrogate:
         # Stacked variables are rescaled below; float64 avoids rounding twice.
         plain = all(part.scale == 1.0 for part in layout.fields)
         out = np.empty((matrix.shape[0], layout.size), dtype=dtype if plain else np.float64)
+        hours = snapshot_hours(like.coords.to_dataset(), {dim: like.sizes[dim] for dim in lead})
         measured: list[dict[str, Array]] = []
         for start in range(0, matrix.shape[0], PREDICT_BLOCK):
             rows = slice(start, start + PREDICT_BLOCK)
             out[rows] = to_numpy(predict(matrix[rows], given.at(rows)))
-            smoke = out[rows, : self.outputs.size]
-            measured.append(measure_rows(self, matrix[rows], given.at(rows), smoke))
+            known = (matrix[rows], given.at(rows), out[rows, : self.outputs.size])
+            measured.append(measure_rows(self, *known, None if hours is None else hours[rows]))
         fields = [
             from_rows(values.astype(dtype, copy=False), part, like, lead)
             for part, values in zip(layout.fields, layout.split(out), strict=True)

@@ -23,6 +23,7 @@ from plumecast.surrogate.guards import EXTRAPOLATES, flag_meanings
 
 FORMATS = (".nc", ".zarr", ".tif")
 FOOTPRINT = "footprint"
+HISTORY = f"plumecast {__version__} predict"
 _HOUR_DIGITS = 3  # before the point in file names
 
 
@@ -39,7 +40,7 @@ def export_fields(
     path: str | Path,
     *,
     title: str,
-    history: str = f"plumecast {__version__} predict",
+    history: str = HISTORY,
 ) -> Exported:
     """Write blocks of predicted fields in the format that the ending of `path` names.
 
@@ -83,7 +84,7 @@ def footprint_of(score: xr.DataArray, threshold: float) -> xr.DataArray:
     )
 
 
-def described(fields: xr.Dataset, title: str, history: str) -> xr.Dataset:
+def described(fields: xr.Dataset, title: str, history: str = HISTORY) -> xr.Dataset:
     """The same fields with the attributes that CF requires: long names, a title and a history.
 
     The grid mapping becomes a data variable, because it is not a coordinate of the fields.

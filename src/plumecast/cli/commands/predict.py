@@ -21,7 +21,6 @@ from plumecast.workflows.predict import predict_rasters, predict_store
 
 @with_options(rasters=raster_options, place=place_options)
 def command(
-    context: typer.Context,
     model: Path = MODEL,
     fires: list[str] = typer.Argument(
         help="A snapshot store; or, with --format or --unit, rasters.", show_default=False
@@ -72,7 +71,7 @@ def command(
             blocks,
             out,
             title=f"Smoke predicted by {model.name}",
-            history=history(context, model),
+            history=history(model),
         )
     if written.snapshots:
         say(f"predicted {written.snapshots} snapshots")

@@ -27,8 +27,9 @@ class CodedOperator(Operator):
         """(M,) ‖codes‖² / ‖f − mean‖² of each input f; NaN where the denominator is zero."""
         mean = self.input_basis.mean
         xp = array_namespace(inputs)
-        size = xp.sum((inputs if mean is None else inputs - mean) ** 2, axis=1)
-        share = xp.sum(self.input_basis.encode(inputs) ** 2, axis=1)
+        centred = inputs if mean is None else inputs - mean
+        codes = self.input_basis.encode(inputs)
+        size, share = xp.vecdot(centred, centred), xp.vecdot(codes, codes)
         one = xp.ones_like(size)
         return xp.where(size > 0.0, share / xp.where(size > 0.0, size, one), xp.nan * one)
 
