@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import plumecast as pc
 from plumecast import export_snapshots, load_surrogate, open_snapshots, read_arrival_times
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import TABLE
 from plumecast.cli import main
 from plumecast.sources.wrf.map_plane import map_plane
+from plumecast.surrogate.file import read_header
 from plumecast.workflows.export import described, export_fields
 from support.raster_files import write_ascii
 from support.snapshots import CELL, make_snapshots
@@ -79,7 +82,11 @@ def test_every_variable_is_described(succeed, place, tmp_path, where):
     with xr.open_dataset(out) as written:
         assert written.attrs["Conventions"] == "CF-1.11"
         assert written.attrs["title"]
-        assert written.attrs["history"]
+        checksum = read_header(place / f"{where}.plume")["checksum"]
+        command = ["plumecast", "predict", place / f"{where}.plume", place / f"{where}.nc", "-o"]
+        command = shlex.join(map(str, [*command, out, "--footprint"]))
+        named = f"plumecast {pc.__version__}, {where}.plume checksum {checksum}"
+        assert written.attrs["history"] == f"{command} ({named})"
         for name, item in written.variables.items():
             assert name == "crs" or {"long_name", "standard_name"} & set(item.attrs), name
             assert "_FillValue" not in item.encoding
@@ -168,7 +175,7 @@ def test_each_snapshot_is_a_north_up_cog(succeed, place, tmp_path):
     out = succeed("predict", place / "map.plume", store, "-o", tmp_path / "s.tif", "--footprint")
     assert f"wrote the smoke to {tmp_path / 's_*.tif'}" in out
     expected = load_surrogate(place / "map.plume").predict(data)
-    names = [f"s_{fire}_24h" for fire in data.fire_id.values]
+    names = [f"s_{fire}_024h" for fire in data.fire_id.values]
     assert sorted(path.stem for path in tmp_path.glob("*.tif")) == sorted(
         [*names, *(f"{name}_footprint" for name in names)]
     )
@@ -200,11 +207,23 @@ def test_a_single_snapshot_takes_the_name_and_says_that_no_crs_is_known(run, pla
         assert file.bounds.left == -CELL / 2
 
 
+def test_hours_in_file_names_sort(succeed, place, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    four = open_snapshots(place / "plain.nc").isel(snapshot=slice(0, 4))
+    four = four.assign_coords(hours=("snapshot", [6.0, 12.5, 24.0, 120.0], four.hours.attrs))
+    store = export_snapshots(four, tmp_path / "four.nc")
+    succeed("predict", place / "plain.plume", store, "-o", tmp_path / "s.tif")
+    names = sorted(path.name for path in tmp_path.glob("*.tif"))
+    assert names == [f"s_fire-00-low_{hours}h.tif" for hours in ("006", "012.5", "024", "120")]
+    with rasterio.open(tmp_path / names[0]) as file:
+        assert file.tags()["history"].startswith("plumecast predict ")
+
+
 def test_file_names_must_differ_and_need_a_grid(tmp_path):
     pytest.importorskip("rasterio")
     data = make_snapshots(fires=2, checkpoints=1)
     data = data.assign_coords(fire_id=("snapshot", ["a b", "a/b"]))
-    with pytest.raises(PlumecastError, match=r"two snapshots would be named s_a-b_6h\.tif"):
+    with pytest.raises(PlumecastError, match=r"two snapshots would be named s_a-b_006h\.tif"):
         export_fields([data[["smoke"]]], tmp_path / "s.tif", title="t")
     with pytest.raises(PlumecastError, match="needs the coordinates x and y"):
         export_fields([data.drop_vars(["x", "y"])], tmp_path / "s.tif", title="t")

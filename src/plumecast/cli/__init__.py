@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.version import __version__
+from plumecast.cli.history import ARGUMENTS
 from plumecast.cli.show import fail, warn
 
 COMMANDS = {
@@ -152,6 +153,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; an error is one line with the next step, and exit code 2."""
     given = sys.argv[1:] if arguments is None else arguments
+    ARGUMENTS.set(given)
     try:
         with _warnings_in_one_line():
             code = app(given, standalone_mode=False)

@@ -37,7 +37,7 @@ its standard deviation in training."""
 
 
 class ExtrapolationWarning(UserWarning):
-    """A covariate lies outside its range in training."""
+    """A prediction lies beyond what the training fires cover."""
 
 
 @dataclass(frozen=True, slots=True)

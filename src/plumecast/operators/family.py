@@ -83,6 +83,13 @@ class Operator:
         """Outputs and detection score within [0, 1], (M, Ñ) each, from one pass."""
         return self.predict(inputs, given), None
 
+    def represented(self, inputs: Array) -> Array | None:
+        """(M,) share of the squared norm of each input that the operator's basis represents.
+
+        NaN for inputs that are zero; None for operators without a basis.
+        """
+        return None
+
     def working_bytes(self) -> tuple[float, float]:
         """(fixed, per_row) working bytes of a prediction.
 
@@ -175,4 +182,5 @@ class Family:
     saved: tuple[type, ...]  # classes in a file with an operator of this family
     cluster_memory: str = "16GB"  # per process on a cluster if no limit is given
     scenarios: bool = True  # whether every scenario can have its own weights
+    equivariant: bool = False  # a fire that is shifted has smoke that is shifted
     extra: str | None = None  # the extra of the package that it needs, if any

@@ -6,8 +6,6 @@ import hashlib
 import json
 import os
 import platform
-import shlex
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -180,8 +178,3 @@ def study_fingerprint(study: Study, context: Context) -> str:
             context.captured,
         ]
     )
-
-
-def command_line() -> str:
-    """The command as the user typed it."""
-    return shlex.join(["plumecast", *sys.argv[1:]])

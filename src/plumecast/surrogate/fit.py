@@ -26,6 +26,7 @@ from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Operator
 from plumecast.operators.settings import Settings, choose_settings, for_signed
 from plumecast.surrogate.fit_lifted import fit_lifted
+from plumecast.surrogate.ranges import training_ranges
 from plumecast.surrogate.surrogate import Surrogate
 
 
@@ -198,6 +199,7 @@ def fit_with_settings(
                 chosen=found.chosen,
                 scenario=found.scenario,
                 covariates=found.covariates,
+                runner=runner,
                 **described,
             )
         assert isinstance(settings.own, CodedSettings)
@@ -212,7 +214,9 @@ def fit_with_settings(
         )
     if groups:
         chosen["leave_out"] = group_by
-    return label_operator(operator, data, settings=settings.record(), chosen=chosen, **described)
+    return label_operator(
+        operator, data, settings=settings.record(), chosen=chosen, runner=runner, **described
+    )
 
 
 def _nonnegative(given: bool | None, lowest_output: tuple[str, float]) -> bool:
@@ -254,8 +258,14 @@ def label_operator(
     nonnegative: bool | None = None,
     scenario: str | None = None,
     covariates: tuple[Covariate, ...] = (),
+    ranges: bool = True,
+    runner: Runner | None = None,
 ) -> Surrogate:
-    """Wrap an operator between training matrices as a surrogate, with its provenance."""
+    """Wrap an operator between training matrices as a surrogate, with its provenance.
+
+    With `ranges` it records what the training fires cover, so that predictions beyond are flagged.
+    """
+    covered = {"ranges": training_ranges(data, operator, runner)} if ranges else {}
     return Surrogate(
         inputs=data.input_layout,
         outputs=data.output_layout,
@@ -264,7 +274,7 @@ def label_operator(
             _nonnegative(None, data.lowest_output()) if nonnegative is None else nonnegative
         ),
         settings=settings or {},
-        training={**provenance(data.snapshots), **(chosen or {})},
+        training={**provenance(data.snapshots), **covered, **(chosen or {})},
         scenario=scenario,
         covariates=covariates,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,14 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.device import choose_device
-from plumecast.data.covariates import WIND, Covariate, read_covariates, read_scalar, wind_vector
+from plumecast.data.covariates import (
+    WIND,
+    Covariate,
+    ExtrapolationWarning,
+    read_covariates,
+    read_scalar,
+    wind_vector,
+)
 from plumecast.data.layout import (
     Coordinate,
     Field,
@@ -41,6 +49,16 @@ from plumecast.operators.fields.wind_frame import WindFrame
 from plumecast.operators.lifted import LiftedOperator
 from plumecast.operators.pca import Basis
 from plumecast.surrogate.file import load_value, save_value
+from plumecast.surrogate.guards import (
+    COVARIATE,
+    Checked,
+    join_measures,
+    limits,
+    measure_rows,
+    notices,
+    snapshot_labels,
+)
+from plumecast.surrogate.ranges import snapshot_hours
 
 PREDICT_BLOCK = 2048
 """Rows predicted at a time; bounds the memory of kernels and decoded fields."""
@@ -92,7 +110,8 @@ class Surrogate:
         """
         if _is_device_array(data):
             return like(self.predict(to_numpy(data)), data)
-        fields = self._labelled(self._as_labelled(data), self.predict_rows, self.outputs)
+        fields, checked = self._labelled(self._as_labelled(data), self.predict_rows, self.outputs)
+        self._warn(checked)
         if len(fields) == 1:
             return fields[0] if _is_labelled(data) else fields[0].values
         if not _is_labelled(data):
@@ -118,11 +137,28 @@ class Surrogate:
 
         if _is_device_array(data):
             return like(self.predict_footprint(to_numpy(data)), data)
-        (score,) = self._labelled(self._as_labelled(data), score_rows, _score_layout(self.outputs))
+        layout = _score_layout(self.outputs)
+        (score,), _ = self._labelled(self._as_labelled(data), score_rows, layout)
         return score if _is_labelled(data) else score.values
 
     def predict_both(self, data: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
         """Smoke and detection score from one pass; the smoke twice if there is no score."""
+        fields, checked = self.predict_checked(data, score=True)
+        self._warn(checked)
+        return fields[0], fields[-1]
+
+    def predict_checked(
+        self, data: xr.Dataset, *, score: bool = False
+    ) -> tuple[list[xr.DataArray], Checked]:
+        """Predicted fields, one per output, and what the guards say of them; no warning.
+
+        With `score` the detection score is the last field; the smoke again if there is none.
+        """
+        if not score:
+            return self._labelled(data, self.predict_rows, self.outputs)
+        return self._both(data)
+
+    def _both(self, data: xr.Dataset) -> tuple[list[xr.DataArray], Checked]:
         score = _score_layout(self.outputs) if self.detects else self.outputs
         layout = Layout((*self.outputs.fields, *score.fields))
 
@@ -130,8 +166,7 @@ class Surrogate:
             smoke, score = self.predict_both_rows(inputs, given)
             return np.concatenate([to_numpy(smoke), to_numpy(score)], axis=1)
 
-        found, detected = self._labelled(data, both, layout)
-        return found, detected
+        return self._labelled(data, both, layout)
 
     @property
     def grid(self) -> xr.Dataset:
@@ -172,8 +207,8 @@ class Surrogate:
         data: Labelled,
         predict: Callable[[np.ndarray, Conditions], Array],
         layout: Layout,
-    ) -> list[xr.DataArray]:
-        """Predict all rows block by block; returns one labelled field per field of the layout."""
+    ) -> tuple[list[xr.DataArray], Checked]:
+        """Predict all rows block by block: a labelled field per field of the layout, and checks."""
         matrix, given = self.read_rows(data)
         like = data[self.inputs.fields[0].name]
         lead = leading_dims(like, self.inputs.fields[0])
@@ -181,13 +216,25 @@ class Surrogate:
         # Stacked variables are rescaled below; float64 avoids rounding twice.
         plain = all(part.scale == 1.0 for part in layout.fields)
         out = np.empty((matrix.shape[0], layout.size), dtype=dtype if plain else np.float64)
+        hours = snapshot_hours(like.coords.to_dataset(), {dim: like.sizes[dim] for dim in lead})
+        measured: list[dict[str, Array]] = []
         for start in range(0, matrix.shape[0], PREDICT_BLOCK):
             rows = slice(start, start + PREDICT_BLOCK)
             out[rows] = to_numpy(predict(matrix[rows], given.at(rows)))
-        return [
+            known = (matrix[rows], given.at(rows), out[rows, : self.outputs.size])
+            measured.append(measure_rows(self, *known, None if hours is None else hours[rows]))
+        fields = [
             from_rows(values.astype(dtype, copy=False), part, like, lead)
             for part, values in zip(layout.fields, layout.split(out), strict=True)
         ]
+        return fields, Checked(join_measures(measured), snapshot_labels(like, lead))
+
+    def _warn(self, checked: Checked) -> None:
+        """Warn once of every kind of extrapolation; covariates have warned when they were read."""
+        known = limits(self)
+        for notice in notices(checked.findings(known), known):
+            if notice.loud and not notice.measure.startswith(COVARIATE):
+                warnings.warn(notice.text, ExtrapolationWarning, stacklevel=3)
 
     def read_rows(self, data: Labelled) -> tuple[np.ndarray, Conditions]:
         """The inputs of labelled fields as a matrix, and the conditions of every row."""

@@ -19,9 +19,12 @@ from plumecast.compute.arrays import Array
 from plumecast.data.writers import write_blocks
 from plumecast.sources.rasters.georeference import as_crs, import_extra
 from plumecast.sources.regrid import Grid, grid_from_centres
+from plumecast.surrogate.guards import EXTRAPOLATES, flag_meanings
 
 FORMATS = (".nc", ".zarr", ".tif")
 FOOTPRINT = "footprint"
+HISTORY = f"plumecast {__version__} predict"
+_HOUR_DIGITS = 3  # before the point in file names
 
 
 class Exported(NamedTuple):
@@ -32,12 +35,18 @@ class Exported(NamedTuple):
     has_crs: bool
 
 
-def export_fields(blocks: Iterable[xr.Dataset], path: str | Path, *, title: str) -> Exported:
+def export_fields(
+    blocks: Iterable[xr.Dataset],
+    path: str | Path,
+    *,
+    title: str,
+    history: str = HISTORY,
+) -> Exported:
     """Write blocks of predicted fields in the format that the ending of `path` names.
 
     `.nc` and `.zarr` hold all fields and follow the CF conventions; `.tif` writes one file per
-    snapshot and variable. Only one block is in memory at a time. Existing files are never
-    overwritten. Without blocks, nothing is written.
+    snapshot and variable. `history` tells how the fields were made. Only one block is in memory at
+    a time. Existing files are never overwritten. Without blocks, nothing is written.
     """
     where = refuse_existing(Path(path))
     if where.suffix not in FORMATS:
@@ -57,9 +66,9 @@ def export_fields(blocks: Iterable[xr.Dataset], path: str | Path, *, title: str)
             yield block
 
     if where.suffix == ".tif":
-        where = _write_geotiffs(counted(), where)
+        where = _write_geotiffs(counted(), where, history)
     else:
-        write_blocks((described(block, title) for block in counted()), where)
+        write_blocks((described(block, title, history) for block in counted()), where)
     return Exported(where, count, has_crs=grid_mapping(first) is not None)
 
 
@@ -75,7 +84,7 @@ def footprint_of(score: xr.DataArray, threshold: float) -> xr.DataArray:
     )
 
 
-def described(fields: xr.Dataset, title: str) -> xr.Dataset:
+def described(fields: xr.Dataset, title: str, history: str = HISTORY) -> xr.Dataset:
     """The same fields with the attributes that CF requires: long names, a title and a history.
 
     The grid mapping becomes a data variable, because it is not a coordinate of the fields.
@@ -86,9 +95,7 @@ def described(fields: xr.Dataset, title: str) -> xr.Dataset:
         changed[name].attrs = {**known, **changed[name].attrs}
         if not {"long_name", "standard_name"} & set(changed[name].attrs) and name != SNAPSHOT:
             changed[name].attrs["long_name"] = name.replace("_", " ")
-    return changed.assign_attrs(
-        Conventions="CF-1.11", title=title, history=f"plumecast {__version__} predict"
-    )
+    return changed.assign_attrs(Conventions="CF-1.11", title=title, history=history)
 
 
 def _is_mapping(item: xr.DataArray) -> bool:
@@ -101,13 +108,15 @@ def grid_mapping(fields: xr.Dataset) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
-def _write_geotiffs(blocks: Iterable[xr.Dataset], where: Path) -> Path:
+def _write_geotiffs(blocks: Iterable[xr.Dataset], where: Path, history: str) -> Path:
     """Write all files to a temporary folder, then rename them; return the pattern of their names.
 
     A single file is named `where`; several names add the fire, its hours and the variable.
     """
     with temporary_folder(where) as folder:
-        files = [path for block in blocks for path in _write_block(block, folder, where.stem)]
+        files = [
+            path for block in blocks for path in _write_block(block, folder, where.stem, history)
+        ]
         finals = [where] if len(files) == 1 else [where.with_name(path.name) for path in files]
         for final in finals:
             refuse_existing(final)
@@ -116,7 +125,7 @@ def _write_geotiffs(blocks: Iterable[xr.Dataset], where: Path) -> Path:
     return where if len(files) == 1 else where.with_name(f"{where.stem}_*.tif")
 
 
-def _write_block(block: xr.Dataset, folder: Path, stem: str) -> Iterator[Path]:
+def _write_block(block: xr.Dataset, folder: Path, stem: str, history: str) -> Iterator[Path]:
     """Write every snapshot of every field to a file of its own in `folder`."""
     grid = _grid(block)
     mapping = grid_mapping(block)
@@ -131,7 +140,8 @@ def _write_block(block: xr.Dataset, folder: Path, stem: str) -> Iterator[Path]:
                 raise PlumecastError(
                     f"two snapshots would be named {path.name}; rename one of their fires"
                 )
-            _write_geotiff(path, field.values, grid, wkt=wkt, tags=_tags(field, snapshot))
+            tags = _tags(field, snapshot) | {"history": history}
+            _write_geotiff(path, field.values, grid, wkt=wkt, tags=tags)
             yield path
 
 
@@ -170,12 +180,20 @@ def _tags(field: xr.DataArray, snapshot: xr.Dataset) -> dict[str, str]:
         for name in ("fire_id", "hours", "drought")
         if name in snapshot.variables
     }
+    if EXTRAPOLATES in snapshot.variables:
+        labels[EXTRAPOLATES] = flag_meanings(int(snapshot[EXTRAPOLATES]))
     return {"long_name": str(field.name), **kept, **labels, "software": f"plumecast {__version__}"}
 
 
 def _label(snapshot: xr.Dataset, row: int) -> str:
-    """Part of a file name that identifies the snapshot, such as "fire-7_12h"."""
+    """Part of a file name that identifies the snapshot, such as "fire-7_012h".
+
+    The hours are padded so that the names sort by them.
+    """
     if "fire_id" not in snapshot.variables:
         return f"{row}"
     name = re.sub(r"[^\w.-]+", "-", str(snapshot.fire_id.values[()]))
-    return f"{name}_{float(snapshot.hours):.6g}h" if "hours" in snapshot.variables else name
+    if "hours" not in snapshot.variables:
+        return name
+    whole, point, rest = f"{float(snapshot.hours):.6g}".partition(".")
+    return f"{name}_{whole.zfill(_HOUR_DIGITS)}{point}{rest}h"

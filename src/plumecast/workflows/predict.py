@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,21 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over, row_blocks
+from plumecast.data.covariates import ExtrapolationWarning, extrapolating
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
 from plumecast.sources.rasters import find_rasters, map_arrival_times, reduce_arrival_times
+from plumecast.surrogate.guards import (
+    EXTRAPOLATES,
+    Checked,
+    Finding,
+    Notice,
+    flag_attributes,
+    limits,
+    notices,
+    snapshot_labels,
+)
 from plumecast.surrogate.memory_plan import prediction_rows
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FOOTPRINT, footprint_of
@@ -36,7 +48,17 @@ BYTES = 40.0
 """Bytes per cell of a snapshot that is predicted: as stored, in float64, decoded, clipped, rounded
 and as written to a file."""
 
+MEASURE = "measure of "
+"""What the names of variables with the measures of a block begin with, until they are removed."""
+
 Progress = Callable[[int, int, str], object]
+Notify = Callable[[Notice], object]
+
+
+def warn_of(notice: Notice) -> None:
+    """Warn of a loud notice; the flags of the snapshots tell the others."""
+    if notice.loud:
+        warnings.warn(notice.text, ExtrapolationWarning, stacklevel=2)
 
 
 def predict_store(
@@ -49,13 +71,15 @@ def predict_store(
     memory: str | int | None = None,
     runner: Runner | None = None,
     progress: Progress = lambda done, total, what: None,
+    notify: Notify = warn_of,
 ) -> Iterator[xr.Dataset]:
     """Predicted fields of every snapshot of a store, block by block.
 
     With a `threshold` footprints are added. `winds`, as for `with_winds`, replace those of the
     store. `drought` labels fires that have no drought of their own; another label than a fire's own
     is refused. Blocks keep to `memory` ("2GB"). With a `runner` (`pc.cluster`) the workers of a
-    cluster read and predict them.
+    cluster read and predict them. The coordinate `extrapolates` flags snapshots beyond the training
+    fires; after the last block, `notify` is called once for every kind of extrapolation.
     """
     fires = open_fires(surrogate, path, winds)
     fires = fires if drought is None else label_drought(fires, drought)
@@ -66,7 +90,7 @@ def predict_store(
     parts = list(row_blocks(total, size))
     shared = (surrogate, fires, threshold)
     blocks = map_over(_predict_part, shared, parts, runner)
-    for rows, block in zip(parts, blocks, strict=True):
+    for rows, block in zip(parts, _collected(surrogate, blocks, notify), strict=True):
         yield block
         progress(rows.stop, total, "snapshots")
 
@@ -100,6 +124,7 @@ def predict_rasters(
     threshold: float | None = None,
     winds: WindsGiven | None = None,
     progress: Progress = lambda done, total, what: None,
+    notify: Notify = warn_of,
     **options: Any,
 ) -> Iterator[xr.Dataset]:
     """`predict_store` for arrival-time rasters, which are regridded to the surrogate's grid.
@@ -111,13 +136,14 @@ def predict_rasters(
     refuse_other_inputs(surrogate, "rasters")
     given = _raster_winds(surrogate, paths, winds, options)
     predict = partial(predict_block, surrogate, threshold=threshold)
-    yield from map_arrival_times(
+    blocks = map_arrival_times(
         predict if given is None else partial(_of_windy, predict, given),
         paths,
         like=surrogate.grid,
         progress=lambda done, total: progress(done, total, "files"),
         **options,
     )
+    yield from _collected(surrogate, blocks, notify)
 
 
 def _raster_winds(
@@ -192,21 +218,37 @@ def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | No
     """Predicted fields as a Dataset; with a `threshold`, also the footprint.
 
     The footprint is where the detection score exceeds the threshold; for surrogates without a
-    score, where the (first) predicted field does.
+    score, where the (first) predicted field does. The measures of the guards are added as
+    variables, which `_collected` removes.
     """
-    if threshold is None:
-        predicted = surrogate.predict(fires)
-        return predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
-    fields: xr.Dataset
-    if surrogate.detects:
-        smoke, score = surrogate.predict_both(fires)
-        fields = smoke.to_dataset()
-    else:
-        predicted = surrogate.predict(fires)
-        fields = predicted.to_dataset() if isinstance(predicted, xr.DataArray) else predicted
-        score = fields[surrogate.outputs.names[0]]
-    name = surrogate.outputs.names[0]
-    present = footprint_of(score, threshold).assign_attrs(
-        {key: value for key, value in fields[name].attrs.items() if key == "grid_mapping"}
-    )
-    return fields.assign({FOOTPRINT: present})
+    detects = threshold is not None and surrogate.detects
+    with extrapolating():  # the flags tell it
+        predicted, checked = surrogate.predict_checked(fires, score=detects)
+    score = predicted.pop() if detects else predicted[0]
+    fields = xr.Dataset({str(field.name): field for field in predicted})
+    if threshold is not None:
+        attrs = predicted[0].attrs
+        present = footprint_of(score, threshold).assign_attrs(
+            {key: value for key, value in attrs.items() if key == "grid_mapping"}
+        )
+        fields = fields.assign({FOOTPRINT: present})
+    flags = xr.Variable(SNAPSHOT, checked.flags(limits(surrogate)), flag_attributes())
+    measures = {MEASURE + name: (SNAPSHOT, values) for name, values in checked.measures.items()}
+    return fields.assign_coords({EXTRAPOLATES: flags}).assign(measures)
+
+
+def _collected(
+    surrogate: Surrogate, blocks: Iterable[xr.Dataset], notify: Notify
+) -> Iterator[xr.Dataset]:
+    """The blocks without their measures; at the end one notice for every kind of finding."""
+    known = limits(surrogate)
+    found: dict[str, Finding] = {}
+    for block in blocks:
+        measured = [str(name) for name in block.data_vars if str(name).startswith(MEASURE)]
+        measures = {name.removeprefix(MEASURE): block[name].values for name in measured}
+        checked = Checked(measures, snapshot_labels(block, [SNAPSHOT]))
+        for name, item in checked.findings(known).items():
+            found[name] = found[name] + item if name in found else item
+        yield block.drop_vars(measured)
+    for notice in notices(found, known):
+        notify(notice)

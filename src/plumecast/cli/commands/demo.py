@@ -12,8 +12,10 @@ import xarray as xr
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.cli.commands.evaluate import show_scores
+from plumecast.cli.history import command_line
 from plumecast.cli.options import WORKERS
 from plumecast.cli.show import counted, progress, say, write_json, wrote
+from plumecast.data.covariates import extrapolating
 from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires
 from plumecast.data.split import SplitRecipe
 from plumecast.operators.settings import PRESETS
@@ -23,7 +25,7 @@ from plumecast.studies.methods.methods import fitted
 from plumecast.studies.methods.scoring import outcome
 from plumecast.studies.registry import find_studies
 from plumecast.studies.report.page import write_report
-from plumecast.studies.run import claim_folder, command_line, describe_run, run_studies
+from plumecast.studies.run import claim_folder, describe_run, run_studies
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.evaluate import Evaluation, Score
 from plumecast.workflows.simulate import simulate
@@ -132,7 +134,8 @@ def _maps(
     chosen = test.isel({SNAPSHOT: rows}).load()
     predictions = {}
     for name, surrogate in surrogates.items():
-        predicted = surrogate.predict(chosen)
+        with extrapolating():
+            predicted = surrogate.predict(chosen)
         assert isinstance(predicted, xr.DataArray)
         predictions[name] = predicted
     titles = [

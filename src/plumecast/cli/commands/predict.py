@@ -17,9 +17,11 @@ from plumecast.cli.fire_options import (
     read_wind_options,
     wind_options,
 )
+from plumecast.cli.history import history
 from plumecast.cli.options import MODEL, PRECISION, Given, place_options, running, with_options
 from plumecast.cli.outcomes import exit_code, show_problems
-from plumecast.cli.show import counted, note, say, wrote
+from plumecast.cli.show import counted, note, say, warn, wrote
+from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.surrogate import Surrogate, load_surrogate
 from plumecast.workflows.export import export_fields
 from plumecast.workflows.predict import predict_rasters, predict_store
@@ -49,6 +51,9 @@ def command(
     snapshot, north up, named after the fire and its hours. A raster that cannot be used is reported
     and does not stop the others; the exit code is then 1.
 
+    A prediction that is empty, or a fire beyond what the training fires cover (hours, burned area,
+    wind, place), gives a warning and a flag: the coordinate `extrapolates`, or a tag of a GeoTIFF.
+
     Example: `plumecast predict smoke.plume fires.zarr -o smoke.nc` or
     `plumecast predict smoke.plume runs/*.asc --format farsite --hours 6,12 -o smoke.tif`
     """
@@ -57,12 +62,18 @@ def command(
     threshold = _threshold(surrogate, model) if footprint else None
     note_unused_winds(winds, surrogate)
     problems: list[str] = []
+    notices: list[Notice] = []
     with (
         counted("predicting") as step,
         running(place["scheduler"], device=place["device"]) as runner,
     ):
-        common: dict[str, Any] = {"threshold": threshold, "progress": step, "runner": runner}
-        common["winds"] = winds
+        common: dict[str, Any] = {
+            "threshold": threshold,
+            "progress": step,
+            "runner": runner,
+            "notify": notices.append,
+            "winds": winds,
+        }
         if is_raster(rasters):
             common["on_error"] = lambda path, message: problems.append(in_options(message))
             common["on_note"] = lambda message: note(in_options(message))
@@ -71,12 +82,19 @@ def command(
         else:
             common |= {"memory": place["memory"], "drought": rasters["drought"]}
             blocks = predict_store(surrogate, _store(fires), **common)
-        written = export_fields(blocks, out, title=f"Smoke predicted by {model.name}")
+        written = export_fields(
+            blocks,
+            out,
+            title=f"Smoke predicted by {model.name}",
+            history=history(model),
+        )
     if written.snapshots:
         say(f"predicted {written.snapshots} snapshots")
         wrote(written.where, "the smoke")
     if out.suffix == ".tif" and written.snapshots and not written.has_crs:
         note("the surrogate's grid has no coordinate system, so the files have none")
+    for notice in notices:
+        (warn if notice.loud else note)(notice.text)
     show_problems(problems)
     exit_code(failed=len(problems), done=written.snapshots)
 

@@ -10,6 +10,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.cli.history import command_line
 from plumecast.cli.options import Given, split_options, split_recipe, with_options
 from plumecast.cli.outcomes import exit_code
 from plumecast.cli.show import fail, note, pairs, progress, say, table, wrote
@@ -22,7 +23,6 @@ from plumecast.studies.registry import STUDIES, find_studies
 from plumecast.studies.run import (
     StudyOutcome,
     claim_folder,
-    command_line,
     describe_run,
     run_studies,
 )

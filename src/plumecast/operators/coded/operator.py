@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumecast.compute.arrays import Array, contiguous, map_arrays
+from plumecast.compute.arrays import Array, array_namespace, contiguous, map_arrays
 from plumecast.operators.coded.fields import CodeMap
 from plumecast.operators.coded.polynomial_map import PrimalMap
 from plumecast.operators.family import NOTHING, Conditions, Operator, in_float32
@@ -22,6 +22,16 @@ class CodedOperator(Operator):
     def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) fields → (M, Ñ) fields."""
         return self.output_basis.decode(self.code_map.predict(self.input_basis.encode(inputs)))
+
+    def represented(self, inputs: Array) -> Array:
+        """(M,) ‖codes‖² / ‖f − mean‖² of each input f; NaN where the denominator is zero."""
+        mean = self.input_basis.mean
+        xp = array_namespace(inputs)
+        centred = inputs if mean is None else inputs - mean
+        codes = self.input_basis.encode(inputs)
+        size, share = xp.vecdot(centred, centred), xp.vecdot(codes, codes)
+        one = xp.ones_like(size)
+        return xp.where(size > 0.0, share / xp.where(size > 0.0, size, one), xp.nan * one)
 
     def for_float32(self) -> Operator:
         """In single precision; a linear operator is folded into two products first."""

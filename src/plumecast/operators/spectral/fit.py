@@ -357,4 +357,5 @@ SPECTRAL = Family(
     settings=SpectralSettings,
     fit=fit_spectral_fields,
     saved=(SpectralMap, Frequencies, Layer, CorrectedMap, CodedMap, KernelMap),
+    equivariant=True,
 )

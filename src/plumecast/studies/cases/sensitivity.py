@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
+from plumecast.data.covariates import extrapolating
 from plumecast.operators.coded.polynomial_map import fit_linear_map
 from plumecast.operators.pca import rank_for_std
 from plumecast.scores.footprint import score_footprints, smoke_threshold
@@ -79,7 +80,8 @@ def _timed(rows: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]
 
 def _captured_sweep(context: Context) -> list[dict[str, Any]]:
     validation = context.split.validation
-    predicted = fitted(context, "paper-linear").surrogate.predict(validation)
+    with extrapolating():
+        predicted = fitted(context, "paper-linear").surrogate.predict(validation)
     rows = []
     for captured in CAPTURED:
         tau = smoke_threshold(validation[SMOKE], captured)

@@ -11,6 +11,7 @@ import xarray as xr
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
+from plumecast.data.covariates import extrapolating
 from plumecast.scores.footprint import (
     choose_decision_threshold,
     relative_error,
@@ -59,14 +60,16 @@ def score_surrogate(
     score together.
     """
     choosing = Stopwatch()
-    _, detected = surrogate.predict_both(validation)
+    with extrapolating():
+        _, detected = surrogate.predict_both(validation)
     alpha = choosing.time(
         "threshold", lambda: choose_decision_threshold(detected, validation[SMOKE], tau)
     )
     scored = []
     for test in tests:
         watch = Stopwatch()
-        smoke, found = watch.time("predicting", partial(surrogate.predict_both, test))
+        with extrapolating():
+            smoke, found = watch.time("predicting", partial(surrogate.predict_both, test))
         scores = score_footprints(found, test[SMOKE], tau, alpha)
         scores["relative_error"] = (SNAPSHOT, snapshot_relative_errors(smoke, test[SMOKE]))
         scored.append(Scored(smoke, found, scores, alpha, choosing.seconds | watch.seconds))

@@ -108,4 +108,4 @@ class Fold:
         )
         code_map, _ = fit_code_map(codes[:, :rank], targets, own, groups, DEFAULT_RESOURCES)
         operator = CodedOperator(whole.truncate(rank), code_map, output_basis)
-        return label_operator(operator, self.data)
+        return label_operator(operator, self.data, ranges=False)

@@ -1,0 +1,291 @@
+"""Predictions beyond the training fires: recorded ranges, flags, warnings, and the command line."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import plumecast as pc
+from plumecast.data.covariates import ExtrapolationWarning, extrapolating
+from plumecast.surrogate.guards import EXTRAPOLATES, FLAGS, check_prediction, flag_meanings
+from support.raster_files import write_ascii
+from support.snapshots import CELL, make_snapshots, select_fire
+from support.windy_fires import windy
+
+SHARE = 1e-12  # squared norms of projections, in float64
+
+
+@pytest.fixture(scope="module")
+def world() -> xr.Dataset:
+    """Many fires in the west of a wide domain, up to 24 h old."""
+    made = make_snapshots(fires=40, shape=(8, 10))
+    wide = made.pad(x=(0, 10), constant_values=0.0)
+    return wide.assign_coords(x=("x", CELL * np.arange(20.0), made.x.attrs))
+
+
+@pytest.fixture(scope="module")
+def coded(world) -> pc.Surrogate:
+    return pc.fit_surrogate(world, "paper-linear")
+
+
+@pytest.fixture(scope="module")
+def spectral(world) -> pc.Surrogate:
+    return pc.fit_surrogate(world, "quick", layers=1)
+
+
+def moved(fires: xr.Dataset, cells: int) -> xr.Dataset:
+    """The same fires, shifted east."""
+    return fires.assign(time_since_ignition=fires.time_since_ignition.roll(x=cells))
+
+
+def bits(flags) -> set[str]:
+    return set(flag_meanings(int(np.bitwise_or.reduce(np.ravel(flags)))).split()) - {"no"}
+
+
+def warned(surrogate, fires) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        surrogate.predict(fires)
+    return [str(item.message) for item in caught if item.category is ExtrapolationWarning]
+
+
+# -- what training covers
+
+
+def test_ranges_are_those_of_the_training_fires(world, coded):
+    ranges = coded.training["ranges"]
+    fire = world.time_since_ignition.values
+    burned = fire > 0.0
+    assert ranges["hours"] == [fire.max(axis=(1, 2)).min(), 24.0]
+    assert ranges["burned_cells"] == [burned.sum(axis=(1, 2)).min(), burned.sum(axis=(1, 2)).max()]
+    rows, columns = np.nonzero(burned.any(axis=0))
+    assert ranges["region"] == [[rows.min(), rows.max()], [columns.min(), columns.max()]]
+    basis = coded.operator.input_basis
+    flat = fire.reshape(fire.shape[0], -1).astype(np.float64)
+    share = np.sum(basis.encode(flat) ** 2, axis=1) / np.sum(flat**2, axis=1)
+    assert ranges["represented"] == pytest.approx([share.min(), share.max()], abs=SHARE)
+    assert "wind_speed" not in ranges
+
+
+def test_ranges_from_a_store_are_the_same(world, coded, tmp_path):
+    store = pc.export_snapshots(world, tmp_path / "w.nc")
+    stored = pc.fit_surrogate(pc.open_snapshots(store), "paper-linear", memory="2MB")
+    ours, theirs = coded.training["ranges"], stored.training["ranges"]
+    assert ours.keys() == theirs.keys()
+    assert theirs["region"] == ours["region"]
+    for name in ("hours", "burned_cells", "peak"):
+        assert theirs[name] == ours[name]
+
+
+def test_ranges_are_saved(coded, tmp_path):
+    loaded = pc.load_surrogate(coded.save(tmp_path / "m.plume"))
+    assert loaded.training["ranges"] == coded.training["ranges"]
+
+
+# -- flags
+
+
+@pytest.mark.parametrize("kind", ["coded", "spectral"])
+def test_training_fires_are_not_flagged(request, world, kind):
+    surrogate = request.getfixturevalue(kind)
+    smoke = surrogate.predict(world).to_dataset()
+    assert not check_prediction(surrogate, world, smoke).any()
+    assert warned(surrogate, world) == []
+
+
+def test_a_fire_elsewhere_is_flagged_as_empty_outside_and_far(world, coded):
+    fires = moved(world, 10)
+    with extrapolating():
+        smoke = coded.predict(fires).to_dataset()
+    flags = check_prediction(coded, fires, smoke)
+    assert bits(flags) == {
+        "empty_prediction",
+        "outside_training_region",
+        "far_from_training_fires",
+    }
+    assert float(smoke.smoke.max()) == 0.0
+    said = warned(coded, fires)
+    assert len(said) == 3
+    assert all(text.startswith("fire fire-00-low at 6 h and 159 more: ") for text in said)
+    assert "zero everywhere" in said[0]
+    assert "100% of the burned cells lie outside the training region (y 0 … 21000, x 0" in said[1]
+
+
+def test_an_equivariant_surrogate_flags_another_place_and_does_not_warn(world, spectral):
+    fires = moved(world, 10)
+    smoke = spectral.predict(fires).to_dataset()
+    assert bits(check_prediction(spectral, fires, smoke)) == {"outside_training_region"}
+    assert warned(spectral, fires) == []
+
+
+def test_no_fire_is_not_an_empty_prediction(world, coded):
+    assert warned(coded, world.isel(snapshot=[0]) * 0.0) == []
+
+
+@pytest.mark.parametrize("kind", ["coded", "spectral"])
+def test_old_fires_and_large_fires_are_named_with_value_and_range(request, world, kind):
+    surrogate = request.getfixturevalue(kind)
+    last = select_fire(world, "fire-03-low").isel(snapshot=[3])
+    (text,) = warned(surrogate, last.assign(time_since_ignition=4.0 * last.time_since_ignition))
+    assert text.startswith("fire fire-03-low at 24 h: 90.01 h since ignition are 3.8 times the")
+    everywhere = xr.full_like(last.time_since_ignition, 3.0)
+    said = warned(surrogate, last.assign(time_since_ignition=everywhere))
+    assert any("the fire burns 160 cells" in text for text in said)
+
+
+def test_arrays_and_other_dimensions_are_checked_too(world, coded):
+    old = 4.0 * world.time_since_ignition.values[:4]  # at 6, 12, 18 and 24 h
+    (text,) = warned(coded, old.reshape(2, 2, 8, 20))
+    assert text.startswith("snapshot 1 and 2 more: ")
+    assert "h since ignition are" in text
+
+
+def test_a_small_fire_counts_its_hours_not_the_mean_age_of_its_cell(world, coded):
+    young = world.isel(snapshot=[0])
+    (text,) = warned(coded, young.assign_coords(hours=("snapshot", [100.0])))
+    assert "100 h since ignition are 4.2 times the 24 h" in text
+
+
+def test_strong_wind_is_flagged_where_the_surrogate_uses_the_wind():
+    data = windy(12)
+    rotated = pc.fit_surrogate(data, "quick", layers=1, frame="wind")
+    low, high = rotated.training["ranges"]["wind_speed"]
+    assert (low, high) == pytest.approx(
+        (float(data.wind_speed.min()), float(data.wind_speed.max()))
+    )
+    gale = data.assign_coords(wind_speed=("snapshot", np.full(12, 20.0)))
+    (text,) = warned(rotated, gale)
+    assert f"a wind of 20 m/s lies outside the {low:.3g} … {high:.3g} m/s of training" in text
+    assert text.startswith("fire i00 at 6 h and 11 more: ")
+    on_map = pc.fit_surrogate(data, "quick", layers=1, frame="map")
+    assert warned(on_map, gale) == []
+
+
+def test_a_covariate_beyond_training_is_flagged_and_warned_of_once(world):
+    rng = np.random.default_rng(0)
+    moisture = ("snapshot", rng.uniform(0.04, 0.1, world.sizes["snapshot"]), {"units": "1"})
+    data = world.assign_coords(fuel_moisture=moisture)
+    fitted = pc.fit_surrogate(data, "quick", layers=1, covariates="fuel_moisture")
+    assert warned(fitted, data) == []
+    dry = data.assign_coords(fuel_moisture=0.0 * data.fuel_moisture)
+    assert len(warned(fitted, dry)) == 1
+    with extrapolating():
+        flags = check_prediction(fitted, dry, fitted.predict(dry).to_dataset())
+    assert set(flags.tolist()) == {FLAGS["covariate_beyond_training"]}
+
+
+def test_a_file_without_ranges_only_finds_empty_predictions(world, coded):
+    training = {name: value for name, value in coded.training.items() if name != "ranges"}
+    old = replace(coded, training=training)
+    (text,) = warned(old, moved(world, 10))
+    assert "zero everywhere" in text
+
+
+# -- the command line
+
+
+@pytest.fixture(scope="module")
+def model(coded, tmp_path_factory) -> Path:
+    return coded.save(tmp_path_factory.mktemp("model") / "m.plume")
+
+
+@pytest.fixture(scope="module")
+def other(spectral, tmp_path_factory) -> Path:
+    return spectral.save(tmp_path_factory.mktemp("model") / "s.plume")
+
+
+@pytest.fixture
+def arrival(tmp_path) -> Path:
+    """A fire in the training region that burns for seven hours; arrival times in minutes."""
+    times = np.full((80, 200), np.nan)
+    times[30:50, 40:60] = np.linspace(0.0, 420.0, 20)
+    size = {"NCOLS": 200, "NROWS": 80, "CELLSIZE": CELL / 10, "XLLCORNER": -CELL / 2,
+            "YLLCORNER": -CELL / 2}  # fmt: skip
+    return write_ascii(tmp_path / "west.asc", times, **size)
+
+
+def warnings_in(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("warning: ")]
+
+
+def test_predict_warns_once_of_a_run_and_flags_every_snapshot(run, world, model, tmp_path):
+    store = pc.export_snapshots(moved(world, 10), tmp_path / "east.nc")
+    result = run("predict", model, store, "-o", tmp_path / "s.nc", "--memory", "5MB")
+    assert result.code == 0
+    said = warnings_in(result.err)
+    assert len(said) == len(result.err.splitlines()) == 3
+    assert "the predicted smoke is zero everywhere" in said[0]
+    with xr.open_dataset(tmp_path / "s.nc") as written:
+        flags = written[EXTRAPOLATES]
+        assert flags.dims == ("snapshot",)
+        assert flags.dtype == np.int8
+        assert set(np.unique(flags)) == {1 + 2 + 64}
+        assert flags.attrs["flag_masks"].tolist() == list(FLAGS.values())
+        assert flags.attrs["flag_meanings"].split() == list(FLAGS)
+        assert list(written.data_vars) == ["smoke"]
+
+
+def test_predict_of_training_fires_says_nothing(run, world, model, tmp_path):
+    store = pc.export_snapshots(world, tmp_path / "w.nc")
+    result = run("predict", model, store, "-o", tmp_path / "s.nc")
+    assert result.err == ""
+    with xr.open_dataset(tmp_path / "s.nc") as written:
+        assert not written[EXTRAPOLATES].any()
+
+
+@pytest.mark.parametrize(
+    ("options", "hours"),
+    [(("--format", "farsite", "--hours", 100), 100), (("--unit", "h", "--hours", 420), 420)],
+)
+def test_too_many_hours_and_minutes_declared_as_hours(
+    run, other, arrival, tmp_path, options, hours
+):
+    command = ("predict", other, arrival, *options, "--drought", "low", "-o", tmp_path / "s.nc")
+    result = run(*command)
+    assert result.code == 0, result.err
+    (said,) = [text for text in warnings_in(result.err) if "h since ignition" in text]
+    assert f"fire west at {hours} h: {hours} h since ignition are" in said
+    assert "24 h of the longest training fire" in said
+    with xr.open_dataset(tmp_path / "s.nc") as written:
+        assert "hours_beyond_training" in bits(written[EXTRAPOLATES])
+
+
+def test_a_fire_within_training_gives_no_warning(run, other, arrival, tmp_path):
+    command = ("predict", other, arrival, "--format", "farsite", "--hours", 7, "--drought", "low")
+    result = run(*command, "-o", tmp_path / "s.nc")
+    assert (result.code, result.err) == (0, "")
+
+
+def test_strong_wind_of_a_store(run, tmp_path):
+    data = windy(12)
+    model = pc.fit_surrogate(data, "quick", layers=1, frame="wind").save(tmp_path / "w.plume")
+    gale = data.assign_coords(wind_speed=("snapshot", np.full(12, 20.0), {"units": "m s-1"}))
+    store = pc.export_snapshots(gale, tmp_path / "gale.nc")
+    result = run("predict", model, store, "-o", tmp_path / "s.nc")
+    (said,) = result.err.splitlines()
+    assert said.startswith("warning: fire i00 at 6 h and 11 more: a wind of 20 m/s lies outside")
+    with xr.open_dataset(tmp_path / "s.nc") as written:
+        assert set(np.unique(written[EXTRAPOLATES])) == {FLAGS["wind_beyond_training"]}
+
+
+def test_another_place_is_a_note_for_an_equivariant_surrogate(run, world, other, tmp_path):
+    store = pc.export_snapshots(moved(world, 10), tmp_path / "east.nc")
+    result = run("predict", other, store, "-o", tmp_path / "s.nc")
+    (said,) = result.err.splitlines()
+    assert said.startswith("note: fire fire-00-low at 6 h and 159 more: 100% of the burned cells")
+
+
+def test_geotiffs_carry_the_flags_as_a_tag(run, world, model, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    two = xr.concat([moved(world.isel(snapshot=[0]), 10), world.isel(snapshot=[1])], "snapshot")
+    store = pc.export_snapshots(two, tmp_path / "two.nc")
+    assert run("predict", model, store, "-o", tmp_path / "s.tif").code == 0
+    with rasterio.open(tmp_path / "s_fire-00-low_006h.tif") as file:
+        assert file.tags()[EXTRAPOLATES].split()[0] == "empty_prediction"
+    with rasterio.open(tmp_path / "s_fire-00-low_012h.tif") as file:
+        assert file.tags()[EXTRAPOLATES] == "no"
