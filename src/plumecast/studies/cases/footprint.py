@@ -191,7 +191,7 @@ def extent(found: xr.Dataset) -> Figure:
     tenths = [part for part in np.array_split(np.argsort(size, kind="stable"), 10) if part.size]
     middles = np.array([(np.median(size[part]), np.median(iou[part])) for part in tenths])
     ax.plot(*middles.T, color="black", marker="o", linewidth=1.6, label="median of a tenth")
-    ax.legend(loc="lower right")
+    ax.legend(loc="best")
     ax.set(xlabel="footprint, % of the grid", ylabel="IoU", ylim=(0, 1.02))
     ax.set_xlim(left=0)
     style.light_grid(ax)
