@@ -10,7 +10,12 @@ import xarray as xr
 
 import plumecast.cli.commands.demo
 from plumecast.cli import main
-from plumecast.studies.figures.maps import compare_maps, percentile_rows, save_figure
+from plumecast.studies.figures.maps import (
+    compare_maps,
+    hours_text,
+    percentile_rows,
+    save_figure,
+)
 from support.raster_files import write_landscape
 
 
@@ -48,23 +53,27 @@ def test_demo_writes_ensemble_surrogates_scores_and_maps(small_demo, tmp_path, c
         assert f"{row['iou']:.3f}" in next(line for line in said.splitlines() if name in line[:18])
 
 
-def test_rows_at_percentiles_are_the_nearest():
+def test_rows_at_percentiles_are_different_snapshots():
     scores = xr.DataArray([0.9, np.nan, 0.1, 0.5, 0.3], dims="snapshot")
-    assert percentile_rows(scores, [0, 50, 100]) == [2, 3, 0] or percentile_rows(
-        scores, [0, 50, 100]
-    ) == [2, 4, 0]
+    assert percentile_rows(scores, [0, 34, 100]) == {0: 2, 34: 4, 100: 0}
+    ties = xr.DataArray(np.zeros(20), dims="snapshot")
+    assert len(set(percentile_rows(ties, [5, 25, 50, 75, 95]).values())) == 5
+    assert percentile_rows(ties[:2], [5, 25, 50, 75, 95]) == {5: 0, 75: 1}
+    assert percentile_rows(np.nan * ties, [0, 100]) == {0: 0, 100: 19}
 
 
-def test_maps_have_one_row_per_field_and_one_scale_per_column(snapshots, tmp_path):
+def test_hours_of_labels_are_rounded():
+    assert hours_text(0.8399989) == "0.84 h"
+    assert hours_text(90.0) == "90 h"
+
+
+def test_maps_have_one_row_per_field_and_one_scale(snapshots, tmp_path):
     figure = compare_maps(
         snapshots, {"again": snapshots.smoke}, rows=[3, 7], titles=["a", "b"], threshold=0.01
     )
     drawn = [ax for ax in figure.axes if ax.get_xlabel() or ax.collections]
-    meshes = [ax.collections[0] for ax in figure.axes[:4]]
-    assert (
-        meshes[0].norm.vmax
-        == meshes[2].norm.vmax
-        == pytest.approx(max(float(snapshots.smoke[3].max()), 0.1))
-    )
+    norms = {ax.collections[0].norm for ax in figure.axes[:4]}
+    [norm] = norms
+    assert norm.vmax == pytest.approx(max(float(snapshots.smoke[[3, 7]].max()), 0.1))
     assert len(drawn) >= 4
     assert save_figure(figure, tmp_path / "new" / "maps.png").stat().st_size > 0

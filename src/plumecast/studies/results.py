@@ -1,4 +1,7 @@
-"""A folder of results: one run, its studies, and fingerprints that show whether they are valid."""
+"""A folder of results: one run, its studies, and fingerprints that show whether they are valid.
+
+A study that fails leaves its reason in `failed/NAME.json` until it is run again with success.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from plumecast.studies.table import columns_of, write_csv
 RUN = "run.json"
 RECORD = "record.json"
 TABLE = "table"
+FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,30 @@ def write_study(
                 save_all(figure, partial, name, ("png", "svg"))
         record = Record(study.name, fingerprint, run, seconds, cpu_seconds, list(drawn))
         write_json(partial / RECORD, asdict(record))
+    _failure_file(folder, study.name).unlink(missing_ok=True)
     return record
+
+
+def write_failure(folder: Path, name: str, *, run: str, reason: str) -> None:
+    """Record why a study failed; `run` is the fingerprint of the run."""
+    write_json(_failure_file(folder, name), {"study": name, "run": run, "reason": reason})
+
+
+def read_failures(folder: Path, run: str) -> dict[str, str]:
+    """Reasons of the studies that failed in a run, by name in the order of the registry."""
+    reasons = {}
+    for name in STUDIES:
+        try:
+            content = json.loads(_failure_file(folder, name).read_text(encoding="utf-8"))
+            if content["run"] == run:
+                reasons[name] = str(content["reason"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return reasons
+
+
+def _failure_file(folder: Path, name: str) -> Path:
+    return folder / FAILED / f"{name}.json"
 
 
 def read_record(folder: Path, name: str) -> Record | None:

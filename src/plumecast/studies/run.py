@@ -22,7 +22,7 @@ from plumecast.base.version import __version__
 from plumecast.data.split import Split
 from plumecast.data.store import DATA_VERSION
 from plumecast.studies.context import Context
-from plumecast.studies.results import RUN, read_record, read_run, write_study
+from plumecast.studies.results import RUN, read_record, read_run, write_failure, write_study
 from plumecast.studies.study import Study
 
 LIBRARIES = ("numpy", "scipy", "xarray", "matplotlib")
@@ -151,6 +151,7 @@ def run_studies(
             finding = study.run(context)
         except (PlumecastError, np.linalg.LinAlgError) as error:
             problem = " ".join(str(error).split())
+            write_failure(folder, study.name, run=context.fingerprint, reason=problem)
             outcomes.append(StudyOutcome(study, time.perf_counter() - start, problem=problem))
             continue
         seconds = time.perf_counter() - start

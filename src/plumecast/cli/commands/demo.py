@@ -20,7 +20,7 @@ from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires
 from plumecast.data.split import SplitRecipe
 from plumecast.operators.settings import PRESETS
 from plumecast.studies.context import Context, Limits
-from plumecast.studies.figures.maps import compare_maps, percentile_rows, save_figure
+from plumecast.studies.figures.maps import compare_maps, hours_text, percentile_rows, save_figure
 from plumecast.studies.methods.methods import fitted
 from plumecast.studies.methods.scoring import outcome
 from plumecast.studies.registry import find_studies
@@ -122,8 +122,8 @@ def _report(context: Context, run: dict[str, Any], out: Path) -> None:
     for item in outcomes:
         if item.problem:
             say(f"{item.study.name} could not be run: {item.problem}")
-    page, _ = write_report(out / "results", out / "report.html")
-    wrote(page, "the report")
+    page = write_report(out / "results", out / "report.html")
+    wrote(page.path, "the report")
 
 
 def _maps(
@@ -131,7 +131,7 @@ def _maps(
 ) -> Path:
     scores = result.details["recommended"].iou
     rows = percentile_rows(scores, PERCENTILES)
-    chosen = test.isel({SNAPSHOT: rows}).load()
+    chosen = test.isel({SNAPSHOT: list(rows.values())}).load()
     predictions = {}
     for name, surrogate in surrogates.items():
         with extrapolating():
@@ -140,8 +140,8 @@ def _maps(
         predictions[name] = predicted
     titles = [
         f"{percentile}th percentile, IoU {scores.values[row]:.2f}\n"
-        f"{test.fire_id.values[row]} at {test.hours.values[row]:g} h"
-        for percentile, row in zip(PERCENTILES, rows, strict=True)
+        f"{test.fire_id.values[row]} at {hours_text(test.hours.values[row])}"
+        for percentile, row in rows.items()
     ]
     figure = compare_maps(
         chosen, predictions, range(len(rows)), titles, threshold=result.smoke_threshold

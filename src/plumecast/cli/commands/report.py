@@ -18,10 +18,12 @@ def command(
 
     Example: `plumecast report results/ -o report.html`
     """
-    path, stale = write_report(results, out)
-    if stale:
+    page = write_report(results, out)
+    if page.stale:
         note(
-            f"left out, because their data or settings are different: {', '.join(stale)}; "
+            f"left out, because their data or settings are different: {', '.join(page.stale)}; "
             "run these studies again"
         )
-    wrote(path, "the report")
+    for name, reason in page.failed.items():
+        note(f"study {name} failed: {reason}")
+    wrote(page.path, "the report")

@@ -14,7 +14,7 @@ from plumecast.scores.summary import known_median
 from plumecast.studies import paper
 from plumecast.studies.context import Context
 from plumecast.studies.figures import style
-from plumecast.studies.figures.maps import compare_maps
+from plumecast.studies.figures.maps import compare_maps, compare_one, hours_text
 from plumecast.studies.methods.methods import title_of
 from plumecast.studies.methods.scoring import FPR_GRID, SNAPSHOT_SCORES, Outcome, outcome
 from plumecast.studies.study import Study
@@ -85,8 +85,8 @@ CAPTIONS = {
         "(solid) and the paper's value (dotted)."
     ),
     "maps": (
-        "Smoke of five test snapshots, from low to high IoU: observed above, predicted below. Each "
-        "column has one colour scale; smoke below the threshold τ is white, and the red line is "
+        "Smoke of five test snapshots, from low to high IoU: observed above, predicted below. All "
+        "maps have one colour scale; smoke below the threshold τ is white, and the red line is "
         "the burned area. Errors show as spurious plumes or as plumes in the wrong direction."
     ),
     "extent": (
@@ -142,10 +142,10 @@ def _roc(ax: Axes, curves: xr.Dataset, colour: str) -> None:
 
 
 def maps(found: xr.Dataset) -> Figure:
-    """Observed and predicted smoke at five percentiles of IoU, one colour scale per column."""
-    shown = found[[FIRE, SMOKE, "predicted"]].rename(percentile=SNAPSHOT)
+    """Observed and predicted smoke at five percentiles of IoU, on one colour scale."""
+    shown = _shown(found)
     titles = [
-        f"{percentile}th percentile\nIoU {iou:.2f}\n{hours:g} h, {drought}"
+        f"{percentile}th percentile\nIoU {iou:.2f}\n{hours_text(hours)}, {drought}"
         for percentile, iou, hours, drought in zip(
             found.percentile.values, found.map_iou.values, found.map_hours.values,
             found.map_drought.values, strict=True,
@@ -161,6 +161,25 @@ def maps(found: xr.Dataset) -> Figure:
     )
 
 
+def _shown(found: xr.Dataset) -> xr.Dataset:
+    return found[[FIRE, SMOKE, "predicted"]].rename(percentile=SNAPSHOT)
+
+
+def typical_map(found: xr.Dataset) -> tuple[Figure, str]:
+    """The snapshot with the median IoU: observed beside predicted smoke, and a caption."""
+    row = int(np.argmin(np.abs(found.percentile.values - 50)))
+    shown = _shown(found)
+    tau = float(found.attrs["smoke_threshold"])
+    method = title_of(found.attrs["methods"].split(",")[0])
+    caption = (
+        f"A typical test snapshot (median IoU, {float(found.map_iou[row]):.2f}): fire "
+        f"{found.map_fire_id.values[row]} after {hours_text(found.map_hours[row])}. Left: observed "
+        f"smoke. Right: predicted smoke ({method}). Smoke below τ = {tau:.3g} µg m⁻³ is white, and "
+        "the red line is the burned area."
+    )
+    return compare_one(shown, shown.predicted, row, tau), caption
+
+
 def extent(found: xr.Dataset) -> Figure:
     """IoU against the extent of the footprint, with the median in ten bins of equal count."""
     name = found.attrs["methods"].split(",")[0]
@@ -172,7 +191,7 @@ def extent(found: xr.Dataset) -> Figure:
     tenths = [part for part in np.array_split(np.argsort(size, kind="stable"), 10) if part.size]
     middles = np.array([(np.median(size[part]), np.median(iou[part])) for part in tenths])
     ax.plot(*middles.T, color="black", marker="o", linewidth=1.6, label="median of a tenth")
-    ax.legend(loc="lower right")
+    ax.legend(loc="best")
     ax.set(xlabel="footprint, % of the grid", ylabel="IoU", ylim=(0, 1.02))
     ax.set_xlim(left=0)
     style.light_grid(ax)
@@ -223,6 +242,7 @@ def _study(name: str, method: str, title: str) -> Study:
         captions=CAPTIONS,
         bitmap=("maps",),
         limits=("curves",),
+        version=2,
     )
 
 

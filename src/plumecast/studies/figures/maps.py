@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 
@@ -21,11 +22,25 @@ FIRE_COLOUR = "#d7301f"
 DECADES = 4  # span of the colour scale below its largest value
 
 
-def percentile_rows(scores: xr.DataArray, percentiles: Sequence[float]) -> list[int]:
-    """For each percentile, the row whose score is nearest to it."""
-    values = np.where(np.isnan(scores.values), np.inf, scores.values)
-    wanted = np.nanpercentile(scores.values, percentiles)
-    return [int(np.argmin(np.abs(values - target))) for target in wanted]
+def percentile_rows(scores: xr.DataArray, percentiles: Sequence[int]) -> dict[int, int]:
+    """For each percentile, the row at that rank of the scores. No row is named twice.
+
+    Undefined scores are left out unless all are undefined. With fewer rows than percentiles the
+    percentiles that would repeat a row are left out.
+    """
+    order = np.argsort(scores.values, kind="stable")  # NaN last
+    known = int(np.sum(~np.isnan(scores.values))) or order.size
+    rows: dict[int, int] = {}
+    for percentile in percentiles:
+        row = int(order[round(percentile / 100.0 * (known - 1))])
+        if row not in rows.values():
+            rows[percentile] = row
+    return rows
+
+
+def hours_text(hours: float) -> str:
+    """Hours rounded for a label: 0.8399989 → "0.84 h"."""
+    return f"{round(float(hours), 2):g} h"
 
 
 def compare_maps(
@@ -36,18 +51,18 @@ def compare_maps(
     threshold: float,
     width: float | None = None,
 ) -> Figure:
-    """One column per chosen snapshot: observed on top, each prediction below, one colour scale.
+    """One column per chosen snapshot: observed on top, each prediction below.
 
-    Smoke below `threshold` is white; the outline is the burned area. `width` is in inches.
+    All maps have one colour scale, so that amounts can be compared between columns too. Smoke below
+    `threshold` is white; the outline is the burned area. `width` is in inches.
     """
     fields = {"observed": snapshots[SMOKE], **predictions}
     wide = 2.6 * len(rows) + 0.8 if width is None else width
     tall = (wide - 0.8) / len(rows) * 0.88 * len(fields) + (0.5 if width is None else 1.0)
     figure = Figure(figsize=(wide, tall), layout="constrained")
     axes = figure.subplots(len(fields), len(rows), squeeze=False, sharex=True, sharey=True)
+    norm = _scale(snapshots[SMOKE].isel({SNAPSHOT: list(rows)}), threshold)
     for column, (row, title) in enumerate(zip(rows, titles, strict=True)):
-        top = float(snapshots[SMOKE].isel({SNAPSHOT: row}).max())
-        norm = LogNorm(max(threshold, top * 10.0**-DECADES), max(top, 10.0 * threshold))
         for line, (name, field) in enumerate(fields.items()):
             shown = field.isel({SNAPSHOT: row})
             ax = axes[line, column]
@@ -57,9 +72,40 @@ def compare_maps(
                 ax.set_ylabel(f"{name}\ny (km)")
         axes[0, column].set_title(title, fontsize=8, fontweight="normal")
         axes[-1, column].set_xlabel("x (km)")
-        bar = figure.colorbar(image, ax=axes[:, column], location="bottom", shrink=0.9, aspect=30)
-        bar.set_label("smoke (µg m⁻³)", fontsize=8)
+    _colour_bar(figure, image, axes, threshold)
     return figure
+
+
+def compare_one(
+    snapshots: xr.Dataset, predicted: xr.DataArray, row: int, threshold: float
+) -> Figure:
+    """Observed and predicted smoke of one snapshot side by side, large enough for a phone."""
+    figure = Figure(figsize=(5.2, 3.1), layout=ConstrainedLayoutEngine(h_pad=0.1))
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
+    norm = _scale(snapshots[SMOKE].isel({SNAPSHOT: [row]}), threshold)
+    fields = {"observed": snapshots[SMOKE], "predicted": predicted}
+    for ax, (name, field) in zip(axes, fields.items(), strict=True):
+        shown = field.isel({SNAPSHOT: row})
+        image = _smoke(ax, shown.where(shown > threshold), norm)
+        _outline(ax, snapshots[FIRE].isel({SNAPSHOT: row}))
+        ax.set(title=name, xlabel="x (km)")
+        ax.locator_params(nbins=4)
+    axes[0].set_ylabel("y (km)")
+    _colour_bar(figure, image, axes, threshold)
+    return figure
+
+
+def _scale(observed: xr.DataArray, threshold: float) -> LogNorm:
+    """Logarithmic colours up to the largest observed smoke, over at most DECADES."""
+    top = max(float(observed.max()), 10.0 * threshold)
+    return LogNorm(max(threshold, top * 10.0**-DECADES), top)
+
+
+def _colour_bar(figure: Figure, image: QuadMesh, axes: np.ndarray, threshold: float) -> None:
+    """One bar for all maps; pointed where smoke may lie beyond the colours."""
+    beyond = "both" if float(image.get_clim()[0]) > threshold else "max"
+    bar = figure.colorbar(image, ax=axes, location="bottom", shrink=0.6, aspect=40, extend=beyond)
+    bar.set_label("smoke (µg m⁻³)", fontsize=8)
 
 
 def _smoke(ax: Axes, field: xr.DataArray, norm: LogNorm) -> QuadMesh:

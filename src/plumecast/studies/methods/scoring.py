@@ -143,7 +143,8 @@ def _interpolate(hits: Array, misses: Array) -> Array:
 
 
 def _maps(scores: xr.Dataset, smoke: xr.DataArray, test: xr.Dataset) -> xr.Dataset:
-    rows = percentile_rows(scores.iou, MAP_PERCENTILES)
+    named = percentile_rows(scores.iou, MAP_PERCENTILES)
+    rows = list(named.values())
     chosen = test[[FIRE, SMOKE]].isel({SNAPSHOT: rows})
     maps = chosen.assign(predicted=smoke.isel({SNAPSHOT: rows}).transpose(*chosen[SMOKE].dims))
     labels = {
@@ -152,6 +153,6 @@ def _maps(scores: xr.Dataset, smoke: xr.DataArray, test: xr.Dataset) -> xr.Datas
     extra = [name for name in maps.coords if name not in (*labels, "x", "y")]
     maps = maps.drop_vars(extra).rename({SNAPSHOT: "percentile", **labels})
     return maps.assign_coords(
-        percentile=("percentile", list(MAP_PERCENTILES)),
+        percentile=("percentile", list(named)),
         map_iou=("percentile", scores.iou.values[rows]),
     )

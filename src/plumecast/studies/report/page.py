@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +13,12 @@ from typing import Any
 import jinja2
 
 from plumecast.base.files import write_text
-from plumecast.studies.report.credibility import Answer, answer_all
-from plumecast.studies.results import Finished, read_results
+from plumecast.studies.cases.footprint import typical_map
+from plumecast.studies.figures.style import styled
+from plumecast.studies.registry import STUDIES
+from plumecast.studies.report.credibility import FOOTPRINTS, Answer, answer_all
+from plumecast.studies.report.verdict import UNKNOWN, Verdict, judge
+from plumecast.studies.results import Finished, read_failures, read_results
 from plumecast.studies.table import rows_of
 
 FIRST = "summary"
@@ -43,15 +48,30 @@ class Section:
     pictures: list[Picture]
 
 
-def write_report(folder: Path, out: Path) -> tuple[Path, list[str]]:
-    """Write the page; returns its path and the studies left out because of another run."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A page, and why studies are missing from it."""
+
+    path: Path
+    stale: list[str]  # of another run
+    failed: dict[str, str]  # reason by study
+
+
+def write_report(folder: Path, out: Path) -> Written:
+    """Write the page of a folder of results."""
     run, finished, stale = read_results(folder)
-    write_text(out, render(run, finished, stale))
-    return out, stale
+    shown = {item.study.name for item in finished}
+    every = read_failures(folder, run["fingerprint"])
+    failed = {name: why for name, why in every.items() if name not in shown}
+    stale = [name for name in stale if name not in failed]
+    write_text(out, render(run, finished, stale, failed))
+    return Written(out, stale, failed)
 
 
-def render(run: Mapping[str, Any], finished: list[Finished], stale: list[str]) -> str:
-    """The page as HTML text. The summary comes first."""
+def render(
+    run: Mapping[str, Any], finished: list[Finished], stale: list[str], failed: Mapping[str, str]
+) -> str:
+    """The page as HTML text: verdict and a map, missing studies, then the summary."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("plumecast.studies.report", "templates"),
         autoescape=True,
@@ -62,15 +82,54 @@ def render(run: Mapping[str, Any], finished: list[Finished], stale: list[str]) -
     environment.filters |= {"score": _score, "seconds": _seconds, "count": lambda n: f"{n:,}"}
     first = sorted(finished, key=lambda item: item.study.name != FIRST)
     summary = next((item for item in first if item.study.name == FIRST), None)
+    rows = None if summary is None else rows_of(summary.finding)
+    verdict = _verdict(rows)
     return environment.get_template("report.html").render(
         run=run,
-        stale=stale,
+        verdict=verdict,
+        typical=_typical(finished, verdict.method),
+        missing=_missing(finished, stale, failed),
         sections=[_section(item) for item in first],
-        summary=None if summary is None else rows_of(summary.finding),
+        summary=rows,
         facts={} if summary is None else summary.finding.attrs,
         answers=_by_group(answer_all(run, finished)),
         total=sum(item.record.seconds for item in finished),
     )
+
+
+def _verdict(rows: list[dict[str, Any]] | None) -> Verdict:
+    if rows is None:
+        return Verdict(UNKNOWN, "The verdict needs study summary, which is not in this report.")
+    return judge({row["method"]: row for row in rows})
+
+
+def _typical(finished: list[Finished], method: str | None) -> Picture | None:
+    """The median test snapshot of the best surrogate, or of another one that has maps."""
+    having = [item for item in finished if item.study.name in FOOTPRINTS]
+    if not having:
+        return None
+    chosen = max(having, key=lambda item: item.finding.attrs["methods"] == method)
+    with styled():
+        figure, caption = typical_map(chosen.finding)
+        content = io.BytesIO()
+        figure.savefig(content, format="png", dpi=200)
+    return Picture(
+        source=_embed("png", content.getvalue()),
+        caption=caption,
+        alternative="Observed and predicted smoke of a typical test snapshot",
+        narrow=True,
+    )
+
+
+def _missing(
+    finished: list[Finished], stale: list[str], failed: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Title of every study without results in this run, and the reason."""
+    shown = {item.study.name for item in finished}
+    reasons = {name: "was not run." for name in STUDIES if name not in shown}
+    reasons |= dict.fromkeys(stale, "was left out: it has other data or settings. Run it again.")
+    reasons |= {name: f"failed: {why}" for name, why in failed.items()}
+    return [(STUDIES[name].title, why) for name, why in reasons.items()]
 
 
 def _by_group(answers: list[Answer]) -> dict[str, list[Answer]]:
@@ -96,13 +155,16 @@ def _picture(item: Finished, name: str) -> Picture:
     vector = item.figure(name, "svg")
     small = name not in item.study.bitmap and vector.stat().st_size <= LARGEST_SVG
     kind, path = ("svg+xml", vector) if small else ("png", item.figure(name, "png"))
-    content = base64.b64encode(path.read_bytes()).decode("ascii")
     return Picture(
-        source=f"data:image/{kind};base64,{content}",
+        source=_embed(kind, path.read_bytes()),
         caption=item.study.captions[name],
         alternative=f"{item.study.title}: {name}",
         narrow=name in ("extent", "errors"),
     )
+
+
+def _embed(kind: str, content: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _score(value: float, digits: int = 2) -> str:
