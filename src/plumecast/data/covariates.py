@@ -216,8 +216,9 @@ def read_scalar(data: xr.Dataset, name: str, sizes: Mapping[Hashable, int] | Non
     scalar is repeated along the dimensions that it lacks.
     """
     if name not in data.variables:
-        step = STATE_WIND if name in WIND else "pass a Dataset that has it as a coordinate"
-        raise PlumecastError(f"covariate '{name}' of every snapshot is missing; {step}")
+        step = "pass a Dataset that has it as a coordinate of every snapshot"
+        other = f", or {STATE_WIND}" if name in WIND else ""
+        raise PlumecastError(f"covariate '{name}' is missing; {step}{other}")
     rows = {SNAPSHOT: data.sizes[SNAPSHOT]} if sizes is None else dict(sizes)
     variable = data[name].variable
     beyond = [str(dim) for dim in variable.dims if dim not in rows]
