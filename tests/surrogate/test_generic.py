@@ -49,6 +49,15 @@ def test_a_spectral_preset_learns_signed_fields_on_any_grid(axes, preset):
     assert error < 0.5 * pc.relative_error(np.maximum(y[TEST], 0.0), y[TEST])
 
 
+def test_outputs_of_the_other_sign_give_predictions_of_the_other_sign():
+    x, y = signed_pair(GRIDS[1])
+    plus, minus = (
+        pc.fit_surrogate(x[TRAIN], sign * y[TRAIN], "quick", targets="smoke").predict(x[TEST])
+        for sign in (1.0, -1.0)
+    )
+    np.testing.assert_allclose(minus, -plus, atol=1e-4 * np.abs(plus).max())  # single precision
+
+
 def test_a_saved_signed_surrogate_predicts_the_same(tmp_path):
     x, y = signed_pair(GRIDS[1])
     with pytest.warns(SignWarning):
