@@ -21,8 +21,11 @@ PAPER_FRACTIONS = (0.45, 0.10, 0.45)
 FEW_GROUPS = 6
 """With fewer groups, three parts are too small to train, to choose thresholds and to score."""
 
+STRATIFIED_GROUPS = 12
+"""With fewer groups, the training part is made to have two groups and every drought."""
+
 DRAWS = 200
-"""Largest number of random splits drawn in search of one with every drought in training."""
+"""Largest number of random splits drawn for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +137,9 @@ def split_by_fire(
 
     Groups are ignitions by default, so that no ignition is in two parts under different weathers;
     `by="fire_id"` allows that, a looser reading of the paper. The split depends on the seed, not
-    on the order of the snapshots. If the training part would lack a drought of the data, another
-    split is drawn with the same seed, because an operator cannot predict a drought it never saw.
+    on the order of the snapshots. With fewer than twelve groups, if the training part would have a
+    single group or lack a drought of the data, another split is drawn with the same seed, because
+    an operator cannot predict a drought that it has not seen.
     """
     shares = np.asarray(fractions, dtype=np.float64)
     if shares.shape != (3,) or not (shares > 0.0).all() or abs(shares.sum() - 1.0) > 1e-9:
@@ -177,20 +181,23 @@ def _droughts(snapshots: xr.Dataset, member: Array) -> Array:
 
 
 def _draw_parts(counts: Array, shares: Array, droughts: Array, seed: int) -> Array:
-    """(G,) part of each group: the first random draw whose training part has every drought.
+    """(G,) part of each group: the first random draw whose training part is complete.
 
-    If no draw has, the one with the most droughts in training.
+    It has every drought, and two groups if possible, because a penalty is chosen by leaving one
+    out. If no draw is complete, the one that lacks least. Many groups are drawn once.
     """
     rng = np.random.default_rng(seed)
+    complete = droughts.shape[1] + min(counts.size - 2, 2)
     most, best = -1, np.empty(0, dtype=np.int64)
     for _ in range(DRAWS):
         order = rng.permutation(counts.size)
         parts = np.empty(counts.size, dtype=np.int64)
         parts[order] = _assign(counts[order], shares)
         trained = int(np.count_nonzero(droughts[parts == 0].any(axis=0)))
+        trained += min(int(np.count_nonzero(parts == 0)), 2)
         if trained > most:
             most, best = trained, parts
-        if most == droughts.shape[1]:
+        if most == complete or counts.size >= STRATIFIED_GROUPS:
             break
     return best
 
