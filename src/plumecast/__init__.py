@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from plumecast.workflows.draw_fires import draw_fires
     from plumecast.workflows.ensemble import ensemble_statistics
     from plumecast.workflows.evaluate import evaluate
+    from plumecast.workflows.fires.winds import with_winds
     from plumecast.workflows.simulate import simulate
     from plumecast.workflows.train import train_surrogate
     from plumecast.workflows.tune.cross_validate import CrossValidation, cross_validate
     from plumecast.workflows.tune.tune import tune_surrogate
-    from plumecast.workflows.winds import with_winds
 
 _HOME = {
     "Basis": "operators.pca",
@@ -93,7 +93,7 @@ _HOME = {
     "tune_surrogate": "workflows.tune.tune",
     "validate_snapshots": "data.schema",
     "with_log_smoke": "scores.optical_depth",
-    "with_winds": "workflows.winds",
+    "with_winds": "workflows.fires.winds",
     "wrap_operator": "surrogate.fit",
 }
 """The module of each public name, imported on first use so that `import plumecast` is fast.

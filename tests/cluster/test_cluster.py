@@ -629,7 +629,8 @@ def test_device_and_runner_exclude_each_other(runner, store):
 
 def test_commands_on_a_local_cluster(succeed, refused, store, on_raster_grid, tmp_path):
     model = tmp_path / "smoke.plume"
-    succeed("train", store, "-o", model, "--scheduler", "local", "--memory", "1MB")
+    place = ("--scheduler", "local", "--memory", "1MB")
+    succeed("train", store, "-o", model, "--preset", "paper-linear", *place)
     common = ("--scheduler", "local")
     succeed("predict", model, store, "-o", tmp_path / "a.nc", *common)
     succeed("ensemble", model, store, "-o", tmp_path / "s.nc", *common)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import plumecast as pc
 import plumecast.cli.commands.demo
 from plumecast.cli import main
 from plumecast.studies.figures.maps import (
@@ -49,6 +50,20 @@ def test_demo_writes_ensemble_surrogates_scores_and_maps(small_demo, tmp_path, c
         "mean-field", "nearest-fire", "gp-images", "gp-codes",
     }  # fmt: skip
     assert all(0.0 <= row["iou"] <= 1.0 for row in scores.values())
+    for name in ("paper-linear", "recommended"):
+        recorded = pc.load_surrogate(out / f"{name}.plume").training
+        assert recorded["thresholds"]["decision"] == scores[name]["decision_threshold"]
+        predicted = str(tmp_path / f"{name}.nc")
+        store, model = str(out / "ensemble.zarr"), str(out / f"{name}.plume")
+        for words in (
+            ["predict", model, store, "-o", predicted, "--footprint"],
+            ["evaluate", model, store, "--baselines", "none"],
+        ):
+            with pytest.raises(SystemExit) as stop:
+                main(words)
+            assert stop.value.code == 0
+        own = json.loads((out / f"{name}.scores.json").read_text())["scores"][0]
+        assert own["iou"] == pytest.approx(scores[name]["iou"])
     for name, row in scores.items():
         assert f"{row['iou']:.3f}" in next(line for line in said.splitlines() if name in line[:18])
 

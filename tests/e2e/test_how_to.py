@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import plumecast as pc
 from plumecast import export_snapshots, open_snapshots, stored_fires
 from plumecast.studies.registry import STUDIES
 from support.places import shared_data
@@ -42,8 +43,29 @@ def test_from_wrf_runs_to_a_surrogate(tmp_path, follow_page, prepare):
     assert stored_fires(tmp_path / "ensemble.zarr") == set(FIRES)
     ensemble = open_snapshots(tmp_path / "ensemble.zarr")
     assert set(ensemble.ignition_id.values) == {"ridge", "valley", "slope", "mesa"}
+    surrogate = pc.load_surrogate(tmp_path / "smoke.plume")
+    assert surrogate.settings["preset"] == "recommended"
+    assert surrogate.training["out_of_fold"]["folds"] == 4
+    assert "each predicted by a fit without it" in printed
     predicted = open_snapshots(tmp_path / "predicted.nc", fields=["smoke"])
     assert predicted.sizes == ensemble.sizes
+    assert (predicted.smoke.max(("y", "x")) > 0.0).mean() > 0.9, "fires have smoke"
+
+
+def test_six_wrf_runs_train_with_every_seed(tmp_path, succeed):
+    labels = {"fire_018": "slope", "fire_019": "slope", "fire_020": "slope"}
+    droughts = {"fire_019": "medium", "fire_020": "low"}
+    rows = [f"{name},{droughts.get(name, 'high')},{labels.get(name, name)}" for name in FIRES]
+    table = tmp_path / "labels.csv"
+    table.write_text("\n".join(["fire_id,drought,ignition_id", *rows]) + "\n")
+    small_runs(tmp_path)
+    store, model = tmp_path / "ensemble.zarr", tmp_path / "smoke.plume"
+    runs = sorted((tmp_path / "runs").iterdir())
+    succeed("ingest", "wrf", *runs, "-o", store, "--drought-from", table, "--every", "1h")
+    for seed in range(3):
+        succeed("train", store, "-o", model, "--layers", 1, "--seed", seed)
+        succeed("evaluate", model, store)
+        succeed("predict", model, store, "-o", tmp_path / f"{seed}.nc", "--footprint")
 
 
 def test_fires_with_winds_of_their_own(tmp_path, follow_page):
@@ -91,8 +113,11 @@ def test_smoke_for_farsite_fires(tmp_path, follow_page, prepare):
     smoke = open_snapshots(tmp_path / "smoke.nc", fields=["smoke"])
     assert smoke.sizes["snapshot"] == 6
     assert sorted(set(smoke.hours.values)) == [3.0, 7.0]
+    assert pc.load_surrogate(tmp_path / "smoke.plume").settings["preset"].startswith("recommended")
+    assert (smoke.smoke.max(("y", "x")) > 1.0).all(), "a fire has smoke"
+    assert (smoke.smoke > 0.0).mean() < 0.9, "and not everywhere"
     assert len(list((tmp_path / "maps").glob("smoke_flatland_*_007h.tif"))) == 3
-    assert len(list((tmp_path / "maps").glob("smoke_flatland_*_7h_footprint.tif"))) == 3
+    assert len(list((tmp_path / "maps").glob("smoke_flatland_*_007h_footprint.tif"))) == 3
     assert open_snapshots(tmp_path / "final.nc", fields=["smoke"]).sizes["snapshot"] == 3
     assert open_snapshots(tmp_path / "all.nc", fields=["smoke"]).sizes["snapshot"] == 3
 

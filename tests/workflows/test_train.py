@@ -26,6 +26,10 @@ def store(tmp_path_factory) -> Path:
 CASES = {
     "preset": (["--preset", "paper-linear"], {"preset": "paper-linear"}),
     "spectral": (["--preset", "quick"], {"preset": "quick"}),
+    "folds": (
+        ["--degree", "1", "--all", "--folds", "2"],
+        {"degree": 1, "split": None, "folds": 2},
+    ),
     "choices": (
         ["--degree", "2", "--fire-std", "0.9", "--lift", "burned,age-bins"],
         {"degree": 2, "fire_std_fraction": 0.9, "lift": ["burned", "age-bins"]},
@@ -115,7 +119,9 @@ def test_without_a_split_everything_is_for_training(store):
     training = train_surrogate(store, degree=1, split=None).training
     assert training["snapshots"] == open_snapshots(store).sizes["snapshot"]
     assert training["split"]["all"] is True
-    assert "thresholds" not in training
+    assert training["out_of_fold"]["folds"] == 5
+    assert training["out_of_fold"]["snapshots"] == training["snapshots"]
+    assert "thresholds" not in train_surrogate(store, degree=1, split=None, folds=0).training
 
 
 def test_training_leaves_the_callers_data_as_it_is(store):

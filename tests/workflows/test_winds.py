@@ -10,7 +10,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast import export_snapshots, fit_surrogate, open_snapshots, split_by_fire
-from plumecast.workflows.winds import read_winds
+from plumecast.workflows.fires.winds import read_winds
 from support.windy_fires import windy, write_windy_rasters
 from support.wrf_files import blowing, write_run
 

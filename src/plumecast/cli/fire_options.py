@@ -17,7 +17,7 @@ from plumecast.data.store import open_snapshots
 from plumecast.sources.rasters import FORMATS, HORIZON, UNITS
 from plumecast.surrogate.file import is_saved
 from plumecast.surrogate.surrogate import Surrogate, load_surrogate
-from plumecast.workflows.winds import Winds, as_winds, read_winds, winds_needed
+from plumecast.workflows.fires.winds import Winds, as_winds, read_winds, winds_needed
 
 _ARGUMENTS = "crs|horizon|nodata|unit|variable"  # that errors of the readers name
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from plumecast.cli.show import fail, note, say, table, write_json
-from plumecast.workflows.growing_store import Outcome
+from plumecast.workflows.fires.growing_store import Outcome
 
 SOME_FAILED, NOTHING_DONE = 1, 2
 STATES = ("read", "skipped", "failed")

@@ -13,10 +13,20 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.data.checks.duplicates import group_duplicates
+from plumecast.data.covariates import SCENARIO
 from plumecast.data.row_source import floor_as_read
 from plumecast.data.schema import drop_small_fires, select_drought
 
 PAPER_FRACTIONS = (0.45, 0.10, 0.45)
+
+FEW_GROUPS = 6
+"""With fewer groups, three parts are too small to train, to choose thresholds and to score."""
+
+STRATIFIED_GROUPS = 12
+"""With fewer groups, the training part is made to have two groups and every drought."""
+
+DRAWS = 200
+"""Largest number of random splits drawn for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +100,18 @@ class SplitRecipe:
             raise PlumecastError("fractions=None makes no split; give three shares of 1")
         return split_by_fire(self.select(snapshots, outputs), self.fractions, self.seed, by=self.by)
 
+    def leaves_groups_out(self, selected: xr.Dataset) -> bool:
+        """Whether all selected snapshots are for training, and scores come from folds of groups.
+
+        So it is without fractions, and with the default fractions if there are few groups.
+        """
+        if self.fractions is None:
+            return True
+        if tuple(self.fractions) != PAPER_FRACTIONS:
+            return False
+        _check_label(selected, self.by)
+        return np.unique(selected[self.by].values.astype(str)).size < FEW_GROUPS
+
 
 def check_apart(by: str, **parts: xr.Dataset) -> None:
     """Raise when a part is empty or two parts share a group."""
@@ -120,7 +142,9 @@ def split_by_fire(
     Groups are ignitions by default, so that no ignition is in two parts under different weathers;
     `by="fire_id"` allows that, a looser reading of the paper. The split depends on the seed, not
     on the order of the snapshots. Fires that are the same run under several names stay in one part,
-    with a DuplicateWarning.
+    with a DuplicateWarning. With fewer than twelve groups, if the training part would have a
+    single group or lack a drought of the data, another split is drawn with the same seed, because
+    an operator cannot predict a drought that it has not seen.
     """
     shares = np.asarray(fractions, dtype=np.float64)
     if shares.shape != (3,) or not (shares > 0.0).all() or abs(shares.sum() - 1.0) > 1e-9:
@@ -131,10 +155,11 @@ def split_by_fire(
         group_duplicates(snapshots, by), return_inverse=True, return_counts=True
     )
     if groups.size < 3:
-        raise PlumecastError(f"{groups.size} group(s) by {by} cannot make three parts; add fires")
-    order = np.random.default_rng(seed).permutation(groups.size)
-    part_of_group = np.empty(groups.size, dtype=np.int64)
-    part_of_group[order] = _assign(counts[order], shares)
+        raise PlumecastError(
+            f"{groups.size} group(s) by {by} cannot make three parts; add fires, or train on all "
+            "snapshots (--all, or split=None in Python)"
+        )
+    part_of_group = _draw_parts(counts, shares, _droughts(snapshots, member), seed)
     rows = [np.flatnonzero(part_of_group[member] == part) for part in range(3)]
     train, validation, test = (snapshots.isel({SNAPSHOT: index}) for index in rows)
     return Split(train, validation, test, by, seed, (shares[0], shares[1], shares[2]))
@@ -158,6 +183,39 @@ def _check_label(snapshots: xr.Dataset, by: str) -> None:
             f"'{by}' has dimensions {snapshots[by].dims}: it labels no snapshots; "
             "choose a coordinate along snapshot, such as ignition_id"
         )
+
+
+def _droughts(snapshots: xr.Dataset, member: Array) -> Array:
+    """(G, D): whether a group has snapshots of a drought; D = 0 without drought labels."""
+    known = SCENARIO in snapshots.variables and snapshots[SCENARIO].dims == (SNAPSHOT,)
+    if not known:
+        return np.zeros((int(member.max()) + 1, 0), dtype=bool)
+    names, number = np.unique(snapshots[SCENARIO].values.astype(str), return_inverse=True)
+    found = np.zeros((int(member.max()) + 1, names.size), dtype=bool)
+    found[member, number] = True
+    return found
+
+
+def _draw_parts(counts: Array, shares: Array, droughts: Array, seed: int) -> Array:
+    """(G,) part of each group: the first random draw whose training part is complete.
+
+    It has every drought, and two groups if possible, because a penalty is chosen by leaving one
+    out. If no draw is complete, the one that lacks least. Many groups are drawn once.
+    """
+    rng = np.random.default_rng(seed)
+    complete = droughts.shape[1] + min(counts.size - 2, 2)
+    most, best = -1, np.empty(0, dtype=np.int64)
+    for _ in range(DRAWS):
+        order = rng.permutation(counts.size)
+        parts = np.empty(counts.size, dtype=np.int64)
+        parts[order] = _assign(counts[order], shares)
+        trained = int(np.count_nonzero(droughts[parts == 0].any(axis=0)))
+        trained += min(int(np.count_nonzero(parts == 0)), 2)
+        if trained > most:
+            most, best = trained, parts
+        if most == complete or counts.size >= STRATIFIED_GROUPS:
+            break
+    return best
 
 
 def _assign(counts: Array, shares: Array) -> Array:

@@ -120,7 +120,8 @@ def _group_numbers(data: TrainingMatrices, group_by: str) -> Array:
     if len(rows_of) < 2:
         raise PlumecastError(
             "this surrogate leaves fires out to choose its penalties; it needs at least 2 "
-            f"'{group_by}', the training data has {len(rows_of)}; add fires"
+            f"'{group_by}', the training data has {len(rows_of)}; add fires, change --fractions or "
+            "--seed of the split, or train on all of them with --all"
         )
     return groups
 

@@ -28,8 +28,8 @@ from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.surrogate.memory_plan import prediction_rows
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.ensemble_results import EnsembleSums, Request, as_statistics, only_output
+from plumecast.workflows.fires.winds import Winds, WindsGiven, as_winds
 from plumecast.workflows.predict import open_fires
-from plumecast.workflows.winds import Winds, WindsGiven, as_winds
 
 BLOCK = 1024
 """Largest number of snapshots predicted at a time; a memory limit may allow fewer."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +68,26 @@ class Evaluation:
     captured: float
     details: dict[str, xr.Dataset]  # per-snapshot scores by name
 
+    def record(self) -> dict[str, Any]:
+        """The scores as plain values, without the time of predictions, which is never the same."""
+        scores = [asdict(score) for score in self.scores]
+        for score in scores:
+            del score["predict_ms"]
+        return {
+            "snapshots": self.snapshots,
+            "smoke_threshold": self.smoke_threshold,
+            "captured": self.captured,
+            "scores": scores,
+        }
+
+
+def recorded_evaluation(record: Mapping[str, Any]) -> Evaluation:
+    """The evaluation that `Evaluation.record` wrote; times of predictions are NaN."""
+    scores = [Score(**score, predict_ms=math.nan) for score in record["scores"]]
+    return Evaluation(
+        scores, record["snapshots"], record["smoke_threshold"], record["captured"], details={}
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
@@ -86,8 +107,7 @@ def fit_thresholds(
     runner: Runner | None = None,
 ) -> Thresholds:
     """Choose the thresholds on validation: τ by its rule, α by the largest mean IoU."""
-    snapshots = _in_blocks(surrogate, validation, device, memory, runner)
-    return _thresholds(surrogate.on_device(device), snapshots, captured)
+    return _thresholds([_in_blocks(surrogate, validation, device, memory, runner)], captured)
 
 
 def evaluate(
@@ -118,11 +138,58 @@ def evaluate(
         progress(name)
         refuse_leaks(surrogate, by, validation, test)
         parts = [_in_blocks(surrogate, part, device, memory, runner) for part in (validation, test)]
-        placed = surrogate.on_device(device)
-        thresholds = _thresholds(placed, parts[0], captured)
+        thresholds = _thresholds(parts[:1], captured)
         tau = thresholds.smoke
-        score, details[name] = _score(name, placed, parts[1], thresholds)
+        score, details[name] = _score(name, parts[1:], thresholds)
         scores.append(score)
+    return Evaluation(scores, int(test.sizes[SNAPSHOT]), tau, captured, details)
+
+
+def evaluate_folds(
+    folds: Mapping[str, Sequence[tuple[Surrogate, xr.Dataset]]],
+    *,
+    captured: float = CAPTURED,
+    by: str = "ignition_id",
+    device: str = "cpu",
+    memory: str | int | None = None,
+    runner: Runner | None = None,
+) -> Evaluation:
+    """Choose thresholds and score on out-of-fold predictions.
+
+    `folds` has pairs by name: a surrogate, and the snapshots that were left out of its fit. The
+    thresholds of a name are the same for all its folds and are chosen on the predictions that are
+    scored, so its deployable IoU is slightly too good: by the choice of one number.
+    """
+    scores, details, count, tau = [], {}, 0, math.nan
+    for name, pairs in folds.items():
+        for surrogate, part in pairs:
+            refuse_leaks(surrogate, by, part)
+        parts = [_in_blocks(*pair, device, memory, runner) for pair in pairs]
+        thresholds = _thresholds(parts, captured)
+        tau, count = thresholds.smoke, sum(part.sizes[SNAPSHOT] for _, part in pairs)
+        score, details[name] = _score(name, parts, thresholds)
+        scores.append(score)
+    return Evaluation(scores, count, tau, captured, details)
+
+
+def evaluate_at(
+    surrogates: Mapping[str, tuple[Surrogate, Thresholds]],
+    test: xr.Dataset,
+    *,
+    captured: float = CAPTURED,
+    progress: Callable[[str], None] = lambda name: None,
+    device: str = "cpu",
+    memory: str | int | None = None,
+    runner: Runner | None = None,
+) -> Evaluation:
+    """Score surrogates on all of `test`, with thresholds that were chosen on other snapshots."""
+    scores, details, tau = [], {}, math.nan
+    for name, (surrogate, thresholds) in surrogates.items():
+        progress(name)
+        part = _in_blocks(surrogate, test, device, memory, runner)
+        score, details[name] = _score(name, [part], thresholds)
+        scores.append(score)
+        tau = thresholds.smoke
     return Evaluation(scores, int(test.sizes[SNAPSHOT]), tau, captured, details)
 
 
@@ -130,6 +197,7 @@ def evaluate(
 class _Blocks:
     """Snapshots in blocks, which this process or an executor processes in order."""
 
+    surrogate: Surrogate  # that predicts them, on its device
     snapshots: xr.Dataset
     size: int
     stored: bool  # whether fields are read lazily from files, which may change
@@ -140,6 +208,13 @@ class _Blocks:
         rows = row_blocks(self.snapshots.sizes[SNAPSHOT], self.size)
         shared = (function, self.snapshots, self.stored)
         return map_over(_visit_block, shared, rows, self.runner)
+
+
+def _visit_all(
+    parts: Sequence[_Blocks], make: Callable[[Surrogate], Callable[[xr.Dataset], Any]]
+) -> Iterator[Any]:
+    """make(surrogate)(block) of every block of every part, in order."""
+    return chain.from_iterable(part.visit(make(part.surrogate)) for part in parts)
 
 
 def _visit_block(shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, bool], rows: slice) -> Any:
@@ -170,16 +245,18 @@ def _in_blocks(
             what="scoring",
             most=BLOCK,
         )
-    return _Blocks(snapshots, size, memory is not None, runner)
+    placed = surrogate.on_device(device)
+    return _Blocks(placed, snapshots, size, memory is not None, runner)
 
 
-def _thresholds(surrogate: Surrogate, validation: _Blocks, captured: float) -> Thresholds:
+def _thresholds(parts: Sequence[_Blocks], captured: float) -> Thresholds:
     tau = smoke_threshold_over(
-        lambda function: validation.visit(partial(_of_smoke, surrogate.outputs, function)),
+        lambda function: _visit_all(parts, lambda own: partial(_of_smoke, own.outputs, function)),
         captured,
     )
     alpha = decision_threshold_over(
-        lambda function: validation.visit(partial(_of_detection, surrogate, tau, function)), [tau]
+        lambda function: _visit_all(parts, lambda own: partial(_of_detection, own, tau, function)),
+        [tau],
     )
     return Thresholds(tau, alpha)
 
@@ -241,13 +318,16 @@ def _score_block(surrogate: Surrogate, thresholds: Thresholds, block: xr.Dataset
     )
 
 
-def _score(
-    name: str, surrogate: Surrogate, test: _Blocks, thresholds: Thresholds
-) -> tuple[Score, xr.Dataset]:
+def _score(name: str, tests: Sequence[_Blocks], thresholds: Thresholds) -> tuple[Score, xr.Dataset]:
     """The scores of a surrogate over all snapshots, and those of every snapshot."""
-    parts = list(test.visit(partial(_score_block, surrogate, thresholds)))
-    coords = sample_coords(_observed(surrogate.outputs, test.snapshots))
-    each = as_scores([part.each for part in parts], coords, thresholds.smoke)
+    parts = list(_visit_all(tests, lambda own: partial(_score_block, own, thresholds)))
+    observed = [_observed(test.surrogate.outputs, test.snapshots) for test in tests]
+    coords = [sample_coords(field) for field in observed]
+    joined = {
+        key: coords[0][key] if len(coords) == 1 else xr.concat([c[key] for c in coords], SNAPSHOT)
+        for key in coords[0]
+    }
+    each = as_scores([part.each for part in parts], joined, thresholds.smoke)
     score = Score(
         name=name,
         auc=known_median(each.auc.values),

@@ -17,8 +17,8 @@ from plumecast.data.covariates import WIND
 from plumecast.data.schema import FIELD_NAMES
 from plumecast.sources.rasters import find_rasters, iter_arrival_times
 from plumecast.sources.wrf import FireResult, find_runs, fire_name, read_wrf_fires
-from plumecast.workflows.growing_store import GrowingStore, Outcome
-from plumecast.workflows.winds import (
+from plumecast.workflows.fires.growing_store import GrowingStore, Outcome
+from plumecast.workflows.fires.winds import (
     FireWind,
     Winds,
     WindsGiven,

@@ -32,7 +32,7 @@ from plumecast.surrogate.guards import (
 from plumecast.surrogate.memory_plan import prediction_rows
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FOOTPRINT, footprint_of
-from plumecast.workflows.winds import (
+from plumecast.workflows.fires.winds import (
     Winds,
     WindsGiven,
     as_winds,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,7 @@ def command(
     context = Context(split, fingerprint=run["fingerprint"], folder=out, limits=LIMITS)
     _train(context, out)
     result = _score(context)
+    _record_thresholds(context, result, record | {"all": False}, out)
     show_scores(result)
     say("A useful surrogate scores better than the mean field and the nearest fire.")
     wrote(store, "the ensemble")
@@ -110,6 +111,20 @@ def _score(context: Context) -> Evaluation:
     details = {name: outcome(context, name).scores for name in context.methods}
     count = int(context.split.test.sizes[SNAPSHOT])
     return Evaluation(scores, count, context.smoke_threshold, context.captured, details)
+
+
+def _record_thresholds(
+    context: Context, result: Evaluation, split: dict[str, Any], out: Path
+) -> None:
+    """Save the surrogates again, with the split and the thresholds, as `train` records them."""
+    chosen = {score.name: score.decision_threshold for score in result.scores}
+    for name in context.methods:
+        if name not in PRESETS:
+            continue
+        surrogate = fitted(context, name).surrogate
+        thresholds = {"smoke": result.smoke_threshold, "decision": chosen[name]}
+        record = {"split": split, "thresholds": thresholds}
+        replace(surrogate, training=surrogate.training | record).save(out / f"{name}.plume")
 
 
 def _report(context: Context, run: dict[str, Any], out: Path) -> None:

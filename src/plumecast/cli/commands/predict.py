@@ -111,7 +111,7 @@ def _threshold(surrogate: Surrogate, model: Path) -> float:
     alpha = surrogate.training.get("thresholds", {}).get("decision")
     if alpha is None:
         raise PlumecastError(
-            f"{model} has no decision threshold, which `plumecast train` chooses on the validation "
-            "part; train without --all"
+            f"{model} has no decision threshold, which `plumecast train` chooses on fires that a "
+            "fit has not seen; train it again, without --folds 0"
         )
     return float(alpha)

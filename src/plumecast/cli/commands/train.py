@@ -33,7 +33,9 @@ from plumecast.operators.fields.parts import PARTS, PRODUCTS
 from plumecast.operators.fields.targets import TARGETS
 from plumecast.operators.settings import FRAMES, PRESETS
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.train import FITTING, THRESHOLDS, train_surrogate
+from plumecast.workflows.evaluate import recorded_evaluation
+from plumecast.workflows.held_out.verdict import judge
+from plumecast.workflows.train import DEFAULT_PRESET, FITTING, THRESHOLDS, train_surrogate
 
 CHOICES = (
     "degree",
@@ -70,7 +72,9 @@ def command(
         Path("smoke.plume"), "--out", "-o", help="File to save the surrogate in."
     ),
     preset: str = typer.Option(
-        None, help=f"{', '.join(PRESETS)}.", show_default="paper-linear, if nothing is chosen"
+        None,
+        help=f"{', '.join(PRESETS)}.",
+        show_default=f"{DEFAULT_PRESET}, unless an option of another family is given",
     ),
     settings: Path = typer.Option(None, help="Settings that `plumecast tune` wrote."),
     degree: int = typer.Option(None, help="Degree of the polynomial, 1 to 4."),
@@ -115,7 +119,15 @@ def command(
     ),
     epochs: int = typer.Option(None, help="Passes over the training data, for networks."),
     whole: bool = typer.Option(
-        False, "--all", help="Train on every snapshot; nothing is held out."
+        False,
+        "--all",
+        help="Train on every snapshot; thresholds and scores come from further fits, each without "
+        "a fold of ignitions.",
+    ),
+    folds: int = typer.Option(
+        None,
+        help="Number of these folds, with --all or fewer than 6 ignitions; 0 for none.",
+        show_default="5, or every ignition if there are fewer than 6",
     ),
     *,
     split: Given,
@@ -125,9 +137,10 @@ def command(
     """Fit a fire-to-smoke surrogate and save it.
 
     Trains on the training part of the split, chooses thresholds on the validation part and leaves
-    the test part to `plumecast evaluate`.
+    the test part to `plumecast evaluate`. With fewer than 6 ignitions it trains on all of them, and
+    scores by leaving out one ignition at a time.
 
-    Example: `plumecast train ensemble.zarr --preset paper-quadratic -o smoke.plume`
+    Example: `plumecast train ensemble.zarr -o smoke.plume`
     """
     tuned, tuned_choices = _read_settings(settings)
     recipe = split_recipe(split, SplitRecipe.from_record(tuned))
@@ -136,24 +149,51 @@ def command(
     choices = _choices(tuned_choices, parsed.params)
     tuned_preset = choices.pop("preset", None)
     snapshots = open_snapshots(data, fields=[*inputs, outputs])
-    surrogate, seconds = _train_and_save(
+    surrogate, seconds, scoring = _train_and_save(
         snapshots,
         out,
         place,
-        preset=preset or tuned_preset or (None if choices else "paper-linear"),
+        preset=preset or tuned_preset,
         split=recipe,
+        folds=folds,
         inputs=inputs,
         outputs=outputs,
         **choices,
     )
     count = surrogate.training["snapshots"]
     say(f"trained on {count} snapshots in {seconds:.2f} s: {_summary(surrogate.training)}")
+    if "out_of_fold" in surrogate.training:
+        count = surrogate.training["out_of_fold"]["folds"]
+        say(f"{count} further fits, each without some of them, took {scoring:.2f} s (--folds)")
+    show_training_scores(surrogate)
     wrote(out, "the surrogate")
     recorded = snapshots[outputs].attrs.get(SMOKE_FLOOR, snapshots.attrs.get(SMOKE_FLOOR))
     if recipe.smoke_floor is None and recorded is None:
         note("the data records no smoke floor, so traces count as smoke; set --smoke-floor")
-    if not whole:
+    if folds != 0 or not surrogate.training["split"]["all"]:
         say(f"next: plumecast evaluate {out} {data}")
+
+
+def show_training_scores(surrogate: Surrogate) -> None:
+    """Say how the surrogate did on validation or out of fold, or why it has no thresholds."""
+    training = surrogate.training
+    if "problem" in training:
+        note(f"{training['problem']}; the surrogate is saved without them")
+    folds = training.get("out_of_fold")
+    scored = folds or training.get("validation")
+    if scored is None:
+        return
+    where = f"on {scored['snapshots']} validation snapshots"
+    if folds:
+        where = f"on {folds['snapshots']} snapshots, each predicted without its {folds['by']}"
+        if folds["left_out"]:
+            note(
+                f"{', '.join(folds['left_out'])}: the drought is in no other {folds['by']}, so no "
+                "score includes these fires; add fires"
+            )
+    verdict = judge(recorded_evaluation(scored).scores)
+    if verdict is not None:
+        (say if verdict.beats else note)(f"{where}, {verdict.text}")
 
 
 def _choices(tuned: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,8 +212,8 @@ def _choices(tuned: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[st
 
 def _train_and_save(
     snapshots: xr.Dataset, out: Path, place: Given, **choices: Any
-) -> tuple[Surrogate, float]:
-    """The saved surrogate, and the seconds that the fit took."""
+) -> tuple[Surrogate, float, float]:
+    """The saved surrogate, the seconds that the fit took, and those of thresholds and scores."""
     began: dict[str, float] = {}
     device, memory = place["device"], place["memory"]
     with (
@@ -183,15 +223,16 @@ def _train_and_save(
 
         def show(step: str) -> None:
             began[step] = time.perf_counter()
-            begin(step, within=step.startswith(f"{FITTING}:"))
+            begin(step, within=":" in step)
 
         surrogate = train_surrogate(
             snapshots, device=device, memory=memory, runner=runner, progress=show, **choices
         )
-        seconds = began.get(THRESHOLDS, time.perf_counter()) - began[FITTING]
+        ended = time.perf_counter()
+        fitted = began.get(THRESHOLDS, ended)
         begin("saving")
         surrogate.save(out)
-    return surrogate, seconds
+    return surrogate, fitted - began[FITTING], ended - fitted
 
 
 def _summary(chosen: Mapping[str, Any]) -> str:

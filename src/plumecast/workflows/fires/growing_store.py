@@ -20,7 +20,7 @@ from plumecast.data.covariates import STATE_WIND, WIND
 from plumecast.data.rewrite import Labels, relabel_fires, replace_fires
 from plumecast.data.split import group_rows
 from plumecast.data.store import append_fire, check_store_path, open_snapshots, stored_fires
-from plumecast.workflows.winds import Winds, with_winds
+from plumecast.workflows.fires.winds import Winds, with_winds
 
 SETTINGS = "settings"
 """Attribute of the data set that a reader returns: the reader's settings, as JSON."""

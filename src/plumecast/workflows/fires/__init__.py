@@ -1,0 +1,1 @@
+"""Fires on their way into a store or a prediction: the growing store, and winds given for them."""
