@@ -8,7 +8,8 @@ from pathlib import Path
 
 import typer
 
-from plumecast.cli.show import fail, note, say, table, write_json
+from plumecast.cli.show import count, fail, note, say, table, write_json
+from plumecast.data.store import stored_fires
 from plumecast.workflows.ingest import Outcome
 
 SOME_FAILED, NOTHING_DONE = 1, 2
@@ -16,6 +17,14 @@ STATES = ("read", "skipped", "failed")
 COLUMNS = ("fire", "", "snapshots", "hours", "acres", "checks")
 _MOST_ROWS = 60  # of the table
 _MOST_PROBLEMS = 20
+
+
+def fires_kept(store: Path) -> str:
+    """What is kept of a store whose command was stopped."""
+    fires = len(stored_fires(store))
+    if not fires:
+        return f"no fire was finished, {store} holds none"
+    return f"{count(fires, 'fire is', 'fires are')} kept in {store}; the same command continues"
 
 
 def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -> None:
@@ -50,8 +59,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -
 def _checks(item: Outcome) -> str:
     if item.state != "read":
         return "already stored" if item.stored else ""
-    count = len(item.quality)
-    return f"{count} finding{'s' if count > 1 else ''}" if count else "passed"
+    return count(len(item.quality), "finding") if item.quality else "passed"
 
 
 def show_problems(problems: Sequence[str]) -> None:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import INTERVAL, recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SNAPSHOT
+from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.data.checkpoints import record_interval
 from plumecast.data.lazy_store import open_netcdf, record_state
 from plumecast.data.schema import FIELD_NAMES, check_structure, validate_snapshots
 from plumecast.data.writers import CHUNK_SNAPSHOTS, quiet_zarr, to_stored_types, write_blocks
@@ -58,7 +60,7 @@ def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> 
         checked = check_structure(_plain_coordinates(snapshots), fields)
     except PlumecastError as error:
         raise PlumecastError(f"{where}: {error}") from None
-    return record_state(checked, where)
+    return record_state(record_interval(checked), where)
 
 
 def is_icechunk(path: Path) -> bool:
@@ -202,11 +204,23 @@ def append_fire(path: str | Path, fire: xr.Dataset, *, fields: Sequence[str] = F
         with quiet_zarr():
             if stored:
                 prepared.to_zarr(session.store, append_dim=SNAPSHOT, consolidated=False)
+                _drop_other_interval(session.store, prepared)
             else:
                 prepared.to_zarr(
                     session.store, mode="w", consolidated=False, encoding=_chunks(prepared)
                 )
         return str(session.commit(f"add {', '.join(new)}"))
+
+
+def _drop_other_interval(store: Any, fire: xr.Dataset) -> None:
+    """Remove the recorded interval between checkpoints if that of a new fire is another."""
+    import zarr
+
+    if SMOKE not in fire:
+        return
+    attrs = zarr.open_group(store, mode="r+")[SMOKE].attrs
+    if recorded_interval(attrs) != recorded_interval(fire[SMOKE].attrs):
+        attrs.pop(INTERVAL, None)
 
 
 def _check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:

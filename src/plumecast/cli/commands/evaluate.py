@@ -10,6 +10,7 @@ import typer
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE
+from plumecast.base.outputs import check_output
 from plumecast.base.version import __version__
 from plumecast.cli.options import DATA, MODEL, Given, place_options, running, with_options
 from plumecast.cli.show import note, progress, table, write_json
@@ -49,6 +50,7 @@ def command(
 
     Example: `plumecast evaluate smoke.plume ensemble.zarr`
     """
+    where = check_output(out or model.with_suffix(".scores.json"), inputs=[model, data])
     surrogate = load_surrogate(model)
     recorded = surrogate.training.get("split", {})
     if recorded.get("all", False):
@@ -89,7 +91,6 @@ def command(
             runner=runner,
         )
     show_scores(result)
-    where = out or model.with_suffix(".scores.json")
     write_json(where, _record(result, model, data, version), "the scores")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.outputs import check_output
 from plumecast.cli import COMMANDS, OptionNamingCommand, new_group
 from plumecast.cli.fire_options import grid_of, raster_options, read_raster_options
 from plumecast.cli.options import (
@@ -19,8 +21,8 @@ from plumecast.cli.options import (
     running,
     with_options,
 )
-from plumecast.cli.outcomes import show_outcomes
-from plumecast.cli.show import counted
+from plumecast.cli.outcomes import fires_kept, show_outcomes
+from plumecast.cli.show import counted, when_stopped
 from plumecast.sources.wrf import SMOKE_FLOOR
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
 
@@ -63,10 +65,15 @@ def wrf(
 
     Example: `plumecast ingest wrf runs/fire_* -o ensemble.zarr --every 6h --drought high`
     """
+    _check_outputs(out, report, runs)
     check_workers(workers)
     if drought is not None and drought_from is not None:
         raise PlumecastError("give either --drought or --drought-from, not both")
-    with counted("reading fires") as step, running(scheduler, workers) as runner:
+    with (
+        when_stopped(lambda: fires_kept(out)),
+        counted("reading fires") as step,
+        running(scheduler, workers) as runner,
+    ):
         outcomes = ingest_wrf(
             runs,
             out,
@@ -108,8 +115,19 @@ def rasters(
 
     Example: `plumecast ingest rasters runs/*.asc --format farsite --like smoke.plume -o fires.zarr`
     """
+    _check_outputs(out, report, [*files, like])
     given = read_raster_options(rasters)
     grid = None if like is None else grid_of(like)
-    with counted("reading fires") as step, running(scheduler) as runner:
+    with (
+        when_stopped(lambda: fires_kept(out)),
+        counted("reading fires") as step,
+        running(scheduler) as runner,
+    ):
         outcomes = ingest_rasters(files, out, like=grid, runner=runner, progress=step, **given)
     show_outcomes(outcomes, out, report)
+
+
+def _check_outputs(out: Path, report: Path | None, inputs: Sequence[str | Path | None]) -> None:
+    check_output(out, "store", inputs=inputs)
+    if report is not None:
+        check_output(report, inputs=inputs)

@@ -8,12 +8,13 @@ from typing import Any
 import typer
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.outputs import check_output
 from plumecast.cli.fire_options import is_raster, raster_options, read_raster_options
 from plumecast.cli.options import MODEL, PRECISION, Given, place_options, running, with_options
 from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import counted, note, say, wrote
 from plumecast.surrogate.surrogate import Surrogate, load_surrogate
-from plumecast.workflows.export import export_fields
+from plumecast.workflows.export import FORMATS, export_fields
 from plumecast.workflows.predict import predict_rasters, predict_store
 
 
@@ -42,6 +43,7 @@ def command(
     Example: `plumecast predict smoke.plume fires.zarr -o smoke.nc` or
     `plumecast predict smoke.plume runs/*.asc --format farsite --hours 6,12 -o smoke.tif`
     """
+    check_output(out, endings=FORMATS, overwrite=False, inputs=[model, *fires])
     surrogate = load_surrogate(model).on_device(place["device"], precision)
     threshold = _threshold(surrogate, model) if footprint else None
     problems: list[str] = []
