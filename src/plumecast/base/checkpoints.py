@@ -46,7 +46,6 @@ def summed_over(interval: float | None) -> str:
 def smoke_comment(interval: float | None) -> str:
     """What smoke is, and what it is not; the `comment` of variables with its unit."""
     return (
-        f"smoke is the sum of column-mean concentrations over {summed_over(interval)}, from "
-        "ignition to the hour of the snapshot: not the concentration at one time, and not a mean "
-        "over time"
+        f"smoke is the sum of column-mean concentrations over {summed_over(interval)}, up to the "
+        "hour of the snapshot: not the concentration at one time, and not a mean over time"
     )

@@ -9,7 +9,8 @@ from pathlib import Path
 import typer
 
 from plumecast.cli.show import count, fail, note, say, table, write_json
-from plumecast.data.store import stored_fires
+from plumecast.data.checkpoints import checkpoint_interval
+from plumecast.data.store import open_snapshots, stored_fires
 from plumecast.workflows.ingest import Outcome
 
 SOME_FAILED, NOTHING_DONE = 1, 2
@@ -25,6 +26,15 @@ def fires_kept(store: Path) -> str:
     if not fires:
         return f"no fire was finished, {store} holds none"
     return f"{count(fires, 'fire is', 'fires are')} kept in {store}; the same command continues"
+
+
+def note_mixed_intervals(store: Path) -> None:
+    """Print a note if the checkpoints of the fires in a store are not equally far apart."""
+    if stored_fires(store) and checkpoint_interval(open_snapshots(store)) is None:
+        note(
+            f"the checkpoints in {store} are not all equally far apart; smoke is a sum over them, "
+            "so that amounts of different fires cannot be compared: set one interval with --every"
+        )
 
 
 def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -> None:

@@ -138,6 +138,21 @@ def _plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:
 
 @contextlib.contextmanager
 def _writer(path: Path) -> Iterator[None]:
+    """Write to a store as its only writer; a failure of the file system is one line."""
+    import icechunk
+
+    try:
+        with _lock(path):
+            yield
+    except (OSError, icechunk.IcechunkError) as error:
+        reason = getattr(error, "strerror", None) or str(error).strip().split("\n")[0]
+        raise PlumecastError(
+            f"{path} cannot be written ({reason}); check its permissions and the free space"
+        ) from error
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
     """Lock the store for one writer. A second writer fails at once instead of losing its commit."""
     try:
         import fcntl

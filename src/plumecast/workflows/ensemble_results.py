@@ -74,7 +74,7 @@ def as_statistics(surrogate: Surrogate, total: EnsembleSums, request: Request) -
     error = np.sqrt(variance / samples)
     found |= {
         "mean_log_smoke": _on_grid(mean, field, "mean of ln(smoke + 1) over fires", "1"),
-        "mean_log_smoke_error": _on_grid(error, field, "standard error of that mean", "1"),
+        "mean_log_smoke_error": _on_grid(error, field, "standard error of mean_log_smoke", "1"),
     }
     attrs = {
         "Conventions": "CF-1.11",
@@ -128,7 +128,9 @@ def _distribution(sums: FieldSums, samples: int, field: Field, request: Request)
         error = np.sqrt(share * (1.0 - share) / samples)
         what = "probability that smoke summed over checkpoints exceeds the threshold"
         found["exceedance"] = _on_grid(share, field, what, "1", "threshold")
-        found["exceedance_error"] = _on_grid(error, field, "its standard error", "1", "threshold")
+        found["exceedance_error"] = _on_grid(
+            error, field, "standard error of the exceedance", "1", "threshold"
+        )
     if request.quantiles:
         values = quantile_fields(sums.bins, request.quantiles, request.error)
         found["smoke_quantile"] = _on_grid(

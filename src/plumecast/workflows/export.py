@@ -81,7 +81,7 @@ def described(fields: xr.Dataset, title: str) -> xr.Dataset:
 
     The grid mapping becomes a data variable, because it is not a coordinate of the fields.
     """
-    changed = fields.reset_coords([name for name in fields.coords if _is_mapping(fields[name])])
+    changed = fields.reset_coords([name for name in fields.coords if is_mapping(fields[name])])
     for name in map(str, changed.variables):
         known = TABLE[name].attrs if name in TABLE else {}
         changed[name].attrs = {**known, **changed[name].attrs}
@@ -95,13 +95,14 @@ def described(fields: xr.Dataset, title: str) -> xr.Dataset:
     )
 
 
-def _is_mapping(item: xr.DataArray) -> bool:
+def is_mapping(item: xr.DataArray) -> bool:
+    """Whether a variable describes a coordinate reference system."""
     return bool({"grid_mapping_name", "crs_wkt"} & set(item.attrs))
 
 
 def grid_mapping(fields: xr.Dataset) -> dict[str, Any] | None:
     """The CF attributes of the coordinate reference system; None if it is unknown."""
-    found = [dict(fields[n].attrs) for n in fields.variables if _is_mapping(fields[n])]
+    found = [dict(fields[n].attrs) for n in fields.variables if is_mapping(fields[n])]
     return found[0] if found else None
 
 

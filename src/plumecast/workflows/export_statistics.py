@@ -12,7 +12,7 @@ from plumecast.base.files import atomic_write, publish, refuse_existing, tempora
 from plumecast.base.version import __version__
 from plumecast.data.writers import quiet_zarr
 from plumecast.sources.rasters.georeference import as_crs
-from plumecast.workflows.export import field_grid, grid_mapping, write_geotiff
+from plumecast.workflows.export import field_grid, grid_mapping, is_mapping, write_geotiff
 
 AXES = ("threshold", "quantile")
 """Dimensions of statistics beside those of the grid."""
@@ -29,7 +29,7 @@ def export_statistics(statistics: xr.Dataset, path: str | Path) -> Path:
     where = Path(path)
     if where.suffix == ".tif":
         return _write_geotiffs(statistics, where)
-    mappings = [name for name in statistics.coords if "grid_mapping_name" in statistics[name].attrs]
+    mappings = [name for name in statistics.coords if is_mapping(statistics[name])]
     with atomic_write(where, overwrite=False) as partial:
         plain = statistics.reset_coords(mappings)
         if where.suffix == ".nc":

@@ -21,7 +21,7 @@ from plumecast.cli.options import (
     running,
     with_options,
 )
-from plumecast.cli.outcomes import fires_kept, show_outcomes
+from plumecast.cli.outcomes import fires_kept, note_mixed_intervals, show_outcomes
 from plumecast.cli.show import counted, when_stopped
 from plumecast.sources.wrf import SMOKE_FLOOR
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
@@ -89,6 +89,7 @@ def wrf(
             aggregate=aggregate,
             floor=floor,
         )
+    note_mixed_intervals(out)
     show_outcomes(outcomes, out, report)
 
 
