@@ -307,6 +307,7 @@ def test_predict_writes_what_the_surrogate_predicts(succeed, trained, ensemble, 
     assert out == f"predicted 96 snapshots\nwrote the smoke to {where}\n"
     written = open_snapshots(where, fields=["smoke"])
     expected = load_surrogate(trained).predict(open_snapshots(ensemble.store))
+    assert "over checkpoints 6 h apart" in written.smoke.attrs.pop("comment")
     xr.testing.assert_identical(written.smoke.load(), expected)
 
 
