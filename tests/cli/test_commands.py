@@ -303,6 +303,7 @@ def test_predict_writes_what_the_surrogate_predicts(succeed, trained, ensemble, 
     assert out == f"predicted 96 snapshots\nwrote the smoke to {where}\n"
     written = open_snapshots(where, fields=["smoke"])
     expected = load_surrogate(trained).predict(open_snapshots(ensemble.store))
+    assert "over checkpoints 6 h apart" in written.smoke.attrs.pop("comment")
     xr.testing.assert_identical(written.smoke.load(), expected)
 
 
@@ -484,7 +485,10 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
             ["predict", model, "a.asc", "-o", "s.nc"],
             "a.asc: expected one snapshot store; for",
         ),
-        "store as model": (["predict", store, store, "-o", out], "does not exist or is not a file"),
+        "store as model": (
+            ["predict", store, store, "-o", f"{out}.nc"],
+            "does not exist or is not a file",
+        ),
         "model as store": (["train", model], "is neither a snapshot store nor a NetCDF file"),
         "preset": (["train", store, "--preset", "cubic"], "preset 'cubic' is unknown; choose from"),
         "degree": (["train", store, "--degree", "7"], "--degree=7 is not one of 1…4"),
@@ -528,7 +532,7 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         "ending": (["predict", model, store, "-o", f"{out}.csv"], "use .nc, .zarr or .tif"),
         "overwrite": (
             ["predict", model, store, "-o", model],
-            "exists; remove it or choose another",
+            "unknown file ending '.plume'; use .nc, .zarr or .tif",
         ),
         "degrees": (["tune", store, "--degrees", "one"], "--degrees 'one' is not a list"),
         "high degree": (["tune", store, "--degrees", "5"], "degree=5 is not one of 1…4"),
@@ -595,7 +599,7 @@ def test_interrupted_command_says_so_and_exits_130(run, ensemble, tmp_path, monk
     monkeypatch.setattr(plumecast.cli.commands.train, "train_surrogate", interrupt)
     result = run("train", ensemble.store, "-o", tmp_path / "smoke.plume")
     assert result.code == 130
-    assert result.err.strip() == "error: stopped; what was finished is kept"
+    assert result.err.strip() == "error: stopped; nothing was written"
     assert list(tmp_path.iterdir()) == []
 
 

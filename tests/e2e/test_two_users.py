@@ -48,9 +48,9 @@ def planner(tmp_path_factory):
     from plumecast.cli import main
 
     folder = tmp_path_factory.mktemp("planner")
+    store, model = shared_data("wrf/ensemble.nc"), folder / "smoke.plume"
     with pytest.raises(SystemExit) as ended:
-        main(["train", str(shared_data("wrf/ensemble.nc")), "--smoke-floor", "0.01",
-              "--preset", "recommended", "--layers", "1", "-o", str(folder / "smoke.plume")])  # fmt: skip
+        main(["train", str(store), "--smoke-floor", "0.01", "--layers", "1", "-o", str(model)])
     assert not ended.value.code
     return folder
 

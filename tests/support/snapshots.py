@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from scipy.ndimage import gaussian_filter, shift
 
+from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.names import SNAPSHOT, TABLE
 
@@ -60,6 +61,7 @@ def make_snapshots(
         for name, values in (columns | grid).items()
     }
     fields = {name: described.pop(name) for name in ("time_since_ignition", "smoke")}
+    fields["smoke"][2][INTERVAL] = CHECKPOINT
     return xr.Dataset(fields, described, attrs={"source": "growing discs", "smoke_floor": FLOOR})
 
 

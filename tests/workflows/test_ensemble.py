@@ -306,7 +306,7 @@ def test_no_fires_are_refused(surrogate):
 def test_command_refuses_what_it_cannot_read(refused, surrogate, tmp_path):
     surrogate.save(tmp_path / "smoke.plume")
     common = ("ensemble", tmp_path / "smoke.plume", "none.zarr", "-o")
-    assert "the ending sets the format" in refused(*common, tmp_path / "a.tif")
+    assert "unknown file ending '.png'" in refused(*common, tmp_path / "a.png")
     out = tmp_path / "a.nc"
     assert refused(*common, out, "--thresholds", "a") == (
         "--thresholds 'a' is not a list of numbers separated by commas"

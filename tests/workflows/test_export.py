@@ -49,8 +49,8 @@ def place(tmp_path_factory) -> Path:
     snapshots = make_snapshots(fires=24)
     for name, data in (("plain", snapshots), ("map", georeferenced(snapshots))):
         store = export_snapshots(data, folder / f"{name}.nc")
+        model = str(folder / f"{name}.plume")
         with pytest.raises(SystemExit) as stopped:
-            model = str(folder / f"{name}.plume")
             main(["train", str(store), "-o", model, "--preset", "paper-linear"])
         assert stopped.value.code == 0
     return folder
@@ -97,6 +97,38 @@ def test_every_variable_is_described(succeed, place, tmp_path, where):
             assert written.footprint.attrs["grid_mapping"] == "crs"
             assert written.crs.attrs["grid_mapping_name"] == "lambert_conformal_conic"
             assert "crs" not in written.coords
+
+
+def test_statistics_become_geotiffs_where_the_surrogate_is(succeed, place, tmp_path):
+    """One file per statistic, threshold and quantile, north up, with the values of the NetCDF."""
+    rasterio = pytest.importorskip("rasterio", reason="rasterio is not installed")
+    common = ("ensemble", place / "map.plume", place / "map.nc", "--thresholds", "0.5,35")
+    common = (*common, "--quantiles", "0.5", "-o")
+    succeed(*common, tmp_path / "stats.nc")
+    out = succeed(*common, tmp_path / "stats.tif")
+    assert f"wrote the statistics to {tmp_path / 'stats_*.tif'}\n" in out
+    statistics = xr.load_dataset(tmp_path / "stats.nc")
+    assert statistics.exceedance.attrs["grid_mapping"] == "crs"
+    assert "crs" not in statistics.coords
+    expected = {
+        "mean_smoke": statistics.mean_smoke,
+        "mean_log_smoke": statistics.mean_log_smoke,
+        "mean_log_smoke_error": statistics.mean_log_smoke_error,
+        "exceedance_0.5": statistics.exceedance.sel(threshold=0.5),
+        "exceedance_35": statistics.exceedance.sel(threshold=35.0),
+        "exceedance_error_0.5": statistics.exceedance_error.sel(threshold=0.5),
+        "exceedance_error_35": statistics.exceedance_error.sel(threshold=35.0),
+        "smoke_quantile_0.5": statistics.smoke_quantile.sel(quantile=0.5),
+    }
+    written = {path.name for path in tmp_path.glob("*.tif")}
+    assert written == {f"stats_{name}.tif" for name in expected}
+    for name, field in expected.items():
+        with rasterio.open(tmp_path / f"stats_{name}.tif") as file:
+            np.testing.assert_allclose(file.read(1)[::-1], field, rtol=1e-6)  # float32
+            assert "lambert" in file.crs.to_wkt().lower()
+            assert file.bounds.left == pytest.approx(float(statistics.x[0]) - CELL / 2)
+            assert file.bounds.top == pytest.approx(float(statistics.y[-1]) + CELL / 2)
+            assert file.tags()["checkpoint_interval_hours"] == "6.0"
 
 
 @pytest.mark.parametrize("where", ["plain", "map"])

@@ -35,6 +35,11 @@ def test_store_and_memory_hold_the_same_fires(store):
     assert pc.validate_snapshots(stored).smoke.attrs["units"] == "ug m-3"
 
 
+def test_smoke_records_the_interval_between_its_checkpoints(store):
+    """With one snapshot per fire it cannot be read from the hours."""
+    assert pc.open_snapshots(store).smoke.attrs["checkpoint_interval_hours"] == 6.0
+
+
 def test_repeating_adds_nothing_and_more_ignitions_continue(store, tmp_path):
     before = pc.open_snapshots(store).attrs["data_version"]
     assert pc.simulate(store, **SMALL).attrs["data_version"] == before

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.version import __version__
 from plumecast.cli.history import ARGUMENTS
-from plumecast.cli.show import fail, warn
+from plumecast.cli.show import Stopped, fail, warn
 
 COMMANDS = {
     "demo": "Simulate fires, train every preset, score them beside the baselines, write a report.",
@@ -150,6 +151,19 @@ def _warnings_in_one_line() -> Iterator[None]:
         yield
 
 
+def _words(error: Exception) -> str:
+    """The message of an error; that of the operating system without its number."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
+    return str(error)
+
+
+def _ignore_interrupts(arguments: list[str] | None) -> None:
+    """Let a second Ctrl-C not cut off the last words of the program."""
+    if arguments is None:  # not if a caller's process goes on
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; an error is one line with the next step, and exit code 2."""
     given = sys.argv[1:] if arguments is None else arguments
@@ -162,11 +176,16 @@ def main(arguments: list[str] | None = None) -> None:
     except _UsageError as error:
         fail(f"{error.format_message()} (see plumecast --help)")  # type: ignore[attr-defined]
         sys.exit(2)
+    except Stopped as stopped:
+        _ignore_interrupts(arguments)
+        fail(f"stopped; {stopped.kept()}")
+        sys.exit(_INTERRUPTED)
     except (PlumecastError, OSError) as error:
         if "--debug" in given:
             raise
-        fail(str(error))
+        fail(_words(error))
         sys.exit(2)
     if code == _INTERRUPTED:
-        fail("stopped; what was finished is kept")
+        _ignore_interrupts(arguments)
+        fail("stopped; nothing was written")
     sys.exit(code if isinstance(code, int) else 0)

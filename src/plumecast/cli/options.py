@@ -24,6 +24,7 @@ Given: TypeAlias = Mapping[str, Any]
 DATA = typer.Argument(help="Snapshot store: Icechunk, Zarr or NetCDF.", show_default=False)
 MODEL = typer.Argument(help="A saved surrogate.", show_default=False)
 STORE = typer.Option(..., "--out", "-o", help="The store to write or to continue.")
+STORE_ENDINGS = (".zarr", ".icechunk", "")
 WORKERS = typer.Option(
     os.cpu_count() or 1, help="Number of processes; the result does not depend on it."
 )

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import typer
 
-from plumecast.cli.show import fail, note, say, table, write_json
+from plumecast.cli.show import count, fail, note, say, table, write_json
+from plumecast.data.checks.checkpoints import checkpoint_interval
+from plumecast.data.store import open_snapshots, stored_fires
 from plumecast.workflows.fires.growing_store import Outcome
 
 SOME_FAILED, NOTHING_DONE = 1, 2
@@ -18,6 +20,23 @@ COLUMNS = ("fire", "", "snapshots", "hours", "acres", "checks")
 _MOST_ROWS = 60  # of the table
 _MOST_PROBLEMS = 20
 _MOST_NAMES = 5  # fires in one line
+
+
+def fires_kept(store: Path) -> str:
+    """What is kept of a store whose command was stopped."""
+    fires = len(stored_fires(store))
+    if not fires:
+        return f"no fire was finished, {store} holds none"
+    return f"{count(fires, 'fire is', 'fires are')} kept in {store}; the same command continues"
+
+
+def note_mixed_intervals(store: Path) -> None:
+    """Print a note if the checkpoints of the fires in a store are not equally far apart."""
+    if stored_fires(store) and checkpoint_interval(open_snapshots(store)) is None:
+        note(
+            f"the checkpoints in {store} are not all equally far apart; smoke is a sum over them, "
+            "so that amounts of different fires cannot be compared: set one interval with --every"
+        )
 
 
 def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -> None:
@@ -73,8 +92,7 @@ def _show_differences(outcomes: Sequence[Outcome]) -> None:
 def _checks(item: Outcome) -> str:
     if item.state != "read":
         return item.state if item.relabelled else "already stored" if item.stored else ""
-    count = len(item.quality)
-    return f"{count} finding{'s' if count > 1 else ''}" if count else "passed"
+    return count(len(item.quality), "finding") if item.quality else "passed"
 
 
 def show_problems(problems: Sequence[str]) -> None:

@@ -15,6 +15,27 @@ import typer
 from plumecast.base import files
 
 
+class Stopped(Exception):
+    """Ctrl-C; `kept` says what is kept."""
+
+    def __init__(self, kept: Callable[[], str]) -> None:
+        self.kept = kept
+
+
+@contextlib.contextmanager
+def when_stopped(kept: Callable[[], str]) -> Iterator[None]:
+    """Work that keeps its finished parts; after Ctrl-C, `kept` says what these are."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped(kept) from None
+
+
+def count(number: int, one: str, several: str | None = None) -> str:
+    """A number of things, such as "1 fire" or "3 fires"."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
 def fail(message: str) -> None:
     """One line on standard error."""
     typer.echo(f"{typer.style('error:', fg='red', bold=True)} {_one_line(message)}", err=True)

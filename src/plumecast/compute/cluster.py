@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from plumecast.base.errors import PlumecastError
 from plumecast.base.extras import require
 from plumecast.base.version import __version__
+from plumecast.compute.processes import interrupts_blocked
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -57,11 +58,11 @@ def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
         if scheduler == "local":
             if workers < 1:
                 raise PlumecastError(f"workers={workers} must be at least 1")
-            address = stack.enter_context(
-                LocalCluster(
+            with interrupts_blocked():  # in the workers: this process handles Ctrl-C
+                local = LocalCluster(
                     n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
                 )
-            ).scheduler_address
+            address = stack.enter_context(local).scheduler_address
         try:
             # A default client would receive the tasks of other libraries, and nested clients
             # would leave a closed client as the default.

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import INTERVAL, recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SNAPSHOT
+from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.data.checks.checkpoints import record_interval
 from plumecast.data.lazy_store import open_netcdf, record_state
 from plumecast.data.schema import FIELD_NAMES, check_structure, validate_snapshots
 from plumecast.data.writers import CHUNK_SNAPSHOTS, quiet_zarr, to_stored_types, write_blocks
@@ -60,7 +62,7 @@ def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> 
         checked = check_structure(_plain_coordinates(snapshots), fields)
     except PlumecastError as error:
         raise PlumecastError(f"{where}: {error}") from None
-    return record_state(checked, where)
+    return record_state(record_interval(checked), where)
 
 
 def is_icechunk(path: Path) -> bool:
@@ -138,6 +140,21 @@ def _plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:
 
 @contextlib.contextmanager
 def _writer(path: Path) -> Iterator[None]:
+    """Write to a store as its only writer; a failure of the file system is one line."""
+    import icechunk
+
+    try:
+        with _lock(path):
+            yield
+    except (OSError, icechunk.IcechunkError) as error:
+        reason = getattr(error, "strerror", None) or str(error).strip().split("\n")[0]
+        raise PlumecastError(
+            f"{path} cannot be written ({reason}); check its permissions and the free space"
+        ) from error
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
     """Lock the store for one writer. A second writer fails at once instead of losing its commit."""
     try:
         import fcntl
@@ -230,6 +247,18 @@ def write_fire(store: Any, fire: xr.Dataset, *, first: bool) -> None:
             prepared.to_zarr(store, mode="w", consolidated=False, encoding=_chunks(prepared))
         else:
             prepared.to_zarr(store, append_dim=SNAPSHOT, consolidated=False)
+            _drop_other_interval(store, prepared)
+
+
+def _drop_other_interval(store: Any, fire: xr.Dataset) -> None:
+    """Remove the recorded interval between checkpoints if that of a new fire is another."""
+    import zarr
+
+    if SMOKE not in fire:
+        return
+    attrs = zarr.open_group(store, mode="r+")[SMOKE].attrs
+    if recorded_interval(attrs) != recorded_interval(fire[SMOKE].attrs):
+        attrs.pop(INTERVAL, None)
 
 
 def check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
@@ -24,7 +25,8 @@ def log_smoke(smoke: _Fields) -> _Fields:
     """ln(g + 1), g in µg m⁻³; zero where there is no smoke."""
     if isinstance(smoke, xr.DataArray):
         out = xr.DataArray(np.log1p(smoke))
-        return out.rename(LOG_SMOKE).assign_attrs(units="1", long_name="ln(smoke + 1)")
+        kept = {name: value for name, value in smoke.attrs.items() if name == INTERVAL}
+        return out.rename(LOG_SMOKE).assign_attrs(units="1", long_name="ln(smoke + 1)", **kept)
     logarithm: np.ndarray = np.log1p(smoke)
     return logarithm
 

@@ -27,9 +27,9 @@ from plumecast.scores.field_statistics import (
 from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.surrogate.memory_plan import prediction_rows
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.ensemble_results import EnsembleSums, Request, as_statistics, only_output
 from plumecast.workflows.fires.winds import Winds, WindsGiven, as_winds
 from plumecast.workflows.predict import open_fires
+from plumecast.workflows.statistics.results import EnsembleSums, Request, as_statistics, only_output
 
 BLOCK = 1024
 """Largest number of snapshots predicted at a time; a memory limit may allow fewer."""

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import recorded_interval, smoke_comment
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import publish, refuse_existing, temporary_folder
-from plumecast.base.names import SNAPSHOT, TABLE
+from plumecast.base.names import SMOKE, SNAPSHOT, TABLE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.data.writers import write_blocks
@@ -89,22 +90,26 @@ def described(fields: xr.Dataset, title: str, history: str = HISTORY) -> xr.Data
 
     The grid mapping becomes a data variable, because it is not a coordinate of the fields.
     """
-    changed = fields.reset_coords([name for name in fields.coords if _is_mapping(fields[name])])
+    changed = fields.reset_coords([name for name in fields.coords if is_mapping(fields[name])])
     for name in map(str, changed.variables):
         known = TABLE[name].attrs if name in TABLE else {}
         changed[name].attrs = {**known, **changed[name].attrs}
+        if name == SMOKE:
+            comment = smoke_comment(recorded_interval(changed[name].attrs))
+            changed[name].attrs.setdefault("comment", comment)
         if not {"long_name", "standard_name"} & set(changed[name].attrs) and name != SNAPSHOT:
             changed[name].attrs["long_name"] = name.replace("_", " ")
     return changed.assign_attrs(Conventions="CF-1.11", title=title, history=history)
 
 
-def _is_mapping(item: xr.DataArray) -> bool:
+def is_mapping(item: xr.DataArray) -> bool:
+    """Whether a variable describes a coordinate reference system."""
     return bool({"grid_mapping_name", "crs_wkt"} & set(item.attrs))
 
 
 def grid_mapping(fields: xr.Dataset) -> dict[str, Any] | None:
     """The CF attributes of the coordinate reference system; None if it is unknown."""
-    found = [dict(fields[n].attrs) for n in fields.variables if _is_mapping(fields[n])]
+    found = [dict(fields[n].attrs) for n in fields.variables if is_mapping(fields[n])]
     return found[0] if found else None
 
 
@@ -127,7 +132,7 @@ def _write_geotiffs(blocks: Iterable[xr.Dataset], where: Path, history: str) -> 
 
 def _write_block(block: xr.Dataset, folder: Path, stem: str, history: str) -> Iterator[Path]:
     """Write every snapshot of every field to a file of its own in `folder`."""
-    grid = _grid(block)
+    grid = field_grid(block)
     mapping = grid_mapping(block)
     wkt = None if mapping is None else as_crs(mapping, stem).to_wkt()
     first, *_ = block.data_vars
@@ -141,11 +146,11 @@ def _write_block(block: xr.Dataset, folder: Path, stem: str, history: str) -> It
                     f"two snapshots would be named {path.name}; rename one of their fires"
                 )
             tags = _tags(field, snapshot) | {"history": history}
-            _write_geotiff(path, field.values, grid, wkt=wkt, tags=tags)
+            write_geotiff(path, field.values, grid, wkt=wkt, tags=tags)
             yield path
 
 
-def _write_geotiff(
+def write_geotiff(
     path: Path, values: Array, grid: Grid, *, wkt: str | None, tags: dict[str, str]
 ) -> None:
     """Write a Cloud-Optimised GeoTIFF, the northernmost row first, as GIS programs expect."""
@@ -167,7 +172,8 @@ def _write_geotiff(
         file.set_band_description(1, tags["long_name"])
 
 
-def _grid(block: xr.Dataset) -> Grid:
+def field_grid(block: xr.Dataset) -> Grid:
+    """The grid of fields with the coordinates x and y."""
     if "x" not in block.coords or "y" not in block.coords:
         raise PlumecastError("a GeoTIFF needs the coordinates x and y; write .nc or .zarr")
     return grid_from_centres(block.x.values, block.y.values, "the surrogate's grid")

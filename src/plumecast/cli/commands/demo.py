@@ -11,10 +11,12 @@ import typer
 import xarray as xr
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.base.outputs import check_output
 from plumecast.cli.commands.evaluate import show_scores
 from plumecast.cli.history import command_line
 from plumecast.cli.options import WORKERS
-from plumecast.cli.show import counted, progress, say, write_json, wrote
+from plumecast.cli.outcomes import fires_kept
+from plumecast.cli.show import count, counted, progress, say, when_stopped, write_json, wrote
 from plumecast.data.covariates import extrapolating
 from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires
 from plumecast.data.split import SplitRecipe
@@ -52,6 +54,19 @@ def command(
 
     Example: `plumecast demo`
     """
+    check_output(out, "folder")
+    with when_stopped(lambda: _kept(out)):
+        _demo(out, preset, seed, workers)
+
+
+def _kept(out: Path) -> str:
+    """What is kept of a demo that was stopped: the fires, and the surrogates trained on them."""
+    trained = len(list(out.glob("*.plume")))
+    also = f"{count(trained, 'surrogate')} and " if trained else ""
+    return f"{also}{fires_kept(out / 'ensemble.zarr')}"
+
+
+def _demo(out: Path, preset: str, seed: int, workers: int) -> None:
     store = out / "ensemble.zarr"
     with counted("simulating fires") as step:
         snapshots = simulate(store, preset=preset, seed=seed, workers=workers, progress=step)

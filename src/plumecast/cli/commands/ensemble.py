@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
-import xarray as xr
 
+from plumecast.base.checkpoints import recorded_interval, summed_over
 from plumecast.base.errors import PlumecastError
-from plumecast.base.files import atomic_write
 from plumecast.base.names import SIMULATION
+from plumecast.base.outputs import check_output
 from plumecast.cli.fire_options import (
     STEERING_AS_TRAINED,
     in_options,
@@ -36,11 +36,12 @@ from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import counted, note, say, wrote
 from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
-from plumecast.data.writers import quiet_zarr
 from plumecast.scores.field_statistics import QUANTILE_ERROR
 from plumecast.surrogate.surrogate import Surrogate, load_surrogate
 from plumecast.workflows.ensemble import Fires, FireSource, ensemble_statistics
+from plumecast.workflows.export import FORMATS, grid_mapping
 from plumecast.workflows.predict import raster_fires, refuse_other_inputs
+from plumecast.workflows.statistics.export import export_statistics, geotiff_names
 
 OF_SIMULATE = (
     "preset",
@@ -68,9 +69,17 @@ def command(
         help="Snapshot stores; or, with --format or --unit, rasters; none with --simulate.",
         show_default=False,
     ),
-    out: Path = typer.Option(..., "--out", "-o", help="Where to write: .nc or .zarr."),
+    out: Path = typer.Option(
+        ...,
+        "--out",
+        "-o",
+        help="Where to write: .nc or .zarr, or .tif for one GeoTIFF per statistic.",
+    ),
     thresholds: str = typer.Option(
-        "", help="Smoke values (µg m⁻³) for exceedance probabilities, separated by commas."
+        "",
+        help="Smoke values (µg m⁻³) for exceedance probabilities, separated by commas. They are "
+        "compared with smoke as the surrogate predicts it: a sum over checkpoints, not the "
+        "concentration at one time.",
     ),
     quantiles: str = typer.Option(
         "", help="Quantiles to compute, separated by commas, e.g. 0.05,0.95."
@@ -116,15 +125,19 @@ def command(
     """Compute the mean, exceedance probabilities and quantiles of the smoke of many fires.
 
     For each cell, writes the mean of ln(smoke + 1) and P(smoke > threshold), both with their
-    standard errors, the mean smoke and the quantiles. The fields themselves are never stored.
+    standard errors, the mean smoke and the quantiles. The fields themselves are never stored. Smoke
+    is a sum over checkpoints, so its size depends on their interval, which is printed and stored.
 
     Example: `plumecast ensemble smoke.plume fires.zarr -o stats.nc --thresholds 35 --quantiles 0.5`
     or `plumecast ensemble smoke.plume --simulate 1000 -o stats.nc` or, for a surrogate of fires on
     your own landscape, `plumecast ensemble smoke.plume --simulate 1000 --dem dem.tif --fuels
     fuels.tif -o stats.nc`
     """
-    if out.suffix not in (".nc", ".zarr"):
-        raise PlumecastError(f"--out {out}: the ending sets the format; use .nc or .zarr")
+    levels, shares = _values(thresholds, "--thresholds"), _values(quantiles, "--quantiles")
+    inputs = [model, landscape["dem"], landscape["fuels"], *(fires or [])]
+    check_output(out, endings=FORMATS, overwrite=False, inputs=inputs)
+    for path in geotiff_names(out, levels, shares) if out.suffix == ".tif" else ():
+        check_output(path, overwrite=False, inputs=inputs)
     winds = read_wind_options(wind)
     surrogate = load_surrogate(model)
     note_unused_winds(winds, surrogate)
@@ -147,8 +160,8 @@ def command(
         statistics = ensemble_statistics(
             surrogate,
             blocks,
-            thresholds=numbers(thresholds, "--thresholds") if thresholds else [],
-            quantiles=numbers(quantiles, "--quantiles") if quantiles else [],
+            thresholds=levels,
+            quantiles=shares,
             quantile_error=quantile_error,
             winds=None if is_raster(rasters) else winds,
             final=final,
@@ -158,10 +171,18 @@ def command(
             runner=runner,
             progress=step,
         )
-    write_statistics(statistics, out)
+    written = export_statistics(statistics, out)
     count, snapshots = statistics.attrs["fires"], statistics.attrs["snapshots"]
     say(f"statistics of {snapshots} snapshots of {count} fires")
-    wrote(out, "the statistics")
+    if levels or shares:
+        interval = recorded_interval(surrogate.outputs.fields[0].attrs)
+        say(
+            f"smoke is summed over {summed_over(interval)}: thresholds and quantiles are values of "
+            "that sum, not of the concentration at one time"
+        )
+    wrote(written, "the statistics")
+    if out.suffix == ".tif" and grid_mapping(statistics) is None:
+        note("the surrogate's grid has no coordinate system, so the files have none")
     show_problems(problems)
     exit_code(failed=len(problems), done=snapshots)
 
@@ -211,11 +232,5 @@ def _drawn(
     return fires
 
 
-def write_statistics(statistics: xr.Dataset, out: Path) -> None:
-    """Write the statistics to one file; a failure leaves no partial file."""
-    with atomic_write(out, overwrite=False) as partial:
-        if out.suffix == ".nc":
-            statistics.to_netcdf(partial, engine="netcdf4")
-        else:
-            with quiet_zarr():
-                statistics.to_zarr(partial, mode="w", consolidated=False, zarr_format=3)
+def _values(text: str, option: str) -> list[float]:
+    return numbers(text, option) if text else []

@@ -14,6 +14,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.base.outputs import check_output
 from plumecast.base.version import __version__
 from plumecast.cli.options import DATA, MODEL, Given, place_options, running, with_options
 from plumecast.cli.show import note, progress, say, table, write_json
@@ -88,7 +89,7 @@ def command(
         ending, scored = ".scores.json", "snapshots, each predicted by a fit without it"
     else:
         ending, scored = f".{data.stem}.scores.json", f"snapshots of {data}"
-    where = out or model.with_suffix(ending)
+    where = check_output(out or model.with_suffix(ending), inputs=[model, data])
     version = snapshots.attrs.get(DATA_VERSION)
     _refuse_other_scores(where, data, version)
     if version != task.surrogate.training.get("data_version") and ending == ".scores.json":

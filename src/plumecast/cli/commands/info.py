@@ -13,6 +13,7 @@ import xarray as xr
 from plumecast.base.findings import PASSED, Finding
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.cli.show import note, pairs, say
+from plumecast.data.checks.checkpoints import checkpoint_interval
 from plumecast.data.checks.findings import QUALITY, check_store
 from plumecast.data.schema import GROUPS, SMOKE_FLOOR
 from plumecast.data.store import DATA_VERSION, open_snapshots
@@ -72,6 +73,7 @@ def _show_store(snapshots: xr.Dataset, path: Path) -> None:
         ("fires", f"{fires} from {ignitions} ignitions"),
         *_columns(snapshots),
         ("grid", f"{x.size} × {y.size} cells (x by y), {_step(x):g} × {_step(y):g} m"),
+        ("checkpoints", _interval(snapshots)),
         ("smoke floor", _floor(snapshots)),
         ("source", str(snapshots.attrs.get("source", "not recorded"))),
         ("version", str(snapshots.attrs.get(DATA_VERSION, "none (plain Zarr)"))),
@@ -100,6 +102,15 @@ def _columns(snapshots: xr.Dataset) -> Iterator[tuple[str, str]]:
         fires = {name: bool(ok) for name, ok in zip(snapshots.fire_id.values, passed, strict=True)}
         clean = f"{sum(fires.values())} of {len(fires)} fires passed when they were read"
         yield "checks", clean + ("" if all(fires.values()) else "; --check lists the findings")
+
+
+def _interval(snapshots: xr.Dataset) -> str:
+    if SMOKE not in snapshots:
+        return "none: the store has no smoke"
+    interval = checkpoint_interval(snapshots)
+    if interval is None:
+        return "the interval is not recorded, or not the same in all fires"
+    return f"{interval:g} h apart; smoke is the sum over them"
 
 
 def _floor(snapshots: xr.Dataset) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.outputs import check_output
 from plumecast.cli import COMMANDS, OptionNamingCommand, new_group
 from plumecast.cli.fire_options import (
     grid_of,
@@ -26,8 +28,8 @@ from plumecast.cli.options import (
     running,
     with_options,
 )
-from plumecast.cli.outcomes import show_outcomes
-from plumecast.cli.show import counted, note
+from plumecast.cli.outcomes import fires_kept, note_mixed_intervals, show_outcomes
+from plumecast.cli.show import counted, note, when_stopped
 from plumecast.sources.wrf import SMOKE_FLOOR
 from plumecast.workflows.ingest import Outcome, ingest_rasters, ingest_wrf, read_labels
 
@@ -85,13 +87,18 @@ def wrf(
 
     Example: `plumecast ingest wrf runs/fire_* -o ensemble.zarr --every 6h --drought high`
     """
+    _check_outputs(out, report, runs)
     check_workers(workers)
     if drought is not None and drought_from is not None:
         raise PlumecastError("give either --drought or --drought-from, not both")
     labels = None if drought_from is None else read_labels(drought_from)
     if labels is not None and labels.unknown:
         note(f"{drought_from}: these columns are not read: {', '.join(labels.unknown)}")
-    with counted("reading fires") as step, running(scheduler, workers) as runner:
+    with (
+        when_stopped(lambda: fires_kept(out)),
+        counted("reading fires") as step,
+        running(scheduler, workers) as runner,
+    ):
         outcomes = ingest_wrf(
             runs,
             out,
@@ -111,6 +118,7 @@ def wrf(
             floor=floor,
         )
     _note_missing_winds(outcomes)
+    note_mixed_intervals(out)
     show_outcomes(outcomes, out, report)
 
 
@@ -149,9 +157,20 @@ def rasters(
 
     Example: `plumecast ingest rasters runs/*.asc --format farsite --like smoke.plume -o fires.zarr`
     """
+    _check_outputs(out, report, [*files, like])
     given = {**read_raster_options(rasters), "winds": read_wind_options(wind)}
     given["on_note"] = lambda message: note(in_options(message, "--like"))
     grid = None if like is None else grid_of(like)
-    with counted("reading fires") as step, running(scheduler) as runner:
+    with (
+        when_stopped(lambda: fires_kept(out)),
+        counted("reading fires") as step,
+        running(scheduler) as runner,
+    ):
         outcomes = ingest_rasters(files, out, like=grid, runner=runner, progress=step, **given)
     show_outcomes(outcomes, out, report)
+
+
+def _check_outputs(out: Path, report: Path | None, inputs: Sequence[str | Path | None]) -> None:
+    check_output(out, "store", inputs=inputs)
+    if report is not None:
+        check_output(report, inputs=inputs)

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.outputs import check_output
 from plumecast.cli.fire_options import (
     in_options,
     is_raster,
@@ -23,7 +24,7 @@ from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import counted, note, say, warn, wrote
 from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.surrogate import Surrogate, load_surrogate
-from plumecast.workflows.export import export_fields
+from plumecast.workflows.export import FORMATS, export_fields
 from plumecast.workflows.predict import predict_rasters, predict_store
 
 
@@ -57,6 +58,7 @@ def command(
     Example: `plumecast predict smoke.plume fires.zarr -o smoke.nc` or
     `plumecast predict smoke.plume runs/*.asc --format farsite --hours 6,12 -o smoke.tif`
     """
+    check_output(out, endings=FORMATS, overwrite=False, inputs=[model, *fires])
     winds = read_wind_options(wind)
     surrogate = load_surrogate(model).on_device(place["device"], precision)
     threshold = _threshold(surrogate, model) if footprint else None

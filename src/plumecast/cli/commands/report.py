@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from plumecast.base.outputs import check_output
 from plumecast.cli.show import note, wrote
 from plumecast.studies.report.page import write_report
 
@@ -18,6 +19,7 @@ def command(
 
     Example: `plumecast report results/ -o report.html`
     """
+    check_output(out)
     page = write_report(results, out)
     if page.stale:
         note(

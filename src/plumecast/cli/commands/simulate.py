@@ -7,17 +7,20 @@ from pathlib import Path
 import typer
 
 from plumecast.base.names import SNAPSHOT
+from plumecast.base.outputs import check_output
 from plumecast.cli.fire_options import landscape_options
 from plumecast.cli.options import (
     SCHEDULER,
     STORE,
+    STORE_ENDINGS,
     WORKERS,
     Given,
     check_workers,
     running,
     with_options,
 )
-from plumecast.cli.show import counted, note, say, wrote
+from plumecast.cli.outcomes import fires_kept
+from plumecast.cli.show import counted, note, say, when_stopped, wrote
 from plumecast.workflows.simulate import simulate
 
 
@@ -44,8 +47,14 @@ def command(
 
     Example: `plumecast simulate --preset demo -o ensemble.zarr`
     """
+    inputs = [landscape["dem"], landscape["fuels"]]
+    check_output(out, "store", endings=STORE_ENDINGS, inputs=inputs)
     check_workers(workers)
-    with counted("simulating fires") as step, running(scheduler, workers) as runner:
+    with (
+        when_stopped(lambda: fires_kept(out)),
+        counted("simulating fires") as step,
+        running(scheduler, workers) as runner,
+    ):
         snapshots = simulate(
             out,
             preset=preset,

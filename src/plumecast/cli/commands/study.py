@@ -10,16 +10,28 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.base.outputs import check_output
 from plumecast.cli.history import command_line
 from plumecast.cli.options import Given, split_options, split_recipe, with_options
 from plumecast.cli.outcomes import exit_code
-from plumecast.cli.show import fail, note, pairs, progress, say, table, wrote
+from plumecast.cli.show import (
+    count,
+    fail,
+    note,
+    pairs,
+    progress,
+    say,
+    table,
+    when_stopped,
+    wrote,
+)
 from plumecast.data.schema import PAPER_MIN_ACRES
 from plumecast.data.split import Split, SplitRecipe
 from plumecast.data.store import open_snapshots
 from plumecast.studies.context import Context, Limits
 from plumecast.studies.methods.methods import neural_methods
 from plumecast.studies.registry import STUDIES, find_studies
+from plumecast.studies.results import read_record, read_run
 from plumecast.studies.run import (
     StudyOutcome,
     claim_folder,
@@ -59,6 +71,7 @@ def command(
     if listed:
         pairs("studies", [(study.name, study.title) for study in STUDIES.values()])
         return
+    check_output(out, "folder", inputs=[data])
     studies = find_studies(names or [])
     networks = neural_methods() if neural else ()
     if data is None:
@@ -73,7 +86,7 @@ def command(
     changed = claim_folder(out, run)
     if changed:
         note(changed)
-    with progress("studying", total=None) as step:
+    with when_stopped(lambda: studies_kept(out)), progress("studying", total=None) as step:
         context = Context(
             split,
             fingerprint=run["fingerprint"],
@@ -86,6 +99,17 @@ def command(
             studies, context, out, fresh=fresh, begin=lambda study: step(study.name)
         )
     show_studies(outcomes, out)
+
+
+def studies_kept(folder: Path) -> str:
+    """What is kept of a run of studies that was stopped."""
+    run = read_run(folder) or {}
+    records = [read_record(folder, name) for name in STUDIES]
+    done = sum(item is not None and item.run == run.get("fingerprint") for item in records)
+    if not done:
+        return f"no study was finished, {folder} holds none"
+    kept = count(done, "finished study is", "finished studies are")
+    return f"{kept} kept in {folder}; the same command, without --fresh, continues"
 
 
 def with_paper_filter(recipe: SplitRecipe, snapshots: xr.Dataset) -> SplitRecipe:

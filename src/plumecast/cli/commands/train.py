@@ -13,6 +13,7 @@ import typer
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.outputs import check_output
 from plumecast.cli.options import (
     DATA,
     Given,
@@ -142,6 +143,7 @@ def command(
 
     Example: `plumecast train ensemble.zarr -o smoke.plume`
     """
+    check_output(out, inputs=[data, settings])
     tuned, tuned_choices = _read_settings(settings)
     recipe = split_recipe(split, SplitRecipe.from_record(tuned))
     recipe = replace(recipe, fractions=None) if whole else recipe

@@ -10,6 +10,7 @@ from typing import TypeVar
 import typer
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.outputs import check_output
 from plumecast.cli.options import (
     DATA,
     Given,
@@ -68,6 +69,7 @@ def command(
     Example: `plumecast tune ensemble.zarr -o tuned.json --budget-seconds 600`, then
     `plumecast train ensemble.zarr --settings tuned.json`
     """
+    check_output(out, inputs=[data])
     recipe = split_recipe(split)
     inputs, outputs = variables(names)
     parts = recipe.split(open_snapshots(data, fields=[*inputs, outputs]), outputs)

@@ -8,11 +8,9 @@ store them.
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -24,7 +22,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.blocks import Runner
-from plumecast.compute.processes import end_with_parent
+from plumecast.compute.processes import new_pool, stop_pools, submit
 from plumecast.sources.concat import concat_snapshots
 from plumecast.sources.simulator.air.weather import SCENARIOS, STEERING_STRENGTH, Weather, weather
 from plumecast.sources.simulator.fields import Mask
@@ -225,19 +223,14 @@ def run_fires(
         simulator = Simulator(world)
         yield from map(simulator.fire, plans)
         return
-    pool = ProcessPoolExecutor(
-        min(workers, len(plans)),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start_worker,
-        initargs=(world,),
-    )
+    pool = new_pool(min(workers, len(plans)), _start_worker, world)
     try:
         waiting: deque[Future[xr.Dataset]] = deque()
         for fire in plans:
-            # A short queue limits memory and lets an interrupted parent stop soon.
+            # A short queue limits memory.
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()
-            waiting.append(pool.submit(_simulate_on_worker, fire))
+            waiting.append(submit(pool, _simulate_on_worker, fire))
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool as error:
@@ -246,15 +239,13 @@ def run_fires(
             "finished fires are kept: run the same again with fewer workers to continue"
         ) from error
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        stop_pools(pool)
 
 
 _worker_simulator: list[Simulator] = []
 
 
 def _start_worker(world: World) -> None:
-    end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     _worker_simulator.append(Simulator(world))
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from plumecast.base import names
+from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.base.version import __version__
@@ -99,7 +100,7 @@ def simulate_fire(
     if with_smoke:
         smoke = np.cumsum(smoke_columns(landscape, weather, arrival, hours, ground), axis=0)
         fields[names.SMOKE] = np.where(smoke < SMOKE_FLOOR, 0.0, smoke)
-    return _snapshots(
+    made = _snapshots(
         fields,
         grid=smoke_grid(landscape, ground.block),
         scalars={
@@ -113,6 +114,9 @@ def simulate_fire(
             **_mean_winds(weather, hours),
         },
     )
+    if with_smoke:
+        made[names.SMOKE].attrs[INTERVAL] = float(interval)
+    return made
 
 
 def smoke_columns(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +13,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding
 from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner
-from plumecast.compute.processes import end_with_parent
+from plumecast.compute.processes import new_pool, stop_pools, submit
 from plumecast.sources.wrf.run import SMOKE_FLOOR, Options, read_fire
 from plumecast.sources.wrf.snapshots import Labels, to_dataset
 
@@ -166,14 +164,9 @@ def read_in_order(
     if workers <= 1:
         yield from map(read_job, jobs)
         return
-    context = multiprocessing.get_context("spawn")
-
-    def new_process() -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent)
-
-    slots = [new_process() for _ in jobs[:workers]]
+    slots = [new_pool(1) for _ in jobs[:workers]]
     try:
-        running = [slot.submit(read_job, job) for slot, job in zip(slots, jobs, strict=False)]
+        running = [submit(slot, read_job, job) for slot, job in zip(slots, jobs, strict=False)]
         for number, job in enumerate(jobs):
             slot = number % len(slots)
             try:
@@ -184,10 +177,9 @@ def read_in_order(
                     "use fewer workers"
                 )
                 result = FireResult(job.labels.fire_id, message, ())
-                slots[slot] = new_process()
+                slots[slot] = new_pool(1)
             if number + len(slots) < len(jobs):
-                running[slot] = slots[slot].submit(read_job, jobs[number + len(slots)])
+                running[slot] = submit(slots[slot], read_job, jobs[number + len(slots)])
             yield result
     finally:
-        for executor in slots:
-            executor.shutdown(cancel_futures=True)
+        stop_pools(*slots)

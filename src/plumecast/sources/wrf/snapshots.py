@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import INTERVAL, equal_interval
 from plumecast.base.findings import write_findings
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, TABLE
 from plumecast.base.version import __version__
@@ -49,7 +50,8 @@ def to_dataset(fire: WrfFire, labels: Labels) -> xr.Dataset:
     place = georeference(run.layout, run.attributes, run.latlon)
     mapping = {"grid_mapping": "crs"} if "crs" in place else {}
     fields = {FIRE: [frame.age for frame in frames], SMOKE: [frame.smoke for frame in frames]}
-    return xr.Dataset(
+    interval = equal_interval((np.diff([kept.seconds for kept in run.kept]) / 3600.0).tolist())
+    made = xr.Dataset(
         {
             name: ((SNAPSHOT, "y", "x"), np.stack(values), {**TABLE[name].attrs, **mapping})
             for name, values in fields.items()
@@ -67,6 +69,9 @@ def to_dataset(fire: WrfFire, labels: Labels) -> xr.Dataset:
             "quality": write_findings(findings),
         },
     )
+    if interval is not None:
+        made[SMOKE].attrs[INTERVAL] = interval
+    return made
 
 
 def georeference(

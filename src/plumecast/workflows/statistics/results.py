@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import INTERVAL, recorded_interval, smoke_comment
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SMOKE
 from plumecast.base.version import __version__
 from plumecast.data.layout import Field, grid_template
 from plumecast.operators.coded.operator import CodedOperator
@@ -72,7 +74,7 @@ def as_statistics(surrogate: Surrogate, total: EnsembleSums, request: Request) -
     error = np.sqrt(variance / samples)
     found |= {
         "mean_log_smoke": _on_grid(mean, field, "mean of ln(smoke + 1) over fires", "1"),
-        "mean_log_smoke_error": _on_grid(error, field, "standard error of that mean", "1"),
+        "mean_log_smoke_error": _on_grid(error, field, "standard error of mean_log_smoke", "1"),
     }
     attrs = {
         "Conventions": "CF-1.11",
@@ -83,22 +85,57 @@ def as_statistics(surrogate: Surrogate, total: EnsembleSums, request: Request) -
         "trained_on": str(surrogate.training.get("data_version")),
     }
     given = {"threshold": list(request.thresholds), "quantile": list(request.quantiles)}
-    coords = {name: values for name, values in given.items() if values}
-    return xr.Dataset(found, coords=grid_template(field).coords, attrs=attrs).assign_coords(coords)
+    coords = {
+        name: (name, values, _axis_attrs(name, field)) for name, values in given.items() if values
+    }
+    made = xr.Dataset(found, coords=grid_template(field).coords, attrs=attrs).assign_coords(coords)
+    return _with_meaning(made, field)
+
+
+def _axis_attrs(name: str, field: Field) -> dict[str, str]:
+    if name == "quantile":
+        return {"long_name": "share of snapshots with less smoke", "units": "1"}
+    return {"long_name": "threshold of smoke summed over checkpoints", "units": _unit(field)}
+
+
+def _unit(field: Field) -> str:
+    return str(field.attrs.get("units", "1")) if field.name != LOG_SMOKE else "ug m-3"
+
+
+def _with_meaning(statistics: xr.Dataset, field: Field) -> xr.Dataset:
+    """Say with every variable what smoke is, the interval between its checkpoints, and its CRS."""
+    interval = recorded_interval(field.attrs)
+    shared: dict[str, Any] = {}
+    if field.name in (SMOKE, LOG_SMOKE):
+        shared = {"comment": smoke_comment(interval)}
+        shared |= {} if interval is None else {INTERVAL: interval}
+    if "grid_mapping" in field.attrs:
+        shared["grid_mapping"] = field.attrs["grid_mapping"]
+    for item in statistics.data_vars.values():
+        item.attrs |= shared
+    return statistics
 
 
 def _distribution(sums: FieldSums, samples: int, field: Field, request: Request) -> dict[str, Any]:
-    unit = str(field.attrs.get("units", "1")) if field.name != LOG_SMOKE else "ug m-3"
-    found = {"mean_smoke": _on_grid(sums.plain / sums.count, field, "mean smoke over fires", unit)}
+    unit = _unit(field)
+    found = {
+        "mean_smoke": _on_grid(
+            sums.plain / sums.count, field, "mean over fires of smoke summed over checkpoints", unit
+        )
+    }
     if request.thresholds:
         share = sums.above / sums.count
         error = np.sqrt(share * (1.0 - share) / samples)
-        what = "probability of more smoke than the threshold"
+        what = "probability that smoke summed over checkpoints exceeds the threshold"
         found["exceedance"] = _on_grid(share, field, what, "1", "threshold")
-        found["exceedance_error"] = _on_grid(error, field, "its standard error", "1", "threshold")
+        found["exceedance_error"] = _on_grid(
+            error, field, "standard error of the exceedance", "1", "threshold"
+        )
     if request.quantiles:
         values = quantile_fields(sums.bins, request.quantiles, request.error)
-        found["smoke_quantile"] = _on_grid(values, field, "quantile of smoke", unit, "quantile")
+        found["smoke_quantile"] = _on_grid(
+            values, field, "quantile of smoke summed over checkpoints", unit, "quantile"
+        )
         found["smoke_quantile"][2]["relative_error"] = request.error
     return found
 

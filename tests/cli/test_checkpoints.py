@@ -1,0 +1,100 @@
+"""Smoke is a sum over checkpoints: their interval is recorded, kept and said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import xarray as xr
+
+import plumecast as pc
+from plumecast.base.checkpoints import INTERVAL
+from plumecast.data.store import append_fire, export_snapshots
+from support.snapshots import CHECKPOINT, fires_of, make_snapshots
+from support.wrf_files import write_run
+
+
+def without_interval(snapshots: xr.Dataset) -> xr.Dataset:
+    """As stores of earlier versions and other programs are."""
+    changed = snapshots.copy()
+    changed["smoke"].attrs.pop(INTERVAL)
+    return changed
+
+
+def interval(path: Path, name: str = "smoke") -> float | None:
+    with xr.open_dataset(path) as written:
+        return written[name].attrs.get(INTERVAL)
+
+
+@pytest.mark.parametrize(("every", "hours"), [(None, 1.0), ("3h", 3.0)])
+def test_ingest_records_the_interval_of_the_kept_frames(run, tmp_path, every, hours):
+    """The same run has more smoke with a checkpoint every hour than with one every three."""
+    store = tmp_path / "fires.zarr"
+    extra = [] if every is None else ["--every", every]
+    wrf_run = write_run(tmp_path / "fire_1", range(7))
+    result = run("ingest", "wrf", wrf_run, "-o", store, "--workers", 1, *extra)
+    assert result.code == 0
+    assert "equally far apart" not in result.err
+    assert pc.open_snapshots(store).smoke.attrs[INTERVAL] == hours
+    assert f"{hours:g} h apart; smoke is the sum over them" in run("info", store).out
+
+
+def test_ingest_notes_runs_with_different_intervals(run, tmp_path):
+    store = tmp_path / "fires.zarr"
+    runs = [write_run(tmp_path / "a", range(7)), write_run(tmp_path / "b", range(0, 7, 2))]
+    result = run("ingest", "wrf", *runs, "-o", store, "--workers", 1)
+    assert result.code == 0
+    assert "are not all equally far apart" in result.err
+    assert "--every" in result.err
+    assert INTERVAL not in pc.open_snapshots(store).smoke.attrs
+    assert "not recorded, or not the same" in " ".join(run("info", store).out.split())
+
+
+@pytest.mark.parametrize("known", ["recorded", "from the hours", "unknown"])
+def test_the_interval_goes_from_store_to_surrogate_to_outputs(succeed, tmp_path, known):
+    snapshots = make_snapshots()
+    if known != "recorded":
+        snapshots = without_interval(snapshots)
+    if known == "unknown":
+        snapshots = snapshots.isel(snapshot=snapshots.is_final.values)
+    data = export_snapshots(snapshots, tmp_path / "data.nc")
+    model, smoke, stats = (tmp_path / name for name in ("smoke.plume", "smoke.nc", "stats.nc"))
+    succeed("train", data, "-o", model, "--preset", "paper-linear", "--all")
+    succeed("predict", model, data, "-o", smoke)
+    out = succeed("ensemble", model, data, "-o", stats, "--thresholds", 35)
+    expected = None if known == "unknown" else CHECKPOINT
+    assert interval(smoke) == expected
+    assert interval(stats, "exceedance") == expected
+    words = "checkpoints (interval not recorded)" if expected is None else "checkpoints 6 h apart"
+    assert out.count(f"smoke is summed over {words}: thresholds and quantiles are values") == 1
+    with xr.open_dataset(stats) as written:
+        assert "summed over checkpoints" in written.exceedance.attrs["long_name"]
+        assert "summed over checkpoints" in written.threshold.attrs["long_name"]
+        assert words in written.exceedance.attrs["comment"]
+        assert "not a mean over time" in written.exceedance.attrs["comment"]
+    with xr.open_dataset(smoke) as written:
+        assert words in written.smoke.attrs["comment"]
+
+
+def test_statistics_without_thresholds_say_nothing(succeed, tmp_path):
+    data = export_snapshots(make_snapshots(), tmp_path / "data.nc")
+    model = tmp_path / "smoke.plume"
+    succeed("train", data, "-o", model, "--preset", "paper-linear", "--all")
+    assert "summed" not in succeed("ensemble", model, data, "-o", tmp_path / "stats.nc")
+
+
+def test_help_says_what_a_threshold_is_compared_with(succeed):
+    shown = " ".join(succeed("ensemble", "--help").replace("│", " ").split())
+    assert "a sum over checkpoints, not the concentration at one time" in shown
+
+
+def test_a_fire_with_another_interval_makes_that_of_its_store_unknown(tmp_path):
+    store = tmp_path / "fires.zarr"
+    first, second, third = fires_of(make_snapshots(fires=3))
+    append_fire(store, first)
+    append_fire(store, second)
+    assert pc.open_snapshots(store).smoke.attrs[INTERVAL] == CHECKPOINT
+    hourly = third.assign_coords(hours=third.hours / CHECKPOINT)
+    hourly["smoke"].attrs[INTERVAL] = 1.0
+    append_fire(store, hourly)
+    assert INTERVAL not in pc.open_snapshots(store).smoke.attrs

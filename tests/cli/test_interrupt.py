@@ -1,0 +1,119 @@
+"""Ctrl-C: one line, exit code 130, no traceback, and true words about what is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import plumecast as pc
+import plumecast.cli.commands.demo
+import plumecast.cli.commands.study
+from plumecast.data.store import append_fire
+from support.snapshots import fires_of, make_snapshots
+from support.wrf_files import write_run
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends a signal to a group of processes")
+
+
+def stop(arguments: list[object], ready: Callable[[int], bool]) -> subprocess.CompletedProcess[str]:
+    """Start a command, wait until `ready`, and send Ctrl-C twice to it and all its processes."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "plumecast", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120.0
+    while not ready(process.pid) and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60.0)
+    return subprocess.CompletedProcess([], process.returncode, out, err)
+
+
+def workers_of(leader: int) -> int:
+    """Number of worker processes in the session of a process, even while they start."""
+    found = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            session = int((process / "stat").read_text().rpartition(")")[2].split()[3])
+            found += session == leader and b"spawn_main" in (process / "cmdline").read_bytes()
+    return found
+
+
+def fires_in(store: Path) -> int:
+    try:
+        return len(pc.stored_fires(store))
+    except pc.PlumecastError:  # the first commit is being written
+        return 0
+
+
+def test_stopped_ingest_with_workers_counts_what_it_kept(tmp_path):
+    store = tmp_path / "ensemble.zarr"
+    runs = [write_run(tmp_path / f"fire_{number:03d}", range(3)) for number in range(60)]
+    result = stop(
+        ["ingest", "wrf", *runs, "-o", store, "--workers", 3], lambda pid: fires_in(store) > 0
+    )
+    assert result.returncode == 130
+    kept = fires_in(store)
+    assert 0 < kept < 60
+    words = f"{kept} fire is" if kept == 1 else f"{kept} fires are"
+    assert result.stderr == (
+        f"error: stopped; {words} kept in {store}; the same command continues\n"
+    )
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the processes from /proc")
+def test_workers_that_are_still_starting_print_nothing(tmp_path):
+    """Ctrl-C reaches them while they import, before any code of ours could ignore it."""
+    runs = [write_run(tmp_path / f"fire_{number:03d}", range(3)) for number in range(3)]
+    store = tmp_path / "ensemble.zarr"
+    command = ["ingest", "wrf", *runs, "-o", store, "--workers", 3]
+    result = stop(command, lambda pid: workers_of(pid) > 1)
+    assert result.returncode == 130
+    assert result.stderr == f"error: stopped; no fire was finished, {store} holds none\n"
+
+
+def test_stopped_training_says_that_nothing_was_written(tmp_path):
+    store = tmp_path / "ensemble.zarr"
+    append_fire(store, make_snapshots(fires=24))
+    model = tmp_path / "smoke.plume"
+    begun = time.monotonic()
+    many = ["tune", store, "-o", model, "--folds", 6]  # takes longer than a training
+    result = stop(many, lambda pid: time.monotonic() - begun > 3.0)
+    assert (result.returncode, result.stderr) == (130, "error: stopped; nothing was written\n")
+    assert not model.exists()
+
+
+def test_stopped_study_and_demo_say_what_is_kept(run, tmp_path, monkeypatch):
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    store = tmp_path / "ensemble.zarr"
+    append_fire(store, make_snapshots(fires=24))
+    out = tmp_path / "results"
+    monkeypatch.setattr(plumecast.cli.commands.study, "run_studies", interrupt)
+    result = run("study", "sensitivity", "--data", store, "-o", out)
+    assert result.code == 130
+    assert result.err.endswith(f"error: stopped; no study was finished, {out} holds none\n")
+
+    demo = tmp_path / "demo"
+    demo.mkdir()
+    append_fire(demo / "ensemble.zarr", fires_of(make_snapshots(fires=2))[0])
+    monkeypatch.setattr(plumecast.cli.commands.demo, "simulate", interrupt)
+    result = run("demo", "-o", demo, "--workers", 2)
+    assert result.code == 130
+    assert result.err == (
+        f"error: stopped; 1 fire is kept in {demo / 'ensemble.zarr'}; the same command continues\n"
+    )

@@ -1,0 +1,127 @@
+"""Output paths are checked before the work: one line, exit code 2, nothing read and written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import plumecast as pc
+import plumecast.base.outputs
+from plumecast.base.errors import PlumecastError
+from plumecast.base.outputs import check_output
+from plumecast.data.store import append_fire, export_snapshots
+from support.snapshots import fires_of, make_snapshots
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, split) -> Path:
+    """A folder with a store, a NetCDF file, a surrogate, an empty folder and a text file."""
+    monkeypatch.chdir(tmp_path)
+    fires = make_snapshots(fires=2)
+    append_fire("store.zarr", fires_of(fires)[0])
+    export_snapshots(fires, "fires.nc")
+    pc.fit_surrogate(split.train, "paper-linear").save("smoke.plume")
+    Path("folder").mkdir()
+    Path("text").write_text("text")
+    return tmp_path
+
+
+COMMANDS = {
+    "train": ["train", "fires.nc", "-o"],
+    "tune": ["tune", "fires.nc", "-o"],
+    "evaluate": ["evaluate", "smoke.plume", "fires.nc", "--json"],
+    "predict": ["predict", "smoke.plume", "fires.nc", "-o"],
+    "ensemble": ["ensemble", "smoke.plume", "fires.nc", "-o"],
+    "report": ["report", "folder", "-o"],
+    "simulate": ["simulate", "--preset", "demo", "-o"],
+    "ingest wrf": ["ingest", "wrf", "folder", "-o"],
+    "ingest rasters": ["ingest", "rasters", "text", "--unit", "h", "-o"],
+    "table of fires": ["ingest", "wrf", "folder", "-o", "new.zarr", "--json"],
+    "study": ["study", "all", "--data", "fires.nc", "-o"],
+    "demo": ["demo", "-o"],
+}
+FOLDERS = ("simulate", "ingest wrf", "ingest rasters", "study", "demo")  # write folders
+ENDINGS = {"predict": ".nc", "ensemble": ".nc", "simulate": ".zarr"}
+
+
+def refuse(refused, folder, name, path) -> str:
+    before = sorted(folder.rglob("*"))
+    message = refused(*COMMANDS[name], path)
+    assert sorted(folder.rglob("*")) == before, "something was written"
+    return message
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_file_in_the_place_of_a_folder(refused, folder, name):
+    path = f"text/new{ENDINGS.get(name, '')}"
+    message = refuse(refused, folder, name, path)
+    assert message == f"{path} cannot be written: {folder / 'text'} is not a folder"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="writes to /proc")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_folder_that_cannot_be_written(refused, folder, name):
+    path = f"/proc/new{ENDINGS.get(name, '')}"
+    message = refuse(refused, folder, name, path)
+    assert message.startswith(f"{path} cannot be written: no file can be created in /proc (")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in FOLDERS])
+def test_a_folder_where_a_file_is_needed(refused, folder, name):
+    path = Path(f"other{ENDINGS.get(name, '')}")
+    path.mkdir()
+    message = refuse(refused, folder, name, path)
+    kept = f"{path} exists; remove it or choose another path"
+    assert message == (kept if name in ENDINGS else f"{path} is a folder; give the path of a file")
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_file_where_a_folder_is_needed(refused, folder, name):
+    path = Path(f"file{ENDINGS.get(name, '')}")
+    path.write_text("text")
+    message = refuse(refused, folder, name, path)
+    assert message == f"{path} is a file; give the path of a folder"
+
+
+@pytest.mark.parametrize("name", ["train", "tune", "evaluate", "predict", "ensemble", "study"])
+def test_an_input_is_never_overwritten(refused, folder, name):
+    message = refuse(refused, folder, name, folder / "fires.nc")
+    assert (
+        message == f"{folder / 'fires.nc'} is an input of this command; choose another output path"
+    )
+
+
+def test_unknown_endings(refused, folder):
+    assert refuse(refused, folder, "predict", "a.csv") == (
+        "a.csv: unknown file ending '.csv'; use .nc, .zarr or .tif"
+    )
+    assert "'.png'; use .nc, .zarr or .tif" in refuse(refused, folder, "ensemble", "a.png")
+    assert "'.nc'; use .zarr" in refuse(refused, folder, "simulate", "a.nc")
+
+
+def test_a_store_that_cannot_be_written(folder, monkeypatch):
+    """Reading it is possible; the check tries to create a file, as permissions do not tell all."""
+
+    def refuse_store(dir: Path) -> None:
+        if Path(dir).name == "store.zarr":
+            raise PermissionError(13, "Permission denied")
+        return Path(os.devnull).open()
+
+    monkeypatch.setattr(plumecast.base.outputs.tempfile, "TemporaryFile", refuse_store)
+    with pytest.raises(PlumecastError, match=r"created in store.zarr \(Permission denied\)"):
+        check_output("store.zarr", "store")
+
+
+def test_special_files_and_new_folders_are_accepted(folder):
+    assert check_output("/dev/null") == Path("/dev/null")
+    assert check_output("new/deep/smoke.nc", endings=(".nc",)) == Path("new/deep/smoke.nc")
+    assert not Path("new").exists()
+
+
+def test_statistics_that_exist_as_geotiffs_are_found_before_the_work(refused, folder):
+    Path("stats_exceedance_35.tif").write_text("mine")
+    message = refused(*COMMANDS["ensemble"], "stats.tif", "--thresholds", "35")
+    assert message == "stats_exceedance_35.tif exists; remove it or choose another path"
