@@ -78,7 +78,7 @@ def test_smoke_for_farsite_fires(tmp_path, follow_page, prepare):
     assert smoke.sizes["snapshot"] == 6
     assert sorted(set(smoke.hours.values)) == [3.0, 7.0]
     assert len(list((tmp_path / "maps").glob("smoke_flatland_*_007h.tif"))) == 3
-    assert len(list((tmp_path / "maps").glob("smoke_flatland_*_7h_footprint.tif"))) == 3
+    assert len(list((tmp_path / "maps").glob("smoke_flatland_*_007h_footprint.tif"))) == 3
     assert open_snapshots(tmp_path / "final.nc", fields=["smoke"]).sizes["snapshot"] == 3
     assert open_snapshots(tmp_path / "all.nc", fields=["smoke"]).sizes["snapshot"] == 3
 
