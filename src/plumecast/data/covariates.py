@@ -27,8 +27,8 @@ SCENARIO = "drought"
 """Label of the weather scenario: operators may have weights of their own for each label."""
 
 ALIKE = (SCENARIO, "hours")
-"""Snapshots that agree in these have the same weather, unless every fire has its own. Hours agree if
-they round to the same number: those of WRF runs count from ignitions at different seconds."""
+"""Snapshots that agree in these have the same weather, unless every fire has its own. Hours agree
+if they round to the same number: those of WRF runs count from ignitions at different seconds."""
 
 OWN_WEATHER = 0.1
 """Every fire has its own wind if the wind varies by more than this fraction of its mean speed among
