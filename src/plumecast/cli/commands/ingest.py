@@ -24,6 +24,10 @@ from plumecast.cli.show import counted
 from plumecast.sources.wrf import SMOKE_FLOOR
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
 
+RELABEL = typer.Option(
+    False, "--relabel", help="Change the labels of fires that are already in the store."
+)
+
 app = new_group(help=COMMANDS["ingest"], no_args_is_help=True)
 
 
@@ -53,9 +57,7 @@ def wrf(
     floor: float = typer.Option(
         SMOKE_FLOOR, help="Smoke below this value (µg m⁻³) is stored as zero."
     ),
-    relabel: bool = typer.Option(
-        False, "--relabel", help="Change the labels of fires that are already in the store."
-    ),
+    relabel: bool = RELABEL,
     replace: bool = typer.Option(
         False, "--replace", help="Read fires again that are already in the store."
     ),
@@ -108,6 +110,7 @@ def rasters(
     ),
     *,
     rasters: Given,
+    relabel: bool = RELABEL,
     report: Path = TABLE,
     scheduler: str = SCHEDULER,
 ) -> None:
@@ -122,5 +125,7 @@ def rasters(
     given = read_raster_options(rasters)
     grid = None if like is None else grid_of(like)
     with counted("reading fires") as step, running(scheduler) as runner:
-        outcomes = ingest_rasters(files, out, like=grid, runner=runner, progress=step, **given)
+        outcomes = ingest_rasters(
+            files, out, like=grid, relabel=relabel, runner=runner, progress=step, **given
+        )
     show_outcomes(outcomes, out, report)
