@@ -69,6 +69,18 @@ def test_stored_fires_are_passed_over(succeed, rasters, tmp_path, monkeypatch):
     assert stored_fires(store) == {f"f{number}" for number in range(5)}
 
 
+def test_another_drought_is_named_and_relabel_applies_it(run, succeed, rasters, tmp_path):
+    command = ("ingest", "rasters", *rasters[:2], "-o", tmp_path / "fires.zarr",
+               "--format", "farsite", "--crs", "local")  # fmt: skip
+    succeed(*command)
+    result = run(*command, "--drought", "high")
+    assert result.err == (
+        "note: f0, f1: stored with drought 'unknown', not 'high'; --relabel changes the label\n"
+    )
+    succeed(*command, "--drought", "high", "--relabel")
+    assert set(open_snapshots(tmp_path / "fires.zarr", fields=FIRE).drought.values) == {"high"}
+
+
 def test_events_already_there_are_passed_over(succeed, tmp_path):
     days = np.full((NY, NX), 999.0)
     events = np.zeros((NY, NX))

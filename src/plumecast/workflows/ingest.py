@@ -149,7 +149,9 @@ def ingest_rasters(
     *,
     winds: WindsGiven | None = None,
     batch: int = 64,
+    drought: str | None = None,
     runner: Runner | None = None,
+    relabel: bool = False,
     progress: Progress = lambda done, total, name: None,
     **options: Any,
 ) -> list[Outcome]:
@@ -157,20 +159,21 @@ def ingest_rasters(
 
     Each of `paths` is a file, a folder or a glob; `batch` files make one commit. The fires have the
     wind of `winds`, as for `with_winds`. With a `runner` (`pc.cluster`), cluster workers read the
-    files; only this process writes. `options` are those of `read_arrival_times`. Open the store
-    with `open_snapshots(path, fields=("time_since_ignition",))`.
+    files; only this process writes. `relabel` gives fires that are already stored the label
+    `drought`, in one commit. `options` are those of `read_arrival_times`. Open the store with
+    `open_snapshots(path, fields=("time_since_ignition",))`.
     """
     store = GrowingStore(Path(out), (FIRE,), None if winds is None else as_winds(winds))
     files = find_rasters(paths)
     check_raster_winds(store.winds, files, options.get("format"), store.fire_ids)
-    outcomes = [
-        Outcome(name, stored=True)
-        for name in sorted({path.stem for path in files} & store.fire_ids)
-    ]
+    names = [path.stem for path in files]
+    labels = {} if drought is None else {"drought": dict.fromkeys(names, drought)}
+    outcomes = store.already_stored(names, labels, {}, relabel)
     for fires in iter_arrival_times(
         files,
         batch=batch,
         runner=runner,
+        drought=drought,
         done=store.fire_ids,
         on_error=lambda path, message: outcomes.append(Outcome(path.stem, problem=message)),
         progress=lambda done, total: progress(done, total, files[done - 1].stem),

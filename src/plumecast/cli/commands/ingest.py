@@ -33,6 +33,10 @@ from plumecast.cli.show import counted, note, when_stopped
 from plumecast.sources.wrf import SMOKE_FLOOR
 from plumecast.workflows.ingest import Outcome, ingest_rasters, ingest_wrf, read_labels
 
+RELABEL = typer.Option(
+    False, "--relabel", help="Change the labels of fires that are already in the store."
+)
+
 app = new_group(help=COMMANDS["ingest"], no_args_is_help=True)
 
 
@@ -67,9 +71,7 @@ def wrf(
     floor: float = typer.Option(
         SMOKE_FLOOR, help="Smoke below this value (µg m⁻³) is stored as zero."
     ),
-    relabel: bool = typer.Option(
-        False, "--relabel", help="Change the labels of fires that are already in the store."
-    ),
+    relabel: bool = RELABEL,
     replace: bool = typer.Option(
         False, "--replace", help="Read fires again that are already in the store."
     ),
@@ -146,6 +148,7 @@ def rasters(
     *,
     rasters: Given,
     wind: Given,
+    relabel: bool = RELABEL,
     report: Path = TABLE,
     scheduler: str = SCHEDULER,
 ) -> None:
@@ -166,7 +169,9 @@ def rasters(
         counted("reading fires") as step,
         running(scheduler) as runner,
     ):
-        outcomes = ingest_rasters(files, out, like=grid, runner=runner, progress=step, **given)
+        outcomes = ingest_rasters(
+            files, out, like=grid, relabel=relabel, runner=runner, progress=step, **given
+        )
     show_outcomes(outcomes, out, report)
 
 
