@@ -1,7 +1,7 @@
 """The interval between checkpoints, on which the size of smoke depends.
 
-Smoke is a sum over checkpoints. The same run at the same hour has four to six times as much of it
-with a checkpoint every hour as with one every six hours.
+Smoke is a sum over checkpoints. A WRF run had 2292 µg m⁻³ with a checkpoint every hour, and 606 at
+the same hour with one every six.
 """
 
 from __future__ import annotations
