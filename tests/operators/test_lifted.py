@@ -136,7 +136,7 @@ def test_a_new_part_and_product_are_one_entry_each(monkeypatch):
 def test_every_part_and_product_vanishes_with_the_fire():
     fire = np.maximum(puff(9, 9, 3) - 0.5, 0.0)[None].repeat(3, axis=0)
     fire[1] *= 3.0
-    fire[2] *= -1.0  # for the part of negative inputs
+    fire[2, :, :9] *= -1.0  # for the part of negative inputs
     lift = fit_lift(fire, tuple(PARTS), tuple(PRODUCTS), covariates=np.ones((3, 2)))
     channels = lift(fire, np.ones((3, 2)))
     assert channels.shape == (3, lift.channels, *GRID)
