@@ -11,7 +11,7 @@ from plumecast.compute.blocks import sampled_rows
 from plumecast.data.covariates import wind_vector
 from plumecast.operators.fields import lift as lift_module
 from plumecast.operators.fields.lift import fit_lift
-from plumecast.operators.fields.parts import PARTS, PRODUCTS
+from plumecast.operators.fields.parts import PARTS, PRODUCTS, Part, Product
 from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
 from plumecast.operators.fields.wind_frame import fit_wind_frame
 from plumecast.operators.spectral.systems import PENALTIES, Equations, Systems
@@ -121,10 +121,22 @@ def test_a_lift_of_nearly_empty_snapshots(monkeypatch):
     assert fit_lift(fire).knots.tolist() == [0.0, 7.0]
 
 
+def test_a_new_part_and_product_are_one_entry_each(monkeypatch):
+    monkeypatch.setitem(PARTS, "square", Part("age squared", lambda ages: [ages.fire**2]))
+    monkeypatch.setitem(PRODUCTS, "twice", Product("twice the age", lambda ages: [2 * ages.oldest]))
+    fire = np.maximum(puff(9, 9, 3) - 0.5, 0.0)[None].repeat(2, axis=0)
+    fire[1] *= 3.0
+    channels = fit_lift(fire, ("square",), ("twice",))(fire)
+    oldest = fire.max(axis=(1, 2), keepdims=True)
+    for number, expected in enumerate((fire**2, fire**2 * oldest)):
+        scaled = expected / np.sqrt(np.mean(expected**2))
+        np.testing.assert_allclose(channels[:, number], scaled, rtol=1e-5)
+
+
 def test_every_part_and_product_vanishes_with_the_fire():
     fire = np.maximum(puff(9, 9, 3) - 0.5, 0.0)[None].repeat(3, axis=0)
     fire[1] *= 3.0
-    fire[2] *= -1.0  # for the part of negative inputs
+    fire[2, :, :9] *= -1.0  # for the part of negative inputs
     lift = fit_lift(fire, tuple(PARTS), tuple(PRODUCTS), covariates=np.ones((3, 2)))
     channels = lift(fire, np.ones((3, 2)))
     assert channels.shape == (3, lift.channels, *GRID)
