@@ -20,7 +20,7 @@ from plumecast.operators.family import Operator
 SAMPLE = 512
 """Training snapshots from which the share of the basis and the peak smoke are computed."""
 
-BLOCK_VALUES = 2_000_000  # field values read at a time
+BLOCK_VALUES = 300_000  # field values read at a time; limits on memory do not count them
 
 
 def training_ranges(
