@@ -211,8 +211,8 @@ def test_candidate_that_cannot_be_fitted_is_said_and_passed_over(split):
     assert [c.family for c in found if c.problem is None] == ["coded"]
     failed = [c for c in found if c.family != "coded"]
     assert len(failed) == len(plans.SPECTRAL) + 4
-    assert all("maps one field to one" in c.problem for c in failed)
-    with pytest.raises(PlumecastError, match=r"no candidate could be fitted: .*maps one field"):
+    assert all("has one input, not 2" in c.problem for c in failed)
+    with pytest.raises(PlumecastError, match=r"no candidate could be fitted: .*has one input"):
         tune_surrogate(**choices, families=("spectral",))
 
 

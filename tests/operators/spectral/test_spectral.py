@@ -197,10 +197,12 @@ def test_a_drought_without_smoke_predicts_none(data):
     assert np.isfinite(predicted.values).all()
 
 
-def test_output_below_zero_is_refused(data):
+def test_output_below_zero_is_fitted_without_logarithm_and_footprint(data):
     shifted = data.assign(temperature=data.smoke - 3.0)
-    with pytest.raises(pc.PlumecastError, match="smallest value of 'temperature' is -3"):
-        pc.fit_surrogate(shifted, "recommended", outputs="temperature")
+    with pytest.warns(UserWarning, match="'temperature' has values down to -3 in training"):
+        fitted = pc.fit_surrogate(shifted, "recommended", outputs="temperature", layers=1)
+    assert fitted.predict(data).min() < 0.0
+    assert not fitted.detects
 
 
 def test_drought_may_be_a_variable_of_the_data_set(surrogate, data):
