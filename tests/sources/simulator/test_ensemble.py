@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from plumecast.base import names
+from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.sources.simulator.air.weather import weather
@@ -64,7 +65,9 @@ def test_a_fire_follows_the_snapshot_contract(fires):
     assert fire.sizes == {names.SNAPSHOT: 4, "y": 8, "x": 10}
     for entry in (*names.FIELDS, *names.COORDINATES, *names.GRID, *names.COVARIATES):
         assert fire[entry.name].dims == entry.dims
-        assert fire[entry.name].attrs == entry.attrs
+        attrs = dict(fire[entry.name].attrs)
+        assert attrs.pop(INTERVAL, None) == (6.0 if entry.name == names.SMOKE else None)
+        assert attrs == entry.attrs
     assert fire.time_since_ignition.dtype == fire.smoke.dtype == np.float32
     np.testing.assert_array_equal(fire.x, 1500.0 + 3000.0 * np.arange(10))
     np.testing.assert_array_equal(fire.hours, [6.0, 12.0, 18.0, 24.0])
