@@ -256,3 +256,10 @@ def test_what_was_loaded_needs_its_store_no_more(snapshots, tmp_path, name):
     validate_snapshots(loaded)
     with pytest.raises(PlumecastError, match="is not there"):
         validate_snapshots(lazy)
+
+
+def test_a_ratio_without_units_is_taken_as_one(snapshots):
+    """Fuel moisture is water per dry fuel: there is no other unit it could be in."""
+    moisture = ("snapshot", np.full(snapshots.sizes["snapshot"], 0.08))
+    checked = validate_snapshots(snapshots.assign_coords(fuel_moisture=moisture))
+    assert checked.fuel_moisture.attrs["units"] == "1"

@@ -118,6 +118,9 @@ def _normalise_units(snapshots: xr.Dataset) -> xr.Dataset:
         if entry is None or entry.units is None:
             continue
         units = snapshots[name].attrs.get("units")
+        if units is None and entry.units == "1":  # a ratio has no unit that could be another
+            changed[name].attrs["units"] = "1"
+            continue
         if units is None:
             raise PlumecastError(
                 f"'{name}' has no units; set its attribute 'units' to '{entry.units}'"

@@ -80,7 +80,9 @@ def compare_one(
     snapshots: xr.Dataset, predicted: xr.DataArray, row: int, threshold: float
 ) -> Figure:
     """Observed and predicted smoke of one snapshot side by side, large enough for a phone."""
-    figure = Figure(figsize=(5.2, 3.1), layout=ConstrainedLayoutEngine(h_pad=0.1))
+    ratio = snapshots.sizes["y"] / snapshots.sizes["x"]
+    # A panel is about 2.2 inches wide; titles, labels and the colour bar need the rest.
+    figure = Figure(figsize=(5.2, 2.2 * ratio + 1.6), layout=ConstrainedLayoutEngine(h_pad=0.1))
     axes = figure.subplots(1, 2, sharex=True, sharey=True)
     norm = _scale(snapshots[SMOKE].isel({SNAPSHOT: [row]}), threshold)
     fields = {"observed": snapshots[SMOKE], "predicted": predicted}
