@@ -258,8 +258,10 @@ def test_what_was_loaded_needs_its_store_no_more(snapshots, tmp_path, name):
         validate_snapshots(lazy)
 
 
-def test_a_ratio_without_units_is_taken_as_one(snapshots):
-    """Fuel moisture is water per dry fuel: there is no other unit it could be in."""
-    moisture = ("snapshot", np.full(snapshots.sizes["snapshot"], 0.08))
-    checked = validate_snapshots(snapshots.assign_coords(fuel_moisture=moisture))
-    assert checked.fuel_moisture.attrs["units"] == "1"
+def test_a_ratio_without_units_is_taken_as_one_and_a_percentage_refused(snapshots):
+    moisture = np.full(snapshots.sizes["snapshot"], 0.08)
+    ratio = snapshots.assign_coords(fuel_moisture=("snapshot", moisture))
+    assert validate_snapshots(ratio).fuel_moisture.attrs["units"] == "1"
+    percent = snapshots.assign_coords(fuel_moisture=("snapshot", 100.0 * moisture))
+    with pytest.raises(PlumecastError, match="'fuel_moisture' has no units"):
+        validate_snapshots(percent)

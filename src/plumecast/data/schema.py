@@ -111,6 +111,14 @@ def _check_kind(array: xr.DataArray, entry: Name) -> None:
         )
 
 
+LARGEST_RATIO = 2.0
+"""A ratio without units may be at most this; more is probably a percentage."""
+
+
+def _is_ratio(values: xr.DataArray) -> bool:
+    return values.size > 0 and float(np.max(values.values)) <= LARGEST_RATIO
+
+
 def _normalise_units(snapshots: xr.Dataset) -> xr.Dataset:
     changed = snapshots.copy()
     for name in map(str, snapshots.variables):
@@ -118,7 +126,7 @@ def _normalise_units(snapshots: xr.Dataset) -> xr.Dataset:
         if entry is None or entry.units is None:
             continue
         units = snapshots[name].attrs.get("units")
-        if units is None and entry.units == "1":  # a ratio has no unit that could be another
+        if units is None and entry.units == "1" and _is_ratio(snapshots[name]):
             changed[name].attrs["units"] = "1"
             continue
         if units is None:
