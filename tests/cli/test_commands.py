@@ -600,7 +600,7 @@ def test_interrupted_command_says_so_and_exits_130(run, ensemble, tmp_path, monk
     monkeypatch.setattr(plumecast.cli.commands.train, "train_surrogate", interrupt)
     result = run("train", ensemble.store, "-o", tmp_path / "smoke.plume")
     assert result.code == 130
-    assert result.err.strip() == "error: stopped; nothing was written"
+    assert result.err.strip() == "stopped: nothing was written"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -110,6 +110,6 @@ def test_a_surrogate_that_loses_to_the_mean_field_says_so(run, folder, tmp_path)
     assert result.code == 0
     assert "validation snapshots, 'surrogate' does not beat the mean field in" in result.err
     result = run("evaluate", model, folder / "ensemble.zarr", "--baselines", "mean-field")
-    assert "note: 'poor' does not beat the mean field in " in result.err
+    assert "warning: 'poor' does not beat the mean field in " in result.err
     result = run("train", folder / "ensemble.zarr", "--layers", 1, "-o", model)
     assert "'recommended, changed' beats the mean field and the nearest fire: " in result.out

@@ -36,7 +36,10 @@ def test_few_ignitions_train_score_and_predict_for_every_seed(run, tmp_path, see
     assert "trained on 15 snapshots" in result.out
     assert "4 further fits" in result.out
     assert "fire-00-low: the drought is in no other ignition_id" in result.err
-    assert "on 12 snapshots, each predicted without its ignition_id" in result.out + result.err
+    assert (
+        "on 12 snapshots, each predicted by a fit without its ignition_id"
+        in result.out + result.err
+    )
     out = run("evaluate", model, data).out
     assert "12 snapshots, each predicted by a fit without it" in out
     assert "mean-field" in out

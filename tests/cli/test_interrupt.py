@@ -80,7 +80,7 @@ def test_stopped_ingest_with_workers_counts_what_it_kept(tmp_path):
     assert 0 < kept < 60
     words = f"{kept} fire is" if kept == 1 else f"{kept} fires are"
     assert result.stderr == (
-        f"error: stopped; {words} kept in {store}; the same command continues\n"
+        f"stopped: {words} saved in {store}; run the same command again to continue\n"
     )
 
 
@@ -92,7 +92,7 @@ def test_workers_that_are_still_starting_print_nothing(tmp_path):
     command = ["ingest", "wrf", *runs, "-o", store, "--workers", 3]
     result = stop(command, lambda pid: workers_of(pid) > 1)
     assert result.returncode == 130
-    assert result.stderr == f"error: stopped; no fire was finished, {store} holds none\n"
+    assert result.stderr == f"stopped: no fire was finished, {store} holds none\n"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads CPU times from /proc")
@@ -102,7 +102,7 @@ def test_stopped_training_says_that_nothing_was_written(tmp_path):
     model = tmp_path / "tuned.json"
     many = ["tune", store, "-o", model]  # takes longer than a training
     result = stop(many, lambda pid: cpu_seconds(pid) > IMPORTED)
-    assert (result.returncode, result.stderr) == (130, "error: stopped; nothing was written\n")
+    assert (result.returncode, result.stderr) == (130, "stopped: nothing was written\n")
     assert not model.exists()
 
 
@@ -116,7 +116,7 @@ def test_stopped_study_and_demo_say_what_is_kept(run, tmp_path, monkeypatch):
     monkeypatch.setattr(plumecast.cli.commands.study, "run_studies", interrupt)
     result = run("study", "sensitivity", "--data", store, "-o", out)
     assert result.code == 130
-    assert result.err.endswith(f"error: stopped; no study was finished, {out} holds none\n")
+    assert result.err.endswith(f"stopped: no study was finished, {out} holds none\n")
 
     demo = tmp_path / "demo"
     demo.mkdir()
@@ -125,5 +125,6 @@ def test_stopped_study_and_demo_say_what_is_kept(run, tmp_path, monkeypatch):
     result = run("demo", "-o", demo, "--workers", 2)
     assert result.code == 130
     assert result.err == (
-        f"error: stopped; 1 fire is kept in {demo / 'ensemble.zarr'}; the same command continues\n"
+        f"stopped: 1 fire is saved in {demo / 'ensemble.zarr'}; run the same command again to "
+        "continue\n"
     )

@@ -252,7 +252,7 @@ def test_choices_of_other_families_are_refused(family, data):
     assert foreign
     for name in foreign:
         with pytest.raises(
-            pc.PlumecastError, match=f"'{name}' is not a choice of the {family.name}"
+            pc.PlumecastError, match=f"the {family.name} family has no setting '{name}'"
         ):
             pc.fit_surrogate(data, family=family.name, **LIFTED, **{name: 1})
 

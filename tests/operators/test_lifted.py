@@ -156,7 +156,7 @@ def test_every_part_and_product_vanishes_with_the_fire():
         ({"targets": "footprint"}, "needs the target 'log' or 'smoke'"),
         ({"frame": "sun"}, "frame 'sun' is unknown; choose from map, wind, wind-stretch, auto"),
         ({"family": "tree"}, "family 'tree' is unknown; choose from coded, spectral, unet, fno"),
-        ({"epochs": 3}, "'epochs' is not a choice of the spectral family"),
+        ({"epochs": 3}, "the spectral family has no setting 'epochs'"),
         ({"covariates": "humidity"}, "covariate 'humidity' is missing"),
         ({"covariates": "hours"}, "covariate 'hours' is 6.0 in all training snapshots"),
     ],

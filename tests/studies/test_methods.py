@@ -171,7 +171,7 @@ def test_a_bounded_part_keeps_its_order(context):
 
 def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(PlumecastError, match="a network needs PyTorch"):
+    with pytest.raises(PlumecastError, match="a neural network needs PyTorch"):
         methods.neural_methods()
     monkeypatch.undo()
     pytest.importorskip("torch", reason="the extra 'neural' is not installed")

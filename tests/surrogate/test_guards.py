@@ -111,7 +111,7 @@ def test_a_fire_elsewhere_is_flagged_as_empty_outside_and_far(world, coded):
     assert float(smoke.smoke.max()) == 0.0
     said = warned(coded, fires)
     assert len(said) == 3
-    assert all(text.startswith("fire fire-00-low at 6 h and 159 more: ") for text in said)
+    assert all(text.startswith("fire fire-00-low at 6 h and 159 more snapshots: ") for text in said)
     assert "zero everywhere" in said[0]
     assert "100% of the burned cells lie outside the training region (y 0 … 21000, x 0" in said[1]
 
@@ -141,7 +141,7 @@ def test_old_fires_and_large_fires_are_named_with_value_and_range(request, world
 def test_arrays_and_other_dimensions_are_checked_too(world, coded):
     old = 4.0 * world.time_since_ignition.values[:4]  # at 6, 12, 18 and 24 h
     (text,) = warned(coded, old.reshape(2, 2, 8, 20))
-    assert text.startswith("snapshot 1 and 2 more: ")
+    assert text.startswith("snapshot 1 and 2 more snapshots: ")
     assert "h since ignition are" in text
 
 
@@ -161,7 +161,7 @@ def test_strong_wind_is_flagged_where_the_surrogate_uses_the_wind():
     gale = data.assign_coords(wind_speed=("snapshot", np.full(12, 20.0)))
     (text,) = warned(rotated, gale)
     assert f"a wind of 20 m/s lies outside the {low:.3g} … {high:.3g} m/s of training" in text
-    assert text.startswith("fire i00 at 6 h and 11 more: ")
+    assert text.startswith("fire i00 at 6 h and 11 more snapshots: ")
     on_map = pc.fit_surrogate(data, "quick", layers=1, frame="map")
     assert warned(on_map, gale) == []
 
@@ -268,7 +268,9 @@ def test_strong_wind_of_a_store(run, tmp_path):
     store = pc.export_snapshots(gale, tmp_path / "gale.nc")
     result = run("predict", model, store, "-o", tmp_path / "s.nc")
     (said,) = result.err.splitlines()
-    assert said.startswith("warning: fire i00 at 6 h and 11 more: a wind of 20 m/s lies outside")
+    assert said.startswith(
+        "warning: fire i00 at 6 h and 11 more snapshots: a wind of 20 m/s lies outside"
+    )
     with xr.open_dataset(tmp_path / "s.nc") as written:
         assert set(np.unique(written[EXTRAPOLATES])) == {FLAGS["wind_beyond_training"]}
 
@@ -277,7 +279,9 @@ def test_another_place_is_a_note_for_an_equivariant_surrogate(run, world, other,
     store = pc.export_snapshots(moved(world, 10), tmp_path / "east.nc")
     result = run("predict", other, store, "-o", tmp_path / "s.nc")
     (said,) = result.err.splitlines()
-    assert said.startswith("note: fire fire-00-low at 6 h and 159 more: 100% of the burned cells")
+    assert said.startswith(
+        "note: fire fire-00-low at 6 h and 159 more snapshots: 100% of the burned cells"
+    )
 
 
 def test_geotiffs_carry_the_flags_as_a_tag(run, world, model, tmp_path):

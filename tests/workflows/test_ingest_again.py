@@ -45,8 +45,10 @@ def test_other_labels_and_settings_are_named(run, runs, store):
     result = run("ingest", "wrf", *runs, "-o", store, "--drought", "high", "--every", "2h", *ALONE)
     assert result.code == 0
     assert result.err.splitlines() == [
-        "note: a, b: stored with drought 'low', not 'high'; --relabel changes the label",
-        "note: a, b: stored with every=None, not 2h; --replace reads again",
+        "note: a, b: already stored with drought 'low', not 'high'; the label is kept, --relabel "
+        "replaces it",
+        "note: a, b: already stored with every=None, not 2h; the fire is kept, --replace reads it "
+        "again",
     ]
     assert open_snapshots(store).attrs["data_version"] == before
 

@@ -75,7 +75,8 @@ def test_another_drought_is_named_and_relabel_applies_it(run, succeed, rasters, 
     succeed(*command)
     result = run(*command, "--drought", "high")
     assert result.err == (
-        "note: f0, f1: stored with drought 'unknown', not 'high'; --relabel changes the label\n"
+        "note: f0, f1: already stored with drought 'unknown', not 'high'; the label is kept, "
+        "--relabel replaces it\n"
     )
     succeed(*command, "--drought", "high", "--relabel")
     assert set(open_snapshots(tmp_path / "fires.zarr", fields=FIRE).drought.values) == {"high"}

@@ -413,5 +413,5 @@ def test_networks_are_tried_when_asked_for(split):
 
 def test_networks_without_torch_are_refused_before_anything_is_fitted(split, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(PlumecastError, match=r"a network needs PyTorch.*plumecast\[neural\]"):
+    with pytest.raises(PlumecastError, match=r"neural network needs PyTorch.*plumecast\[neural\]"):
         tune_surrogate(split.train, split.validation, families=("coded", "fno"))

@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.version import __version__
 from plumecast.cli.history import ARGUMENTS
-from plumecast.cli.show import Stopped, fail, warn
+from plumecast.cli.show import Stopped, fail, stopped_line, warn
 
 COMMANDS = {
     "demo": "Simulate fires, train every preset, score them beside the baselines, write a report.",
@@ -178,7 +178,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     except Stopped as stopped:
         _ignore_interrupts(arguments)
-        fail(f"stopped; {stopped.kept()}")
+        stopped_line(stopped.kept())
         sys.exit(_INTERRUPTED)
     except (PlumecastError, OSError) as error:
         if "--debug" in given:
@@ -187,5 +187,5 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     if code == _INTERRUPTED:
         _ignore_interrupts(arguments)
-        fail("stopped; nothing was written")
+        stopped_line("nothing was written")
     sys.exit(code if isinstance(code, int) else 0)

@@ -27,7 +27,8 @@ def fires_kept(store: Path) -> str:
     fires = len(stored_fires(store))
     if not fires:
         return f"no fire was finished, {store} holds none"
-    return f"{count(fires, 'fire is', 'fires are')} kept in {store}; the same command continues"
+    saved = f"{count(fires, 'fire is', 'fires are')} saved in {store}"
+    return f"{saved}; run the same command again to continue"
 
 
 def note_mixed_intervals(store: Path) -> None:
@@ -78,12 +79,12 @@ def _show_differences(outcomes: Sequence[Outcome]) -> None:
     """One line for each difference between the stored fires and what was asked for."""
     fires: dict[str, list[str]] = {}
     for item in outcomes:
-        for text in item.other_labels:
-            fires.setdefault(f"stored with {text}; --relabel changes the label", []).append(
-                item.fire_id
-            )
-        for text in item.other_settings:
-            fires.setdefault(f"stored with {text}; --replace reads again", []).append(item.fire_id)
+        kept = [f"{text}; the label is kept, --relabel replaces it" for text in item.other_labels]
+        kept += [
+            f"{text}; the fire is kept, --replace reads it again" for text in item.other_settings
+        ]
+        for text in kept:
+            fires.setdefault(f"already stored with {text}", []).append(item.fire_id)
     for text, names in fires.items():
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         note(f"{', '.join(names[:_MOST_NAMES])}{more}: {text}")

@@ -46,6 +46,11 @@ def note(message: str) -> None:
     typer.echo(f"{typer.style('note:', fg='yellow')} {_one_line(message)}", err=True)
 
 
+def stopped_line(kept: str) -> None:
+    """One line on standard error after Ctrl-C, which says what is kept."""
+    typer.echo(f"{typer.style('stopped:', fg='yellow', bold=True)} {_one_line(kept)}", err=True)
+
+
 def warn(message: str) -> None:
     """One line on standard error for a doubtful input or result."""
     typer.echo(f"{typer.style('warning:', fg='yellow', bold=True)} {_one_line(message)}", err=True)

@@ -18,8 +18,8 @@ WIND = ("wind_speed", "wind_from_direction")
 """The variables that define the wind frame."""
 
 STATE_WIND = (
-    "state it by --wind-speed and --wind-from, or by a table with --winds (commands ingest, "
-    "predict and ensemble; in Python: pc.with_winds)"
+    "give --wind-speed (m/s) and --wind-from (degrees) to ingest, predict or ensemble, or one wind "
+    "per fire in a table with --winds (in Python: pc.with_winds)"
 )
 """The next step for a user whose fires have no wind."""
 

@@ -198,8 +198,8 @@ def _refuse_misplaced(settings: Settings, changes: dict[str, Any]) -> None:
     for name in sorted(changes):
         if name not in known:
             raise PlumecastError(
-                f"'{name}' is not a choice of the {settings.family} family; leave it out or "
-                "choose another preset or family"
+                f"the {settings.family} family has no setting '{name}'; leave it out, or choose "
+                "another preset or family"
             )
         if name in ("age_bins", "products") and not lifted:
             raise PlumecastError(

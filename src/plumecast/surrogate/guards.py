@@ -196,7 +196,10 @@ def _fire_limits(surrogate: Surrogate, ranges: Mapping[str, Any]) -> dict[str, L
             "surrogate of the preset recommended"
         )
     elif family is not None:
-        region += "; this surrogate predicts alike in every place, but terrain there is unknown"
+        region += (
+            "; this surrogate does not use the location, so it can be applied there, but it was "
+            "not trained on that terrain"
+        )
     return {
         "hours": Limit(
             "hours_beyond_training",
@@ -282,7 +285,7 @@ def notices(found: Mapping[str, Finding], known: Mapping[str, Limit]) -> list[No
     for name, item in found.items():
         limit = known[name]
         text = limit.sentence.format(value=item.worst, times=item.worst / (limit.known or 1.0))
-        some = f"{item.first} and {item.count - 1} more" if item.count > 1 else item.first
+        some = f"{item.first} and {item.count - 1} more snapshots" if item.count > 1 else item.first
         said.append(Notice(name, f"{some}: {text}", limit.loud))
     return said
 

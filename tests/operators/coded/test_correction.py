@@ -129,7 +129,7 @@ def test_a_limit_below_what_it_needs_is_refused():
 
 
 def test_only_the_spectral_family_is_corrected(world):
-    with pytest.raises(pc.PlumecastError, match="'correction' is not a choice of the coded family"):
+    with pytest.raises(pc.PlumecastError, match="the coded family has no setting 'correction'"):
         pc.fit_surrogate(world, "paper-linear", correction=True)
 
 

@@ -154,7 +154,7 @@ def test_one_drought_needs_no_label(data):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"degree": 2}, "'degree' is not a choice of the spectral family"),
+        ({"degree": 2}, "the spectral family has no setting 'degree'"),
         ({"layers": 0}, "layers=0"),
         ({"outputs": ["smoke", "more"]}, r"has one output, not 2 \(smoke, more\)"),
     ],
@@ -184,7 +184,7 @@ def test_coded_surrogates_have_no_footprint_and_no_layers(data):
     assert not coded.detects
     with pytest.raises(pc.PlumecastError, match="no footprint target"):
         coded.predict_footprint(data)
-    with pytest.raises(pc.PlumecastError, match="'layers' is not a choice of the coded family"):
+    with pytest.raises(pc.PlumecastError, match="the coded family has no setting 'layers'"):
         pc.fit_surrogate(data, "paper-linear", layers=2)
 
 

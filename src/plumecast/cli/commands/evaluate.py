@@ -17,7 +17,7 @@ from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.outputs import check_output
 from plumecast.base.version import __version__
 from plumecast.cli.options import DATA, MODEL, Given, place_options, running, with_options
-from plumecast.cli.show import note, progress, say, table, write_json
+from plumecast.cli.show import note, progress, say, table, warn, write_json
 from plumecast.compute.blocks import Runner
 from plumecast.data.split import Split, SplitRecipe
 from plumecast.data.store import DATA_VERSION, open_snapshots
@@ -356,7 +356,7 @@ def show_verdict(result: Evaluation) -> None:
     """Say whether the surrogate, which is first, beats the mean field and the nearest fire."""
     verdict = judge(result.scores)
     if verdict is not None:
-        (say if verdict.beats else note)(verdict.text)
+        (say if verdict.beats else warn)(verdict.text)
 
 
 def _record(result: Evaluation, model: Path, data: Path, version: object) -> dict[str, Any]:

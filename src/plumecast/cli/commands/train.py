@@ -25,7 +25,7 @@ from plumecast.cli.options import (
     variables,
     with_options,
 )
-from plumecast.cli.show import note, progress, say, wrote
+from plumecast.cli.show import note, progress, say, warn, wrote
 from plumecast.data.schema import SMOKE_FLOOR
 from plumecast.data.split import SplitRecipe
 from plumecast.data.store import open_snapshots
@@ -187,7 +187,9 @@ def show_training_scores(surrogate: Surrogate) -> None:
         return
     where = f"on {scored['snapshots']} validation snapshots"
     if folds:
-        where = f"on {folds['snapshots']} snapshots, each predicted without its {folds['by']}"
+        where = (
+            f"on {folds['snapshots']} snapshots, each predicted by a fit without its {folds['by']}"
+        )
         if folds["left_out"]:
             note(
                 f"{', '.join(folds['left_out'])}: the drought is in no other {folds['by']}, so no "
@@ -195,7 +197,7 @@ def show_training_scores(surrogate: Surrogate) -> None:
             )
     verdict = judge(recorded_evaluation(scored).scores)
     if verdict is not None:
-        (say if verdict.beats else note)(f"{where}, {verdict.text}")
+        (say if verdict.beats else warn)(f"{where}, {verdict.text}")
 
 
 def _choices(tuned: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:

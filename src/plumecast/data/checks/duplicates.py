@@ -66,8 +66,8 @@ def group_duplicates(snapshots: xr.Dataset, by: str = "ignition_id") -> Array:
     shown = "; ".join(" = ".join(group) for group in groups[:_MOST_NAMES])
     more = f" and {len(groups) - _MOST_NAMES} more" if len(groups) > _MOST_NAMES else ""
     warnings.warn(
-        f"{sum(map(len, groups))} fires are {len(groups)} different runs under several names "
-        f"({shown}{more}); each run stays in one part of the split; remove the copies",
+        f"{sum(map(len, groups))} fires are only {len(groups)} different runs under several names "
+        f"({shown}{more}); copies stay in the same part of the split; remove them",
         DuplicateWarning,
         stacklevel=3,
     )

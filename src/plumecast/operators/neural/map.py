@@ -333,7 +333,7 @@ def check_torch() -> None:
 
 
 def _torch() -> Any:
-    return require("torch", "neural", "a network")
+    return require("torch", "neural", "a neural network")
 
 
 _SHARED: dict[str, Any] = {

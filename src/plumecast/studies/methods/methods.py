@@ -67,7 +67,7 @@ def title_of(name: str) -> str:
 
 def neural_methods() -> tuple[str, ...]:
     """Names of the neural networks; raises if PyTorch is not installed."""
-    require("torch", "neural", "a network")
+    require("torch", "neural", "a neural network")
     return NETWORKS
 
 

@@ -32,8 +32,9 @@ def judge(scores: Sequence[Score]) -> Verdict | None:
         return None
     lost = {TRIVIAL[other.name]: found for other in known if (found := _lost(own, other))}
     if lost:
-        each = " and ".join(f"{name} in {' and '.join(found)}" for name, found in lost.items())
-        return Verdict(False, f"'{own.name}' does not beat {each}; add fires or try another preset")
+        each = " or ".join(f"{name} in {' and '.join(found)}" for name, found in lost.items())
+        advice = "do not rely on it; add fires or try another preset"
+        return Verdict(False, f"'{own.name}' does not beat {each}: {advice}")
     names = " and ".join(TRIVIAL[other.name] for other in known)
     iou = " and ".join(f"{other.deployable_iou:.2f}" for other in known)
     error = " and ".join(f"{other.snapshot_error:.2f}" for other in known)
