@@ -31,6 +31,8 @@ def stop(arguments: list[object], ready: Callable[[int], bool]) -> subprocess.Co
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell ignores Ctrl-C in what it runs in the background, and processes inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     deadline = time.monotonic() + 120.0
     while not ready(process.pid) and time.monotonic() < deadline and process.poll() is None:
@@ -39,7 +41,12 @@ def stop(arguments: list[object], ready: Callable[[int], bool]) -> subprocess.Co
         with contextlib.suppress(ProcessLookupError):  # it may have ended after the first
             os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.02)
-    out, err = process.communicate(timeout=60.0)
+    try:
+        out, err = process.communicate(timeout=60.0)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
     return subprocess.CompletedProcess([], process.returncode, out, err)
 
 

@@ -6,15 +6,18 @@ import contextlib
 import json
 import math
 import os
+import random
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from plumecast.base.errors import PlumecastError
 
-_ATTEMPTS = 10  # to replace a folder that other processes replace at the same time
+_ATTEMPTS = 500  # to replace a folder that other processes replace at the same time
+_PAUSE = 0.01  # s at most between attempts, drawn at random so that writers do not keep in step
 
 
 @contextlib.contextmanager
@@ -108,6 +111,7 @@ def _replace_folder(partial: Path, target: Path) -> None:
             partial.rename(target)
         except OSError:
             if target.exists() and attempt + 1 < _ATTEMPTS:  # another writer was faster
+                time.sleep(random.uniform(0.0, _PAUSE))
                 continue
             if replaced.exists() and not target.exists():
                 replaced.rename(target)
