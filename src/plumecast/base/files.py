@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -109,8 +110,11 @@ def _replace_folder(partial: Path, target: Path) -> None:
             target.rename(replaced)
         try:
             partial.rename(target)
-        except OSError:
-            if target.exists() and attempt + 1 < _ATTEMPTS:  # another writer was faster
+        except OSError as error:
+            # Another writer was faster. Its folder may be gone again by now: ask the error, not the
+            # file system, whether it was there.
+            taken = error.errno in (errno.EEXIST, errno.ENOTEMPTY)
+            if taken and attempt + 1 < _ATTEMPTS:
                 time.sleep(random.uniform(0.0, _PAUSE))
                 continue
             if replaced.exists() and not target.exists():
