@@ -9,6 +9,7 @@ import math
 import os
 import random
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -34,13 +35,22 @@ def atomic_write(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
     if not overwrite:
         refuse_existing(Path(path))
     target = Path(os.path.realpath(path))
-    if target.exists() and not (target.is_file() or target.is_dir()):
+    if _is_special(target):
         yield target
         return
     with temporary_folder(target) as folder:
         partial = folder / target.name
         yield partial
         publish(partial, target, overwrite=overwrite)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path is neither file nor folder, from one look: others may replace it meanwhile."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextlib.contextmanager
