@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from plumecast.cli import main
-from plumecast.data.checks.duplicates import DuplicateWarning
+from plumecast.data.checks.duplicates import DuplicateWarning, find_duplicates
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import export_snapshots
 from plumecast.surrogate.surrogate import load_surrogate
@@ -106,10 +106,12 @@ def test_fires_that_only_begin_alike_are_no_copies():
         area[4 * fire + 4] = area[4 * fire]
     age = fires.time_since_ignition.values
     age[fires.hours.values == 6.0] = first
+    assert find_duplicates(fires) == []
     split_by_fire(fires)  # a warning would be an error
 
 
 def test_fires_that_only_burn_the_same_area_are_no_copies():
     fires = make_snapshots(fires=12)
     same = fires.assign_coords(burned_area=("snapshot", np.full(48, 7.0), {"units": "acre"}))
+    assert find_duplicates(same) == []
     split_by_fire(same)  # a warning would be an error

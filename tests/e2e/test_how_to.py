@@ -66,6 +66,11 @@ def test_six_wrf_runs_train_with_every_seed(tmp_path, succeed):
         succeed("train", store, "-o", model, "--layers", 1, "--seed", seed)
         succeed("evaluate", model, store)
         succeed("predict", model, store, "-o", tmp_path / f"{seed}.nc", "--footprint")
+        trained = pc.load_surrogate(model).training
+        assert trained["thresholds"]["decision"] > 0.0
+        assert set(trained["fire_id"]) == set(FIRES)
+        smoke = open_snapshots(tmp_path / f"{seed}.nc", fields=["smoke"]).smoke
+        assert (smoke.max(("y", "x")) > 0.0).mean() > 0.9
 
 
 def test_fires_with_winds_of_their_own(tmp_path, follow_page):

@@ -7,6 +7,7 @@ registry in `families`: how its field map is fitted, its settings, and what a sa
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -54,7 +55,7 @@ FOLDS = 8
 """Number of folds of the training groups."""
 
 
-class Operator:
+class Operator(abc.ABC):
     """Base of all fitted operators: frozen values with a `predict`. Subclasses are final.
 
     A subclass needs `predict` alone. One that also predicts a detection score sets `detects` and
@@ -73,9 +74,9 @@ class Operator:
         """Whether predictions need the wind of every snapshot."""
         return False
 
+    @abc.abstractmethod
     def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) inputs → (M, Ñ) outputs, on the device of the inputs."""
-        raise NotImplementedError
 
     def predict_both(
         self, inputs: Array, given: Conditions = NOTHING
