@@ -99,7 +99,7 @@ class LiftedOperator(Operator):
             if unknown:
                 raise PlumecastError(
                     f"drought '{unknown[0]}' was not in training; known are "
-                    f"{', '.join(self.labels)}"
+                    f"{', '.join(self.labels)}; label the fires with one of them (--drought)"
                 )
             numbers = {label: number for number, label in enumerate(self.labels)}
             scenarios = np.array([numbers[str(label)] for label in given.labels], dtype=np.int64)
