@@ -9,6 +9,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.version import __version__
 
 if TYPE_CHECKING:
+    from plumecast.app.maps.draw import draw_map
     from plumecast.compute.cluster import cluster
     from plumecast.data.schema import (
         apply_smoke_floor,
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
     )
     from plumecast.data.split import Split, SplitRecipe, split_by_fire
     from plumecast.data.store import append_fire, export_snapshots, open_snapshots, stored_fires
+    from plumecast.impact.scenarios.compare import compare_scenarios
+    from plumecast.impact.solar.optics import optical_depth
+    from plumecast.impact.solar.solar_loss import solar_loss
     from plumecast.operators.family import Operator
     from plumecast.operators.pca import Basis, fit_basis, projection_error
+    from plumecast.scores.air_quality import air_quality_category, air_quality_index, day_mean
     from plumecast.scores.footprint import (
         choose_decision_threshold,
         relative_error,
@@ -35,16 +40,25 @@ if TYPE_CHECKING:
         reduced_mean_log_smoke,
         with_log_smoke,
     )
+    from plumecast.scores.quantities import as_quantity, smoke_between
     from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
+    from plumecast.sources.weather import constant_weather, read_weather
     from plumecast.sources.wrf import read_wrf, read_wrf_fires
+    from plumecast.sources.wrf_inputs import write_wrf_inputs
     from plumecast.surrogate.baselines import fit_baseline
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
-    from plumecast.surrogate.surrogate import Surrogate, load_surrogate
-    from plumecast.workflows.draw_fires import draw_fires
+    from plumecast.surrogate.load import load_surrogate
+    from plumecast.surrogate.surrogate import Surrogate
+    from plumecast.workflows.design.design import design_runs
+    from plumecast.workflows.design.result import Design
     from plumecast.workflows.ensemble import ensemble_statistics
     from plumecast.workflows.evaluate import evaluate
+    from plumecast.workflows.fires.draw_fires import draw_fires
+    from plumecast.workflows.fires.fuels import with_fuels
+    from plumecast.workflows.fires.weather import with_weather
     from plumecast.workflows.fires.winds import with_winds
     from plumecast.workflows.simulate import simulate
+    from plumecast.workflows.statistics.points import evaluate_points
     from plumecast.workflows.train import train_surrogate
     from plumecast.workflows.tune.cross_validate import CrossValidation, cross_validate
     from plumecast.workflows.tune.tune import tune_surrogate
@@ -52,32 +66,44 @@ if TYPE_CHECKING:
 _HOME = {
     "Basis": "operators.pca",
     "CrossValidation": "workflows.tune.cross_validate",
+    "Design": "workflows.design.result",
     "Operator": "operators.family",
     "Split": "data.split",
     "SplitRecipe": "data.split",
     "Surrogate": "surrogate.surrogate",
+    "air_quality_category": "scores.air_quality",
+    "air_quality_index": "scores.air_quality",
     "append_fire": "data.store",
     "apply_smoke_floor": "data.schema",
+    "as_quantity": "scores.quantities",
     "choose_decision_threshold": "scores.footprint",
     "cluster": "compute.cluster",
+    "compare_scenarios": "impact.scenarios.compare",
+    "constant_weather": "sources.weather",
     "cross_validate": "workflows.tune.cross_validate",
-    "draw_fires": "workflows.draw_fires",
+    "day_mean": "scores.air_quality",
+    "design_runs": "workflows.design.design",
+    "draw_fires": "workflows.fires.draw_fires",
+    "draw_map": "app.maps.draw",
     "drop_small_fires": "data.schema",
     "ensemble_statistics": "workflows.ensemble",
     "evaluate": "workflows.evaluate",
+    "evaluate_points": "workflows.statistics.points",
     "export_snapshots": "data.store",
     "final_snapshots": "data.schema",
     "fit_baseline": "surrogate.baselines",
     "fit_basis": "operators.pca",
     "fit_surrogate": "surrogate.fit",
     "iter_arrival_times": "sources.rasters",
-    "load_surrogate": "surrogate.surrogate",
+    "load_surrogate": "surrogate.load",
     "log_smoke": "scores.optical_depth",
     "mean_log_smoke": "scores.optical_depth",
     "open_snapshots": "data.store",
     "operator_mean_log_smoke": "scores.optical_depth",
+    "optical_depth": "impact.solar.optics",
     "projection_error": "operators.pca",
     "read_arrival_times": "sources.rasters",
+    "read_weather": "sources.weather",
     "read_wrf": "sources.wrf",
     "read_wrf_fires": "sources.wrf",
     "reduced_mean_log_smoke": "scores.optical_depth",
@@ -85,16 +111,21 @@ _HOME = {
     "score_footprints": "scores.footprint",
     "select_drought": "data.schema",
     "simulate": "workflows.simulate",
+    "smoke_between": "scores.quantities",
     "smoke_threshold": "scores.footprint",
     "snapshot_relative_errors": "scores.footprint",
+    "solar_loss": "impact.solar.solar_loss",
     "split_by_fire": "data.split",
     "stored_fires": "data.store",
     "train_surrogate": "workflows.train",
     "tune_surrogate": "workflows.tune.tune",
     "validate_snapshots": "data.schema",
+    "with_fuels": "workflows.fires.fuels",
     "with_log_smoke": "scores.optical_depth",
+    "with_weather": "workflows.fires.weather",
     "with_winds": "workflows.fires.winds",
     "wrap_operator": "surrogate.fit",
+    "write_wrf_inputs": "sources.wrf_inputs",
 }
 """The module of each public name, imported on first use so that `import plumecast` is fast.
 `__all__` repeats the names for type checkers; a test keeps the two equal."""
@@ -102,21 +133,31 @@ _HOME = {
 __all__ = [
     "Basis",
     "CrossValidation",
+    "Design",
     "Operator",
     "PlumecastError",
     "Split",
     "SplitRecipe",
     "Surrogate",
     "__version__",
+    "air_quality_category",
+    "air_quality_index",
     "append_fire",
     "apply_smoke_floor",
+    "as_quantity",
     "choose_decision_threshold",
     "cluster",
+    "compare_scenarios",
+    "constant_weather",
     "cross_validate",
+    "day_mean",
+    "design_runs",
     "draw_fires",
+    "draw_map",
     "drop_small_fires",
     "ensemble_statistics",
     "evaluate",
+    "evaluate_points",
     "export_snapshots",
     "final_snapshots",
     "fit_baseline",
@@ -128,8 +169,10 @@ __all__ = [
     "mean_log_smoke",
     "open_snapshots",
     "operator_mean_log_smoke",
+    "optical_depth",
     "projection_error",
     "read_arrival_times",
+    "read_weather",
     "read_wrf",
     "read_wrf_fires",
     "reduced_mean_log_smoke",
@@ -137,16 +180,21 @@ __all__ = [
     "score_footprints",
     "select_drought",
     "simulate",
+    "smoke_between",
     "smoke_threshold",
     "snapshot_relative_errors",
+    "solar_loss",
     "split_by_fire",
     "stored_fires",
     "train_surrogate",
     "tune_surrogate",
     "validate_snapshots",
+    "with_fuels",
     "with_log_smoke",
+    "with_weather",
     "with_winds",
     "wrap_operator",
+    "write_wrf_inputs",
 ]
 
 

@@ -14,7 +14,7 @@ import plumecast
 from plumecast.base.errors import PlumecastError
 from plumecast.base.extras import require
 
-EXTRAS = ("numba", "matplotlib", "jinja2", "torch", "distributed", "rasterio", "pyproj")
+EXTRAS = ("numba", "matplotlib", "jinja2", "torch", "distributed", "rasterio", "pyproj", "pvlib")
 
 
 def test_an_installed_module_is_returned():
@@ -52,7 +52,7 @@ def without_extras(code: str, *also: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": source},
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

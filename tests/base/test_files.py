@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from plumecast.base import files
 from plumecast.base.errors import PlumecastError
-from plumecast.base.files import atomic_write, write_json, write_text
+from plumecast.base.files import atomic_write, find_leftovers, write_json, write_text
 
 
 def make(kind: str, path: Path, text: str) -> None:
@@ -96,7 +99,7 @@ def test_writers_at_the_same_time_do_not_disturb_each_other(tmp_path, kind):
         try:
             for _ in range(5):
                 with atomic_write(target) as partial:
-                    barrier.wait(timeout=20)  # all temporary paths exist together
+                    barrier.wait(timeout=120)  # all temporary paths exist together
                     make(kind, partial, str(number))
         except BaseException as error:
             failed.append(error)
@@ -137,7 +140,7 @@ def test_the_mode_is_that_of_a_file_written_directly(tmp_path, mask):
     assert len(modes) == 1
 
 
-def test_links_are_followed_and_special_files_written_directly(tmp_path):
+def test_links_are_followed_and_text_may_be_printed(tmp_path, capsys):
     real, link = tmp_path / "real.txt", tmp_path / "link.txt"
     real.write_text("old")
     link.symlink_to(real)
@@ -146,6 +149,31 @@ def test_links_are_followed_and_special_files_written_directly(tmp_path):
     assert real.read_text() == "new"
     write_text("/dev/null", "gone")
     assert not Path("/dev/null").is_file()
+    write_text("/dev/stdout", "shown")
+    assert capsys.readouterr().out == "shown"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="makes a pipe")
+def test_a_pipe_is_refused_and_does_not_block(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(PlumecastError, match="pipe or a socket"):
+        write_text(tmp_path / "pipe", "text")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_names_the_result_and_keeps_the_old_one(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    with pytest.raises(OSError, match=r"page\.html") as raised, atomic_write(path):
+        Path("/dev/full").write_text("new")
+    assert raised.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_names_that_are_not_utf8_read_back_from_json(tmp_path):
+    write_json(tmp_path / "a.json", {"file": "caf\udce9"})
+    assert json.loads((tmp_path / "a.json").read_bytes()) == {"file": "caf\udce9"}
 
 
 def test_json_has_null_for_what_is_not_a_number(tmp_path):
@@ -155,3 +183,64 @@ def test_json_has_null_for_what_is_not_a_number(tmp_path):
     assert json.loads(text) == {"a": [1.5, None], "2": [None, "µg"], "b": {"c": None}}
     assert text.endswith("}\n")
     assert "µg" in text
+
+
+# Leftovers of killed processes
+
+KILLED = """
+import os, signal, sys
+from plumecast.base.files import atomic_write
+
+with atomic_write(sys.argv[1]) as partial:
+    partial.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_next_writer_removes_what_a_killed_one_left(tmp_path):
+    target, other = tmp_path / "model.plume", tmp_path / "model.plume2"
+    for path in (target, other):
+        done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+        assert done.returncode == -9
+    (mine,), (others,) = find_leftovers(tmp_path, target.name), find_leftovers(tmp_path, other.name)
+    with atomic_write(target) as first, atomic_write(target) as second:
+        assert not mine.exists()
+        first.write_text("first")  # the second writer has not taken the first for a leftover
+        second.write_text("second")
+    assert target.read_text() == "first"
+    assert sorted(tmp_path.iterdir()) == sorted([target, others])
+
+
+def test_hidden_folders_of_a_user_are_no_leftovers(tmp_path):
+    (tmp_path / ".result.abcdefgh").mkdir()
+    (tmp_path / ".result.abcdefgh" / "notes.txt").write_text("mine")
+    write_text(tmp_path / "result", "new")
+    assert (tmp_path / ".result.abcdefgh" / "notes.txt").exists()
+
+
+@KINDS
+def test_of_writers_that_publish_at_the_same_time_one_succeeds(tmp_path, kind, monkeypatch):
+    """Both look before either renames."""
+    target = tmp_path / "result"
+    monkeypatch.setattr(files, "refuse_existing", lambda path: path)
+    with pytest.raises(PlumecastError, match=f"{target} exists; remove it"):
+        write_while_another_does(kind, target)
+    assert texts(target) == {"fast"}
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@KINDS
+def test_a_result_and_the_folder_that_names_it_are_flushed(tmp_path, kind, monkeypatch):
+    flushed: list[str] = []
+    fsync = os.fsync
+
+    def recorded(descriptor):
+        flushed.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    with atomic_write(tmp_path / "result") as partial:
+        make(kind, partial, "new")
+        parts = {str(partial), *map(str, partial.rglob("*"))}
+    assert set(flushed[:-1]) == parts
+    assert flushed[-1] == str(tmp_path)

@@ -41,7 +41,7 @@ def python(code: str, folder: Path = REPOSITORY) -> str:
         text=True,
         cwd=folder,
         env=os.environ | {"PYTHONPATH": source},
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

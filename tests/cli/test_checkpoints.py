@@ -11,7 +11,7 @@ import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.data.store import append_fire, export_snapshots
 from support.snapshots import CHECKPOINT, fires_of, make_snapshots
-from support.wrf_files import write_run
+from support.wrf_files import HEIGHTS, write_run
 
 
 def without_interval(snapshots: xr.Dataset) -> xr.Dataset:
@@ -51,7 +51,7 @@ def test_ingest_notes_runs_with_different_intervals(run, tmp_path):
 
 
 @pytest.mark.parametrize("known", ["recorded", "from the hours", "unknown"])
-def test_the_interval_goes_from_store_to_surrogate_to_outputs(succeed, tmp_path, known):
+def test_the_interval_goes_from_store_to_surrogate_to_outputs(run, succeed, tmp_path, known):
     snapshots = make_snapshots()
     if known != "recorded":
         snapshots = without_interval(snapshots)
@@ -61,19 +61,28 @@ def test_the_interval_goes_from_store_to_surrogate_to_outputs(succeed, tmp_path,
     model, smoke, stats = (tmp_path / name for name in ("smoke.plume", "smoke.nc", "stats.nc"))
     succeed("train", data, "-o", model, "--preset", "paper-linear", "--all")
     succeed("predict", model, data, "-o", smoke)
-    out = succeed("ensemble", model, data, "-o", stats, "--thresholds", 35)
+    asked = ("ensemble", model, data, "--thresholds", 35)
+    out = succeed(*asked, "-o", stats, "--quantity", "sum")
     expected = None if known == "unknown" else CHECKPOINT
     assert interval(smoke) == expected
     assert interval(stats, "exceedance") == expected
     words = "checkpoints (interval not recorded)" if expected is None else "checkpoints 6 h apart"
-    assert out.count(f"smoke is summed over {words}: thresholds and quantiles are values") == 1
+    assert out.count("smoke is the sum of column-mean smoke concentrations over checkpoints") == 1
     with xr.open_dataset(stats) as written:
-        assert "summed over checkpoints" in written.exceedance.attrs["long_name"]
-        assert "summed over checkpoints" in written.threshold.attrs["long_name"]
+        assert "concentrations over checkpoints" in written.exceedance.attrs["long_name"]
+        assert "concentrations over checkpoints" in written.threshold.attrs["long_name"]
         assert words in written.exceedance.attrs["comment"]
         assert "not a mean over time" in written.exceedance.attrs["comment"]
     with xr.open_dataset(smoke) as written:
         assert words in written.smoke.attrs["comment"]
+    result = run(*asked, "-o", tmp_path / "means.nc")
+    if expected is None:
+        assert result.code == 2
+        assert "does not record the interval" in result.err
+        assert "--checkpoint-interval=…" in result.err
+    else:
+        assert "smoke is the time-mean column concentration" in result.out
+        assert interval(tmp_path / "means.nc", "exceedance") is None
 
 
 def test_statistics_without_thresholds_say_nothing(succeed, tmp_path):
@@ -85,7 +94,7 @@ def test_statistics_without_thresholds_say_nothing(succeed, tmp_path):
 
 def test_help_says_what_a_threshold_is_compared_with(succeed):
     shown = " ".join(succeed("ensemble", "--help").replace("│", " ").split())
-    assert "a sum over checkpoints, not the concentration at one time" in shown
+    assert "Values of the quantity (µg m⁻³ of the time mean, unless --quantity says" in shown
 
 
 def test_a_fire_with_another_interval_makes_that_of_its_store_unknown(tmp_path):
@@ -98,3 +107,22 @@ def test_a_fire_with_another_interval_makes_that_of_its_store_unknown(tmp_path):
     hourly["smoke"].attrs[INTERVAL] = 1.0
     append_fire(store, hourly)
     assert INTERVAL not in pc.open_snapshots(store).smoke.attrs
+
+
+def test_ingest_records_the_depth_of_the_columns(succeed, tmp_path):
+    store = tmp_path / "fires.zarr"
+    succeed("ingest", "wrf", write_run(tmp_path / "run", range(3)), "-o", store, "--workers", 1)
+    top = 1.01 * float(HEIGHTS[-1] - HEIGHTS[0])  # PH adds a hundredth to PHB
+    known = pc.open_snapshots(store).smoke.attrs["column_depth_m"]
+    assert known == pytest.approx(top, rel=1e-4)  # stored to a tenth of a metre
+
+
+@pytest.mark.parametrize(("other", "kept"), [(15_100.0, 15_000.0), (20_000.0, None), (None, None)])
+def test_a_fire_with_another_column_makes_that_of_its_store_unknown(tmp_path, other, kept):
+    first, second = fires_of(make_snapshots(fires=2, checkpoints=2))
+    first.smoke.attrs["column_depth_m"] = 15_000.0
+    if other is not None:
+        second.smoke.attrs["column_depth_m"] = other
+    append_fire(tmp_path / "fires.zarr", first)
+    append_fire(tmp_path / "fires.zarr", second)
+    assert pc.open_snapshots(tmp_path / "fires.zarr").smoke.attrs.get("column_depth_m") == kept

@@ -24,10 +24,11 @@ from plumecast.data.store import append_fire, export_snapshots, open_snapshots
 from plumecast.scores.optical_depth import with_log_smoke
 from plumecast.surrogate.baselines import BASELINES
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.surrogate.surrogate import load_surrogate
-from plumecast.workflows.evaluate import fit_thresholds
+from plumecast.surrogate.load import load_surrogate
+from plumecast.workflows.evaluate import fit_thresholds, separate
 from plumecast.workflows.tune.tune import tune_surrogate
 from support.snapshots import fires_of, make_snapshots
+from support.weather_fires import weather_fires
 
 COMMANDS = ("train", "tune", "evaluate", "predict", "info")
 
@@ -182,7 +183,7 @@ def test_info_describes_a_store(succeed, ensemble):
     assert shown["droughts"] == "high 48, low 48"
     assert shown["hours"] == "6 … 24"
     assert shown["grid"] == "10 × 8 cells (x by y), 3000 × 3000 m"
-    assert shown["smoke floor"] == "0.01 µg m⁻³"
+    assert shown["smoke floor"] == "0.01 µg m⁻³ of the sum over checkpoints"
     assert shown["version"] == ensemble.version
     assert lines[-2:] == [
         "every value is finite and none is negative",
@@ -227,7 +228,7 @@ def test_info_describes_a_surrogate(succeed, trained, ensemble):
     fires = len(training["fire_id"])
     assert shown["trained on"] == f"{training['snapshots']} snapshots, {fires} fires"
     assert shown["data"] == f"growing discs, version {ensemble.version}"
-    assert shown["file"] == f"format 1, plumecast {__version__}"
+    assert shown["file"] == f"format 2, plumecast {__version__}"
 
 
 # evaluate
@@ -244,18 +245,23 @@ def test_evaluate_prints_the_numbers_it_writes(succeed, trained, ensemble, tmp_p
     out = succeed("evaluate", trained, ensemble.store, "--json", where)
     written = json.loads(where.read_text())
     assert [score["name"] for score in written["scores"]] == ["paper-linear", *BASELINES]
-    rows = table_rows(out)
+    first, second = out.split("predicted smoke above a threshold")
+    rows, above = table_rows(first), table_rows(second)
     for score in written["scores"]:
+        (item,) = score["exceedances"]
+        assert above[score["name"]][-1] == f"{item['iou']:.3f}"
         assert rows[score["name"]] == [
             f"{score['auc']:.3f}",
             f"{score['iou']:.3f}",
             f"{score['deployable_iou']:.3f}",
+            f"{score['smoke_iou']:.3f}",
             f"{score['snapshot_error']:.2f}",
             f"{score['relative_error']:.2f}",
             f"{score['predict_ms']:.2f}",
         ]
     title = f"{written['test_snapshots']} test snapshots, smoke above "
-    assert title + f"{written['smoke_threshold']:.3g} (95% of the footprint)" in out
+    title += f"{written['smoke_threshold']:.3g} (sum over checkpoints; 95% of the footprint)"
+    assert title in " ".join(out.split())  # a long title has two lines
     assert f"wrote the scores to {where}\n" in out
 
 
@@ -300,7 +306,12 @@ def test_evaluate_writes_into_a_new_folder(succeed, trained, ensemble, tmp_path)
 def test_predict_writes_what_the_surrogate_predicts(succeed, trained, ensemble, tmp_path, ending):
     where = tmp_path / f"smoke.{ending}"
     out = succeed("predict", trained, ensemble.store, "-o", where)
-    assert out == f"predicted 96 snapshots\nwrote the smoke to {where}\n"
+    assert out == (
+        "predicted 96 snapshots\n"
+        "smoke_mean: time-mean column concentration of smoke since ignition (µg m⁻³)\n"
+        "smoke: sum of column-mean smoke concentrations over checkpoints, as predicted\n"
+        f"wrote the smoke to {where}\n"
+    )
     written = open_snapshots(where, fields=["smoke"])
     expected = load_surrogate(trained).predict(open_snapshots(ensemble.store))
     assert "over checkpoints 6 h apart" in written.smoke.attrs.pop("comment")
@@ -313,9 +324,11 @@ def test_predict_in_blocks_equals_one_block(succeed, trained, ensemble, tmp_path
     succeed("predict", trained, ensemble.store, "-o", tmp_path / "blocks.nc")
     whole, blocks = (xr.load_dataset(tmp_path / f"{name}.nc") for name in ("whole", "blocks"))
     # float32 of sums that were taken in another order.
-    np.testing.assert_allclose(blocks.smoke, whole.smoke, rtol=1e-5, atol=1e-4)
+    names = ["smoke", "smoke_mean"]
+    for name in names:
+        np.testing.assert_allclose(blocks[name], whole[name], rtol=1e-5, atol=1e-4)
     blocks.attrs["history"] = whole.attrs["history"]  # the command lines differ
-    xr.testing.assert_identical(blocks.drop_vars("smoke"), whole.drop_vars("smoke"))
+    xr.testing.assert_identical(blocks.drop_vars(names), whole.drop_vars(names))
 
 
 @pytest.mark.parametrize("ending", ["nc", "zarr"])
@@ -345,7 +358,11 @@ def test_train_with_a_kernel_says_its_length_scale(succeed, ensemble, tmp_path):
     out = succeed("train", ensemble.store, "-o", model, "--kernel", "polynomial-1 + matern-5/2")
     training = load_surrogate(model).training
     assert f"length scale {training['length_scale']:.3g}, penalty" in out
-    assert 0.0 < training["leave_out_error"] < 1.0
+    error = training["leave_out_error"]
+    assert 0.0 < error < 1.0
+    assert f"inner error  {error:.3g}: relative error, of training fires left out in turn" in (
+        succeed("info", model)
+    )
 
 
 # tune, and train with its settings
@@ -429,7 +446,8 @@ def test_train_with_tuned_lift_and_targets(succeed, ensemble, tmp_path):
     assert tuple(settings["targets"]) == tuple(written["targets"])
     split = split_by_fire(open_snapshots(ensemble.store), seed=0)
     expected = fit_surrogate(split.train.load(), **written).predict(split.test)
-    np.testing.assert_array_equal(load_surrogate(model).predict(split.test), expected)
+    trained = load_surrogate(model)
+    np.testing.assert_array_equal(separate(trained).predict(split.test), expected)
 
 
 def test_tune_with_networks_needs_torch(refused, ensemble, tmp_path, monkeypatch):
@@ -488,9 +506,12 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         ),
         "store as model": (
             ["predict", store, store, "-o", f"{out}.nc"],
-            "does not exist or is not a file",
+            "is a folder; here a surrogate is needed",
         ),
-        "model as store": (["train", model], "is neither a snapshot store nor a NetCDF file"),
+        "model as store": (
+            ["train", model],
+            "is a saved surrogate; here a store of fires is needed",
+        ),
         "preset": (["train", store, "--preset", "cubic"], "preset 'cubic' is unknown; choose from"),
         "degree": (["train", store, "--degree", "7"], "--degree=7 is not one of 1…4"),
         "penalty": (["train", store, "--penalty", "-1"], "--penalty=-1.0 must be ≥ 0"),
@@ -523,7 +544,7 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
             "2 group(s) by drought cannot make three parts; add fires, or train on all snapshots",
         ),
         "field as group": (["train", store, "--by", "smoke"], "'smoke' has dimensions"),
-        "floor": (["train", store, "--smoke-floor", "-1"], "smoke floor -1.0 must be ≥ 0"),
+        "floor": (["train", store, "--smoke-floor", "-1"], "--smoke-floor=-1.0 must be ≥ 0"),
         "input": (["train", store, "--inputs", "wind"], "variable 'wind' is missing; found"),
         "text input": (["train", store, "--inputs", "drought"], "'drought'"),
         "settings": (["train", store, "--settings", model], "has no settings; write them with"),
@@ -636,7 +657,7 @@ def test_version_is_printed(succeed):
 def program(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The program in a process of its own."""
     command = [sys.executable, "-m", "plumecast", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_program_fails_with_one_line_and_code_2(tmp_path):
@@ -660,3 +681,14 @@ def test_program_trains_and_describes_without_a_warning(ensemble, tmp_path):
     assert done.stderr.strip() == ""
     assert f"wrote the surrogate to {model}\n" in done.stdout
     assert program("info", model).returncode == 0
+
+
+def test_train_carries_smoke_by_the_weather_and_says_so(succeed, tmp_path):
+    export_snapshots(weather_fires(8), tmp_path / "own.nc")
+    model = tmp_path / "own.plume"
+    printed = succeed(
+        "train", tmp_path / "own.nc", "--layers", 1, "--physics", "column", "-o", model
+    )
+    assert "physics column" in printed
+    assert "column" in succeed("info", model)
+    succeed("predict", model, tmp_path / "own.nc", "-o", tmp_path / "smoke.nc")

@@ -13,7 +13,7 @@ from plumecast.cli import main
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots
 from plumecast.scores.footprint import score_footprints
-from plumecast.surrogate.surrogate import load_surrogate
+from plumecast.surrogate.load import load_surrogate
 from support.snapshots import make_snapshots
 
 
@@ -113,3 +113,29 @@ def test_a_surrogate_that_loses_to_the_mean_field_says_so(run, folder, tmp_path)
     assert "warning: 'poor' does not beat the mean field in " in result.err
     result = run("train", folder / "ensemble.zarr", "--layers", 1, "-o", model)
     assert "'recommended, changed' beats the mean field and the nearest fire: " in result.out
+
+
+def test_thresholds_of_the_user_are_scored_and_written(run, refused, folder, tmp_path):
+    scores = tmp_path / "scores.json"
+    options = ("--baselines", "mean-field", "--thresholds", "35,100", "--json", scores)
+    result = run("evaluate", folder / "smoke.plume", folder / "ensemble.zarr", *options)
+    assert result.code == 0
+    for heading in ("smoke IoU", "smoke above", "hit rate", "false alarms", "bias"):
+        assert heading in result.out
+    own, mean = written(scores)["scores"]
+    tau = written(scores)["smoke_threshold"]
+    for score in (own, mean):
+        assert [item["threshold"] for item in score["exceedances"]] == [tau, 35.0, 100.0]
+        assert all(0.0 <= item["iou"] <= 1.0 for item in score["exceedances"])
+    wrong = ("evaluate", folder / "smoke.plume", folder / "ensemble.zarr", "--thresholds")
+    assert "--thresholds=-2.0 must be ≥ 0" in refused(*wrong, "-2")
+    assert "is not a list of numbers" in refused(*wrong, "many")
+
+
+def test_thresholds_of_recorded_scores_are_those_of_training(run, refused, folder, tmp_path):
+    store, model = folder / "ensemble.zarr", tmp_path / "all.plume"
+    train = ("train", store, "--preset", "paper-linear", "--all", "--folds", 2, "-o", model)
+    assert run(*train, "--thresholds", "35").code == 0
+    assert "35" in run("evaluate", model, store, "--thresholds", "35").out
+    said = refused("evaluate", model, store, "--thresholds", "35,100")
+    assert "train again with --thresholds 35,100" in said

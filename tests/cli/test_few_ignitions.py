@@ -17,7 +17,7 @@ from plumecast.scores.footprint import (
     smoke_threshold,
 )
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.surrogate.surrogate import load_surrogate
+from plumecast.surrogate.load import load_surrogate
 from support.snapshots import make_snapshots, select_fire
 
 

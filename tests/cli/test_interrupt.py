@@ -15,12 +15,17 @@ import pytest
 
 import plumecast as pc
 import plumecast.cli.commands.demo
-import plumecast.cli.commands.study
+import plumecast.cli.commands.paper.study
 from plumecast.data.store import append_fire
 from support.snapshots import fires_of, make_snapshots
 from support.wrf_files import write_run
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends a signal to a group of processes")
+
+
+def heed_ctrl_c() -> None:
+    """A shell ignores Ctrl-C in what it runs in the background, and processes inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def stop(arguments: list[object], ready: Callable[[int], bool]) -> subprocess.CompletedProcess[str]:
@@ -31,8 +36,7 @@ def stop(arguments: list[object], ready: Callable[[int], bool]) -> subprocess.Co
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # A shell ignores Ctrl-C in what it runs in the background, and processes inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        preexec_fn=heed_ctrl_c,  # noqa: PLW1509
     )
     deadline = time.monotonic() + 120.0
     while not ready(process.pid) and time.monotonic() < deadline and process.poll() is None:
@@ -42,7 +46,7 @@ def stop(arguments: list[object], ready: Callable[[int], bool]) -> subprocess.Co
             os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.02)
     try:
-        out, err = process.communicate(timeout=60.0)
+        out, err = process.communicate(timeout=300)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -56,7 +60,8 @@ def workers_of(leader: int) -> int:
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             session = int((process / "stat").read_text().rpartition(")")[2].split()[3])
-            found += session == leader and b"spawn_main" in (process / "cmdline").read_bytes()
+            command = (process / "cmdline").read_bytes()
+            found += session == leader and (b"spawn_main" in command or b"limited" in command)
     return found
 
 
@@ -120,7 +125,7 @@ def test_stopped_study_and_demo_say_what_is_kept(run, tmp_path, monkeypatch):
     store = tmp_path / "ensemble.zarr"
     append_fire(store, make_snapshots(fires=24))
     out = tmp_path / "results"
-    monkeypatch.setattr(plumecast.cli.commands.study, "run_studies", interrupt)
+    monkeypatch.setattr(plumecast.cli.commands.paper.study, "run_studies", interrupt)
     result = run("study", "sensitivity", "--data", store, "-o", out)
     assert result.code == 130
     assert result.err.endswith(f"stopped: no study was finished, {out} holds none\n")
@@ -135,3 +140,72 @@ def test_stopped_study_and_demo_say_what_is_kept(run, tmp_path, monkeypatch):
         f"stopped: 1 fire is saved in {demo / 'ensemble.zarr'}; run the same command again to "
         "continue\n"
     )
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads CPU times from /proc")
+@pytest.mark.parametrize("seconds", [0.15, 0.4, 0.8])
+def test_ctrl_c_during_imports_is_one_line(tmp_path, seconds):
+    store = tmp_path / "ensemble.zarr"
+    append_fire(store, make_snapshots(fires=48, shape=(20, 24)))  # tuning takes longer than a load
+    result = stop(["tune", store], lambda pid: cpu_seconds(pid) > seconds)
+    assert (result.returncode, result.stderr) == (130, "stopped: nothing was written\n")
+
+
+AT_EXIT = """
+import atexit, os, signal, sys
+import plumecast.__main__ as entry
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+sys.argv = ["plumecast", *sys.argv[1:]]
+entry.main()
+"""
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["info", "absent.zarr"], 2), (["--version"], 0)])
+def test_ctrl_c_after_the_command_has_ended_changes_nothing(tmp_path, arguments, code):
+    """While Python ends, there is nothing left to stop."""
+    result = subprocess.run(
+        [sys.executable, "-c", AT_EXIT, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=heed_ctrl_c,
+    )
+    assert result.returncode == code
+    assert "Traceback" not in result.stderr
+    assert "stopped" not in result.stderr
+
+
+STUCK = """
+import signal, sys, time
+import plumecast.__main__ as entry
+import plumecast.cli
+entry.PATIENCE = 0.2
+
+def command(*, loaded):
+    loaded()
+    try:
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.raise_signal(signal.SIGINT)  # at once: ignored
+        time.sleep(0.5)
+        print("not stuck", flush=True)
+        signal.raise_signal(signal.SIGINT)
+        print("never reached", flush=True)
+
+plumecast.cli.main = command
+entry.main()
+"""
+
+
+def test_a_second_ctrl_c_ends_only_a_way_out_that_takes_long(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", STUCK],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=heed_ctrl_c,
+    )
+    assert (result.returncode, result.stdout) == (130, "not stuck\n")
+    assert result.stderr == "stopped at once: temporary files may be left (plumecast tidy)\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.cli import OptionNamingCommand, new_group
 from plumecast.cli.fire_options import STEERING_STRENGTH
 from plumecast.cli.options import split_options, split_recipe, with_options
+from plumecast.cli.show import next_step
 from plumecast.data.split import SplitRecipe
 from plumecast.sources.simulator.air import weather
 
@@ -63,7 +65,8 @@ def test_errors_of_the_library_name_the_option():
 
     with pytest.raises(PlumecastError) as raised:
         app([], standalone_mode=False)
-    assert str(raised.value) == "--fire-rank=3 and --list=True, but rank=2, --fire-rank=1"
+    # A switch takes no value on the command line.
+    assert str(raised.value) == "--fire-rank=3 and --list, but rank=2, --fire-rank=1"
 
 
 def test_the_default_steering_of_the_help_is_that_of_the_simulator():
@@ -97,7 +100,7 @@ def in_a_process(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": source},
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -117,3 +120,13 @@ def test_a_command_imports_what_it_needs():
 def test_commands_on_stores_import_no_extra(command):
     extras = {"numba", "matplotlib", "jinja2", "torch", "distributed", "rasterio", "pyproj"}
     assert modules_after(command, "--help") & extras == set()
+
+
+def test_a_command_to_run_next_is_quoted_for_the_shell(capsys):
+    next_step("train", Path("my fires; x/$HOME.zarr"), "--settings", "it's.json")
+    line = capsys.readouterr().out.removeprefix("next: ").rstrip("\n")
+    words = ["plumecast", "train", "my fires; x/$HOME.zarr", "--settings", "it's.json"]
+    assert shlex.split(line) == words
+    source = Path(plumecast.__file__).parent / "cli"
+    said = [path.name for path in source.rglob("*.py") if "next: " in path.read_text("utf-8")]
+    assert said == ["show.py"]  # every command prints it by `next_step`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -52,6 +53,11 @@ def refuse(refused, folder, name, path) -> str:
     message = refused(*COMMANDS[name], path)
     assert sorted(folder.rglob("*")) == before, "something was written"
     return message
+
+
+def test_an_output_within_the_store_that_is_read(refused, folder):
+    message = refused("train", "store.zarr", "-o", "store.zarr/smoke.plume")
+    assert message.startswith("store.zarr/smoke.plume lies within store.zarr, an input of this")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -115,8 +121,72 @@ def test_a_store_that_cannot_be_written(folder, monkeypatch):
         check_output("store.zarr", "store")
 
 
-def test_special_files_and_new_folders_are_accepted(folder):
-    assert check_output("/dev/null") == Path("/dev/null")
+TEXTS = {
+    "evaluate": "scores",
+    "tune": "settings",
+    "report": "an HTML page",
+    "table of fires": "a table of fires",
+}
+FILES = TEXTS | {"train": "a saved surrogate"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="makes pipes and sockets")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_devices_pipes_and_sockets_are_refused(refused, folder, name):
+    pipe, listening = f"pipe{ENDINGS.get(name, '')}", f"socket{ENDINGS.get(name, '')}"
+    os.mkfifo(pipe)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(listening)
+        for path in (pipe, listening, "/dev/zero", "/dev/null"):
+            if path == "/dev/null" and name in TEXTS:
+                continue  # a text may be discarded
+            if path.startswith("/dev") and name in ENDINGS:
+                continue  # the ending is refused
+            message = refuse(refused, folder, name, path)
+            assert message in (
+                f"{path} is a device, a pipe or a socket; choose another output path",
+                f"{path} exists; remove it or choose another path",
+            )
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_another_kind_is_never_replaced(refused, folder, name):
+    for path in ("text", "fires.nc", "smoke.plume", "other.json"):
+        Path("other.json").write_text('{"mine": 1}')
+        if (path, name) == ("smoke.plume", "train") or path in COMMANDS[name]:
+            continue
+        before = Path(path).read_bytes()
+        message = refuse(refused, folder, name, path)
+        assert message == (
+            f"{path} exists and is not {FILES[name]}; remove it or choose another output path"
+        )
+        assert Path(path).read_bytes() == before
+
+
+def test_a_result_of_the_same_kind_or_an_empty_file_is_replaced(folder):
+    Path("empty").touch()
+    Path("scores.json").write_text('{"scores": []}')
+    Path("page.html").write_text("\n<!DOCTYPE html>")
+    Path("table.json").write_text("[]")
+    for path, kind in (
+        ("empty", "scores"),
+        ("scores.json", "scores"),
+        ("page.html", "an HTML page"),
+        ("table.json", "a table of fires"),
+        ("smoke.plume", "a saved surrogate"),
+    ):
+        assert check_output(path, content=kind) == Path(path)
+
+
+def test_the_table_of_fires_is_never_written_into_the_store(refused, folder):
+    for path in ("new.zarr", "new.zarr/table.json"):
+        message = refuse(refused, folder, "table of fires", path)
+        assert message == f"--json={path} is in the store of --out; choose a path outside new.zarr"
+
+
+def test_standard_output_and_new_folders_are_accepted(folder):
+    assert check_output("/dev/null", content="scores") == Path("/dev/null")
+    assert check_output("/dev/stdout", content="scores") == Path("/dev/stdout")
     assert check_output("new/deep/smoke.nc", endings=(".nc",)) == Path("new/deep/smoke.nc")
     assert not Path("new").exists()
 

@@ -31,18 +31,20 @@ from plumecast.operators.pca import Truncation, fit_truncated_basis
 from plumecast.sources.rasters import map_fires as where_read
 from plumecast.sources.simulator import ensemble as simulator
 from plumecast.surrogate.baselines import fit_baseline
-from plumecast.workflows import draw_fires as drawing
+from plumecast.workflows.fires import draw_fires as drawing
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
 from plumecast.workflows.predict import predict_rasters, predict_store
 from plumecast.workflows.predict import raster_fires as fires_of_rasters
 from support.raster_files import COARSE, fire, write_ascii, write_landscape
 from support.snapshots import make_snapshots, on_demo_grid
+from support.windy_fires import windy, write_windy_rasters
 from support.wrf_files import Circle, write_run
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask distributed is not installed")
 
 ROUNDING = 1e-9  # relative: sums in another order
+MOVED_CELLS = 1e-3  # share of cells so near the edge of a bin that rounding moves them
 
 
 @contextlib.contextmanager
@@ -283,6 +285,19 @@ def test_training_survives_a_worker_killed_within_the_gram_matrix(
     np.testing.assert_allclose(found, expected, atol=1e-8 * expected.max())  # rounding over gaps
 
 
+def test_a_map_asks_for_the_workers_by_the_clock_not_with_every_task(runner, monkeypatch):
+    """The scheduler's answer describes every worker, so that its size grows with the cluster."""
+    asked = []
+    ask = scale.ClusterRunner._workers
+    monkeypatch.setattr(scale, "_POLL_SECONDS", 3600.0)
+    monkeypatch.setattr(
+        scale.ClusterRunner, "_workers", lambda self: asked.append(self) or ask(self)
+    )
+    items = range(5 * scale.AHEAD)
+    assert list(runner.map(pow, 2, items)) == [2**item for item in items]
+    assert len(asked) == 1
+
+
 def test_wrong_values_are_found_on_a_cluster(runner, tmp_path):
     wrong = make_snapshots(fires=80, checkpoints=5)
     wrong.smoke.values[333, 2, 3] = np.nan
@@ -306,6 +321,23 @@ def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store)
     one = pc.ensemble_statistics(surrogate, store, **asked)
     other = pc.ensemble_statistics(surrogate, [store], **asked, runner=runner)
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
+
+
+def test_error_bars_made_on_a_cluster_equal_those_here(runner, store):
+    common = {"split": None, "degree": 1, "folds": 2, "memory": "2MB"}
+    one, other = (
+        pc.train_surrogate(open_snapshots(store), **common, runner=where)
+        for where in (None, runner)
+    )
+    assert other.error_bars.groups == one.error_bars.groups
+    assert other.error_bars.counts.sum() == one.error_bars.counts.sum()
+    moved = np.abs(other.error_bars.counts - one.error_bars.counts).sum() / 2
+    assert moved <= MOVED_CELLS * one.error_bars.counts.sum()
+    asked = {"memory": "300kB", "interval": 0.8}
+    ours = xr.concat(predict_store(one, store, **asked), "snapshot")
+    theirs = xr.concat(predict_store(one, store, **asked, runner=runner), "snapshot")
+    xr.testing.assert_identical(theirs, ours)
+    assert bool((ours.upper > ours.lower).any())
 
 
 @pytest.mark.parametrize("choices", [{"preset": "paper-linear"}, {"preset": "recommended"}])
@@ -378,7 +410,7 @@ def test_statistics_survive_a_killed_worker(mortal, store):
     victim = next(iter(mortal.client.run(os.getpid).values()))
     timer = threading.Timer(0.1, lambda: os.kill(victim, signal.SIGKILL))
     timer.start()
-    other = pc.ensemble_statistics(surrogate, [store] * 8, memory="60kB", runner=mortal)
+    other = pc.ensemble_statistics(surrogate, [store] * 8, memory="120kB", runner=mortal)
     timer.join()
     xr.testing.assert_allclose(other.mean_log_smoke, one.mean_log_smoke, rtol=ROUNDING)
     assert other.attrs["snapshots"] == 8 * one.attrs["snapshots"]
@@ -508,6 +540,24 @@ def test_rasters_are_predicted_where_they_are_read(runner, on_raster_grid, tmp_p
     assert whole.fire_id.values.tolist() == fires.fire_id.values.tolist()
     smoke = whole.smoke.drop_vars("extrapolates")
     xr.testing.assert_allclose(smoke, on_raster_grid.predict(fires), rtol=1e-6)  # float32
+
+
+def test_a_stated_weather_travels_to_the_workers(runner, tmp_path):
+    train = windy(8, shape=(14, 16))
+    choices = {"frame": "map", "layers": 1, "physics": "column"}
+    surrogate = pc.fit_surrogate(train, "recommended", **choices)
+    files = write_windy_rasters(tmp_path, "ab", (14, 16))
+    weather = pc.constant_weather(5.0, 270.0, 12.0)
+    common = {"unit": "min", "drought": "medium", "weather": weather}
+    here = xr.concat(predict_rasters(surrogate, files, **common), "snapshot")
+    there = xr.concat(predict_rasters(surrogate, files, **common, runner=runner), "snapshot")
+    xr.testing.assert_allclose(there, here, rtol=ROUNDING)
+    fires = pc.read_arrival_times(files, unit="min", drought="medium", like=surrogate.grid)
+    one, other = (
+        pc.ensemble_statistics(surrogate, fires, weather=weather, runner=where)
+        for where in (None, runner)
+    )
+    xr.testing.assert_allclose(other, one, rtol=ROUNDING)
 
 
 def test_statistics_of_rasters_on_a_cluster_equal_those_here(runner, on_raster_grid, tmp_path):
@@ -686,3 +736,19 @@ def test_a_cluster_leaves_no_default_behind(runner):
     with pc.cluster(address), pc.cluster(address):
         assert dask.config.get("scheduler", None) is None
     assert dask.config.get("scheduler", None) is None
+
+
+def test_a_local_cluster_listens_only_on_this_machine():
+    """Whoever connects to Dask can run any code."""
+    psutil = pytest.importorskip("psutil")
+    me = psutil.Process()
+
+    def listening() -> set[tuple[str, int]]:
+        found = [c for p in [me, *me.children(recursive=True)] for c in p.net_connections("inet")]
+        return {tuple(item.laddr) for item in found if item.status == psutil.CONN_LISTEN}
+
+    before = listening()
+    with scale.cluster("local", 1):
+        opened = listening() - before
+    assert opened
+    assert {address for address, _ in opened} == {scale.LOOPBACK}

@@ -30,7 +30,7 @@ from support.wrf_files import write_run
 pytest.importorskip("distributed", reason="Dask distributed is not installed")
 
 SOURCE = REPOSITORY / "src"
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 
 
 @dataclass

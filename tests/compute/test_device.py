@@ -22,7 +22,7 @@ from plumecast.operators.coded.polynomial_map import fit_linear_map, tune_polyno
 from plumecast.operators.pca import fit_basis
 from plumecast.scores.roc import roc_scores
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.surrogate.surrogate import load_surrogate
+from plumecast.surrogate.load import load_surrogate
 from plumecast.workflows.evaluate import evaluate, fit_thresholds
 from support.convolved_fires import parts, rough
 from support.snapshots import make_snapshots
@@ -308,5 +308,7 @@ def test_the_commands_take_a_corrected_surrogate_to_the_device(succeed, tmp_path
     written = ("--json", tmp_path / "scores.json", "--baselines", "mean-field")
     succeed("evaluate", model, tmp_path / "fires.nc", *device, *written)
     succeed("predict", model, tmp_path / "fires.nc", *device, "-o", tmp_path / "smoke.nc")
-    assert given
-    assert all(isinstance(codes, torch.Tensor) for codes in given)
+    # Without the trial when a file is loaded, one empty fire for each of three droughts.
+    fires = [codes for codes in given if codes.shape[0] > 3]
+    assert fires
+    assert all(isinstance(codes, torch.Tensor) for codes in fires)

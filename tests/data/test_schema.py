@@ -265,3 +265,9 @@ def test_a_ratio_without_units_is_taken_as_one_and_a_percentage_refused(snapshot
     percent = snapshots.assign_coords(fuel_moisture=("snapshot", 100.0 * moisture))
     with pytest.raises(PlumecastError, match="'fuel_moisture' has no units"):
         validate_snapshots(percent)
+
+
+def test_a_unit_that_is_no_text_is_named(snapshots):
+    wrong = snapshots.assign_coords(hours=snapshots.hours.assign_attrs(units=[1, 2]))
+    with pytest.raises(PlumecastError, match=r"'hours' is in '\[1, 2\]'; convert it to 'h'"):
+        validate_snapshots(wrong)

@@ -38,7 +38,7 @@ def die(session, *arguments, **options):
     os.kill(os.getpid(), signal.SIGKILL)
 
 fire = open_snapshots(sys.argv[2]).load()
-icechunk.Session.commit = die
+icechunk.Session.flush = die
 append_fire(sys.argv[1], fire)
 """
 
@@ -47,15 +47,15 @@ import sys
 import icechunk
 from plumecast import append_fire, open_snapshots
 
-commit = icechunk.Session.commit
+flush = icechunk.Session.flush
 
 def wait(session, *arguments, **options):
     print("writing", flush=True)
     sys.stdin.readline()
-    return commit(session, *arguments, **options)
+    return flush(session, *arguments, **options)
 
 fire = open_snapshots(sys.argv[2]).load()
-icechunk.Session.commit = wait
+icechunk.Session.flush = wait
 append_fire(sys.argv[1], fire)
 """
 
@@ -235,7 +235,7 @@ def test_other_files_are_never_appended_to(tmp_path, snapshots):
 
 def run_append(script: str, store: Path, fire: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", script, str(store), str(fire)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_append_killed_before_its_commit_leaves_the_store_as_it_was(store, snapshots, tmp_path):
@@ -271,7 +271,7 @@ def test_second_writer_is_refused_while_the_first_writes(store, snapshots, tmp_p
         with pytest.raises(PlumecastError, match=f"{store} is being written by another process"):
             append_fire(store, mine)
         xr.testing.assert_identical(open_snapshots(store).load(), before)
-        writer.communicate("go on\n", timeout=60)
+        writer.communicate("go on\n", timeout=300)
     assert writer.returncode == 0
     append_fire(store, mine)
     assert stored_fires(store) >= {"fire-04-low", "fire-04-high"}

@@ -40,7 +40,10 @@ def test_demo_writes_ensemble_surrogates_scores_and_maps(small_demo, tmp_path, c
         main(["demo", "-o", str(out)])
     assert stop.value.code == 0
     said = capsys.readouterr().out
-    shown = ("paper-linear.plume", "recommended.plume", "scores.json", "maps.png", "report.html")
+    shown = (
+        "paper-linear.plume", "recommended.plume", "scores.json", "maps.png", "report.html",
+        "map.html",
+    )  # fmt: skip
     for name in shown:
         assert (out / name).stat().st_size > 0
         assert str(out / name) in said

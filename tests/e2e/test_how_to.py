@@ -11,11 +11,14 @@ import pytest
 
 import plumecast as pc
 from plumecast import export_snapshots, open_snapshots, stored_fires
+from plumecast.data.store import append_fire
 from plumecast.studies.registry import STUDIES
 from support.places import shared_data
-from support.raster_files import write_ascii
-from support.snapshots import CELL, make_snapshots
+from support.plants import smoky
+from support.raster_files import write_ascii, write_landscape
+from support.snapshots import CELL, fires_of, make_snapshots
 from support.study_runs import three_droughts
+from support.weather_fires import weather_fires
 from support.windy_fires import windy, write_windy_rasters
 from support.wrf_files import Circle, blowing, write_run
 
@@ -48,7 +51,7 @@ def test_from_wrf_runs_to_a_surrogate(tmp_path, follow_page, prepare):
     assert surrogate.training["out_of_fold"]["folds"] == 4
     assert "each predicted by a fit without it" in printed
     predicted = open_snapshots(tmp_path / "predicted.nc", fields=["smoke"])
-    assert predicted.sizes == ensemble.sizes
+    assert predicted.sizes.items() <= ensemble.sizes.items()  # without the axes of the weather
     assert (predicted.smoke.max(("y", "x")) > 0.0).mean() > 0.9, "fires have smoke"
 
 
@@ -127,6 +130,19 @@ def test_smoke_for_farsite_fires(tmp_path, follow_page, prepare):
     assert open_snapshots(tmp_path / "all.nc", fields=["smoke"]).sizes["snapshot"] == 3
 
 
+def test_take_in_new_fires(tmp_path, follow_page):
+    data = make_snapshots(fires=10, checkpoints=2, shape=(6, 8), droughts=("high",))
+    for fire in fires_of(data):
+        append_fire(tmp_path / "ensemble.zarr", fire)
+    export_snapshots(data.isel(snapshot=slice(0, 12)), tmp_path / "first.zarr")
+    printed = follow_page("take-in-new-fires.md")
+    assert printed.count("predicted before, IoU") == 8, "four new ignitions, twice"
+    assert printed.count("fitted again to all fires") == 2
+    assert "kept: knots of the lift" in printed
+    for name in ("updated", "fitted"):
+        assert len(pc.load_surrogate(tmp_path / f"{name}.plume").training["ignition_id"]) == 10
+
+
 def test_choose_a_surrogate(tmp_path, follow_page):
     few = make_snapshots(fires=6, checkpoints=3, shape=(5, 6), droughts=("high",))
     export_snapshots(few, tmp_path / "ensemble.nc")
@@ -148,6 +164,37 @@ def test_the_papers_case_on_my_data(tmp_path, follow_page):
     assert (tmp_path / "report.html").stat().st_size > 100_000
 
 
+def test_does_the_treatment_pay(tmp_path, follow_page):
+    pytest.importorskip("numba")
+    write_landscape(tmp_path, (60, 80), 600.0)
+    towns = "name,x,y,population\nAsh,15000,15000,4000\nElm,27000,21000,1500\n"
+    (tmp_path / "towns.csv").write_text(towns)
+    printed = follow_page("does-the-treatment-pay.md")
+    assert "treated − untreated: 12 pairs of 12 ignitions" in printed
+    assert "treated − untreated: 40 pairs of 40 ignitions" in printed
+    assert "high − low: 4 pairs of 4 ignitions" in printed
+    assert "not the error of the surrogate" in printed
+    assert "scenario 'treated': the training fires were simulated with fuels=fuels.tif" in printed
+    assert "scenario 'untreated': the training" not in printed
+    assert (tmp_path / "diff_treated_difference.tif").exists()
+    assert "(population-weighted)" in (tmp_path / "diff.csv").read_text()
+    assert "treated against untreated" in shown_page(tmp_path / "treatment.html")
+
+
+def test_how_sure_is_it(tmp_path, follow_page):
+    ensemble = make_snapshots(fires=28)
+    export_snapshots(ensemble.isel(snapshot=slice(0, 80)), tmp_path / "fires.zarr")
+    new = ensemble.isel(snapshot=slice(80, None)).drop_vars("smoke")
+    export_snapshots(new, tmp_path / "new.zarr")
+    printed = follow_page("how-sure-is-it.md")
+    assert "error bars calibrated on 10 ignitions, to contain 90 % of the smoky cells" in printed
+    assert "lower_mean, upper_mean: the ends of its error bars" in printed
+    low, high = map(float, re.search(r"error bar (\S+) to (\S+)", printed).groups())
+    assert 0.0 <= low < high
+    certain, possible = map(int, re.search(r"on (\d+)% and possible on (\d+)%", printed).groups())
+    assert 0 < certain < possible <= 100
+
+
 @pytest.mark.filterwarnings("error")
 def test_fields_of_your_own(follow_page):
     printed = follow_page("fields-of-your-own.md")
@@ -155,3 +202,74 @@ def test_fields_of_your_own(follow_page):
     assert float(re.search(r"relative error ([\d.]+)", printed)[1]) < 0.3
     assert "<plumecast.CrossValidation: 4 folds" in printed
     assert "('member', 'lat', 'lon')" in printed
+
+
+def test_solar_plants(tmp_path, follow_page):
+    pytest.importorskip("pvlib")
+    export_snapshots(smoky(fires=12, shape=(20, 25)), tmp_path / "fires.zarr")
+    printed = follow_page("solar-plants.md")
+    assert printed.count("mean of 12 fires (6 ignitions)") == 5
+    rows = (tmp_path / "loss.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows[1:]] == ["Ranch", "Ridge", "all plants"]
+    assert json.loads((tmp_path / "loss.json").read_text())["plants"][0]["lost_mwh"] > 0.0
+    assert "0.675" in printed
+    assert "all plants together lose" in shown_page(tmp_path / "energy.html")
+
+
+def test_smoke_at_my_towns(tmp_path, follow_page):
+    ensemble = make_snapshots(fires=60, checkpoints=3, seed=1)
+    parts = [ensemble.isel(snapshot=slice(*rows)) for rows in ((0, 60), (60, 108), (108, 180))]
+    pc.fit_surrogate(parts[0], "paper-linear").save(tmp_path / "smoke.plume")
+    export_snapshots(parts[1], tmp_path / "truth.zarr")
+    export_snapshots(parts[2].drop_vars("smoke"), tmp_path / "fires.zarr")
+    printed = follow_page("smoke-at-my-towns.md")
+    assert "contain the sampling of fires only" in printed
+    assert "and 8 with true smoke" in printed
+    assert "correlation of true and predicted smoke" in printed
+    assert (tmp_path / "towns-smoke.csv").read_text().count("\n") == 5
+    names = {path.name for path in tmp_path.glob("maps_*.tif")}
+    assert {"maps_exceedance_upper_35.tif", "maps_mean_smoke_correlation.tif"} <= names
+    assert "µg m⁻³ per person" in printed
+    assert "of 8 ignitions that the model had not seen" in shown_page(tmp_path / "towns.html")
+
+
+def shown_page(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def test_a_page_for_the_boss(tmp_path, follow_page):
+    pytest.importorskip("pvlib")
+    fires = smoky(fires=12, shape=(20, 25))
+    export_snapshots(fires, tmp_path / "fires.zarr")
+    pc.fit_surrogate(fires, "paper-linear").save(tmp_path / "smoke.plume")
+    (tmp_path / "towns.csv").write_text("name,x,y,population\nAsh,15000,15000,4000\n")
+    (tmp_path / "plants.csv").write_text("name,x,y,megawatts\nRanch,31000,25000,250\n")
+    printed = follow_page("a-page-for-the-boss.md")
+    assert "wrote the page to decision.html" in printed
+    assert "not on the page" not in printed
+    assert "95th percentile" in shown_page(tmp_path / "decision.html")
+
+
+def test_see_my_fires(tmp_path, follow_page):
+    export_snapshots(make_snapshots(fires=12), tmp_path / "ensemble.zarr")
+    printed = follow_page("see-my-fires.md")
+    assert "drew 12 of 12 fires" in printed
+    assert "from-python.html shows Observed smoke, Predicted smoke" in printed
+    for name in ("map", "compared", "compared-again", "statistics", "towns", "from-python"):
+        assert (tmp_path / f"{name}.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert (tmp_path / "figure.png").stat().st_size > 0
+
+
+def test_which_fire_next(tmp_path, follow_page):
+    fires = weather_fires(12)
+    known = np.isin(fires.ignition_id.values, ["f10", "f11"])
+    for name, kept in (("cheap", ~known), ("done", known)):
+        part = fires.isel(snapshot=np.flatnonzero(kept))
+        export_snapshots(part, tmp_path / f"{name}.zarr")
+    printed = follow_page("which-fire-next.md")
+    assert "4 of 10 ignitions by" in printed
+    assert "expected error, relative to the given runs alone: " in printed
+    mine = (tmp_path / "mine.csv").read_text().splitlines()
+    assert mine[1].startswith("1,f03,must-have,")
+    assert (tmp_path / "runs.png").stat().st_size > 10_000
+    assert len(list((tmp_path / "wrf").glob("*/namelist.input"))) == 6, "the hold-out too"

@@ -15,6 +15,7 @@ import pytest
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
 from plumecast.compute.device import Device, Resources, choose_device
+from plumecast.operators.baselines import MeanField, NearestFire
 from plumecast.operators.coded.correction import CorrectedMap, fit_correction
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.coded.operator import CodedOperator
@@ -224,6 +225,18 @@ def test_a_corrected_operator_computes_on_the_device_of_its_inputs(places, opera
         for found, expected in ((both[0], smoke), (both[1], score), (alone, smoke)):
             assert type(found) is type(there(flat))
             np.testing.assert_allclose(brought_back(found), expected, atol=SPECTRA * expected.max())
+
+
+@pytest.mark.parametrize("kind", [MeanField, NearestFire])
+def test_baselines_predict_on_the_device_of_their_arrays(there, kind):
+    """`train --all --device cuda` scores them beside the surrogate."""
+    rng = np.random.default_rng(0)
+    inputs, outputs = rng.normal(size=(5, 4)), rng.normal(size=(5, 3))
+    baseline = kind(outputs.mean(axis=0)) if kind is MeanField else kind(inputs, outputs)
+    found = map_arrays(baseline, there).predict(there(inputs + 0.01))
+    np.testing.assert_allclose(
+        brought_back(found), baseline.predict(inputs + 0.01), rtol=AGREE, atol=AGREE
+    )
 
 
 def test_a_correction_is_fitted_on_the_device(places, there):

@@ -18,7 +18,7 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.compute.arrays import bytes_in, to_numpy
+from plumecast.compute.arrays import bytes_in, to_device_of, to_numpy
 from plumecast.compute.device import HOST, Device, Resources, choose_device
 from plumecast.operators.coded.correction import CorrectedMap
 from plumecast.operators.families import FAMILIES
@@ -27,7 +27,7 @@ from plumecast.operators.neural.map import SIZES
 from plumecast.operators.settings import Settings
 from plumecast.surrogate import surrogate as surrogate_module
 from plumecast.surrogate.file import load_value, save_value
-from plumecast.surrogate.surrogate import SHARED_CLASSES
+from plumecast.surrogate.load import SHARED_CLASSES
 from support.places import REPOSITORY
 from support.pointwise import POINTWISE
 from support.snapshots import make_snapshots
@@ -211,7 +211,8 @@ def test_the_memory_plan_holds(case, data, count):
         assert fixed + per_row > 0.0
         return
     many = data.isel(snapshot=np.arange(count) % data.sizes["snapshot"])
-    inputs, given = case.surrogate.read_rows(many)
+    stored, given = case.surrogate.read_rows(many)
+    inputs = to_device_of(operator, stored)
     operator.predict_both(inputs, given)  # whatever is imported or cached at first use
     tracemalloc.start()
     try:

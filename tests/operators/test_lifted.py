@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
 
 import plumecast as pc
 from plumecast.compute.blocks import sampled_rows
-from plumecast.data.covariates import wind_vector
+from plumecast.data.conditions.covariates import wind_vector
 from plumecast.operators.fields import lift as lift_module
 from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.fields.parts import PARTS, PRODUCTS, Part, Product
-from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
+from plumecast.operators.fields.targets import LOG_SHARE, Targets, choose_inverse, fit_targets
 from plumecast.operators.fields.wind_frame import fit_wind_frame
-from plumecast.operators.spectral.systems import PENALTIES, Equations, Systems
+from plumecast.operators.spectral.equations import Equations
+from plumecast.operators.spectral.systems import PENALTIES, Systems
 from plumecast.operators.spectral.transform import choose_frequencies, make_transform
 from support.windy_fires import GRID, puff, windy
 
@@ -94,10 +97,15 @@ def test_transform_equals_a_padded_fft_and_its_inverse_returns():
         kept = choose_frequencies(grid)
         transform = make_transform(kept, fields)
         axes = tuple(range(len(grid)))
-        full = np.fft.fftn(fields, s=kept.padded, axes=axes)
-        wanted = full[np.ix_(*kept.axes())].reshape(kept.count, 3)
+        wanted = np.fft.fftn(fields, s=kept.padded, axes=axes)[np.ix_(*kept.axes())]
+        for axis, (waves, count) in enumerate(zip(kept.axes(), grid, strict=True)):
+            # The origin of the phases is the centre of the grid.
+            phase = np.exp(1j * np.pi * waves * (count - 1) / kept.padded[axis])
+            wanted = wanted * np.expand_dims(phase, [n for n in range(wanted.ndim) if n != axis])
+        wanted = wanted.reshape(kept.count, 3)
         # Float32 sums of at most a few hundred values of size one.
-        np.testing.assert_allclose(transform.spectra(fields), wanted, atol=1e-3)
+        pair = np.stack([wanted.real, wanted.imag], axis=1)
+        np.testing.assert_allclose(transform.spectra(fields), pair, atol=1e-3)
         np.testing.assert_allclose(transform.fields(transform.spectra(fields)), fields, atol=1e-5)
 
 
@@ -155,7 +163,10 @@ def test_every_part_and_product_vanishes_with_the_fire():
         ({"targets": "ln"}, "target 'ln' is unknown; choose from log, smoke, footprint"),
         ({"targets": "footprint"}, "needs the target 'log' or 'smoke'"),
         ({"frame": "sun"}, "frame 'sun' is unknown; choose from map, wind, wind-stretch, auto"),
-        ({"family": "tree"}, "family 'tree' is unknown; choose from coded, spectral, unet, fno"),
+        (
+            {"family": "tree"},
+            "family 'tree' is unknown; choose from coded, spectral, unet, fno, deeponet",
+        ),
         ({"epochs": 3}, "the spectral family has no setting 'epochs'"),
         ({"covariates": "humidity"}, "covariate 'humidity' is missing"),
         ({"covariates": "hours"}, "covariate 'hours' is 6.0 in all training snapshots"),
@@ -291,7 +302,7 @@ def test_out_of_fold_weights_are_those_of_a_fit_without_the_fold():
     folds = (slice(0, 4), slice(4, 9), slice(9, 12))
     parts = [Equations.of(x[:, rows], y[:, rows]) for rows in folds]
     systems = Systems([list(parts)], kept)
-    _, without = systems.solve()
+    _, without, _ = systems.solve()
     # Noise cannot be predicted: every ring and target has the largest penalty.
     alone = (parts[0] + parts[2]).solve(PENALTIES[-1] * systems.scale())
     np.testing.assert_allclose(without[0][1], alone, atol=1e-12)
@@ -332,7 +343,7 @@ def test_fields_laid_out_otherwise_are_refused(data):
     with pytest.raises(pc.PlumecastError, match="needs fields on"):
         pc.fit_surrogate(swapped, "recommended", frame="wind")
     mixed = data.assign(smoke=data.smoke.transpose("snapshot", "x", "y"))
-    with pytest.raises(pc.PlumecastError, match="maps one field to one on the same grid"):
+    with pytest.raises(pc.PlumecastError, match="maps one field to others on the same grid"):
         pc.fit_surrogate(mixed, "recommended")
 
 
@@ -368,7 +379,12 @@ def test_scalars_follow_the_dimensions_of_the_fire(data):
                 flat.time_since_ignition.values.reshape(2, 3, *GRID),
             )
         },
-        coords={**winds, "y": data.y, "x": data.x},
+        coords={
+            **winds,
+            "hours": (("time", "member"), flat.hours.values.reshape(2, 3)),
+            "y": data.y,
+            "x": data.x,
+        },
     )
     expected = fitted.predict(flat).values.reshape(2, 3, *GRID)
     np.testing.assert_array_equal(fitted.predict(grid).values, expected)
@@ -397,3 +413,26 @@ def test_numbers_kept_as_objects_are_numbers(data):
     fitted = pc.fit_surrogate(moist_data, degree=1, covariates="fuel_moisture")
     assert fitted.covariates[0].kind == "number"
     assert float(fitted.predict(moist_data * 0.0).max()) == 0.0
+
+
+def test_log_scale_is_a_share_of_the_smoke_and_one_beside_the_plain_target():
+    smoke = np.array([[0.0, 1.0], [3.0, 1e-20]])[None]
+    mean = 10.0 / 4.0  # (1 + 9) / (1 + 3)
+    assert fit_targets(smoke, ("log",), threshold=0.0).epsilon == pytest.approx(LOG_SHARE * mean)
+    assert fit_targets(1e-3 * smoke, ("log", "footprint"), threshold=0.0).epsilon == pytest.approx(
+        1e-3 * LOG_SHARE * mean
+    )
+    assert fit_targets(smoke, ("log", "smoke"), threshold=0.0).epsilon == 1.0
+
+
+def test_the_gate_does_not_empty_a_whole_snapshot():
+    """Of two snapshots with smoke, the detection score misses the second."""
+    targets = Targets(("log", "footprint"), 1.0, 0.1, 100.0, gate=0.2, spares=True)
+    fields = np.zeros((2, 2, 3, 3))
+    fields[:, 0] = 1.0
+    fields[0, 1, 0, 0] = 0.9
+    smoke = targets.smoke(fields)
+    assert (smoke[0] > 0.0).sum() == 1
+    assert (smoke[1] > 0.0).all()
+    before = replace(targets, spares=False).smoke(fields)
+    assert not before[1].any()

@@ -182,7 +182,7 @@ def test_undetermined_fits_are_refused():
 
 def test_a_single_fire_cannot_choose_a_penalty():
     codes, targets = problem(0)
-    with pytest.raises(PlumecastError, match="a single fire"):
+    with pytest.raises(PlumecastError, match="are of one group"):
         scan_penalties(primal_path(codes, targets), [1.0], [np.arange(14)])
 
 

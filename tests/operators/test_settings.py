@@ -50,3 +50,9 @@ def test_another_share_keeps_the_limit_and_a_rank_drops_it():
     assert (share.own.fire.std_fraction, share.own.fire.max_rank) == (0.99, 200)
     rank = choose_settings("paper-quadratic", fire={"rank": 300})
     assert (rank.own.fire.rank, rank.own.fire.max_rank) == (300, None)
+
+
+@pytest.mark.parametrize(("name", "value"), [("layers", 2**31), ("age_bins", 2**31)])
+def test_counts_that_would_run_for_ever_are_refused(name, value):
+    with pytest.raises(PlumecastError, match=f"{name}={value} must be at most"):
+        choose_settings("quick", **{name: value})

@@ -10,6 +10,7 @@ import xarray as xr
 from plumecast.data.split import split_by_fire
 from plumecast.studies.context import Context
 from plumecast.studies.registry import STUDIES
+from support.browser import open_chromium
 from support.study_runs import SMALL, study_into, three_droughts
 
 
@@ -31,3 +32,10 @@ def results(tmp_path_factory) -> Path:
     outcomes = study_into(folder, ["all"])
     assert [item.problem for item in outcomes] == [None] * len(STUDIES)
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium; the test is skipped if there is none."""
+    with open_chromium() as opened:
+        yield opened

@@ -15,7 +15,7 @@ from plumecast.studies.table import columns_of
 
 ORDER = (
     "table", "paper", "figures", "context", "study", "methods", "cases", "registry", "results",
-    "run", "report",
+    "run", "report", "decision",
 )  # fmt: skip
 """Modules and folders of the room: each imports only itself and those before it."""
 

@@ -26,6 +26,8 @@ from plumecast.studies.methods.encoding import quadratic_of
 from plumecast.studies.methods.scoring import outcome, score_surrogate
 from plumecast.studies.table import rows_of, select
 from plumecast.surrogate.fit import fit_surrogate
+from plumecast.surrogate.thresholds import Thresholds, joint_score
+from plumecast.workflows.evaluate import agreeing
 from support.snapshots import make_snapshots
 from support.study_runs import SMALL
 
@@ -70,11 +72,17 @@ def test_one_threshold_from_validation_scores_every_test_set(context):
     validation, test, tau = context.split.validation, context.split.test, context.smoke_threshold
     tests = [test, test.isel({SNAPSHOT: slice(5, None)})]
     whole, part = score_surrogate(surrogate, validation, tests, tau=tau)
-    detected = surrogate.predict_footprint(validation)
+    smoke, score = surrogate.predict_both(validation)
+    detected = score.copy(data=joint_score(smoke.values, score.values, tau))
     alpha = choose_decision_threshold(detected, validation[SMOKE], tau)
     assert whole.decision_threshold == part.decision_threshold == alpha
-    expected = score_footprints(surrogate.predict_footprint(test), test[SMOKE], tau, alpha)
-    xr.testing.assert_identical(whole.scores.drop_vars("relative_error"), expected)
+    agreed = agreeing(surrogate, Thresholds(tau, alpha))
+    expected = score_footprints(agreed.predict_footprint(test), test[SMOKE], tau, alpha)
+    beyond = ["relative_error", "log_error", "smoke_iou"]
+    xr.testing.assert_identical(whole.scores.drop_vars(beyond), expected)
+    np.testing.assert_array_equal(whole.scores.smoke_iou, expected.deployable_iou)
+    again = score_surrogate(agreed, validation, [test], tau=tau)[0]
+    xr.testing.assert_identical(again.scores, whole.scores)
     np.testing.assert_array_equal(whole.scores.iou[5:], part.scores.iou)
 
 
@@ -183,7 +191,7 @@ def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch):
 
     monkeypatch.setattr(methods, "fit_surrogate", briefly)
     rows = {row["method"]: row for row in rows_of(summary.run(asked))}
-    for name in ("unet", "fno"):
+    for name in ("unet", "fno", "deeponet"):
         assert 0.0 <= rows[name]["deployable_iou"] <= 1.0
         assert rows[name]["training"] > 0.0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 
@@ -21,9 +20,6 @@ from plumecast.studies.table import rows_of
 from support.study_runs import SMALL, study_into, three_droughts
 
 WIDTHS = (1280, 420)
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-QUIET = ("--disable-gpu", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +136,7 @@ def test_a_surrogate_is_useful_only_if_it_beats_both_simple_baselines():
 def test_a_failed_study_is_listed_with_its_reason_until_it_succeeds(
     run, succeed, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr("plumecast.cli.commands.study.Limits", lambda **given: SMALL)
+    monkeypatch.setattr("plumecast.cli.commands.paper.study.Limits", lambda **given: SMALL)
     whole = three_droughts()
     store, out, page = tmp_path / "ensemble.nc", tmp_path / "out", tmp_path / "report.html"
     whole.assign_coords(is_final=xr.zeros_like(whole.is_final)).to_netcdf(store)
@@ -178,20 +174,6 @@ def test_studies_of_another_run_are_left_out(tmp_path, results, succeed, run):
 
 def test_a_folder_without_results_is_refused(refused, tmp_path):
     assert "plumecast study all" in refused("report", tmp_path, "-o", tmp_path / "r.html")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """A headless Chromium; the test is skipped if there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    binary = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if binary is None:
-        pytest.skip(f"no Chromium found: none of {', '.join(BROWSERS)} is installed")
-    as_root = ("--no-sandbox",) if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=binary, args=[*QUIET, *as_root])
-        yield opened
-        opened.close()
 
 
 @pytest.mark.parametrize("width", WIDTHS)

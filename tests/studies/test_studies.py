@@ -45,7 +45,7 @@ def store(large_snapshots, tmp_path_factory):
 @pytest.fixture
 def less_work(monkeypatch):
     """The command's own steps with less work."""
-    monkeypatch.setattr("plumecast.cli.commands.study.Limits", lambda **given: SMALL)
+    monkeypatch.setattr("plumecast.cli.commands.paper.study.Limits", lambda **given: SMALL)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 
 from support.places import REPOSITORY
 
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUN = ("", "python")  # blocks in other languages are for machines the tests do not have
 
 # The shell hands every call of plumecast to the process of the tests and waits for its exit code.

@@ -65,6 +65,29 @@ def make_snapshots(
     return xr.Dataset(fields, described, attrs={"source": "growing discs", "smoke_floor": FLOOR})
 
 
+def add_weather(snapshots: xr.Dataset, *, seed: int = 0, until: float | None = None) -> xr.Dataset:
+    """Snapshots with an hourly weather of each fire: a wind that turns, at 10, 500 and 3000 m."""
+    hours = np.arange(np.ceil(until or float(snapshots.hours.max())) + 1.0)
+    heights = np.array([10.0, 500.0, 3000.0])
+    rng = np.random.default_rng(seed)
+    names, fire = np.unique(snapshots.fire_id.values, return_inverse=True)
+    speed = rng.uniform(3.0, 9.0, size=(names.size, 1, 1)) * (heights / 10.0) ** 0.1
+    angle = rng.uniform(0.0, 2.0 * np.pi, size=(names.size, 1, 1)) + 0.05 * hours[:, None]
+    depth = 1000.0 + 800.0 * np.sin(hours / 4.0) + np.zeros((names.size, 1))
+    values = {"wind_u": speed * np.sin(angle), "wind_v": speed * np.cos(angle)}
+    values["boundary_layer_depth"] = depth
+    axes = {"weather_hour": hours, "height": heights}
+    made = snapshots.assign_coords(
+        {name: (TABLE[name].dims, part, TABLE[name].attrs) for name, part in axes.items()}
+    )
+    return made.assign(
+        {
+            name: (TABLE[name].dims, part[fire].astype(np.float32), TABLE[name].attrs)
+            for name, part in values.items()
+        }
+    )
+
+
 def _disc(shape: tuple[int, int], centre: np.ndarray, rate: float, hours: float) -> np.ndarray:
     y, x = np.indices(shape)
     distance = np.maximum(np.hypot(y - centre[0], x - centre[1]) - 0.5, 0.0)

@@ -14,7 +14,10 @@ from plumecast.studies.registry import find_studies
 from plumecast.studies.run import StudyOutcome, claim_folder, describe_run, run_studies
 from support.snapshots import make_snapshots
 
-SMALL = Limits(repeats=3, shift_train=30, curve_train=40, scored=30, curves=5)
+SMALL = Limits(
+    repeats=3, shift_train=30, curve_train=40, scored=30, curves=5,
+    weather_sizes=(4,), weather_draws=1, weather_tested=3,
+)  # fmt: skip
 DROUGHTS = ("low", "medium", "high")
 MOISTURE = {"low": 0.10, "medium": 0.05, "high": 0.0}
 

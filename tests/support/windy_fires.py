@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import INTERVAL
 from support.raster_files import write_ascii
 
 GRID = (20, 24)
@@ -47,7 +48,7 @@ def windy(ignitions: int = 24, seed: int = 0, shape: tuple[int, int] = GRID) -> 
                 np.stack(fire).astype(np.float32),
                 {"units": "h"},
             ),
-            "smoke": (("snapshot", "y", "x"), fields, {"units": "ug m-3"}),
+            "smoke": (("snapshot", "y", "x"), fields, {"units": "ug m-3", INTERVAL: 1.0}),
         },
         coords={
             "ignition_id": ("snapshot", names),

@@ -119,7 +119,8 @@ def write_wrfout(
     settings = {**ATTRIBUTES, **(attributes or {})}
     with netCDF4.Dataset(path, "w", format=format) as file:
         sizes = {"Time": None, "DateStrLen": 19, "west_east": NX, "south_north": NY,
-                 "bottom_top": NZ, "bottom_top_stag": NZ + 1}  # fmt: skip
+                 "bottom_top": NZ, "bottom_top_stag": NZ + 1, "west_east_stag": NX + 1,
+                 "south_north_stag": NY + 1}  # fmt: skip
         if fire_grid:
             sizes["west_east_subgrid"] = (NX + 1) * REFINE
             sizes["south_north_subgrid"] = (NY + 1) * REFINE
@@ -167,10 +168,13 @@ def blowing(
 
 
 def _dims(name: str, values: np.ndarray) -> tuple[str, ...]:
-    if name in ("LFN", "TIGN_G"):
+    if name in ("LFN", "TIGN_G", "FGIP"):
         return ("south_north_subgrid", "west_east_subgrid")
     if name in ("PH", "PHB"):
         return ("bottom_top_stag", "south_north", "west_east")
+    if name in ("U", "V"):
+        return ("bottom_top", *(("south_north", "west_east_stag") if name == "U" else
+                                ("south_north_stag", "west_east")))  # fmt: skip
     return _DIMS[values.ndim]
 
 

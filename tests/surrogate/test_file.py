@@ -22,7 +22,8 @@ from plumecast.scores.optical_depth import with_log_smoke
 from plumecast.surrogate.baselines import BASELINES, fit_baseline
 from plumecast.surrogate.file import read_header, save_value
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.surrogate.surrogate import Surrogate, load_surrogate
+from plumecast.surrogate.load import load_surrogate
+from plumecast.surrogate.surrogate import Surrogate
 from support.places import REPOSITORY
 
 POLYNOMIALS: dict[str, tuple[type, dict[str, Any]]] = {
@@ -100,7 +101,7 @@ def test_settings_and_provenance_are_read_back_as_they_were(surrogate, saved):
 
 def test_header_holds_format_version_units_grid_and_a_checksum(saved):
     header = read_header(saved)
-    assert header["format"] == 1
+    assert header["format"] == 2
     assert header["version"] == __version__
     assert header["checksum"].startswith("sha256:")
     (smoke,) = header["value"]["outputs"]["fields"]["@tuple"]
@@ -180,23 +181,29 @@ def test_any_altered_bit_is_refused_or_changes_no_prediction(
 
 
 def test_newer_format_is_refused_with_both_numbers(saved, tmp_path):
-    path = in_header(saved, tmp_path / "newer.plume", '"format": 1', '"format": 2')
-    message = rf"{path} has format 2 \(plumecast .*\), this plumecast .* reads format 1; upgrade"
+    path = in_header(saved, tmp_path / "newer.plume", '"format": 2', '"format": 3')
+    message = (
+        rf"{path} has format 3 \(plumecast .*\), this plumecast .* reads formats up to 2; upgrade"
+    )
     with pytest.raises(PlumecastError, match=message):
         load_surrogate(path)
 
 
 def test_missing_file_and_folder_are_named(tmp_path):
-    for path in (tmp_path / "nowhere.plume", tmp_path):
-        with pytest.raises(PlumecastError, match=f"{path} does not exist or is not a file"):
-            load_surrogate(path)
+    missing = tmp_path / "nowhere.plume"
+    with pytest.raises(PlumecastError, match=f"{missing} does not exist or is not a file"):
+        load_surrogate(missing)
+    with pytest.raises(PlumecastError, match=f"{tmp_path} is a folder; here a surrogate is"):
+        load_surrogate(tmp_path)
 
 
 def test_other_kinds_of_file_are_refused(snapshots, tmp_path):
     text, netcdf = tmp_path / "notes.txt", tmp_path / "plain.nc"
     text.write_text("a surrogate, honestly\n" * 10)
     snapshots.to_netcdf(netcdf)
-    for path in (text, netcdf, REPOSITORY / "pyproject.toml"):
+    with pytest.raises(PlumecastError, match=f"{netcdf} is a NetCDF file; here a surrogate"):
+        load_surrogate(netcdf)
+    for path in (text, REPOSITORY / "pyproject.toml"):
         with pytest.raises(PlumecastError, match=f"{path} is truncated, damaged or not a saved"):
             load_surrogate(path)
 

@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.ndimage import gaussian_filter
 
 import plumecast as pc
-from plumecast.data.covariates import extrapolating
+from plumecast.data.conditions.covariates import extrapolating
 from plumecast.surrogate.fit import SignWarning
 from support.convolved_fires import snapshots
 from support.snapshots import make_snapshots
@@ -153,7 +153,6 @@ def test_a_surrogate_is_shown_in_a_few_lines():
     ("change", "message"),
     [
         ({"inputs": ["vorticity", "more"]}, r"one input, not 2 \(vorticity, more\); use preset='p"),
-        ({"outputs": ["stream", "more"]}, r"one output, not 2 \(stream, more\); use preset='paper"),
         ({"sample_dim": "z"}, "sample_dim='z' is not a dimension of 'vorticity'"),
         ({"family": "unet", "targets": "smoke"}, "a network predicts non-negative fields, but"),
     ],

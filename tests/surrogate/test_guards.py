@@ -11,8 +11,8 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.data.covariates import ExtrapolationWarning, extrapolating
-from plumecast.surrogate.guards import EXTRAPOLATES, FLAGS, check_prediction, flag_meanings
+from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
+from plumecast.surrogate.covered.guards import EXTRAPOLATES, FLAGS, check_prediction, flag_meanings
 from support.raster_files import write_ascii
 from support.snapshots import CELL, make_snapshots, select_fire
 from support.windy_fires import windy
@@ -151,6 +151,19 @@ def test_a_small_fire_counts_its_hours_not_the_mean_age_of_its_cell(world, coded
     assert "100 h since ignition are 4.2 times the 24 h" in text
 
 
+def test_a_fire_much_smaller_than_any_of_training_is_flagged(world, coded):
+    """A fire within a cell has as many burned cells as a larger one, but small mean ages."""
+    last = world.isel(snapshot=[int(np.argmax(world.hours.values))])
+    small = last.assign(time_since_ignition=0.002 * last.time_since_ignition)
+    flags = [
+        bits(check_prediction(coded, fires, coded.predict(fires).to_dataset()))
+        for fires in (last, small)
+    ]
+    assert flags[0] == set()
+    assert "burned_area_beyond_training" in flags[1]
+    assert any("of the slowest training fire" in text for text in warned(coded, small))
+
+
 def test_strong_wind_is_flagged_where_the_surrogate_uses_the_wind():
     data = windy(12)
     rotated = pc.fit_surrogate(data, "quick", layers=1, frame="wind")
@@ -218,8 +231,10 @@ def test_predict_warns_once_of_a_run_and_flags_every_snapshot(run, world, model,
     result = run("predict", model, store, "-o", tmp_path / "s.nc", "--memory", "5MB")
     assert result.code == 0
     said = warnings_in(result.err)
-    assert len(said) == len(result.err.splitlines()) == 3
+    *lines, last = result.err.splitlines()
+    assert len(said) == len(lines) == 3
     assert "the predicted smoke is zero everywhere" in said[0]
+    assert last.startswith("note: 20 of the ignitions are those of training")
     with xr.open_dataset(tmp_path / "s.nc") as written:
         flags = written[EXTRAPOLATES]
         assert flags.dims == ("snapshot",)
@@ -227,13 +242,14 @@ def test_predict_warns_once_of_a_run_and_flags_every_snapshot(run, world, model,
         assert set(np.unique(flags)) == {1 + 2 + 64}
         assert flags.attrs["flag_masks"].tolist() == list(FLAGS.values())
         assert flags.attrs["flag_meanings"].split() == list(FLAGS)
-        assert list(written.data_vars) == ["smoke"]
+        assert list(written.data_vars) == ["smoke_mean", "smoke"]
 
 
-def test_predict_of_training_fires_says_nothing(run, world, model, tmp_path):
+def test_predict_of_training_fires_says_only_that(run, world, model, tmp_path):
     store = pc.export_snapshots(world, tmp_path / "w.nc")
     result = run("predict", model, store, "-o", tmp_path / "s.nc")
-    assert result.err == ""
+    (said,) = result.err.splitlines()
+    assert said.startswith("note: 20 of the ignitions are those of training")
     with xr.open_dataset(tmp_path / "s.nc") as written:
         assert not written[EXTRAPOLATES].any()
 
@@ -267,7 +283,7 @@ def test_strong_wind_of_a_store(run, tmp_path):
     gale = data.assign_coords(wind_speed=("snapshot", np.full(12, 20.0), {"units": "m s-1"}))
     store = pc.export_snapshots(gale, tmp_path / "gale.nc")
     result = run("predict", model, store, "-o", tmp_path / "s.nc")
-    (said,) = result.err.splitlines()
+    (said,) = warnings_in(result.err)
     assert said.startswith(
         "warning: fire i00 at 6 h and 11 more snapshots: a wind of 20 m/s lies outside"
     )
@@ -278,7 +294,8 @@ def test_strong_wind_of_a_store(run, tmp_path):
 def test_another_place_is_a_note_for_an_equivariant_surrogate(run, world, other, tmp_path):
     store = pc.export_snapshots(moved(world, 10), tmp_path / "east.nc")
     result = run("predict", other, store, "-o", tmp_path / "s.nc")
-    (said,) = result.err.splitlines()
+    said, trained = result.err.splitlines()
+    assert trained.startswith("note: 20 of the ignitions are those of training")
     assert said.startswith(
         "note: fire fire-00-low at 6 h and 159 more snapshots: 100% of the burned cells"
     )
@@ -293,3 +310,84 @@ def test_geotiffs_carry_the_flags_as_a_tag(run, world, model, tmp_path):
         assert file.tags()[EXTRAPOLATES].split()[0] == "empty_prediction"
     with rasterio.open(tmp_path / "s_fire-00-low_012h.tif") as file:
         assert file.tags()[EXTRAPOLATES] == "no"
+
+
+# -- hourly weather
+
+
+@pytest.fixture(scope="module")
+def breezy(world) -> xr.Dataset:
+    """The fires with winds of 5 m/s near the ground and 10 m/s above, and a depth that grows."""
+    count = world.sizes["snapshot"]
+    speed = np.broadcast_to(np.array([5.0, 10.0]), (count, 25, 2))
+    depth = np.broadcast_to(np.linspace(200.0, 1400.0, 25), (count, 25))
+    profile = ("snapshot", "weather_hour", "height")
+    made = world.assign(
+        wind_u=(profile, speed, {"units": "m s-1"}),
+        wind_v=(profile, 0.0 * speed, {"units": "m s-1"}),
+        boundary_layer_depth=(profile[:2], depth, {"units": "m"}),
+    )
+    return made.assign_coords(
+        weather_hour=("weather_hour", np.arange(25.0), {"units": "h"}),
+        height=("height", [10.0, 1000.0], {"units": "m"}),
+    )
+
+
+@pytest.fixture(scope="module")
+def weathered(breezy) -> pc.Surrogate:
+    return pc.fit_surrogate(breezy, "paper-linear")
+
+
+def test_ranges_of_weather_are_those_of_the_hours_of_the_fires(breezy, weathered, tmp_path):
+    ranges = weathered.training["ranges"]
+    assert ranges["profile_wind"] == [[10.0, 5.0], [1000.0, 10.0]]
+    assert ranges["boundary_layer_depth"] == [500.0, 1400.0]  # at 6 h and at 24 h
+    store = pc.export_snapshots(breezy, tmp_path / "b.nc")
+    lazy = pc.fit_surrogate(pc.open_snapshots(store), "paper-linear", memory="5MB")
+    assert lazy.training["ranges"]["profile_wind"] == ranges["profile_wind"]
+    loaded = pc.load_surrogate(weathered.save(tmp_path / "b.plume"))
+    assert loaded.training["ranges"] == ranges
+
+
+def test_strong_wind_at_one_height_is_flagged(breezy, weathered):
+    assert warned(weathered, breezy) == []
+    aloft = xr.where(breezy.height > 500.0, 3.0, 1.0)
+    gale = breezy.assign(wind_v=breezy.wind_u * aloft)
+    (text,) = warned(weathered, gale)
+    assert "at some height the wind is 3.16 times the strongest of the training fires" in text
+    with extrapolating():
+        flags = check_prediction(weathered, gale, weathered.predict(gale).to_dataset())
+    assert set(flags.tolist()) == {FLAGS["wind_beyond_training"]}
+
+
+def test_wind_between_the_heights_of_training_is_compared_with_their_interpolation(
+    breezy, weathered
+):
+    between = breezy.isel(height=[0]).assign_coords(height=[505.0])  # 7.5 m/s
+    assert warned(weathered, between.assign(wind_u=1.6 * between.wind_u)) == []
+    (text,) = warned(weathered, between.assign(wind_u=1.8 * between.wind_u))
+    assert "the wind is 1.2 times" in text
+
+
+def test_weather_after_the_fire_does_not_count(breezy, weathered):
+    later = breezy.weather_hour > breezy.hours
+    late = breezy.assign(wind_u=breezy.wind_u * xr.where(later, 9.0, 1.0))
+    assert warned(weathered, late) == []
+
+
+def test_a_deep_boundary_layer_is_flagged_and_named(breezy, weathered):
+    deep = breezy.assign(boundary_layer_depth=2.0 * breezy.boundary_layer_depth)
+    (text,) = warned(weathered, deep)
+    assert "the largest boundary_layer_depth, 2800 m, lies outside the 500 … 1400 m" in text
+
+
+def test_fires_without_weather_are_not_flagged(world, weathered):
+    assert warned(weathered, world) == []
+
+
+def test_an_ensemble_counts_snapshots_with_weather_beyond_training(breezy, weathered):
+    gale = breezy.assign(wind_u=3.0 * breezy.wind_u)
+    said: list[str] = []
+    found = pc.ensemble_statistics(weathered, gale, notify=lambda notice: said.append(notice.text))
+    assert found.attrs["snapshots_beyond_training"] == gale.sizes["snapshot"]
+    assert "at some height the wind is 3 times" in said[0]

@@ -35,7 +35,8 @@ from plumecast.operators.spectral.fit import rows_at_once
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.surrogate.surrogate import Surrogate, load_surrogate
+from plumecast.surrogate.load import load_surrogate
+from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.evaluate import evaluate
 from plumecast.workflows.predict import predict_store
 from support.snapshots import make_snapshots
@@ -218,6 +219,7 @@ def test_coded_fit_of_lifted_fields_from_a_store_equals_the_fit_in_memory(store,
 SMALL_NETWORKS = {
     "unet": {"width": 8, "levels": 1},
     "fno": {"width": 4, "modes": 3, "layers": 1},
+    "deeponet": {"width": 8, "levels": 1, "modes": 3, "layers": 1},
 }
 
 

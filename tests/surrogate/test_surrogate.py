@@ -13,7 +13,7 @@ from plumecast.operators.pca import rank_for_std
 from plumecast.scores.optical_depth import with_log_smoke
 from plumecast.surrogate import surrogate as surrogate_module
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.surrogate.surrogate import load_surrogate
+from plumecast.surrogate.load import load_surrogate
 from support.snapshots import select_fire
 
 BLOCK_ROUNDING = 1e-12
@@ -426,7 +426,7 @@ def test_the_smaller_system_is_solved(split):
         ({"degree": 5}, "degree=5 is not one of 1…4"),
         ({"degree": 0}, "degree=0 is not one of 1…4"),
         ({"penalty": -1.0}, "penalty=-1.0 must be ≥ 0"),
-        ({"penalty": float("nan")}, "penalty=nan must be ≥ 0"),
+        ({"penalty": float("nan")}, "penalty=nan is not a finite number"),
         ({"fire_rank": 0}, "time_since_ignition: rank=0 must be at least 1"),
         ({"fire_std_fraction": 1.5}, r"std_fraction=1.5 is not within \(0, 1\]"),
         ({"smoke_variance_fraction": 0.0}, r"variance_fraction=0.0 is not within \(0, 1\]"),
@@ -467,7 +467,10 @@ def test_all_zero_snapshots_are_refused_by_name(split, name):
 
 def test_single_fire_needs_a_penalty(snapshots):
     fire = select_fire(snapshots, "fire-00-high")
-    with pytest.raises(PlumecastError, match="single fire; add fires or give the penalty"):
+    with pytest.raises(
+        PlumecastError,
+        match="are of one group; add fires or give the penalty",
+    ):
         fit_surrogate(fire)
     surrogate = fit_surrogate(fire, penalty=0.0, fire_std_fraction=1.0, smoke_std_fraction=1.0)
     # As many modes as snapshots: least squares passes through all of them.

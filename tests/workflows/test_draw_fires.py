@@ -71,7 +71,9 @@ def test_command_draws_as_the_training_fires_were_simulated(
     rasters = ("--dem", ground["dem"], "--fuels", ground["fuels"])
     common = ("ensemble", model, "--simulate", 2, "--drought", "high", *rasters)
     result = run(*common, "-o", tmp_path / "a.nc")
-    assert (result.code, result.err) == (0, "")
+    assert result.code == 0, result.err
+    assert result.err.startswith("warning: 4 of 4 snapshots lie beyond the training fires")
+    assert result.err.count("\n") == 1  # nothing of the ground or the weather, as in training
     written = xr.load_dataset(tmp_path / "a.nc")
     expected = pc.ensemble_statistics(surrogate, drawn).reset_coords("crs")
     xr.testing.assert_allclose(written, expected, rtol=ROUNDING)
@@ -89,7 +91,7 @@ def test_command_draws_as_the_training_fires_were_simulated(
         ({"steering": -1.0}, r"steering strength=-1\.0"),
         ({"checkpoints": 0}, "checkpoints=0"),
         ({"preset": "huge"}, "unknown preset 'huge'"),
-        ({"dem": "none.tif"}, "cannot read none.tif as a raster"),
+        ({"dem": "none.tif"}, "none.tif: cannot be opened"),
         (
             {"dem": None, "fuels": None},
             "6 × 8 cells of 6000 m; no preset has it, give elevation and fuel rasters",
@@ -118,3 +120,36 @@ def test_rasters_on_another_grid_are_refused(refused, model, tmp_path):
 def test_rasters_without_a_surrogate_are_taken_as_they_are(ground):
     world = pc.draw_fires(1, preset="demo", **ground).simulator.world
     assert (world.shape, world.cell, world.years) == ((60, 80), CELL, 1)
+
+
+def test_fires_are_drawn_with_weathers_of_their_own(ground):
+    drawn = pc.draw_fires(3, weathers=2, **CHOSEN, **ground)
+    ignitions = [f"s4-i{1_000_000 + number}" for number in (0, 0, 1)]
+    names = [f"{ignition}-w{w}" for ignition, w in zip(ignitions, (0, 1, 0), strict=True)]
+    assert [plan.fire_id for plan in drawn.plans] == names
+    assert drawn.settings["weather"] == "own"
+    fires = drawn.make(drawn.plans)
+    assert set(fires.drought.values) == {"own"}
+    assert fires.wind_u.sizes == {"snapshot": 6, "weather_hour": 13, "height": 10}
+    simulated = pc.simulate(ignitions=1, weathers=1, **CHOSEN, **ground)
+    plan = simulator.plan_fires(1, (), CHOSEN["seed"], weathers=1)[0]
+    again = drawn.simulator.fire(plan, with_smoke=False)
+    for name in ("time_since_ignition", "wind_u", "boundary_layer_depth", "fuel_load"):
+        xr.testing.assert_equal(again[name].variable, simulated[name].variable)
+
+
+def test_the_preset_of_weathers_draws_them_by_itself():
+    assert [plan.weather for plan in pc.draw_fires(2, preset="weathers").plans] == [0, 0]
+    shared = pc.draw_fires(2, preset="weathers", droughts=("low",))
+    assert [plan.drought for plan in shared.plans] == ["low", "low"]
+
+
+def test_a_surrogate_of_own_weathers_gets_such_fires(ground, tmp_path, run):
+    store, model = tmp_path / "own.zarr", tmp_path / "own.plume"
+    fires = pc.simulate(store, ignitions=4, weathers=1, **CHOSEN, **ground)
+    pc.fit_surrogate(fires.load(), "paper-linear").save(model)
+    words = ("ensemble", model, "--simulate", 2, "--dem", ground["dem"], "--fuels", ground["fuels"])
+    result = run(*words, "-o", tmp_path / "a.nc")
+    assert (result.code, "simulated with" in result.err) == (0, False)
+    result = run(*words, "--drought", "low", "-o", tmp_path / "b.nc")
+    assert "simulated with weather=own, these with drought: the surrogate" in result.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import array_api_strict as strict
 import numpy as np
 import pytest
@@ -11,12 +13,25 @@ import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import to_numpy
+from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
 from plumecast.scores.field_statistics import bin_count, count_bins, field_sums, quantile_fields
 from plumecast.scores.optical_depth import LOG_SMOKE, log_smoke, with_log_smoke
 from plumecast.scores.quantile_sketch import CEILING, FLOOR, bin_edges, count_above, edges_at
+from plumecast.scores.sampling.intervals import cluster_mean
 from plumecast.sources.simulator import ensemble as simulator
-from plumecast.workflows import draw_fires as drawing
-from plumecast.workflows.ensemble import EnsembleSums, Request, block_sums, fire_blocks
+from plumecast.surrogate.covered.guards import check_prediction
+from plumecast.workflows import ensemble
+from plumecast.workflows.ensemble import (
+    BLOCK,
+    DEVICE_BLOCK,
+    EnsembleSums,
+    Request,
+    block_size,
+    block_sums,
+    device_memory,
+)
+from plumecast.workflows.fires import draw_fires as drawing
+from plumecast.workflows.fires.reduce import fire_blocks
 from support.raster_files import write_ascii
 from support.snapshots import CELL, make_snapshots, on_demo_grid
 
@@ -36,7 +51,9 @@ def fires():
 
 @pytest.fixture(scope="module")
 def statistics(surrogate, fires):
-    return pc.ensemble_statistics(surrogate, fires, thresholds=THRESHOLDS, quantiles=QUANTILES)
+    return pc.ensemble_statistics(
+        surrogate, fires, thresholds=THRESHOLDS, quantiles=QUANTILES, quantity="sum"
+    )
 
 
 def test_statistics_are_those_of_the_fields(surrogate, fires, statistics):
@@ -66,10 +83,62 @@ def test_errors_take_a_fire_for_one_sample(surrogate, fires, statistics):
     )
 
 
+def test_means_and_thresholds_are_of_the_time_mean_unless_asked_otherwise(surrogate, fires):
+    found = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0])
+    smoke = surrogate.predict(fires.astype(np.float64)) * (6.0 / fires.hours)
+    xr.testing.assert_allclose(found.mean_smoke, smoke.mean(SNAPSHOT), rtol=ROUNDING)
+    np.testing.assert_allclose(found.exceedance[0], (smoke > 1.0).mean(SNAPSHOT))
+    assert found.attrs["quantity"] == "mean"
+    assert "time-mean" in found.threshold.attrs["long_name"]
+    dose = pc.ensemble_statistics(surrogate, fires, quantity="dose")
+    assert dose.mean_smoke.attrs["units"] == "ug m-3 h"
+
+
+def test_intervals_are_clustered_by_ignition(surrogate, fires):
+    found = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], coverage=0.9)
+    smoke = surrogate.predict(fires.astype(np.float64)) * (6.0 / fires.hours)
+    want = cluster_mean(smoke.values, fires.ignition_id.values)
+    upper = np.where(want.mean > 0.0, want.interval(0.9)[1], np.nan)  # no smoke at all: unknown
+    np.testing.assert_allclose(found.mean_smoke_upper, upper, rtol=1e-9)
+    assert found.attrs["ignitions"] == 30
+    none = found.exceedance.values == 0.0
+    assert none.any()
+    assert (found.exceedance_upper.values[none] > 0.05).all(), "0 of 30 ignitions is not certain"
+    log = log_smoke(surrogate.predict(fires.astype(np.float64)))
+    want = cluster_mean(log.values, fires.ignition_id.values)
+    upper = np.where(want.mean > 0.0, want.interval(0.9)[1], np.nan)
+    np.testing.assert_allclose(found.mean_log_smoke_upper, upper, rtol=1e-9)
+
+
+def test_true_smoke_corrects_the_fields(split, fires):
+    twice = split.train.assign(smoke=2.0 * split.train.smoke)
+    surrogate = pc.fit_surrogate(twice, "paper-linear")
+    truth = make_snapshots(fires=24, checkpoints=5, seed=11)
+    names = np.char.add("true-", truth.ignition_id.values.astype(str))
+    truth = truth.assign_coords(ignition_id=(SNAPSHOT, names))
+    found = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], truth=truth)
+    known = (fires.smoke * (6.0 / fires.hours)).mean(SNAPSHOT)
+    wrong = float(np.abs(found.mean_smoke_surrogate - known).sum())
+    assert float(np.abs(found.mean_smoke - known).sum()) < 0.5 * wrong
+    assert set(np.unique(found.mean_smoke_corrected)) <= {0, 1}
+    assert found.attrs["true_ignitions"] == 12
+    assert found.mean_smoke_corrected.attrs["flag_meanings"] == "monte_carlo control_variate"
+
+
+def test_a_surrogate_without_interval_asks_for_it(split, fires):
+    plain = split.train.assign(smoke=split.train.smoke.drop_attrs().assign_attrs(units="ug m-3"))
+    surrogate = pc.fit_surrogate(plain, "paper-linear")
+    with pytest.raises(PlumecastError, match=r"checkpoint_interval=.*or use quantity='sum'"):
+        pc.ensemble_statistics(surrogate, fires)
+    stated = pc.ensemble_statistics(surrogate, fires, checkpoint_interval=6.0)
+    summed = pc.ensemble_statistics(surrogate, fires, quantity="sum")
+    assert float(stated.mean_smoke.sum()) < float(summed.mean_smoke.sum())
+
+
 @pytest.mark.parametrize("error", [0.001, 0.025, 0.1])
 def test_quantiles_are_within_their_bound(surrogate, fires, error):
     found = pc.ensemble_statistics(
-        surrogate, fires, quantiles=QUANTILES, quantile_error=error
+        surrogate, fires, quantiles=QUANTILES, quantile_error=error, quantity="sum"
     ).smoke_quantile
     smoke = surrogate.predict(fires.astype(np.float64))
     exact = np.quantile(smoke.values, QUANTILES, axis=0, method="inverted_cdf")
@@ -80,10 +149,10 @@ def test_quantiles_are_within_their_bound(surrogate, fires, error):
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
 def test_any_blocks_give_the_same(surrogate, fires, statistics, size):
     request = Request(THRESHOLDS, QUANTILES)
-    parts = [block_sums(surrogate, b, request) for b in fire_blocks(surrogate, fires, size)]
+    parts = [block_sums(surrogate, request, b) for b in fire_blocks(surrogate, fires, size)]
     total = sum(reversed(parts[:-1]), start=parts[-1])
     assert isinstance(total, EnsembleSums)
-    whole = block_sums(surrogate, fires, request).fields
+    whole = block_sums(surrogate, request, fires).fields
     np.testing.assert_array_equal(total.fields.bins, whole.bins)
     np.testing.assert_array_equal(total.fields.above, whole.above)
     np.testing.assert_allclose(total.fields.log, whole.log, rtol=ROUNDING)
@@ -101,24 +170,63 @@ def test_stores_memory_and_device_change_nothing(surrogate, fires, statistics, t
         [tmp_path / "0.zarr", tmp_path / "1.zarr"],
         thresholds=THRESHOLDS,
         quantiles=QUANTILES,
+        quantity="sum",
         device="torch",
         memory="4MB",
     )
     xr.testing.assert_allclose(found, statistics, rtol=1e-8)
 
 
+def test_threads_that_read_for_a_gpu_change_nothing(surrogate, fires, monkeypatch, tmp_path):
+    """Blocks of several stores, read by threads, give the same to the last bit."""
+    for number in range(2):
+        pc.append_fire(tmp_path / f"{number}.zarr", fires.isel({SNAPSHOT: slice(number, None, 2)}))
+    used = []
+
+    def statistics(free):
+        monkeypatch.setattr(ensemble, "device_memory", lambda placed: free)
+        monkeypatch.setattr(ensemble, "block_size", lambda *given: 16)
+        return pc.ensemble_statistics(
+            surrogate,
+            [tmp_path / "0.zarr", tmp_path / "1.zarr"],
+            thresholds=THRESHOLDS,
+            quantiles=QUANTILES,
+        )
+
+    def recorded(*given):
+        used.append(threading.current_thread().name)
+        return block_sums(*given)
+
+    alone = statistics(None)
+    monkeypatch.setattr(ensemble, "block_sums", recorded)
+    xr.testing.assert_identical(statistics(10**9), alone)
+    assert threading.current_thread().name not in used
+
+
+def test_blocks_follow_the_free_memory_of_a_gpu(surrogate):
+    """Twice the memory gives twice the snapshots, up to a limit; `memory` may allow fewer."""
+    request = Request(THRESHOLDS, ())
+    few = block_size(surrogate, request, None, 10_000_000)
+    assert 1 < few < BLOCK
+    assert block_size(surrogate, request, None, 20_000_000) == pytest.approx(2 * few, abs=1)
+    assert block_size(surrogate, request, None, 10**12) == DEVICE_BLOCK
+    assert block_size(surrogate, request, None) == BLOCK
+    assert block_size(surrogate, request, "4MB", 10**12) == block_size(surrogate, request, "4MB")
+    assert device_memory(surrogate) is None
+
+
 def test_mean_of_unclipped_logarithms_is_taken_in_code_space(split, fires):
     train = with_log_smoke(split.train)
     surrogate = pc.fit_surrogate(train, "paper-linear", outputs=LOG_SMOKE, nonnegative=False)
     request = Request()
-    sums = block_sums(surrogate, fires, request).fields
+    sums = block_sums(surrogate, request, fires).fields
     assert not hasattr(sums, "bins")
     found = pc.ensemble_statistics(surrogate, fires)
     predicted = surrogate.predict(fires.astype(np.float64))
     xr.testing.assert_allclose(found.mean_log_smoke, predicted.mean(SNAPSHOT), atol=1e-10)
     expected = predicted.std(SNAPSHOT) / np.sqrt(60)
     np.testing.assert_allclose(found.mean_log_smoke_error, expected, atol=1e-8)
-    more = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0])
+    more = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], quantity="sum")
     smoke = np.expm1(predicted.clip(min=0.0))
     np.testing.assert_allclose(more.exceedance[0], (smoke > 1.0).mean(SNAPSHOT))
 
@@ -167,7 +275,7 @@ def test_command_writes_the_statistics(succeed, surrogate, fires, statistics, tm
     for name in ("stats.nc", "stats.zarr"):
         printed = succeed(
             "ensemble", tmp_path / "smoke.plume", tmp_path / "fires.zarr", "-o", tmp_path / name,
-            "--thresholds", "1,35", "--quantiles", "0.05,0.5,0.9,0.99",
+            "--thresholds", "1,35", "--quantiles", "0.05,0.5,0.9,0.99", "--quantity", "sum",
         )  # fmt: skip
         assert "statistics of 300 snapshots of 60 fires" in printed
     written = xr.load_dataset(tmp_path / "stats.nc")
@@ -312,3 +420,43 @@ def test_command_refuses_what_it_cannot_read(refused, surrogate, tmp_path):
         "--thresholds 'a' is not a list of numbers separated by commas"
     )
     assert refused(*common, out) == "none.zarr does not exist"
+
+
+def test_one_warning_says_how_many_snapshots_lie_beyond_training(surrogate, fires):
+    """Whatever the blocks are, and with fields that are never decoded."""
+    old = fires.assign(time_since_ignition=fires.time_since_ignition * 50.0)
+    mixed = xr.concat([fires.isel(snapshot=slice(0, 100)), old.isel(snapshot=slice(100, 130))],
+                      SNAPSHOT, data_vars="minimal")  # fmt: skip
+    found = []
+    for memory in (None, "3MB"):
+        with pytest.warns(ExtrapolationWarning, match="snapshots lie beyond the training fires"
+                          ) as given:  # fmt: skip
+            statistics = pc.ensemble_statistics(surrogate, mixed, memory=memory)
+        assert len(given) == 1
+        found.append((str(given[0].message), statistics.attrs["snapshots_beyond_training"]))
+    assert found[0] == found[1]
+    assert found[0][1] == int((flags_of(surrogate, mixed) != 0).sum())
+    assert "of 130 snapshots" in found[0][0]
+
+
+def flags_of(surrogate, fires):
+    with extrapolating():
+        return check_prediction(surrogate, fires, {"smoke": surrogate.predict(fires)})
+
+
+def test_command_warns_of_rasters_beyond_training(run, surrogate, tmp_path):
+    surrogate.save(tmp_path / "smoke.plume")
+    arrival = np.full((12, 20), np.nan)
+    arrival[4, 2:18] = 2500.0 * np.arange(16)
+    size = {"NCOLS": 20, "NROWS": 12, "CELLSIZE": CELL / 5}
+    for name in "ab":
+        write_ascii(tmp_path / f"{name}.asc", arrival, XLLCORNER=6000.0, YLLCORNER=6000.0, **size)
+    result = run(
+        "ensemble", tmp_path / "smoke.plume", tmp_path / "a.asc", tmp_path / "b.asc",
+        "--format", "farsite", "-o", tmp_path / "stats.nc",
+    )  # fmt: skip
+    assert result.code == 0
+    assert result.err.count("warning:") == 1
+    assert (
+        "2 of 2 snapshots lie beyond the training fires: fire a at 625 h and 1 more" in result.err
+    )

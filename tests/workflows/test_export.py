@@ -16,6 +16,7 @@ from plumecast import export_snapshots, load_surrogate, open_snapshots, read_arr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import TABLE
 from plumecast.cli import main
+from plumecast.sources.rasters.files import read_raster
 from plumecast.sources.wrf.map_plane import map_plane
 from plumecast.surrogate.file import read_header
 from plumecast.workflows.export import described, export_fields
@@ -120,6 +121,13 @@ def test_statistics_become_geotiffs_where_the_surrogate_is(succeed, place, tmp_p
         "exceedance_error_35": statistics.exceedance_error.sel(threshold=35.0),
         "smoke_quantile_0.5": statistics.smoke_quantile.sel(quantile=0.5),
     }
+    for end in ("lower", "upper"):
+        expected |= {
+            f"mean_smoke_{end}": statistics[f"mean_smoke_{end}"],
+            f"mean_log_smoke_{end}": statistics[f"mean_log_smoke_{end}"],
+            f"exceedance_{end}_0.5": statistics[f"exceedance_{end}"].sel(threshold=0.5),
+            f"exceedance_{end}_35": statistics[f"exceedance_{end}"].sel(threshold=35.0),
+        }
     written = {path.name for path in tmp_path.glob("*.tif")}
     assert written == {f"stats_{name}.tif" for name in expected}
     for name, field in expected.items():
@@ -128,7 +136,11 @@ def test_statistics_become_geotiffs_where_the_surrogate_is(succeed, place, tmp_p
             assert "lambert" in file.crs.to_wkt().lower()
             assert file.bounds.left == pytest.approx(float(statistics.x[0]) - CELL / 2)
             assert file.bounds.top == pytest.approx(float(statistics.y[-1]) + CELL / 2)
-            assert file.tags()["checkpoint_interval_hours"] == "6.0"
+            tags = file.tags()
+            if name in ("mean_smoke", "exceedance_35", "smoke_quantile_0.5"):
+                assert "time-mean column concentration" in tags["long_name"]
+            if name == "mean_log_smoke":  # of the sum
+                assert tags["checkpoint_interval_hours"] == "6.0"
 
 
 @pytest.mark.parametrize("where", ["plain", "map"])
@@ -207,7 +219,7 @@ def test_each_snapshot_is_a_north_up_cog(succeed, place, tmp_path):
     store = export_snapshots(data, tmp_path / "two.nc")
     out = succeed("predict", place / "map.plume", store, "-o", tmp_path / "s.tif", "--footprint")
     assert f"wrote the smoke to {tmp_path / 's_*.tif'}" in out
-    expected = load_surrogate(place / "map.plume").predict(data)
+    expected = pc.as_quantity(load_surrogate(place / "map.plume").predict(data), "mean")
     names = [f"s_{fire}_024h" for fire in data.fire_id.values]
     assert sorted(path.stem for path in tmp_path.glob("*.tif")) == sorted(
         [*names, *(f"{name}_footprint" for name in names)]
@@ -218,6 +230,7 @@ def test_each_snapshot_is_a_north_up_cog(succeed, place, tmp_path):
             assert file.crs.to_dict()["proj"] == "lcc"
             assert file.transform.e == -CELL
             assert file.tags()["units"] == "ug m-3"
+            assert "time-mean" in file.tags()["long_name"]
             values = file.read(1)
             # the value at a place is the value there: north up, and not mirrored
             for y, x in ((0, 0), (7, 9), (2, 5)):
@@ -271,7 +284,8 @@ def test_rasters_are_put_on_the_surrogates_grid(succeed, place, fires, tmp_path)
         *("predict", place / "plain.plume", *fires, "-o", out, "--format", "farsite"),
         *("--hours", "4,8", "--drought", "low", "--footprint"),
     )
-    assert text == f"predicted 4 snapshots\nwrote the smoke to {out}\n"
+    assert text.startswith("predicted 4 snapshots\nsmoke_mean: time-mean column")
+    assert text.endswith(f"wrote the smoke to {out}\n")
     surrogate = load_surrogate(place / "plain.plume")
     read = read_arrival_times(fires, format="farsite", hours=[4, 8], like=surrogate.grid)
     written = open_snapshots(out, fields=["smoke"])
@@ -311,7 +325,7 @@ def test_bad_rasters_do_not_stop_the_others(run, place, fires, tmp_path):
     model = place / "plain.plume"
     result = run("predict", model, fires[0], away, words, fires[1], "--unit", "min", "-o", out)
     assert result.code == 1
-    errors = result.err.splitlines()
+    errors = [line for line in result.err.splitlines() if not line.startswith("warning: ")]
     assert len(errors) == 2
     assert errors[0].startswith(f"error: {away}: 100.0% of the burned area is outside")
     assert errors[1].startswith(f"error: {words}: not a readable ASCII grid")
@@ -334,3 +348,85 @@ def test_a_surrogate_of_other_inputs_takes_no_rasters(succeed, refused, place, f
     succeed("train", place / "plain.nc", "-o", model, *names, "--degree", 1)
     said = refused("predict", model, *fires, "--unit", "min", "-o", tmp_path / "s.nc")
     assert "rasters give only time_since_ignition" in said
+
+
+# -- what is written can be opened again
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_predictions_can_be_opened_again(succeed, place, tmp_path, ending):
+    out = tmp_path / f"smoke{ending}"
+    succeed("predict", place / "map.plume", place / "map.nc", "-o", out)
+    again = open_snapshots(out, fields=("smoke",))
+    assert again.sizes == open_snapshots(place / "map.nc").sizes
+
+
+def test_geotiffs_can_be_read_again(succeed, place, tmp_path):
+    pytest.importorskip("rasterio")
+    succeed("predict", place / "map.plume", place / "map.nc", "-o", tmp_path / "s.tif")
+    succeed("predict", place / "map.plume", place / "map.nc", "-o", tmp_path / "s.nc")
+    smoke = xr.open_dataset(tmp_path / "s.nc", decode_timedelta=False)
+    names = sorted(tmp_path.glob("s_*.tif"))
+    assert len(names) == smoke.sizes["snapshot"]
+    raster = read_raster(names[0])
+    np.testing.assert_allclose(raster.grid.x, smoke.x)
+    np.testing.assert_allclose(raster.grid.y, smoke.y)
+
+
+@pytest.mark.parametrize("name", ["x", "hours", "burned_area"])
+def test_exported_coordinates_have_units(tmp_path, name):
+    bare = make_snapshots(fires=2, checkpoints=1)
+    bare[name].attrs = {}
+    again = open_snapshots(export_snapshots(bare, tmp_path / "a.nc"))
+    assert again[name].attrs["units"] == make_snapshots(fires=1)[name].attrs["units"]
+    assert bare[name].attrs == {}
+
+
+def test_geotiffs_that_exist_are_found_before_the_work(
+    refused, succeed, place, fires, tmp_path, monkeypatch
+):
+    pytest.importorskip("rasterio")
+    words = ("--unit", "min", "--hours", "1,2", "-o", tmp_path / "s.tif")
+    succeed("predict", place / "plain.plume", *fires, *words)
+    (tmp_path / "s_east_001h.tif").unlink()
+    monkeypatch.setattr("plumecast.cli.commands.predict.predict_rasters", None)
+    assert "s_east_002h.tif exists" in refused("predict", place / "plain.plume", *fires, *words)
+    monkeypatch.setattr("plumecast.cli.commands.predict.predict_store", None)
+    first = open_snapshots(place / "plain.nc").isel(snapshot=1)
+    taken = tmp_path / f"s_{first.fire_id.item()}_{int(first.hours):03d}h.tif"
+    taken.touch()
+    store = ("predict", place / "plain.plume", place / "plain.nc", "-o", tmp_path / "s.tif")
+    assert f"{taken.name} exists" in refused(*store)
+
+
+def test_a_geotiff_of_unknown_hours_is_found_when_it_is_made(tmp_path):
+    pytest.importorskip("rasterio")
+    data = make_snapshots(fires=3, checkpoints=1)[["smoke"]]
+    taken = f"s_{data.fire_id.values[0]}_006h.tif"
+    (tmp_path / taken).touch()
+    made = []
+
+    def blocks():
+        for row in range(3):
+            made.append(row)
+            yield data.isel(snapshot=[row])
+
+    with pytest.raises(PlumecastError, match=f"{taken} exists"):
+        export_fields(blocks(), tmp_path / "s.tif", title="t")
+    assert made == [0, 1]
+
+
+@pytest.mark.parametrize("command", ["predict", "ensemble", "ingest rasters"])
+def test_impossible_headers_do_not_stop_the_other_files(run, place, fires, tmp_path, command):
+    model, out = place / "plain.plume", tmp_path / ("a.zarr" if " " in command else "a.nc")
+    bad = {
+        "huge": write_ascii(tmp_path / "huge.asc", np.ones((12, 20)), CELLSIZE=3e7),
+        "negative": write_ascii(tmp_path / "negative.asc", np.ones((12, 20)), NCOLS=-20, NROWS=-12),
+    }
+    model = ("--like", model) if " " in command else (model,)
+    result = run(*command.split(), *model, *bad.values(), *fires, "--unit", "min", "-o", out)
+    assert result.code == 1
+    assert result.err.count("error:") == 2
+    assert "huge.asc: cell size 3e+07" in result.err
+    assert "nrows is -12" in result.err
+    assert out.exists()

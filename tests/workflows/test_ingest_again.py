@@ -192,7 +192,7 @@ def test_copies_of_a_run_are_named_and_grouped(run, runs, tmp_path):
     [
         ({"smoke": lambda t: 0 * plume(t)}, "no smoke: "),
         ({"smoke": lambda t: -plume(t)}, "negative smoke: values from -0.003 to -0"),
-        ({"smoke": lambda t: 1e12 * plume(t)}, "too much smoke: peak "),
+        ({"smoke": lambda t: 1e5 * plume(t)}, "too much smoke: peak "),
         ({"drop": ["TIGN_G"]}, "no TIGN_G: arrival times are estimated from LFN; the ignition is "
          "between 0 h and 1 h, so hours may be off by up to 1 h"),
     ],

@@ -183,7 +183,7 @@ BAD = {
     "classic": "bytes are missing; copy it again",
     "no_smoke": "no variable fire_smoke; found LFN, P, PB",
     "no_air": "no variable PHB, T; found LFN",
-    "nan_column": "1 columns are NaN or unwritten in frame 0",
+    "nan_column": "frame 0: 1 of 192 values of fire_smoke are unwritten, NaN or",
     "no_burn": "no cell burns in 2 frames",
     "empty": "the folder is empty",
     "overlap": "2 h is stored twice, with other fire_smoke",

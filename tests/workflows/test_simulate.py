@@ -40,6 +40,12 @@ def test_smoke_records_the_interval_between_its_checkpoints(store):
     assert pc.open_snapshots(store).smoke.attrs["checkpoint_interval_hours"] == 6.0
 
 
+def test_smoke_records_the_depth_of_its_column_and_fires_the_hour_of_ignition(store):
+    stored = pc.open_snapshots(store)
+    assert stored.smoke.attrs["column_depth_m"] == 15_000.0
+    assert stored.attrs["ignition_local_hour"] == 12.0
+
+
 def test_repeating_adds_nothing_and_more_ignitions_continue(store, tmp_path):
     before = pc.open_snapshots(store).attrs["data_version"]
     assert pc.simulate(store, **SMALL).attrs["data_version"] == before
@@ -145,3 +151,69 @@ def test_real_rasters_replace_the_synthetic_landscape(tmp_path):
     assert float(fire.x[1] - fire.x[0]) == pytest.approx(300.0)  # ten cells of 30 m
     assert float(fire.burned_area[-1]) > 0.0
     assert float(fire.smoke.max()) > 0.0
+
+
+OWN = {"preset": "weathers", "ignitions": 1, "weathers": 2, "checkpoints": 1}
+
+
+@pytest.fixture(scope="module")
+def windy(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("simulated") / "windy.zarr"
+    pc.simulate(path, **OWN)
+    return path
+
+
+def test_every_fire_is_stored_with_its_own_weather(windy):
+    stored = pc.open_snapshots(windy)
+    assert stored.fire_id.values.tolist() == ["s0-i0000-w0", "s0-i0000-w1"]
+    assert stored.drought.values.tolist() == ["own", "own"]
+    assert stored.sizes == {"snapshot": 2, "y": 40, "x": 50, "weather_hour": 7, "height": 10}
+    assert not (stored.wind_u[0].values == stored.wind_u[1].values).any()
+    in_memory = pc.simulate(**OWN)
+    for name in ("smoke", "wind_u", "wind_v", "boundary_layer_depth", "fuel_load"):
+        assert stored[name].values.tobytes() == in_memory[name].values.tobytes(), name
+    pc.validate_snapshots(stored)
+
+
+def test_more_weathers_continue_a_store_and_other_weathers_are_refused(windy, tmp_path, refused):
+    path = tmp_path / "a.zarr"
+    pc.simulate(path, **{**OWN, "weathers": 1})
+    xr.testing.assert_equal(pc.simulate(path, **OWN).load(), pc.open_snapshots(windy).load())
+    words = ("simulate", "--preset", "weathers", "--ignitions", 1, "--checkpoints", 1, "-o", path)
+    assert refused(*words, "--weathers", 0) == (
+        f"{path} was simulated with fires that have a drawn weather each; give --weathers=1 to "
+        "continue it, or choose another path"
+    )
+    assert refused(*words, "--droughts", "low") == (
+        "--droughts=low are weathers that all fires share, and --weathers=1 gives each its own; "
+        "leave one of them out (--weathers=0 with the preset 'weathers')"
+    )
+
+
+def test_a_store_of_shared_weathers_takes_no_drawn_ones(store):
+    changed = {**SMALL, "droughts": None, "weathers": 1}
+    with pytest.raises(pc.PlumecastError, match="share the weathers of the droughts; leave"):
+        pc.simulate(store, **changed)
+
+
+def test_a_store_begun_without_weather_is_continued_without(store, tmp_path, run):
+    path = tmp_path / "before.zarr"
+    old = pc.open_snapshots(store).isel(snapshot=[0]).load()
+    settings = json.loads(old.attrs["simulation"])
+    assert settings.pop("weather") == "drought"
+    plain = old.drop_dims(["weather_hour", "height"])
+    pc.append_fire(path, plain.assign_attrs(simulation=json.dumps(settings)))
+    words = ("simulate", "--preset", "demo", "--ignitions", 2, "--droughts", "medium")
+    result = run(*words, "--checkpoints", 1, "-o", path)
+    assert result.code == 0
+    assert "did not store the hourly weather, and is continued without it" in result.err
+    now = pc.open_snapshots(path)
+    assert now.sizes["snapshot"] == 2
+    assert "wind_u" not in now
+    assert now.smoke.values.tolist() == pc.open_snapshots(store).smoke.values[:2].tolist()
+
+
+def test_info_says_which_weather_a_store_has(windy, run):
+    said = run("info", windy, "--check").out
+    assert "hourly at 10 heights up to 6000 m, 7 hours" in said
+    assert "2 of 2 fires are clean" in said

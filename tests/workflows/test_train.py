@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -162,3 +163,40 @@ def test_a_netcdf_store_gives_the_same_fit(store, tmp_path):
     copy = export_snapshots(data, tmp_path / "copy.nc")
     one, two = (train_surrogate(source, degree=1).predict(data) for source in (store, copy))
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_data_that_change_during_the_fit_are_refused(tmp_path, ending):
+    """Validation is read after the fit: it must not come from another version of the file."""
+    path = tmp_path / f"data{ending}"
+    snapshots = make_snapshots(fires=24)
+    pc.export_snapshots(snapshots, path)
+    other = tmp_path / f"other{ending}"
+    pc.export_snapshots(snapshots.assign(smoke=100.0 * snapshots.smoke), other)
+
+    def replace_while_fitting(step: str) -> None:
+        if step == "fitting":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            other.rename(path)
+
+    with pytest.raises(PlumecastError, match=f"{path} changed while it was read"):
+        pc.train_surrogate(path, "paper-linear", progress=replace_while_fitting)
+
+
+def test_one_rewritten_chunk_of_a_zarr_store_is_noticed(tmp_path):
+    path = pc.export_snapshots(make_snapshots(fires=24), tmp_path / "data.zarr")
+    chunk = max((path / "smoke").rglob("*"), key=lambda item: item.is_file())
+
+    def rewrite(step: str) -> None:
+        if step == "fitting":
+            chunk.write_bytes(chunk.read_bytes())
+
+    with pytest.raises(PlumecastError, match="changed while it was read"):
+        pc.train_surrogate(path, "paper-linear", progress=rewrite)
+
+
+def test_data_in_memory_may_lose_their_file(tmp_path):
+    path = pc.export_snapshots(make_snapshots(fires=24), tmp_path / "data.nc")
+    loaded = pc.open_snapshots(path).load()
+    path.unlink()
+    assert "thresholds" in pc.train_surrogate(loaded, "paper-linear").training

@@ -244,7 +244,7 @@ def test_progress_counts_candidates_and_confirmations(split):
         ({"group_by": "season"}, "'season'"),
         ({"degrees": (), "kernels": ()}, "degrees"),
         ({"std_fractions": ()}, "std_fractions"),
-        ({"confirm": 0}, "confirm=0 and most=None must be at least 1"),
+        ({"confirm": 0}, "confirm=0 must be at least 1"),
         ({"budget_seconds": -1.0}, "budget_seconds=-1.0 must be ≥ 0"),
         ({"folds": 1}, "folds=1 leaves nothing out; give at least 2"),
         ({"folds": 4}, r"3 ignition_id\(s\) in training cannot make 4 folds; add fires or lower"),
@@ -405,7 +405,7 @@ def test_networks_are_tried_when_asked_for(split):
     found = tune_surrogate(
         split.train, split.validation, families=plans.NETWORKS, given=quick, most=1
     )
-    assert [c.name for c in found] == ["one epoch", "unet", "fno"]
+    assert [c.name for c in found] == ["one epoch", "unet", "fno", "deeponet"]
     assert found[0].validation is not None
     assert found[0].settings() == quick["one epoch"]
     assert all(choose_settings(**c.choices).family == c.family for c in found[1:])

@@ -1,4 +1,4 @@
-"""The interval between checkpoints, on which the size of smoke depends.
+"""What the size of smoke depends on: the interval between checkpoints, and the column's depth.
 
 Smoke is a sum over checkpoints. A WRF run had 2292 µg m⁻³ with a checkpoint every hour, and 606 at
 the same hour with one every six.
@@ -12,6 +12,12 @@ from typing import Any
 
 INTERVAL = "checkpoint_interval_hours"
 """Attribute of smoke: hours between the checkpoints that it is a sum over."""
+
+DEPTH = "column_depth_m"
+"""Attribute of smoke: height in m of the column that its concentrations are means over."""
+
+LOCAL_HOUR = "ignition_local_hour"
+"""Attribute of fires that all ignite at one hour: that hour, in local solar time."""
 
 _TOLERANCE = 0.1  # largest difference of two intervals that count as equal, relative
 _DIGITS = 4  # of the interval in hours; a second is 0.0003 h
@@ -36,6 +42,12 @@ def recorded_interval(attrs: Mapping[str, Any]) -> float | None:
     return None if value is None else float(value)
 
 
+def recorded_depth(attrs: Mapping[str, Any]) -> float | None:
+    """The depth of the column in m that the attributes of smoke record; None if they do not."""
+    value = attrs.get(DEPTH)
+    return None if value is None else float(value)
+
+
 def summed_over(interval: float | None) -> str:
     """What smoke is summed over, in words."""
     if interval is None:
@@ -43,9 +55,13 @@ def summed_over(interval: float | None) -> str:
     return f"checkpoints {interval:g} h apart"
 
 
-def smoke_comment(interval: float | None) -> str:
-    """What smoke is, and what it is not; the `comment` of variables with its unit."""
+def smoke_comment(interval: float | None, *, lowest: bool = False) -> str:
+    """What smoke is, and what it is not; the `comment` of variables with its unit.
+
+    `lowest` is for the concentration in the lowest model layer, otherwise it is the column mean.
+    """
+    what = "concentrations in the lowest model layer" if lowest else "column-mean concentrations"
     return (
-        f"smoke is the sum of column-mean concentrations over {summed_over(interval)}, up to the "
+        f"smoke is the sum of {what} over {summed_over(interval)}, up to the "
         "hour of the snapshot: not the concentration at one time, and not a mean over time"
     )

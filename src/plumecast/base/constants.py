@@ -14,3 +14,12 @@ GRAVITY = 9.81
 
 M2_PER_ACRE = 4046.8564224
 """Square metres in an international acre (exact)."""
+
+SURFACE_LAYER = 100.0
+"""Winds up to this height above ground, m, count as winds near the ground."""
+
+SURFACE_WIND_LIMIT = 60.0
+"""Larger speeds, m s⁻¹, are not believed near the ground: the wind of a strong hurricane."""
+
+ALOFT_WIND_LIMIT = 120.0
+"""Larger speeds, m s⁻¹, are not believed at any height: more than the strongest jet streams."""

@@ -8,18 +8,33 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import stat
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.locks import has_locks, try_lock
+
+STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/null")
+"""Paths that a text may be written to, though they are no files."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a disk that is full, or of a file that is larger than allowed."""
 
 _ATTEMPTS = 500  # to replace a folder that other processes replace at the same time
 _PAUSE = 0.01  # s at most between attempts, drawn at random so that writers do not keep in step
+_EXISTS = "{} exists; remove it or choose another path"
+_OWNER = ".owner"  # file in a temporary folder that its process keeps locked
+_FLUSHES = 8  # files flushed at a time: the file system joins their writes
+_NO_FLUSH = (errno.EINVAL, errno.ENOTSUP)  # file systems that cannot flush folders
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
 @contextlib.contextmanager
@@ -29,39 +44,105 @@ def atomic_write(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
     When the block ends, the result is flushed to disk and renamed to `path`. When it raises, `path`
     stays as it was and the temporary files are removed. Every writer has a temporary folder of its
     own beside `path`, so several may write to one path: the last one to finish wins or, without
-    `overwrite`, raises. Missing parent folders are made, links are followed, and a special file
-    such as /dev/stdout is written directly.
+    `overwrite`, raises. Missing parent folders are made and links are followed. A device, a pipe or
+    a socket is refused.
     """
     if not overwrite:
         refuse_existing(Path(path))
+    refuse_special(Path(path))
     target = Path(os.path.realpath(path))
-    if _is_special(target):
-        yield target
-        return
-    with temporary_folder(target) as folder:
+    with _naming(path), temporary_folder(target) as folder:
         partial = folder / target.name
         yield partial
         publish(partial, target, overwrite=overwrite)
 
 
-def _is_special(path: Path) -> bool:
-    """Whether a path is neither file nor folder, from one look: others may replace it meanwhile."""
+@contextlib.contextmanager
+def _naming(path: str | Path) -> Iterator[None]:
+    """Let the error of a full disk name a path, not the temporary file or none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def refuse_special(path: Path) -> None:
+    """Raise if a path is neither file nor folder, from one look: others may replace it meanwhile.
+
+    A device would be replaced or overwritten, and a pipe blocks until somebody reads it.
+    """
     try:
         mode = path.stat().st_mode
     except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise PlumecastError(f"{path} is a device, a pipe or a socket; choose another output path")
 
 
 @contextlib.contextmanager
 def temporary_folder(beside: Path) -> Iterator[Path]:
-    """A hidden, uniquely named folder next to a path; it is removed at the end."""
+    """A hidden, uniquely named folder next to a path; it is removed at the end.
+
+    Folders that killed processes left there for the same path are removed first.
+    """
     beside.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=beside.parent, prefix=f".{beside.name}."))
+    with contextlib.suppress(PermissionError):  # a folder that can be written but not listed
+        for leftover in find_leftovers(beside.parent, beside.name):
+            remove_leftover(leftover)
+    folder, owner = _owned_folder(beside)
     try:
         yield folder
     finally:
+        owner.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _owned_folder(beside: Path) -> tuple[Path, IO[str]]:
+    """A new folder and its locked owner file.
+
+    Another process may take the folder for a leftover before it is locked; then another is made.
+    """
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=beside.parent, prefix=f".{beside.name}."))
+        try:
+            owner = (folder / _OWNER).open("x")
+        except FileNotFoundError:
+            continue
+        try:
+            locked = try_lock(owner)
+        except OSError:  # no locks on this file system: nobody can take the folder for a leftover
+            return folder, owner
+        if locked and os.fstat(owner.fileno()).st_nlink:
+            return folder, owner
+        owner.close()
+
+
+def find_leftovers(folder: Path, target: str | None = None) -> list[Path]:
+    """Temporary folders in a folder, of one target or of all; their processes may still work."""
+    name = ".+" if target is None else re.escape(target)
+    pattern = re.compile(rf"\.{name}\.[a-z0-9_]{{8}}")
+    with os.scandir(folder) as entries:
+        found = [entry.path for entry in entries if pattern.fullmatch(entry.name)]
+    return [path for path in map(Path, sorted(found)) if (path / _OWNER).is_file()]
+
+
+def remove_leftover(folder: Path, *, dry_run: bool = False) -> int | None:
+    """Remove a temporary folder unless its process works; the bytes freed, or None if it is kept.
+
+    A process holds a lock on its folder while it works. Where there are no locks, folders are kept.
+    """
+    try:
+        with (folder / _OWNER).open("r+") as owner:
+            if not has_locks() or not try_lock(owner):
+                return None
+            size = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+            if not dry_run:
+                shutil.rmtree(folder, ignore_errors=True)
+            return size
+    except OSError:  # no owner, no lock on this file system, or removed meanwhile
+        return None
 
 
 def publish(partial: Path, target: Path, *, overwrite: bool = True) -> None:
@@ -69,47 +150,105 @@ def publish(partial: Path, target: Path, *, overwrite: bool = True) -> None:
 
     `partial` must be inside a `temporary_folder`, where a folder that is replaced is put.
     """
-    for path in [partial, *partial.rglob("*")]:
-        if path.is_file():
-            _flush(path)
+    flush_files([partial, *partial.rglob("*")])
     if not overwrite:
-        refuse_existing(target)
-    if partial.is_dir() and overwrite:
+        _publish_new(partial, target)
+    elif partial.is_dir():
         _replace_folder(partial, target)
     else:
+        partial.replace(target)
+    flush_folder(target.parent)
+
+
+def _publish_new(partial: Path, target: Path) -> None:
+    """Rename a file or folder; of several processes that do so at once, one succeeds."""
+    refuse_existing(target)
+    try:
+        if partial.is_dir():
+            partial.rename(target)  # fails if a folder with files is there
+        else:
+            _link(partial, target)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+            raise
+        raise PlumecastError(_EXISTS.format(target)) from None
+
+
+def _link(partial: Path, target: Path) -> None:
+    """Give a file its name unless the name is taken, which a rename cannot do."""
+    try:
+        os.link(partial, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
         partial.replace(target)
 
 
 def refuse_existing(path: Path) -> Path:
     """The path itself; raises if something exists there."""
     if path.exists():
-        raise PlumecastError(f"{path} exists; remove it or choose another path")
+        raise PlumecastError(_EXISTS.format(path))
     return path
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file in UTF-8, atomically."""
+    """Write a text file in UTF-8, atomically; or print the text, if the path is one of STREAMS.
+
+    Bytes of file names that are not UTF-8 are escaped: in JSON they read back as they were.
+    """
+    if str(path) in STREAMS:
+        # Not by the path: that of a redirected output would be opened, and emptied, again.
+        stream = {"/dev/stdout": sys.stdout, "/dev/stderr": sys.stderr}.get(str(path))
+        if stream is not None:
+            stream.write(text)
+            stream.flush()
+        return
     with atomic_write(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def write_json(path: str | Path, content: Any) -> None:
     """Write a JSON file, atomically. NaN and infinity, which JSON lacks, become null."""
-    text = json.dumps(_finite(content), indent=2, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(finite(content), indent=2, allow_nan=False, ensure_ascii=False)
     write_text(path, text + "\n")
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Plain values with None in the place of NaN and infinity, which JSON lacks."""
     if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def flush_files(paths: Iterable[Path]) -> None:
+    """Write files, and the names in folders, from the system's memory to the disk."""
+    with ThreadPoolExecutor(_FLUSHES) as threads:
+        for _ in threads.map(_flush, paths):
+            pass
+
+
 def _flush(path: Path) -> None:
-    with path.open("r+b") as file:
-        os.fsync(file.fileno())
+    if path.is_dir():
+        flush_folder(path)
+    elif path.is_file():
+        with path.open("r+b") as file:
+            os.fsync(file.fileno())
+
+
+def flush_folder(path: Path) -> None:
+    """Make the names in a folder survive a power loss: new files, renamed files."""
+    if os.name != "posix":  # other systems cannot open folders
+        return
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in _NO_FLUSH:
+            raise
+    finally:
+        os.close(folder)
 
 
 def _replace_folder(partial: Path, target: Path) -> None:

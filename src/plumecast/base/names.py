@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+DATA_VERSION = "data_version"
+"""Attribute of an opened store: its commit id (Icechunk) or the hash of its file (NetCDF)."""
 
 SIMULATION = "simulation"
 """Attribute of simulated snapshots: the simulator's settings, as JSON."""
@@ -44,6 +49,17 @@ FIELDS = (
          symbol="g"),
 )  # fmt: skip
 
+FURTHER = (
+    Name("surface_smoke", _FIELD, "float", "cumulative smoke concentration in the lowest model "
+         "layer", "ug m-3"),
+)  # fmt: skip
+"""Further outputs with a name of their own; those of tracers are named after the tracer."""
+
+LEVEL = "vertical_level"
+"""Attribute of further outputs: one of LEVELS. It makes a variable one of the contract."""
+
+LEVELS = COLUMN, LOWEST = ("column mean", "lowest model layer")
+
 COORDINATES = (
     Name("fire_id", _SCALAR, "string", "one ignition under one weather"),
     Name("ignition_id", _SCALAR, "string", "one ignition, under any weather"),
@@ -72,11 +88,67 @@ COVARIATES = (
          "ignition", "degree", "wind_from_direction"),
 )  # fmt: skip
 
+WEATHER_HOUR, HEIGHT = "weather_hour", "height"
+_PROFILE = (SNAPSHOT, WEATHER_HOUR, HEIGHT)
+
+WEATHER = (
+    Name("wind_u", _PROFILE, "float", "ambient wind towards east", "m s-1", "eastward_wind"),
+    Name("wind_v", _PROFILE, "float", "ambient wind towards north", "m s-1", "northward_wind"),
+    Name("boundary_layer_depth", (SNAPSHOT, WEATHER_HOUR), "float", "depth of the boundary layer",
+         "m", "atmosphere_boundary_layer_thickness"),
+)  # fmt: skip
+"""Hourly weather of every fire, where it is known."""
+
+WEATHER_AXES = (
+    Name(WEATHER_HOUR, (WEATHER_HOUR,), "float", "time of the weather since ignition", "h"),
+    Name(HEIGHT, (HEIGHT,), "float", "height above ground", "m", "height"),
+)
+
+GROUND = (
+    Name("fuel_load", ("y", "x"), "float", "surface fuel load, dry, block mean", "kg m-2"),
+)  # fmt: skip
+
 NOTES = (
     Name("quality", _SCALAR, "string", "what the checks on reading its fire found"),
 )  # fmt: skip
 
 TABLE = {
-    entry.name: entry for entry in (*FIELDS, *COORDINATES, *GRID, *GEOGRAPHY, *COVARIATES, *NOTES)
+    entry.name: entry
+    for entry in (
+        *FIELDS,
+        *FURTHER,
+        *COORDINATES,
+        *GRID,
+        *GEOGRAPHY,
+        *COVARIATES,
+        *WEATHER,
+        *WEATHER_AXES,
+        *GROUND,
+        *NOTES,
+    )
 }
 FIRE, SMOKE = (entry.name for entry in FIELDS)
+SURFACE_SMOKE = FURTHER[0].name
+
+
+def tracer_output(tracer: str, *, surface: bool = False) -> str:
+    """The variable of a tracer of another model.
+
+    >>> tracer_output("co"), tracer_output("co", surface=True)
+    ('smoke_co', 'surface_smoke_co')
+    """
+    return f"{SURFACE_SMOKE if surface else SMOKE}_{tracer}"
+
+
+def is_smoke(name: str, attrs: Mapping[str, Any]) -> bool:
+    """Whether a variable is smoke of the contract: not negative, µg m⁻³, a sum over checkpoints."""
+    return name in (SMOKE, SURFACE_SMOKE) or attrs.get(LEVEL) in LEVELS
+
+
+def shown_units(units: str) -> str:
+    """Units for people.
+
+    >>> shown_units("ug m-3 h"), shown_units("m s-1")
+    ('µg m⁻³ h', 'm s⁻¹')
+    """
+    return units.replace("ug", "µg").replace("-1", "⁻¹").replace("-2", "⁻²").replace("-3", "⁻³")

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.files import refuse_existing
+from plumecast.base.files import STREAMS, refuse_existing, refuse_special
+
+Content = Literal["a saved surrogate", "an HTML page", "scores", "settings", "a table of fires"]
 
 
 def check_output(
     path: str | Path,
     kind: Literal["file", "folder", "store"] = "file",
     *,
+    content: Content | None = None,
     endings: Sequence[str] = (),
     overwrite: bool = True,
     inputs: Iterable[str | Path | None] = (),
@@ -23,9 +27,11 @@ def check_output(
     """The path; raises if a result could not be written there.
 
     The checks: the ending, if only some are known; that the path is none of the `inputs`; without
-    `overwrite`, that nothing exists there; that it is not a file where a folder is needed, or a
-    folder where a file is; and that its folder, or the nearest one that exists, can be written. A
-    "store" is a folder that fires are appended to; its lock is a file beside it.
+    `overwrite`, that nothing exists there; that it is no device, pipe or socket (except STREAMS,
+    for a text); that it is not a file where a folder is needed, or a folder where a file is; that
+    a file which would be replaced has the same `content`; and that its folder, or the nearest one
+    that exists, can be written. A "store" is a folder that fires are appended to; its lock is a
+    file beside it.
     """
     where = Path(path)
     if endings and where.suffix not in endings:
@@ -35,19 +41,60 @@ def check_output(
     for source in inputs:
         if source is not None and _same(where, Path(source)):
             raise PlumecastError(f"{where} is an input of this command; choose another output path")
+        if source is not None and _within(where, Path(source)):
+            raise PlumecastError(
+                f"{where} lies within {source}, an input of this command; choose another "
+                "output path"
+            )
     if not overwrite:
         refuse_existing(where)
-    if where.exists() and not where.is_file() and not where.is_dir():
-        return where  # a special file, such as /dev/stdout
+    if str(where) in STREAMS and content not in (None, "a saved surrogate"):
+        return where
+    refuse_special(where)
     if kind == "file" and where.is_dir():
         raise PlumecastError(f"{where} is a folder; give the path of a file")
     if kind != "file" and where.is_file():
         raise PlumecastError(f"{where} is a file; give the path of a folder")
+    if content is not None and where.is_file() and not _holds(where, content):
+        raise PlumecastError(
+            f"{where} exists and is not {content}; remove it or choose another output path"
+        )
     if kind != "folder" or not where.exists():
         _check_writable(Path(os.path.realpath(where)).parent, where)
     if kind != "file" and where.exists():
         _check_writable(where, where)
     return where
+
+
+def _holds(path: Path, content: Content) -> bool:
+    """Whether a file has a kind of content, or is empty."""
+    with path.open("rb") as file:
+        head = file.read(512)
+    return not head or _KINDS[content](path, head)
+
+
+def _read_json(path: Path, head: bytes) -> Any:
+    """The content of a JSON file; None if it is something else."""
+    if head.lstrip()[:1] not in (b"{", b"["):
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _has(key: str, content: Any) -> bool:
+    return isinstance(content, dict) and key in content
+
+
+_KINDS: dict[Content, Callable[[Path, bytes], bool]] = {
+    # A safetensors file: 8 bytes of length, then JSON.
+    "a saved surrogate": lambda path, head: head[8:9] == b"{",
+    "an HTML page": lambda path, head: head.lstrip()[:14].lower() == b"<!doctype html",
+    "scores": lambda path, head: _has("scores", _read_json(path, head)),
+    "settings": lambda path, head: _has("settings", _read_json(path, head)),
+    "a table of fires": lambda path, head: isinstance(_read_json(path, head), list),
+}
 
 
 def _either(endings: Sequence[str]) -> str:
@@ -59,6 +106,16 @@ def _same(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _within(one: Path, folder: Path) -> bool:
+    """Whether a path lies in a folder that holds a store; other folders may hold anything."""
+    inside = Path(os.path.realpath(folder)) in Path(os.path.realpath(one)).parents
+    return inside and any((folder / name).exists() for name in STORE_PARTS)
+
+
+STORE_PARTS = ("zarr.json", ".zgroup", "refs")
+"""What a folder that is a Zarr store or an Icechunk repository holds."""
 
 
 def _check_writable(folder: Path, where: Path) -> None:

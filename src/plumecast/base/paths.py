@@ -28,6 +28,20 @@ def find_files(paths: Paths, *, belongs: Callable[[Path], bool], nothing: str) -
     return found
 
 
+def check_regular(path: str | Path) -> Path:
+    """The path; raises if it is neither a file nor a folder, such as a pipe or a device.
+
+    Opening a pipe (FIFO) that nobody writes to would wait for ever. A path that does not exist is
+    left to the reader.
+    """
+    where = Path(path)
+    if where.exists() and not where.is_file() and not where.is_dir():
+        raise PlumecastError(
+            f"{where} is a pipe, socket or device; write its content to a file and give that"
+        )
+    return where
+
+
 class WorkerPath(NamedTuple):
     """A path to read in this process or on a worker, perhaps one on another machine."""
 

@@ -8,37 +8,64 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
+import multiprocessing
+import os
 import re
 import signal
 import sys
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from plumecast.__main__ import INTERRUPTED
 from plumecast.base.errors import PlumecastError, PlumecastWarning
+from plumecast.base.files import FULL
 from plumecast.base.version import __version__
 from plumecast.cli.history import ARGUMENTS
-from plumecast.cli.show import Stopped, fail, stopped_line, warn
+from plumecast.cli.show import OutputClosed, Stopped, fail, stopped_line, warn
 
 COMMANDS = {
     "demo": "Simulate fires, train every preset, score them beside the baselines, write a report.",
     "simulate": "Simulate an ensemble of large fires and their smoke.",
     "train": "Fit a fire-to-smoke surrogate and save it.",
+    "update": "Take the new fires of a store into a surrogate, without a new fit.",
     "tune": "Choose the settings of a surrogate by cross-validation within the training part.",
     "evaluate": "Score a surrogate beside the baselines on the test part of its split.",
     "predict": "Predict the smoke of every snapshot in a store, or of arrival-time rasters.",
     "ensemble": "Compute the mean, exceedance probabilities and quantiles of the smoke of many "
     "fires.",
+    "compare": "Compare the smoke of scenarios at places and in every cell, with intervals.",
+    "impact": "Compute the energy that solar plants lose to the smoke of fires.",
+    "design": "Choose the fires that are worth an expensive run, before any of them is run.",
+    "map": "Draw fires and their smoke: a page to explore, a figure, or KMZ for GIS programs.",
     "study": "Reproduce tables and figures of the paper; finished ones are reused.",
     "report": "Write one self-contained HTML page: tables, figures, settings, credibility.",
+    "serve": "Open a live page: light a fire, turn the wind, see its smoke; train and compare.",
     "info": "Describe a snapshot store or a saved surrogate.",
     "ingest": "Read the fires of other models into a store.",
+    "tidy": "Remove what killed commands left, and files of a store that no version needs.",
 }
 """The module of each command in `plumecast.cli.commands`, and the first line of its help.
 A test keeps the lines equal to those in the modules."""
+
+_FOLDERS = {
+    "compare": "answers",
+    "design": "answers",
+    "ensemble": "answers",
+    "impact": "answers",
+    "map": "views",
+    "report": "paper",
+    "serve": "views",
+    "study": "paper",
+    "tune": "fitting",
+    "update": "fitting",
+}
+"""The folder in `plumecast.cli.commands` of commands that are not in it directly."""
 
 _SETTINGS: dict[str, Any] = {
     "add_completion": False,
@@ -46,7 +73,7 @@ _SETTINGS: dict[str, Any] = {
     "rich_markup_mode": "markdown",
 }
 
-_INTERRUPTED = 130  # the shell's code for a program stopped by Ctrl-C; typer returns it too
+_CLOSED = 141  # the shell's code for a program that wrote to a closed pipe
 
 # Newer versions of typer contain their own copy of click. This finds the base class of its errors.
 _UsageError: type[Exception] = next(
@@ -59,8 +86,17 @@ class OptionNamingCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; `name=value` in an error becomes `--name=value`."""
+        from plumecast.cli.options import check_number  # imports more than a help needs
+
         try:
+            for item in self.params:
+                check_number(str(item.name), item.opts[-1], ctx.params.get(item.name))
             return super().invoke(ctx)
+        except OSError as error:
+            if error.errno not in FULL or error.filename is not None or not ctx.params.get("out"):
+                raise
+            # Libraries do not say which file they could not finish.
+            raise OSError(error.errno, error.strerror, str(ctx.params["out"])) from error
         except PlumecastError as error:
             options = {item.name: item.opts[-1] for item in self.params if item.opts[-1][0] == "-"}
             text = re.sub(
@@ -68,7 +104,8 @@ class OptionNamingCommand(TyperCommand):
                 lambda found: f"{options.get(found[1]) or found[1]}=",
                 str(error),
             )
-            raise type(error)(text) from error
+            # A switch takes no value: `--bare-where-missing`, not `--bare-where-missing=True`.
+            raise type(error)(re.sub(r"(?<!\w)(--[\w-]+)=True\b", r"\1", text)) from error
 
 
 def new_group(**settings: Any) -> typer.Typer:
@@ -76,12 +113,18 @@ def new_group(**settings: Any) -> typer.Typer:
     return typer.Typer(**(_SETTINGS | settings))
 
 
+def command_module(name: str) -> ModuleType:
+    """Import the module of a command."""
+    path = [_FOLDERS[name], name] if name in _FOLDERS else [name]
+    return importlib.import_module(".".join(["plumecast.cli.commands", *path]))
+
+
 def load_command(name: str) -> Any:
     """Import the module of a command and build the command.
 
     A module has either a function `command` or, for a group of commands, `app`.
     """
-    module = importlib.import_module(f"plumecast.cli.commands.{name}")
+    module = command_module(name)
     group = getattr(module, "app", None)
     if group is None:
         group = new_group()
@@ -94,7 +137,10 @@ class _LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         name, listed, rest = super().resolve_command(ctx, args)
-        return name, listed if name is None else load_command(name), rest
+        command = listed if name is None else load_command(name)
+        if ctx.obj is not None:  # the function `loaded` of `main`
+            ctx.obj()
+        return name, command, rest
 
 
 app = new_group(
@@ -134,6 +180,21 @@ for _name, _summary in COMMANDS.items():
 
 
 @contextlib.contextmanager
+def _printable_output() -> Iterator[None]:
+    """Print characters that the terminal's encoding lacks as escapes, such as \\xb5 for µ."""
+    streams = [s for s in (sys.stdout, sys.stderr) if isinstance(s, io.TextIOWrapper)]
+    before = [stream.errors for stream in streams]
+    for stream in streams:
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        for stream, errors in zip(streams, before, strict=True):
+            with contextlib.suppress(OSError, ValueError):  # closed, or nobody reads it
+                stream.reconfigure(errors=errors)
+
+
+@contextlib.contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
     """Print each PlumecastWarning once, as one line; other warnings stay as they are."""
     with warnings.catch_warnings():
@@ -154,38 +215,98 @@ def _warnings_in_one_line() -> Iterator[None]:
 def _words(error: Exception) -> str:
     """The message of an error; that of the operating system without its number."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
-    return str(error)
+        step = "; free space or choose another output path" if error.errno in FULL else ""
+        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}{step}"
+    if isinstance(error, MemoryError):
+        why = f" ({error})" if str(error) else ""
+        return f"the memory is not enough{why}; give fewer or smaller fires, or --memory"
+    if isinstance(error, RecursionError):
+        return f"a file is nested too deeply to be read ({error}); write it again"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror[0].lower()}{error.strerror[1:]}"
+    return str(error) or type(error).__name__
 
 
 def _ignore_interrupts(arguments: list[str] | None) -> None:
-    """Let a second Ctrl-C not cut off the last words of the program."""
+    """Let Ctrl-C not cut off the last words of a program that has ended, nor change its code."""
     if arguments is None:  # not if a caller's process goes on
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run a command; an error is one line with the next step, and exit code 2."""
+def _end_interrupted(arguments: list[str] | None, kept: str) -> NoReturn:
+    """Say what is kept, and end with the code of Ctrl-C.
+
+    A process of our own ends at once: threads of libraries that were stopped in the middle can
+    print or raise while Python shuts down.
+    """
+    _ignore_interrupts(arguments)
+    stopped_line(kept)
+    if arguments is not None:
+        sys.exit(INTERRUPTED)
+    for process in multiprocessing.active_children():
+        process.terminate()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # closed, or nobody reads it
+            stream.flush()
+    os._exit(INTERRUPTED)
+
+
+def main(arguments: list[str] | None = None, *, loaded: Callable[[], object] | None = None) -> None:
+    """Run a command; an error is one line with the next step, and exit code 2.
+
+    `loaded` is called when the libraries are imported and the command begins.
+    """
     given = sys.argv[1:] if arguments is None else arguments
     ARGUMENTS.set(given)
+    with _printable_output():
+        try:
+            _run(given, arguments, loaded)
+        except OutputClosed:
+            _discard_output()
+            sys.exit(_CLOSED)
+
+
+def _discard_output() -> None:
+    """Let Python, which flushes the standard streams at its end, not complain that none is read."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.dup2(nowhere, stream.fileno())
+
+
+def _flush_output() -> None:
+    if sys.stdout is None:  # closed by the shell (>&-): there is nothing to flush
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise OutputClosed from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from error
+
+
+def _run(
+    given: list[str], arguments: list[str] | None, loaded: Callable[[], object] | None
+) -> None:
     try:
         with _warnings_in_one_line():
-            code = app(given, standalone_mode=False)
+            code = app(given, standalone_mode=False, obj=loaded)
+            _flush_output()
     except (typer.Abort, KeyboardInterrupt):
-        code = _INTERRUPTED
+        code = INTERRUPTED
     except _UsageError as error:
+        _ignore_interrupts(arguments)
         fail(f"{error.format_message()} (see plumecast --help)")  # type: ignore[attr-defined]
         sys.exit(2)
     except Stopped as stopped:
-        _ignore_interrupts(arguments)
-        stopped_line(stopped.kept())
-        sys.exit(_INTERRUPTED)
-    except (PlumecastError, OSError) as error:
+        _end_interrupted(arguments, stopped.kept())
+    except (PlumecastError, OSError, MemoryError, RecursionError) as error:
         if "--debug" in given:
             raise
+        _ignore_interrupts(arguments)
         fail(_words(error))
         sys.exit(2)
-    if code == _INTERRUPTED:
-        _ignore_interrupts(arguments)
-        stopped_line("nothing was written")
+    if code == INTERRUPTED:
+        _end_interrupted(arguments, "nothing was written")
+    _ignore_interrupts(arguments)
     sys.exit(code if isinstance(code, int) else 0)

@@ -1,5 +1,5 @@
 """`python -m plumecast.cli` runs the command line."""
 
-from plumecast.cli import main
+from plumecast.__main__ import main
 
 main()

@@ -9,15 +9,12 @@ from typing import Any
 import typer
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.cli.options import Given, numbers
-from plumecast.cli.show import note
 from plumecast.data.store import open_snapshots
 from plumecast.sources.rasters import FORMATS, HORIZON, UNITS
 from plumecast.surrogate.file import is_saved
-from plumecast.surrogate.surrogate import Surrogate, load_surrogate
-from plumecast.workflows.fires.winds import Winds, as_winds, read_winds, winds_needed
+from plumecast.surrogate.load import load_surrogate
 
 _ARGUMENTS = "crs|horizon|nodata|unit|variable"  # that errors of the readers name
 
@@ -32,6 +29,11 @@ STEERING = typer.Option(None, show_default=f"{STEERING_STRENGTH:g}", help=_STEER
 STEERING_AS_TRAINED = typer.Option(
     None, show_default=f"as in training, or {STEERING_STRENGTH:g}", help=_STEERING
 )
+CHECKPOINTS_AS_TRAINED = typer.Option(
+    None,
+    show_default="as in training, or 15",
+    help="With --simulate: snapshots of each fire, six hours apart.",
+)
 
 
 def landscape_options(
@@ -43,6 +45,10 @@ def landscape_options(
     steering: float = STEERING,
 ) -> None:
     """The ground of simulated fires, and its effect on the wind."""
+
+
+FUELS_OF_STORES = "a store has a fuel load of its own: ingest rasters --fuels writes it"
+"""The next step for a user who gives fuels for the fires of a store."""
 
 
 def raster_options(
@@ -68,47 +74,14 @@ def raster_options(
     aggregate: str = typer.Option(
         "mean", help="How raster cells become grid cells: mean (by area) or max."
     ),
+    fuels: Path = typer.Option(
+        None,
+        help="Raster of the Scott & Burgan fuels (FBFM40) that burn; surrogates that were trained "
+        "with a fuel load release smoke by it.",
+    ),
     batch: int = typer.Option(64, help="Files that are read, and committed, together."),
 ) -> None:
     """How to read arrival-time rasters."""
-
-
-def wind_options(
-    wind_speed: float = typer.Option(
-        None, help="Mean 10 m wind speed of all these fires since ignition (m/s); with --wind-from."
-    ),
-    wind_from: float = typer.Option(
-        None, help="Direction that this wind comes from, in degrees from north; 270 is a west wind."
-    ),
-    winds: Path = typer.Option(
-        None,
-        help="CSV table of the wind of every fire: fire_id, wind_speed, wind_from_direction and "
-        "optionally hours.",
-    ),
-) -> None:
-    """The wind of fires whose files do not contain it; it replaces the wind that they have."""
-
-
-def read_wind_options(given: Given) -> Winds | None:
-    """The winds that the options state; None if they state none."""
-    speed, direction, table = given["wind_speed"], given["wind_from"], given["winds"]
-    if table is not None:
-        if speed is not None or direction is not None:
-            raise PlumecastError(
-                f"give either --winds {table} or --wind-speed and --wind-from, not both"
-            )
-        return read_winds(table)
-    if (speed is None) != (direction is None):
-        stated = f"--wind-speed={speed:g}" if direction is None else f"--wind-from={direction:g}"
-        other = "--wind-from" if direction is None else "--wind-speed"
-        raise PlumecastError(f"{stated} needs {other} too")
-    return None if speed is None else as_winds((speed, direction))
-
-
-def note_unused_winds(winds: Winds | None, surrogate: Surrogate) -> None:
-    """Say so if winds were given to a surrogate that does not use them."""
-    if winds is not None and not winds_needed(surrogate):
-        note("the surrogate does not use the wind, so the winds that you gave change nothing")
 
 
 def is_raster(given: Given) -> bool:
@@ -118,8 +91,6 @@ def is_raster(given: Given) -> bool:
 
 def read_raster_options(given: Given) -> dict[str, Any]:
     """The raster options as the readers take them."""
-    if given["batch"] < 1:
-        raise PlumecastError(f"--batch={given['batch']}; give at least 1")
     hours = given["hours"]
     return {**given, "hours": None if hours is None else numbers(hours, "--hours")}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -16,10 +17,16 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.blocks import Runner
 from plumecast.data.split import SplitRecipe
+from plumecast.scores.quantities import DEFAULT
 
 Command: TypeAlias = Callable[..., None]
 Given: TypeAlias = Mapping[str, Any]
 """The values of a group of options by name; None for an option that was not given."""
+
+LEAST = {"batch": 1, "min_acres": 0, "seed": 0, "workers": 1}
+"""Smallest values of options that mean the same in every command."""
+
+_LARGEST = 2**63 - 1
 
 DATA = typer.Argument(help="Snapshot store: Icechunk, Zarr or NetCDF.", show_default=False)
 MODEL = typer.Argument(help="A saved surrogate.", show_default=False)
@@ -33,6 +40,16 @@ SCHEDULER = typer.Option(
     None,
     help="Compute on a Dask cluster: its address, such as tcp://host:8786, or 'local' to start "
     "processes on this machine.",
+)
+QUANTITY = typer.Option(
+    DEFAULT,
+    help="Quantity that thresholds refer to: mean (time mean since ignition, µg m⁻³), dose "
+    "(µg m⁻³ h) or sum (over checkpoints, as surrogates predict it).",
+)
+CHECKPOINT_INTERVAL = typer.Option(
+    None,
+    help="Hours between the checkpoints over which smoke is summed.",
+    show_default="as the data records it",
 )
 PRECISION = typer.Option("float64", help="Arithmetic: float64, or float32 for speed.")
 
@@ -61,7 +78,12 @@ def variable_options(
     inputs: str = typer.Option(
         None, help="Input variables, separated by commas.", show_default=FIRE
     ),
-    outputs: str = typer.Option(None, help="Output variable.", show_default=SMOKE),
+    outputs: str = typer.Option(
+        None,
+        help="Output variables, separated by commas, which `train` fits together, e.g. "
+        "smoke,surface_smoke.",
+        show_default=SMOKE,
+    ),
 ) -> None:
     """Which variables the surrogate maps."""
 
@@ -123,27 +145,40 @@ def split_recipe(given: Given, base: SplitRecipe | None = None) -> SplitRecipe:
     return replace(base or SplitRecipe(), **changes)
 
 
-def variables(given: Given, base: Given | None = None) -> tuple[list[str], str]:
-    """The input variables and the output variable: given, of `base`, or of the contract."""
+def variables(given: Given, base: Given | None = None) -> tuple[list[str], list[str]]:
+    """The input and the output variables: given, of `base`, or of the contract."""
     known = {"inputs": FIRE, "outputs": SMOKE} | dict(base or {})
     known |= {name: value for name, value in given.items() if value is not None}
-    return known["inputs"].split(","), known["outputs"]
+    inputs, outputs = (known[name].split(",") for name in ("inputs", "outputs"))
+    return inputs, outputs
 
 
 def numbers(text: str, option: str) -> list[float]:
     """The numbers of an option that takes several, separated by commas."""
     try:
-        return [float(part) for part in text.split(",")]
+        found = [float(part) for part in text.split(",")]
     except ValueError:
         raise PlumecastError(
             f"{option} '{text}' is not a list of numbers separated by commas"
         ) from None
+    for value in found:
+        check_number("", option, value)
+    return found
 
 
-def check_workers(workers: int) -> None:
-    """Raise for fewer than one process."""
-    if workers < 1:
-        raise PlumecastError(f"--workers={workers}; give at least 1")
+def check_number(name: str, option: str, value: object) -> None:
+    """Raise for a number that no option takes: NaN, infinity, or one beyond 64 bits.
+
+    Options in LEAST have a smallest value too. `nodata` may be NaN or infinite.
+    """
+    if isinstance(value, float) and not math.isfinite(value) and name != "nodata":
+        raise PlumecastError(f"{option}={value} is not a finite number; give another value")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise PlumecastError(f"{option}={value} is too large; give at most {_LARGEST}")
+    if value < LEAST.get(name, value):
+        raise PlumecastError(f"{option}={value}; give at least {LEAST[name]}")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import typer
 
-from plumecast.cli.show import count, fail, note, say, table, write_json
+from plumecast.base.files import write_json
+from plumecast.cli.show import count, fail, note, say, table, wrote
 from plumecast.data.checks.checkpoints import checkpoint_interval
 from plumecast.data.store import open_snapshots, stored_fires
 from plumecast.workflows.fires.growing_store import Outcome
@@ -42,6 +43,8 @@ def note_mixed_intervals(store: Path) -> None:
 
 def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -> None:
     """Print the table of fires, the findings of the checks and the errors; set the exit code."""
+    if report is not None:
+        write_json(report, [asdict(item) | {"state": item.state} for item in outcomes])
     rows = [
         [
             item.fire_id,
@@ -67,7 +70,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -
         [item.problem.replace("replace=True", "--replace") for item in outcomes if item.problem]
     )
     if report is not None:
-        write_json(report, [asdict(item) | {"state": item.state} for item in outcomes], "the table")
+        wrote(report, "the table")
     done = counts["read"] + counts["skipped"] + relabelled
     if done:
         total = sum(item.snapshots for item in outcomes if item.state == "read")

@@ -6,13 +6,19 @@ Parts of rich are imported when they are used, to keep `plumecast --version` fas
 from __future__ import annotations
 
 import contextlib
+import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from plumecast.base import files
+_WIDEST = 10_000  # characters; no table is wider
+
+
+class OutputClosed(Exception):
+    """Nobody reads standard output or standard error any more, as after `| head`."""
 
 
 class Stopped(Exception):
@@ -38,27 +44,32 @@ def count(number: int, one: str, several: str | None = None) -> str:
 
 def fail(message: str) -> None:
     """One line on standard error."""
-    typer.echo(f"{typer.style('error:', fg='red', bold=True)} {_one_line(message)}", err=True)
+    _line("error:", message, fg="red", bold=True)
 
 
 def note(message: str) -> None:
     """One line on standard error for information."""
-    typer.echo(f"{typer.style('note:', fg='yellow')} {_one_line(message)}", err=True)
+    _line("note:", message, fg="yellow")
 
 
 def stopped_line(kept: str) -> None:
     """One line on standard error after Ctrl-C, which says what is kept."""
-    typer.echo(f"{typer.style('stopped:', fg='yellow', bold=True)} {_one_line(kept)}", err=True)
+    _line("stopped:", kept, fg="yellow", bold=True)
 
 
 def warn(message: str) -> None:
     """One line on standard error for a doubtful input or result."""
-    typer.echo(f"{typer.style('warning:', fg='yellow', bold=True)} {_one_line(message)}", err=True)
+    _line("warning:", message, fg="yellow", bold=True)
+
+
+def next_step(*words: str | Path) -> None:
+    """A command to run next, quoted for the shell."""
+    say(f"next: {shlex.join(['plumecast', *map(str, words)])}")
 
 
 def say(message: str) -> None:
     """One line on standard output."""
-    typer.echo(message)
+    _echo(message, err=False)
 
 
 def wrote(path: Path, what: str) -> None:
@@ -66,8 +77,24 @@ def wrote(path: Path, what: str) -> None:
     say(f"wrote {what} to {path}")
 
 
-def _one_line(message: str) -> str:
-    return " ".join(message.split("\n"))
+def _line(word: str, message: str, **style: Any) -> None:
+    _echo(f"{_styled(word, **style)} {' '.join(message.splitlines())}", err=True)
+
+
+def _styled(text: str, **style: Any) -> str:
+    """Text with colours, unless the user asks for none (NO_COLOR) or the terminal has none."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain else typer.style(text, **style)
+
+
+def _echo(text: str, *, err: bool) -> None:
+    try:
+        typer.echo(text, err=err)
+    except BrokenPipeError:
+        raise OutputClosed from None
+    except OSError as error:  # a full disk, say
+        stream = "standard error" if err else "standard output"
+        raise OSError(error.errno, error.strerror, stream) from error
 
 
 @contextlib.contextmanager
@@ -94,7 +121,7 @@ def _bar(title: str, total: int | None) -> Iterator[Callable[[int, int | None, s
         TimeRemainingColumn(),
     )
     console = Console(stderr=True)
-    hidden = not console.is_terminal
+    hidden = not console.is_terminal or console.is_dumb_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task(title, total=total)
 
@@ -126,14 +153,12 @@ def counted(title: str) -> Iterator[Callable[[int, int, str], None]]:
         yield update
 
 
-def write_json(path: Path, content: Any, what: str) -> None:
-    """Write a result as JSON, creating its folder if needed, and say so."""
-    files.write_json(path, content)
-    wrote(path, what)
-
-
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table whose first column is text and whose others are numbers."""
+    """A table whose first column is text and whose others are numbers.
+
+    If it is wider than the terminal, or than COLUMNS, every row becomes a block of lines: a cell is
+    never cut. A table that goes to a file or a pipe is as wide as it needs.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
@@ -152,12 +177,34 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
         shown.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
     for row in rows:
         shown.add_row(*(escape(cell) for cell in row))
-    Console(highlight=False, emoji=False).print(shown)
+    stated = os.environ.get("COLUMNS", "")  # rich does not ask a dumb terminal
+    width = int(stated) if stated.isdigit() and int(stated) else None
+    console = Console(highlight=False, emoji=False, width=width, height=25)
+    needed = console.measure(shown, options=console.options.update(width=_WIDEST)).maximum
+    if not console.is_terminal and width is None:
+        console.width = needed
+    if needed > console.width:
+        _blocks(title, columns, rows)
+        return
+    with console.capture() as text:
+        console.print(shown)
+    say(text.get().rstrip("\n"))
+
+
+def _blocks(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table as blocks: the first cell of a row, then a line for each of the others."""
+    say(_styled(title, bold=True))
+    wide = max(len(column) for column in columns[1:])
+    for row in rows:
+        say(f"{columns[0]}: {row[0]}" if columns[0] else row[0])
+        for column, cell in zip(columns[1:], row[1:], strict=True):
+            if cell:
+                say(f"  {column:<{wide}}  {cell}")
 
 
 def pairs(title: str, items: Sequence[tuple[str, str]]) -> None:
     """Names and values, one line each."""
-    say(typer.style(title, bold=True))
+    say(_styled(title, bold=True))
     width = max(len(name) for name, _ in items)
     for name, value in items:
         say(f"  {name:<{width}}  {value}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import operator
 import pkgutil
 import time
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from plumecast.base.errors import PlumecastError
 from plumecast.base.extras import require
 from plumecast.base.version import __version__
+from plumecast.compute.memory import keep_freed_memory
 from plumecast.compute.processes import interrupts_blocked
 
 if TYPE_CHECKING:
@@ -32,13 +34,16 @@ CONNECT_SECONDS = 10.0
 GRACE_SECONDS = 60.0
 """Longest time without any worker before a run raises an error."""
 
+LOOPBACK = "127.0.0.1"
+"""Where a local cluster listens. Whoever connects to Dask can run any code, so nobody else may."""
+
 RETRIES = 3
 """How often a task that failed is repeated."""
 
 AHEAD = 4
 """Tasks submitted per worker before the first result is fetched; bounds the results in memory."""
 
-_POLL_SECONDS = 1.0  # between checks that workers exist, while a result is awaited
+_POLL_SECONDS = 1.0  # between questions to the scheduler about its workers
 
 _SCHEDULER_LOST = "the Dask scheduler does not answer any more; start it again and repeat the run"
 
@@ -60,7 +65,11 @@ def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
                 raise PlumecastError(f"workers={workers} must be at least 1")
             with interrupts_blocked():  # in the workers: this process handles Ctrl-C
                 local = LocalCluster(
-                    n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    host=LOOPBACK,
+                    dashboard_address=f"{LOOPBACK}:0",
                 )
             address = stack.enter_context(local).scheduler_address
         try:
@@ -146,10 +155,13 @@ class ClusterRunner:
         """function(shared, item) of every item, in order; a few tasks are pending at a time."""
         sent = self._share(shared)
         waiting: deque[Future] = deque()
+        most, asked = 0, -math.inf
         for item in items:
-            if len(waiting) >= AHEAD * max(1, len(self._workers())):
+            if time.monotonic() - asked > _POLL_SECONDS:  # the answer describes every worker
+                most, asked = AHEAD * max(1, len(self._workers())), time.monotonic()
+            if len(waiting) >= most:
                 yield self._result(waiting.popleft())
-            waiting.append(self._submit(function, sent, item))
+            waiting.append(self._submit(_call_shared, function, sent, item))
         while waiting:
             yield self._result(waiting.popleft())
 
@@ -185,6 +197,8 @@ class ClusterRunner:
             quiet = contextlib.suppress(TimeoutError)
             with _scheduler_errors(), self.client.as_current(), quiet:
                 wait(future, timeout=_POLL_SECONDS)
+            if future.done():
+                break
             present = bool(self._workers())
             seen = time.monotonic() if present else seen
             if not present and time.monotonic() - seen > self.grace:
@@ -232,7 +246,13 @@ def _unwrap(opaque: _Opaque) -> Any:
 
 
 def _call(function: Callable[[Any], Any], item: Any) -> Any:
+    keep_freed_memory()
     return function(item)
+
+
+def _call_shared(function: Callable[[Any, Any], Any], shared: Any, item: Any) -> Any:
+    keep_freed_memory()
+    return function(shared, item)
 
 
 def _no_executor() -> None:

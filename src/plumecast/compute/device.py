@@ -15,7 +15,7 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.extras import require
-from plumecast.compute.arrays import Array, Rows, read_rows
+from plumecast.compute.arrays import Array, Rows, is_cupy_array, is_torch_array, read_rows
 from plumecast.compute.blocks import Runner
 from plumecast.compute.memory import FLOAT, READ, RESERVE, parse_memory, show_memory
 
@@ -116,6 +116,24 @@ def _torch_device(name: str) -> Device:
         return None if name == "cpu" else int(torch.cuda.mem_get_info(name)[0])
 
     return Device("torch" if name == "cpu" else name, put, free_bytes)
+
+
+def free_bytes(array: Array) -> int | None:
+    """Free memory of the GPU that holds an array; None if it is in the memory of the host.
+
+    Memory that PyTorch or CuPy keeps for new arrays counts as free.
+    """
+    if is_torch_array(array) and array.is_cuda:
+        import torch
+
+        kept = torch.cuda.memory_reserved(array.device) - torch.cuda.memory_allocated(array.device)
+        return int(torch.cuda.mem_get_info(array.device)[0]) + int(kept)
+    if is_cupy_array(array):
+        import cupy
+
+        pool = cupy.get_default_memory_pool()
+        return int(cupy.cuda.runtime.memGetInfo()[0]) + int(pool.free_bytes())
+    return None
 
 
 def _torch_gpus(torch: Any) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
 import re
+from functools import cache
 
 from plumecast.base.errors import PlumecastError
 
@@ -60,3 +63,24 @@ def rows_within(limit: int, *, fixed: float, per_row: float, what: str, most: in
             f"{show_memory(limit)}; raise the limit, or use fewer cells, modes or channels"
         )
     return min(rows, most)
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let the GNU C library keep freed blocks of up to 32 MB for the next array of this process.
+
+    It returns freed memory to the system above a threshold, and a new array then costs one page
+    fault per 4 kB, more than the arithmetic on it. The thresholds grow with the blocks that a
+    process frees, unless the environment sets one of them, as Dask does for its workers. Here they
+    get the largest values that they would grow to. Other C libraries are not affected.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        change = ctypes.CDLL(None).mallopt
+        change(_MMAP_THRESHOLD, KEPT_BLOCK)
+        change(_TRIM_THRESHOLD, 2 * KEPT_BLOCK)
+
+
+KEPT_BLOCK = 32 * 2**20
+"""Bytes of the largest block that is kept."""
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt, in malloc.h

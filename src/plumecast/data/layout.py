@@ -15,13 +15,16 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SNAPSHOT
+from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.data.schema import same_unit
 
 GRID_TOLERANCE = 1e-6
 """Two grids are the same if their coordinates agree to this fraction of the largest coordinate
 (rounding to float32 changes them by about a tenth of that)."""
+
+LARGEST = 1e18
+"""Values beyond it are no data: fill values are 9.97e36 or 1e20. Their squares fit into float32."""
 
 _BLOCK = 256  # snapshots read at once, because a field may be larger than memory
 
@@ -74,8 +77,13 @@ class Layout:
         grids = [", ".join(f"{dim}: {count}" for dim, count in grid) for grid in sizes]
         return ", ".join(f"{name} ({grid})" for name, grid in zip(self.names, grids, strict=True))
 
-    def to_matrix(self, data: Mapping[Hashable, xr.DataArray] | xr.Dataset) -> Array:
-        """Labelled fields on this layout's grids → float64 matrix (M, N)."""
+    def to_matrix(
+        self, data: Mapping[Hashable, xr.DataArray] | xr.Dataset, *, as_stored: bool = False
+    ) -> Array:
+        """Labelled fields on this layout's grids → float64 matrix (M, N).
+
+        With `as_stored`, a single field in float32 that is not scaled stays so.
+        """
         blocks: list[Array] = []
         lead: list[Hashable] | None = None
         for part in self.fields:
@@ -85,8 +93,9 @@ class Layout:
                 )
             array = checked_field(data[part.name], part)
             lead = leading_dims(array, part) if lead is None else lead
-            values = to_rows(array, part, lead)
-            blocks.append(values if part.scale == 1.0 else values / part.scale)
+            single = as_stored and len(self.fields) == 1 and array.dtype == np.float32
+            values = to_rows(array, part, lead, np.float32 if single else np.float64)
+            blocks.append(values if part.scale == 1.0 else values / np.float64(part.scale))
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
 
     def split(self, matrix: Array) -> list[Array]:
@@ -98,11 +107,11 @@ class Layout:
         ]
 
 
-def fit_layout(data: xr.Dataset, names: Sequence[str]) -> Layout:
+def fit_layout(data: xr.Dataset, names: Sequence[str], *, scaled: bool = True) -> Layout:
     """The layout of the named variables of a data set, sampled along `snapshot`.
 
     Several variables are each divided by their root mean square, so that the basis does not depend
-    on their units. A single variable is not scaled.
+    on their units, unless `scaled` is False. A single variable is not scaled.
     """
     fields = []
     for name in names:
@@ -116,7 +125,7 @@ def fit_layout(data: xr.Dataset, names: Sequence[str]) -> Layout:
                 f"variable '{name}' has no dimension '{SNAPSHOT}': {array.dims}; name the sample "
                 "dimension with sample_dim=…"
             )
-        fields.append(_describe(array, scale=_rms(array) if len(names) > 1 else 1.0))
+        fields.append(_describe(array, scale=_rms(array) if scaled and len(names) > 1 else 1.0))
     return Layout(tuple(fields))
 
 
@@ -188,8 +197,13 @@ def leading_dims(array: xr.DataArray, expected: Field) -> list[Hashable]:
     return [dim for dim in array.dims if dim not in expected.dims]
 
 
-def to_rows(array: xr.DataArray, expected: Field, lead: Sequence[Hashable]) -> Array:
-    """A field → float64 (M, N) with the sample dimensions `lead` flattened; all must be finite."""
+def to_rows(
+    array: xr.DataArray,
+    expected: Field,
+    lead: Sequence[Hashable],
+    dtype: type[np.floating[Any]] = np.float64,
+) -> Array:
+    """A field → (M, N) with the sample dimensions `lead` flattened; all must be finite."""
     if set(lead) != set(leading_dims(array, expected)):
         raise PlumecastError(
             f"'{expected.name}' has dimensions {array.dims}; all inputs must have the same sample "
@@ -198,15 +212,42 @@ def to_rows(array: xr.DataArray, expected: Field, lead: Sequence[Hashable]) -> A
     values = array.transpose(*lead, *expected.dims).values
     if values.dtype.kind not in "fiu":
         raise PlumecastError(f"'{expected.name}' holds {values.dtype}, not numbers")
-    rows = np.ascontiguousarray(values, dtype=np.float64).reshape(-1, expected.size)
-    bad = int(rows.size - np.count_nonzero(np.isfinite(rows)))
-    if bad:
-        first = int(np.argmax(~np.isfinite(rows).all(axis=1)))
-        raise PlumecastError(
-            f"'{expected.name}' holds {bad} NaN or infinite values, first in row {first}; "
-            "fill or drop them"
-        )
+    rows = np.ascontiguousarray(values, dtype=dtype).reshape(-1, expected.size)
+    _check_rows(rows, expected)
     return rows
+
+
+def _check_rows(rows: Array, expected: Field) -> None:
+    """Raise for a value that is NaN, infinite, a fill value, or a negative time since ignition."""
+    if not rows.size:
+        return
+    low, high = float(rows.min()), float(rows.max())  # NaN if any value is
+    least = 0.0 if expected.name == FIRE else -LARGEST
+    if low >= least and high <= LARGEST:
+        return
+    known = np.isfinite(rows)
+    if not known.all():
+        raise PlumecastError(
+            f"'{expected.name}' holds {rows.size - np.count_nonzero(known)} NaN or infinite "
+            f"values, first in {_first(~known, rows, expected)}; fill or drop them"
+        )
+    beyond = np.abs(rows) > LARGEST
+    if beyond.any():
+        raise PlumecastError(
+            f"'{expected.name}' holds {np.count_nonzero(beyond)} values beyond ±{LARGEST:g}, first "
+            f"in {_first(beyond, rows, expected)}: fill values of a file? Fill or drop them"
+        )
+    raise PlumecastError(
+        f"'{expected.name}' holds {np.count_nonzero(rows < 0.0)} negative values, first in "
+        f"{_first(rows < 0.0, rows, expected)}; it counts from ignition and is 0 where unburned"
+    )
+
+
+def _first(wrong: Array, rows: Array, expected: Field) -> str:
+    """Where the first wrong value is, and the value."""
+    row, column = (int(index[0]) for index in np.nonzero(wrong))
+    cell = ", ".join(str(int(index)) for index in np.unravel_index(column, expected.shape))
+    return f"row {row}, cell ({cell}): {rows[row, column]:g}"
 
 
 def grid_template(field: Field) -> xr.Dataset:

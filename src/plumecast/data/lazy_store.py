@@ -16,16 +16,18 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from xarray.backends.common import BackendArray
-from xarray.core import indexing
+from xarray.backends import BackendArray
+from xarray.core import indexing  # documented for backends; tests/data/test_lazy_store.py
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.base.paths import check_visible
+from plumecast.data.checks.shapes import refuse_absurd_shapes
 
 _NETCDF_LOCK = threading.RLock()  # xarray's own lock does not cover the metadata of variables
 
 _OPENED_FROM = "plumecast_opened_from"  # key in a data set's encoding, which is never written
+_WHOLE_STATE = "plumecast_whole_state"
 
 Read = Callable[[tuple[Any, ...]], np.ndarray]
 """From one indexer per dimension (integer, slice or array of indices) to the values."""
@@ -55,6 +57,9 @@ def open_netcdf(path: Path) -> xr.Dataset:
             for name, item in file.variables.items()
             if SNAPSHOT in item.dims and item.ndim > 1
         }
+        refuse_absurd_shapes(
+            {str(n): v.shape for n, v in file.variables.items() if n not in fields}
+        )
         return file.drop_vars(fields).load().assign(fields)
 
 
@@ -88,6 +93,7 @@ def record_state(snapshots: xr.Dataset, path: Path) -> xr.Dataset:
     """Record in a data set the path it was opened from and the state of the files there."""
     where = path.absolute()  # a worker may run in another folder
     snapshots.encoding[_OPENED_FROM] = (str(where), _file_state(where))
+    snapshots.encoding[_WHOLE_STATE] = _whole_state(where)
     return snapshots
 
 
@@ -101,18 +107,59 @@ def check_unchanged(snapshots: xr.Dataset) -> None:
         return
     check_visible(path)
     if _file_state(Path(path)) != state:
-        raise PlumecastError(
-            f"{path} changed while it was read; run again when its writer has finished"
-        )
+        raise PlumecastError(_changed(path))
 
 
-def _file_state(path: Path) -> tuple[tuple[str, int, int], ...]:
-    """Names, sizes and times of a file, or of a Zarr store's metadata, which change as it grows.
+@contextlib.contextmanager
+def one_version(snapshots: xr.Dataset) -> Iterator[None]:
+    """Work that reads a data set several times; raises at its end if the files have changed.
+
+    Unlike `check_unchanged` it looks at every file of a Zarr store. A data set in memory has one
+    version, whatever became of its file.
+    """
+    lazy = any(not is_loaded(item.variable) for item in snapshots.data_vars.values())
+    yield
+    path, _ = snapshots.encoding.get(_OPENED_FROM, (None, None))
+    if lazy and path is not None:
+        check_unchanged(snapshots)
+        if _whole_state(Path(path)) != snapshots.encoding.get(_WHOLE_STATE):
+            raise PlumecastError(_changed(path))
+
+
+def is_loaded(variable: xr.Variable) -> bool:
+    """Whether the values of a variable are in memory.
+
+    xarray has no public way to ask without reading; tests/data/test_lazy_store.py guards this one.
+    """
+    return isinstance(variable._data, np.ndarray)
+
+
+def _changed(path: str) -> str:
+    return f"{path} changed while it was read; run again when its writer has finished"
+
+
+def _whole_state(path: Path) -> int:
+    """A number for the names, sizes, times and inodes of a file or of all files of a Zarr store.
+
+    An Icechunk store has none: it is read at one commit.
+    """
+    if not path.is_dir() or (path / "refs").is_dir():
+        return hash(_file_state(path))
+    files = sorted(part for part in path.rglob("*") if part.is_file())
+    return hash(tuple((str(part), *_state(part)) for part in files))
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _file_state(path: Path) -> tuple[tuple[str, int, int, int], ...]:
+    """Names, sizes, times and inodes of a file, or of a Zarr store's metadata, which grows.
 
     An Icechunk store has no such files: its state is empty.
     """
     names = ("zarr.json", ".zarray", ".zattrs", ".zmetadata")
     metadata = [part for name in names for part in (*path.glob(name), *path.glob(f"*/{name}"))]
     parts = [path] if path.is_file() else metadata
-    known = [(str(part), part.stat()) for part in sorted(parts)]
-    return tuple((name, state.st_size, state.st_mtime_ns) for name, state in known)
+    return tuple((str(part), *_state(part)) for part in sorted(parts))

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import COORDINATES, FIELDS, SMOKE, SNAPSHOT, TABLE, Name
+from plumecast.base.names import (
+    COORDINATES,
+    FIELDS,
+    GRID,
+    GROUND,
+    SMOKE,
+    SNAPSHOT,
+    TABLE,
+    WEATHER_AXES,
+    Name,
+    is_smoke,
+)
 from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.data.lazy_store import check_unchanged
+from plumecast.data.checks.weather import check_weather_axes, check_weather_values
+from plumecast.data.conditions.fuels import read_fuel_maps
+from plumecast.data.lazy_store import check_unchanged, is_loaded
 
 PAPER_MIN_ACRES = 1e5
 """The paper keeps snapshots with a burned area of at least 10⁵ acres."""
@@ -41,7 +54,17 @@ _SPELLINGS = {
     },
     "acre": {"acres"},
     "m": {"meter", "metre", "meters", "metres"},
+    "m s-1": {"m/s", "m s^-1", "m s**-1", "m s⁻¹"},
+    "kg m-2": {"kg/m2", "kg/m^2", "kg m^-2", "kg m**-2", "kg m⁻²"},
 }
+_OF_OTHERS = {entry.name for entry in (*WEATHER_AXES, *GROUND)}
+"""Names that a data set may have used for something else; its dimensions tell."""
+
+
+def further_outputs(snapshots: xr.Dataset) -> list[str]:
+    """The smoke variables of the contract in addition to `smoke`, by name: surface and tracers."""
+    known = [str(name) for name, item in snapshots.data_vars.items() if SNAPSHOT in item.dims]
+    return sorted(n for n in known if n != SMOKE and is_smoke(n, snapshots[n].attrs))
 
 
 def validate_snapshots(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) -> xr.Dataset:
@@ -49,7 +72,11 @@ def validate_snapshots(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAME
 
     Raises a PlumecastError that names the variable, the fire and the value.
     """
-    return check_values(check_structure(snapshots, fields), fields)
+    further = further_outputs(snapshots) if tuple(fields) == FIELD_NAMES else []
+    checked = check_values(check_structure(snapshots, fields), [*fields, *further])
+    check_weather_values(checked)
+    check_ground(checked)
+    return checked
 
 
 def check_structure(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) -> xr.Dataset:
@@ -71,11 +98,53 @@ def check_structure(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) 
         )
     if snapshots.sizes[SNAPSHOT] == 0:
         raise PlumecastError("the data set holds no snapshots")
-    for name in fields:
+    for name in dict.fromkeys([*fields, *further_outputs(snapshots)]):
         _check_field(snapshots[name])
     for entry in coordinates:
         _check_kind(snapshots[entry.name], entry)
+    check_axes(snapshots)
+    check_weather_axes(snapshots)
     return _normalise_units(snapshots)
+
+
+EVEN_TOLERANCE = 1e-3
+"""Steps between cells may differ by this fraction of a step, beside the rounding to float32."""
+
+
+def check_axes(snapshots: xr.Dataset) -> None:
+    """Raise unless x and y, where they are given, rise or fall in even steps.
+
+    Convolutions, gradients, the wind frame and areas assume one size for all cells.
+    """
+    for name in (entry.name for entry in GRID):
+        if snapshots.sizes.get(name) == 0:
+            raise PlumecastError(f"the grid has no cells: dimension '{name}' has length 0")
+        if name not in snapshots.variables or name not in snapshots.dims:
+            continue
+        if snapshots[name].dims != (name,):
+            raise PlumecastError(
+                f"coordinate '{name}' has dimensions {snapshots[name].dims}, expected ('{name}',)"
+            )
+        if snapshots[name].dtype.kind not in "fiu":
+            raise PlumecastError(f"'{name}' holds {snapshots[name].dtype}, not numbers")
+        values = snapshots[name].values.astype(np.float64)
+        if not np.isfinite(values).all():
+            raise PlumecastError(f"'{name}' holds NaN or infinite values; give every cell a place")
+        _check_even(name, values)
+
+
+def _check_even(name: str, values: np.ndarray) -> None:
+    if values.size < 2:
+        return
+    steps = np.diff(values)
+    step = (values[-1] - values[0]) / steps.size
+    rounding = 2.0 * float(np.finfo(np.float32).eps) * float(np.abs(values).max())
+    apart = float(np.abs(steps - step).max())
+    if step == 0.0 or (steps * step <= 0.0).any() or apart > EVEN_TOLERANCE * abs(step) + rounding:
+        raise PlumecastError(
+            f"'{name}' is not evenly spaced: its steps go from {steps.min():g} to {steps.max():g} "
+            f"(tolerance {EVEN_TOLERANCE:g} of a step); sort the cells or resample the fields"
+        )
 
 
 def same_unit(one: str, other: str) -> bool:
@@ -92,11 +161,17 @@ def _check_field(array: xr.DataArray) -> None:
         raise PlumecastError(
             f"variable '{array.name}' holds {array.dtype}, not floating-point numbers"
         )
-    entry = TABLE.get(str(array.name))
+    entry = _entry(array)
     if entry is not None and tuple(array.dims) != entry.dims:
         raise PlumecastError(
             f"variable '{array.name}' has dimensions {tuple(array.dims)}, expected {entry.dims}"
         )
+
+
+def _entry(array: xr.DataArray) -> Name | None:
+    """What the contract says of a variable; of every smoke variable the same as of smoke."""
+    name = str(array.name)
+    return TABLE.get(name) or (TABLE[SMOKE] if is_smoke(name, array.attrs) else None)
 
 
 def _check_kind(array: xr.DataArray, entry: Name) -> None:
@@ -122,10 +197,13 @@ def _is_ratio(values: xr.DataArray) -> bool:
 def _normalise_units(snapshots: xr.Dataset) -> xr.Dataset:
     changed = snapshots.copy()
     for name in map(str, snapshots.variables):
-        entry = TABLE.get(name)
+        entry = _entry(snapshots[name])
         if entry is None or entry.units is None:
             continue
-        units = snapshots[name].attrs.get("units")
+        if name in _OF_OTHERS and _own_dims(snapshots[name], entry) != entry.dims:
+            continue
+        stated = snapshots[name].attrs.get("units")
+        units = None if stated is None else str(stated)
         if units is None and entry.units == "1" and _is_ratio(snapshots[name]):
             changed[name].attrs["units"] = "1"
             continue
@@ -138,6 +216,17 @@ def _normalise_units(snapshots: xr.Dataset) -> xr.Dataset:
                 raise PlumecastError(f"'{name}' is in '{units}'; convert it to '{entry.units}'")
             changed[name].attrs["units"] = entry.units
     return changed
+
+
+def _own_dims(array: xr.DataArray, entry: Name) -> tuple[Hashable, ...]:
+    """The dimensions of a variable; of a property of the ground without the snapshots."""
+    return array.dims[1:] if entry in GROUND and array.dims[:1] == (SNAPSHOT,) else array.dims
+
+
+def check_ground(snapshots: xr.Dataset) -> None:
+    """Raise if the fuel load, (y, x) or (snapshot, y, x), is NaN or negative where it is known."""
+    for entry in GROUND:
+        read_fuel_maps(snapshots, entry.dims)
 
 
 def check_values(
@@ -162,12 +251,10 @@ def check_values(
 def _first_wrong(shared: tuple[xr.Dataset, str], rows: slice) -> tuple[str, int] | None:
     """The kind of the first invalid value in these rows, and its row; None if all are valid."""
     snapshots, name = shared
-    if not isinstance(
-        snapshots[name].variable._data, np.ndarray
-    ):  # not loaded: read from its store
+    if not is_loaded(snapshots[name].variable):  # read from its store
         check_unchanged(snapshots)
     values = _rows(snapshots[name].isel({SNAPSHOT: rows}))
-    for what, wrong in _wrong_values(name, values).items():
+    for what, wrong in _wrong_values(snapshots[name], values).items():
         if wrong.any():
             return what, int(wrong.any(axis=1).argmax()) + rows.start
     return None
@@ -178,9 +265,9 @@ def _rows(field: xr.DataArray) -> np.ndarray:
     return values.reshape(values.shape[0], -1)
 
 
-def _wrong_values(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+def _wrong_values(field: xr.DataArray, values: np.ndarray) -> dict[str, np.ndarray]:
     wrong = {"NaN or infinite": ~np.isfinite(values)}
-    if name in FIELD_NAMES:
+    if field.name in FIELD_NAMES or is_smoke(str(field.name), field.attrs):
         wrong["negative"] = values < 0.0
     return wrong
 
@@ -192,7 +279,7 @@ def _value_error(snapshots: xr.Dataset, name: str, what: str, row: int) -> Plume
         fires = snapshots.fire_id.values.astype(str)
         same, where = np.flatnonzero(fires == fires[row]), f"fire '{fires[row]}'"
     values = _rows(snapshots[name].isel({SNAPSHOT: same}))
-    wrong = _wrong_values(name, values)[what]
+    wrong = _wrong_values(snapshots[name], values)[what]
     return PlumecastError(
         f"'{name}' holds {int(wrong.sum())} {what} values in {where} "
         f"(first: {values[wrong][0]:g}); fix the source or drop that fire"

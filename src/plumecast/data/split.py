@@ -11,9 +11,10 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.base.values import check_count, check_fields, check_number
 from plumecast.compute.arrays import Array
 from plumecast.data.checks.duplicates import group_duplicates
-from plumecast.data.covariates import SCENARIO
+from plumecast.data.conditions.covariates import SCENARIO
 from plumecast.data.row_source import floor_as_read
 from plumecast.data.schema import drop_small_fires, select_drought
 
@@ -58,6 +59,13 @@ class SplitRecipe:
     by: str = "ignition_id"  # grouping coordinate: a group stays in one part
     fractions: Sequence[float] | None = PAPER_FRACTIONS  # training, validation, test
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name in ("min_acres", "smoke_floor"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), least=0.0)
+        check_count("seed", self.seed, least=0)
+
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> SplitRecipe:
         """The recipe that `record` wrote; keys that are not its own are ignored."""
@@ -66,7 +74,12 @@ class SplitRecipe:
         if isinstance(drought, str):
             own["drought"] = drought.split(",")
         if isinstance(fractions, str):
-            own["fractions"] = [float(share) for share in fractions.split(",")]
+            try:
+                own["fractions"] = [float(share) for share in fractions.split(",")]
+            except ValueError:
+                raise PlumecastError(
+                    f"fractions={fractions} must be three positive shares of 1"
+                ) from None
         return cls(**own)
 
     def record(self) -> dict[str, Any]:
@@ -81,7 +94,7 @@ class SplitRecipe:
             "fractions": None if self.fractions is None else ",".join(map(str, self.fractions)),
         }
 
-    def select(self, snapshots: xr.Dataset, outputs: str = SMOKE) -> xr.Dataset:
+    def select(self, snapshots: xr.Dataset, outputs: str | Sequence[str] = SMOKE) -> xr.Dataset:
         """The snapshots that pass the filters; the smoke floor is applied to `outputs`.
 
         Fires that are the same run under several names get one ignition.
@@ -91,10 +104,11 @@ class SplitRecipe:
         if self.min_acres is not None:
             snapshots = drop_small_fires(snapshots, self.min_acres)
         if self.smoke_floor is not None:
-            snapshots = floor_as_read(snapshots, self.smoke_floor, outputs)
+            for name in [outputs] if isinstance(outputs, str) else outputs:
+                snapshots = floor_as_read(snapshots, self.smoke_floor, name)
         return _with_groups(snapshots, self.by)
 
-    def split(self, snapshots: xr.Dataset, outputs: str = SMOKE) -> Split:
+    def split(self, snapshots: xr.Dataset, outputs: str | Sequence[str] = SMOKE) -> Split:
         """The three parts of the snapshots that pass the filters."""
         if self.fractions is None:
             raise PlumecastError("fractions=None makes no split; give three shares of 1")

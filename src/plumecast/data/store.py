@@ -6,31 +6,58 @@ records the commit id as the version of its data. Zarr and NetCDF can be read an
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import INTERVAL, recorded_interval
+from plumecast.base.checkpoints import DEPTH, INTERVAL, recorded_depth, recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.base.names import DATA_VERSION as DATA_VERSION
+from plumecast.base.names import HEIGHT, SMOKE, SNAPSHOT, WEATHER_HOUR
+from plumecast.base.paths import check_regular
+from plumecast.compute.blocks import row_blocks
 from plumecast.data.checks.checkpoints import record_interval
+from plumecast.data.checks.checksums import (
+    CHECKSUMS,
+    describe_checksums,
+    relabelled,
+    verify_as_read,
+    with_checksums,
+)
+from plumecast.data.checks.damage import RESTORE, DamagedError, is_damage, short_reason
+from plumecast.data.checks.seal import check_seal
+from plumecast.data.checks.shapes import refuse_absurd_zarr, refuse_missing_chunks
+from plumecast.data.conditions.weather import (
+    STATE_WEATHER,
+    has_weather,
+    on_weather_hours,
+    with_mean_winds,
+)
 from plumecast.data.lazy_store import open_netcdf, record_state
-from plumecast.data.schema import FIELD_NAMES, check_structure, validate_snapshots
-from plumecast.data.writers import CHUNK_SNAPSHOTS, quiet_zarr, to_stored_types, write_blocks
+from plumecast.data.repository.process import guard_fields
+from plumecast.data.repository.writing import (
+    BRANCH,
+    Transaction,
+    create_repository,
+    is_beginning,
+    is_icechunk,
+    open_repository,
+    writer,
+)
+from plumecast.data.schema import (
+    FIELD_NAMES,
+    check_structure,
+    further_outputs,
+    validate_snapshots,
+)
+from plumecast.data.writers import quiet_zarr, to_stored_types, write_blocks, zarr_encoding
 
-if TYPE_CHECKING:
-    import icechunk
-
-DATA_VERSION = "data_version"
-"""Attribute of an opened store: its commit id (Icechunk) or the hash of its file (NetCDF)."""
-
-_BRANCH = "main"
 _PLANE = ("x", "y")
+_BLOCK = 256  # snapshots exported at once
+DEPTH_TOLERANCE = 0.05  # largest relative difference of column depths that count as equal
 _OF_FILES = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".tif", ".tiff", ".asc", ".csv")
 
 # Lazy reading. Hours stay numbers; some versions of xarray would decode them as timedeltas.
@@ -47,34 +74,59 @@ def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> 
     Coordinates are read at once, fields lazily. `fields` names the variables that a surrogate will
     use, if they are not those of the contract.
     """
-    where = Path(path)
+    where = check_regular(path)
     if not where.exists():
         raise PlumecastError(f"{where} does not exist")
-    if is_icechunk(where):
-        snapshots = _open_icechunk(where.absolute())
-    elif (where / "zarr.json").exists() or (where / ".zgroup").exists():
-        snapshots = _open_zarr(where.absolute())
-    elif where.is_dir():
-        raise PlumecastError(f"{where} is a folder, but neither an Icechunk nor a Zarr store")
-    else:
-        snapshots = _open_netcdf(where)
     try:
-        checked = check_structure(_plain_coordinates(snapshots), fields)
+        opened = verify_as_read(_read_labels(where), where)
+        checked = with_mean_winds(check_structure(opened, fields))
+    except EmptyStoreError:
+        raise
     except PlumecastError as error:
-        raise PlumecastError(f"{where}: {error}") from None
+        named = str(error).startswith(str(where)) or str(where.absolute()) in str(error)
+        raise type(error)(str(error) if named else f"{where}: {error}") from None
     return record_state(record_interval(checked), where)
 
 
-def is_icechunk(path: Path) -> bool:
-    """Whether a folder is laid out as an Icechunk repository."""
-    return all((path / part).is_dir() for part in ("refs", "snapshots"))
+def open_fields(path: str | Path) -> xr.Dataset:
+    """Open labelled fields lazily: a store, a prediction or statistics.
+
+    Those with the fields of the contract are opened as snapshots, with all its checks.
+    """
+    where = check_regular(path)
+    if not where.exists():
+        raise PlumecastError(f"{where} does not exist")
+    found = _read_labels(where)
+    whole = SNAPSHOT in found.dims and set(FIELD_NAMES) <= set(found.variables)
+    return open_snapshots(where) if whole else found
+
+
+def _read_labels(where: Path) -> xr.Dataset:
+    """Open a store of any format and read its coordinates; damage is one line."""
+    try:
+        if is_icechunk(where):
+            return _plain_coordinates(_open_icechunk(where.absolute()))
+        if (where / "zarr.json").exists() or (where / ".zgroup").exists():
+            return _plain_coordinates(_open_zarr(where.absolute()))
+        if where.is_dir():
+            raise PlumecastError(f"{where} is a folder, but neither an Icechunk nor a Zarr store")
+        return _plain_coordinates(_open_netcdf(where))
+    except PlumecastError:
+        raise
+    except Exception as error:
+        if not is_damage(error):
+            raise
+        raise DamagedError(
+            f"{where} is damaged or not a snapshot store ({short_reason(error)}); {RESTORE}"
+        ) from error
 
 
 def _open_icechunk(path: Path) -> xr.Dataset:
-    repository = _repository(path)
-    session = repository.readonly_session(_BRANCH)
+    if is_beginning(path):
+        raise EmptyStoreError(f"{path} holds no fire yet")
+    session = open_repository(path).readonly_session(BRANCH)
     try:
-        snapshots = xr.open_zarr(session.store, **_OPEN_OPTIONS)
+        snapshots = guard_fields(xr.open_zarr(session.store, **_OPEN_OPTIONS), path)
     except FileNotFoundError:
         raise EmptyStoreError(f"{path} holds no fire yet") from None
     if SNAPSHOT not in snapshots.dims:
@@ -84,32 +136,25 @@ def _open_icechunk(path: Path) -> xr.Dataset:
 
 
 def _open_zarr(path: Path) -> xr.Dataset:
-    try:
-        snapshots: xr.Dataset = xr.open_zarr(path, **_OPEN_OPTIONS)
-    except (OSError, ValueError, KeyError) as error:
-        raise PlumecastError(f"{path} is damaged or not a snapshot store: {error}") from error
+    refuse_absurd_zarr(path)
+    snapshots: xr.Dataset = xr.open_zarr(path, **_OPEN_OPTIONS)
+    if CHECKSUMS not in snapshots.attrs:
+        refuse_missing_chunks(path, snapshots)
     return snapshots
 
 
 def _open_netcdf(path: Path) -> xr.Dataset:
     _refuse_other_files(path)
-    try:
-        snapshots = open_netcdf(path)
-    except PlumecastError:
-        raise
-    except (OSError, ValueError) as error:
-        raise PlumecastError(f"{path} is not a snapshot store: {error}") from error
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 24):
-            digest.update(block)
-    return snapshots.assign_attrs({DATA_VERSION: f"sha256:{digest.hexdigest()[:20]}"})
+    digest = check_seal(path)  # before the library, which may loop in a damaged file
+    return open_netcdf(path).assign_attrs({DATA_VERSION: f"sha256:{digest[:20]}"})
 
 
 def _refuse_other_files(path: Path) -> None:
     with path.open("rb") as file:
         magic = file.read(4)
     if magic != b"\x89HDF" and not magic.startswith(b"CDF"):
+        if path.suffix == ".plume":
+            raise PlumecastError(f"{path} is a saved surrogate; here a store of fires is needed")
         raise PlumecastError(f"{path} is neither a snapshot store nor a NetCDF file")
     if magic in (b"CDF\x01", b"CDF\x02"):
         _refuse_truncated_classic(path)
@@ -128,61 +173,14 @@ def _refuse_truncated_classic(path: Path) -> None:
 def _plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:
     """Load the variables on `snapshot` alone as coordinates, with texts as fixed-width strings."""
     names = [name for name, item in snapshots.variables.items() if item.dims == (SNAPSHOT,)]
-    changed = snapshots.set_coords(names)
+    loaded = {}
     for name in names:
-        item = changed[name].load()
+        item = snapshots[name].variable.load()
         if item.dtype.kind in "OT":
-            text = item.variable.copy(data=np.array(item.values.tolist(), dtype=str))
-            text.encoding.clear()
-            changed = changed.assign_coords({name: text})
-    return changed
-
-
-@contextlib.contextmanager
-def _writer(path: Path) -> Iterator[None]:
-    """Write to a store as its only writer; a failure of the file system is one line."""
-    import icechunk
-
-    try:
-        with _lock(path):
-            yield
-    except (OSError, icechunk.IcechunkError) as error:
-        reason = getattr(error, "strerror", None) or str(error).strip().split("\n")[0]
-        raise PlumecastError(
-            f"{path} cannot be written ({reason}); check its permissions and the free space"
-        ) from error
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Lock the store for one writer. A second writer fails at once instead of losing its commit."""
-    try:
-        import fcntl
-    except ImportError:  # no advisory locks on this system: the caller must run a single writer
-        yield
-        return
-    with (path.parent / f".{path.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise PlumecastError(
-                f"{path} is being written by another process; wait until it has finished"
-            ) from None
-        yield
-
-
-def _repository(path: Path, create: bool = False) -> icechunk.Repository:
-    import icechunk
-
-    # Icechunk warns on every open that local commits need a single writer; `_writer` ensures that.
-    icechunk.set_logs_filter("error")
-    storage = icechunk.local_filesystem_storage(str(path))
-    try:
-        if create:
-            return icechunk.Repository.open_or_create(storage)
-        return icechunk.Repository.open(storage)
-    except icechunk.IcechunkError as error:
-        raise PlumecastError(f"{path} cannot be opened as an Icechunk store: {error}") from error
+            item = item.copy(data=np.array(item.values.tolist(), dtype=str))
+            item.encoding.clear()
+        loaded[name] = item
+    return snapshots.assign_coords(loaded)
 
 
 def check_store_path(path: str | Path) -> None:
@@ -198,14 +196,31 @@ def check_store_path(path: str | Path) -> None:
 def stored_fires(path: str | Path) -> frozenset[str]:
     """The `fire_id`s in a store; empty if the store does not exist yet."""
     where = Path(path)
-    if not where.exists() or (where.is_dir() and not any(where.iterdir())):
+    if not _holds_a_commit(where):
         return frozenset()
-    if not is_icechunk(where):
-        raise PlumecastError(f"{where} exists and is not an Icechunk store; choose another path")
     try:
         return frozenset(_plain_coordinates(_open_icechunk(where)).fire_id.values.tolist())
     except EmptyStoreError:
         return frozenset()
+
+
+def _holds_a_commit(where: Path) -> bool:
+    """Whether there is a store that fires were added to; raises if there is something else."""
+    if not where.exists() or is_beginning(where):
+        return False
+    if not is_icechunk(where):
+        raise PlumecastError(f"{where} exists and is not an Icechunk store; choose another path")
+    return True
+
+
+def open_if_stored(where: Path, fields: Sequence[str]) -> xr.Dataset | None:
+    """The fires that a store has; None if it does not exist yet or has none."""
+    if not _holds_a_commit(where):
+        return None
+    try:
+        return open_snapshots(where, fields=fields)
+    except EmptyStoreError:
+        return None
 
 
 def append_fire(path: str | Path, fire: xr.Dataset, *, fields: Sequence[str] = FIELD_NAMES) -> str:
@@ -216,49 +231,99 @@ def append_fire(path: str | Path, fire: xr.Dataset, *, fields: Sequence[str] = F
     """
     where = Path(path)
     check_store_path(where)
-    fire = validate_snapshots(fire, fields)
+    fire = with_mean_winds(validate_snapshots(fire, fields))
     new = sorted(set(fire.fire_id.values.tolist()))
-    where.parent.mkdir(parents=True, exist_ok=True)
-    with _writer(where):
-        stored = stored_fires(where)
-        twice = sorted(stored.intersection(new))
-        if twice:
-            raise PlumecastError(f"fire '{twice[0]}' is already in {where}; leave it out")
-        repository = _repository(where, create=True)
-        if stored:
-            check_same_grid(open_snapshots(where, fields=fields), fire, where)
-        session = repository.writable_session(_BRANCH)
-        write_fire(session.store, fire, first=not stored)
-        return str(session.commit(f"add {', '.join(new)}"))
-
-
-@contextlib.contextmanager
-def open_for_writing(path: Path) -> Iterator[icechunk.Session]:
-    """A session on an existing store; what is not committed at the end is dropped."""
-    with _writer(path):
-        yield _repository(path).writable_session(_BRANCH)
+    with writer(where) as real:
+        stored = open_if_stored(where, fields)
+        if stored is not None:
+            twice = sorted(set(stored.fire_id.values.tolist()).intersection(new))
+            if twice:
+                raise PlumecastError(f"fire '{twice[0]}' is already in {where}; leave it out")
+            fire = like_stored(stored, fire, where)
+        create_repository(real)
+        transaction = Transaction(real)
+        write_fire(transaction.store, fire, first=stored is None)
+        return transaction.commit(f"add {', '.join(new)}")
 
 
 def write_fire(store: Any, fire: xr.Dataset, *, first: bool) -> None:
     """Append snapshots to the Zarr store of a session; the first ones replace what is there."""
+    import zarr
+
     prepared = to_stored_types(_unversioned(fire))
     with quiet_zarr():
         if first:
-            prepared.to_zarr(store, mode="w", consolidated=False, encoding=_chunks(prepared))
-        else:
-            prepared.to_zarr(store, append_dim=SNAPSHOT, consolidated=False)
-            _drop_other_interval(store, prepared)
+            checked = with_checksums(prepared)
+            checked.to_zarr(store, mode="w", consolidated=False, encoding=zarr_encoding(checked))
+            return
+        # A store of an earlier version has no checksums, and stays without.
+        stored = zarr.open_group(store, mode="r")
+        known = CHECKSUMS in stored
+        added = with_checksums(prepared) if known else prepared
+        # What all fires share, such as the grid, is there already and the same.
+        there = [n for n in added.variables if str(n) in stored]
+        shared = [n for n in there if SNAPSHOT not in added[n].dims]
+        added.drop_vars(shared).to_zarr(store, append_dim=SNAPSHOT, consolidated=False)
+        _drop_other_meaning(store, prepared)
+        if known:
+            now = xr.open_zarr(store, **_OPEN_OPTIONS)
+            group = zarr.open_group(store, mode="r+")  # with the attributes as they are now
+            group.update_attributes({CHECKSUMS: describe_checksums(now)})
 
 
-def _drop_other_interval(store: Any, fire: xr.Dataset) -> None:
-    """Remove the recorded interval between checkpoints if that of a new fire is another."""
+def update_label_checksums(store: Any) -> None:
+    """Write the checksums of the labels again, after labels were changed on purpose."""
+    import zarr
+
+    now = _plain_coordinates(xr.open_zarr(store, **_OPEN_OPTIONS))
+    if CHECKSUMS in now.variables:
+        with quiet_zarr():
+            zarr.open_group(store, mode="r+")[CHECKSUMS][:] = relabelled(now)  # type: ignore[index]
+
+
+def _drop_other_meaning(store: Any, fire: xr.Dataset) -> None:
+    """Remove the recorded interval or column depth if that of a new fire is another.
+
+    Depths of one grid differ a little with the temperature of the air.
+    """
     import zarr
 
     if SMOKE not in fire:
         return
-    attrs = zarr.open_group(store, mode="r+")[SMOKE].attrs
-    if recorded_interval(attrs) != recorded_interval(fire[SMOKE].attrs):
-        attrs.pop(INTERVAL, None)
+    group = zarr.open_group(store, mode="r+")
+    for name in (SMOKE, *further_outputs(fire)):
+        attrs = group[name].attrs
+        if recorded_interval(attrs) != recorded_interval(fire[SMOKE].attrs):
+            attrs.pop(INTERVAL, None)
+    attrs = group[SMOKE].attrs
+    own, stored = recorded_depth(fire[SMOKE].attrs), recorded_depth(attrs)
+    if stored is not None and (own is None or abs(own - stored) > DEPTH_TOLERANCE * stored):
+        attrs.pop(DEPTH)
+
+
+def like_stored(store: xr.Dataset, fire: xr.Dataset, path: Path) -> xr.Dataset:
+    """A fire as a store can take it: on the hours of its weather; raises if the grid is another."""
+    if has_weather(store):
+        if not has_weather(fire):
+            raise PlumecastError(
+                f"fire '{fire.fire_id.values[0]}' has no weather, which the fires of {path} have; "
+                f"{STATE_WEATHER}, or put it into a store of its own"
+            )
+        fire = on_weather_hours(fire, store[WEATHER_HOUR].values)
+        _check_same_weather_axes(store, fire, path)
+    check_same_grid(store, fire, path)
+    return fire
+
+
+def _check_same_weather_axes(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
+    for name, unit in ((WEATHER_HOUR, "h"), (HEIGHT, "m")):
+        own, others = (data[name].values for data in (fire, store))
+        if not np.array_equal(own, others):
+            raise PlumecastError(
+                f"the weather of fire '{fire.fire_id.values[0]}' has {own.size} values of '{name}' "
+                f"up to {own[-1]:g} {unit}, not the {others.size} up to {others[-1]:g} {unit} of "
+                f"{path}; begin a store with the longest fire, or put this one into its own"
+            )
 
 
 def check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
@@ -276,8 +341,8 @@ def check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
     if differ or not same_size:
         what = f" ('{differ[0]}' differs)" if differ else ""
         raise PlumecastError(
-            f"{who} is on another grid than {path}: {_grid(fire)}, not {_grid(store)}{what}; "
-            "put it into a store of its own"
+            f"{who} is on another grid than {path}: {describe_grid(fire)}, not "
+            f"{describe_grid(store)}{what}; put it into a store of its own"
         )
     for name, item in store.variables.items():
         if SNAPSHOT in item.dims and name not in fire.variables:
@@ -294,7 +359,7 @@ def check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
         )
 
 
-def _grid(snapshots: xr.Dataset) -> str:
+def describe_grid(snapshots: xr.Dataset) -> str:
     """A grid in words: number of cells (x by y), their size and the first of them."""
     if not set(_PLANE) <= set(snapshots.variables):
         sizes = [(dim, size) for dim, size in snapshots.sizes.items() if dim != SNAPSHOT]
@@ -305,17 +370,13 @@ def _grid(snapshots: xr.Dataset) -> str:
     return f"{x.size} × {y.size} cells of {' × '.join(step) or '?'} m {first}"
 
 
-def _chunks(snapshots: xr.Dataset) -> dict[Any, dict[str, Any]]:
-    return {
-        name: {"chunks": (CHUNK_SNAPSHOTS if item.ndim > 1 else 4096, *item.shape[1:])}
-        for name, item in snapshots.variables.items()
-        if item.dims[:1] == (SNAPSHOT,)
-    }
-
-
 def export_snapshots(snapshots: xr.Dataset, path: str | Path) -> Path:
     """Write snapshots as Zarr (`.zarr`) or NetCDF (`.nc`); never overwrites."""
-    return write_blocks([_unversioned(snapshots)], path)
+    plain = _unversioned(snapshots)
+    if SNAPSHOT not in plain.dims:
+        return write_blocks([plain], path)
+    blocks = row_blocks(plain.sizes[SNAPSHOT], _BLOCK)
+    return write_blocks((plain.isel({SNAPSHOT: rows}).load() for rows in blocks), path)
 
 
 def _unversioned(snapshots: xr.Dataset) -> xr.Dataset:

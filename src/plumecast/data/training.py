@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SIMULATION, SNAPSHOT
+from plumecast.base.names import FIRE, SIMULATION, SNAPSHOT, is_smoke
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array, Rows, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
@@ -19,7 +19,7 @@ from plumecast.compute.memory import show_memory
 from plumecast.data.layout import Layout, fit_layout
 from plumecast.data.row_source import StoredFields, StoredRows
 from plumecast.data.samples import along_snapshots, field_names, sample_dimension
-from plumecast.data.schema import FIELD_NAMES, check_values
+from plumecast.data.schema import check_values
 from plumecast.data.split import group_rows
 from plumecast.data.store import DATA_VERSION
 
@@ -55,7 +55,10 @@ class TrainingMatrices:
         return self
 
     def on_grids(self) -> tuple[Array, Array]:
-        """Inputs and outputs as (M, *grid) fields; several variables stay flat, (M, N)."""
+        """Inputs and outputs as (M, *grid) fields.
+
+        Several variables on one grid are (M, K, *grid); on different grids they stay flat, (M, N).
+        """
         return _on_grid(self.inputs, self.input_layout), _on_grid(self.outputs, self.output_layout)
 
     def groups(self, by: str) -> list[Array]:
@@ -79,7 +82,7 @@ class TrainingMatrices:
 
 def _lowest(matrix: Rows, layout: Layout) -> tuple[str, float]:
     """The field with the smallest value; 0 for fields of the contract, which were checked."""
-    if set(layout.names) <= set(FIELD_NAMES):
+    if all(part.name == FIRE or is_smoke(part.name, part.attrs) for part in layout.fields):
         return layout.names[0], 0.0
     smallest = dict.fromkeys(layout.names, np.inf)
     for rows in row_blocks(matrix.shape[0], _BLOCK):
@@ -90,7 +93,10 @@ def _lowest(matrix: Rows, layout: Layout) -> tuple[str, float]:
 
 
 def _on_grid(rows: Array | StoredRows, layout: Layout) -> Array:
-    grid = layout.fields[0].shape if len(layout.fields) == 1 else (layout.size,)
+    shapes = {part.shape for part in layout.fields}
+    grid = (layout.size,) if len(shapes) > 1 else layout.fields[0].shape
+    if len(shapes) == 1 and len(layout.fields) > 1:
+        grid = (len(layout.fields), *grid)
     return StoredFields(rows, grid) if isinstance(rows, StoredRows) else rows.reshape(-1, *grid)
 
 
@@ -110,18 +116,20 @@ def training_matrices(
     *,
     stored: bool = False,
     by: str | None = "ignition_id",
+    scaled: bool = True,
     runner: Runner | None = None,
 ) -> TrainingMatrices:
     """Check training snapshots and turn their fields into matrices.
 
-    With `stored`, rows are read from the store when needed, sorted by the grouping coordinate `by`.
+    `scaled` divides each of several outputs by its root mean square (`fit_layout`). With `stored`,
+    rows are read from the store when needed, sorted by the grouping coordinate `by`.
     """
     input_names, output_names = field_names(inputs), field_names(outputs)
     train = along_snapshots(train, sample_dimension(train, [*input_names, *output_names]))
     if SNAPSHOT not in train.dims or train.sizes[SNAPSHOT] == 0:
         raise PlumecastError("there are no training snapshots")
     input_layout = fit_layout(train, input_names)
-    output_layout = fit_layout(train, output_names)
+    output_layout = fit_layout(train, output_names, scaled=scaled)
     check_values(train, [*input_names, *output_names], runner)
     if stored:
         if by is not None and by in train.variables:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,15 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import atomic_write, refuse_existing
-from plumecast.base.names import SNAPSHOT
+from plumecast.base.names import FIELDS, FURTHER, GROUND, SNAPSHOT, TABLE, WEATHER, WEATHER_AXES
+from plumecast.data.checks.checksums import with_checksums
+from plumecast.data.checks.seal import seal
 
 CHUNK_SNAPSHOTS = 16
 """Snapshots per chunk: about one fire, or half a megabyte on the paper's grid."""
+
+_STATED = tuple(entry.name for entry in (*FIELDS, *FURTHER, *WEATHER, *WEATHER_AXES, *GROUND))
+_CHUNK_LABELS = 4096  # snapshots per chunk of a label
 
 
 def write_blocks(blocks: Iterable[xr.Dataset], path: str | Path) -> Path:
@@ -30,13 +35,37 @@ def write_blocks(blocks: Iterable[xr.Dataset], path: str | Path) -> Path:
     write = _write_zarr if where.suffix == ".zarr" else _write_netcdf
     with atomic_write(where, overwrite=False) as partial:
         for number, block in enumerate(blocks):
-            write(to_stored_types(block), partial, number == 0)
+            with netcdf_errors(where):
+                write(with_checksums(to_stored_types(block)), partial, number == 0)
+        if where.suffix == ".nc" and partial.exists():
+            seal(partial)
     return where
 
 
+@contextlib.contextmanager
+def netcdf_errors(where: Path) -> Iterator[None]:
+    """Name the file when netCDF cannot write it: its errors, of a full disk too, name nothing."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not str(error).startswith("NetCDF: "):
+            raise
+        raise PlumecastError(
+            f"{where} cannot be written ({error}); check the free space, or choose another path"
+        ) from error
+
+
 def to_stored_types(snapshots: xr.Dataset) -> xr.Dataset:
-    """Texts as variable-length strings, float64 fields as float32, no encoding of other formats."""
+    """Texts as variable-length strings, float64 fields as float32, no encoding of other formats.
+
+    Coordinates of the contract without units get the contract's: a store needs them to be opened.
+    The units of fields and winds are never guessed.
+    """
     changed = snapshots.drop_encoding()
+    for name, item in changed.variables.items():
+        units = TABLE[str(name)].units if name in TABLE and name not in _STATED else None
+        if units is not None and "units" not in item.attrs:
+            changed[name] = changed[name].assign_attrs(units=units)
     for name, item in changed.variables.items():
         if item.dtype.kind == "U":
             changed = changed.assign_coords({name: item.astype(object)})
@@ -56,7 +85,8 @@ def quiet_zarr() -> Iterator[None]:
 def _write_zarr(block: xr.Dataset, path: Path, first: bool) -> None:
     with quiet_zarr():
         if first:
-            block.to_zarr(path, mode="w", consolidated=False, zarr_format=3)
+            encoding = zarr_encoding(block)
+            block.to_zarr(path, mode="w", consolidated=False, zarr_format=3, encoding=encoding)
         else:
             block.to_zarr(path, append_dim=SNAPSHOT, consolidated=False)
 
@@ -66,7 +96,7 @@ def _write_netcdf(block: xr.Dataset, path: Path, first: bool) -> None:
         block.to_netcdf(
             path,
             engine="netcdf4",
-            encoding={name: _netcdf_encoding(item) for name, item in block.variables.items()},
+            encoding=netcdf_encoding(block),
             unlimited_dims=[dim for dim in block.dims if dim == SNAPSHOT],
         )
         return
@@ -82,11 +112,30 @@ def _write_netcdf(block: xr.Dataset, path: Path, first: bool) -> None:
                 )
 
 
-def _netcdf_encoding(item: xr.Variable) -> dict[str, Any]:
-    """Compress fields; set no fill values, because no value is missing."""
+def zarr_encoding(block: xr.Dataset) -> dict[Hashable, dict[str, Any]]:
+    """Chunks of about one fire, compressed with a checksum that is verified on reading."""
+    from zarr.codecs import ZstdCodec
+
+    encoding: dict[Hashable, dict[str, Any]] = {}
+    for name, item in block.variables.items():
+        encoding[name] = {"compressors": (ZstdCodec(level=0, checksum=True),)}
+        if item.dims[:1] == (SNAPSHOT,):
+            count = CHUNK_SNAPSHOTS if item.ndim > 1 else _CHUNK_LABELS
+            encoding[name]["chunks"] = (count, *item.shape[1:])
+    return encoding
+
+
+def netcdf_encoding(block: xr.Dataset) -> dict[Hashable, dict[str, Any]]:
+    """Fields compressed, numbers with a checksum, no fill values because no value is missing."""
+    return {name: _netcdf_variable(item) for name, item in block.variables.items()}
+
+
+def _netcdf_variable(item: xr.Variable) -> dict[str, Any]:
     if item.dtype.kind not in "fiub":
         return {}
     encoding: dict[str, Any] = {"_FillValue": None}
+    if item.ndim > 0:
+        encoding["fletcher32"] = True
     if item.ndim > 1:
         encoding |= {"zlib": True, "complevel": 1}
         if item.dims[0] == SNAPSHOT:

@@ -30,7 +30,7 @@ class MeanField(Operator):
     def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, Ñ), every row the mean."""
         xp = array_namespace(inputs, self.mean)
-        return xp.zeros((inputs.shape[0], 1), dtype=self.mean.dtype) + self.mean[None, :]
+        return xp.broadcast_to(self.mean[None, :], (inputs.shape[0], self.mean.shape[0])) + 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from plumecast.compute.arrays import Array, array_namespace, map_arrays
+from plumecast.compute.arrays import Array, array_namespace, is_numpy_array, map_arrays
 from plumecast.compute.device import Resources
+from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.weather import WeatherSeries
 
 if TYPE_CHECKING:
     from plumecast.operators.coded.correction import FittedCorrection
@@ -24,19 +26,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What is known of every snapshot in addition to its fire; always on the host."""
+    """What is known of every snapshot in addition to its fire; on the host, except the physics."""
 
     labels: Array | None = None  # (M,), name of its scenario
     covariates: Array | None = None  # (M, P), normalised
     wind: Array | None = None  # (M, 2), towards east and north
     scenarios: Array | None = None  # (M,), number of its scenario, from 0
     scenario_count: int = 0  # 0: one map for all scenarios
+    weather: WeatherSeries | None = None
+    fuel: FuelLoads | None = None  # None: that of the training fires
+    physics: Array | None = None  # (M, K, *grid), smoke of cheap physics, on the fire's device
 
     def at(self, rows: Array | slice) -> Conditions:
         """The conditions of some snapshots."""
-        parts = ("labels", "covariates", "wind", "scenarios")
+        parts = ("labels", "covariates", "wind", "scenarios", "physics")
         known = {name: getattr(self, name) for name in parts}
-        return replace(self, **{n: v[rows] for n, v in known.items() if v is not None})
+        found = {n: v[rows] for n, v in known.items() if v is not None}
+        if self.weather is not None:
+            found["weather"] = self.weather.at(rows)
+        if self.fuel is not None:
+            found["fuel"] = self.fuel.at(rows)
+        return replace(self, **found)
 
     def scalars(self) -> Array | None:
         """(M, P + S): the covariates, then the scenario as an indicator of each of S scenarios."""
@@ -74,6 +84,16 @@ class Operator(abc.ABC):
         """Whether predictions need the wind of every snapshot."""
         return False
 
+    @property
+    def needs_weather(self) -> bool:
+        """Whether predictions need the hourly weather of every snapshot."""
+        return False
+
+    @property
+    def uses_fuel(self) -> bool:
+        """Whether predictions use the fuel load of every snapshot where it is known."""
+        return False
+
     @abc.abstractmethod
     def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) inputs → (M, Ñ) outputs, on the device of the inputs."""
@@ -103,6 +123,60 @@ class Operator(abc.ABC):
         return map_arrays(self, in_float32)
 
 
+@dataclass(frozen=True, slots=True)
+class OneOutput(Operator):
+    """One of several outputs of an operator, in its own unit: scale · columns [start, stop)."""
+
+    operator: Operator
+    start: int
+    stop: int
+    scale: float = 1.0
+
+    @property
+    def detects(self) -> bool:
+        """Whether the operator detects."""
+        return self.operator.detects
+
+    @property
+    def needs_wind(self) -> bool:
+        """Whether the operator needs the wind."""
+        return self.operator.needs_wind
+
+    @property
+    def needs_weather(self) -> bool:
+        """Whether the operator needs the hourly weather."""
+        return self.operator.needs_weather
+
+    @property
+    def uses_fuel(self) -> bool:
+        """Whether the operator uses the fuel load."""
+        return self.operator.uses_fuel
+
+    def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
+        """(M, N) inputs → (M, Ñ) values of this output."""
+        return self.scale * self.operator.predict(inputs, given)[:, self.start : self.stop]
+
+    def predict_both(
+        self, inputs: Array, given: Conditions = NOTHING
+    ) -> tuple[Array, Array | None]:
+        """Values and detection score of this output."""
+        values, score = self.operator.predict_both(inputs, given)
+        own = slice(self.start, self.stop)
+        return self.scale * values[:, own], None if score is None else score[:, own]
+
+    def represented(self, inputs: Array) -> Array | None:
+        """As for all outputs."""
+        return self.operator.represented(inputs)
+
+    def working_bytes(self) -> tuple[float, float]:
+        """As for all outputs."""
+        return self.operator.working_bytes()
+
+    def for_float32(self) -> OneOutput:
+        """The operator for predictions in single precision."""
+        return replace(self, operator=self.operator.for_float32())
+
+
 def in_float32(array: Array) -> Array:
     """The array in single precision."""
     xp = array_namespace(array)
@@ -122,6 +196,43 @@ class FieldMap(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class SomeRows:
+    """Some rows of fields that are read when they are indexed."""
+
+    source: Array  # (M, …), an object that gives an array when indexed by rows
+    rows: Array  # (m,), ascending
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(m, …)."""
+        return (self.rows.size, *self.source.shape[1:])
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        return self.source[self.rows[rows]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored:
+    """Fields, and after them the same fields mirrored at one axis, when rows are read."""
+
+    source: Array  # (M, …), an array or an object that gives one when indexed by rows
+    axis: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(2 M, …)."""
+        return (2 * self.source.shape[0], *self.source.shape[1:])
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        count = self.source.shape[0]
+        wanted = np.arange(2 * count)[rows]
+        values = np.array(self.source[wanted % count])
+        copies = wanted >= count
+        values[copies] = np.flip(values[copies], axis=self.axis)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingSet:
     """Training snapshots as a family sees them.
 
@@ -133,6 +244,37 @@ class TrainingSet:
     groups: Array  # (M,), snapshots of one group are left out together
     given: Conditions
     names: tuple[str, str] = ("inputs", "outputs")  # of the variables, for error messages
+    leading: int | None = None  # number of targets of the first output; None: all are
+
+    def at(self, rows: Array) -> TrainingSet:
+        """Some of the snapshots; fields that are read when they are indexed stay so."""
+        fire, targets = (
+            fields[rows] if is_numpy_array(fields) else SomeRows(fields, rows)
+            for fields in (self.fire, self.targets)
+        )
+        given, groups = self.given.at(rows), self.groups[rows]
+        return replace(self, fire=fire, targets=targets, groups=groups, given=given)
+
+    def in_memory(self) -> TrainingSet:
+        """The same with all fields as arrays."""
+        given = self.given
+        if given.physics is not None:
+            given = replace(given, physics=given.physics[:])
+        return replace(self, fire=self.fire[:], targets=self.targets[:], given=given)
+
+    def with_mirrored(self) -> TrainingSet:
+        """The snapshots, then copies that are mirrored at the first axis of the grid."""
+        twice = np.tile(np.arange(self.groups.size), 2)
+        given = replace(self.given, physics=None, weather=None).at(twice)
+        if self.given.physics is not None:
+            given = replace(given, physics=Mirrored(self.given.physics, axis=2))
+        return replace(
+            self,
+            fire=Mirrored(self.fire, axis=1),
+            targets=Mirrored(self.targets, axis=2),
+            groups=self.groups[twice],
+            given=given,
+        )
 
     def folds(self) -> Array:
         """(M,) number of every snapshot's fold, from 0."""
@@ -157,6 +299,7 @@ class FittedMap:
     rows: Array  # (m,)
     out_of_fold: Any  # indexed by (k,) positions in `rows`, gives (k, T, *grid)
     correction: FittedCorrection | None = None  # fitted to the out-of-fold residuals
+    sums: Any = None  # what `Family.update` adds new snapshots to; None unless it was asked for
 
 
 class OwnSettings(Protocol):
@@ -169,6 +312,10 @@ class OwnSettings(Protocol):
 
 FitFields = Callable[[TrainingSet, "Settings", Resources], FittedMap]
 """Fit a field map to lifted fires and targets."""
+
+
+UpdateFields = Callable[[Any, Any, TrainingSet, Resources], tuple[FieldMap, Any]]
+"""Field map, its sums and new snapshots alone → the map and the sums of all snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +332,4 @@ class Family:
     scenarios: bool = True  # whether every scenario can have its own weights
     equivariant: bool = False  # a fire that is shifted has smoke that is shifted
     extra: str | None = None  # the extra of the package that it needs, if any
+    update: UpdateFields | None = None  # None: new snapshots need a new fit

@@ -7,13 +7,15 @@ fields are rotated into the frame, predicted there and rotated back.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace
-from plumecast.compute.blocks import field_blocks, sampled_rows
+from plumecast.compute.blocks import sampled_rows
 from plumecast.compute.device import DEFAULT_RESOURCES, Resources
 from plumecast.operators.coded.correction import SHARES, CorrectedMap
 from plumecast.operators.families import FAMILIES
@@ -25,8 +27,18 @@ from plumecast.operators.family import (
     Operator,
     TrainingSet,
 )
-from plumecast.operators.fields.targets import CHOICE_ROWS, Targets, choose_inverse, fit_targets
+from plumecast.operators.fields.framed import in_frame
+from plumecast.operators.fields.targets import (
+    CHOICE_ROWS,
+    Targets,
+    choose_inverse,
+    each_output,
+    fit_targets,
+    side_by_side,
+    value_range,
+)
 from plumecast.operators.fields.wind_frame import WindFrame
+from plumecast.operators.physics.transport import ColumnTransport
 from plumecast.operators.settings import Settings
 
 
@@ -39,6 +51,8 @@ class LiftedOperator(Operator):
     targets: Targets
     shape: tuple[int, ...]  # the grid
     frame: WindFrame | None = None
+    physics: ColumnTransport | None = None
+    further: tuple[Targets, ...] = ()  # of further outputs; their channels follow in this order
 
     @property
     def detects(self) -> bool:
@@ -50,22 +64,50 @@ class LiftedOperator(Operator):
         """Whether fields are rotated into the wind frame."""
         return self.frame is not None
 
+    @property
+    def needs_weather(self) -> bool:
+        """Whether smoke of cheap physics is among the channels."""
+        return self.physics is not None
+
+    @property
+    def uses_fuel(self) -> bool:
+        """Whether that smoke is released by the fuel load of every cell."""
+        return self.physics is not None and self.physics.load is not None
+
     def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
-        """(M, N) → (M, N) smoke."""
-        return _as_rows(self.targets.smoke(self.target_fields(inputs, given)))
+        """(M, N) → (M, N) smoke, (M, K N) of K outputs."""
+        return self._decoded(Targets.smoke, self.target_fields(inputs, given))
 
     def predict_both(
         self, inputs: Array, given: Conditions = NOTHING
     ) -> tuple[Array, Array | None]:
-        """Smoke and detection score, (M, N) each, from one pass."""
+        """Smoke and detection score, (M, N) each (K N columns of K outputs), from one pass."""
         fields = self.target_fields(inputs, given)
-        score = _as_rows(self.targets.score(fields)) if self.detects else None
-        return _as_rows(self.targets.smoke(fields)), score
+        score = self._decoded(Targets.score, fields) if self.detects else None
+        return self._decoded(Targets.smoke, fields), score
+
+    def _decoded(self, decode: Callable[[Targets, Array], Array], fields: Array) -> Array:
+        """(M, T, *grid) targets → (M, K N) rows, the K outputs side by side."""
+        if not self.further:
+            return _as_rows(decode(self.targets, fields))
+        parts = side_by_side((self.targets, *self.further))
+        rows = [_as_rows(decode(own, fields[:, part, ...])) for own, part in parts]
+        return array_namespace(fields).concat(rows, axis=1)
 
     def target_fields(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, T, *grid) predicted targets."""
         fire = array_namespace(inputs).reshape(inputs, (-1, *self.shape))
-        known = self._numbered(fire.shape[0], given)
+        known = self.numbered(fire.shape[0], given)
+        if self.physics is not None:
+            if given.weather is None:
+                raise PlumecastError(
+                    "this surrogate was trained with the weather of every fire; pass a Dataset "
+                    "with 'wind_u', 'wind_v' and 'boundary_layer_depth'"
+                )
+            carried = self.physics.smoke(fire, given.weather, given.fuel)
+            if self.frame is not None and given.wind is not None:
+                carried = self.frame.to_wind(carried, given.wind)
+            known = replace(known, physics=carried)
         if self.frame is None:
             return self.field_map.predict(fire, known)
         if given.wind is None:
@@ -79,13 +121,18 @@ class LiftedOperator(Operator):
     def working_bytes(self) -> tuple[float, float]:
         """(fixed, per_row) working bytes of the field map, and its targets in double precision."""
         fixed, per_row = self.field_map.working_bytes()
-        return fixed, per_row + 16.0 * len(self.targets.names) * math.prod(self.shape)
+        cells = math.prod(self.shape)
+        if self.physics is not None:
+            fixed += self.physics.working_bytes(cells)
+            per_row += 8.0 * (len(self.physics.groups) - 1) * cells
+        channels = sum(len(own.names) for own in (self.targets, *self.further))
+        return fixed, per_row + 16.0 * channels * cells
 
     def for_float32(self) -> LiftedOperator:
         """The operator itself, because field maps compute in a fixed precision."""
         return self
 
-    def _numbered(self, count: int, given: Conditions) -> Conditions:
+    def numbered(self, count: int, given: Conditions) -> Conditions:
         """The conditions, with the scenario of every snapshot as a number."""
         if not self.labels or (given.labels is None and len(self.labels) == 1):
             scenarios = np.zeros(count, dtype=np.int64)
@@ -112,93 +159,132 @@ def _as_rows(fields: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedFields:
-    """Fields of snapshots that are encoded as targets and rotated into a frame when they are read.
+class LiftedSums:
+    """What new snapshots are added to, beside the operator itself."""
 
-    Indexing by rows gives an array, (B, *grid), or (B, T, *grid) for targets.
-    """
+    own: Any  # of its family
+    mirrored: bool  # whether mirrored copies were fitted too
 
-    source: Array  # (M, *grid), an array or an object that gives one when indexed by rows
-    encode: Targets | None = None
-    frame: WindFrame | None = None
-    wind: Array | None = None  # (M, 2)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(M, *grid) or (M, T, *grid)."""
-        count, *grid = self.source.shape
-        kinds = () if self.encode is None else (len(self.encode.names),)
-        return (count, *kinds, *(grid if self.frame is None else self.frame.canvas))
+@dataclass(frozen=True, slots=True)
+class FittedLifted:
+    """A fitted operator on the host, its out-of-fold error, and sums where they were asked for."""
 
-    def __getitem__(self, rows: Array | slice) -> Array:
-        values = self.source[rows]
-        if self.encode is not None:
-            values = self.encode.encode(values)
-        if self.frame is None or self.wind is None:
-            return values
-        return self.frame.to_wind(values, self.wind[rows])
-
-    def in_memory(self) -> Array:
-        """All fields in one array, for a fit that reads them several times."""
-        if self.encode is None and self.frame is None:
-            return self.source[:]
-        out = np.empty(self.shape, dtype=np.float32)
-        for rows in field_blocks(self):
-            out[rows] = self[rows]
-        return out
+    operator: LiftedOperator
+    error: float
+    sums: LiftedSums | None
 
 
 def fit_lifted_operator(
     training: TrainingSet,
     settings: Settings,
     *,
-    threshold: float,
-    epsilon: float = 1.0,
+    threshold: float | Sequence[float],
+    epsilon: float | None = None,
     frame: WindFrame | None = None,
+    physics: ColumnTransport | None = None,
     resources: Resources = DEFAULT_RESOURCES,
 ) -> tuple[LiftedOperator, float]:
+    """The operator of `fit_lifted_parts`, and its error."""
+    fitted = fit_lifted_parts(
+        training,
+        settings,
+        threshold=threshold,
+        epsilon=epsilon,
+        frame=frame,
+        physics=physics,
+        resources=resources,
+    )
+    return fitted.operator, fitted.error
+
+
+def fit_lifted_parts(
+    training: TrainingSet,
+    settings: Settings,
+    *,
+    threshold: float | Sequence[float],
+    epsilon: float | None = None,
+    frame: WindFrame | None = None,
+    physics: ColumnTransport | None = None,
+    resources: Resources = DEFAULT_RESOURCES,
+) -> FittedLifted:
     """Fit an operator from (M, *grid) fires to (M, *grid) smoke, the `targets` of the training set.
 
-    The inverse from targets to smoke is chosen on out-of-fold predictions. Their error is returned
-    too: the sum of the median relative errors of g and of ln(1 + g/ε). The operator is on the host.
+    Smoke (M, K, *grid) is that of K outputs, each with a `threshold`: their targets are further
+    right-hand sides of one fit. The inverse from targets to smoke is chosen on out-of-fold
+    predictions. Their error is returned too: the sum of the median relative errors of g and of
+    ln(1 + g/ε), the mean over the outputs. The operator is on the host.
     """
     smoke, given = training.targets, training.given
-    targets = fit_targets(smoke, settings.targets, threshold=threshold, epsilon=epsilon)
+    shape = tuple(int(n) for n in training.fire.shape[1:])
+    outputs = each_output(smoke, shape)
+    levels = [threshold] if isinstance(threshold, int | float) else threshold
+    targets = tuple(
+        fit_targets(own, settings.targets, threshold=level, epsilon=epsilon)
+        for own, level in zip(outputs, levels, strict=True)
+    )
     labels: tuple[str, ...] = ()
     if given.labels is not None:
         names, scenarios = np.unique(given.labels, return_inverse=True)
         labels = tuple(map(str, names))
         given = replace(given, scenarios=scenarios, scenario_count=len(labels))
-    fire: Array = EncodedFields(training.fire, None, frame, given.wind)
-    encoded: Array = EncodedFields(smoke, targets, frame, given.wind)
-    if resources.limit is None:
-        fire, encoded = fire.in_memory(), encoded.in_memory()
-    framed = replace(training, fire=fire, targets=encoded, given=given)
+    mirrored = _takes_mirrored(training, settings, frame, physics)
+    framed = in_frame(
+        replace(training, given=given), targets, frame, physics, resources, mirrored=mirrored
+    )
     fitted = FAMILIES[settings.family].fit(framed, settings, resources)
-    targets, field_map, error = _choose_inverse(fitted, targets, smoke, frame, given)
-    shape = tuple(int(n) for n in smoke.shape[1:])
-    return LiftedOperator(labels, field_map, targets, shape, frame), error
+    targets, field_map, error = _choose_inverse(fitted, targets, outputs, frame, given)
+    operator = LiftedOperator(labels, field_map, targets[0], shape, frame, physics, targets[1:])
+    sums = None if fitted.sums is None else LiftedSums(fitted.sums, mirrored)
+    return FittedLifted(operator, error, sums)
+
+
+def _takes_mirrored(
+    training: TrainingSet,
+    settings: Settings,
+    frame: WindFrame | None,
+    physics: ColumnTransport | None,
+) -> bool:
+    """Whether mirrored copies of the training snapshots are fitted too.
+
+    In the wind frame a plume and its mirror image are equally likely; the physics knows how the
+    wind turns with height. A family that is equivariant gains from it while fires are few.
+    """
+    few = np.unique(training.groups).size <= MIRRORED_GROUPS
+    equivariant = FAMILIES[settings.family].equivariant
+    corrected = getattr(settings.own, "correction", False)
+    in_wind = frame is not None and physics is not None
+    return few and equivariant and in_wind and not corrected
+
+
+MIRRORED_GROUPS = 32
+"""Largest number of groups of which mirrored copies are fitted. Measured on 21 WRF fires: median
+IoU .848 without and .854 with them; on 8 and 32 simulated fires no difference."""
 
 
 def _choose_inverse(
     fitted: FittedMap,
-    targets: Targets,
-    smoke: Array,
+    targets: tuple[Targets, ...],
+    outputs: Sequence[Array],
     frame: WindFrame | None,
     given: Conditions,
-) -> tuple[Targets, FieldMap, float]:
+) -> tuple[tuple[Targets, ...], FieldMap, float]:
     """The targets with their inverse, the field map with its best correction, and the error."""
     correction = fitted.correction
     known = fitted.rows if correction is None else correction.rows
+    known = known[known < outputs[0].shape[0]]  # mirrored copies follow the snapshots themselves
     some = sampled_rows(known.size, CHOICE_ROWS)
     rows = known[some]
     # A correction exists only where every snapshot has an out-of-fold prediction.
     predicted = fitted.out_of_fold[some if correction is None else rows]
-    observed, wind = smoke[rows], given.at(rows).wind
+    observed = [own[rows] for own in outputs]
+    wind = None if given.wind is None else given.wind[rows]
 
-    def choose(fields: Array) -> tuple[Targets, float]:
+    def choose(fields: Array) -> tuple[tuple[Targets, ...], float]:
         on_map = fields if frame is None else frame.to_map(fields, wind)
-        return choose_inverse(targets, on_map, observed)
+        pairs = zip(side_by_side(targets), observed, strict=True)
+        found = [choose_inverse(own, on_map[:, part, ...], seen) for (own, part), seen in pairs]
+        return tuple(own for own, _ in found), sum(error for _, error in found) / len(found)
 
     best, error = choose(predicted)
     field_map = fitted.field_map
@@ -213,3 +299,37 @@ def _choose_inverse(
             best, error = other, other_error
             field_map = CorrectedMap(fitted.field_map, correction.shared(share))
     return best, field_map, error
+
+
+def update_lifted_operator(
+    operator: LiftedOperator,
+    sums: LiftedSums,
+    training: TrainingSet,
+    family: str,
+    resources: Resources = DEFAULT_RESOURCES,
+) -> tuple[LiftedOperator, LiftedSums]:
+    """The operator and its sums with further snapshots on the map; `training` has only these.
+
+    Kept as they are: the lift, the frame, the mix of the physics, the inverse from targets to smoke
+    and whether mirrored copies are fitted. The largest smoke, which bounds predictions, grows.
+    """
+    update = FAMILIES[family].update
+    assert update is not None  # sums exist only of families that have it
+    targets = (operator.targets, *operator.further)
+    given = operator.numbered(training.fire.shape[0], training.given)
+    framed = in_frame(
+        replace(training, given=given),
+        targets,
+        operator.frame,
+        operator.physics,
+        resources,
+        mirrored=sums.mirrored,
+    )
+    field_map, own = update(operator.field_map, sums.own, framed, resources)
+    ranges = [value_range(fields) for fields in each_output(training.targets, operator.shape)]
+    grown = tuple(
+        replace(each, lowest=min(each.lowest, low), largest=max(each.largest, high))
+        for each, (low, high) in zip(targets, ranges, strict=True)
+    )
+    updated = replace(operator, field_map=field_map, targets=grown[0], further=grown[1:])
+    return updated, replace(sums, own=own)

@@ -10,7 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from plumecast.base.errors import PlumecastError
+from plumecast.base.values import check_fields
 from plumecast.compute.arrays import Array, Rows, array_namespace, contiguous, read_rows
 from plumecast.compute.blocks import ONE_PASS, Passes
 from plumecast.compute.gram import cell_gram, snapshot_gram
@@ -85,6 +88,7 @@ class Truncation:
     max_rank: int | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         given = (self.rank, self.std_fraction, self.variance_fraction)
         if sum(value is not None for value in given) != 1:
             raise PlumecastError(
@@ -157,6 +161,64 @@ def fit_truncated_basis(
         found = svd_modes(matrix.read(slice(0, snapshots.shape[0])), rule)
     spectrum, modes = found
     return Basis(modes=contiguous(_fix_signs(modes)), spectrum=contiguous(spectrum), mean=mean)
+
+
+def append_rows(basis: Basis, snapshots: Array, rule: Truncation) -> tuple[Basis, Array]:
+    """The basis with further (m, N) snapshots, truncated again, and the rotation R of old codes.
+
+    With modes W and singular values Σ of the earlier snapshots, and Q an orthonormal basis of what
+    W does not represent of the new ones Y, the new basis is that of the (r + m, N) matrix
+    [ΣW; Y] = [[Σ, 0], [Y Wᵀ, Y Qᵀ]] [W; Q]. Old codes (M, r) become codes @ R. The part of earlier
+    snapshots beyond their r modes is lost; the mean of a centred basis is kept.
+    """
+    rows = snapshots if basis.mean is None else snapshots - basis.mean
+    further, _ = _outside(basis, rows)
+    rank = basis.rank
+    small = np.zeros((rank + rows.shape[0], rank + further.shape[0]))
+    small[:rank, :rank] = np.diag(basis.singular_values)
+    small[rank:, :rank], small[rank:, rank:] = rows @ basis.modes.T, rows @ further.T
+    _, found, vectors = np.linalg.svd(small, full_matrices=False)
+    spectrum = np.sort(np.concatenate([found, basis.spectrum[rank:]]))[::-1]
+    vectors = vectors[: min(rule.count(spectrum), vectors.shape[0])]
+    modes = vectors @ np.concatenate([basis.modes, further])
+    fixed = _fix_signs(modes)
+    signs = np.sign(np.sum(modes * fixed, axis=1))
+    rotation = (signs[:, None] * vectors)[:, :rank].T
+    grown = Basis(modes=contiguous(fixed), spectrum=spectrum.copy(), mean=basis.mean)
+    return grown, contiguous(rotation)
+
+
+def extend_basis(basis: Basis, snapshots: Array, rule: Truncation) -> Basis:
+    """The basis with further modes for what it does not represent of (m, N) new snapshots.
+
+    The earlier modes, and the codes of earlier snapshots, stay as they are; their codes of the
+    further modes are taken for zero. A rule by share adds the modes whose singular values are among
+    those that it keeps; a rule by rank adds none.
+    """
+    if rule.rank is not None:
+        return basis
+    rows = snapshots if basis.mean is None else snapshots - basis.mean
+    further, sizes = _outside(basis, rows)
+    every = np.concatenate([basis.spectrum, sizes])
+    order = np.argsort(-every, kind="stable")
+    kept = order[: rule.count(every[order])]
+    count = int(np.sum(kept >= basis.spectrum.size))
+    if rule.max_rank is not None:
+        count = max(0, min(count, rule.max_rank - basis.rank))
+    modes = np.concatenate([basis.modes, _fix_signs(further[:count])])
+    # Singular values are those of the modes in their order, then the others.
+    tail = np.concatenate([basis.spectrum[basis.rank :], sizes[count:]])
+    spectrum = [basis.singular_values, sizes[:count], np.sort(tail)[::-1]]
+    return Basis(contiguous(modes), np.concatenate(spectrum), basis.mean)
+
+
+def _outside(basis: Basis, rows: Array) -> tuple[Array, Array]:
+    """Orthonormal modes of what a basis does not represent of (m, N) rows, and their sizes."""
+    outside = rows - (rows @ basis.modes.T) @ basis.modes
+    outside -= (outside @ basis.modes.T) @ basis.modes  # twice, because of rounding
+    _, sizes, modes = np.linalg.svd(outside, full_matrices=False)
+    known = sizes > GRAM_LIMIT * max(float(basis.spectrum[0]), float(sizes[0]))
+    return modes[known], sizes[known]
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,8 +245,8 @@ def check_groups(groups: list[Array]) -> None:
     """Raise unless there are at least two groups."""
     if len(groups) < 2:
         raise PlumecastError(
-            "choosing a penalty leaves one fire out at a time, but the training data has a single "
-            "fire; add fires or give the penalty"
+            "choosing a penalty leaves one group of fires out at a time, usually those of one "
+            "ignition, but all training snapshots are of one group; add fires or give the penalty"
         )
 
 

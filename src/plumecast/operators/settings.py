@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.values import check_count, check_fields, shown
 from plumecast.operators.coded.fit import CodedSettings
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.fields.lift import check_lift
@@ -19,6 +20,14 @@ FRAMES = {
     "wind": "fields are rotated so that the wind of every snapshot blows the same way",
     "wind-stretch": "fields are rotated and scaled so that it also blows equally strongly",
     "auto": "rotated if winds differ between fires, unless out-of-fold errors favour the map",
+}
+
+PHYSICS = {
+    "none": "no smoke of cheap physics among the channels",
+    "column": "smoke that the weather of every fire carries, summed over the column",
+    "layers": "the same, summed over three parts of the column",
+    "calibrated": "as column, with its spread, rise and speed chosen on the training fires",
+    "auto": "whichever has the smallest out-of-fold error, if fires have a weather each",
 }
 
 DEFAULT = CodedSettings()
@@ -36,9 +45,12 @@ class Settings:
     targets: tuple[str, ...] = ("smoke",)
     covariates: tuple[str, ...] = ()
     frame: str = "map"
+    physics: str = "none"
     preset: str | None = None
+    updatable: bool = False  # keep what new fires can be added to without a new fit
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.family not in FAMILIES:
             raise PlumecastError(
                 f"family '{self.family}' is unknown; choose from {', '.join(FAMILIES)}"
@@ -47,20 +59,41 @@ class Settings:
             raise PlumecastError(
                 f"frame '{self.frame}' is unknown; choose from {', '.join(FRAMES)}"
             )
+        if self.physics not in PHYSICS:
+            raise PlumecastError(
+                f"physics '{self.physics}' is unknown; choose from {', '.join(PHYSICS)}"
+            )
         if self.lift or self.products or self.family != "coded":
             check_lift(self.lift, self.products)
         check_targets(self.targets)
-        check_positive(age_bins=self.age_bins)
+        check_count("age_bins", self.age_bins, most=1000)
+        if self.updatable:
+            self._check_updatable()
+
+    def _check_updatable(self) -> None:
+        what = ""
+        if getattr(self.own, "correction", False):
+            what = "a surrogate with a correction (preset 'thorough')"
+        elif FAMILIES[self.family].update is None and not self.is_plain:
+            what = f"family '{self.family}'" + (" with a lift" if self.family == "coded" else "")
+        if what:
+            raise PlumecastError(
+                f"updatable={self.updatable}: {what} cannot take in new fires without a new fit; "
+                "leave it out and train again when there are more fires, or choose the preset "
+                "recommended"
+            )
 
     @property
     def is_plain(self) -> bool:
         """Whether this is the paper's operator between codes of the fields themselves."""
         plain = self.targets == ("smoke",) and not self.lift and not self.covariates
-        return plain and self.family == "coded" and self.frame == "map"
+        return plain and self.family == "coded" and (self.frame, self.physics) == ("map", "none")
 
     def record(self) -> dict[str, Any]:
         """All settings by name, as they are saved with a surrogate."""
         shared = {item.name: getattr(self, item.name) for item in fields(self)}
+        if not self.updatable:
+            del shared["updatable"]
         return asdict(shared.pop("own")) | shared
 
 
@@ -73,8 +106,25 @@ def own_choices(record: Mapping[str, Any]) -> dict[str, Any]:
     names = {item.name for item in fields(family.settings)}  # type: ignore[arg-type]
     plain = family.name == "coded" and not record.get("lift") and not record.get("covariates")
     if not plain:
-        names |= {"lift", "products", "age_bins", "targets", "covariates", "frame"}
+        names |= {"lift", "products", "age_bins", "targets", "covariates", "frame", "physics"}
     return {name: record[name] for name in record if name in names | {"family"}}
+
+
+def check_record(record: Mapping[str, Any]) -> None:
+    """Raise if a saved record, which has a family, has settings that no fit could have had."""
+    if "family" not in record:  # a baseline, or an operator of the user's own
+        return
+    if not isinstance(record["family"], str) or record["family"] not in FAMILIES:
+        raise PlumecastError(
+            f"family '{shown(record['family'])}' is unknown; choose from {', '.join(FAMILIES)}"
+        )
+    family = FAMILIES[record["family"]]
+    own = {item.name: record[item.name] for item in fields(family.settings) if item.name in record}  # type: ignore[arg-type]
+    for name in ("fire", "smoke"):
+        if isinstance(own.get(name), Mapping):
+            own[name] = Truncation(**own[name])
+    shared = {item.name for item in fields(Settings)} - {"own"}
+    Settings(family.settings(**own), **{name: record[name] for name in shared & set(record)})
 
 
 def for_signed(settings: Settings, *, inputs: bool, outputs: bool) -> Settings:
@@ -90,19 +140,13 @@ def for_signed(settings: Settings, *, inputs: bool, outputs: bool) -> Settings:
     return replace(settings, targets=targets, lift=lift, preset=preset)
 
 
-def check_positive(**numbers: int) -> None:
-    """Raise for a count below 1."""
-    for name, value in numbers.items():
-        if value < 1:
-            raise PlumecastError(f"{name}={value} must be at least 1")
-
-
 _LIFTED: dict[str, Any] = {
     "family": "spectral",
     "lift": ("age-bins", "burned"),
     "products": ("hours",),
     "targets": ("log", "smoke", "footprint"),
     "frame": "auto",
+    "physics": "auto",
 }
 
 PRESETS = {
@@ -129,7 +173,7 @@ PRESETS = {
     ),
 }
 """The paper's two operators, and three of the spectral family: `recommended`; `quick`, with two
-layers that predict only ln(1 + g); `thorough`, with more channels and a correction.
+layers that predict only ln(1 + g/ε); `thorough`, with more channels and a correction.
 
 The paper's presets use the values printed there; the penalty of the quadratic operator is tuned.
 The paper truncates the quadratic operator's 686 input modes (95 % of Σσ) to 200, because the number
@@ -185,7 +229,9 @@ def _as_choice(settings: Settings, name: str, value: Any) -> Any:
         limit = None if "rank" in rule or before is None else before.max_rank
         return Truncation(**rule, max_rank=limit)
     if name in ("lift", "products", "targets", "covariates"):
-        return (value,) if isinstance(value, str) else tuple(value)
+        return (
+            (value,) if isinstance(value, str) or not isinstance(value, Sequence) else tuple(value)
+        )
     return value
 
 

@@ -15,13 +15,13 @@ import numpy as np
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
+    bincount,
     device_of,
-    is_cupy_array,
-    is_numpy_array,
-    is_torch_array,
+    like,
     to_numpy,
 )
 from plumecast.scores.quantile_sketch import CEILING, FLOOR
+from plumecast.scores.sampling.cluster_sums import ClusterSums, block_cluster_sums
 
 if TYPE_CHECKING:
     from plumecast.operators.pca import Basis
@@ -32,17 +32,25 @@ QUANTILE_ERROR = 0.025
 
 @dataclass(frozen=True, slots=True)
 class FieldSums:
-    """Addable statistics of `count` fields of N cells."""
+    """Addable statistics of `count` fields of N cells.
+
+    q = a g is a quantity of smoke g, with a factor a of every field; it may be g itself.
+    """
 
     count: int
-    plain: Array  # (N,), Σ g
+    plain: Array  # (N,), Σ q
     log: Array  # (N,), Σ ln(g + 1)
     log_squares: Array  # (N,), Σ ln²(g + 1)
-    above: Array  # (T, N) integers, number of fields with g > threshold
-    bins: Array | None  # (N, B) integers, number of fields per bin of g; bin 0 is g ≤ FLOOR
+    above: Array  # (T, N) integers, number of fields with q > threshold
+    bins: Array | None  # (N, B) integers, number of fields per bin of q; bin 0 is q ≤ FLOOR
+    clusters: ClusterSums | None = None  # of ln(g + 1), q, and q > each threshold
+    changes: Array | None = None  # (V, R, N), of these sums if a part of a calibration is left out
 
     def __add__(self, other: FieldSums) -> FieldSums:
         bins = None if self.bins is None or other.bins is None else self.bins + other.bins
+        changes = None
+        if self.changes is not None and other.changes is not None:
+            changes = self.changes + other.changes
         return FieldSums(
             self.count + other.count,
             self.plain + other.plain,
@@ -50,7 +58,13 @@ class FieldSums:
             self.log_squares + other.log_squares,
             self.above + other.above,
             bins,
+            _both(self.clusters, other.clusters),
+            changes,
         )
+
+
+def _both(one: ClusterSums | None, other: ClusterSums | None) -> ClusterSums | None:
+    return None if one is None or other is None else one + other
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +74,14 @@ class CodeSums:
     count: int
     plain: Array  # (q,)
     outer: Array  # (q, q), Σ b bᵀ
+    clusters: ClusterSums | None = None  # of the codes
 
     def __add__(self, other: CodeSums) -> CodeSums:
         return CodeSums(
-            self.count + other.count, self.plain + other.plain, self.outer + other.outer
+            self.count + other.count,
+            self.plain + other.plain,
+            self.outer + other.outer,
+            _both(self.clusters, other.clusters),
         )
 
     def moments(self, basis: Basis) -> tuple[np.ndarray, np.ndarray]:
@@ -74,28 +92,63 @@ class CodeSums:
         return field, np.maximum(np.sum(modes * (spread @ modes), axis=0), 0.0)
 
 
-def code_sums(codes: Array) -> CodeSums:
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The cluster (ignition) of every field of a block, and how many are kept apart."""
+
+    names: np.ndarray  # (m,)
+    most: int
+
+
+def code_sums(codes: Array, clusters: Clusters | None = None) -> CodeSums:
     """The moments of a block of (m, q) codes."""
     xp = array_namespace(codes)
-    return CodeSums(int(codes.shape[0]), xp.sum(codes, axis=0), codes.T @ codes)
+    own = None
+    if clusters is not None:
+        own = block_cluster_sums([codes], clusters.names, clusters.most)
+    return CodeSums(int(codes.shape[0]), xp.sum(codes, axis=0), codes.T @ codes, own)
 
 
 def field_sums(
-    fields: Array, thresholds: tuple[float, ...], *, quantiles: bool, error: float = QUANTILE_ERROR
+    fields: Array,
+    thresholds: tuple[float, ...],
+    *,
+    quantiles: bool,
+    error: float = QUANTILE_ERROR,
+    factors: np.ndarray | None = None,
+    clusters: Clusters | None = None,
+    expected: tuple[list[Array], Array] | None = None,
 ) -> FieldSums:
-    """The statistics of a block of non-negative (m, N) fields."""
+    """The statistics of a block of non-negative (m, N) fields.
+
+    `factors` (m,) turn smoke into the quantity of means, thresholds and quantiles. The sums by
+    cluster are of `expected` statistics instead, if they are given; their changes come with them.
+    """
     xp = array_namespace(fields)
     log = xp.log1p(fields)
-    above = [xp.count_nonzero(fields > threshold, axis=0) for threshold in thresholds]
+    scaled = fields if factors is None else scaled_by(fields, factors)
+    passed = [scaled > threshold for threshold in thresholds]
+    above = [xp.count_nonzero(part, axis=0) for part in passed]
     empty = xp.zeros((0, fields.shape[1]), dtype=xp.int64, device=device_of(fields))
+    own = None
+    if clusters is not None:
+        statistics = [log, scaled, *passed] if expected is None else expected[0]
+        own = block_cluster_sums(statistics, clusters.names, clusters.most)
     return FieldSums(
         count=int(fields.shape[0]),
-        plain=xp.sum(fields, axis=0, dtype=xp.float64),
+        plain=xp.sum(scaled, axis=0, dtype=xp.float64),
         log=xp.sum(log, axis=0, dtype=xp.float64),
         log_squares=xp.sum(log**2, axis=0, dtype=xp.float64),
         above=xp.stack(above) if above else empty,
-        bins=count_bins(fields, error) if quantiles else None,
+        bins=count_bins(scaled, error) if quantiles else None,
+        clusters=own,
+        changes=None if expected is None else expected[1],
     )
+
+
+def scaled_by(fields: Array, factors: np.ndarray) -> Array:
+    """Fields (m, N), each times its factor, on their device and in their precision."""
+    return fields * like(factors, fields, dtype=fields.dtype)[:, None]
 
 
 def bin_count(error: float) -> int:
@@ -117,25 +170,7 @@ def count_bins(fields: Array, error: float) -> Array:
     number = xp.astype(xp.clip(xp.ceil(steps), 0.0, float(bins - 1)), xp.int64)
     offset = xp.arange(cells, dtype=xp.int64, device=device_of(fields)) * bins
     index = xp.reshape(number + offset[None, :], (-1,))
-    return xp.reshape(_bincount(index, cells * bins), (cells, bins))
-
-
-def _bincount(index: Array, length: int) -> Array:
-    """Number of occurrences of 0…length−1; the array API has no such function."""
-    if is_numpy_array(index):
-        return np.bincount(index, minlength=length)
-    if is_torch_array(index):
-        import torch
-
-        return torch.bincount(index, minlength=length)
-    if is_cupy_array(index):
-        import cupy
-
-        return cupy.bincount(index, minlength=length)
-    xp = array_namespace(index)
-    ranked = xp.sort(index)
-    numbers = xp.arange(length, dtype=index.dtype, device=device_of(index))
-    return xp.searchsorted(ranked, numbers, side="right") - xp.searchsorted(ranked, numbers)
+    return xp.reshape(bincount(index, cells * bins), (cells, bins))
 
 
 def quantile_fields(bins: Array, shares: tuple[float, ...], error: float) -> np.ndarray:

@@ -14,7 +14,7 @@ AGGREGATES = ("mean", "max")
 
 _SPACING_TOLERANCE = 1e-3  # relative to a cell; coordinates are often float32
 _OVERLAP_TOLERANCE = 1e-9  # smaller overlaps, relative to a cell, are rounding errors
-_CELLS_PER_CHUNK = 50_000  # cells projected at a time, to limit memory
+_POINTS_PER_CHUNK = 5_000_000  # sample points projected at a time, to limit memory
 _MAX_POINTS = 40  # sample points along each side of a source cell
 
 Projection = Callable[[Array, Array], tuple[Array, Array]]
@@ -88,7 +88,8 @@ def _spacing(centres: Array, name: str) -> float:
     if centres.ndim != 1 or centres.size < 2:
         raise PlumecastError(f"{name} has shape {centres.shape}; give at least two cell centres")
     step = float(centres[-1] - centres[0]) / float(centres.size - 1)
-    if not step > 0 or np.abs(np.diff(centres) - step).max() > _SPACING_TOLERANCE * step:
+    even = np.abs(np.diff(centres) - step).max() <= _SPACING_TOLERANCE * step
+    if not (0 < step < np.inf and even):  # false for NaN
         raise PlumecastError(f"{name} is not evenly spaced and increasing; resample it first")
     return step
 
@@ -123,15 +124,20 @@ def overlap_weights(source: Grid, target: Grid, cells: Array) -> Weights:
     `cells` (n,) are flat source indices.
     """
     rows, columns = np.divmod(cells, source.nx)
-    y_index, y_length = _axis_overlap(
-        source.bottom + rows * source.dy, source.dy, (target.bottom, target.dy, target.ny)
+    below, left = source.bottom + rows * source.dy, source.left + columns * source.dx
+    # Only cells that meet the target grid, so that the pairs are at most a few per target cell.
+    near = np.flatnonzero(
+        (below + source.dy >= target.bottom)
+        & (below <= target.bottom + target.ny * target.dy)
+        & (left + source.dx >= target.left)
+        & (left <= target.left + target.nx * target.dx)
     )
-    x_index, x_length = _axis_overlap(
-        source.left + columns * source.dx, source.dx, (target.left, target.dx, target.nx)
-    )
+    y_index, y_length = _axis_overlap(below[near], source.dy, (target.bottom, target.dy, target.ny))
+    x_index, x_length = _axis_overlap(left[near], source.dx, (target.left, target.dx, target.nx))
     index = y_index[:, :, None] * target.nx + x_index[:, None, :]
     area = y_length[:, :, None] * x_length[:, None, :]
-    return _weights(index, area, target=target, total=cells.size * source.cell_area)
+    total = cells.size * source.cell_area
+    return _weights(index, area, target=target, source=near, total=total)
 
 
 def projected_weights(
@@ -156,18 +162,34 @@ def projected_weights(
         float(np.ptp(corners_y, axis=1).max()) / target.dy,
     )
     points = int(np.clip(np.ceil(20 * span), 2, _MAX_POINTS))
-    parts = [
-        _target_cells(source, target, chunk, to_target=to_target, points=points)
-        for chunk in (
-            cells[start : start + _CELLS_PER_CHUNK]
-            for start in range(0, cells.size, _CELLS_PER_CHUNK)
-        )
-    ]
-    index = np.concatenate(parts)
-    share = np.where(index >= 0, area[:, None] / points**2, 0.0)
-    return _weights(
-        np.maximum(index, 0)[:, None, :], share[:, None, :], target=target, total=float(area.sum())
+    near = np.flatnonzero(
+        _is_near(corners_x, target.left, target.nx * target.dx)
+        & _is_near(corners_y, target.bottom, target.ny * target.dy)
     )
+    size = max(1, _POINTS_PER_CHUNK // points**2)
+    parts = [
+        _target_cells(source, target, cells[chunk], to_target=to_target, points=points)
+        for chunk in (near[start : start + size] for start in range(0, near.size, size))
+    ]
+    index = np.concatenate([np.empty((0, points**2), dtype=np.intp), *parts])
+    share = np.where(index >= 0, area[near, None] / points**2, 0.0)
+    return _weights(
+        np.maximum(index, 0)[:, None, :],
+        share[:, None, :],
+        target=target,
+        source=near,
+        total=float(area.sum()),
+    )
+
+
+def _is_near(corners: Array, start: float, length: float) -> Array:
+    """(n,) cells with corners (n, 4) along one axis that may meet an interval.
+
+    The edges of a projected cell may bulge; a margin of its own width allows for that.
+    """
+    low, high = corners.min(axis=1), corners.max(axis=1)
+    margin = high - low
+    return (high + margin >= start) & (low - margin <= start + length)
 
 
 def spherical_cell_area(grid: Grid, cells: Array) -> Array:
@@ -182,22 +204,24 @@ def _axis_overlap(
 ) -> tuple[Array, Array]:
     """Target indices and overlap lengths, both (n, m), of the intervals [start, start + length]."""
     origin, step, count = axis
-    first = np.floor((start - origin) / step + _OVERLAP_TOLERANCE).astype(np.intp)
-    index = first[:, None] + np.arange(int(np.ceil(length / step)) + 1)
+    first = np.floor((start - origin) / step + _OVERLAP_TOLERANCE).clip(min=0.0).astype(np.intp)
+    index = first[:, None] + np.arange(min(int(np.ceil(length / step)) + 1, count))
     low = np.maximum(start[:, None], origin + index * step)
     high = np.minimum(start[:, None] + length, origin + (index + 1) * step)
     inside = (index >= 0) & (index < count) & (high - low > _OVERLAP_TOLERANCE * min(length, step))
     return np.where(inside, index, 0), np.where(inside, high - low, 0.0)
 
 
-def _weights(index: Array, area: Array, *, target: Grid, total: float) -> Weights:
-    """Weights from target indices (n, a, b) and overlap areas that broadcast to that shape."""
-    source = np.broadcast_to(np.arange(index.shape[0])[:, None, None], index.shape)
+def _weights(index: Array, area: Array, *, target: Grid, source: Array, total: float) -> Weights:
+    """Weights from target indices (n, a, b) and overlap areas that broadcast to that shape.
+
+    `source` (n,) are the source cells of the first axis; those that are left out lie outside.
+    """
     area = np.broadcast_to(area, index.shape)
     kept = area > 0
     return Weights(
         target=index[kept],
-        source=source[kept],
+        source=np.broadcast_to(source[:, None, None], index.shape)[kept],
         share=area[kept] / target.cell_area,
         cells=target.ny * target.nx,
         outside=max(0.0, 1.0 - float(area.sum()) / total),

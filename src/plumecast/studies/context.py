@@ -33,7 +33,10 @@ class Limits:
     scored: int = 600  # test snapshots scored in `shift` and `learning-curve`
     curves: int = 60  # ROC curves drawn
     literal: bool = True  # `summary` times the paper's literal quadratic fit
-    neural: tuple[str, ...] = ()  # networks that `summary` trains
+    neural: tuple[str, ...] = ()  # networks that `summary` trains; `weather` trains the U-Net
+    weather_sizes: tuple[int, ...] = (8, 16, 32, 64, 100)  # training ignitions of `weather`
+    weather_draws: int = 3  # random draws of them
+    weather_tested: int = 60  # largest number of test ignitions of `weather`
 
 
 @dataclass

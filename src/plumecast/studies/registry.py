@@ -11,6 +11,7 @@ from plumecast.studies.cases import (
     sensitivity,
     shift,
     summary,
+    weather,
 )
 from plumecast.studies.study import Study
 
@@ -21,6 +22,7 @@ _ALL = (
     footprint.RECOMMENDED,
     sensitivity.STUDY,
     shift.STUDY,
+    weather.STUDY,
     gaussian_process.STUDY,
     summary.STUDY,
     learning_curve.STUDY,

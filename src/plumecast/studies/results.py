@@ -6,6 +6,7 @@ A study that fails leaves its reason in `failed/NAME.json` until it is run again
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import atomic_write, write_json
+from plumecast.base.paths import check_regular
 from plumecast.studies.figures.style import save_all, styled
 from plumecast.studies.registry import STUDIES
 from plumecast.studies.study import Study
@@ -47,8 +49,15 @@ class Finished:
     folder: Path
 
     def figure(self, name: str, ending: str) -> Path:
-        """Path of a figure."""
-        return self.folder / f"{name}.{ending}"
+        """Path of a figure; raises if the record names one that is not in the folder of results."""
+        path = self.folder / f"{name}.{ending}"
+        inside = path.resolve().is_relative_to(self.folder.parent.resolve())
+        if name not in self.study.captions or not inside:
+            raise PlumecastError(
+                f"{self.folder / RECORD} names the figure '{name}', which is none of study "
+                f"{self.study.name} in {self.folder}; run the study again with --fresh"
+            )
+        return path
 
 
 def write_study(
@@ -94,7 +103,7 @@ def read_failures(folder: Path, run: str) -> dict[str, str]:
             content = json.loads(_failure_file(folder, name).read_text(encoding="utf-8"))
             if content["run"] == run:
                 reasons[name] = str(content["reason"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue
     return reasons
 
@@ -109,20 +118,24 @@ def read_record(folder: Path, name: str) -> Record | None:
         return None
     try:
         return Record(**json.loads((folder / name / RECORD).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 
 def read_run(folder: Path) -> dict[str, Any] | None:
     """The description of the run in a folder; None if there is none."""
     try:
-        content: dict[str, Any] = json.loads((folder / RUN).read_text(encoding="utf-8"))
+        content = json.loads(check_regular(folder / RUN).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise PlumecastError(
             f"{folder / RUN} cannot be read ({error}); remove it or choose another folder"
         ) from None
+    if not isinstance(content, dict) or not isinstance(content.get("fingerprint"), str):
+        raise PlumecastError(
+            f"{folder / RUN} does not describe a run of studies; remove it or choose another folder"
+        )
     return content
 
 
@@ -131,7 +144,8 @@ def read_results(folder: Path) -> tuple[dict[str, Any], list[Finished], list[str
     run = read_run(folder)
     if run is None:
         raise PlumecastError(
-            f"{folder} holds no results; run: plumecast study all --data STORE --out {folder}"
+            f"{folder} holds no results; run: plumecast study all --data STORE "
+            f"--out {shlex.quote(str(folder))}"
         )
     finished, stale = [], []
     for name, study in STUDIES.items():
@@ -142,8 +156,15 @@ def read_results(folder: Path) -> tuple[dict[str, Any], list[Finished], list[str
             stale.append(name)
             continue
         where = folder / name
-        with xr.open_dataset(
-            where / f"{TABLE}.nc", engine="netcdf4", decode_timedelta=False
-        ) as on_disk:
-            finished.append(Finished(study, record, on_disk.load(), where))
+        finished.append(Finished(study, record, _read_table(where / f"{TABLE}.nc"), where))
     return run, finished, stale
+
+
+def _read_table(path: Path) -> xr.Dataset:
+    try:
+        with xr.open_dataset(path, engine="netcdf4", decode_timedelta=False) as on_disk:
+            return on_disk.load()
+    except (OSError, RuntimeError, ValueError) as error:  # netCDF4 and xarray raise these
+        raise PlumecastError(
+            f"{path} cannot be read ({error}); run the study again with --fresh"
+        ) from error

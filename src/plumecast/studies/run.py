@@ -137,7 +137,10 @@ def run_studies(
     fresh: bool = False,
     begin: Callable[[Study], None] = lambda study: None,
 ) -> list[StudyOutcome]:
-    """Run the studies in order. If one fails, its outcome gives the reason; the others go on."""
+    """Run the studies in order. If one fails, its outcome gives the reason; the others go on.
+
+    Any failure counts: of the work, of its figures or of writing them.
+    """
     outcomes = []
     for study in studies:
         begin(study)
@@ -149,23 +152,31 @@ def run_studies(
         start, cpu = time.perf_counter(), time.process_time()
         try:
             finding = study.run(context)
-        except (PlumecastError, np.linalg.LinAlgError) as error:
-            problem = " ".join(str(error).split())
+            seconds = time.perf_counter() - start
+            write_study(
+                folder,
+                study,
+                finding,
+                fingerprint=mark,
+                run=context.fingerprint,
+                seconds=seconds,
+                cpu_seconds=time.process_time() - cpu,
+            )
+        except Exception as error:  # whatever it is, it is recorded and the others go on
+            problem = _reason(error)
             write_failure(folder, study.name, run=context.fingerprint, reason=problem)
             outcomes.append(StudyOutcome(study, time.perf_counter() - start, problem=problem))
             continue
-        seconds = time.perf_counter() - start
-        write_study(
-            folder,
-            study,
-            finding,
-            fingerprint=mark,
-            run=context.fingerprint,
-            seconds=seconds,
-            cpu_seconds=time.process_time() - cpu,
-        )
         outcomes.append(StudyOutcome(study, seconds))
     return outcomes
+
+
+def _reason(error: Exception) -> str:
+    """The cause of a failure in one line; the kind of error too, unless it is one for users."""
+    text = " ".join(str(error).split())
+    if isinstance(error, PlumecastError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def study_fingerprint(study: Study, context: Context) -> str:

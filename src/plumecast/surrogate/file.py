@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
-import safetensors.numpy
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import atomic_write
 from plumecast.base.version import __version__
 
-FORMAT = 1
+FORMAT = 2
+"""Files of format 1, which are read too, have a checksum that covers neither format nor version."""
 
 Classes = Mapping[str, Callable[..., Any]]
 """What builds a value, by the name of its class in the file."""
@@ -32,15 +31,13 @@ _KEY = "plumecast"
 
 def save_value(value: Any, path: str | Path) -> Path:
     """Write a dataclass to one file, atomically."""
+    import safetensors.numpy
+
     where = Path(path)
     arrays: dict[str, np.ndarray] = {}
     tree = _flatten(value, "", arrays)
-    header = {
-        "format": FORMAT,
-        "version": __version__,
-        "checksum": _checksum(tree, arrays),
-        "value": tree,
-    }
+    header = {"format": FORMAT, "version": __version__, "value": tree}
+    header["checksum"] = _checksum(header, arrays)
     content = safetensors.numpy.save(arrays, metadata={_KEY: json.dumps(header)})
     with atomic_write(where) as partial:
         partial.write_bytes(content)
@@ -52,8 +49,12 @@ def load_value(path: str | Path, classes: Classes) -> Any:
     header, arrays = _read(Path(path))
     try:
         return _unflatten(header["value"], arrays, classes)
-    except (TypeError, KeyError) as error:
-        raise PlumecastError(f"{path} does not describe a known value ({error})") from error
+    except PlumecastError as error:
+        raise PlumecastError(f"{path}: {error}") from None
+    except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:
+        raise PlumecastError(
+            f"{path} does not describe a known value ({error}); train again"
+        ) from error
 
 
 def is_saved(path: str | Path) -> bool:
@@ -68,9 +69,22 @@ def read_header(path: str | Path) -> dict[str, Any]:
     return _read(Path(path))[0]
 
 
-def _read(where: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _refuse_other_kinds(where: Path) -> None:
+    needed = "here a surrogate is needed, as `plumecast train` saves"
+    if where.is_dir():
+        raise PlumecastError(f"{where} is a folder; {needed}")
     if not where.is_file():
         raise PlumecastError(f"{where} does not exist or is not a file")
+    with where.open("rb") as file:
+        magic = file.read(4)
+    if magic == b"\x89HDF" or magic.startswith(b"CDF"):
+        raise PlumecastError(f"{where} is a NetCDF file; {needed}")
+
+
+def _read(where: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    _refuse_other_kinds(where)
+    import safetensors
+
     try:
         with safetensors.safe_open(where, framework="np") as file:
             metadata = file.metadata() or {}
@@ -84,15 +98,16 @@ def _read(where: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise PlumecastError(f"{where} is a safetensors file, but not one of plumecast's")
     try:
         header = json.loads(metadata[_KEY])
-        written, checksum, tree = header["format"], header["checksum"], header["value"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise PlumecastError(f"{where} has a damaged header") from error
-    if written != FORMAT:
+        written, checksum, _ = header["format"], header["checksum"], header["value"]
+        expected = _checksum(header, arrays)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise PlumecastError(f"{where} has a damaged header; train again") from error
+    if written not in range(1, FORMAT + 1):
         raise PlumecastError(
             f"{where} has format {written} (plumecast {header.get('version')}), this plumecast "
-            f"{__version__} reads format {FORMAT}; upgrade plumecast or train again"
+            f"{__version__} reads formats up to {FORMAT}; upgrade plumecast or train again"
         )
-    if checksum != _checksum(tree, arrays):
+    if checksum != expected:
         raise PlumecastError(f"{where} was altered: its checksum does not match; train again")
     return header, arrays
 
@@ -139,8 +154,11 @@ def _unflatten(tree: Any, arrays: Mapping[str, np.ndarray], classes: Classes) ->
     return classes[tree["@class"]](**items)
 
 
-def _checksum(tree: Any, arrays: Mapping[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
+def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    """The checksum of everything in a file but itself; of format 1, of value and arrays alone."""
+    named = {name: header[name] for name in header if name != "checksum"}
+    covered = header["value"] if header["format"] == 1 else named
+    digest = hashlib.sha256(json.dumps(covered, sort_keys=True).encode())
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())

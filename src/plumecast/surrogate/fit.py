@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import xarray as xr
@@ -13,7 +14,7 @@ from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import Runner
 from plumecast.compute.device import advice, choose_resources, naming_memory, no_progress
-from plumecast.data.covariates import Covariate
+from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.samples import read_samples
 from plumecast.data.training import (
     TrainingMatrices,
@@ -22,12 +23,14 @@ from plumecast.data.training import (
     training_size,
 )
 from plumecast.operators.coded.fit import CodedSettings, fit_coded_operator
+from plumecast.operators.coded.update import coded_sums
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Operator
 from plumecast.operators.settings import Settings, choose_settings, for_signed
+from plumecast.surrogate.covered.ranges import training_ranges
 from plumecast.surrogate.fit_lifted import fit_lifted
-from plumecast.surrogate.ranges import training_ranges
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.updating.new_fires import updatable_record
 
 
 class SignWarning(UserWarning):
@@ -57,12 +60,14 @@ def fit_surrogate(
     targets: str | Sequence[str] | None = None,
     covariates: str | Sequence[str] | None = None,
     frame: str | None = None,
+    physics: str | None = None,
     layers: int | None = None,
     correction: bool | None = None,
     epochs: int | None = None,
     inputs: str | Sequence[str] = FIRE,
     outputs: str | Sequence[str] = SMOKE,
     nonnegative: bool | None = None,
+    updatable: bool = False,
     group_by: str | Array = "ignition_id",
     sample_dim: str | None = None,
     device: str = "cpu",
@@ -87,19 +92,26 @@ def fit_surrogate(
     (presets "recommended" and "quick") fits translation-equivariant operators in `layers`. If the
     data has several droughts, each has its own weights, regularised towards the common ones. A
     `correction` predicts the residuals from similar training fires (preset "thorough", which also
-    has more channels). The networks are the families "unet" and "fno", trained for `epochs`.
+    has more channels). The networks are the families "unet", "fno" and "deeponet",
+    trained for `epochs`.
 
     `lift` names the fields that are computed from the input ("age-bins" has `age_bins` of them),
     `products` the scalars of a fire that multiply them, and `targets` the fitted quantities ("log",
     "smoke", "footprint"). `covariates` are scalars of the snapshots that are further inputs;
     predictions then need them. `frame` "wind" rotates fields with the wind of each snapshot,
-    "wind-stretch" also scales them, and "auto" decides by out-of-fold errors.
+    "wind-stretch" also scales them, and "auto" decides by out-of-fold errors. `physics` adds smoke
+    that the weather of every fire carries to the channels ("column", "layers" for three parts of
+    the column, or "calibrated" for a column whose constants are chosen on the training fires);
+    "auto" decides by out-of-fold errors where the weather is known.
 
     `fire_*` truncates the basis of the inputs and `smoke_*` that of the outputs, whatever their
     names. If neither the preset nor `penalty` gives the penalty, it is chosen in closed form by
     leaving out one group of the grouping coordinate `group_by` at a time. It may also be an array
     of M labels. Samples of arrays, and samples along another dimension than "snapshot" without that
     coordinate, are groups of their own.
+
+    With `updatable` the surrogate keeps what new fires can be added to without a new fit (see
+    `Surrogate.update`): sums or factors, which make its file several times as large.
 
     With `nonnegative`, negative predictions are set to zero. By default this is so if no training
     output is negative.
@@ -123,6 +135,7 @@ def fit_surrogate(
         targets=targets,
         covariates=covariates,
         frame=frame,
+        physics=physics,
         layers=layers,
         correction=correction,
         epochs=epochs,
@@ -142,6 +155,7 @@ def fit_surrogate(
             "variance_fraction": smoke_variance_fraction,
         },
     )
+    settings = replace(settings, updatable=updatable)
     samples = read_samples(
         train, y, inputs=inputs, outputs=outputs, sample_dim=sample_dim, group_by=group_by
     )
@@ -184,6 +198,7 @@ def fit_with_settings(
         outputs,
         stored=resources.limit is not None,
         by=group_by if settings.is_plain else None,
+        scaled=settings.is_plain,  # targets of a lift are scaled one by one
         runner=runner,
     )
     lowest = data.lowest_output()
@@ -199,6 +214,7 @@ def fit_with_settings(
                 chosen=found.chosen,
                 scenario=found.scenario,
                 covariates=found.covariates,
+                sums=found.sums,
                 runner=runner,
                 **described,
             )
@@ -212,11 +228,13 @@ def fit_with_settings(
             groups=groups,
             names=(", ".join(data.input_layout.names), ", ".join(data.output_layout.names)),
         )
+        sums = None
+        if settings.updatable:
+            sums = coded_sums(operator, data.inputs, data.outputs, chosen["penalty"])
     if groups:
         chosen["leave_out"] = group_by
-    return label_operator(
-        operator, data, settings=settings.record(), chosen=chosen, runner=runner, **described
-    )
+    described |= {"settings": settings.record(), "chosen": chosen, "sums": sums}
+    return label_operator(operator, data, runner=runner, **described)
 
 
 def _nonnegative(given: bool | None, lowest_output: tuple[str, float]) -> bool:
@@ -258,13 +276,18 @@ def label_operator(
     nonnegative: bool | None = None,
     scenario: str | None = None,
     covariates: tuple[Covariate, ...] = (),
+    sums: Any = None,
     ranges: bool = True,
     runner: Runner | None = None,
 ) -> Surrogate:
     """Wrap an operator between training matrices as a surrogate, with its provenance.
 
-    With `ranges` it records what the training fires cover, so that predictions beyond are flagged.
+    With `ranges` it records what the training fires cover, so that predictions beyond are flagged;
+    with `sums` the fingerprints of its fires, so that new ones are told from them.
     """
+    if sums is not None:
+        names = [*data.input_layout.names, *data.output_layout.names]
+        chosen = (chosen or {}) | updatable_record(data.snapshots, names)
     covered = {"ranges": training_ranges(data, operator, runner)} if ranges else {}
     return Surrogate(
         inputs=data.input_layout,
@@ -277,6 +300,7 @@ def label_operator(
         training={**provenance(data.snapshots), **covered, **(chosen or {})},
         scenario=scenario,
         covariates=covariates,
+        sums=sums,
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
 from plumecast.compute.device import Resources
-from plumecast.data.covariates import (
+from plumecast.data.checks.trainable import check_group_count
+from plumecast.data.conditions.covariates import (
     ALIKE,
     SCENARIO,
     STATE_WIND,
@@ -22,20 +25,50 @@ from plumecast.data.covariates import (
     read_covariates,
     read_wind,
 )
+from plumecast.data.conditions.weather import STATE_WEATHER, has_weather
 from plumecast.data.layout import Field
 from plumecast.data.training import TrainingMatrices
 from plumecast.operators.coded.correction import CorrectedMap
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions, TrainingSet
+from plumecast.operators.fields.targets import each_output, value_range
 from plumecast.operators.fields.wind_frame import WindFrame, fit_wind_frame
-from plumecast.operators.lifted import LiftedOperator, fit_lifted_operator
+from plumecast.operators.lifted import (
+    FittedLifted,
+    LiftedOperator,
+    LiftedSums,
+    fit_lifted_parts,
+)
+from plumecast.operators.physics.calibration import LADDERS, calibrate
+from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.transport import ColumnTransport, plan_transport
+from plumecast.operators.physics.weather import WeatherSeries
 from plumecast.operators.settings import Settings
 from plumecast.scores.footprint import smoke_threshold
+from plumecast.surrogate.weather import (
+    HOURLY,
+    MEAN_WIND,
+    checkpoint_interval,
+    fuel_loads,
+    weather_known,
+    weather_series,
+)
 
 MAP_ADVANTAGE = 0.8
 """If winds differ, fields are rotated unless the out-of-fold error on the map is below this share
 of the error in the wind frame. With a handful of fires the comparison is noisy, and the physics
 favours rotation."""
+
+
+CALIBRATED = "calibrated"
+"""The kind of physics whose constants are chosen on the training fires."""
+
+MEAN_KINDS = ["none", CALIBRATED]
+"""Kinds of physics to compare where only mean winds are known: the frame is chosen without physics,
+and on the map there is none, so that predictions need a wind only where the frame does."""
+
+COMPARED_GROUPS = 48
+"""Largest number of groups on which frames and physics are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +79,7 @@ class LiftedFit:
     chosen: dict[str, Any]
     scenario: str | None
     covariates: tuple[Covariate, ...]
+    sums: LiftedSums | None
 
 
 def fit_lifted(
@@ -60,55 +94,203 @@ def fit_lifted(
 
     Outputs that are `signed` have no footprint, and the settings must have targets for them.
 
-    With frame "auto", the frame of the map or of the wind is chosen by out-of-fold errors.
+    With frame or physics "auto", they are chosen by out-of-fold errors.
     """
-    fields = (*data.input_layout.fields, *data.output_layout.fields)
-    fire, smoke = data.on_grids()
-    groups = _group_numbers(data, group_by)
     _check_fields(data)
-    threshold = 0.0 if signed else smoke_threshold(smoke)
+    groups = _group_numbers(data, group_by)
     covariates = fit_covariates(data.snapshots, settings.covariates)
+    fits = _Fits(data, _training_set(data, settings, groups, covariates), resources, signed)
+    frames, kinds = fits.candidates(settings)
+    frame, physics = frames[-1], kinds[0]
+    if len(frames) > 1 or len(kinds) > 1:
+        resources.progress("comparing frames and physics")
+        simple = replace(settings, own=settings.own.simplified(), updatable=False)
+        some = _some_groups(groups)
+        frame, physics = _choose_inputs(
+            frames, kinds, lambda frame, physics: fits.fit(frame, physics, simple, some).error
+        )
+    fitted = fits.fit(frame, physics, settings)
+    operator = fitted.operator
+    record: dict[str, Any] = {}
+    if not signed:
+        record["footprint_threshold"] = fits.by_output(fits.thresholds)
+    if "log" in operator.targets.names:
+        both = (operator.targets, *operator.further)
+        record["log_scale"] = fits.by_output([own.epsilon for own in both])
+    record |= {
+        "scenarios": list(operator.labels),
+        "frame": frame,
+        "physics": physics,
+        "leave_out_error": fitted.error,
+    }
+    if operator.physics is not None:
+        record["weather"] = HOURLY if has_weather(data.snapshots) else MEAN_WIND
+        record["transport"] = {name: getattr(operator.physics, name) for name in LADDERS}
+    if getattr(settings.own, "correction", False):
+        record["corrected"] = isinstance(operator.field_map, CorrectedMap)
+    scenario = SCENARIO if operator.labels else None
+    return LiftedFit(operator, record, scenario, covariates, fitted.sums)
+
+
+def _training_set(
+    data: TrainingMatrices, settings: Settings, groups: Array, covariates: tuple[Covariate, ...]
+) -> TrainingSet:
+    """The training snapshots on the map, with the labels of their droughts."""
+    fire, smoke = data.on_grids()
     has_scenarios = FAMILIES[settings.family].scenarios
-    on_map = Conditions(
+    given = Conditions(
         labels=_labels(data.snapshots, fire.shape[0]) if has_scenarios else None,
         covariates=read_covariates(data.snapshots, covariates),
         wind=read_wind(data.snapshots),
     )
     names = (", ".join(data.input_layout.names), ", ".join(data.output_layout.names))
-    training = TrainingSet(fire, smoke, groups, on_map, names)
-    # In the wind frame the drought label is redundant: it only names a wind series.
-    in_wind = replace(training, given=replace(on_map, labels=None))
+    return TrainingSet(fire, smoke, groups, given, names)
 
-    def fit(kind: str, settings: Settings) -> tuple[LiftedOperator, float]:
-        frame = None if kind == "map" else _frame(data.snapshots, fields[0], on_map.wind, kind)
-        return fit_lifted_operator(
-            training if frame is None else in_wind,
-            settings,
-            threshold=threshold,
-            frame=frame,
-            resources=resources,
+
+@dataclass(frozen=True)
+class _Fits:
+    """Fits of one training set with any frame and physics."""
+
+    data: TrainingMatrices
+    on_map: TrainingSet
+    resources: Resources
+    signed: bool
+
+    @cached_property
+    def thresholds(self) -> list[float]:
+        """The smoke threshold τ of every output; 0 for signed ones, which have no footprint."""
+        outputs = each_output(self.on_map.targets, self.field.shape)
+        return [0.0 if self.signed else smoke_threshold(own) for own in outputs]
+
+    def by_output(self, values: Sequence[float]) -> float | dict[str, float]:
+        """A value of the only output, or the values by the names of several."""
+        names = self.data.output_layout.names
+        return values[0] if len(names) == 1 else dict(zip(names, values, strict=True))
+
+    @cached_property
+    def weather(self) -> WeatherSeries:
+        """The weather of every snapshot."""
+        return weather_series(self.data.snapshots)
+
+    @cached_property
+    def fuel(self) -> FuelLoads | None:
+        """The fuel load of every snapshot, where it is known."""
+        return fuel_loads(self.data.snapshots, self.field.dims)
+
+    def transport(self, kind: str) -> ColumnTransport:
+        """A transport of one kind for these fires."""
+        if kind == CALIBRATED:
+            return self._calibrated
+        snapshots, fuel = self.data.snapshots, self.fuel
+        return plan_transport(
+            self.weather,
+            grid_spacing(snapshots, self.field),
+            checkpoint_interval(snapshots),
+            kind=kind,
+            load=None if fuel is None else fuel.mean(),
         )
 
-    frame = settings.frame
-    if frame == "auto":
-        frame = "map"
-        alike = ALIKE if on_map.labels is not None else ("hours",)
-        is_map = fields[0].dims == ("y", "x")
-        if is_map and own_winds(data.snapshots, groups, on_map.wind, alike):
-            resources.progress("comparing frames")
-            simple = replace(settings, own=settings.own.simplified())
-            errors = {kind: fit(kind, simple)[1] for kind in ("map", "wind")}
-            frame = "map" if errors["map"] < MAP_ADVANTAGE * errors["wind"] else "wind"
-    operator, error = fit(frame, settings)
-    record: dict[str, Any] = {} if signed else {"footprint_threshold": threshold}
-    record |= {
-        "scenarios": list(operator.labels),
-        "frame": frame,
-        "leave_out_error": error,
-    }
-    if getattr(settings.own, "correction", False):
-        record["corrected"] = isinstance(operator.field_map, CorrectedMap)
-    return LiftedFit(operator, record, SCENARIO if operator.labels else None, covariates)
+    @cached_property
+    def _calibrated(self) -> ColumnTransport:
+        """The transport of the column with constants that suit the smoke of the first output."""
+        self.resources.progress("calibrating carried smoke")
+        smoke = each_output(self.on_map.targets, self.field.shape)[0]
+        return calibrate(
+            self.transport("column"),
+            self.on_map.fire,
+            smoke,
+            self.weather,
+            threshold=self.thresholds[0],
+            fuel=self.fuel,
+            put=self.resources.device.put,
+        )
+
+    @property
+    def field(self) -> Field:
+        """The field of the fire."""
+        return self.data.input_layout.fields[0]
+
+    def candidates(self, settings: Settings) -> tuple[list[str], list[str]]:
+        """Frames and kinds of physics to compare; the likely best frame last, physics first."""
+        given, snapshots = self.on_map.given, self.data.snapshots
+        is_map = self.field.dims == ("y", "x")
+        alike = ALIKE if given.labels is not None else ("hours",)
+        own_weather = is_map and own_winds(snapshots, self.on_map.groups, given.wind, alike)
+        frames = [settings.frame]
+        if settings.frame == "auto":
+            frames = ["map", "wind"] if own_weather else ["map"]
+        return frames, _physics_kinds(snapshots, settings, is_map, own_weather)
+
+    def fit(
+        self, frame: str, physics: str, settings: Settings, rows: Array | None = None
+    ) -> FittedLifted:
+        """The operator fitted to some rows, by default to all, and its out-of-fold error."""
+        training, snapshots = self.on_map, self.data.snapshots
+        given, turned = training.given, None
+        if frame != "map":
+            turned = wind_frame_of(snapshots, self.field, given.wind, frame)
+            given = replace(given, labels=None)  # redundant: a drought only names a wind series
+        carrier = None
+        if physics != "none":
+            given = replace(given, weather=self.weather, fuel=self.fuel)
+            carrier = self.transport(physics)
+        training = replace(training, given=given)
+        return fit_lifted_parts(
+            training if rows is None else training.at(rows),
+            settings,
+            threshold=self.thresholds,
+            frame=turned,
+            physics=carrier,
+            resources=self.resources,
+        )
+
+
+def _physics_kinds(
+    snapshots: xr.Dataset, settings: Settings, is_map: bool, own_weather: bool
+) -> list[str]:
+    """The kinds of physics to compare, the likely best one first; "none" alone without weather."""
+    known = is_map and weather_known(snapshots)
+    if settings.physics == "auto":
+        # Fires that share a few weathers need none: their smoke is learned directly, in a fraction
+        # of the time. A mean wind alone, with the default profile, needs calibrated constants.
+        if not (known and own_weather):
+            return ["none"]
+        return [CALIBRATED, "column", "layers", "none"] if has_weather(snapshots) else MEAN_KINDS
+    if settings.physics != "none" and not known:
+        raise PlumecastError(
+            f"physics '{settings.physics}' needs fields on (y, x), and the hours and the weather "
+            f"of every snapshot; use physics 'none', or add the weather: {STATE_WEATHER}"
+        )
+    return [settings.physics]
+
+
+def _choose_inputs(
+    frames: list[str], kinds: list[str], error_of: Callable[[str, str], float]
+) -> tuple[str, str]:
+    """Frame and physics with small out-of-fold errors: first the frame, then the physics in it."""
+    errors = {}
+    frame = frames[-1]
+    if len(frames) > 1:
+        errors = {(name, kinds[0]): error_of(name, kinds[0]) for name in frames}
+        on_map, in_wind = (errors[name, kinds[0]] for name in ("map", "wind"))
+        frame = "map" if on_map < MAP_ADVANTAGE * in_wind else "wind"
+    if kinds == MEAN_KINDS and not frame.startswith("wind"):
+        return frame, kinds[0]
+    if len(kinds) == 1:
+        return frame, kinds[0]
+    for kind in kinds:
+        if (frame, kind) not in errors:
+            errors[frame, kind] = error_of(frame, kind)
+    return frame, min(kinds, key=lambda kind: errors[frame, kind])
+
+
+def _some_groups(groups: Array) -> Array | None:
+    """Rows of at most COMPARED_GROUPS groups; None for all rows."""
+    names = np.unique(groups)
+    if names.size <= COMPARED_GROUPS:
+        return None
+    chosen = np.random.default_rng(0).permutation(names)[:COMPARED_GROUPS]
+    return np.flatnonzero(np.isin(groups, chosen))
 
 
 def _group_numbers(data: TrainingMatrices, group_by: str) -> Array:
@@ -117,33 +299,35 @@ def _group_numbers(data: TrainingMatrices, group_by: str) -> Array:
     rows_of = data.groups(group_by)
     for number, rows in enumerate(rows_of):
         groups[rows] = number
-    if len(rows_of) < 2:
-        raise PlumecastError(
-            "this surrogate leaves fires out to choose its penalties; it needs at least 2 "
-            f"'{group_by}', the training data has {len(rows_of)}; add fires, change --fractions or "
-            "--seed of the split, or train on all of them with --all"
-        )
+    check_group_count(len(rows_of), group_by)
     return groups
 
 
 def _check_fields(data: TrainingMatrices) -> None:
-    """Raise unless one field is mapped to one field on the same grid."""
-    for kind, layout in (("input", data.input_layout), ("output", data.output_layout)):
-        if len(layout.fields) > 1:
-            raise PlumecastError(
-                f"a surrogate with a lift has one {kind}, not {len(layout.fields)} "
-                f"({', '.join(layout.names)}); use preset='paper-quadratic', or one surrogate each"
-            )
-    fields = (*data.input_layout.fields, *data.output_layout.fields)
-    if (fields[0].shape, fields[0].dims) != (fields[1].shape, fields[1].dims):
+    """Raise unless one field is mapped to fields on the same grid."""
+    layout = data.input_layout
+    if len(layout.fields) > 1:
+        raise PlumecastError(
+            f"a surrogate with a lift has one input, not {len(layout.fields)} "
+            f"({', '.join(layout.names)}); use preset='paper-quadratic', or one surrogate each"
+        )
+    fields = (*layout.fields, *data.output_layout.fields)
+    if any((own.shape, own.dims) != (fields[0].shape, fields[0].dims) for own in fields):
         described = [
             f"{part.name} {tuple(zip(part.dims, part.shape, strict=True))}" for part in fields
         ]
         raise PlumecastError(
-            "a surrogate with a lift maps one field to one on the same grid, not "
+            "a surrogate with a lift maps one field to others on the same grid, not "
             + " and ".join(described)
             + "; regrid, or use preset='paper-quadratic'"
         )
+    if len(data.output_layout.fields) > 1:
+        outputs = each_output(data.on_grids()[1], fields[0].shape)
+        for name, own in zip(data.output_layout.names, outputs, strict=True):
+            if value_range(own) == (0.0, 0.0):
+                raise PlumecastError(
+                    f"variable '{name}' is zero in every training snapshot; leave it out of outputs"
+                )
 
 
 def _labels(snapshots: xr.Dataset, count: int) -> Array | None:
@@ -153,7 +337,8 @@ def _labels(snapshots: xr.Dataset, count: int) -> Array | None:
     return np.broadcast_to(snapshots[SCENARIO].values.astype(str), (count,))
 
 
-def _frame(snapshots: xr.Dataset, field: Field, wind: Array | None, kind: str) -> WindFrame:
+def wind_frame_of(snapshots: xr.Dataset, field: Field, wind: Array | None, kind: str) -> WindFrame:
+    """The frame of the (M, 2) winds of snapshots; raises where there can be none."""
     if field.dims[-2:] != ("y", "x") or len(field.shape) != 2:
         raise PlumecastError(
             f"frame '{kind}' needs fields on (y, x), not on {field.dims}; transpose them"
@@ -163,11 +348,11 @@ def _frame(snapshots: xr.Dataset, field: Field, wind: Array | None, kind: str) -
             f"frame '{kind}' needs the coordinates {' and '.join(WIND)} on every snapshot; use "
             f"frame 'map', or add the wind: {STATE_WIND}"
         )
-    spacing = _spacing(snapshots, field)
+    spacing = grid_spacing(snapshots, field)
     return fit_wind_frame(field.shape, spacing, wind, stretch=kind == "wind-stretch")
 
 
-def _spacing(snapshots: xr.Dataset, field: Field) -> tuple[float, float]:
+def grid_spacing(snapshots: xr.Dataset, field: Field) -> tuple[float, float]:
     """Size of a cell along y and x, negative if the axis descends; 1 without coordinates."""
     sizes = []
     for dim in field.dims:

@@ -23,7 +23,7 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.device import choose_device
-from plumecast.data.covariates import (
+from plumecast.data.conditions.covariates import (
     WIND,
     Covariate,
     ExtrapolationWarning,
@@ -32,33 +32,34 @@ from plumecast.data.covariates import (
     wind_vector,
 )
 from plumecast.data.layout import (
-    Coordinate,
     Field,
     Layout,
     from_rows,
     grid_template,
     leading_dims,
 )
-from plumecast.operators.baselines import GaussianProcess, MeanField, NearestFire
-from plumecast.operators.coded.correction import CorrectedMap
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.family import NOTHING, Conditions, FieldMap, Operator
-from plumecast.operators.fields.lift import Lift
-from plumecast.operators.fields.targets import Targets
-from plumecast.operators.fields.wind_frame import WindFrame
-from plumecast.operators.lifted import LiftedOperator
-from plumecast.operators.pca import Basis
-from plumecast.surrogate.file import load_value, save_value
-from plumecast.surrogate.guards import (
+from plumecast.operators.family import NOTHING, Conditions, OneOutput, Operator
+from plumecast.surrogate.covered.guards import (
     COVARIATE,
     Checked,
     join_measures,
+    largest_sizes,
     limits,
     measure_rows,
     notices,
     snapshot_labels,
 )
-from plumecast.surrogate.ranges import snapshot_hours
+from plumecast.surrogate.covered.ranges import stated_measures
+from plumecast.surrogate.error_bars.calibration import Calibration
+from plumecast.surrogate.error_bars.interval import output_intervals, require_calibration
+from plumecast.surrogate.file import save_value
+from plumecast.surrogate.thresholds import (
+    output_record,
+    reconcile_outputs,
+    score_layout,
+    stored_agreements,
+)
+from plumecast.surrogate.weather import HOURLY, fuel_loads, weather_series
 
 PREDICT_BLOCK = 2048
 """Rows predicted at a time; bounds the memory of kernels and decoded fields."""
@@ -78,6 +79,9 @@ class Surrogate:
     training: dict[str, Any]  # provenance: data version, fires, counts, chosen penalty
     scenario: str | None = None  # name of the coordinate with the scenario of a snapshot
     covariates: tuple[Covariate, ...] = ()  # coordinates that are inputs of the operator
+    error_bars: Calibration | None = None  # residuals of fires that a fit has not seen
+    further_bars: dict[str, Calibration] | None = None  # those of outputs after the first
+    sums: Any = None  # what `update` adds new fires to; None unless trained for it
 
     def __repr__(self) -> str:
         """A few lines without arrays: fields and grids, settings, training data."""
@@ -92,6 +96,8 @@ class Surrogate:
         ]
         if needs:
             lines.append(f" needs the coordinates {', '.join(dict.fromkeys(needs))}")
+        if self.operator.needs_weather:
+            lines.append(" needs the hourly weather of every fire, or at least its mean wind")
         return "\n".join(lines) + ">"
 
     @overload
@@ -112,6 +118,10 @@ class Surrogate:
             return like(self.predict(to_numpy(data)), data)
         fields, checked = self._labelled(self._as_labelled(data), self.predict_rows, self.outputs)
         self._warn(checked)
+        return self._as_given(fields, data)
+
+    def _as_given(self, fields: list[xr.DataArray], data: Any) -> Any:
+        """One field with the type of the input; several as a Dataset."""
         if len(fields) == 1:
             return fields[0] if _is_labelled(data) else fields[0].values
         if not _is_labelled(data):
@@ -123,8 +133,9 @@ class Surrogate:
     def predict_footprint(self, data: Any) -> Any:
         """Detection score of smoke from 0 to 1, with the type of the input.
 
-        It is a separate target of surrogates that have one (`detects`). Its decision threshold is
-        chosen on validation snapshots, like that of predicted smoke.
+        It is a separate target of surrogates that have one (`detects`). Trained with thresholds,
+        they predict smoke above `training["thresholds"]["smoke"]` exactly where the score is above
+        `training["thresholds"]["decision"]`.
         """
         if not self.detects:
             raise PlumecastError(
@@ -137,29 +148,79 @@ class Surrogate:
 
         if _is_device_array(data):
             return like(self.predict_footprint(to_numpy(data)), data)
-        layout = _score_layout(self.outputs)
-        (score,), _ = self._labelled(self._as_labelled(data), score_rows, layout)
-        return score if _is_labelled(data) else score.values
+        scores, _ = self._labelled(self._as_labelled(data), score_rows, score_layout(self.outputs))
+        return self._as_given(scores, data)
+
+    def output(self, name: str) -> Surrogate:
+        """The surrogate of one of its outputs, with the thresholds of that output."""
+        names = self.outputs.names
+        if name not in names:
+            raise PlumecastError(f"output '{name}' is unknown; choose from {', '.join(names)}")
+        if len(names) == 1:
+            return self
+        number = names.index(name)
+        start = sum(part.size for part in self.outputs.fields[:number])
+        field = self.outputs.fields[number]
+        training = output_record(self.training, names, name)
+        if "split" in training:
+            training["split"] = training["split"] | {"outputs": name}
+        return replace(
+            self,
+            error_bars=self.calibrations()[number],
+            further_bars=None,
+            sums=None,
+            outputs=Layout((replace(field, scale=1.0),)),
+            operator=OneOutput(self.operator, start, start + field.size, field.scale),
+            training=training,
+        )
 
     def predict_both(self, data: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
-        """Smoke and detection score from one pass; the smoke twice if there is no score."""
+        """Smoke and detection score from one pass; the smoke twice if there is no score.
+
+        Of several outputs, they are those of the first; see `output` for the others.
+        """
         fields, checked = self.predict_checked(data, score=True)
         self._warn(checked)
-        return fields[0], fields[-1]
+        return fields[0], fields[len(self.outputs.fields)]
+
+    def predict_interval(self, data: Any, coverage: float = 0.9) -> xr.Dataset:
+        """Smoke with error bars: `lower` and `upper`, `certain_smoke` and `possible_smoke`.
+
+        In the mean over new fires like those of training, a share `coverage` of the cells with
+        predicted or observed smoke (above the smoke threshold) is to lie between `lower` and
+        `upper`. At most 1 − coverage of the cells of `certain_smoke` are to have no smoke, and at
+        most 1 − coverage of the smoky cells are to lie outside of `possible_smoke`, each in a share
+        `coverage` of new fires (in files of earlier versions, in the mean over them). The attribute
+        `promised_coverage` is what the number of ignitions can promise.
+        `train_surrogate` with `split=None` makes the calibration. Of several outputs, the fields of
+        those after the first are named after their output: `lower_surface_smoke`.
+        """
+        require_calibration(self.error_bars, self.training)
+        given = to_numpy(data) if _is_device_array(data) else data
+        fields, checked = self._both(self._as_labelled(given))
+        self._warn(checked)
+        smoke, scores = fields[: len(self.outputs.fields)], fields[len(self.outputs.fields) :]
+        bars = output_intervals(self.calibrations(), smoke, scores, coverage)
+        return xr.Dataset({str(field.name): field for field in smoke} | dict(bars.data_vars))
+
+    def calibrations(self) -> list[Calibration | None]:
+        """The calibration of the error bars of every output; None for outputs without them."""
+        further = self.further_bars or {}
+        return [self.error_bars, *(further.get(name) for name in self.outputs.names[1:])]
 
     def predict_checked(
         self, data: xr.Dataset, *, score: bool = False
     ) -> tuple[list[xr.DataArray], Checked]:
         """Predicted fields, one per output, and what the guards say of them; no warning.
 
-        With `score` the detection score is the last field; the smoke again if there is none.
+        With `score` the detection score of every output follows; its smoke again if there is none.
         """
         if not score:
             return self._labelled(data, self.predict_rows, self.outputs)
         return self._both(data)
 
-    def _both(self, data: xr.Dataset) -> tuple[list[xr.DataArray], Checked]:
-        score = _score_layout(self.outputs) if self.detects else self.outputs
+    def _both(self, data: Labelled) -> tuple[list[xr.DataArray], Checked]:
+        score = score_layout(self.outputs) if self.detects else self.outputs
         layout = Layout((*self.outputs.fields, *score.fields))
 
         def both(inputs: np.ndarray, given: Conditions) -> Array:
@@ -193,6 +254,9 @@ class Surrogate:
         part = self._only_input()
         if isinstance(data, xr.DataArray):
             return {part.name: data}
+        if np.ma.is_masked(data):
+            masked = np.count_nonzero(np.ma.getmaskarray(data))
+            raise PlumecastError(f"data has {masked} masked values; fill them with data.filled(…)")
         array = np.asarray(data)
         lead = array.shape[: array.ndim - len(part.shape)]
         if array.ndim < len(part.shape) or array.shape[len(lead) :] != part.shape:
@@ -216,13 +280,21 @@ class Surrogate:
         # Stacked variables are rescaled below; float64 avoids rounding twice.
         plain = all(part.scale == 1.0 for part in layout.fields)
         out = np.empty((matrix.shape[0], layout.size), dtype=dtype if plain else np.float64)
-        hours = snapshot_hours(like.coords.to_dataset(), {dim: like.sizes[dim] for dim in lead})
+        stated = stated_measures(self.training.get("ranges", {}), data, like, lead)
         measured: list[dict[str, Array]] = []
         for start in range(0, matrix.shape[0], PREDICT_BLOCK):
             rows = slice(start, start + PREDICT_BLOCK)
-            out[rows] = to_numpy(predict(matrix[rows], given.at(rows)))
-            known = (matrix[rows], given.at(rows), out[rows, : self.outputs.size])
-            measured.append(measure_rows(self, *known, None if hours is None else hours[rows]))
+            with np.errstate(over="ignore", invalid="ignore"):  # checked below
+                out[rows] = to_numpy(predict(matrix[rows], given.at(rows)))
+            peak = largest_sizes(out[rows])
+            if not np.isfinite(peak).all():
+                wrong = start + int(np.argmin(np.isfinite(peak)))
+                raise PlumecastError(_not_finite(snapshot_labels(like, lead)[wrong], out.dtype))
+            if layout is not self.outputs:
+                peak = largest_sizes(out[rows, : self.outputs.size])
+            known = (matrix[rows], given.at(rows), peak)
+            here = {name: values[rows] for name, values in stated.items()}
+            measured.append(measure_rows(self, *known, here))
         fields = [
             from_rows(values.astype(dtype, copy=False), part, like, lead)
             for part, values in zip(layout.fields, layout.split(out), strict=True)
@@ -232,28 +304,40 @@ class Surrogate:
     def _warn(self, checked: Checked) -> None:
         """Warn once of every kind of extrapolation; covariates have warned when they were read."""
         known = limits(self)
-        for notice in notices(checked.findings(known), known):
+        for notice in notices(checked.excesses(known), known):
             if notice.loud and not notice.measure.startswith(COVARIATE):
                 warnings.warn(notice.text, ExtrapolationWarning, stacklevel=3)
 
     def read_rows(self, data: Labelled) -> tuple[np.ndarray, Conditions]:
-        """The inputs of labelled fields as a matrix, and the conditions of every row."""
-        matrix = self.inputs.to_matrix(data)
-        if self.scenario is None and not self.covariates and not self.operator.needs_wind:
+        """The inputs of labelled fields as a matrix, and the conditions of every row.
+
+        One field in float32 stays so; the operator converts it to its precision on its device.
+        """
+        matrix = self.inputs.to_matrix(data, as_stored=True)
+        operator = self.operator
+        needs_labels = self.scenario is not None or self.covariates
+        if not needs_labels and not operator.needs_wind and not operator.needs_weather:
             return matrix, NOTHING
         like = data[self.inputs.fields[0].name]
         found = data if isinstance(data, xr.Dataset) else like.coords.to_dataset()
         lead = leading_dims(like, self.inputs.fields[0])
         sizes = {dim: like.sizes[dim] for dim in lead}
-        labels = wind = None
+        labels = wind = weather = fuel = None
         if self.scenario is not None and self.scenario in found.variables:
             labels = read_scalar(found, self.scenario, sizes).astype(str)
-        if self.operator.needs_wind:
+        if operator.needs_wind:
             wind = wind_vector(*(read_scalar(found, name, sizes) for name in WIND))
-        return matrix, Conditions(labels, read_covariates(found, self.covariates, sizes), wind)
+        if operator.needs_weather:
+            weather = weather_series(found, sizes, kind=self.training.get("weather", HOURLY))
+        if operator.uses_fuel:
+            fuel = fuel_loads(found, self.inputs.fields[0].dims, sizes)
+        covariates = read_covariates(found, self.covariates, sizes)
+        return matrix, Conditions(labels, covariates, wind, weather=weather, fuel=fuel)
 
     def predict_rows(self, inputs: np.ndarray, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, Ñ), rows in the layouts of inputs and outputs, on the operator's device."""
+        if any(stored_agreements(self.training, self.outputs.names)):
+            return self.predict_both_rows(inputs, given)[0]
         return self._clipped(self.operator.predict(to_device_of(self.operator, inputs), given))
 
     def predict_both_rows(
@@ -261,11 +345,15 @@ class Surrogate:
     ) -> tuple[Array, Array]:
         """Smoke and detection score of (M, N) inputs, on the operator's device, from one pass.
 
-        Returns the smoke twice if there is no score.
+        Returns the smoke twice if there is no score. Surrogates that record an agreement predict
+        smoke above τ exactly where the score is above α.
         """
         smoke, score = self.operator.predict_both(to_device_of(self.operator, inputs), given)
         smoke = self._clipped(smoke)
-        return smoke, smoke if score is None else score
+        if score is None:
+            return smoke, smoke
+        agreements = stored_agreements(self.training, self.outputs.names)
+        return reconcile_outputs(agreements, smoke, score)
 
     def _clipped(self, outputs: Array) -> Array:
         if not self.nonnegative:
@@ -287,9 +375,26 @@ class Surrogate:
         operator = self.operator.for_float32() if precision == "float32" else self.operator
         return replace(self, operator=map_arrays(operator, lambda array: put(to_numpy(array))))
 
+    def update(self, fires: xr.Dataset, *, device: str = "cpu") -> Surrogate:
+        """A surrogate that has also learned new fires; it must be trained with `updatable=True`.
+
+        `training["updates"]` lists what was kept. Error bars gain the new ignitions.
+        """
+        from plumecast.surrogate.updating.update import update_surrogate
+
+        return update_surrogate(self, fires, device)
+
     def save(self, path: str | Path) -> Path:
         """Write the surrogate to one safetensors file; a failed write leaves no file."""
         return save_value(replace(self, operator=map_arrays(self.operator, to_numpy)), path)
+
+
+def _not_finite(label: str, dtype: np.dtype[Any]) -> str:
+    """The message about a prediction that is NaN or infinite."""
+    return (
+        f"the prediction of {label} is not finite in {dtype}: its inputs lie far beyond those of "
+        "training, or need more digits; check their values and units, or pass float64"
+    )
 
 
 def _is_labelled(data: Any) -> bool:
@@ -298,59 +403,3 @@ def _is_labelled(data: Any) -> bool:
 
 def _is_device_array(data: Any) -> bool:
     return bool(is_torch_array(data) or is_cupy_array(data))
-
-
-def _score_layout(outputs: Layout) -> Layout:
-    attrs = {"units": "1", "long_name": "detection score of smoke"}
-    return Layout(
-        tuple(replace(part, name="footprint_score", attrs=attrs) for part in outputs.fields)
-    )
-
-
-def _plume_operator(
-    labels: tuple[str, ...],
-    fields: FieldMap,
-    targets: Targets,
-    shape: tuple[int, ...],
-    frame: WindFrame | None = None,
-    correction: Any = None,
-    detect: bool = False,
-) -> LiftedOperator:
-    """The `PlumeOperator` of files of version 0.1.0, as a `LiftedOperator`."""
-    field_map = fields if correction is None else CorrectedMap(fields, correction)
-    return LiftedOperator(labels, field_map, targets, shape, frame)
-
-
-SHARED_CLASSES: tuple[type, ...] = (
-    Surrogate,
-    Layout,
-    Field,
-    Coordinate,
-    Covariate,
-    LiftedOperator,
-    Basis,
-    Lift,
-    Targets,
-    WindFrame,
-    MeanField,
-    NearestFire,
-    GaussianProcess,
-)
-"""Classes that the file of a surrogate of any family may contain."""
-
-
-def saved_classes() -> dict[str, Callable[..., Any]]:
-    """Classes that a file may contain, by their names in it: shared ones and those of families."""
-    of_families = (kind for family in FAMILIES.values() for kind in family.saved)
-    known: dict[str, Callable[..., Any]] = {
-        kind.__name__: kind for kind in (*SHARED_CLASSES, *of_families)
-    }
-    return known | {"PlumeOperator": _plume_operator}
-
-
-def load_surrogate(path: str | Path) -> Surrogate:
-    """Read a surrogate; its predictions equal those of the saved one bit for bit."""
-    value = load_value(path, saved_classes())
-    if not isinstance(value, Surrogate):
-        raise PlumecastError(f"{path} holds a {type(value).__name__}, not a surrogate")
-    return value

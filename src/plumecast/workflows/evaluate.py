@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +14,9 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
-from plumecast.compute.arrays import Array, array_namespace, like
-from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.compute.device import refuse_device
+from plumecast.compute.arrays import Array, array_namespace, like, to_numpy
+from plumecast.compute.blocks import Runner, add_up
 from plumecast.data.layout import Layout, to_rows
-from plumecast.data.lazy_store import check_unchanged
 from plumecast.scores.footprint import (
     as_scores,
     ratio,
@@ -28,73 +25,19 @@ from plumecast.scores.footprint import (
     score_rows,
     smoke_threshold_over,
 )
-from plumecast.scores.roc import decision_threshold_over
+from plumecast.scores.quantities import DEFAULT
+from plumecast.scores.roc import decision_threshold_over, iou_at
 from plumecast.scores.summary import known_median
-from plumecast.surrogate.memory_plan import CLUSTER_MEMORY, prediction_rows
+from plumecast.surrogate.covered.guards import refuse_infinite
+from plumecast.surrogate.error_bars.counting import CellBins, Cells, add_cells, choose_bins
 from plumecast.surrogate.surrogate import Surrogate
-
-BLOCK = 256
-"""Largest number of snapshots scored at a time."""
-
-SCORE_BYTES = 160.0
-"""Bytes per cell while a snapshot is scored: about twenty arrays, most of them for the ROC."""
+from plumecast.surrogate.thresholds import AGREE, Thresholds, joint_score, stored_agreement
+from plumecast.workflows.held_out.blocks import HeldOutBlocks, in_blocks, visit_all
+from plumecast.workflows.held_out.evaluation import Evaluation, Score
+from plumecast.workflows.held_out.levels import Levels, make_levels
 
 CAPTURED = 0.95
 """Share of the footprint that the smoke threshold captures: β in the paper."""
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """Scores of one surrogate; AUC and IoU are medians over snapshots."""
-
-    name: str
-    auc: float
-    iou: float  # at the ROC point nearest (0, 1), which needs the observed smoke, as in the paper
-    deployable_iou: float  # at one decision threshold chosen on validation
-    decision_threshold: float
-    relative_error: float  # in the Frobenius norm over all snapshots
-    snapshot_error: float  # median over snapshots of the relative ℓ² error
-    auc_undefined: int  # number of snapshots without an AUC: no smoke, or smoke in every cell
-    predict_ms: float  # per snapshot
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """Scores of several surrogates on the same snapshots, and the smoke threshold."""
-
-    scores: list[Score]
-    snapshots: int
-    smoke_threshold: float
-    captured: float
-    details: dict[str, xr.Dataset]  # per-snapshot scores by name
-
-    def record(self) -> dict[str, Any]:
-        """The scores as plain values, without the time of predictions, which is never the same."""
-        scores = [asdict(score) for score in self.scores]
-        for score in scores:
-            del score["predict_ms"]
-        return {
-            "snapshots": self.snapshots,
-            "smoke_threshold": self.smoke_threshold,
-            "captured": self.captured,
-            "scores": scores,
-        }
-
-
-def recorded_evaluation(record: Mapping[str, Any]) -> Evaluation:
-    """The evaluation that `Evaluation.record` wrote; times of predictions are NaN."""
-    scores = [Score(**score, predict_ms=math.nan) for score in record["scores"]]
-    return Evaluation(
-        scores, record["snapshots"], record["smoke_threshold"], record["captured"], details={}
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Smoke threshold τ in the data and decision threshold α in the predictions."""
-
-    smoke: float
-    decision: float
 
 
 def fit_thresholds(
@@ -102,12 +45,29 @@ def fit_thresholds(
     validation: xr.Dataset,
     captured: float = CAPTURED,
     *,
+    joint: bool = False,
     device: str = "cpu",
     memory: str | int | None = None,
     runner: Runner | None = None,
 ) -> Thresholds:
-    """Choose the thresholds on validation: τ by its rule, α by the largest mean IoU."""
-    return _thresholds([_in_blocks(surrogate, validation, device, memory, runner)], captured)
+    """Choose the thresholds on validation: τ by its rule, α by the largest mean IoU.
+
+    With `joint`, α is that of the joint score, for a surrogate that will be `agreeing`.
+    """
+    own = separate(surrogate) if joint else surrogate
+    return _thresholds([in_blocks(own, validation, device, memory, runner)], captured, joint=joint)
+
+
+def agreeing(surrogate: Surrogate, thresholds: Thresholds) -> Surrogate:
+    """The surrogate with recorded thresholds: if it detects, its smoke and footprint agree."""
+    record = thresholds.record(agree=surrogate.detects)
+    return replace(surrogate, training=surrogate.training | record)
+
+
+def separate(surrogate: Surrogate) -> Surrogate:
+    """The surrogate with smoke and detection score as they were fitted, two answers."""
+    kept = {name: value for name, value in surrogate.training.items() if name != AGREE}
+    return replace(surrogate, training=kept)
 
 
 def evaluate(
@@ -116,60 +76,84 @@ def evaluate(
     test: xr.Dataset,
     *,
     captured: float = CAPTURED,
+    thresholds: Sequence[float] = (),
+    quantity: str = DEFAULT,
+    checkpoint_interval: float | None = None,
     by: str = "ignition_id",
     progress: Callable[[str], None] = lambda name: None,
     device: str = "cpu",
     memory: str | int | None = None,
     runner: Runner | None = None,
+    calibrate: bool = False,
 ) -> Evaluation:
     """Choose thresholds on validation and score on test, for every surrogate.
 
+    `thresholds` are values at which hit rate, false alarms and bias are scored, beside τ. They are
+    compared with a `quantity` of smoke: the time mean since ignition (µg m⁻³), the "dose"
+    (µg m⁻³ h) or the "sum" over checkpoints; `checkpoint_interval` states their interval in hours
+    where the snapshots do not record it. τ and the other scores are of the sum.
     Raises if a surrogate was trained on an ignition of either part (or on another group, if `by`
     names another grouping coordinate). Predictions and scores are computed on `device`, in blocks
     that keep to `memory` ("2GB") if the fields are in a store. With a `runner` (`pc.cluster`) the
     workers of a cluster read, predict and score the blocks, each within `memory`; only scores and
-    counts are sent back. `progress` is called with the name of each surrogate.
+    counts are sent back. `progress` is called with the name of each surrogate. With `calibrate` the
+    cells of the first one are also counted by predicted and observed smoke, for its error bars.
     """
     if not surrogates:
         raise PlumecastError("there is no surrogate to evaluate; give at least one")
-    scores, details = [], {}
-    tau = math.nan
+    levels = make_levels(thresholds, quantity, checkpoint_interval)
+    for surrogate in surrogates.values():
+        levels.check(_observed(surrogate.outputs, test))
+    scores, details, cells, tau = list[Score](), {}, None, math.nan
     for name, surrogate in surrogates.items():
         progress(name)
         refuse_leaks(surrogate, by, validation, test)
-        parts = [_in_blocks(surrogate, part, device, memory, runner) for part in (validation, test)]
-        thresholds = _thresholds(parts[:1], captured)
-        tau = thresholds.smoke
-        score, details[name] = _score(name, parts[1:], thresholds)
+        parts = [in_blocks(surrogate, part, device, memory, runner) for part in (validation, test)]
+        chosen = _thresholds(parts[:1], captured)
+        tau = chosen.smoke
+        bins = choose_bins(surrogate, tau, by) if calibrate and not scores else None
+        score, details[name], found = _score(name, parts[1:], chosen, levels, bins)
+        cells = cells or found
         scores.append(score)
-    return Evaluation(scores, int(test.sizes[SNAPSHOT]), tau, captured, details)
+    count = int(test.sizes[SNAPSHOT])
+    return Evaluation(scores, count, tau, captured, details, levels.quantity, cells)
 
 
 def evaluate_folds(
     folds: Mapping[str, Sequence[tuple[Surrogate, xr.Dataset]]],
     *,
     captured: float = CAPTURED,
+    thresholds: Sequence[float] = (),
+    quantity: str = DEFAULT,
+    checkpoint_interval: float | None = None,
     by: str = "ignition_id",
     device: str = "cpu",
     memory: str | int | None = None,
     runner: Runner | None = None,
+    calibrate: bool = False,
 ) -> Evaluation:
     """Choose thresholds and score on out-of-fold predictions.
 
     `folds` has pairs by name: a surrogate, and the snapshots that were left out of its fit. The
     thresholds of a name are the same for all its folds and are chosen on the predictions that are
-    scored, so its deployable IoU is slightly too good: by the choice of one number.
+    scored, so its deployable IoU is slightly too good: by the choice of one number. Surrogates with
+    a detection score are scored as they will be used: `agreeing`. `calibrate` as in `evaluate`.
     """
-    scores, details, count, tau = [], {}, 0, math.nan
+    levels = make_levels(thresholds, quantity, checkpoint_interval)
+    scores, details, cells, count, tau = list[Score](), {}, None, 0, math.nan
     for name, pairs in folds.items():
         for surrogate, part in pairs:
             refuse_leaks(surrogate, by, part)
-        parts = [_in_blocks(*pair, device, memory, runner) for pair in pairs]
-        thresholds = _thresholds(parts, captured)
-        tau, count = thresholds.smoke, sum(part.sizes[SNAPSHOT] for _, part in pairs)
-        score, details[name] = _score(name, parts, thresholds)
+            levels.check(_observed(surrogate.outputs, part))
+        parts = [in_blocks(*pair, device, memory, runner) for pair in pairs]
+        chosen = _thresholds(parts, captured, joint=True)
+        parts = [replace(part, surrogate=agreeing(part.surrogate, chosen)) for part in parts]
+        tau, count = chosen.smoke, sum(part.sizes[SNAPSHOT] for _, part in pairs)
+        bins = choose_bins(pairs[0][0], tau, by) if calibrate and not scores else None
+        score, details[name], found = _score(name, parts, chosen, levels, bins)
+        cells = cells or found
         scores.append(score)
-    return Evaluation(scores, count, tau, captured, details)
+    return Evaluation(scores, count, tau, captured, details, levels.quantity, cells)
 
 
 def evaluate_at(
@@ -177,86 +161,44 @@ def evaluate_at(
     test: xr.Dataset,
     *,
     captured: float = CAPTURED,
+    thresholds: Sequence[float] = (),
+    quantity: str = DEFAULT,
+    checkpoint_interval: float | None = None,
     progress: Callable[[str], None] = lambda name: None,
     device: str = "cpu",
     memory: str | int | None = None,
     runner: Runner | None = None,
 ) -> Evaluation:
     """Score surrogates on all of `test`, with thresholds that were chosen on other snapshots."""
+    levels = make_levels(thresholds, quantity, checkpoint_interval)
     scores, details, tau = [], {}, math.nan
-    for name, (surrogate, thresholds) in surrogates.items():
+    for name, (surrogate, chosen) in surrogates.items():
         progress(name)
-        part = _in_blocks(surrogate, test, device, memory, runner)
-        score, details[name] = _score(name, [part], thresholds)
+        levels.check(_observed(surrogate.outputs, test))
+        part = in_blocks(surrogate, test, device, memory, runner)
+        score, details[name], _ = _score(name, [part], chosen, levels)
         scores.append(score)
-        tau = thresholds.smoke
-    return Evaluation(scores, int(test.sizes[SNAPSHOT]), tau, captured, details)
+        tau = chosen.smoke
+    return Evaluation(scores, int(test.sizes[SNAPSHOT]), tau, captured, details, levels.quantity)
 
 
-@dataclass(frozen=True, slots=True)
-class _Blocks:
-    """Snapshots in blocks, which this process or an executor processes in order."""
-
-    surrogate: Surrogate  # that predicts them, on its device
-    snapshots: xr.Dataset
-    size: int
-    stored: bool  # whether fields are read lazily from files, which may change
-    runner: Runner | None
-
-    def visit(self, function: Callable[[xr.Dataset], Any]) -> Iterator[Any]:
-        """function(block) of every block, in order."""
-        rows = row_blocks(self.snapshots.sizes[SNAPSHOT], self.size)
-        shared = (function, self.snapshots, self.stored)
-        return map_over(_visit_block, shared, rows, self.runner)
-
-
-def _visit_all(
-    parts: Sequence[_Blocks], make: Callable[[Surrogate], Callable[[xr.Dataset], Any]]
-) -> Iterator[Any]:
-    """make(surrogate)(block) of every block of every part, in order."""
-    return chain.from_iterable(part.visit(make(part.surrogate)) for part in parts)
-
-
-def _visit_block(shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, bool], rows: slice) -> Any:
-    function, snapshots, stored = shared
-    if stored:
-        check_unchanged(snapshots)
-    return function(snapshots.isel({SNAPSHOT: rows}))
-
-
-def _in_blocks(
-    surrogate: Surrogate,
-    snapshots: xr.Dataset,
-    device: str,
-    memory: str | int | None,
-    runner: Runner | None,
-) -> _Blocks:
-    """Blocks of snapshots that keep to the memory limit; sorting for the ROC needs most of it."""
-    if runner is not None:
-        memory = memory or CLUSTER_MEMORY
-        refuse_device(device)
-    size = BLOCK
-    if memory is not None:
-        size = prediction_rows(
-            surrogate,
-            memory,
-            input_bytes=24.0,
-            output_bytes=SCORE_BYTES,
-            what="scoring",
-            most=BLOCK,
-        )
-    placed = surrogate.on_device(device)
-    return _Blocks(placed, snapshots, size, memory is not None, runner)
-
-
-def _thresholds(parts: Sequence[_Blocks], captured: float) -> Thresholds:
+def _thresholds(
+    parts: Sequence[HeldOutBlocks], captured: float, *, joint: bool = False
+) -> Thresholds:
+    """τ and α; the recorded ones of a surrogate whose smoke and footprint agree at this τ."""
     tau = smoke_threshold_over(
-        lambda function: _visit_all(parts, lambda own: partial(_of_smoke, own.outputs, function)),
+        lambda function: visit_all(parts, lambda own: partial(_of_smoke, own.outputs, function)),
         captured,
     )
+    known = [stored_agreement(part.surrogate.training) for part in parts]
+    if known[0] is not None and known[0].thresholds.smoke == tau and len(set(known)) == 1:
+        return known[0].thresholds
+
+    def detect(own: Surrogate, function: Callable[[Array, Array], np.ndarray]) -> Any:
+        return partial(_of_detection, own, tau, joint and own.detects, function)
+
     alpha = decision_threshold_over(
-        lambda function: _visit_all(parts, lambda own: partial(_of_detection, own, tau, function)),
-        [tau],
+        lambda function: visit_all(parts, lambda own: detect(own, function)), [tau]
     )
     return Thresholds(tau, alpha)
 
@@ -270,11 +212,13 @@ def _of_smoke(outputs: Layout, function: Callable[[np.ndarray], Any], block: xr.
 def _of_detection(
     surrogate: Surrogate,
     tau: float,
+    joint: bool,
     function: Callable[[Array, Array], np.ndarray],
     block: xr.Dataset,
 ) -> np.ndarray:
     """A function of the detection score (or the smoke) and the observed footprint of a block."""
-    _, score = _predict(surrogate, block)
+    smoke, score = _predict(surrogate, block)
+    score = joint_score(smoke, score, tau) if joint else score
     return function(score, _truth(surrogate, block, score) > tau)
 
 
@@ -297,49 +241,73 @@ def _predict(surrogate: Surrogate, block: xr.Dataset) -> tuple[Array, Array]:
 
 class _BlockScores(NamedTuple):
     each: dict[str, np.ndarray]  # by name, one value per snapshot
+    counts: np.ndarray  # (1 + T, 3) of `Levels.counts`: at τ and at every threshold
     wrong: float  # Σ (ĝ − g)²
     size: float  # Σ g²
     seconds: float  # of the prediction
+    cells: Cells | None  # by group, for error bars
 
 
-def _score_block(surrogate: Surrogate, thresholds: Thresholds, block: xr.Dataset) -> _BlockScores:
+def _score_block(
+    surrogate: Surrogate,
+    chosen: Thresholds,
+    levels: Levels,
+    bins: CellBins | None,
+    block: xr.Dataset,
+) -> _BlockScores:
     start = time.perf_counter()
     predicted, detected = _predict(surrogate, block)
     float(predicted[0, 0])  # waits for the device
     seconds = time.perf_counter() - start
     truth = _truth(surrogate, block, predicted)
-    each = score_rows(detected, truth, thresholds.smoke, thresholds.decision)
+    each = score_rows(detected, truth, chosen.smoke, chosen.decision)
+    each["smoke_iou"] = to_numpy(iou_at(predicted, truth > chosen.smoke, chosen.smoke))
     xp = array_namespace(predicted)
+    wrong = float(xp.sum((predicted - truth) ** 2))
+    refuse_infinite(wrong)
     return _BlockScores(
         each | {"relative_error": row_errors(predicted, truth)},
-        float(xp.sum((predicted - truth) ** 2)),
+        levels.counts(
+            surrogate, _observed(surrogate.outputs, block), predicted, truth, chosen.smoke
+        ),
+        wrong,
         float(xp.sum(truth**2)),
         seconds,
+        None if bins is None else bins.count(block, predicted, detected, truth),
     )
 
 
-def _score(name: str, tests: Sequence[_Blocks], thresholds: Thresholds) -> tuple[Score, xr.Dataset]:
-    """The scores of a surrogate over all snapshots, and those of every snapshot."""
-    parts = list(_visit_all(tests, lambda own: partial(_score_block, own, thresholds)))
+def _score(
+    name: str,
+    tests: Sequence[HeldOutBlocks],
+    chosen: Thresholds,
+    levels: Levels,
+    bins: CellBins | None = None,
+) -> tuple[Score, xr.Dataset, Cells | None]:
+    """Scores of a surrogate over all snapshots, those of every snapshot, and cells by group."""
+    parts = list(visit_all(tests, lambda own: partial(_score_block, own, chosen, levels, bins)))
     observed = [_observed(test.surrogate.outputs, test.snapshots) for test in tests]
     coords = [sample_coords(field) for field in observed]
     joined = {
         key: coords[0][key] if len(coords) == 1 else xr.concat([c[key] for c in coords], SNAPSHOT)
         for key in coords[0]
     }
-    each = as_scores([part.each for part in parts], joined, thresholds.smoke)
+    each = as_scores([part.each for part in parts], joined, chosen.smoke)
+    counts = add_up(part.counts for part in parts)
     score = Score(
         name=name,
         auc=known_median(each.auc.values),
         iou=known_median(each.iou.values),
         deployable_iou=known_median(each.deployable_iou.values),
-        decision_threshold=thresholds.decision,
+        decision_threshold=chosen.decision,
         relative_error=ratio(sum(part.wrong for part in parts), sum(part.size for part in parts)),
         snapshot_error=known_median(each.relative_error.values),
         auc_undefined=int(np.isnan(each.auc.values).sum()),
         predict_ms=1e3 * sum(part.seconds for part in parts) / each.sizes[SNAPSHOT],
+        smoke_iou=known_median(each.smoke_iou.values),
+        exceedances=levels.scores(chosen.smoke, counts),
     )
-    return score, each
+    return score, each, add_cells(part.cells for part in parts)
 
 
 def _truth(surrogate: Surrogate, block: xr.Dataset, other: Array) -> Array:
@@ -368,7 +336,8 @@ def refuse_leaks(surrogate: Surrogate, by: str, *parts: xr.Dataset) -> None:
 def _observed(outputs: Layout, part: xr.Dataset) -> xr.DataArray:
     if len(outputs.names) != 1:
         raise PlumecastError(
-            f"footprints need one output, this surrogate has {', '.join(outputs.names)}"
+            f"footprints need one output, this surrogate has {', '.join(outputs.names)}; score "
+            f"one at a time: surrogate.output('{outputs.names[0]}')"
         )
     name = outputs.names[0]
     if name not in part:

@@ -13,20 +13,16 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding
 from plumecast.base.names import FIRE
 from plumecast.compute.blocks import Runner
-from plumecast.data.covariates import WIND
+from plumecast.data.conditions.covariates import WIND
 from plumecast.data.schema import FIELD_NAMES
 from plumecast.sources.rasters import find_rasters, iter_arrival_times
-from plumecast.sources.wrf import FireResult, find_runs, fire_name, read_wrf_fires
+from plumecast.sources.wrf import TIME_LIMIT, FireResult, find_runs, fire_name, read_wrf_fires
+from plumecast.sources.wrf.units import tracer_list
+from plumecast.workflows.fires.fuels import FuelsGiven, as_fuels, with_fuels
 from plumecast.workflows.fires.growing_store import GrowingStore, Outcome
-from plumecast.workflows.fires.winds import (
-    FireWind,
-    Winds,
-    WindsGiven,
-    as_winds,
-    check_raster_winds,
-    read_table,
-    wind_of_row,
-)
+from plumecast.workflows.fires.stated import Stated, check_raster_fires, stated
+from plumecast.workflows.fires.weather import WeatherGiven
+from plumecast.workflows.fires.winds import FireWind, Winds, WindsGiven, read_table, wind_of_row
 
 __all__ = ["Labels", "Outcome", "ingest_rasters", "ingest_wrf", "read_labels"]
 
@@ -74,8 +70,10 @@ def ingest_wrf(
     drought: str | None = None,
     labels: str | Path | Labels | None = None,
     winds: WindsGiven | None = None,
+    weather: WeatherGiven | None = None,
     workers: int = 1,
     runner: Runner | None = None,
+    time_limit: float | None = TIME_LIMIT,
     relabel: bool = False,
     replace: bool = False,
     progress: Progress = lambda done, total, name: None,
@@ -90,17 +88,23 @@ def ingest_wrf(
     those given. `relabel` changes its labels, `replace` reads it again; each makes one commit.
 
     `drought` labels all fires. Alternatively, `labels` is the path of a table for `read_labels`
-    with a line for every fire. `winds`, as for `with_winds`, or winds in `labels` replace those of
-    the runs. With a `runner` (`pc.cluster`), cluster workers read the fires; only this process
-    writes. `options` are those of `read_wrf`. `progress(finished, total, fire_id)` is called after
-    each fire.
+    with a line for every fire. `weather`, as for `with_weather`, replaces that of the runs;
+    `winds`, as for `with_winds`, or winds in `labels` replace their winds and leave out their
+    weather. With a `runner` (`pc.cluster`), cluster workers read the fires; only this process
+    writes. Other processes read the files: one that makes no progress in `time_limit` seconds, or
+    that dies of a damaged file, is reported, and the other fires are read. With None and one
+    worker, this process reads. `options` are those of `read_wrf`. `progress(finished, total,
+    fire_id)` is called after each fire.
     """
+    if "tracers" in options:
+        options["tracers"] = tracer_list(options["tracers"])  # as the store records them
     table = read_labels(labels) if isinstance(labels, str | Path) else labels
-    store = GrowingStore(Path(out), FIELD_NAMES, _winds_of(winds, table))
+    store = GrowingStore(Path(out), FIELD_NAMES, _stated(winds, weather, table))
     runs = find_runs(run_dirs)
     named = {str(run): fire_name(run) for run in runs}
-    if winds is not None and store.winds is not None:
-        store.winds.check_fires({*named.values()} - store.fire_ids)
+    if store.given is not None and (winds is not None or weather is not None):
+        again = replace and weather is not None  # every fire then needs its weather
+        store.given.check_fires({*named.values()} - (frozenset() if again else store.fire_ids))
     outcomes = []
     if not replace:
         given = {} if drought is None else {"drought": dict.fromkeys(named.values(), drought)}
@@ -120,13 +124,15 @@ def ingest_wrf(
         ignition_id=table.ignition_id if table else None,
         workers=workers,
         runner=runner,
+        time_limit=time_limit,
         done=frozenset() if replace else store.fire_ids,
         progress=lambda result, done, total: progress(done, total, result.fire_id),
         **options,
     )
     if replace:
         failed: list[Outcome] = []
-        return outcomes + store.replace(_read(results, failed)) + failed
+        whole = store.fire_ids <= {*named.values()}
+        return outcomes + store.replace(_read(results, failed), whole=whole) + failed
     for fire, found in _read(results, outcomes):
         outcomes += store.append_checked(fire, found)
     return outcomes
@@ -148,6 +154,8 @@ def ingest_rasters(
     out: str | Path,
     *,
     winds: WindsGiven | None = None,
+    weather: WeatherGiven | None = None,
+    fuels: FuelsGiven | None = None,
     batch: int = 64,
     drought: str | None = None,
     runner: Runner | None = None,
@@ -158,18 +166,20 @@ def ingest_rasters(
     """Append fires of arrival-time rasters to a store of `time_since_ignition` alone.
 
     Each of `paths` is a file, a folder or a glob; `batch` files make one commit. The fires have the
-    wind of `winds`, as for `with_winds`. With a `runner` (`pc.cluster`), cluster workers read the
-    files; only this process writes. `relabel` gives fires that are already stored the label
-    `drought`, in one commit. `options` are those of `read_arrival_times`. Open the store with
-    `open_snapshots(path, fields=("time_since_ignition",))`.
+    wind of `winds`, as for `with_winds`, or the `weather`, as for `with_weather`, and the fuel load
+    of `fuels`, as for `with_fuels`; a store has fires on one fuel map. With a `runner`
+    (`pc.cluster`), cluster workers read the files; only this process writes. `relabel` gives fires
+    that are already stored the label `drought`, in one commit. `options` are those of
+    `read_arrival_times`. Open the store with `open_snapshots(path,
+    fields=("time_since_ignition",))`.
     """
-    store = GrowingStore(Path(out), (FIRE,), None if winds is None else as_winds(winds))
+    store = GrowingStore(Path(out), (FIRE,), stated(winds, weather))
     files = find_rasters(paths)
-    check_raster_winds(store.winds, files, options.get("format"), store.fire_ids)
+    check_raster_fires(store.given, files, options.get("format"), store.fire_ids)
     names = [path.stem for path in files]
     labels = {} if drought is None else {"drought": dict.fromkeys(names, drought)}
     outcomes = store.already_stored(names, labels, {}, relabel)
-    for fires in iter_arrival_times(
+    for read in iter_arrival_times(
         files,
         batch=batch,
         runner=runner,
@@ -179,15 +189,22 @@ def ingest_rasters(
         progress=lambda done, total: progress(done, total, files[done - 1].stem),
         **options,
     ):
+        fires = read
+        if fuels is not None:
+            fuels = as_fuels(fuels, read, options.get("crs"))
+            fires = with_fuels(read, fuels)
+            store.agreement.check_fuel(fires, fuels.source)
         outcomes.extend(store.append(fires))
     return outcomes
 
 
-def _winds_of(winds: WindsGiven | None, labels: Labels | None) -> Winds | None:
-    """The winds that were given, or those of the labels."""
+def _stated(
+    winds: WindsGiven | None, weather: WeatherGiven | None, labels: Labels | None
+) -> Stated | None:
+    """The winds or the weather that was given, or the winds of the labels."""
     if labels is None or not labels.winds:
-        return None if winds is None else as_winds(winds)
-    if winds is not None:
+        return stated(winds, weather)
+    if winds is not None or weather is not None:
         raise PlumecastError(
             f"{labels.path} has winds in its columns {' and '.join(WIND)}; give no others beside it"
         )

@@ -14,42 +14,54 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.data.covariates import ExtrapolationWarning, extrapolating
+from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
 from plumecast.sources.rasters import find_rasters, map_arrival_times, reduce_arrival_times
-from plumecast.surrogate.guards import (
+from plumecast.surrogate.covered.guards import (
     EXTRAPOLATES,
     Checked,
-    Finding,
+    Excess,
     Notice,
     flag_attributes,
     limits,
     notices,
     snapshot_labels,
 )
-from plumecast.surrogate.memory_plan import prediction_rows
+from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.thresholds import output_record, stored_agreement, stored_thresholds
 from plumecast.workflows.export import FOOTPRINT, footprint_of
-from plumecast.workflows.fires.winds import (
-    Winds,
-    WindsGiven,
-    as_winds,
-    check_raster_winds,
-    check_winds,
-    with_winds,
+from plumecast.workflows.fires.extrapolation import trained_ignitions, trained_notice
+from plumecast.workflows.fires.fuels import Fuels, FuelsGiven, as_fuels, with_fuels
+from plumecast.workflows.fires.memory_plan import prediction_rows
+from plumecast.workflows.fires.stated import (
+    Stated,
+    check_raster_fires,
+    check_stated,
+    stated,
+    weather_attributes,
+    with_stated,
 )
+from plumecast.workflows.fires.weather import WeatherGiven
+from plumecast.workflows.fires.winds import WindsGiven
 
 BLOCK = 512
 """Largest number of snapshots predicted at a time; a memory limit may allow fewer."""
 
-BYTES = 40.0
-"""Bytes per cell of a snapshot that is predicted: as stored, in float64, decoded, clipped, rounded
-and as written to a file."""
+BYTES = 48.0
+"""Bytes per cell of a snapshot that is predicted: as stored, in float64, decoded, clipped, rounded,
+as the quantity that is read and as written to a file."""
+
+INTERVAL_BYTES = 120.0
+"""The same with error bars: positions, ends in float64 and rounded, two sets and the score."""
 
 MEASURE = "measure of "
 """What the names of variables with the measures of a block begin with, until they are removed."""
+
+TRAINED = "ignitions of training"
+"""Attribute with the ignitions of a block that were in training, until it is removed."""
 
 Progress = Callable[[int, int, str], object]
 Notify = Callable[[Notice], object]
@@ -63,10 +75,13 @@ def warn_of(notice: Notice) -> None:
 
 def predict_store(
     surrogate: Surrogate,
-    path: str | Path,
+    path: xr.Dataset | str | Path,
     *,
     threshold: float | None = None,
+    interval: float | None = None,
     winds: WindsGiven | None = None,
+    weather: WeatherGiven | None = None,
+    fuels: FuelsGiven | None = None,
     drought: str | None = None,
     memory: str | int | None = None,
     runner: Runner | None = None,
@@ -75,46 +90,76 @@ def predict_store(
 ) -> Iterator[xr.Dataset]:
     """Predicted fields of every snapshot of a store, block by block.
 
-    With a `threshold` footprints are added. `winds`, as for `with_winds`, replace those of the
-    store. `drought` labels fires that have no drought of their own; another label than a fire's own
-    is refused. Blocks keep to `memory` ("2GB"). With a `runner` (`pc.cluster`) the workers of a
-    cluster read and predict them. The coordinate `extrapolates` flags snapshots beyond the training
-    fires; after the last block, `notify` is called once for every kind of extrapolation.
+    With a `threshold` footprints are added, with an `interval` (such as 0.9) error bars of that
+    coverage, those of `Surrogate.predict_interval`. `winds`, as for `with_winds`, or `weather`, as
+    for `with_weather`, replace those of the store, and `fuels`, as for `with_fuels`, its fuel load.
+    `drought` labels fires without one of their
+    own; another label than a fire's own is refused. Blocks keep to `memory` ("2GB"). With a
+    `runner` (`pc.cluster`) the workers of a cluster read and predict them. The coordinate
+    `extrapolates` flags snapshots beyond the training fires; after the last block, `notify` is
+    called once for every kind of extrapolation, and once if fires were in training.
     """
-    fires = open_fires(surrogate, path, winds)
+    _check_interval(surrogate, interval)
+    fires = open_fires(surrogate, path, stated(winds, weather))
     fires = fires if drought is None else label_drought(fires, drought)
     total = fires.sizes[SNAPSHOT]
     size = prediction_rows(
-        surrogate, memory, input_bytes=BYTES, output_bytes=BYTES, what="predicting", most=BLOCK
+        surrogate,
+        memory,
+        input_bytes=BYTES,
+        output_bytes=BYTES if interval is None else INTERVAL_BYTES,
+        what="predicting",
+        most=BLOCK,
     )
     parts = list(row_blocks(total, size))
-    shared = (surrogate, fires, threshold)
+    ground = None if fuels is None else as_fuels(fuels, fires)
+    shared = (surrogate, fires, ground, threshold, interval)
     blocks = map_over(_predict_part, shared, parts, runner)
     for rows, block in zip(parts, _collected(surrogate, blocks, notify), strict=True):
         yield block
         progress(rows.stop, total, "snapshots")
 
 
-def open_fires(
-    surrogate: Surrogate, source: xr.Dataset | str | Path, winds: WindsGiven | None = None
+def predict_fires(
+    surrogate: Surrogate,
+    fires: xr.Dataset,
+    *,
+    threshold: float | None = None,
+    interval: float | None = None,
+    notify: Notify = warn_of,
 ) -> xr.Dataset:
-    """A Dataset or an opened store, with the winds that were given.
+    """`predict_store` of snapshots in memory, in one block."""
+    _check_interval(surrogate, interval)
+    check_stated(surrogate, fires.variables, "the Dataset")
+    blocks = iter([predict_block(surrogate, fires, threshold, interval)])
+    (predicted,) = _collected(surrogate, blocks, notify)
+    return predicted
 
-    Raises if the surrogate needs winds and there are none.
+
+def open_fires(
+    surrogate: Surrogate, source: xr.Dataset | str | Path, given: Stated | None = None
+) -> xr.Dataset:
+    """A Dataset or an opened store, with the winds or the weather that was given.
+
+    Raises if the surrogate needs winds or weather and there are none.
     """
     if isinstance(source, xr.Dataset):
         fires, where = source, "the Dataset"
     else:
         fires, where = open_snapshots(source, fields=list(surrogate.inputs.names)), str(source)
-    fires = fires if winds is None else with_winds(fires, winds)
-    check_winds(surrogate, fires.variables, where)
+    fires = with_stated(fires, given)
+    check_stated(surrogate, fires.variables, where)
     return fires
 
 
-def _predict_part(shared: tuple[Surrogate, xr.Dataset, float | None], rows: slice) -> xr.Dataset:
-    surrogate, fires, threshold = shared
+def _predict_part(
+    shared: tuple[Surrogate, xr.Dataset, Fuels | None, float | None, float | None], rows: slice
+) -> xr.Dataset:
+    surrogate, fires, fuels, threshold, interval = shared
     check_unchanged(fires)
-    return predict_block(surrogate, fires.isel({SNAPSHOT: rows}), threshold)
+    part = fires.isel({SNAPSHOT: rows})
+    part = part if fuels is None else with_fuels(part, fuels)
+    return predict_block(surrogate, part, threshold, interval)
 
 
 def predict_rasters(
@@ -122,7 +167,10 @@ def predict_rasters(
     paths: Sequence[str | Path],
     *,
     threshold: float | None = None,
+    interval: float | None = None,
     winds: WindsGiven | None = None,
+    weather: WeatherGiven | None = None,
+    fuels: FuelsGiven | None = None,
     progress: Progress = lambda done, total, what: None,
     notify: Notify = warn_of,
     **options: Any,
@@ -130,14 +178,17 @@ def predict_rasters(
     """`predict_store` for arrival-time rasters, which are regridded to the surrogate's grid.
 
     A few files are read and predicted at a time, with a `runner` by the workers of a cluster.
-    `winds`, as for `with_winds`, are those of the fires. `options` are those of
-    `iter_arrival_times`, without `like`.
+    `winds`, as for `with_winds`, or `weather`, as for `with_weather`, and `fuels`, as for
+    `with_fuels`, are those of the fires. `options` are those of `iter_arrival_times`, without
+    `like`.
     """
     refuse_other_inputs(surrogate, "rasters")
-    given = _raster_winds(surrogate, paths, winds, options)
-    predict = partial(predict_block, surrogate, threshold=threshold)
+    _check_interval(surrogate, interval)
+    given = _stated_for_rasters(surrogate, paths, stated(winds, weather), options)
+    ground = _fuels_for_rasters(surrogate, fuels, options)
+    predict = partial(predict_block, surrogate, threshold=threshold, interval=interval)
     blocks = map_arrival_times(
-        predict if given is None else partial(_of_windy, predict, given),
+        partial(_of_stated, predict, given, ground),
         paths,
         like=surrogate.grid,
         progress=lambda done, total: progress(done, total, "files"),
@@ -146,23 +197,35 @@ def predict_rasters(
     yield from _collected(surrogate, blocks, notify)
 
 
-def _raster_winds(
+def _stated_for_rasters(
     surrogate: Surrogate,
     paths: Sequence[str | Path],
-    winds: WindsGiven | None,
+    given: Stated | None,
     options: Mapping[str, Any],
-) -> Winds | None:
-    """The winds that were given for rasters; raises if they lack a fire that needs one."""
-    if winds is None:
-        check_winds(surrogate, (), "rasters contain no wind")
+) -> Stated | None:
+    """What was stated for rasters; raises if a fire lacks a wind or a weather that is needed."""
+    if given is None:
+        check_stated(surrogate, (), "rasters contain no wind")
         return None
-    given = as_winds(winds)
-    check_raster_winds(given, find_rasters(paths), options.get("format"))
+    check_raster_fires(given, find_rasters(paths), options.get("format"))
     return given
 
 
-def _of_windy(function: Callable[[xr.Dataset], Any], winds: Winds, fires: xr.Dataset) -> Any:
-    return function(with_winds(fires, winds))
+def _fuels_for_rasters(
+    surrogate: Surrogate, fuels: FuelsGiven | None, options: Mapping[str, Any]
+) -> Fuels | None:
+    return None if fuels is None else as_fuels(fuels, surrogate.grid, options.get("crs"))
+
+
+def _of_stated(
+    function: Callable[[xr.Dataset], Any],
+    given: Stated | None,
+    fuels: Fuels | None,
+    fires: xr.Dataset,
+) -> Any:
+    """`function` of the fires with what was stated of them."""
+    fires = with_stated(fires, given)
+    return function(fires if fuels is None else with_fuels(fires, fuels))
 
 
 def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
@@ -181,7 +244,8 @@ class RasterFires:
     grid: xr.Dataset
     paths: Sequence[str | Path]
     options: Mapping[str, Any]  # of `reduce_arrival_times`
-    winds: Winds | None = None
+    given: Stated | None = None
+    fuels: Fuels | None = None
 
     def sums(
         self,
@@ -191,7 +255,7 @@ class RasterFires:
     ) -> Iterator[Any]:
         """`function` of the snapshots of a batch of files at a time, where they are read."""
         return reduce_arrival_times(
-            function if self.winds is None else partial(_of_windy, function, self.winds),
+            partial(_of_stated, function, self.given, self.fuels),
             self.paths,
             like=self.grid,
             runner=runner,
@@ -205,50 +269,101 @@ def raster_fires(
     paths: Sequence[str | Path],
     *,
     winds: WindsGiven | None = None,
+    weather: WeatherGiven | None = None,
+    fuels: FuelsGiven | None = None,
     **options: Any,
 ) -> RasterFires:
     """Arrival-time rasters as the fires of `ensemble_statistics`."""
     refuse_other_inputs(surrogate, "rasters")
-    return RasterFires(
-        surrogate.grid, paths, options, _raster_winds(surrogate, paths, winds, options)
-    )
+    given = _stated_for_rasters(surrogate, paths, stated(winds, weather), options)
+    ground = _fuels_for_rasters(surrogate, fuels, options)
+    return RasterFires(surrogate.grid, paths, options, given, ground)
 
 
-def predict_block(surrogate: Surrogate, fires: xr.Dataset, threshold: float | None) -> xr.Dataset:
+def _check_interval(surrogate: Surrogate, interval: float | None) -> None:
+    """Raise before any prediction if error bars of this coverage cannot be made."""
+    if interval is not None:
+        require_calibration(surrogate.error_bars, surrogate.training).bands(interval)
+
+
+def predict_block(
+    surrogate: Surrogate,
+    fires: xr.Dataset,
+    threshold: float | None,
+    interval: float | None = None,
+) -> xr.Dataset:
     """Predicted fields as a Dataset; with a `threshold`, also the footprint.
 
     The footprint is where the detection score exceeds the threshold; for surrogates without a
-    score, where the (first) predicted field does. The measures of the guards are added as
-    variables, which `_collected` removes.
+    score, where the (first) predicted field does. Its attribute `smoke_threshold` is the smoke that
+    is exceeded in the same cells, if they agree. Further outputs have a footprint of their own, at
+    their recorded thresholds. The measures of the guards are added as variables, which `_collected`
+    removes. With an `interval`, error bars of that coverage are added.
     """
-    detects = threshold is not None and surrogate.detects
+    detects = surrogate.detects and (threshold is not None or interval is not None)
     with extrapolating():  # the flags tell it
         predicted, checked = surrogate.predict_checked(fires, score=detects)
-    score = predicted.pop() if detects else predicted[0]
+    names = surrogate.outputs.names
+    predicted, scores = predicted[: len(names)], predicted[len(names) :] or predicted
     fields = xr.Dataset({str(field.name): field for field in predicted})
     if threshold is not None:
-        attrs = predicted[0].attrs
-        present = footprint_of(score, threshold).assign_attrs(
-            {key: value for key, value in attrs.items() if key == "grid_mapping"}
-        )
-        fields = fields.assign({FOOTPRINT: present})
+        fields = fields.assign(_footprints(surrogate, threshold, predicted, scores))
+    if interval is not None:
+        bars = output_intervals(surrogate.calibrations(), predicted, scores[: len(names)], interval)
+        fields = fields.assign(bars.data_vars)
     flags = xr.Variable(SNAPSHOT, checked.flags(limits(surrogate)), flag_attributes())
     measures = {MEASURE + name: (SNAPSHOT, values) for name, values in checked.measures.items()}
-    return fields.assign_coords({EXTRAPOLATES: flags}).assign(measures)
+    made = fields.assign_coords({EXTRAPOLATES: flags}).assign(measures)
+    known = {TRAINED: sorted(trained_ignitions(surrogate, fires))}
+    return made.assign_attrs(weather_attributes(surrogate, fires) | known)
+
+
+def _footprints(
+    surrogate: Surrogate,
+    threshold: float,
+    predicted: Sequence[xr.DataArray],
+    scores: Sequence[xr.DataArray],
+) -> dict[str, xr.DataArray]:
+    """The footprint of every output whose decision threshold is known, by name."""
+    found = {}
+    for number, (name, field, score) in enumerate(
+        zip(surrogate.outputs.names, predicted, scores, strict=True)
+    ):
+        record = output_record(surrogate.training, surrogate.outputs.names, name)
+        own = stored_thresholds(record)
+        level = threshold if number == 0 else None if own is None else own.decision
+        if level is None:
+            continue
+        attrs = {k: value for k, value in field.attrs.items() if k == "grid_mapping"}
+        agreement = stored_agreement(record)
+        if agreement is not None and agreement.thresholds.decision == level:
+            attrs["smoke_threshold"] = agreement.thresholds.smoke
+        footprint = footprint_of(score, level).assign_attrs(attrs)
+        found[FOOTPRINT if number == 0 else f"{FOOTPRINT}_{name}"] = footprint
+    return found
 
 
 def _collected(
     surrogate: Surrogate, blocks: Iterable[xr.Dataset], notify: Notify
 ) -> Iterator[xr.Dataset]:
-    """The blocks without their measures; at the end one notice for every kind of finding."""
+    """The blocks without their measures; at the end one notice for every kind of excess.
+
+    A last notice tells that fires were in training.
+    """
     known = limits(surrogate)
-    found: dict[str, Finding] = {}
+    found: dict[str, Excess] = {}
+    trained: set[str] = set()
+    bars = False
     for block in blocks:
         measured = [str(name) for name in block.data_vars if str(name).startswith(MEASURE)]
         measures = {name.removeprefix(MEASURE): block[name].values for name in measured}
         checked = Checked(measures, snapshot_labels(block, [SNAPSHOT]))
-        for name, item in checked.findings(known).items():
+        for name, item in checked.excesses(known).items():
             found[name] = found[name] + item if name in found else item
-        yield block.drop_vars(measured)
-    for notice in notices(found, known):
+        trained |= set(block.attrs[TRAINED])
+        bars = bars or LOWER in block
+        kept = {name: value for name, value in block.attrs.items() if name != TRAINED}
+        yield block.drop_vars(measured).drop_attrs(deep=False).assign_attrs(kept)
+    seen = trained_notice(trained, "error bars" if bars else None)
+    for notice in (*notices(found, known), *([] if seen is None else [seen])):
         notify(notice)

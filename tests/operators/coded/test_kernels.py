@@ -292,5 +292,5 @@ def test_interpolation_and_equal_snapshots_are_refused():
         fit_kernel_map(codes, targets, penalty=0.0, **choices)
     with pytest.raises(PlumecastError, match="training codes are all alike"):
         fit_kernel_map(np.ones((4, 2)), targets[:4], penalty=1.0, **choices)
-    with pytest.raises(PlumecastError, match="a single fire"):
+    with pytest.raises(PlumecastError, match="are of one group"):
         tune_kernel_map(codes, targets, groups=[np.arange(30)], **choices)

@@ -11,8 +11,8 @@ import plumecast as pc
 from plumecast.operators.family import NOTHING, TrainingSet, fold_numbers
 from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.fields.targets import Targets
+from plumecast.operators.spectral.equations import Equations
 from plumecast.operators.spectral.fit import fit_spectral
-from plumecast.operators.spectral.systems import Equations
 from support.convolved_fires import GRID, fires, plume, snapshots
 
 
@@ -156,7 +156,7 @@ def test_one_drought_needs_no_label(data):
     [
         ({"degree": 2}, "the spectral family has no setting 'degree'"),
         ({"layers": 0}, "layers=0"),
-        ({"outputs": ["smoke", "more"]}, r"has one output, not 2 \(smoke, more\)"),
+        ({"inputs": ["time_since_ignition", "more"]}, r"has one input, not 2 \(time_since_ign"),
     ],
 )
 def test_impossible_choices_are_refused(data, change, message):

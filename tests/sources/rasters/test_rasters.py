@@ -278,7 +278,7 @@ MESSAGES = {
     "nodata": "no burned cell, all values are nodata",
     "short": r"220 values, but its header says 12 × 20",
     "word": "not a readable ASCII grid",
-    "no_size": "not a readable ASCII grid .*cellsize",
+    "no_size": "not a readable ASCII grid: .*cellsize",
     "nc_time": r"dimensions \('time', 'y', 'x'\)",
     "nc_bare": "no coordinates along y, x",
     "nc_uneven": "x is not evenly spaced",

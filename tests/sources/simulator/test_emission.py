@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumecast.base.errors import PlumecastError
+from plumecast.sources.fuels.table import fuel_table
 from plumecast.sources.simulator.air.atmosphere import stretched_layers
 from plumecast.sources.simulator.air.plume_rise import (
     LOFTED_SHARE,
@@ -20,7 +21,6 @@ from plumecast.sources.simulator.emission import (
     emission,
     moisture_damping,
 )
-from plumecast.sources.simulator.land.fuels import fuel_table
 from plumecast.sources.simulator.spread.rothermel import Moisture
 
 DRY = Moisture(0.02, 0.03, 0.04, 0.3, 0.6)

@@ -7,19 +7,22 @@ import pytest
 import xarray as xr
 
 from plumecast.base import names
-from plumecast.base.checkpoints import INTERVAL
+from plumecast.base.checkpoints import DEPTH, INTERVAL
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.sources.fuels.table import fuel_table
 from plumecast.sources.simulator.air.weather import weather
 from plumecast.sources.simulator.ensemble import (
     DROUGHTS,
     PRESETS,
     World,
+    call_together,
     plan_fires,
     run_fires,
     simulate,
 )
 from plumecast.sources.simulator.fire import (
+    BLOCK,
     SMOKE_FLOOR,
     block_age,
     burned_acres,
@@ -62,11 +65,19 @@ def fires(landscape, ground):
 
 def test_a_fire_follows_the_snapshot_contract(fires):
     fire = fires["medium"]
-    assert fire.sizes == {names.SNAPSHOT: 4, "y": 8, "x": 10}
-    for entry in (*names.FIELDS, *names.COORDINATES, *names.GRID, *names.COVARIATES):
+    assert fire.sizes == {names.SNAPSHOT: 4, "y": 8, "x": 10, "weather_hour": 25, "height": 10}
+    weather_names = (*names.WEATHER, *names.WEATHER_AXES)
+    for entry in (
+        *names.FIELDS,
+        *names.COORDINATES,
+        *names.GRID,
+        *names.COVARIATES,
+        *weather_names,
+    ):
         assert fire[entry.name].dims == entry.dims
         attrs = dict(fire[entry.name].attrs)
         assert attrs.pop(INTERVAL, None) == (6.0 if entry.name == names.SMOKE else None)
+        assert attrs.pop(DEPTH, None) == (15_000.0 if entry.name == names.SMOKE else None)
         assert attrs == entry.attrs
     assert fire.time_since_ignition.dtype == fire.smoke.dtype == np.float32
     np.testing.assert_array_equal(fire.x, 1500.0 + 3000.0 * np.arange(10))
@@ -156,6 +167,42 @@ def small(landscape, **choices):
     return simulate(landscape=landscape, **(given | choices))
 
 
+def test_every_ignition_burns_under_its_own_drawn_weathers(landscape):
+    made = small(landscape, weathers=2, checkpoints=1)
+    assert made.fire_id.values.tolist() == [f"s0-i000{i}-w{w}" for i in range(2) for w in range(2)]
+    assert set(made.drought.values) == {"own"}
+    assert np.unique(made.wind_u.values, axis=0).shape[0] == 4
+    assert np.unique(made.wind_from_direction.values).size == 4
+    first, second = made.time_since_ignition.values[:2]
+    assert not np.array_equal(first, second)
+    assert np.minimum(first, second).any()  # both burn the cell of their ignition
+
+
+def test_drawn_weathers_are_the_same_for_any_workers_and_after_resuming(landscape):
+    whole, rest = small(landscape, weathers=2, checkpoints=1), []
+    pair = small(landscape, weathers=2, checkpoints=1, workers=2)
+    xr.testing.assert_identical(pair, whole)
+    done = whole.fire_id.values[:3].tolist()
+    small(landscape, weathers=2, checkpoints=1, done=done, append=rest.append)
+    xr.testing.assert_identical(rest[0], whole.isel(snapshot=slice(3, 4)))
+
+
+def test_one_fuel_map_is_stored_as_the_load_of_every_cell(landscape):
+    load = small(landscape, ignitions=1, checkpoints=1).fuel_load
+    (entry,) = names.GROUND
+    assert (load.dims, load.attrs, load.dtype) == (entry.dims, entry.attrs, np.float32)
+    assert load.values[0, 0] == 0.0  # the lake
+    total = fuel_table().total_load[GS2]
+    np.testing.assert_allclose(load.values[4:, 4:], total, rtol=1e-6)  # rounding to float32
+
+
+def test_fuel_maps_of_several_years_are_not_stored_as_one():
+    world = World(seed=0, checkpoints=1, years=2, shape=(80, 100), cell=600.0)
+    (fire,) = run_fires(world, plan_fires(1, ("low",), 0))
+    assert "fuel_load" not in fire.variables
+    assert "wind_u" in fire.variables
+
+
 def test_any_number_of_workers_gives_the_same_bytes(landscape):
     alone, pair = small(landscape), small(landscape, workers=2)
     assert list(alone.variables) == list(pair.variables)
@@ -204,6 +251,7 @@ def test_another_seed_moves_the_ignitions(landscape):
         ({"preset": "huge"}, "unknown preset 'huge'; known are 'demo', 'paper'"),
         ({"ignitions": None}, "how many fires"),
         ({"workers": 0}, "workers=0"),
+        ({"weathers": -1}, "weathers=-1; give at least 0"),
     ],
 )
 def test_impossible_ensembles_are_refused(landscape, choices, message):
@@ -231,3 +279,60 @@ def test_fires_are_simulated_lazily(landscape):
 def test_presets_have_the_sizes_of_the_paper():
     paper = PRESETS["paper"]
     assert paper.ignitions * len(DROUGHTS) * paper.checkpoints >= 7339
+
+
+def test_the_preset_of_weathers_is_that_of_the_accuracy_tables():
+    size = PRESETS["weathers"]
+    assert (size.ignitions * size.weathers, size.checkpoints, size.years) == (400, 12, 1)
+    assert [cells // BLOCK for cells in size.shape] == [40, 50]
+    assert size.cell * BLOCK == 3000.0
+
+
+def handed_over(landscape, wait, call):
+    """Numbers of fires in every call, if one takes `wait` to simulate and a call takes `call`."""
+    fire = small(landscape, ignitions=1, droughts=("low",), checkpoints=1)
+    now, calls = 0.0, []
+
+    def fires():
+        nonlocal now
+        for _ in range(100):
+            now += wait
+            yield fire
+
+    def write(several):
+        nonlocal now
+        now += call
+        calls.append(len(several))
+
+    call_together(write, fires(), clock=lambda: now)
+    return calls
+
+
+def test_slow_fires_are_handed_over_one_at_a_time(landscape):
+    assert handed_over(landscape, wait=1.0, call=0.5) == [1] * 100
+
+
+def test_fast_fires_are_handed_over_together(landscape):
+    # After the first, five are waited for as long as a call takes.
+    assert handed_over(landscape, wait=0.125, call=0.625) == [1, *[5] * 19, 4]
+
+
+def test_the_number_of_fires_handed_over_together_is_bounded(landscape):
+    assert handed_over(landscape, wait=0.0, call=1.0) == [1, 32, 32, 32, 3]
+
+
+def test_fires_before_a_failure_are_handed_over(landscape):
+    calls = []
+
+    def fires():
+        yield from [small(landscape, ignitions=1, droughts=("low",), checkpoints=1)] * 3
+        raise PlumecastError("a worker was killed")
+
+    def write(several):
+        calls.append(len(several))
+        clock[0] += 1.0
+
+    clock = [0.0]
+    with pytest.raises(PlumecastError, match="a worker was killed"):
+        call_together(write, fires(), clock=lambda: clock[0])
+    assert calls == [1, 2]

@@ -31,9 +31,8 @@ def test_frames_without_a_wind_are_left_out():
     assert mean_winds([None, None]) is None
 
 
-@pytest.mark.parametrize("value", [0.0, np.nan, 9.96921e36])
-def test_a_wind_that_was_not_written_is_none(value):
-    assert domain_wind(np.full((2, 3), value), np.full((2, 3), value)) is None
+def test_a_wind_that_was_not_computed_yet_is_none():
+    assert domain_wind(np.zeros((2, 3)), np.zeros((2, 3))) is None
 
 
 def test_the_mean_runs_from_ignition_over_the_kept_frames(tmp_path):

@@ -1,4 +1,4 @@
-"""`plumecast demo`: from nothing to scored surrogates, their maps and a report."""
+"""`plumecast demo`: from nothing to scored surrogates, a report, and a map to explore."""
 
 from __future__ import annotations
 
@@ -10,26 +10,38 @@ import numpy as np
 import typer
 import xarray as xr
 
+from plumecast.app.maps import draw_map
+from plumecast.app.maps.scenes import MOST_FIRES
+from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.outputs import check_output
-from plumecast.cli.commands.evaluate import show_scores
 from plumecast.cli.history import command_line
 from plumecast.cli.options import WORKERS
 from plumecast.cli.outcomes import fires_kept
-from plumecast.cli.show import count, counted, progress, say, when_stopped, write_json, wrote
-from plumecast.data.covariates import extrapolating
+from plumecast.cli.show import count, counted, next_step, progress, say, when_stopped, wrote
+from plumecast.cli.tables.scores import show_scores
+from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires
 from plumecast.data.split import SplitRecipe
 from plumecast.operators.settings import PRESETS
 from plumecast.studies.context import Context, Limits
-from plumecast.studies.figures.maps import compare_maps, hours_text, percentile_rows, save_figure
+from plumecast.studies.figures.maps import (
+    compare_maps,
+    hours_text,
+    mean_colours,
+    percentile_rows,
+    save_figure,
+)
+from plumecast.studies.figures.style import plain
 from plumecast.studies.methods.methods import fitted
 from plumecast.studies.methods.scoring import outcome
 from plumecast.studies.registry import find_studies
 from plumecast.studies.report.page import write_report
 from plumecast.studies.run import claim_folder, describe_run, run_studies
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.evaluate import Evaluation, Score
+from plumecast.surrogate.thresholds import Thresholds
+from plumecast.workflows.evaluate import agreeing
+from plumecast.workflows.held_out.evaluation import Evaluation, Score
 from plumecast.workflows.simulate import simulate
 
 PERCENTILES = (10, 50, 90)
@@ -83,14 +95,15 @@ def _demo(out: Path, preset: str, seed: int, workers: int) -> None:
     _train(context, out)
     result = _score(context)
     _record_thresholds(context, result, record | {"all": False}, out)
+    write_json(out / "scores.json", {"scores": [asdict(score) for score in result.scores]})
     show_scores(result)
     say("A useful surrogate scores better than the mean field and the nearest fire.")
     wrote(store, "the ensemble")
-    content = {"scores": [asdict(score) for score in result.scores]}
-    write_json(out / "scores.json", content, "the scores")
+    wrote(out / "scores.json", "the scores")
     shown = {n: fitted(context, n).surrogate for n in context.methods if n in PRESETS}
     wrote(_maps(split.test, shown, result, out / "maps.png"), "maps, observed and predicted")
     _report(context, run, out)
+    _page(split.test, out)
 
 
 def _train(context: Context, out: Path) -> None:
@@ -121,6 +134,8 @@ def _score(context: Context) -> Evaluation:
                     snapshot_error=found.median("relative_error"),
                     auc_undefined=int(np.isnan(found.scores.auc.values).sum()),
                     predict_ms=1e3 * found.seconds["predicting"] / found.snapshots,
+                    smoke_iou=found.median("smoke_iou"),
+                    exceedances=(found.exceedance,),
                 )
             )
     details = {name: outcome(context, name).scores for name in context.methods}
@@ -137,9 +152,8 @@ def _record_thresholds(
         if name not in PRESETS:
             continue
         surrogate = fitted(context, name).surrogate
-        thresholds = {"smoke": result.smoke_threshold, "decision": chosen[name]}
-        record = {"split": split, "thresholds": thresholds}
-        replace(surrogate, training=surrogate.training | record).save(out / f"{name}.plume")
+        made = replace(surrogate, training=surrogate.training | {"split": split})
+        agreeing(made, Thresholds(result.smoke_threshold, chosen[name])).save(out / f"{name}.plume")
 
 
 def _report(context: Context, run: dict[str, Any], out: Path) -> None:
@@ -156,6 +170,17 @@ def _report(context: Context, run: dict[str, Any], out: Path) -> None:
     wrote(page.path, "the report")
 
 
+def _page(test: xr.Dataset, out: Path) -> None:
+    """Write the map of test fires, and say how to see it and how to start the live page."""
+    fires = list(dict.fromkeys(test.fire_id.values.tolist()))[:MOST_FIRES]
+    title = "Smoke of fires that the surrogate has not seen"
+    model = out / "recommended.plume"
+    drawn = draw_map(test, out / "map.html", model=model, fire=fires, title=title)
+    wrote(drawn.path, "the map")
+    say(f"open {drawn.path} in a browser to see fires and their smoke")
+    next_step("serve", model, "--data", out / "ensemble.zarr")
+
+
 def _maps(
     test: xr.Dataset, surrogates: dict[str, Surrogate], result: Evaluation, path: Path
 ) -> Path:
@@ -170,10 +195,15 @@ def _maps(
         predictions[name] = predicted
     titles = [
         f"{percentile}th percentile, IoU {scores.values[row]:.2f}\n"
-        f"{test.fire_id.values[row]} at {hours_text(test.hours.values[row])}"
+        f"{plain(test.fire_id.values[row])} at {hours_text(test.hours.values[row])}"
         for percentile, row in rows.items()
     ]
     figure = compare_maps(
-        chosen, predictions, range(len(rows)), titles, threshold=result.smoke_threshold
+        chosen,
+        predictions,
+        range(len(rows)),
+        titles,
+        threshold=result.smoke_threshold,
+        colours=mean_colours(chosen),
     )
     return save_figure(figure, path)

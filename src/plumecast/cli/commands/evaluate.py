@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import typer
 import xarray as xr
 
+from plumecast.base.checkpoints import equal_interval, recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.base.files import write_json
+from plumecast.base.names import SNAPSHOT
 from plumecast.base.outputs import check_output
 from plumecast.base.version import __version__
-from plumecast.cli.options import DATA, MODEL, Given, place_options, running, with_options
-from plumecast.cli.show import note, progress, say, table, warn, write_json
+from plumecast.cli.evaluate_task import Task
+from plumecast.cli.options import (
+    CHECKPOINT_INTERVAL,
+    DATA,
+    MODEL,
+    QUANTITY,
+    Given,
+    numbers,
+    place_options,
+    running,
+    with_options,
+)
+from plumecast.cli.show import note, progress, wrote
+from plumecast.cli.tables.scores import refuse_other_scores, show_results
 from plumecast.compute.blocks import Runner
-from plumecast.data.split import Split, SplitRecipe
-from plumecast.data.store import DATA_VERSION, open_snapshots
-from plumecast.surrogate.baselines import BASELINES, fit_baseline
-from plumecast.surrogate.memory_plan import CLUSTER_MEMORY
-from plumecast.surrogate.surrogate import Surrogate, load_surrogate
+from plumecast.data.lazy_store import one_version
+from plumecast.data.split import Split
+from plumecast.data.store import DATA_VERSION
+from plumecast.scores.quantities import DEFAULT
+from plumecast.surrogate.baselines import BASELINES
+from plumecast.surrogate.load import load_surrogate
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.thresholds import Thresholds, stored_thresholds
+from plumecast.surrogate.updating.new_fires import SINCE_FIT
 from plumecast.workflows.evaluate import (
     CAPTURED,
-    Evaluation,
-    Thresholds,
     evaluate,
     evaluate_at,
     fit_thresholds,
-    recorded_evaluation,
 )
-from plumecast.workflows.held_out.unseen import (
-    Unseen,
-    is_same_version,
-    stored_thresholds,
-    training_split,
-    unseen_snapshots,
-)
-from plumecast.workflows.held_out.verdict import judge
+from plumecast.workflows.held_out.evaluation import Evaluation, recorded_evaluation
+from plumecast.workflows.held_out.levels import make_levels
 
 
 @with_options(place=place_options)
@@ -64,6 +71,14 @@ def command(
         help="Baselines to score too, separated by commas, or 'none'.",
         show_default="all; with --memory or --scheduler only the mean field",
     ),
+    thresholds: str = typer.Option(
+        "",
+        help="Values of --quantity at which to score hit rate, false alarms and bias, separated by "
+        "commas: 35,100 are µg m⁻³ of the time mean. The smoke threshold τ, a value of the sum "
+        "over checkpoints, is always among them.",
+    ),
+    quantity: str = QUANTITY,
+    checkpoint_interval: float = CHECKPOINT_INTERVAL,
     trained_on: Path = typer.Option(
         None, help="Store of training, to fit the baselines when DATA is a store of other fires."
     ),
@@ -74,13 +89,18 @@ def command(
 
     The split is the one recorded at training. A surrogate that was trained on all snapshots has
     out-of-fold scores, which are shown. A store of other fires is scored whole, without fires of
-    training, with the thresholds chosen at training.
+    training, with the thresholds chosen at training. Several outputs are scored side by side.
+
+    The second table has, for predicted smoke above each threshold and over all cells: the hit rate
+    (share of the observed cells that are found), the share of false alarms among the predicted
+    cells, the bias (predicted over observed cells) and the IoU. Thresholds are values of the time
+    mean since ignition, whatever the interval between checkpoints; --quantity changes that.
 
     Example: `plumecast evaluate smoke.plume ensemble.zarr`
     """
-    task = _Task(
-        model, data, load_surrogate(model), captured, baselines, place, trained_on=trained_on
-    )
+    asked = numbers(thresholds, "--thresholds") if thresholds else ()
+    levels = make_levels(asked, quantity, checkpoint_interval)
+    task = Task(model, data, load_surrogate(model), captured, baselines, levels, place, trained_on)
     snapshots = task.open(data)
     split = None if task.is_whole else task.training_split(snapshots)
     if split is not None:
@@ -89,99 +109,34 @@ def command(
         ending, scored = ".scores.json", "snapshots, each predicted by a fit without it"
     else:
         ending, scored = f".{data.stem}.scores.json", f"snapshots of {data}"
-    where = check_output(out or model.with_suffix(ending), inputs=[model, data])
+    where = out or model.with_suffix(ending)
+    check_output(where, content="scores", inputs=[model, data, trained_on])
     version = snapshots.attrs.get(DATA_VERSION)
-    _refuse_other_scores(where, data, version)
+    refuse_other_scores(where, data, version)
     if version != task.surrogate.training.get("data_version") and ending == ".scores.json":
         note(f"{data} has changed since {model} was trained (version {version})")
-    if split is not None:
-        result = _score_test_part(task, split)
-    elif ending == ".scores.json":
-        result = _recorded_scores(task)
-    else:
-        result = _score_other_store(task, snapshots)
-    show_scores(result, scored)
-    show_verdict(result)
-    write_json(where, _record(result, model, data, version) | {"scored": scored}, "the scores")
+    results: dict[str, Evaluation] = {}
+    with one_version(snapshots):
+        for own in task.outputs():
+            if split is not None:
+                found = _score_test_part(own, split)
+            elif ending == ".scores.json":
+                found = _recorded_scores(own)
+            else:
+                found = _score_other_store(own, snapshots)
+            results[own.surrogate.outputs.names[0]] = found
+    # First written, then shown: nobody may read the output to its end (`| head`).
+    record = _record(next(iter(results.values())), model, data, version) | {"scored": scored}
+    if len(results) > 1:
+        record["outputs"] = {name: item.record() for name, item in results.items()}
+    write_json(where, record)
+    show_results(results, scored)
+    wrote(where, "the scores")
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A surrogate and the options of the command."""
-
-    model: Path
-    data: Path
-    surrogate: Surrogate
-    captured: float
-    baselines: str | None
-    place: Given
-    trained_on: Path | None
-
-    @property
-    def recorded(self) -> dict[str, Any]:
-        """The split and the variables that were recorded at training."""
-        found: dict[str, Any] = self.surrogate.training.get("split", {})
-        return {"inputs": FIRE, "outputs": SMOKE} | found
-
-    @property
-    def recipe(self) -> SplitRecipe:
-        """How snapshots were filtered and split at training."""
-        return SplitRecipe.from_record(self.recorded)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the surrogate was trained on all snapshots."""
-        return bool(self.recorded.get("all", False))
-
-    @property
-    def limit(self) -> str | None:
-        """The memory limit, if fields are read in blocks."""
-        return self.place["memory"] or (CLUSTER_MEMORY if self.place["scheduler"] else None)
-
-    @property
-    def name(self) -> str:
-        """The name of the surrogate beside those of the baselines."""
-        own = self.surrogate.settings.get("preset") or self.model.stem
-        return f"{own} (model)" if own in BASELINES else own
-
-    def open(self, path: Path) -> xr.Dataset:
-        """The snapshots of a store."""
-        fields = [*self.recorded["inputs"].split(","), self.recorded["outputs"]]
-        return open_snapshots(path, fields=fields)
-
-    def training_split(self, snapshots: xr.Dataset) -> Split | None:
-        """The split of training; None if this is another store."""
-        return training_split(self.surrogate, self.recipe, snapshots, self.recorded["outputs"])
-
-    def unseen(self, snapshots: xr.Dataset) -> Unseen:
-        """The snapshots whose groups were not in training."""
-        return unseen_snapshots(self.surrogate, self.recipe, snapshots, self.recorded["outputs"])
-
-    def is_all_seen(self, snapshots: xr.Dataset) -> bool:
-        """Whether all groups of a store were in training."""
-        if is_same_version(self.surrogate, snapshots):
-            return True
-        return self.unseen(snapshots).snapshots.sizes[SNAPSHOT] == 0
-
-    def loaded(self, part: xr.Dataset) -> xr.Dataset:
-        """The snapshots in memory, unless they are read in blocks."""
-        return part if self.limit else part.load()
-
-    def fit_baseline(self, name: str, train: xr.Dataset, runner: Runner | None) -> Surrogate:
-        """A baseline with the variables of the surrogate."""
-        return fit_baseline(
-            name,
-            train,
-            inputs=self.recorded["inputs"].split(","),
-            outputs=self.recorded["outputs"],
-            memory=self.limit,
-            runner=runner,
-        )
-
-
-def _score_test_part(task: _Task, split: Split) -> Evaluation:
+def _score_test_part(task: Task, split: Split) -> Evaluation:
     """Thresholds from the validation part, scores on the test part."""
-    names = _names(task.baselines, task.limit)
+    names = _names(task)
     device, scheduler = task.place["device"], task.place["scheduler"]
     train, validation, test = map(task.loaded, (split.train, split.validation, split.test))
     with (
@@ -197,6 +152,7 @@ def _score_test_part(task: _Task, split: Split) -> Evaluation:
             validation,
             test,
             captured=task.captured,
+            **task.asked,
             by=split.by,
             progress=begin,
             device=device,
@@ -205,7 +161,7 @@ def _score_test_part(task: _Task, split: Split) -> Evaluation:
         )
 
 
-def _recorded_scores(task: _Task) -> Evaluation:
+def _recorded_scores(task: Task) -> Evaluation:
     """The out-of-fold scores that were recorded at training."""
     found = task.surrogate.training.get("out_of_fold")
     if found is None:
@@ -215,21 +171,34 @@ def _recorded_scores(task: _Task) -> Evaluation:
             "again without --all or --folds 0, or give a store of other fires"
         )
     _refuse_captured(task)
+    later = task.surrogate.training.get(SINCE_FIT, 0)
+    if later:
+        note(f"these are scores of the last fit, before {later} ignitions were taken in")
     result = recorded_evaluation(found)
+    asked = task.levels
+    known = {(item.threshold, item.quantity) for item in result.scores[0].exceedances}
+    if not known.issuperset((value, asked.quantity) for value in asked.values):
+        levels = ",".join(f"{value:g}" for value in asked.values)
+        words = f"--thresholds {levels}"
+        words += "" if asked.quantity == DEFAULT else f" --quantity {asked.quantity}"
+        raise PlumecastError(
+            f"{words}: the out-of-fold scores of {task.model} were recorded at training, for other "
+            f"values or another quantity; train again with {words}, or give a store of other fires"
+        )
     if task.baselines is None:
         return result
-    asked = task.baselines.split(",")
-    unknown = [n for n in asked if n != "none" and n not in {s.name for s in result.scores}]
+    names = task.baselines.split(",")
+    unknown = [n for n in names if n != "none" and n not in {s.name for s in result.scores}]
     if unknown:
         raise PlumecastError(
             f"baseline '{unknown[0]}' has no out-of-fold scores in {task.model}; choose from "
             f"{', '.join(score.name for score in result.scores[1:])}, none"
         )
     own, *others = result.scores
-    return replace(result, scores=[own, *(score for score in others if score.name in asked)])
+    return replace(result, scores=[own, *(score for score in others if score.name in names)])
 
 
-def _score_other_store(task: _Task, snapshots: xr.Dataset) -> Evaluation:
+def _score_other_store(task: Task, snapshots: xr.Dataset) -> Evaluation:
     """Scores on all snapshots of a store of other fires, with the thresholds of training."""
     model, data, training = task.model, task.data, task.surrogate.training
     thresholds = stored_thresholds(training)
@@ -245,11 +214,16 @@ def _score_other_store(task: _Task, snapshots: xr.Dataset) -> Evaluation:
             f"{data} has no snapshot that {model} can be scored on: {unseen.filtered} are dropped "
             f"by the filters of training, and {unseen.trained} {task.recipe.by}(s) were in training"
         )
-    note(f"{data} is not the store of training: all of it is scored, with the stored thresholds")
+    task.note(
+        f"{data} is not the store of training: all of it is scored, with the stored thresholds"
+    )
     if unseen.trained:
-        note(f"{unseen.trained} {task.recipe.by}(s) of {data} were in training and are left out")
+        task.note(
+            f"{unseen.trained} {task.recipe.by}(s) of {data} were in training and are left out"
+        )
     if unseen.filtered:
-        note(f"{unseen.filtered} snapshots of {data} do not pass the filters of training")
+        task.note(f"{unseen.filtered} snapshots of {data} do not pass the filters of training")
+    _note_other_interval(task, snapshots)
     device, test = task.place["device"], task.loaded(unseen.snapshots)
     with (
         progress("evaluating", total=None) as begin,
@@ -258,18 +232,39 @@ def _score_other_store(task: _Task, snapshots: xr.Dataset) -> Evaluation:
         surrogates = {task.name: (task.surrogate, thresholds)}
         surrogates |= _placed_baselines(task, thresholds.smoke, runner, begin)
         return evaluate_at(
-            surrogates, test, progress=begin, device=device, memory=task.limit, runner=runner
+            surrogates,
+            test,
+            **task.asked,
+            progress=begin,
+            device=device,
+            memory=task.limit,
+            runner=runner,
+        )
+
+
+def _note_other_interval(task: Task, snapshots: xr.Dataset) -> None:
+    """Say that sums of this store and of the training store have other sizes."""
+    name = task.recorded["outputs"]
+    learned = recorded_interval(task.surrogate.outputs.fields[0].attrs)
+    own = recorded_interval(snapshots[name].attrs) or task.levels.interval
+    if learned is not None and own is not None and equal_interval([learned, own]) is None:
+        note(
+            f"{task.data} has a checkpoint every {own:g} h and the training fires one every "
+            f"{learned:g} h: sums differ in size, and so do the errors and the IoU of them; only "
+            "the scores at --thresholds of the mean or the dose compare like with like"
         )
 
 
 def _placed_baselines(
-    task: _Task, tau: float, runner: Runner | None, begin: Callable[[str], None]
+    task: Task, tau: float, runner: Runner | None, begin: Callable[[str], None]
 ) -> dict[str, tuple[Surrogate, Thresholds]]:
     """Baselines fitted to the store of training, each with its decision threshold."""
     if task.baselines == "none":
         return {}
     if task.trained_on is None:
-        note("no baselines are shown: they are fitted to the store of training; give --trained-on")
+        task.note(
+            "no baselines are shown: they are fitted to the store of training; give --trained-on"
+        )
         return {}
     stored = task.open(task.trained_on)
     split = None if task.is_whole else task.training_split(stored)
@@ -280,7 +275,7 @@ def _placed_baselines(
             "give that one or leave it out"
         )
     if split is None:
-        train = task.loaded(task.recipe.select(stored, task.recorded["outputs"]))
+        train = task.loaded(task.recipe.select(stored, task.output_names))
         fitted = {score["name"]: task.fit_baseline(score["name"], train, runner) for score in known}
         return {
             score["name"]: (fitted[score["name"]], Thresholds(tau, score["decision_threshold"]))
@@ -288,7 +283,7 @@ def _placed_baselines(
         }
     train, validation = task.loaded(split.train), task.loaded(split.validation)
     found = {}
-    for name in _names(task.baselines, task.limit):
+    for name in _names(task):
         begin(f"fitting {name}")
         baseline = task.fit_baseline(name, train, runner)
         chosen = fit_thresholds(baseline, validation, memory=task.limit, runner=runner)
@@ -296,7 +291,7 @@ def _placed_baselines(
     return found
 
 
-def _refuse_captured(task: _Task) -> None:
+def _refuse_captured(task: Task) -> None:
     if task.captured != CAPTURED:
         raise PlumecastError(
             f"captured={task.captured} cannot be chosen here, because the thresholds of "
@@ -304,59 +299,18 @@ def _refuse_captured(task: _Task) -> None:
         )
 
 
-def _refuse_other_scores(where: Path, data: Path, version: object) -> None:
-    """Raise if a file has the scores of another store."""
-    try:
-        found = json.loads(where.read_text(encoding="utf-8"))
-        other, other_version = Path(found["data"]), found["data_version"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    if other.absolute() != data.absolute() and (version is None or version != other_version):
-        raise PlumecastError(
-            f"{where} has the scores of another store, {other}; give --out another file, or remove "
-            "this one"
-        )
-
-
-def _names(baselines: str | None, memory: str | None) -> list[str]:
+def _names(task: Task) -> list[str]:
     """The baselines of the option; by default all that fit into the memory."""
-    if baselines == "none":
+    if task.baselines == "none":
         return []
-    if baselines is not None:
-        return baselines.split(",")
-    if memory is None:
+    if task.baselines is not None:
+        return task.baselines.split(",")
+    if task.limit is None:
         return list(BASELINES)
-    note("only the mean field is shown as a baseline: the others need all training fires in memory")
-    return ["mean-field"]
-
-
-def show_scores(result: Evaluation, what: str = "test snapshots") -> None:
-    """The table of an evaluation: the surrogate beside the baselines."""
-    columns = ["median over snapshots", "AUC", "IoU", "deployable IoU", "error", "all", "ms"]
-    rows = [
-        [
-            score.name,
-            f"{score.auc:.3f}",
-            f"{score.iou:.3f}",
-            f"{score.deployable_iou:.3f}",
-            f"{score.snapshot_error:.2f}",
-            f"{score.relative_error:.2f}",
-            "–" if math.isnan(score.predict_ms) else f"{score.predict_ms:.2f}",
-        ]
-        for score in result.scores
-    ]
-    title = (
-        f"{result.snapshots} {what}, smoke above {result.smoke_threshold:.3g} "
-        f"({result.captured:.0%} of the footprint)"
+    task.note(
+        "only the mean field is shown as a baseline: the others need all training fires in memory"
     )
-    table(title, columns, rows)
-
-
-def show_verdict(result: Evaluation) -> None:
-    """Say whether the surrogate, which is first, beats the mean field and the nearest fire."""
-    verdict = judge(result.scores)
-    if verdict is not None:
-        (say if verdict.beats else warn)(verdict.text)
+    return ["mean-field"]
 
 
 def _record(result: Evaluation, model: Path, data: Path, version: object) -> dict[str, Any]:
@@ -368,5 +322,6 @@ def _record(result: Evaluation, model: Path, data: Path, version: object) -> dic
         "test_snapshots": result.snapshots,
         "smoke_threshold": result.smoke_threshold,
         "captured": result.captured,
+        "quantity": result.quantity,
         "scores": [asdict(score) for score in result.scores],
     }

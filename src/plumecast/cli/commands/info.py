@@ -10,16 +10,23 @@ import numpy as np
 import typer
 import xarray as xr
 
+from plumecast.base.checkpoints import recorded_interval, summed_over
 from plumecast.base.findings import PASSED, Finding
-from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.cli.show import note, pairs, say
+from plumecast.base.names import FIRE, HEIGHT, LEVEL, LOWEST, SMOKE, SNAPSHOT, WEATHER_HOUR
+from plumecast.cli.show import count, note, pairs, say
 from plumecast.data.checks.checkpoints import checkpoint_interval
+from plumecast.data.checks.checksums import has_checksums
 from plumecast.data.checks.findings import QUALITY, check_store
-from plumecast.data.schema import GROUPS, SMOKE_FLOOR
+from plumecast.data.conditions.weather import SURFACE, has_weather
+from plumecast.data.schema import GROUPS, SMOKE_FLOOR, further_outputs
 from plumecast.data.store import DATA_VERSION, open_snapshots
+from plumecast.operators.lifted import LiftedOperator
 from plumecast.operators.settings import own_choices
 from plumecast.surrogate.file import is_saved, read_header
-from plumecast.surrogate.surrogate import Surrogate, load_surrogate
+from plumecast.surrogate.load import load_surrogate
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.thresholds import AGREE
+from plumecast.surrogate.updating.new_fires import SINCE_FIT
 
 _UNKNOWN = "not recorded"
 
@@ -41,6 +48,11 @@ def command(
     snapshots = _open(path)
     _show_store(snapshots, path)
     if check:
+        if not has_checksums(snapshots):
+            note(
+                "this store has no checksums, so that damage to its files may go unseen; "
+                "pc.export_snapshots writes a copy that has them"
+            )
         _show_findings(check_store(snapshots))
 
 
@@ -50,12 +62,12 @@ def _show_findings(found: Mapping[str, tuple[Finding, ...]]) -> None:
         for finding in findings:
             say(f"{fire or 'store'}: {finding}")
     fires = [findings for fire, findings in found.items() if fire]
-    count = sum(map(len, found.values()))
-    if not count:
+    total = sum(map(len, found.values()))
+    if not total:
         say("every value is finite and none is negative")
     clean = sum(not findings for findings in fires)
-    say(f"{clean} of {len(fires)} fires are clean, {count} finding{'s' * (count != 1)}")
-    if count:
+    say(f"{clean} of {len(fires)} fires are clean, {count(total, 'finding')}")
+    if total:
         raise typer.Exit(1)
 
 
@@ -72,9 +84,11 @@ def _show_store(snapshots: xr.Dataset, path: Path) -> None:
         ("snapshots", f"{snapshots.sizes[SNAPSHOT]}"),
         ("fires", f"{fires} from {ignitions} ignitions"),
         *_columns(snapshots),
+        ("weather", _weather(snapshots)),
         ("grid", f"{x.size} × {y.size} cells (x by y), {_step(x):g} × {_step(y):g} m"),
         ("checkpoints", _interval(snapshots)),
         ("smoke floor", _floor(snapshots)),
+        *_further(snapshots),
         ("source", str(snapshots.attrs.get("source", "not recorded"))),
         ("version", str(snapshots.attrs.get(DATA_VERSION, "none (plain Zarr)"))),
     ]
@@ -97,11 +111,25 @@ def _columns(snapshots: xr.Dataset) -> Iterator[tuple[str, str]]:
     if "burned_area" in snapshots.variables:
         area = snapshots.burned_area.values
         yield "burned area", f"{area.min():,.0f} … {area.max():,.0f} acres"
+    if "fuel_load" in snapshots.variables:
+        load = snapshots["fuel_load"].values
+        yield "fuel load", f"{load.min():.3g} … {load.max():.3g} kg m⁻²"
     if QUALITY in snapshots.variables:
         passed = snapshots[QUALITY].values == PASSED
         fires = {name: bool(ok) for name, ok in zip(snapshots.fire_id.values, passed, strict=True)}
         clean = f"{sum(fires.values())} of {len(fires)} fires passed when they were read"
         yield "checks", clean + ("" if all(fires.values()) else "; --check lists the findings")
+
+
+def _weather(snapshots: xr.Dataset) -> str:
+    if not has_weather(snapshots):
+        return _UNKNOWN
+    hours, heights = (snapshots[name].values for name in (WEATHER_HOUR, HEIGHT))
+    step = _step(hours)
+    every = "hourly" if step == 1.0 else f"every {step:g} h" if hours.size > 1 else "one time"
+    lowest = f"from {heights[0]:g} m " if heights[0] > SURFACE else ""
+    levels = f"{heights.size} height{'s' * (heights.size != 1)}"
+    return f"{every} at {levels} {lowest}up to {heights[-1]:g} m, {hours.size} hours"
 
 
 def _interval(snapshots: xr.Dataset) -> str:
@@ -113,11 +141,20 @@ def _interval(snapshots: xr.Dataset) -> str:
     return f"{interval:g} h apart; smoke is the sum over them"
 
 
+def _further(snapshots: xr.Dataset) -> list[tuple[str, str]]:
+    """The smoke variables in addition to `smoke`, with where they are."""
+    found = [
+        f"{name} ({snapshots[name].attrs.get(LEVEL, LOWEST)})"
+        for name in further_outputs(snapshots)
+    ]
+    return [("further outputs", ", ".join(found))] if found else []
+
+
 def _floor(snapshots: xr.Dataset) -> str:
     if SMOKE not in snapshots:
         return "none: the store has no smoke"
     floor = snapshots[SMOKE].attrs.get(SMOKE_FLOOR, snapshots.attrs.get(SMOKE_FLOOR))
-    return _UNKNOWN if floor is None else f"{floor:g} µg m⁻³"
+    return _UNKNOWN if floor is None else f"{floor:g} µg m⁻³ of the sum over checkpoints"
 
 
 def _step(values: np.ndarray) -> float:
@@ -128,19 +165,80 @@ def _show_surrogate(surrogate: Surrogate, path: Path) -> None:
     header = read_header(path)
     training, settings = surrogate.training, surrogate.settings
     fires = len(training.get("fire_id", ()))
-    chosen = ("fire_rank", "smoke_rank", "penalty", "leave_out_error", "scenarios", "frame")
+    chosen = (
+        "fire_rank",
+        "smoke_rank",
+        "penalty",
+        "scenarios",
+        "frame",
+        "physics",
+        "transport",
+    )
     items = [
         ("preset", str(settings.get("preset") or "none")),
         ("map", f"{_fields(surrogate.inputs)} → {_fields(surrogate.outputs)}"),
         ("settings", _shown(own_choices(settings))),
         ("trained on", f"{training.get('snapshots')} snapshots, {fires} fires"),
         ("chosen", _shown({name: training[name] for name in chosen if name in training})),
-        ("thresholds", _shown(training.get("thresholds", {})) or "none"),
+        *_left_out(surrogate),
+        *(
+            (
+                f"thresholds of {name}" if number else "thresholds",
+                _thresholds(own.training, _summed(own)),
+            )
+            for number, (name, own) in enumerate(
+                (name, surrogate.output(name)) for name in surrogate.outputs.names
+            )
+        ),
+        ("error bars", _error_bars(surrogate)),
+        ("new fires", _updates(surrogate)),
         ("data", f"{training.get('source')}, version {training.get('data_version')}"),
         ("file", f"format {header['format']}, plumecast {header['version']}"),
         ("checksum", header["checksum"]),
     ]
     pairs(str(path), items)
+
+
+def _left_out(surrogate: Surrogate) -> list[tuple[str, str]]:
+    """The error by which a fit made its choices, on fires that were left out of it in turn."""
+    error = surrogate.training.get("leave_out_error")
+    if error is None:
+        return []
+    meaning = "relative error"
+    if isinstance(surrogate.operator, LiftedOperator):
+        meaning = "median relative errors of g and of ln(1 + g), added"
+    return [("inner error", f"{error:.3g}: {meaning}, of training fires left out in turn")]
+
+
+def _updates(surrogate: Surrogate) -> str:
+    """Whether `plumecast update` can add fires, and how many it has added since the last fit."""
+    if surrogate.sums is None:
+        return "need a new fit (train --updatable keeps what plumecast update adds them to)"
+    added = surrogate.training.get(SINCE_FIT, 0)
+    return f"can be added by plumecast update; {count(added, 'ignition')} since the last fit"
+
+
+def _summed(surrogate: Surrogate) -> str:
+    """What the smoke threshold is a value of; nothing for other outputs than smoke."""
+    first = surrogate.outputs.fields[0]
+    interval = recorded_interval(first.attrs)
+    return f" (of the sum over {summed_over(interval)})" if first.name == SMOKE else ""
+
+
+def _thresholds(training: dict[str, Any], summed: str) -> str:
+    named = {"smoke": f"smoke{summed}"}
+    known = {named.get(key, key): value for key, value in training.get("thresholds", {}).items()}
+    found = _shown(known) or "none"
+    return found if AGREE not in training else f"{found}; smoke and footprint agree at them"
+
+
+def _error_bars(surrogate: Surrogate) -> str:
+    table = surrogate.error_bars
+    if table is None:
+        return "none; train with --all makes them"
+    text = f"calibrated on {table.smoky_groups} groups of {table.by}, for predict --interval"
+    others = list(surrogate.further_bars or ())
+    return f"{text}; also of {', '.join(others)}" if others else text
 
 
 def _fields(layout: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,8 +16,6 @@ from plumecast.cli.fire_options import (
     in_options,
     raster_options,
     read_raster_options,
-    read_wind_options,
-    wind_options,
 )
 from plumecast.cli.options import (
     SCHEDULER,
@@ -24,20 +23,26 @@ from plumecast.cli.options import (
     TABLE,
     WORKERS,
     Given,
-    check_workers,
     running,
     with_options,
 )
 from plumecast.cli.outcomes import fires_kept, note_mixed_intervals, show_outcomes
-from plumecast.cli.show import counted, note, when_stopped
-from plumecast.sources.wrf import SMOKE_FLOOR
+from plumecast.cli.show import counted, note, say, when_stopped
+from plumecast.cli.weather_options import read_wind_options, wind_options
+from plumecast.sources.wrf import SMOKE_FLOOR, TIME_LIMIT
 from plumecast.workflows.ingest import Outcome, ingest_rasters, ingest_wrf, read_labels
 
 RELABEL = typer.Option(
     False, "--relabel", help="Change the labels of fires that are already in the store."
 )
 
-app = new_group(help=COMMANDS["ingest"], no_args_is_help=True)
+app = new_group(help=COMMANDS["ingest"], invoke_without_command=True)
+
+
+@app.callback()
+def _show_help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        say(context.get_help())
 
 
 @app.command("wrf", cls=OptionNamingCommand)
@@ -52,6 +57,15 @@ def wrf(
     smoke: str = typer.Option("fire_smoke", help="The smoke variable."),
     smoke_unit: str = typer.Option(
         None, help="Unit of the smoke variable, e.g. g/kg or ug/m3, if its name does not imply it."
+    ),
+    surface: bool = typer.Option(
+        False, "--surface", help="Also write surface_smoke, that of the lowest model layer."
+    ),
+    tracers: str = typer.Option(
+        "",
+        help="Further variables to write as smoke_NAME, with units: tr17_2=ug/kg,no=ppmv:30.01 "
+        "(molar mass in g/mol); known units, such as that of co, may be left out.",
+        show_default="none",
     ),
     drought: str = typer.Option(None, help="Drought label of all these fires."),
     drought_from: Path = typer.Option(
@@ -76,6 +90,10 @@ def wrf(
         False, "--replace", help="Read fires again that are already in the store."
     ),
     workers: int = WORKERS,
+    time_limit: float = typer.Option(
+        TIME_LIMIT,
+        help="Seconds without progress after which a file is given up; a damaged one may hang.",
+    ),
     report: Path = TABLE,
     scheduler: str = SCHEDULER,
 ) -> None:
@@ -84,16 +102,17 @@ def wrf(
     Fires that are already in the store are skipped, so that the same command continues after an
     interruption; what differs from their labels and settings is said. --relabel changes their
     labels, --replace reads them again; each is one commit. The wind of a fire is the mean of U10
-    and V10 since ignition, unless it is stated. A fire that cannot be read is reported and does
-    not stop the others; the exit code is then 1.
+    and V10 since ignition, its hourly weather the median over the columns of U, V, U10, V10 and
+    PBLH, unless --weather or --wind-speed states them. A fire that cannot be read is reported and
+    does not stop the others; the exit code is then 1.
 
     Example: `plumecast ingest wrf runs/fire_* -o ensemble.zarr --every 6h --drought high`
     """
     _check_outputs(out, report, runs)
-    check_workers(workers)
     if drought is not None and drought_from is not None:
         raise PlumecastError("give either --drought or --drought-from, not both")
     labels = None if drought_from is None else read_labels(drought_from)
+    air = read_wind_options(wind)
     if labels is not None and labels.unknown:
         note(f"{drought_from}: these columns are not read: {', '.join(labels.unknown)}")
     with (
@@ -106,9 +125,10 @@ def wrf(
             out,
             drought=drought,
             labels=labels,
-            winds=read_wind_options(wind),
+            **air,
             workers=workers,
             runner=runner,
+            time_limit=time_limit,
             relabel=relabel,
             replace=replace,
             progress=step,
@@ -118,20 +138,43 @@ def wrf(
             domain=domain,
             aggregate=aggregate,
             floor=floor,
+            surface=surface,
+            tracers=tracers,
         )
+    _note_weather(outcomes, out)
     _note_missing_winds(outcomes)
     note_mixed_intervals(out)
     show_outcomes(outcomes, out, report)
+
+
+def _note_weather(outcomes: list[Outcome], out: Path) -> None:
+    """Say once what is missing of the weather of the fires that were read."""
+    left_out = [item.fire_id for item in outcomes if item.weather_left_out]
+    if left_out:
+        note(
+            f"{out} was made without the hourly weather of its fires; that of fire "
+            f"'{left_out[0]}'{_others(left_out)} is left out; --replace with all fires reads it"
+        )
+    surface = [item.fire_id for item in outcomes if item.default_profile]
+    if surface:
+        note(
+            f"the files of fire '{surface[0]}'{_others(surface)} have no U and V: above 10 m their "
+            "winds are those of the default profile; --weather gives others"
+        )
+
+
+def _others(names: list[str]) -> str:
+    return f" and {len(names) - 1} more" if len(names) > 1 else ""
 
 
 def _note_missing_winds(outcomes: list[Outcome]) -> None:
     """Say once which fires were read without a wind."""
     calm = [item.fire_id for item in outcomes if item.state == "read" and not item.has_wind]
     if calm:
-        others = f" and {len(calm) - 1} more" if len(calm) > 1 else ""
         note(
-            f"the wind of fire '{calm[0]}'{others} is unknown, because U10 and V10 are missing; "
-            "state it by --wind-speed and --wind-from, or by a table with --winds"
+            f"the wind of fire '{calm[0]}'{_others(calm)} is unknown, because U10 and V10 are "
+            "missing; state it by --wind-speed and --wind-from, by a table with --winds, or by "
+            "--weather"
         )
 
 
@@ -156,12 +199,13 @@ def rasters(
 
     State the unit by --unit or by --format: farsite (minutes), elmfire (seconds), pyretechnics
     (minutes) or landis (day of the year, one fire per event). The store has no smoke; `plumecast
-    predict` adds it. Fires that are already in the store are skipped.
+    predict` adds it. --weather adds the weather of the fires, which surrogates may need, --fuels
+    the fuel load of the cells that burn. Fires that are already in the store are skipped.
 
     Example: `plumecast ingest rasters runs/*.asc --format farsite --like smoke.plume -o fires.zarr`
     """
-    _check_outputs(out, report, [*files, like])
-    given = {**read_raster_options(rasters), "winds": read_wind_options(wind)}
+    _check_outputs(out, report, [*files, like, rasters["fuels"]])
+    given = {**read_raster_options(rasters), **read_wind_options(wind)}
     given["on_note"] = lambda message: note(in_options(message, "--like"))
     grid = None if like is None else grid_of(like)
     with (
@@ -178,4 +222,8 @@ def rasters(
 def _check_outputs(out: Path, report: Path | None, inputs: Sequence[str | Path | None]) -> None:
     check_output(out, "store", inputs=inputs)
     if report is not None:
-        check_output(report, inputs=inputs)
+        check_output(report, content="a table of fires", inputs=inputs)
+        if Path(os.path.realpath(report)).is_relative_to(os.path.realpath(out)):
+            raise PlumecastError(
+                f"--json={report} is in the store of --out; choose a path outside {out}"
+            )

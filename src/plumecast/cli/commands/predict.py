@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +14,52 @@ from plumecast.base.outputs import check_output
 from plumecast.cli.fire_options import (
     in_options,
     is_raster,
-    note_unused_winds,
     raster_options,
     read_raster_options,
+)
+from plumecast.cli.history import history
+from plumecast.cli.options import (
+    CHECKPOINT_INTERVAL,
+    MODEL,
+    PRECISION,
+    Given,
+    place_options,
+    running,
+    with_options,
+)
+from plumecast.cli.outcomes import exit_code, show_problems
+from plumecast.cli.show import counted, note, say, warn, wrote
+from plumecast.cli.weather_options import (
+    at_time_of_file,
+    note_use,
     read_wind_options,
     wind_options,
 )
-from plumecast.cli.history import history
-from plumecast.cli.options import MODEL, PRECISION, Given, place_options, running, with_options
-from plumecast.cli.outcomes import exit_code, show_problems
-from plumecast.cli.show import counted, note, say, warn, wrote
-from plumecast.surrogate.guards import Notice
-from plumecast.surrogate.surrogate import Surrogate, load_surrogate
-from plumecast.workflows.export import FORMATS, export_fields
+from plumecast.data.store import open_snapshots
+from plumecast.scores.quantities import BETWEEN, QUANTITIES
+from plumecast.scores.quantity_blocks import Reading, read_as, variable_name
+from plumecast.sources.rasters import find_rasters
+from plumecast.surrogate.covered.guards import Notice
+from plumecast.surrogate.error_bars.interval import (
+    INTERVAL_FIELDS,
+    LOWER,
+    UPPER,
+    interval_name,
+    promise_text,
+    require_calibration,
+    sets_text,
+)
+from plumecast.surrogate.load import load_surrogate
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.export import (
+    FOOTPRINT,
+    FORMATS,
+    NAMES,
+    export_bluesky,
+    export_fields,
+    read_clock,
+    refuse_existing_geotiffs,
+)
 from plumecast.workflows.predict import predict_rasters, predict_store
 
 
@@ -34,35 +69,85 @@ def command(
     fires: list[str] = typer.Argument(
         help="A snapshot store; or, with --format or --unit, rasters.", show_default=False
     ),
-    out: Path = typer.Option(..., "--out", "-o", help="Where to write: .nc, .zarr or .tif."),
+    out: Path = typer.Option(
+        ...,
+        "--out",
+        "-o",
+        help="Where to write: .nc, .zarr or .tif; with --names bluesky, a new folder.",
+    ),
     footprint: bool = typer.Option(
         False,
         help="Also write where smoke is present: above the decision threshold chosen in training.",
+    ),
+    interval: float = typer.Option(
+        None,
+        help="Also write error bars with this coverage, such as 0.9: lower, upper, certain_smoke "
+        "and possible_smoke.",
     ),
     *,
     rasters: Given,
     wind: Given,
     place: Given,
     precision: str = PRECISION,
+    quantity: str = typer.Option(
+        None,
+        help="Quantity of smoke to write: mean (time mean since ignition, µg m⁻³), dose "
+        "(µg m⁻³ h), between (mean since the snapshot before, µg m⁻³) or sum (over "
+        "checkpoints, as predicted).",
+        show_default="mean",
+    ),
+    checkpoint_interval: float = CHECKPOINT_INTERVAL,
+    names: str = typer.Option(
+        NAMES[0],
+        help="Names of GeoTIFFs: plumecast (fire and hours since ignition), or bluesky (hourly "
+        "means, daily means and maxima by the clock); the latter needs --ignition-time with an "
+        "offset from UTC, and fires on a map projection.",
+    ),
 ) -> None:
     """Predict the smoke of every snapshot in a store, or of arrival-time rasters.
 
     Rasters are put on the surrogate's own grid. They contain no wind: a surrogate that uses it
-    needs --wind-speed and --wind-from, or --winds. With .tif, one file is written for each
-    snapshot, north up, named after the fire and its hours. A raster that cannot be used is reported
-    and does not stop the others; the exit code is then 1.
+    needs --weather, --wind-speed and --wind-from, or --winds. With .tif, one file is written for
+    each snapshot, north up, named after the fire and its hours. A raster that cannot be used is
+    reported and does not stop the others; the exit code is then 1.
+
+    Surrogates predict a sum over checkpoints, which depends on the interval between them. The
+    variable `smoke_mean` (or `smoke_dose`, `smoke_between`) does not. Files .nc and .zarr have both
+    it and the sum, `smoke`; a GeoTIFF has the quantity alone, with its meaning and unit as tags.
 
     A prediction that is empty, or a fire beyond what the training fires cover (hours, burned area,
     wind, place), gives a warning and a flag: the coordinate `extrapolates`, or a tag of a GeoTIFF.
 
+    With --interval 0.9, error bars that were calibrated in training are written beside the smoke.
+    In the mean over new fires like those of training, 90 % of the cells with smoke lie between
+    `lower` and `upper` (of the sum over checkpoints) and between `lower_mean` and `upper_mean` (of
+    the time mean). `certain_smoke` and `possible_smoke` are sets of cells: smoke is nearly
+    everywhere in the one, and hardly anywhere outside of the other. The command prints what the
+    number of training ignitions can promise.
+
     Example: `plumecast predict smoke.plume fires.zarr -o smoke.nc` or
     `plumecast predict smoke.plume runs/*.asc --format farsite --hours 6,12 -o smoke.tif`
     """
-    check_output(out, endings=FORMATS, overwrite=False, inputs=[model, *fires])
-    winds = read_wind_options(wind)
+    by_clock = _by_clock(names, out, wind, quantity=quantity, footprint=footprint, bars=interval)
+    check_output(
+        out, "folder" if by_clock else "file", endings=() if by_clock else FORMATS,
+        overwrite=False, inputs=[model, rasters["fuels"], *fires],
+    )  # fmt: skip
+    air = read_wind_options(at_time_of_file(wind, wind["ignition_time"]) if by_clock else wind)
+    given = read_raster_options(rasters)
     surrogate = load_surrogate(model).on_device(place["device"], precision)
+    keep = not by_clock and out.suffix != ".tif"
+    reading = _reading(surrogate, "dose" if by_clock else quantity, checkpoint_interval)
+    if interval is not None:
+        reading = _with_bands(reading, surrogate, keep=keep)
     threshold = _threshold(surrogate, model) if footprint else None
-    note_unused_winds(winds, surrogate)
+    promised = _promise(surrogate, model, interval)
+    note_use(surrogate, air, rasters["fuels"])
+    if out.suffix == ".tif":
+        bars = _interval_names(surrogate) if interval is not None else ()
+        fields = reading.written((*surrogate.outputs.names, *bars), keep=keep)
+        fields += [FOOTPRINT] if footprint else []
+        refuse_existing_geotiffs(out, _known_snapshots(surrogate, fires, rasters), fields)
     problems: list[str] = []
     notices: list[Notice] = []
     with (
@@ -71,27 +156,34 @@ def command(
     ):
         common: dict[str, Any] = {
             "threshold": threshold,
+            "interval": interval,
             "progress": step,
             "runner": runner,
             "notify": notices.append,
-            "winds": winds,
+            **air,
         }
         if is_raster(rasters):
             common["on_error"] = lambda path, message: problems.append(in_options(message))
             common["on_note"] = lambda message: note(in_options(message))
-            given = read_raster_options(rasters)
             blocks = predict_rasters(surrogate, fires, **given, **common)
         else:
             common |= {"memory": place["memory"], "drought": rasters["drought"]}
+            common["fuels"] = rasters["fuels"]
             blocks = predict_store(surrogate, _store(fires), **common)
-        written = export_fields(
-            blocks,
-            out,
-            title=f"Smoke predicted by {model.name}",
-            history=history(model),
-        )
+        made = reading.applied(blocks, keep=keep)
+        if by_clock:
+            written = export_bluesky(
+                made, out, ignition_time=wind["ignition_time"], history=history(model)
+            )
+        else:
+            title = f"Smoke predicted by {model.name}"
+            written = export_fields(made, out, title=title, history=history(model))
     if written.snapshots:
         say(f"predicted {written.snapshots} snapshots")
+        for line in [CLOCK] if by_clock else _contents(reading, keep=keep):
+            say(line)
+        for line in promised:
+            say(line)
         wrote(written.where, "the smoke")
     if out.suffix == ".tif" and written.snapshots and not written.has_crs:
         note("the surrogate's grid has no coordinate system, so the files have none")
@@ -101,12 +193,131 @@ def command(
     exit_code(failed=len(problems), done=written.snapshots)
 
 
+CLOCK = (
+    "hourly: mean smoke of each hour (µg m⁻³), named after its begin in UTC; daily_average and "
+    "daily_maximum: of the hours of each day"
+)
+
+
+def _by_clock(
+    names: str, out: Path, wind: Given, *, quantity: str | None, footprint: bool, bars: float | None
+) -> bool:
+    """Whether hourly GeoTIFFs with the names of BlueSky are asked for; raises if they cannot be."""
+    if names not in NAMES:
+        raise PlumecastError(f"names={names!r} is unknown; choose from {', '.join(NAMES)}")
+    if names == NAMES[0]:
+        return False
+    others = {"quantity": quantity, "footprint": footprint or None, "interval": bars}
+    for name, value in others.items():
+        if value is not None:
+            raise PlumecastError(
+                f"names='bluesky' writes hourly smoke alone; leave out {name}={value}"
+            )
+    if out.suffix in FORMATS:
+        raise PlumecastError(
+            f"{out}: names='bluesky' writes a folder of GeoTIFFs; give its path without an ending"
+        )
+    read_clock(wind["ignition_time"])
+    return True
+
+
+def _reading(surrogate: Surrogate, quantity: str | None, interval: float | None) -> Reading:
+    """What to write; if nothing is asked for and the mean is unknown, the sum, with a note."""
+    outputs = {field.name: field.attrs for field in surrogate.outputs.fields}
+    reading = read_as(outputs, quantity, interval)
+    if quantity is None and reading.names and not reading.quantity.needs_interval:
+        note(
+            "the surrogate does not record the interval between checkpoints, so that smoke is "
+            "written as the sum over them; state it with --checkpoint-interval for the time mean"
+        )
+    return reading
+
+
+def _with_bands(reading: Reading, surrogate: Surrogate, *, keep: bool) -> Reading:
+    """The reading with the error bars of every output that has them."""
+    names = surrogate.outputs.names
+    bands = {
+        interval_name(end, name if number else None): name
+        for number, (name, table) in enumerate(zip(names, surrogate.calibrations(), strict=True))
+        for end in (LOWER, UPPER)
+        if table is not None and name in reading.names
+    }
+    if not bands:
+        return reading
+    if reading.quantity is BETWEEN and not keep:
+        raise PlumecastError(
+            "quantity='between' has no error bars, which are of smoke since ignition; use "
+            "quantity='mean', or write .nc or .zarr, which have the sums and their error bars"
+        )
+    return replace(reading, bands=bands)
+
+
+def _contents(reading: Reading, *, keep: bool) -> Iterator[str]:
+    """What the smoke variables of the file are."""
+    for name in reading.names:
+        made = variable_name(name, reading.quantity.name)
+        yield f"{made}: {reading.quantity.long_name} ({reading.quantity.shown_units})"
+        yield from _band_contents(reading, name, keep=keep)
+        if keep and made != name:
+            yield f"{name}: {QUANTITIES['sum'].long_name}, as predicted"
+
+
+def _band_contents(reading: Reading, smoke: str, *, keep: bool) -> Iterator[str]:
+    """Which variables are the error bars of a smoke variable."""
+    bands = [name for name, own in reading.bands.items() if own == smoke]
+    if bands and reading.quantity is not BETWEEN:
+        ends = (variable_name(name, reading.quantity.name) for name in bands)
+        yield f"{', '.join(ends)}: the ends of its error bars"
+    if bands and keep and reading.quantity.needs_interval:
+        yield f"{', '.join(bands)}: the ends of the error bars of the sum"
+
+
+def _known_snapshots(
+    surrogate: Surrogate, fires: list[str], rasters: Given
+) -> list[tuple[str, float]]:
+    """(fire, hours) of the snapshots, as far as they are known before the files are read."""
+    if not is_raster(rasters):
+        data = open_snapshots(_store(fires), fields=list(surrogate.inputs.names))
+        return list(zip(data.fire_id.values.astype(str), data.hours.values, strict=True))
+    hours = read_raster_options(rasters)["hours"] or ()
+    return [(path.stem, time) for path in find_rasters(fires) for time in hours]
+
+
 def _store(fires: list[str]) -> str:
     if len(fires) > 1 or Path(fires[0]).suffix.lower() in (".asc", ".tif", ".tiff", ".img"):
         raise PlumecastError(
             f"{fires[0]}: expected one snapshot store; for rasters, add --format or --unit"
         )
     return fires[0]
+
+
+def _interval_names(surrogate: Surrogate) -> list[str]:
+    """The variables that --interval adds."""
+    names = zip(surrogate.outputs.names, surrogate.calibrations(), strict=True)
+    return [
+        interval_name(field, name if number else None)
+        for number, (name, table) in enumerate(names)
+        if table is not None
+        for field in INTERVAL_FIELDS
+    ]
+
+
+def _promise(surrogate: Surrogate, model: Path, interval: float | None) -> list[str]:
+    """What the error bars and the sets promise; raises if the surrogate has none."""
+    if interval is None:
+        return []
+    try:
+        table = require_calibration(surrogate.error_bars, surrogate.training)
+    except PlumecastError as error:
+        raise PlumecastError(f"{model}: {error}") from None
+    lines = [promise_text(table, interval), sets_text(table, interval)]
+    for name in surrogate.outputs.names[1:]:
+        own = surrogate.output(name)
+        known = (
+            "no error bars" if own.error_bars is None else promise_text(own.error_bars, interval)
+        )
+        lines.append(f"{name}: {known}")
+    return lines
 
 
 def _threshold(surrogate: Surrogate, model: Path) -> float:

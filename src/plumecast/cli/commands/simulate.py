@@ -15,12 +15,12 @@ from plumecast.cli.options import (
     STORE_ENDINGS,
     WORKERS,
     Given,
-    check_workers,
     running,
     with_options,
 )
 from plumecast.cli.outcomes import fires_kept
-from plumecast.cli.show import counted, note, say, when_stopped, wrote
+from plumecast.cli.show import counted, next_step, note, say, when_stopped, wrote
+from plumecast.data.conditions.weather import has_weather
 from plumecast.workflows.simulate import simulate
 
 
@@ -28,12 +28,24 @@ from plumecast.workflows.simulate import simulate
 def command(
     out: Path = STORE,
     preset: str = typer.Option(
-        None, help="demo (a minute on two cores) or paper (about 7,300 snapshots over 10⁵ acres)."
+        None,
+        help="demo (a minute on two cores), paper (about 7,300 snapshots over 10⁵ acres) or "
+        "weathers (400 fires with a weather each).",
     ),
     ignitions: int = typer.Option(
         None, help="Number of ignitions; replaces that of the preset.", show_default=False
     ),
-    droughts: str = typer.Option("low,medium,high", help="Scenarios, separated by commas."),
+    droughts: str = typer.Option(
+        None,
+        help="Scenarios, separated by commas; all fires of one share its weather.",
+        show_default="low,medium,high",
+    ),
+    weathers: int = typer.Option(
+        None,
+        help="Instead of droughts: burn each ignition under this many weathers of its own, drawn "
+        "at random.",
+        show_default="0; 1 with --preset weathers",
+    ),
     checkpoints: int = typer.Option(None, help="Snapshots of each fire, six hours apart."),
     seed: int = typer.Option(0, help="Seed of landscape, weather and ignitions."),
     workers: int = WORKERS,
@@ -45,11 +57,13 @@ def command(
 
     Every finished fire is stored at once, so that the same command continues after an interruption.
 
-    Example: `plumecast simulate --preset demo -o ensemble.zarr`
+    The hourly wind profile and boundary layer are stored with every fire.
+
+    Example: `plumecast simulate --preset demo -o ensemble.zarr` or, for fires that each have a
+    weather of their own, `plumecast simulate --preset weathers -o windy.zarr`
     """
     inputs = [landscape["dem"], landscape["fuels"]]
     check_output(out, "store", endings=STORE_ENDINGS, inputs=inputs)
-    check_workers(workers)
     with (
         when_stopped(lambda: fires_kept(out)),
         counted("simulating fires") as step,
@@ -59,7 +73,8 @@ def command(
             out,
             preset=preset,
             ignitions=ignitions,
-            droughts=droughts.split(","),
+            droughts=None if droughts is None else droughts.split(","),
+            weathers=weathers,
             checkpoints=checkpoints,
             seed=seed,
             workers=workers,
@@ -68,11 +83,16 @@ def command(
             **landscape,
         )
     fires = len(set(snapshots.fire_id.values.tolist()))
-    say(f"{fires} fires, {snapshots.sizes[SNAPSHOT]} snapshots")
+    say(f"{fires} fire{'s' * (fires != 1)}, {snapshots.sizes[SNAPSHOT]} snapshots")
     wrote(out, "the ensemble")
     if landscape["dem"] is not None and "crs" not in snapshots.coords:
         note(
             f"{out} was begun without a coordinate system and counts x and y from the corner of "
             "the rasters; for maps in their CRS, simulate to another path"
         )
-    say(f"next: plumecast train {out}")
+    if not has_weather(snapshots):
+        note(
+            f"{out} was begun by a version that did not store the hourly weather, and is continued "
+            "without it; to have it, simulate to another path"
+        )
+    next_step("train", out)

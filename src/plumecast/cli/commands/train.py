@@ -14,9 +14,14 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_regular
+from plumecast.base.values import shown
 from plumecast.cli.options import (
+    CHECKPOINT_INTERVAL,
     DATA,
+    QUANTITY,
     Given,
+    numbers,
     place_options,
     running,
     split_options,
@@ -25,16 +30,17 @@ from plumecast.cli.options import (
     variables,
     with_options,
 )
-from plumecast.cli.show import note, progress, say, warn, wrote
+from plumecast.cli.show import next_step, note, progress, say, warn, wrote
 from plumecast.data.schema import SMOKE_FLOOR
 from plumecast.data.split import SplitRecipe
 from plumecast.data.store import open_snapshots
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.fields.parts import PARTS, PRODUCTS
 from plumecast.operators.fields.targets import TARGETS
-from plumecast.operators.settings import FRAMES, PRESETS
+from plumecast.operators.settings import FRAMES, PHYSICS, PRESETS
+from plumecast.surrogate.error_bars.interval import NO_ERROR_BARS, promise_text
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.evaluate import recorded_evaluation
+from plumecast.workflows.held_out.evaluation import recorded_evaluation
 from plumecast.workflows.held_out.verdict import judge
 from plumecast.workflows.train import DEFAULT_PRESET, FITTING, THRESHOLDS, train_surrogate
 
@@ -49,9 +55,11 @@ CHOICES = (
     "family",
     "age_bins",
     "frame",
+    "physics",
     "layers",
     "correction",
     "epochs",
+    "updatable",
 )
 """Options with the name of a choice of `fit_surrogate`."""
 
@@ -63,6 +71,9 @@ SHARES = {
     "smoke_std": ("smoke_rank", "smoke_std_fraction"),
 }
 """Options that choose a rank by its share of Σσ: the rank, and the choice of `fit_surrogate`."""
+
+SHOWN_COVERAGE = 0.9
+"""Coverage for which the promise of the error bars is shown."""
 
 
 @with_options(split=split_options, names=variable_options, place=place_options)
@@ -114,22 +125,39 @@ def command(
         None, help="Scalars of each snapshot to use as inputs, e.g. fuel_moisture,wind_speed."
     ),
     frame: str = typer.Option(None, help=f"Frame of the fields: {', '.join(FRAMES)}."),
+    physics: str = typer.Option(
+        None,
+        help=f"Smoke carried by the weather of every fire, as channels: {', '.join(PHYSICS)}.",
+    ),
     layers: int = typer.Option(None, help="Number of layers of the spectral family."),
     correction: bool = typer.Option(
         None, help="Add the residuals of similar training fires to the spectral family."
     ),
     epochs: int = typer.Option(None, help="Passes over the training data, for networks."),
+    updatable: bool = typer.Option(
+        None,
+        "--updatable",
+        help="Keep what `plumecast update` adds new fires to; the file is several times as large.",
+    ),
     whole: bool = typer.Option(
         False,
         "--all",
-        help="Train on every snapshot; thresholds and scores come from further fits, each without "
-        "a fold of ignitions.",
+        help="Train on every snapshot; thresholds, scores and error bars come from further fits, "
+        "each without a fold of ignitions.",
     ),
     folds: int = typer.Option(
         None,
         help="Number of these folds, with --all or fewer than 6 ignitions; 0 for none.",
         show_default="5, or every ignition if there are fewer than 6",
     ),
+    thresholds: str = typer.Option(
+        "",
+        help="Values of --quantity at which the recorded scores have hit rate, false alarms and "
+        "bias, separated by commas (35 is 35 µg m⁻³ of the time mean), for `evaluate` of a "
+        "surrogate trained on all snapshots.",
+    ),
+    quantity: str = QUANTITY,
+    checkpoint_interval: float = CHECKPOINT_INTERVAL,
     *,
     split: Given,
     names: Given,
@@ -143,14 +171,14 @@ def command(
 
     Example: `plumecast train ensemble.zarr -o smoke.plume`
     """
-    check_output(out, inputs=[data, settings])
+    check_output(out, content="a saved surrogate", inputs=[data, settings])
     tuned, tuned_choices = _read_settings(settings)
     recipe = split_recipe(split, SplitRecipe.from_record(tuned))
     recipe = replace(recipe, fractions=None) if whole else recipe
     inputs, outputs = variables(names, tuned)
     choices = _choices(tuned_choices, parsed.params)
     tuned_preset = choices.pop("preset", None)
-    snapshots = open_snapshots(data, fields=[*inputs, outputs])
+    snapshots = open_snapshots(data, fields=[*inputs, *outputs])
     surrogate, seconds, scoring = _train_and_save(
         snapshots,
         out,
@@ -158,6 +186,9 @@ def command(
         preset=preset or tuned_preset,
         split=recipe,
         folds=folds,
+        thresholds=numbers(thresholds, "--thresholds") if thresholds else (),
+        quantity=quantity,
+        checkpoint_interval=checkpoint_interval,
         inputs=inputs,
         outputs=outputs,
         **choices,
@@ -167,18 +198,24 @@ def command(
     if "out_of_fold" in surrogate.training:
         count = surrogate.training["out_of_fold"]["folds"]
         say(f"{count} further fits, each without some of them, took {scoring:.2f} s (--folds)")
-    show_training_scores(surrogate)
+    for name in outputs:
+        show_training_scores(surrogate.output(name), name if len(outputs) > 1 else "")
+    _show_error_bars(surrogate)
     wrote(out, "the surrogate")
-    recorded = snapshots[outputs].attrs.get(SMOKE_FLOOR, snapshots.attrs.get(SMOKE_FLOOR))
+    recorded = snapshots[outputs[0]].attrs.get(SMOKE_FLOOR, snapshots.attrs.get(SMOKE_FLOOR))
     if recipe.smoke_floor is None and recorded is None:
         note("the data records no smoke floor, so traces count as smoke; set --smoke-floor")
     if folds != 0 or not surrogate.training["split"]["all"]:
-        say(f"next: plumecast evaluate {out} {data}")
+        next_step("evaluate", out, data)
 
 
-def show_training_scores(surrogate: Surrogate) -> None:
-    """Say how the surrogate did on validation or out of fold, or why it has no thresholds."""
+def show_training_scores(surrogate: Surrogate, output: str = "") -> None:
+    """Say how the surrogate did on validation or out of fold, or why it has no thresholds.
+
+    `output` names the output that is meant, if there are several.
+    """
     training = surrogate.training
+    which = f"{output}: " if output else ""
     if "problem" in training:
         note(f"{training['problem']}; the surrogate is saved without them")
     folds = training.get("out_of_fold")
@@ -197,7 +234,17 @@ def show_training_scores(surrogate: Surrogate) -> None:
             )
     verdict = judge(recorded_evaluation(scored).scores)
     if verdict is not None:
-        (say if verdict.beats else warn)(f"{where}, {verdict.text}")
+        (say if verdict.beats else warn)(f"{which}{where}, {verdict.text}")
+
+
+def _show_error_bars(surrogate: Surrogate) -> None:
+    """Say for every output what its error bars promise, or why there are none."""
+    for number, name in enumerate(surrogate.outputs.names):
+        own, which = surrogate.output(name), f"{name}: " if number else ""
+        if own.error_bars is not None:
+            say(f"{which}{promise_text(own.error_bars, SHOWN_COVERAGE)} (predict --interval)")
+        elif NO_ERROR_BARS in own.training:
+            say(f"{which}no error bars for predict --interval: {own.training[NO_ERROR_BARS]}")
 
 
 def _choices(tuned: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -243,7 +290,9 @@ def _summary(chosen: Mapping[str, Any]) -> str:
     """What the fit chose, for any family."""
     if "fire_rank" not in chosen:
         scenarios = ", ".join(chosen["scenarios"]) or "not distinguished"
-        return f"scenarios {scenarios}, frame {chosen['frame']}"
+        carried = chosen.get("physics", "none")
+        physics = "" if carried == "none" else f", physics {carried}"
+        return f"scenarios {scenarios}, frame {chosen['frame']}{physics}"
     ranks = f"{chosen['fire_rank']} → {chosen['smoke_rank']}"
     length = f", length scale {chosen['length_scale']:.3g}" if "length_scale" in chosen else ""
     return f"ranks {ranks}{length}, penalty {chosen['penalty']:.4g}"
@@ -253,10 +302,24 @@ def _read_settings(path: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """The split with its variables, and the choices, that `plumecast tune` wrote."""
     if path is None:
         return {}, {}
+    check_regular(path)
     try:
-        content = json.loads(path.read_text())
-        return dict(content["recipe"]), dict(content["settings"])
-    except (ValueError, KeyError, TypeError):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        recipe, settings = dict(content["recipe"]), dict(content["settings"])
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise PlumecastError(
             f"--settings {path} has no settings; write them with plumecast tune"
         ) from None
+    known = {"preset", *CHOICES, *LISTS, *(choice for _, choice in SHARES.values())}
+    for name in settings:
+        if name not in known:
+            raise PlumecastError(
+                f"--settings {path} has '{shown(name)}', which is no setting of a surrogate; "
+                "remove it, or write the settings with plumecast tune"
+            )
+    for name in ("inputs", "outputs"):
+        if not isinstance(recipe.get(name, ""), str):
+            raise PlumecastError(
+                f"--settings {path}: {name}={shown(recipe[name])} is not the name of a variable"
+            )
+    return recipe, settings

@@ -7,6 +7,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import INTERVAL, equal_interval, recorded_interval
 from plumecast.base.names import SMOKE
+from plumecast.data.schema import further_outputs
 
 
 def checkpoint_interval(snapshots: xr.Dataset) -> float | None:
@@ -30,5 +31,7 @@ def record_interval(snapshots: xr.Dataset) -> xr.Dataset:
     interval = checkpoint_interval(snapshots)
     if interval is None or SMOKE not in snapshots:
         return snapshots
-    smoke = snapshots[SMOKE]
-    return snapshots.assign({SMOKE: smoke.assign_attrs({INTERVAL: interval})})
+    names = [SMOKE, *further_outputs(snapshots)]
+    return snapshots.assign(
+        {name: snapshots[name].assign_attrs({INTERVAL: interval}) for name in names}
+    )

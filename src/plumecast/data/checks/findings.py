@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding, read_findings
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
+from plumecast.data.checks.checksums import changed_attributes
+from plumecast.data.checks.damage import RESTORE, DamagedError
 from plumecast.data.checks.duplicates import find_duplicates
-from plumecast.data.lazy_store import check_unchanged
-from plumecast.data.schema import FIELD_NAMES, check_values
+from plumecast.data.checks.trainable import refusals
+from plumecast.data.checks.weather import weather_findings
+from plumecast.data.lazy_store import check_unchanged, is_loaded
+from plumecast.data.schema import FIELD_NAMES, further_outputs
 
 QUALITY = "quality"
 """Findings of the checks: an attribute of the data set that a reader returns, a coordinate in a
@@ -27,6 +31,8 @@ _UNLIKE_OTHERS = 1e6  # factor between a fire's peak smoke and the median of all
 _HOURS_TOLERANCE = 0.01  # h, rounding of float32 ages
 _DECREASE = 1e-3  # of the total smoke between checkpoints, relative
 _BLOCK = 256  # snapshots read at once
+_DAMAGED = "damaged"
+_COUNTED = ("damaged", "bad", "negative", "cells", "lowest", "highest", "total")
 
 Summary = dict[str, Array]
 """Numbers of each snapshot, by name: (M,) each."""
@@ -41,20 +47,34 @@ def check_store(snapshots: xr.Dataset) -> dict[str, tuple[Finding, ...]]:
     for fire, recorded in _recorded(snapshots):
         now = {item.check for item in found[fire]}
         found[fire] = (*(item for item in recorded if item.check not in now), *found[fire])
-    for group in find_duplicates(snapshots):
+    damaged = [fire for fire, items in found.items() if any(map(is_damage, items))]
+    rows = np.flatnonzero(~np.isin(snapshots.fire_id.values.astype(str), damaged))
+    intact = snapshots.isel({SNAPSHOT: rows})
+    groups = find_duplicates(intact)
+    for group in groups:
         for fire in group:
             if all(item.check != "duplicate run" for item in found[fire]):
                 found[fire] += (duplicate_run(set(group) - {fire}),)
-    try:
-        check_values(snapshots, ())
-    except PlumecastError as error:
-        found[""] = (Finding("labels", str(error)),)
+    found[""] = (*_changed_attributes(snapshots), *refusals(snapshots, groups))
     return found
 
 
+def is_damage(finding: Finding) -> bool:
+    """Whether a finding says that a field cannot be read, or is not what was written."""
+    return finding.check.startswith(_DAMAGED)
+
+
+def _changed_attributes(snapshots: xr.Dataset) -> Iterator[Finding]:
+    for name in changed_attributes(snapshots):
+        what = f"those of '{name}'" if name else "those of the store"
+        yield Finding("attributes", f"{what} were changed after they were written; check them")
+
+
 def check_fires(snapshots: xr.Dataset) -> dict[str, tuple[Finding, ...]]:
-    """The findings in the fields of every fire, by `fire_id`."""
-    numbers = {name: _summary(snapshots, name) for name in FIELD_NAMES if name in snapshots}
+    """The findings in the fields and the weather of every fire, by `fire_id`."""
+    further = further_outputs(snapshots)
+    names = [name for name in (*FIELD_NAMES, *further) if name in snapshots]
+    numbers = {name: _summary(snapshots, name) for name in names}
     fires = snapshots.fire_id.values.astype(str)
     peaks = {}
     found: dict[str, tuple[Finding, ...]] = {}
@@ -64,15 +84,25 @@ def check_fires(snapshots: xr.Dataset) -> dict[str, tuple[Finding, ...]]:
         items: list[Finding] = []
         for name, summary in numbers.items():
             of_fire = {key: values[rows] for key, values in summary.items()}
+            if of_fire["damaged"].any():
+                items.append(_damage(name, of_fire))
+                continue
             items += _wrong_values(name, of_fire)
             items += _fire(snapshots, rows, of_fire) if name == FIRE else []
             if name == SMOKE:
                 items += _smoke(snapshots, rows, of_fire)
                 peaks[fire] = float(of_fire["highest"].max())
+            if name in further:
+                items += [
+                    Finding(f"{item.check} ({name})", item.message)
+                    for item in _smoke(snapshots, rows, of_fire)
+                ]
         found[fire] = tuple(items)
     for fire, finding in _unlike_others(peaks):
         if all(item.check != finding.check for item in found[fire]):
             found[fire] += (finding,)
+    for fire, finding in weather_findings(snapshots):
+        found[fire] += (finding,)
     return found
 
 
@@ -91,31 +121,58 @@ def _recorded(snapshots: xr.Dataset) -> Iterator[tuple[str, tuple[Finding, ...]]
 
 def _summary(snapshots: xr.Dataset, name: str) -> Summary:
     """Counts of invalid values, extremes and totals of a field, in one pass over its blocks."""
-    parts: list[Summary] = []
+    parts = []
     for rows in row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK):
-        if not isinstance(snapshots[name].variable._data, np.ndarray):
+        if not is_loaded(snapshots[name].variable):
             check_unchanged(snapshots)
-        field = snapshots[name].isel({SNAPSHOT: rows}).transpose(SNAPSHOT, ...).values
-        values = field.reshape(field.shape[0], -1)
-        finite = np.isfinite(values)
-        known = np.where(finite, values, 0.0).astype(np.float64)
-        parts.append(
-            {
-                "bad": (~finite).sum(axis=1),
-                "negative": (known < 0.0).sum(axis=1),
-                "cells": np.full(values.shape[0], values.shape[1]),
-                "lowest": known.min(axis=1),
-                "highest": known.max(axis=1),
-                "total": known.sum(axis=1),
-            }
-        )
+        try:
+            parts.append(_numbers(snapshots[name].isel({SNAPSHOT: rows})))
+        except DamagedError:
+            parts += [_numbers_or_damage(snapshots[name], row) for row in _each(rows)]
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+def _each(rows: slice) -> range:
+    return range(rows.start, rows.stop)
+
+
+def _numbers_or_damage(field: xr.DataArray, row: int) -> Summary:
+    """The numbers of one snapshot; all zero and damaged = 1 if it cannot be read."""
+    try:
+        return _numbers(field.isel({SNAPSHOT: slice(row, row + 1)}))
+    except DamagedError:
+        return {name: np.full(1, float(name == "damaged")) for name in _COUNTED}
+
+
+def _numbers(field: xr.DataArray) -> Summary:
+    values = field.transpose(SNAPSHOT, ...).values
+    values = values.reshape(values.shape[0], math.prod(values.shape[1:]))
+    finite = np.isfinite(values)
+    known = np.where(finite, values, 0.0).astype(np.float64)
+    numbers = (
+        np.zeros(values.shape[0]),
+        (~finite).sum(axis=1),
+        (known < 0.0).sum(axis=1),
+        np.full(values.shape[0], values.shape[1]),
+        known.min(axis=1),
+        known.max(axis=1),
+        known.sum(axis=1),
+    )
+    return dict(zip(_COUNTED, numbers, strict=True))
+
+
+def _damage(name: str, of_fire: Summary) -> Finding:
+    count, total = int(of_fire["damaged"].sum()), of_fire["damaged"].size
+    message = f"{count} of {total} snapshots cannot be read or are not what was written"
+    return Finding(f"{_DAMAGED} {name}", f"{message}; {RESTORE}")
 
 
 def _wrong_values(name: str, of_fire: Summary) -> Iterator[Finding]:
     cells = int(of_fire["cells"].sum())
     if of_fire["bad"].any():
-        yield Finding(f"NaN in {name}", f"{of_fire['bad'].sum()} of {cells} values are not finite")
+        yield Finding(
+            f"NaN in {name}", f"{int(of_fire['bad'].sum())} of {cells} values are not finite"
+        )
     if of_fire["negative"].any():
         count, lowest = int(of_fire["negative"].sum()), float(of_fire["lowest"].min())
         all_of_them = "all" if count == cells else f"{count} of {cells}"

@@ -55,7 +55,7 @@ class CodedMap:
         """(M, *grid) → (M, T, *grid), in the targets' own units; an empty fire gives zero."""
         xp = array_namespace(fire)
         here = map_arrays(self, lambda array: like(array, fire))
-        codes = encode(here.inputs, here.lift, fire)
+        codes = encode(here.inputs, here.lift, fire, given.physics)
         codes = join_codes(codes, given.scalars(), self.covariate_size)
         codes = xp.astype(codes, here.inputs.modes.dtype, copy=False)
         shape = (self.target_scales.shape[0], *fire.shape[1:])
@@ -76,20 +76,24 @@ class CodedMap:
         return 0.0, 0.0
 
 
-def encode(basis: Basis, lift: Lift, fire: Array) -> Array:
+def encode(basis: Basis, lift: Lift, fire: Array, physics: Array | None = None) -> Array:
     """(M, *grid) → (M, r) codes of the lifted fields, block by block."""
     xp, kind = array_namespace(fire), basis.modes.dtype
     size = VALUES // basis.modes.shape[1] if is_numpy_array(fire) else DEVICE_BLOCK
     none = xp.zeros((0, basis.rank), dtype=kind, device=device_of(fire))
-    parts = (fire[rows, ...] for rows in row_blocks(fire.shape[0], size))
-    blocks = [basis.encode(xp.astype(lifted(lift, part), kind, copy=False)) for part in parts]
+    parts = (
+        (fire[rows, ...], None if physics is None else physics[rows, ...])
+        for rows in row_blocks(fire.shape[0], size)
+    )
+    blocks = [basis.encode(xp.astype(lifted(lift, *part), kind, copy=False)) for part in parts]
     return xp.concat([none, *blocks], axis=0)
 
 
-def lifted(lift: Lift, fire: Array) -> Array:
+def lifted(lift: Lift, fire: Array, physics: Array | None = None) -> Array:
     """(M, *grid) → (M, C · N) channels as rows."""
     xp = array_namespace(fire)
-    return xp.astype(xp.reshape(lift(fire), (fire.shape[0], -1)), xp.float64, copy=False)
+    channels = lift(fire, physics=physics)
+    return xp.astype(xp.reshape(channels, (fire.shape[0], -1)), xp.float64, copy=False)
 
 
 def join_codes(codes: Array, scalars: Array | None, size: float) -> Array:
@@ -129,10 +133,33 @@ class FieldRows:
         return out
 
 
-def lifted_rows(lift: Lift, fire: Array) -> FieldRows:
-    """The lifted channels of (M, *grid) fires as rows."""
+@dataclass(frozen=True, slots=True)
+class Stacked:
+    """Fires and their physics as one field (M, 1 + K, *grid), joined when rows are read."""
+
+    fire: Array  # (M, *grid); both are arrays, or objects that give one when indexed by rows
+    physics: Array  # (M, K, *grid)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, 1 + K, *grid)."""
+        count, kinds, *grid = self.physics.shape
+        return (count, 1 + kinds, *grid)
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        return np.concatenate([self.fire[rows][:, None], self.physics[rows]], axis=1)
+
+
+def lifted_rows(lift: Lift, fire: Array, physics: Array | None = None) -> FieldRows:
+    """The lifted channels of (M, *grid) fires, and of their physics, as rows."""
     columns = lift.channels * math.prod(fire.shape[1:])
-    return FieldRows(fire, lambda ages: lifted(lift, ages), columns)
+    if physics is None:
+        return FieldRows(fire, lambda ages: lifted(lift, ages), columns)
+
+    def convert(both: Array) -> Array:
+        return lifted(lift, both[:, 0], both[:, 1:])
+
+    return FieldRows(Stacked(fire, physics), convert, columns)
 
 
 def target_rows(targets: Array, scales: Array) -> FieldRows:

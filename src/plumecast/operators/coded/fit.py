@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.values import check_fields, check_number
 from plumecast.compute.arrays import (
     Array,
     Rows,
@@ -41,6 +42,7 @@ from plumecast.operators.coded.polynomial_map import (
     intercept_constant,
     tune_polynomial_map,
 )
+from plumecast.operators.coded.update import CodedSums
 from plumecast.operators.family import Family, FittedMap, TrainingSet
 from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.fields.targets import check_choice, target_sizes
@@ -65,10 +67,11 @@ class CodedSettings:
     length_scale: float | None = None  # None: chosen by leave-one-fire-out with the penalty
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_degree(self.degree)
         check_kernel(self.kernel, self.length_scale)
-        if self.penalty is not None and not self.penalty >= 0.0:
-            raise PlumecastError(f"penalty={self.penalty} must be ≥ 0")
+        if self.penalty is not None:
+            check_number("penalty", self.penalty, least=0.0)
 
     def simplified(self) -> CodedSettings:
         """The settings themselves; no cheaper ones are known that compare frames as well."""
@@ -250,10 +253,14 @@ def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Resou
     targets, given = training.targets, training.given
     check_choice(targets.shape, resources.limit)
     lift = fit_lift(training.fire, settings.lift or ("identity",), settings.products,
-                    bins=settings.age_bins)  # fmt: skip
+                    bins=settings.age_bins, physics=given.physics)  # fmt: skip
     scales, *_ = target_sizes(targets)
     inputs, codes = _encode(
-        lifted_rows(lift, training.fire), own.fire, own.center, training.names[0], resources
+        lifted_rows(lift, training.fire, given.physics),
+        own.fire,
+        own.center,
+        training.names[0],
+        resources,
     )
     outputs, goal = _encode(
         target_rows(targets, scales),
@@ -300,7 +307,7 @@ CODED = Family(
     summary="PCA of inputs and outputs, a polynomial or another kernel between the codes",
     settings=CodedSettings,
     fit=fit_coded_fields,
-    saved=(CodedOperator, FoldedLinear, CodedMap, PrimalMap, DualMap, KernelMap),
+    saved=(CodedOperator, FoldedLinear, CodedMap, PrimalMap, DualMap, KernelMap, CodedSums),
     cluster_memory="1GB",
     scenarios=False,
 )

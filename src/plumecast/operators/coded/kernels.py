@@ -80,7 +80,7 @@ def check_kernel(name: str, length_scale: float | None) -> None:
             f"kernel '{name}' has no length scale; leave length_scale={length_scale} out or choose "
             f"a kernel with {' or '.join(STATIONARY)}"
         )
-    if not (length_scale > 0.0 and math.isfinite(length_scale)):
+    if not (math.isfinite(length_scale) and length_scale > 0.0):
         raise PlumecastError(
             f"length_scale={length_scale} must be a finite number above 0; 1 is the typical "
             "distance between training snapshots"

@@ -29,6 +29,7 @@ from plumecast.operators.fields.parts import (
     lifted_fields,
     product_count,
 )
+from plumecast.operators.physics.channels import PhysicsChannels, fit_physics_channels
 
 AGE_VALUES = 2_000_000
 LEAST_ROWS = 64
@@ -46,11 +47,13 @@ class Lift:
     duration: float  # largest age in training
     extent: float  # largest number of burned cells in training
     scales: Array  # (S, H), root mean square of factor s times field h in training
+    physics: PhysicsChannels | None = None  # further channels, of smoke of cheap physics
 
     @property
     def channels(self) -> int:
-        """Number of channels C = S · H."""
-        return int(self.scales.shape[0] * self.scales.shape[1])
+        """Number of channels C = S · H, and those of the physics."""
+        own = int(self.scales.shape[0] * self.scales.shape[1])
+        return own if self.physics is None else own + self.physics.channels
 
     def fields(self, fire: Array) -> Array:
         """(*grid, B) ages → (*grid, B, H)."""
@@ -67,12 +70,16 @@ class Lift:
             )
         return scalars[:, :, None] / like(self.scales, scalars, scalars.dtype)
 
-    def __call__(self, fire: Array, covariates: Array | None = None) -> Array:
-        """(M, *grid) ages → (M, C, *grid) float32 channels."""
+    def __call__(
+        self, fire: Array, covariates: Array | None = None, physics: Array | None = None
+    ) -> Array:
+        """(M, *grid) ages and (M, K, *grid) physics → (M, C, *grid) float32 channels."""
         xp = array_namespace(fire)
         grid_first = xp.moveaxis(xp.astype(fire, xp.float32, copy=False), 0, -1)
         fields = self.fields(grid_first)[..., None, :] * self.factors(grid_first, covariates)
         flat = xp.reshape(fields, (*fields.shape[:-2], -1))
+        if self.physics is not None:
+            flat = xp.concat([flat, self.physics.of(physics)], axis=-1)
         return contiguous(xp.moveaxis(flat, (-2, -1), (0, 1)))
 
     def _ages(self, fire: Array) -> Ages:
@@ -96,8 +103,9 @@ def fit_lift(
     *,
     bins: int = 3,
     covariates: Array | None = None,
+    physics: Array | None = None,
 ) -> Lift:
-    """Fit the knots and scales of a lift to (M, *grid) ages on the host.
+    """Fit a lift to (M, *grid) ages, and perhaps (M, K, *grid) physics, on the host.
 
     `fire` is an array or an object that gives one when indexed by rows. The knots are quantiles of
     the ages of burned cells, so that the bins contain similar numbers of cells.
@@ -122,7 +130,13 @@ def fit_lift(
         size = size + np.square(scalars, dtype=np.float64).T @ energy
     scales = np.sqrt(size / math.prod(fire.shape))
     return Lift(
-        tuple(parts), tuple(products), knots, duration, extent, np.where(scales > 0.0, scales, 1.0)
+        tuple(parts),
+        tuple(products),
+        knots,
+        duration,
+        extent,
+        np.where(scales > 0.0, scales, 1.0),
+        None if physics is None else fit_physics_channels(physics),
     )
 
 

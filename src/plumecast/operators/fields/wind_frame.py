@@ -8,15 +8,28 @@ The grid of the frame, the canvas, contains the whole rotated grid.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace, assembled, clip, like
+from plumecast.compute.arrays import (
+    Array,
+    array_namespace,
+    assembled,
+    clip,
+    is_numpy_array,
+    like,
+)
+from plumecast.compute.blocks import row_blocks
 
 STRETCH = 2.0
 """Largest factor by which fields are enlarged or reduced."""
+
+HOST_POINTS, DEVICE_POINTS = 30_000, 32_000_000
+"""Cells that are interpolated at a time, on the host and on a GPU. Each needs about 100 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,36 +63,53 @@ class WindFrame:
                 f"the wind has shape {np.shape(wind)}, not ({fields.shape[0]}, 2); give one vector "
                 "per snapshot"
             )
+        winds = np.asarray(wind, dtype=np.float64)
+        most = HOST_POINTS if is_numpy_array(fields) else DEVICE_POINTS
+        blocks = row_blocks(fields.shape[0], most // math.prod(goal))
+
+        def rotated(rows: slice) -> Array:
+            there = self._places(like(winds[rows], fields), source, goal, inverse=inverse)
+            return _bilinear(fields[rows, ...], *there)
+
+        parts = ((np.arange(rows.start, rows.stop), rotated(rows)) for rows in blocks)
+        return assembled(parts, (*fields.shape[:-2], *goal), fields)
+
+    def _places(
+        self, wind: Array, source: tuple[int, int], goal: tuple[int, int], *, inverse: bool
+    ) -> tuple[Array, Array]:
+        """(B, *goal) fractional rows and columns of the source grid that fall on the goal's cells.
+
+        The goal's cells are rotated by the (B, 2) winds about the centre of the grid.
+        """
         cell = min(map(abs, self.spacing))
         own = self.spacing if inverse else (cell, cell)
         other = (cell, cell) if inverse else self.spacing
         axes = [_centred(n, d) for n, d in zip(goal, own, strict=True)]
-        y, x = (like(values, fields) for values in np.meshgrid(*axes, indexing="ij"))
+        y, x = like(axes[0][:, None], wind), like(axes[1][None, :], wind)
+        cos, sin, factor = (part[:, None, None] for part in self._rotations(wind))
+        if inverse:
+            scale = factor
+            sin = -sin
+        else:
+            scale = 1.0 / factor
+        # Every term depends on the row or on the column alone; only their sums are full fields.
+        by_row, by_column = scale / other[0], scale / other[1]
+        rows = (cos * by_row) * y + (0.5 * (source[0] - 1) + (sin * by_row) * x)
+        columns = (cos * by_column) * x + (0.5 * (source[1] - 1) - (sin * by_column) * y)
+        return rows, columns
 
-        def rotated(number: int, east: float, north: float) -> Array:
-            cos, sin, factor = self._rotation(east, north)
-            # (source_x, source_y): the points of the source grid that fall on the goal's cells.
-            if inverse:
-                source_x, source_y = (cos * x + sin * y) * factor, (cos * y - sin * x) * factor
-            else:
-                source_x, source_y = (cos * x - sin * y) / factor, (sin * x + cos * y) / factor
-            rows = source_y / other[0] + 0.5 * (source[0] - 1)
-            columns = source_x / other[1] + 0.5 * (source[1] - 1)
-            return _bilinear(fields[number : number + 1, ...], rows, columns)
-
-        winds = np.asarray(wind, dtype=np.float64).tolist()
-        parts = ((np.array([i]), rotated(i, *vector)) for i, vector in enumerate(winds))
-        return assembled(parts, (*fields.shape[:-2], *goal), fields)
-
-    def _rotation(self, east: float, north: float) -> tuple[float, float, float]:
-        """Cosine and sine of the direction of the wind, and the scale factor; 1, 0, 1 if calm."""
-        strength = float(np.hypot(east, north))
-        if strength == 0.0:
-            return 1.0, 0.0, 1.0
-        factor = 1.0
+    def _rotations(self, wind: Array) -> tuple[Array, Array, Array]:
+        """(B,) cosines and sines of the directions of winds, and scales; 1, 0, 1 if calm."""
+        xp = array_namespace(wind)
+        east, north = wind[:, 0], wind[:, 1]
+        strength = xp.sqrt(east**2 + north**2)
+        calm = strength == 0.0
+        one = xp.ones_like(strength)
+        known = xp.where(calm, one, strength)
+        factor = one
         if self.speed is not None:
-            factor = float(np.clip(self.speed / strength, 1.0 / STRETCH, STRETCH))
-        return east / strength, north / strength, factor
+            factor = xp.where(calm, one, clip(self.speed / known, 1.0 / STRETCH, STRETCH))
+        return xp.where(calm, one, east / known), north / known, factor
 
 
 def fit_wind_frame(
@@ -100,20 +130,50 @@ def _centred(count: int, spacing: float) -> Array:
     return (np.arange(count) - 0.5 * (count - 1)) * spacing
 
 
-def _bilinear(field: Array, rows: Array, columns: Array) -> Array:
-    """(…, *source) fields at the fractional indices (*goal); zero outside the grid."""
-    xp = array_namespace(field)
-    height, width = field.shape[-2:]
-    flat = xp.reshape(field, (*field.shape[:-2], height * width))
-    top, left = xp.floor(rows), xp.floor(columns)
-    out: Array = 0.0
-    for down in (0.0, 1.0):
-        for right in (0.0, 1.0):
-            i, j = top + down, left + right
-            inside = (i >= 0.0) & (i < height) & (j >= 0.0) & (j < width)
-            share = (1.0 - xp.abs(rows - i)) * (1.0 - xp.abs(columns - j))
-            share = share * xp.astype(inside, share.dtype)
-            place = clip(i, 0.0, height - 1.0) * width + clip(j, 0.0, width - 1.0)
-            cells = xp.take(flat, xp.reshape(xp.astype(place, xp.int64), (-1,)), axis=-1)
-            out = out + xp.reshape(cells, (*field.shape[:-2], *rows.shape)) * share
-    return out
+def _bilinear(fields: Array, rows: Array, columns: Array) -> Array:
+    """(B, …, *source) fields at the fractional indices (B, *goal); zero outside the grid.
+
+    A border of zeros is added, so that a point outside lies between cells of the border.
+    """
+    xp = array_namespace(fields)
+    height, width = fields.shape[-2:]
+    framed = xp.reshape(_bordered(fields), (-1,))
+    top, down = _cell_and_share(rows, height, fields.dtype)
+    left, right = _cell_and_share(columns, width, fields.dtype)
+    size = (height + 2) * (width + 2)
+    kinds = math.prod(fields.shape[1:-2])
+    first = like(np.arange(fields.shape[0]) * (kinds * size), rows, rows.dtype)[:, None, None]
+    # In float64 as the indices are: integers up to 2⁵³ are exact.
+    corner = xp.reshape(xp.astype(top * (width + 2) + left + first, xp.int64), (-1,))
+
+    def at(offset: int) -> Array:
+        return xp.reshape(xp.take(framed, corner + offset, axis=0), rows.shape)
+
+    def kind(number: int) -> Array:
+        here = number * size
+        upper, lower = at(here), at(here + width + 2)
+        upper = upper + right * (at(here + 1) - upper)
+        lower = lower + right * (at(here + width + 3) - lower)
+        return upper + down * (lower - upper)
+
+    if fields.ndim == 3:
+        return kind(0)
+    made = xp.stack([kind(number) for number in range(kinds)], axis=1)
+    return xp.reshape(made, (*fields.shape[:-2], *rows.shape[1:]))
+
+
+def _cell_and_share(places: Array, count: int, dtype: Any) -> tuple[Array, Array]:
+    """Index of the cell before a place, in a grid with a border, and the share of the next cell."""
+    xp = array_namespace(places)
+    inside = clip(places, -1.0, float(count))
+    before = clip(xp.floor(inside), -1.0, count - 1.0)
+    return before + 1.0, xp.astype(inside - before, dtype, copy=False)
+
+
+def _bordered(fields: Array) -> Array:
+    """(…, ny, nx) → (…, ny + 2, nx + 2), with zeros around the grid."""
+    xp = array_namespace(fields)
+    row = xp.zeros_like(fields[..., :1, :])
+    tall = xp.concat([row, fields, row], axis=-2)
+    column = xp.zeros_like(tall[..., :1])
+    return xp.concat([column, tall, column], axis=-1)

@@ -1,4 +1,4 @@
-"""Networks as field maps: a U-Net or a Fourier neural operator, trained with PyTorch.
+"""Networks as field maps: U-Net, Fourier neural operator or DeepONet, trained with PyTorch.
 
 They have the same inputs and targets as the spectral family: channels of the lifted fire, scalars
 of the snapshot (covariates, indicators of the scenario) as constant channels, all targets at once.
@@ -17,6 +17,7 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.extras import require
+from plumecast.base.values import check_count
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
 SIZES: dict[str, dict[str, int]] = {
     "unet": {"width": 32, "levels": 4},
     "fno": {"width": 32, "modes": 20, "layers": 4},
+    "deeponet": {"width": 32, "levels": 4, "modes": 256, "layers": 3},
 }
-"""The networks and their sizes: about 2 and 6.6 million weights for a dozen channels."""
+"""The networks and their sizes: about 2, 6.6 and 2 million weights for a dozen channels."""
 
 SHIFT = 0.1
 """Largest random shift in training, as a share of the grid's shorter side. With 12 ignitions of the
@@ -79,25 +81,31 @@ class NeuralMap:
                 "the input"
             )
         scalars = _scalars(given.scalars(), fire.shape[0], self.scalars)
-        where = _device(str(fire.device) if is_torch_array(fire) else device or "cpu")
+        where = str(fire.device) if is_torch_array(fire) else device or "cpu"
         shape = (int(fire.shape[0]), len(self.indicators), *self.shape)
-        return assembled(self._parts(fire, scalars, where), shape, fire)
+        return assembled(self._parts(fire, scalars, given.physics, where), shape, fire)
 
-    def _parts(self, fire: Array, scalars: Array, where: Any) -> Iterator[tuple[Array, Array]]:
+    def _parts(
+        self, fire: Array, scalars: Array, physics: Array | None, device: str
+    ) -> Iterator[tuple[Array, Array]]:
         """Row indices and their predictions, empty fires first."""
-        torch, xp = _torch(), array_namespace(fire)
-        from plumecast.operators.neural import samples as neural_samples
-        from plumecast.operators.neural import training as neural_training
-
-        burned = to_numpy(xp.any(fire > 0.0, axis=(1, 2)))
+        burned = to_numpy(array_namespace(fire).any(fire > 0.0, axis=(1, 2)))
         none, some = np.flatnonzero(~burned), np.flatnonzero(burned)
         kinds = (len(self.indicators), *self.shape)
         yield none, like(np.zeros((none.size, *kinds), dtype=np.float32), fire)
+        if not some.size:  # an empty fire needs no network
+            return
+        torch, where = _torch(), _device(device)
+        from plumecast.operators.neural import samples as neural_samples
+        from plumecast.operators.neural import training as neural_training
+
         network = self._network().to(where).eval()
         for part in row_blocks(some.size, BLOCK if where.type == "cpu" else DEVICE_BLOCK):
             rows = some[part]
             with torch.inference_mode():
-                lifted = neural_samples.as_tensor(self.lift(take_rows(fire, rows))).to(where)
+                carried = None if physics is None else take_rows(physics, rows)
+                channels = self.lift(take_rows(fire, rows), physics=carried)
+                lifted = neural_samples.as_tensor(channels).to(where)
                 extra = torch.from_numpy(scalars[rows]).to(where)
                 output = network(neural_training.join(lifted, extra, self.positions)).float()
             own = output if is_torch_array(fire) else like(to_numpy(output), fire)
@@ -115,7 +123,13 @@ class NeuralMap:
         with torch.device("meta"):  # skips the random initialisation of the weights
             network = self._untrained()
         known = {name: as_tensor(values) for name, values in self.weights.items()}
-        network.load_state_dict(known, assign=True)
+        try:
+            network.load_state_dict(known, assign=True)
+        except RuntimeError as error:  # a name or a shape differs
+            reason = str(error).split("\n", 1)[0]
+            raise PlumecastError(
+                f"the weights do not fit the {self.architecture} network ({reason}); train again"
+            ) from None
         return network
 
     def _untrained(self) -> Any:
@@ -153,8 +167,7 @@ class NeuralSettings:
     epochs: int = 60
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise PlumecastError(f"epochs={self.epochs} must be at least 1")
+        check_count("epochs", self.epochs, most=1_000_000)
 
     def simplified(self) -> NeuralSettings:
         """The settings themselves; no cheaper ones are known that compare frames as well."""
@@ -166,7 +179,13 @@ def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Reso
     own = settings.own
     assert isinstance(own, NeuralSettings)
     check_choice(training.targets.shape, resources.limit)
-    lift = fit_lift(training.fire, settings.lift, settings.products, bins=settings.age_bins)
+    lift = fit_lift(
+        training.fire,
+        settings.lift,
+        settings.products,
+        bins=settings.age_bins,
+        physics=training.given.physics,
+    )
     fitted, out_of_fold = fit_neural(
         training,
         lift,
@@ -224,7 +243,7 @@ def fit_neural(
         network = untrained._untrained().to(where)
     ahead = neural_samples.samples_ahead(limit, network, untrained.inputs, targets.shape, batch)
     stored = neural_samples.StoredSamples(
-        fire, given, targets, lift, untrained.target_scales, where, ahead
+        fire, given, targets, lift, untrained.target_scales, where, ahead, training.given.physics
     )
     samples = stored if ahead < fire.shape[0] else stored.read(np.arange(fire.shape[0]))
     neural_training.train(
@@ -347,5 +366,11 @@ FNO = Family(
     name="fno",
     title="Fourier neural operator",
     summary="a Fourier neural operator, trained with PyTorch",
+    **_SHARED,
+)
+DEEPONET = Family(
+    name="deeponet",
+    title="DeepONet",
+    summary="a deep operator network (DeepONet), trained with PyTorch",
     **_SHARED,
 )

@@ -60,6 +60,7 @@ class StoredSamples:
     scales: Array  # (T,), divide the targets
     device: torch.device
     ahead: int  # snapshots in memory at a time
+    physics: Array | None = None  # (M, K, y, x), like the fire
 
     def batches(self, rows: Tensor, size: int) -> Iterator[Samples]:
         """These rows in their order, `size` at a time, a divisor of `ahead`."""
@@ -77,15 +78,16 @@ class StoredSamples:
         scales = self.scales.astype(np.float32)[:, None, None]
         for part in row_blocks(rows.size, READ_ROWS):
             some = rows[part]
-            lifted[part] = torch.from_numpy(lifted_fields(self.lift, self.fire[some]))
+            carried = None if self.physics is None else self.physics[some]
+            lifted[part] = torch.from_numpy(lifted_fields(self.lift, self.fire[some], carried))
             own = self.targets[some].astype(np.float32, copy=False) / scales
             targets[part] = torch.from_numpy(np.ascontiguousarray(own))
         return Samples(lifted, torch.from_numpy(self.scalars[rows]).to(self.device), targets)
 
 
-def lifted_fields(lift: Lift, fire: Array) -> Array:
+def lifted_fields(lift: Lift, fire: Array, physics: Array | None = None) -> Array:
     """(M, y, x) → (M, C, y, x) in single precision."""
-    return np.ascontiguousarray(lift(fire), dtype=np.float32)
+    return np.ascontiguousarray(lift(fire, physics=physics), dtype=np.float32)
 
 
 def as_tensor(array: Array) -> Tensor:

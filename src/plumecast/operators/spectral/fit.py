@@ -13,19 +13,19 @@ from the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.values import check_count, check_fields
 from plumecast.compute.arrays import (
     Array,
-    array_namespace,
+    as_pair,
     assembled,
     is_numpy_array,
-    like,
     to_numpy,
 )
 from plumecast.compute.blocks import Runner, sampled_rows
@@ -38,25 +38,28 @@ from plumecast.operators.coded.kernel_map import KernelMap
 from plumecast.operators.family import Family, FittedMap, TrainingSet
 from plumecast.operators.fields.lift import Lift, fit_lift
 from plumecast.operators.fields.targets import target_sizes
-from plumecast.operators.spectral.map import (
-    Layer,
-    SpectralMap,
-    Steps,
-    fire_block,
-    lifted_spectra,
-    ramps_of,
-    row_parts,
-    snapshot_first,
-    target_block,
-    through,
+from plumecast.operators.spectral.blocks import SpectralBlocks
+from plumecast.operators.spectral.equations import Equations
+from plumecast.operators.spectral.map import Layer, SpectralMap, Steps, row_parts
+from plumecast.operators.spectral.systems import (
+    RINGS,
+    SCANNED,
+    Choice,
+    Choices,
+    Parts,
+    Systems,
 )
-from plumecast.operators.spectral.systems import RINGS, SCANNED, Equations, Parts, Systems
 from plumecast.operators.spectral.transform import (
     BUDGET,
     Frequencies,
-    Transform,
     choose_frequencies,
     make_transform,
+)
+from plumecast.operators.spectral.update import (
+    LayerSums,
+    layer_sums,
+    paired_weights,
+    update_spectral,
 )
 
 if TYPE_CHECKING:
@@ -93,8 +96,8 @@ class SpectralSettings:
     correction: bool = False  # kernel regression of the residuals, from similar training fires
 
     def __post_init__(self) -> None:
-        if self.layers < 1:
-            raise PlumecastError(f"layers={self.layers} must be at least 1")
+        check_fields(self)
+        check_count("layers", self.layers, most=100)
 
     def simplified(self) -> SpectralSettings:
         """Cheaper settings that are good enough to compare frames."""
@@ -115,13 +118,16 @@ def fit_spectral_fields(
         settings.products,
         bins=settings.age_bins,
         covariates=training.given.covariates,
+        physics=training.given.physics,
     )
-    fitted, out_of_fold = fit_spectral(training, lift, layers=own.layers, resources=resources)
+    fitted, out_of_fold, sums = fit_layers(
+        training, lift, layers=own.layers, resources=resources, updatable=settings.updatable
+    )
     correction = None
     if own.correction:
         resources.progress("correction")
         correction = fit_correction(training, out_of_fold, resources)
-    return FittedMap(fitted, np.arange(training.fire.shape[0]), out_of_fold, correction)
+    return FittedMap(fitted, np.arange(training.fire.shape[0]), out_of_fold, correction, sums)
 
 
 def fit_spectral(
@@ -132,11 +138,29 @@ def fit_spectral(
     budget: int = BUDGET,
     resources: Resources = DEFAULT_RESOURCES,
 ) -> tuple[SpectralMap, SpectralOutOfFold]:
-    """Fit layers; also out-of-fold predictions of every snapshot.
+    """Fit layers; also out-of-fold predictions of every snapshot."""
+    fitted, out_of_fold, _ = fit_layers(
+        training, lift, layers=layers, budget=budget, resources=resources
+    )
+    return fitted, out_of_fold
+
+
+def fit_layers(
+    training: TrainingSet,
+    lift: Lift,
+    *,
+    layers: int = 3,
+    budget: int = BUDGET,
+    resources: Resources = DEFAULT_RESOURCES,
+    updatable: bool = False,
+) -> tuple[SpectralMap, SpectralOutOfFold, LayerSums | None]:
+    """`fit_spectral`; with `updatable` also the sums of the last layer, for `update_spectral`.
 
     Fires and targets are read block by block: once for the scales of the targets and once for every
     layer. Folds are left out in turn to choose penalties and to compute the inputs of the next
-    layer. At most `budget` frequencies are kept. The map is on the host.
+    layer. At most `budget` frequencies are kept. The map is on the host. Only the first output
+    feeds the next layer (`training.leading`): the targets of further outputs are further right-hand
+    sides, which change neither the systems nor the weights of the first output.
     """
     fire, targets, given = training.fire, training.targets, training.given
     count = fire.shape[0]
@@ -148,23 +172,32 @@ def fit_spectral(
     example = resources.put(np.zeros(1, dtype=np.float32))
     transform = make_transform(frequencies, example)
     scenarios = int(numbers.max() + 1)
+    leading = targets.shape[1] if training.leading is None else training.leading
     block = rows_at_once(resources.limit, targets.shape, frequencies.count, lift, layers,
-                         sums=(scenarios * names.size, names.size))  # fmt: skip
+                         sums=(scenarios * names.size, names.size), leading=leading)  # fmt: skip
     if resources.limit is None and not is_numpy_array(example):
         block = DEVICE_BLOCK
     scales, lowest, largest = target_sizes(targets)
+    physics = given.physics
+    if resources.limit is None:  # all snapshots fit on the device; copied once, not for every layer
+        fire, targets = resources.put(fire), resources.put(targets)
+        physics = None if physics is None else resources.put(physics)
     limits, signed = np.maximum(largest, -lowest) / scales, bool((lowest < 0.0).any())
-    blocks = _Blocks(fire, targets, given.covariates, scales, lift, transform, block,
-                     resources.device.put)  # fmt: skip
+    blocks = SpectralBlocks(fire, targets, physics, given.covariates, scales, lift, transform,
+                            block, resources.device.put, leading)  # fmt: skip
     out_of_fold = SpectralOutOfFold(blocks, numbers, members, ())
     fitted: list[Layer] = []
+    sums: LayerSums | None = None
     for depth in range(layers):
         resources.progress(f"layer {depth + 1} of {layers}")
         equations = out_of_fold.equations(resources.runner)
-        weights, without = Systems(equations, frequencies).solve()
+        systems = Systems(equations, frequencies, lift.physics is not None)
+        weights, without, choices = systems.solve()
+        if updatable and depth == layers - 1:
+            sums = layer_sums(systems.totals(), choices)
         fitted.append(_layer(weights, out_of_fold.then(None, without), limits, signed))
         out_of_fold = out_of_fold.then(fitted[-1], without)
-    return SpectralMap(lift, frequencies, tuple(fitted), scales), out_of_fold
+    return SpectralMap(lift, frequencies, tuple(fitted), scales), out_of_fold, sums
 
 
 def rows_at_once(
@@ -175,8 +208,9 @@ def rows_at_once(
     layers: int,
     *,
     sums: tuple[int, int],
+    leading: int | None = None,
 ) -> int:
-    """Rows of a block for (M, T, *grid) targets.
+    """Rows of a block for (M, T, *grid) targets, of which the `leading` ones feed the next layer.
 
     The plan also counts the normal equations by scenario and fold and those by fold (their numbers
     are `sums`), the work arrays of the solver, and the weights of all layers.
@@ -184,7 +218,7 @@ def rows_at_once(
     if limit is None:
         return BLOCK
     outputs, cells = shape[1], int(np.prod(shape[2:]))
-    channels = _channels(lift, outputs, layers)
+    channels = _channels(lift, leading or outputs, layers)
     scanned = min(1.0, RINGS * SCANNED / frequencies)  # share of frequencies used to tune
     values = (sum(sums) * (1.0 + scanned) + SOLVING) * channels * (channels + outputs)
     values += layers * sums[0] * channels * outputs
@@ -201,60 +235,13 @@ def _channels(lift: Lift, outputs: int, layers: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Blocks:
-    """Training snapshots, copied to the device block by block."""
-
-    fire: Array  # (M, *grid)
-    targets: Array  # (M, T, *grid)
-    covariates: Array | None
-    scales: Array  # (T,), divide the targets
-    lift: Lift
-    transform: Transform
-    block: int
-    put: Callable[[Array], Array]  # copies an array to the device
-
-    def lifted(self, rows: Array) -> Array:
-        """(F, B, C) spectra of the lifted fire."""
-        own = None if self.covariates is None else self.covariates[rows]
-        return lifted_spectra(self.lift, self.transform, fire_block(self.put(self.fire[rows])), own)
-
-    def inputs(self, rows: Array, steps: Steps) -> Array:
-        """(F, B, C) inputs of a layer: the lifted fire, then ramps of the previous layer."""
-        lifted = self.lifted(rows)
-        if not steps:
-            return lifted
-        before = steps[-1][0]
-        assert before is not None
-        ramps = ramps_of(through(lifted, self.transform, steps), before)
-        return array_namespace(lifted).concat([lifted, self.transform.spectra(ramps)], axis=2)
-
-    def equations(self, rows: Array, steps: Steps) -> Equations:
-        """Normal equations of some snapshots, whose inputs pass through the previous layers."""
-        total: Equations | None = None
-        for some in row_parts(rows, self.block):
-            targets = target_block(self.put(self.targets[some]), self.scales)
-            part = Equations.of(self.inputs(some, steps), self.transform.spectra(targets))
-            total = part if total is None else total + part
-        assert total is not None
-        return total
-
-    def predictions(self, rows: Array, steps: Steps) -> Array:
-        """(B, T, *grid) targets of some snapshots, in their own units."""
-        parts = []
-        for some in row_parts(rows, self.block):
-            values = through(self.lifted(some), self.transform, steps)
-            parts.append(snapshot_first(values * like(self.scales, values, values.dtype)))
-        return array_namespace(parts[0]).concat(parts)
-
-
-@dataclass(frozen=True, slots=True)
 class SpectralOutOfFold:
     """Out-of-fold predictions of the training snapshots.
 
     Indexing by rows gives (B, T, *grid) targets in their own units, on the device.
     """
 
-    blocks: _Blocks
+    blocks: SpectralBlocks
     scenarios: Array  # (M,)
     folds: Array  # (M,), from 0
     layers: tuple[tuple[Layer | None, list[list[Array]]], ...]  # weights by scenario and fold
@@ -265,7 +252,7 @@ class SpectralOutOfFold:
 
     def steps(self, scenario: int, fold: int) -> Steps:
         """The layers with weights that were fitted without a fold."""
-        return [(layer, weights[scenario][fold]) for layer, weights in self.layers]
+        return [(layer, as_pair(weights[scenario][fold])) for layer, weights in self.layers]
 
     def equations(self, runner: Runner | None = None) -> list[Parts]:
         """Normal equations of the next layer, by scenario and fold; one pass over all snapshots."""
@@ -297,9 +284,9 @@ class SpectralOutOfFold:
         It is 1 if snapshots are read lazily or arrays are on another device.
         """
         blocks, outputs = self.blocks, self.blocks.targets.shape[1]
-        if not (is_numpy_array(blocks.fire) and is_numpy_array(blocks.transform.forward[0])):
+        if not (is_numpy_array(blocks.fire) and is_numpy_array(blocks.transform.example)):
             return 1
-        channels = _channels(blocks.lift, outputs, 1 + len(self.layers))
+        channels = _channels(blocks.lift, blocks.leading, 1 + len(self.layers))
         count = blocks.transform.frequencies
         sums = COMPLEX * count * channels * (channels + outputs)
         own = 4 * COMPLEX * count * channels * blocks.block + 2 * sums
@@ -315,7 +302,7 @@ class SpectralOutOfFold:
         ]
         found = ((own, self.blocks.predictions(wanted[own], steps)) for own, steps in members)
         shape = (wanted.size, *self.blocks.targets.shape[1:])
-        return assembled(found, shape, self.blocks.transform.forward[0])
+        return assembled(found, shape, self.blocks.transform.example)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,16 +325,20 @@ def _layer(
     """A layer; the knots of its ramps are quantiles of predictions of sampled snapshots."""
     cells = int(np.prod(out_of_fold.blocks.targets.shape[2:]))
     rows = sampled_rows(out_of_fold.folds.size, QUANTILE_VALUES // cells + 1)
-    predicted = np.moveaxis(to_numpy(out_of_fold[rows]), 1, 0)
+    leading = out_of_fold.blocks.leading
+    predicted = np.moveaxis(to_numpy(out_of_fold[rows]), 1, 0)[:leading]
     knots = []
-    for values, scale in zip(predicted, out_of_fold.blocks.scales, strict=True):
+    for values, scale in zip(predicted, out_of_fold.blocks.scales[:leading], strict=True):
         sizes = np.abs(values) if signed else values
         positive = sizes[sizes > 0.0] / scale
         starts = np.quantile(positive, RAMPS) if positive.size else np.zeros(len(RAMPS))
         knots.append(np.concatenate([[0.0], starts]))
-    stacked = np.stack([to_numpy(own) for own in weights])
-    pair = np.stack([stacked.real, stacked.imag], axis=-1).astype(np.float32)
-    return Layer(pair, np.stack(knots).astype(np.float32), limits.astype(np.float32), signed)
+    return Layer(
+        paired_weights(weights),
+        np.stack(knots).astype(np.float32),
+        limits.astype(np.float32),
+        signed,
+    )
 
 
 SPECTRAL = Family(
@@ -356,6 +347,17 @@ SPECTRAL = Family(
     summary="convolutions by least squares per Fourier frequency, in layers",
     settings=SpectralSettings,
     fit=fit_spectral_fields,
-    saved=(SpectralMap, Frequencies, Layer, CorrectedMap, CodedMap, KernelMap),
+    saved=(
+        SpectralMap,
+        Frequencies,
+        Layer,
+        CorrectedMap,
+        CodedMap,
+        KernelMap,
+        LayerSums,
+        Choices,
+        Choice,
+    ),
     equivariant=True,
+    update=update_spectral,
 )

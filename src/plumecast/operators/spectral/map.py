@@ -20,21 +20,29 @@ import numpy as np
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
-    as_complex,
     assembled,
     contiguous,
+    device_of,
     is_numpy_array,
     like,
     positive_part,
     take_rows,
+    write_difference,
+    write_sum,
 )
+from plumecast.compute.device import free_bytes
+from plumecast.compute.memory import keep_freed_memory
 from plumecast.compute.threads import cores, map_threads
 from plumecast.operators.family import NOTHING, Conditions
 from plumecast.operators.fields.lift import Lift
 from plumecast.operators.spectral.transform import Frequencies, Transform, make_transform
 
-PREDICT_BLOCK = 24
-"""Snapshots in a block; few enough for their spectra to stay in the cache."""
+PREDICT_BLOCK = 12
+"""Snapshots in a block on the host; few enough for their spectra to stay in the cache."""
+
+DEVICE_BLOCK, DEVICE_SHARE = 4096, 0.4
+"""Largest number of snapshots in a block on a GPU, and the share of its free memory that their
+spectra may use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +50,13 @@ class Layer:
     """One convolution from channels to targets, by scenario and frequency."""
 
     weights: Array  # (S, F, C, T, 2) float32: real and imaginary part
-    knots: Array  # (T, R), where the ramps of its predictions begin, for the next layer
+    knots: Array  # (U, R), where the ramps of its first U predictions begin, for the next layer
     limits: Array  # (T,), predictions are clipped to [0, limit] before the ramps
     signed: bool = False  # to [−limit, limit], with ramps to both sides of zero
 
 
 Steps: TypeAlias = Sequence[tuple[Layer | None, Array]]
-"""Layers, each with the (F, C, T) weights of one scenario on the device. The last layer may be
+"""Layers, each with the (F, C, T, 2) weights of one scenario on the device. The last layer may be
 None, because only its weights are used."""
 
 
@@ -63,31 +71,45 @@ class SpectralMap:
 
     def predict(self, fire: Array, given: Conditions = NOTHING) -> Array:
         """(M, *grid) → (M, T, *grid), in the targets' own units, on the device of the fire."""
+        keep_freed_memory()
         count = int(fire.shape[0])
         numbers = np.zeros(count, dtype=np.int64) if given.scenarios is None else given.scenarios
         shape = (count, self.target_scales.shape[0], *self.frequencies.grid)
-        return assembled(self._parts(fire, given.covariates, numbers), shape, fire)
+        return assembled(self._parts(fire, given, numbers), shape, fire)
 
     def working_bytes(self) -> tuple[float, float]:
         """(fixed, per_row) working bytes; per_row covers blocks that run in parallel."""
-        channels = max(layer.weights.shape[2] for layer in self.layers)
-        cells = math.prod(self.frequencies.grid)
-        row = float(channels * (3.0 * 8.0 * self.frequencies.count + 12.0 * cells))
+        row = self._row_bytes()
         return PREDICT_BLOCK * row, row if cores() > 1 else 0.0
 
+    def _row_bytes(self) -> float:
+        """Working bytes of one snapshot."""
+        channels = max(layer.weights.shape[2] for layer in self.layers)
+        cells = math.prod(self.frequencies.grid)
+        return float(channels * (3.0 * 8.0 * self.frequencies.count + 12.0 * cells))
+
+    def _block(self, fire: Array) -> int:
+        """Snapshots in a block: those that the cache holds, or the free memory of a GPU."""
+        free = free_bytes(fire)
+        if free is None:
+            return PREDICT_BLOCK
+        fit = int(DEVICE_SHARE * free / self._row_bytes())
+        return max(PREDICT_BLOCK, min(DEVICE_BLOCK, fit))
+
     def _parts(
-        self, fire: Array, covariates: Array | None, numbers: Array
+        self, fire: Array, given: Conditions, numbers: Array
     ) -> Iterator[tuple[Array, Array]]:
         """Row indices and their predictions, scenario by scenario."""
-        transform = make_transform(self.frequencies, fire)
+        transform, size = make_transform(self.frequencies, fire), self._block(fire)
         for number in np.unique(numbers):
-            steps = [
-                (layer, like(as_complex(layer.weights[int(number), ...]), fire))
-                for layer in self.layers
-            ]
-            parts = row_parts(np.flatnonzero(numbers == number), PREDICT_BLOCK)
+            steps = [(layer, like(layer.weights[int(number), ...], fire)) for layer in self.layers]
+            parts = row_parts(np.flatnonzero(numbers == number), size)
             blocks = (
-                (take_rows(fire, rows), None if covariates is None else covariates[rows])
+                (
+                    take_rows(fire, rows),
+                    None if given.covariates is None else given.covariates[rows],
+                    None if given.physics is None else take_rows(given.physics, rows),
+                )
                 for rows in parts
             )
             predict = partial(_block_through, self.lift, transform, steps)
@@ -97,51 +119,99 @@ class SpectralMap:
 
 
 def _block_through(
-    lift: Lift, transform: Transform, steps: Steps, block: tuple[Array, Array | None]
+    lift: Lift,
+    transform: Transform,
+    steps: Steps,
+    block: tuple[Array, Array | None, Array | None],
 ) -> Array:
-    fire, covariates = block
-    lifted = lifted_spectra(lift, transform, fire_block(fire), covariates)
+    fire, covariates, physics = block
+    lifted = lifted_spectra(lift, transform, fire_block(fire), covariates, physics)
     return through(lifted, transform, steps)
 
 
 def through(lifted: Array, transform: Transform, steps: Steps) -> Array:
-    """(F, B, C) spectra of the lifted fire → (*grid, B, T) predictions of the last layer."""
+    """(F, 2, B, C) spectra of the lifted fire → (*grid, B, T) predictions of the last layer."""
     channels = lifted.shape[-1]
     values, before = None, None
     for layer, weights in steps:
-        spectra = lifted @ weights[:, :channels, :]
+        products = _products(lifted, weights[:, :channels, ...])
         if before is not None:
             ramps = transform.spectra(ramps_of(values, before))
-            spectra = spectra + ramps @ weights[:, channels:, :]
-        values, before = transform.fields(spectra), layer
+            products = products + _products(ramps, weights[:, channels:, ...])
+        values, before = transform.fields(_convolved(products)), layer
     return values
 
 
+def _products(spectra: Array, weights: Array) -> Array:
+    """(F, 2, B, C) and (F, C, T, 2) → (F, 2, B, T, 2): every part of one times that of the other.
+
+    Two complex products as one real product, whose operands need no copy.
+    """
+    xp = array_namespace(spectra)
+    count, channels, targets, _ = weights.shape
+    rows = xp.reshape(spectra, (spectra.shape[0], -1, spectra.shape[-1]))
+    found = rows @ xp.reshape(weights, (count, channels, 2 * targets))
+    return xp.reshape(found, (*spectra.shape[:-1], targets, 2))
+
+
+def _convolved(products: Array) -> Array:
+    """(F, 2, B, T, 2) products of parts → (F, 2, B, T) parts of the complex product."""
+    xp = array_namespace(products)
+    shape = products.shape[:-1]
+    out = xp.empty(shape, dtype=products.dtype, device=device_of(products))
+    write_difference(out[:, 0, ...], products[:, 0, ..., 0], products[:, 1, ..., 1])
+    write_sum(out[:, 1, ...], products[:, 0, ..., 1], products[:, 1, ..., 0])
+    return out
+
+
 def lifted_spectra(
-    lift: Lift, transform: Transform, fire: Array, covariates: Array | None
+    lift: Lift,
+    transform: Transform,
+    fire: Array,
+    covariates: Array | None,
+    physics: Array | None = None,
 ) -> Array:
-    """(*grid, B) ages → (F, B, C): spectra of the lifted fields times their factors."""
+    """(*grid, B) ages → (F, 2, B, C): spectra of the lifted fields times their factors.
+
+    They are followed by the spectra of the channels of (B, K, *grid) physics.
+    """
     xp = array_namespace(fire)
     spectra = transform.spectra(lift.fields(fire))
     factors = xp.astype(lift.factors(fire, covariates), spectra.dtype)
-    return xp.reshape(spectra[:, :, None, :] * factors, (*spectra.shape[:2], -1))
+    snapshots, scalars, fields = factors.shape
+    # A product with identities repeats the fields: NumPy is slow on short last axes.
+    repeat = like(np.tile(np.eye(fields), scalars), spectra, spectra.dtype)
+    repeated = xp.reshape(spectra, (-1, spectra.shape[-1])) @ repeat
+    lifted = xp.reshape(repeated, (-1, snapshots * scalars * fields)) * xp.reshape(factors, (-1,))
+    lifted = xp.reshape(lifted, (*spectra.shape[:3], -1))
+    if lift.physics is None:
+        return lifted
+    return xp.concat([lifted, transform.spectra(lift.physics.of(physics))], axis=3)
 
 
 def ramps_of(predicted: Array, layer: Layer) -> Array:
-    """(*grid, B, T) predictions → (*grid, B, T·R): max(clipped prediction − knot, 0).
+    """(*grid, B, T) predictions → (*grid, B, U·R): max(clipped prediction − knot, 0).
 
-    Ramps v ↦ r(v) of signed predictions are odd: r(−v) = −r(v).
+    They are those of the first U targets, which have knots. Ramps v ↦ r(v) of signed predictions
+    are odd: r(−v) = −r(v).
     """
     xp = array_namespace(predicted)
+    count = layer.knots.shape[0]
+    predicted = predicted if predicted.shape[-1] == count else predicted[..., :count]
     if layer.signed:
         sizes = ramps_of(xp.abs(predicted), replace(layer, signed=False))
         signs = xp.broadcast_to(
             xp.sign(predicted)[..., None], (*predicted.shape, layer.knots.shape[1])
         )
         return sizes * xp.reshape(signs, sizes.shape)
-    limits = like(layer.limits, predicted, predicted.dtype)
-    bounded = xp.minimum(xp.clip(predicted, 0.0, None), limits)
-    above = bounded[..., None] - like(layer.knots, predicted, predicted.dtype)
+    snapshots = predicted.shape[-2]
+    # Limits and knots are repeated for every snapshot: NumPy is slow on short last axes.
+    limits = xp.tile(like(layer.limits[:count], predicted, predicted.dtype), (snapshots,))
+    knots = like(layer.knots, predicted, predicted.dtype)
+    knots = xp.tile(xp.reshape(knots, (-1,)), (snapshots,))
+    flat = xp.reshape(predicted, (*predicted.shape[:-2], snapshots * count))
+    bounded = xp.minimum(positive_part(flat + 0.0), limits)
+    above = xp.repeat(bounded, layer.knots.shape[1], axis=-1) - knots
     return xp.reshape(positive_part(above), (*predicted.shape[:-1], -1))
 
 

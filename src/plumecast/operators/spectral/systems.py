@@ -7,98 +7,29 @@ no second pass over the snapshots.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, like, to_numpy
-from plumecast.compute.threads import map_slices
+from plumecast.operators.spectral.equations import Equations
 from plumecast.operators.spectral.transform import Frequencies
 
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """Penalties tried, relative to the mean diagonal of the Gram matrices of all snapshots."""
 
+POINTWISE = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+"""Penalties tried for a pointwise combination of the channels, relative to its mean diagonal."""
+
 RINGS = 6
 """Number of rings of frequencies; every ring has its own penalty."""
-
-ROUNDING = 8.0
-"""Smallest penalty, in units of the rounding error of the trace of its Gram matrix."""
-
-FEWEST = 64
-"""Smallest number of systems for which a further thread is used."""
 
 SCANNED = 80
 """Largest number of frequencies of a ring on which penalties are compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class Equations:
-    """Σ x̂ᴴx̂, Σ x̂ᴴŷ and Σ |ŷ|² over some snapshots, by frequency."""
-
-    gram: Array  # (F, C, C) complex
-    cross: Array  # (F, C, T) complex
-    size: Array  # (F, T) real
-
-    @staticmethod
-    def of(x: Array, y: Array) -> Equations:
-        """The equations of (F, M, C) inputs and (F, M, T) targets."""
-        xp = array_namespace(x)
-        adjoint = xp.conj(xp.matrix_transpose(x))
-        size = xp.sum(xp.real(y) ** 2 + xp.imag(y) ** 2, axis=1)
-        return Equations(adjoint @ x, adjoint @ y, size)
-
-    def __add__(self, other: Equations) -> Equations:
-        return Equations(self.gram + other.gram, self.cross + other.cross, self.size + other.size)
-
-    def __sub__(self, other: Equations) -> Equations:
-        return Equations(self.gram - other.gram, self.cross - other.cross, self.size - other.size)
-
-    def at(self, chosen: Array) -> Equations:
-        """The equations of some frequencies."""
-        xp = array_namespace(self.gram)
-        gram, cross, size = (
-            xp.take(each, chosen, axis=0) for each in (self.gram, self.cross, self.size)
-        )
-        return Equations(gram, cross, size)
-
-    def solve(self, penalty: float, towards: Array | None = None) -> Array:
-        """(F, C, T) weights that minimise the error plus penalty · |W − towards|²."""
-        return self.solve_each(penalty, [towards])[0]
-
-    def solve_each(self, penalty: float, towards: Sequence[Array | None]) -> list[Array]:
-        """`solve` with each of several `towards`, from one factorisation.
-
-        A penalty below the rounding error of a Gram matrix is raised, because channels may be
-        equal, for instance if all fires have the same age.
-        """
-        xp = array_namespace(self.gram)
-        eye = like(np.eye(self.gram.shape[1]), self.gram, self.gram.dtype)
-        diagonal = xp.real(xp.linalg.diagonal(self.gram))
-        rounding = ROUNDING * float(xp.finfo(self.gram.dtype).eps)
-        raised = xp.clip(rounding * xp.sum(diagonal, axis=1), penalty, None)
-        own = xp.astype(raised, self.gram.dtype)[:, None, None]
-        right = [self.cross if one is None else self.cross + own * one for one in towards]
-        sides = right[0] if len(right) == 1 else xp.concat(right, axis=2)
-
-        def solve(part: slice) -> Array:
-            system = self.gram[part, ...] + own[part, ...] * eye
-            return xp.linalg.solve(system, sides[part, ...])
-
-        solved = xp.concat(map_slices(solve, sides.shape[0], sides, FEWEST), axis=0)
-        count = self.cross.shape[2]
-        return [solved[:, :, i * count : (i + 1) * count] for i in range(len(right))]
-
-    def error(self, weights: Array) -> Array:
-        """Σ |ŷ − x̂ W|², (F, T), over the snapshots of these equations."""
-        xp = array_namespace(weights)
-        conjugate = xp.conj(weights)
-        fitted = xp.sum(xp.real(conjugate * (self.gram @ weights)), axis=1)
-        return self.size - 2.0 * xp.sum(xp.real(conjugate * self.cross), axis=1) + fitted
-
-
-Parts: TypeAlias = list["Equations | None"]
+Parts: TypeAlias = list[Equations | None]
 """The equations of every fold; None if a scenario has no snapshot in the fold."""
 
 
@@ -107,8 +38,35 @@ class Choice:
     """The chosen regularisation of one scenario, by ring and target."""
 
     index: np.ndarray  # (rings, T), into PENALTIES
-    shared: np.ndarray  # (rings, T), regularised towards the weights of all scenarios, or to zero
+    shared: np.ndarray  # (rings, T), regularised towards given weights, or to zero
     error: np.ndarray  # (rings, T), out-of-fold error
+
+
+def _better(choices: list[Choice]) -> Choice:
+    """The only choice, or of two the one with the smaller error, by ring and target."""
+    if len(choices) == 1:
+        return choices[0]
+    apart, shared = choices
+    better = shared.error < apart.error
+    return Choice(
+        np.where(better, shared.index, apart.index),
+        better,
+        np.minimum(shared.error, apart.error),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the out-of-fold errors of a layer choose; its weights then follow from sums alone."""
+
+    points: np.ndarray | None  # (T,), into POINTWISE; None without pointwise weights
+    common: Choice  # of all scenarios together
+    own: tuple[Choice, ...]  # of every scenario
+
+    @property
+    def needs_common(self) -> bool:
+        """Whether weights of a scenario are regularised towards those of all scenarios."""
+        return any(choice.shared.any() for choice in self.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +75,7 @@ class Systems:
 
     parts: list[Parts]
     frequencies: Frequencies
+    pointwise: bool = False  # weights may be regularised towards one combination of the channels
 
     def folds(self) -> list[Equations]:
         """The equations of every fold, summed over scenarios."""
@@ -124,71 +83,106 @@ class Systems:
 
     def scale(self) -> float:
         """Mean diagonal of the Gram matrices of all snapshots."""
-        gram = _total([part for own in self.parts for part in own]).gram
-        xp = array_namespace(gram)
-        diagonal = xp.real(xp.linalg.diagonal(gram))
-        return float(xp.mean(diagonal))
+        return _total([part for own in self.parts for part in own]).scale()
 
-    def solve(self) -> tuple[list[Array], list[list[Array]]]:
-        """(F, C, T) weights of every scenario, and of every scenario without each fold.
+    def totals(self) -> list[Equations]:
+        """The equations of every scenario."""
+        return [_total(own) for own in self.parts]
+
+    def solve(self) -> tuple[list[Array], list[list[Array]], Choices]:
+        """(F, C, T) weights of every scenario, of every scenario without each fold, and choices.
 
         The penalty, and whether weights are regularised towards those of all scenarios, are chosen
-        by the out-of-fold error for every ring and target.
+        by the out-of-fold error for every ring and target. Weights of all scenarios, or of a single
+        one, may be regularised towards a pointwise combination of the channels.
         """
         rings = _rings(self.frequencies)
         scale = self.scale()
         folds = self.folds()
-        common, choices = self._choose(rings, scale, folds)
+        best, whole, without = self._pointwise(folds)
+        points = whole, without
+        common, choices = self._choose(rings, scale, folds, points)
+        chosen = Choices(best, common, tuple(choices))
         solver = _RingSolver(rings, scale)
-        needs_common = any(choice.shared.any() for choice in choices)
-        whole: Array | None = None
-        without: list[Array | None] = [None] * len(folds)
-        if needs_common:
-            everything = _total(list(folds))
-            whole = solver(everything, common)
-            without = [solver(everything - part, common) for part in folds]
+        prior = whole
+        if len(self.parts) > 1:
+            prior, without = None, [None] * len(folds)
+            if chosen.needs_common:
+                everything = _total(list(folds))
+                prior = solver(everything, common, points[0])
+                without = [
+                    solver(everything - part, common, own)
+                    for part, own in zip(folds, points[1], strict=True)
+                ]
         weights, left_out = [], []
         for own, choice in zip(self.parts, choices, strict=True):
             total = _total(own)
-            weights.append(solver(total, choice, whole))
+            weights.append(solver(total, choice, prior))
             left_out.append(
                 [
-                    weights[-1] if part is None else solver(total - part, choice, prior)
-                    for part, prior in zip(own, without, strict=True)
+                    weights[-1] if part is None else solver(total - part, choice, towards)
+                    for part, towards in zip(own, without, strict=True)
                 ]
             )
-        return weights, left_out
+        return weights, left_out, chosen
+
+    def _pointwise(
+        self, folds: list[Equations]
+    ) -> tuple[np.ndarray | None, Array | None, list[Array | None]]:
+        """The best of POINTWISE by target, and the weights of all folds and without each.
+
+        The (F, C, T) weights are real and equal at all frequencies: they combine the channels cell
+        by cell. None unless `pointwise`.
+        """
+        if not self.pointwise:
+            return None, None, [None] * len(folds)
+        weight = self.frequencies.weight()
+        sums = [part.summed(weight) for part in folds]
+        whole = _total(list(sums))
+        scale = whole.scale()
+        errors = np.zeros((len(POINTWISE), whole.size.shape[1]))
+        for number, penalty in enumerate(POINTWISE):
+            for part in sums:
+                own = (whole - part).solve(penalty * scale)
+                errors[number] += to_numpy(part.error(own))[0]
+        best = np.argmin(errors, axis=0)
+        without = [_pointwise_weights(whole - part, best, scale, weight.size) for part in sums]
+        return best, _pointwise_weights(whole, best, scale, weight.size), without
 
     def _choose(
-        self, rings: np.ndarray, scale: float, all_scenarios: list[Equations]
+        self,
+        rings: np.ndarray,
+        scale: float,
+        all_scenarios: list[Equations],
+        points: tuple[Array | None, list[Array | None]],
     ) -> tuple[Choice, list[Choice]]:
         """The choices for all scenarios together and for each, on a sample of the frequencies.
 
-        `all_scenarios` are the equations of every fold, summed over scenarios.
+        `all_scenarios` are the equations of every fold, summed over scenarios; `points` are
+        weights that they may be regularised towards, of all folds and without each.
         """
         chosen = _sample(rings)
         weight = self.frequencies.weight()[chosen, None]
         scan = _Scan(rings[chosen], weight, scale)
         some = like(chosen, all_scenarios[0].gram)
         folds: Parts = [part.at(some) for part in all_scenarios]
-        (common,) = scan(folds)
+        xp = array_namespace(all_scenarios[0].gram)
+        towards = [None if own is None else xp.take(own, some, axis=0) for own in points[1]]
+        given = [own for own in towards if own is not None]
+        common = _better(scan(folds, given or None))
         if len(self.parts) == 1:
             return common, [common]
         solver = _RingSolver(rings[chosen], scale)
         whole = _total(folds)
-        prior = [solver(whole - part, common) for part in folds if part is not None]
+        prior = [
+            solver(whole - part, common, own)
+            for part, own in zip(folds, towards, strict=True)
+            if part is not None
+        ]
         choices = []
         for own in self.parts:
             sampled: Parts = [None if part is None else part.at(some) for part in own]
-            apart, shared = scan(sampled, prior)
-            better = shared.error < apart.error
-            choices.append(
-                Choice(
-                    np.where(better, shared.index, apart.index),
-                    better,
-                    np.minimum(shared.error, apart.error),
-                )
-            )
+            choices.append(_better(scan(sampled, prior)))
         return common, choices
 
 
@@ -204,15 +198,21 @@ class _Scan:
         """The best penalties for weights regularised to zero, and with `towards` also for weights
         regularised towards those, from the same factorisations."""
         whole = _total(parts)
-        known = [(number, part, whole - part) for number, part in enumerate(parts) if part]
-        kinds = 1 if towards is None else 2
-        errors = np.zeros((kinds, len(PENALTIES), *whole.size.shape))
-        for at, penalty in enumerate(PENALTIES):
-            for number, part, others in known:
-                priors = [None] if towards is None else [None, towards[number]]
-                for kind, weights in enumerate(others.solve_each(penalty * self.scale, priors)):
-                    errors[kind, at] += to_numpy(part.error(weights))
-        return [self._best(own, kind == 1) for kind, own in enumerate(errors)]
+        xp = array_namespace(whole.gram)
+        known = {number: part for number, part in enumerate(parts) if part is not None}
+        own = Equations.stacked(list(known.values()))
+        others = Equations.stacked([whole - part for part in known.values()])
+        priors: list[Array | None] = [None]
+        if towards is not None:
+            priors.append(xp.concat([towards[number] for number in known], axis=0))
+        found = []
+        for penalty in PENALTIES:  # all folds at once; nothing is copied to the host in between
+            solved = others.solve_each(penalty * self.scale, priors)
+            errors = xp.stack([own.error(weights) for weights in solved])
+            errors = xp.reshape(errors, (len(priors), len(known), *whole.size.shape))
+            found.append(xp.sum(errors, axis=1, dtype=xp.float64))
+        by_kind = to_numpy(xp.stack(found, axis=1))
+        return [self._best(errors, kind == 1) for kind, errors in enumerate(by_kind)]
 
     def _best(self, errors: np.ndarray, shared: bool) -> Choice:
         """The penalties with the smallest of the (penalties, F, T) errors, by ring and target."""
@@ -233,25 +233,66 @@ class _RingSolver:
     scale: float  # multiplies PENALTIES
 
     def __call__(self, equations: Equations, choice: Choice, prior: Array | None = None) -> Array:
+        """(F, C, T) weights; each system is factorised once per distinct penalty of its targets.
+
+        The first penalties of all rings are solved in one call, then the second ones, and so on.
+        """
         xp = array_namespace(equations.gram)
-        order = np.argsort(self.rings, kind="stable")
-        pieces = []
-        for ring in np.unique(self.rings):
-            own = like(np.flatnonzero(self.rings == ring), equations.gram)
-            part = equations.at(own)
-            towards = None
-            if prior is not None and choice.shared[ring].any():
-                shared = like(choice.shared[ring].astype(np.float32), equations.size)
-                towards = xp.take(prior, own, axis=0) * shared
-            solved: dict[int, Array] = {}
-            columns = []
-            for t, index in enumerate(choice.index[ring].tolist()):
-                if index not in solved:
-                    solved[index] = part.solve(PENALTIES[index] * self.scale, towards)
-                columns.append(solved[index][:, :, t : t + 1])
-            pieces.append(xp.concat(columns, axis=2))
-        inverse_order = like(np.argsort(order, kind="stable"), equations.gram)
-        return xp.take(xp.concat(pieces, axis=0), inverse_order, axis=0)
+        if prior is not None:
+            shared = choice.shared[self.rings][:, None, :].astype(np.float32)
+            prior = prior * like(shared, equations.size) if shared.any() else None
+        distinct = [np.unique(own) for own in choice.index]  # by ring
+        row = np.zeros(
+            (self.rings.size, choice.index.shape[1]), dtype=np.int64
+        )  # of every solution
+        pieces, before = [], 0
+        for turn in range(max(own.size for own in distinct)):
+            own = np.array([known[turn] if turn < known.size else -1 for known in distinct])
+            own = own[self.rings]  # (F,), −1 where all penalties of the ring were solved
+            some = np.flatnonzero(own >= 0)
+            here = like(some, equations.gram)
+            towards = None if prior is None else xp.take(prior, here, axis=0)
+            penalty = self.scale * np.array(PENALTIES)[own[some]]
+            pieces.append(equations.at(here).solve(penalty, towards))
+            number = np.zeros(own.size, dtype=np.int64)
+            number[some] = before + np.arange(some.size)
+            row = np.where(choice.index[self.rings] == own[:, None], number[:, None], row)
+            before += some.size
+        solved = xp.concat(pieces, axis=0)
+        columns = [
+            xp.take(solved[:, :, t : t + 1], like(own, solved), axis=0)
+            for t, own in enumerate(row.T)
+        ]
+        return xp.concat(columns, axis=2)
+
+
+def solve_totals(
+    totals: list[Equations], frequencies: Frequencies, choices: Choices
+) -> list[Array]:
+    """(F, C, T) weights of every scenario from its sums, with choices that are kept.
+
+    The weights of `Systems.solve` for the same sums and choices, up to rounding. Penalties are
+    relative to the mean diagonal of the sums, so they grow with the number of snapshots.
+    """
+    everything = _total(totals)
+    solver = _RingSolver(_rings(frequencies), everything.scale())
+    prior = None
+    if choices.points is not None:
+        weight = frequencies.weight()
+        whole = everything.summed(weight)
+        prior = _pointwise_weights(whole, choices.points, whole.scale(), weight.size)
+    if len(totals) > 1:
+        prior = solver(everything, choices.common, prior) if choices.needs_common else None
+    return [solver(total, choice, prior) for total, choice in zip(totals, choices.own, strict=True)]
+
+
+def _pointwise_weights(equations: Equations, best: np.ndarray, scale: float, count: int) -> Array:
+    """(F, C, T) pointwise weights with the chosen penalty of every target, F = `count`."""
+    xp = array_namespace(equations.gram)
+    found = {i: equations.solve(POINTWISE[i] * scale) for i in set(best.tolist())}
+    columns = [found[i][:, :, t : t + 1] for t, i in enumerate(best.tolist())]
+    own = xp.concat(columns, axis=2)
+    return xp.broadcast_to(own, (count, *own.shape[1:]))
 
 
 def _total(parts: Parts | list[Equations]) -> Equations:

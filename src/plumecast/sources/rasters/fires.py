@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
-from plumecast.sources.rasters.files import EVENT_MAP, Raster, read_raster
+from plumecast.sources.rasters.files import EVENT_MAP, read_raster
 from plumecast.sources.rasters.georeference import RasterFire, as_crs, same_crs
 from plumecast.sources.rasters.options import FORMATS, Options
+from plumecast.sources.rasters.raster import Raster
 from plumecast.sources.regrid import Grid
+
+_MOST_EVENTS = 10_000  # of one event-ID map
 
 
 def read_fires(path: Path, options: Options) -> list[RasterFire]:
@@ -29,19 +34,25 @@ def read_fires(path: Path, options: Options) -> list[RasterFire]:
             f"{path}: arrival time {np.nanmin(arrival):g} is negative; if it means unburned, give "
             f"nodata={np.nanmin(arrival):g}"
         )
-    arrival *= options.hours_per_unit(path)
-    events = {path.stem: np.ones(arrival.shape, dtype=bool)}
+    latest, hours_per_unit = float(np.nanmax(arrival)), options.hours_per_unit(path)
+    if not math.isfinite(latest * hours_per_unit):
+        raise PlumecastError(f"{path}: arrival time {latest:g} is too large; is the unit right?")
+    arrival *= hours_per_unit
+    events: Iterable[tuple[str, Array]] = [(path.stem, np.ones(arrival.shape, dtype=bool))]
     if options.has_events:
         events = _landis_events(path, raster.grid)
-    return [
+    fires = [
         _fire(name, path, np.where(where, arrival, np.nan), raster=raster, options=options)
-        for name, where in events.items()
+        for name, where in events
         if np.isfinite(arrival[where]).any()
     ]
+    if not fires:
+        raise PlumecastError(f"{path}: no event of its event-ID map has burned; remove the file")
+    return fires
 
 
-def _landis_events(path: Path, grid: Grid) -> dict[str, Array]:
-    """Mask of each event, from the event-ID map next to the day-of-fire map."""
+def _landis_events(path: Path, grid: Grid) -> Iterator[tuple[str, Array]]:
+    """Name and mask of each event, from the event-ID map next to the day-of-fire map."""
     beside = path.with_name(path.name.replace("day-of-fire", EVENT_MAP))
     if beside == path or not beside.exists():
         raise PlumecastError(
@@ -54,7 +65,13 @@ def _landis_events(path: Path, grid: Grid) -> dict[str, Array]:
             f"{beside}: its grid differs from that of {path.name}; put both maps on one grid"
         )
     numbers = np.unique(events.values[events.values > 0])
-    return {f"{path.stem}-event-{int(n)}": events.values == n for n in numbers}
+    whole = np.isfinite(numbers) & (numbers == np.floor(numbers))
+    if numbers.size > _MOST_EVENTS or not whole.all():
+        raise PlumecastError(
+            f"{beside}: {numbers.size} different values, from {numbers[0]:g} to {numbers[-1]:g}; "
+            f"expected at most {_MOST_EVENTS} whole numbers of events"
+        )
+    return ((f"{path.stem}-event-{int(n)}", events.values == n) for n in numbers)
 
 
 def _fire(name: str, path: Path, arrival: Array, *, raster: Raster, options: Options) -> RasterFire:

@@ -58,9 +58,18 @@ def target_grid(like: xr.Dataset | xr.DataArray) -> TargetGrid:
 
 def crs_of(like: xr.Dataset | xr.DataArray) -> Any:
     """CF grid mapping of a data set, or its attribute `crs`; None if it has neither."""
-    scalars = like.variables.values() if isinstance(like, xr.Dataset) else like.coords.values()
-    mappings = [v.attrs for v in scalars if {"grid_mapping_name", "crs_wkt"} & set(v.attrs)]
-    return dict(mappings[0]) if mappings else like.attrs.get("crs")
+    return grid_mapping(like) or like.attrs.get("crs")
+
+
+def grid_mapping(fields: xr.Dataset | xr.DataArray) -> dict[str, Any] | None:
+    """The CF attributes of the coordinate reference system; None if it is unknown."""
+    named = fields.variables if isinstance(fields, xr.Dataset) else fields.coords
+    return next((dict(item.attrs) for item in named.values() if is_mapping(item)), None)
+
+
+def is_mapping(item: xr.DataArray | xr.Variable) -> bool:
+    """Whether a variable describes a coordinate reference system."""
+    return bool({"grid_mapping_name", "crs_wkt"} & set(item.attrs))
 
 
 def overlap(fire: RasterFire, target: TargetGrid, *, local: bool) -> regrid.Weights:
@@ -69,18 +78,22 @@ def overlap(fire: RasterFire, target: TargetGrid, *, local: bool) -> regrid.Weig
     `local` means that the fire already has the coordinates of the target grid. A fire without a CRS
     is assumed to have them.
     """
-    if local or fire.crs is None:
-        weights = regrid.overlap_weights(fire.grid, target.grid, fire.cells)
-    elif target.crs is None:
-        raise PlumecastError(
-            f"{fire.path}: has a CRS, the grid of `like` has none; "
-            'crs="local" uses the coordinates of the file unchanged'
-        )
-    else:
-        weights = _projected_overlap(fire, target)
+    weights = cell_overlap(fire, target, local=local)
     if weights.outside > _MAX_OUTSIDE:
         raise PlumecastError(_outside(fire, target, weights.outside, local=local))
     return weights
+
+
+def cell_overlap(cells: RasterFire, target: TargetGrid, *, local: bool) -> regrid.Weights:
+    """`overlap` of cells that may lie outside the target grid."""
+    if local or cells.crs is None:
+        return regrid.overlap_weights(cells.grid, target.grid, cells.cells)
+    if target.crs is None:
+        raise PlumecastError(
+            f"{cells.path}: has a CRS, the grid of `like` has none; "
+            'crs="local" uses the coordinates of the file unchanged'
+        )
+    return _projected_overlap(cells, target)
 
 
 def assumed_crs(fire: RasterFire, target: TargetGrid, *, local: bool) -> str | None:
@@ -149,9 +162,22 @@ def cell_areas(fire: RasterFire) -> Array:
         return np.full(fire.cells.size, fire.grid.cell_area)
     crs = as_crs(fire.crs, fire.path)
     if crs.is_geographic:
+        _check_degrees(fire)
         return regrid.spherical_cell_area(fire.grid, fire.cells)
     metres = crs.axis_info[0].unit_conversion_factor if crs.axis_info else 1.0
     return np.full(fire.cells.size, fire.grid.cell_area * metres**2)
+
+
+def _check_degrees(fire: RasterFire) -> None:
+    """Raise if a grid in degrees reaches beyond the poles or more than once around the Earth."""
+    grid = fire.grid
+    top, width = grid.bottom + grid.ny * grid.dy, grid.nx * grid.dx
+    slack = 1e-6 + grid.dy / 2  # some grids have a cell centre at the pole
+    if grid.bottom < -90.0 - slack or top > 90.0 + slack or width > 360.0 + grid.dx:
+        raise PlumecastError(
+            f"{fire.path}: latitude {grid.bottom:g} … {top:g} and {width:g} degrees of longitude, "
+            "but its CRS is in degrees; correct its header or its CRS"
+        )
 
 
 def as_crs(raw: Any, path: Path | str) -> Any:

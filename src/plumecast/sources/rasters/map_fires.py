@@ -64,16 +64,11 @@ def map_arrival_times(
     files. A file that cannot be used, or that repeats the name of an earlier fire, is reported to
     `on_error` as in `iter_arrival_times`, as are notes to `on_note`.
     """
-    settings = Options(like=like, **options)
-    files = find_rasters(paths)
-    settings.hours_per_unit(files[0])
+    settings, files = _prepare(paths, like, runner, options)
     accepted = AcceptedFires(on_note=on_note)
-    batches = [_split(files[rows], FILES_PER_TASK) for rows in row_blocks(len(files), batch)]
-    remote = runner is not None
-    tasks = [
-        [worker_path(path, remote=remote) for path in group] for part in batches for group in part
-    ]
-    results = map_over(_read_and_apply, (function, settings.without_fields()), tasks, runner)
+    batches = [_split(part, FILES_PER_TASK) for part in _split(files, batch)]
+    tasks = [group for part in batches for group in part]
+    results = map_over(_read_and_apply, (function, settings), tasks, runner)
     finished = 0
     for part in batches:
         outputs: list[xr.Dataset] = []
@@ -110,12 +105,8 @@ def reduce_arrival_times(
     leaves the worker. A batch in which a fire has the name of a fire in an earlier batch is read
     again without that file.
     """
-    settings = Options(like=like, **options)
-    files = find_rasters(paths)
-    settings.hours_per_unit(files[0])
-    remote, shared = runner is not None, (function, settings.without_fields())
-    batches = _split(files, batch)
-    tasks = [[worker_path(path, remote=remote) for path in part] for part in batches]
+    settings, files = _prepare(paths, like, runner, options)
+    shared, tasks = (function, settings), _split(files, batch)
     names: set[str] = set()
     accepted = AcceptedFires(on_note=on_note)
     finished = 0
@@ -173,7 +164,18 @@ def _read_and_reduce(
     return _Reduced(names_by_file, sorted(accepted.names), problems, accepted.note, output)
 
 
-def _split(files: Sequence[Path], size: int) -> list[Sequence[Path]]:
+def _prepare(
+    paths: Paths, like: xr.Dataset, runner: Runner | None, options: dict[str, Any]
+) -> tuple[Options, list[WorkerPath]]:
+    """Options and files to send to workers; a missing unit is found before any file is read."""
+    settings = Options(like=like, **options)
+    files = find_rasters(paths)
+    settings.hours_per_unit(files[0])
+    sent = [worker_path(path, remote=runner is not None) for path in files]
+    return settings.without_fields(), sent
+
+
+def _split(files: Sequence[WorkerPath], size: int) -> list[Sequence[WorkerPath]]:
     """Consecutive groups of at most `size` files."""
     return [files[rows] for rows in row_blocks(len(files), size)]
 
@@ -194,19 +196,19 @@ def _read_and_apply(
 
 def _usable_snapshots(
     accepted: AcceptedFires,
-    files: Sequence[Path],
+    files: Sequence[WorkerPath],
     task: _TaskResult,
     on_error: Callable[[Path, str], None] | None,
 ) -> np.ndarray:
     """Mask of the snapshots whose file is accepted."""
     usable = []
-    for path, result in zip(files, task.files, strict=True):
+    for file, result in zip(files, task.files, strict=True):
         try:
-            accepted.add(path, result)
+            accepted.add(file.path, result)
         except PlumecastError as error:
             if on_error is None:
                 raise
-            on_error(path, str(error))
+            on_error(file.path, str(error))
             usable.append(False)
         else:
             usable.append(True)

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.values import check_number
 from plumecast.sources import regrid
 
 UNITS = {"s": 1 / 3600, "min": 1 / 60, "h": 1.0, "d": 24.0}
@@ -60,6 +61,7 @@ class Options:
             )
         if self.aggregate not in regrid.AGGREGATES:
             raise PlumecastError(regrid.unknown_aggregate(self.aggregate))
+        check_number("horizon", self.horizon, above=0.0)
         if self.hours is not None:
             series = np.asarray(self.hours, dtype=float)
             if series.ndim != 1 or not series.size or not (np.diff(series, prepend=0) > 0).all():

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from plumecast.base.errors import PlumecastError
+from plumecast.sources.fuels.table import fuel_table
+from plumecast.sources.simulator.compiled import compiled
 from plumecast.sources.simulator.fields import Codes, Field
-from plumecast.sources.simulator.land.fuels import fuel_table
 from plumecast.sources.simulator.spread.rothermel import Moisture
 
 SMOKE_YIELD = 0.02
@@ -102,7 +102,7 @@ def emission(
     return Emission(hours, burned, heat)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _burn(
     arrival: Field, fuel: Codes, mass: Field, heat_content: Field, burnout: Field,
     step: float, block: int, burned: Field, heat: Field,
@@ -125,7 +125,7 @@ def _burn(
                 n += 1
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def crossing_time(arrival: Field, j: int, i: int) -> float:
     """Time that the front needs to cross a cell, h: |∇arrival| · Δx with upwind differences.
 
@@ -143,7 +143,7 @@ def crossing_time(arrival: Field, j: int, i: int) -> float:
     return first - here if first < np.inf else 0.0
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def burned_share(age: float, crossing: float, burnout: float) -> float:
     """Share of a cell's consumed fuel that has burned a time `age` after the front entered it."""
     if age <= 0.0:

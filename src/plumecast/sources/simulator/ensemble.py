@@ -8,8 +8,9 @@ store them.
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
@@ -22,13 +23,29 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.blocks import Runner
+from plumecast.compute.memory import keep_freed_memory
 from plumecast.compute.processes import new_pool, stop_pools, submit
 from plumecast.sources.concat import concat_snapshots
-from plumecast.sources.simulator.air.weather import SCENARIOS, STEERING_STRENGTH, Weather, weather
-from plumecast.sources.simulator.fields import Mask
-from plumecast.sources.simulator.fire import INTERVAL_HOURS, Terrain, simulate_fire, terrain
-from plumecast.sources.simulator.land.fuels import fuel_table
+from plumecast.sources.fuels.table import fuel_table
+from plumecast.sources.simulator.air.weather import (
+    OWN,
+    SCENARIOS,
+    STEERING_STRENGTH,
+    Weather,
+    drawn_weather,
+    weather,
+)
+from plumecast.sources.simulator.fields import Field, Mask
+from plumecast.sources.simulator.fire import (
+    INTERVAL_HOURS,
+    Terrain,
+    block_fuel_load,
+    simulate_fire,
+    terrain,
+    with_fuel_load,
+)
 from plumecast.sources.simulator.land.landscape import Landscape, ignition_mask, synthetic_landscape
+from plumecast.sources.simulator.spread.front import Ignition
 
 DROUGHTS = tuple(SCENARIOS)
 
@@ -42,17 +59,22 @@ class Preset:
     years: int  # number of fuel maps; the ignitions use them in turn
     shape: tuple[int, int]  # of the fire grid
     cell: float  # size of a fire cell, m
+    weathers: int = 0  # drawn weathers of every ignition; 0: the droughts, which all fires share
 
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "demo": Preset(ignitions=24, checkpoints=15, years=4, shape=(400, 500), cell=600.0),
         "paper": Preset(ignitions=250, checkpoints=15, years=10, shape=(800, 1000), cell=300.0),
+        "weathers": Preset(
+            ignitions=400, checkpoints=12, years=1, shape=(400, 500), cell=300.0, weathers=1
+        ),
     }
 )
-"""Both cover 300 km by 240 km and 90 h. `paper` has the paper's grids and, like the paper, about
-7,300 snapshots of fires over 10⁵ acres; it takes a quarter of an hour on two cores. `demo` has half
-the resolution and takes half a minute."""
+"""`demo` and `paper` cover 300 km by 240 km and 90 h. `paper` has the paper's grids and, like the
+paper, about 7,300 snapshots of fires over 10⁵ acres; it takes a quarter of an hour on two cores.
+`demo` has half the resolution and takes half a minute. `weathers` has 400 fires with a drawn
+weather each, on 150 km by 120 km and one fuel map, over 72 h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +100,7 @@ class FirePlan:
     drought: str
     ignition_id: str
     fire_id: str
+    weather: int | None = None  # number of its drawn weather; None: that of the drought
 
 
 def simulate(
@@ -87,14 +110,17 @@ def simulate(
     done: Collection[str] = frozenset(), progress: Callable[[int, int, str], object] | None = None,
     landscape: Landscape | None = None, region: Mask | None = None,
     interval: float = INTERVAL_HOURS, runner: Runner | None = None,
-    steering: float = STEERING_STRENGTH,
+    steering: float = STEERING_STRENGTH, weathers: int | None = None,
 ) -> xr.Dataset | None:  # fmt: skip
     """Simulate an ensemble of fires with their smoke: each ignition under each drought.
 
-    `preset` ("demo" or "paper") sets the sizes that are not given; without a preset the grid and
-    the checkpoints are those of the paper. Each finished fire, a Dataset of its snapshots, is
-    passed to `append`, always in the same order; without `append` all snapshots are returned as one
-    Dataset. Fires whose `fire_id` is in `done` are skipped, which resumes an interrupted ensemble.
+    With `weathers`, each ignition burns under that number of weathers of its own instead.
+
+    `preset` (of `PRESETS`) sets the sizes that are not given; without a preset the grid and the
+    checkpoints are those of the paper. Finished fires, a Dataset of their snapshots, are passed
+    to `append`, always in the same order: one at a time, or several if they are finished faster
+    than `append` returns. Without `append` all snapshots are returned as one Dataset. Fires whose
+    `fire_id` is in `done` are skipped, which resumes an interrupted ensemble.
     `progress(finished, total, fire_id)` is called after every fire. `landscape` replaces the
     synthetic landscapes; `region`, a boolean mask on its cells, selects where fires may ignite.
     `steering` is the strength of `weather.steering`. For `workers` and `runner` see `run_fires`.
@@ -104,18 +130,56 @@ def simulate(
     world = World(
         seed, size.checkpoints, years, size.shape, size.cell, interval, landscape, region, steering
     )
-    plans = plan_fires(size.ignitions, droughts, seed)
+    own = size.weathers if weathers is None else weathers
+    plans = plan_fires(size.ignitions, droughts, seed, weathers=own)
     to_run = [fire for fire in plans if fire.fire_id not in done]
     kept: list[xr.Dataset] = []
     finished = len(plans) - len(to_run)
     receive = kept.append if append is None else append
-    with closing(run_fires(world, to_run, workers, runner)) as fires:
-        for fire, snapshots in zip(to_run, fires, strict=True):
-            receive(snapshots)
+
+    def hand_over(fires: list[xr.Dataset]) -> None:
+        nonlocal finished
+        receive(concat_snapshots(fires))
+        for fire in fires:
             finished += 1
             if progress is not None:
-                progress(finished, len(plans), fire.fire_id)
+                progress(finished, len(plans), str(fire.fire_id.values[0]))
+
+    with closing(run_fires(world, to_run, workers, runner)) as fires:
+        call_together(hand_over, fires)
     return concat_snapshots(kept) if kept else None
+
+
+MOST_TOGETHER = 32
+"""Largest number of fires that are handed over at once: 32 MB with the paper's sizes."""
+
+
+def call_together(
+    function: Callable[[list[xr.Dataset]], object],
+    fires: Iterable[xr.Dataset],
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Call a function of all fires, with several at once while they come faster than it returns.
+
+    It is called when the fires since the last call were waited for as long as that call took. If
+    the function stores fires, a kill then loses hardly more than what was simulated in that time.
+    """
+    together: list[xr.Dataset] = []
+    waited = took = 0.0
+    asked = clock()
+    try:
+        for fire in fires:
+            waited += clock() - asked
+            together.append(fire)
+            if waited >= took or len(together) == MOST_TOGETHER:
+                called = clock()
+                now, together = together, []
+                function(now)
+                waited, took = 0.0, clock() - called
+            asked = clock()
+    finally:  # also if a worker failed: the fires before are finished
+        if together:
+            function(together)
 
 
 def ensemble_size(preset: str | None, ignitions: int | None, checkpoints: int | None) -> Preset:
@@ -140,9 +204,20 @@ def ensemble_size(preset: str | None, ignitions: int | None, checkpoints: int | 
 
 
 def plan_fires(
-    ignitions: int, droughts: Sequence[str], seed: int, *, first: int = 0
+    ignitions: int, droughts: Sequence[str], seed: int, *, first: int = 0, weathers: int = 0
 ) -> list[FirePlan]:
-    """Plan every ignition under every drought; ignitions are numbered from `first`."""
+    """Plan every ignition under every drought; ignitions are numbered from `first`.
+
+    With `weathers`, every ignition burns under that number of drawn weathers of its own instead.
+    """
+    if weathers < 0:
+        raise PlumecastError(f"weathers={weathers}; give at least 0")
+    if weathers:
+        return [
+            FirePlan(number, OWN, f"s{seed}-i{number:04d}", f"s{seed}-i{number:04d}-w{own}", own)
+            for number in range(first, first + ignitions)
+            for own in range(weathers)
+        ]
     known = ", ".join(map(repr, SCENARIOS))
     if not droughts:
         raise PlumecastError(f"droughts is empty; give at least one of {known}")
@@ -160,29 +235,78 @@ class Simulator:
     """Simulates the fires of a world one at a time; caches landscapes and weathers."""
 
     def __init__(self, world: World) -> None:
+        keep_freed_memory()
         self.world = world
         self._landscapes: dict[int, tuple[Landscape, npt.NDArray[np.intp]]] = {}
         self._terrains: list[Terrain] = []
         self._weathers: dict[str, Weather] = {}
+        self._fuel_loads: list[Field] = []
 
     def fire(self, plan: FirePlan, *, with_smoke: bool = True) -> xr.Dataset:
         """Snapshots of one fire, with or without its smoke."""
-        world, year = self.world, plan.number % self.world.years
-        if year not in self._landscapes:
-            self._landscapes[year] = self._make_landscape(year)
-        if plan.drought not in self._weathers:
-            hours = world.checkpoints * world.interval
-            self._weathers[plan.drought] = weather(plan.drought, seed=world.seed, hours=hours)
-        landscape, candidates = self._landscapes[year]
+        return self.fire_at(
+            self.ignition_cell(plan), self.weather_of(plan), year=self.year_of(plan),
+            with_smoke=with_smoke, fire_id=plan.fire_id, ignition_id=plan.ignition_id,
+        )  # fmt: skip
+
+    def year_of(self, plan: FirePlan) -> int:
+        """The year whose fuel map a fire burns on."""
+        return plan.number % self.world.years
+
+    def ignition_cell(self, plan: FirePlan) -> tuple[int, int]:
+        """Row and column of the fire cell that ignites."""
+        year = self.year_of(plan)
+        candidates = self._landscape(year)[1]
+        chosen = np.random.default_rng([self.world.seed, plan.number]).choice(candidates)
+        return divmod(int(chosen), self.landscape(year).shape[1])
+
+    def fire_at(
+        self, ignition: Ignition, weather: Weather, *, year: int = 0,
+        checkpoints: int | None = None, with_smoke: bool = True, fire_id: str = "fire",
+        ignition_id: str | None = None,
+    ) -> xr.Dataset:  # fmt: skip
+        """Snapshots of a fire at a place and in a weather of choice, up to a checkpoint.
+
+        The first checkpoints are the same whether or not the later ones are asked for.
+        """
+        world, landscape = self.world, self.landscape(year)
         if not self._terrains:  # years differ in fuel, not in terrain
             self._terrains.append(terrain(landscape, strength=world.steering))
-        chosen = np.random.default_rng([world.seed, plan.number]).choice(candidates)
-        row, column = divmod(int(chosen), landscape.fuel.shape[1])
-        return simulate_fire(
-            landscape, self._weathers[plan.drought], (row, column), world.checkpoints,
+        made = simulate_fire(
+            landscape, weather, ignition,
+            world.checkpoints if checkpoints is None else checkpoints,
             interval=world.interval, ground=self._terrains[0],
-            fire_id=plan.fire_id, ignition_id=plan.ignition_id, with_smoke=with_smoke,
+            fire_id=fire_id, ignition_id=ignition_id, with_smoke=with_smoke,
+            planned=world.checkpoints,
         )  # fmt: skip
+        if world.years > 1:  # fires on several fuel maps share no fuel load
+            return made
+        if not self._fuel_loads:
+            self._fuel_loads.append(block_fuel_load(landscape, self._terrains[0].block))
+        return with_fuel_load(made, self._fuel_loads[0])
+
+    def landscape(self, year: int = 0) -> Landscape:
+        """The landscape of one year."""
+        return self._landscape(year)[0]
+
+    def drought_weather(self, drought: str) -> Weather:
+        """The weather that all fires of a drought share."""
+        if drought not in self._weathers:
+            hours = self.world.checkpoints * self.world.interval
+            self._weathers[drought] = weather(drought, seed=self.world.seed, hours=hours)
+        return self._weathers[drought]
+
+    def weather_of(self, plan: FirePlan) -> Weather:
+        """The weather of a fire: its own, or that of its drought."""
+        world, hours = self.world, self.world.checkpoints * self.world.interval
+        if plan.weather is not None:
+            return drawn_weather(world.seed, plan.number, plan.weather, hours=hours)
+        return self.drought_weather(plan.drought)
+
+    def _landscape(self, year: int) -> tuple[Landscape, npt.NDArray[np.intp]]:
+        if year not in self._landscapes:
+            self._landscapes[year] = self._make_landscape(year)
+        return self._landscapes[year]
 
     def _make_landscape(self, year: int) -> tuple[Landscape, npt.NDArray[np.intp]]:
         """Landscape of one year and the flat indices of the cells that may ignite."""

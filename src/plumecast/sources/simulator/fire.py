@@ -11,23 +11,31 @@ import numpy.typing as npt
 import xarray as xr
 
 from plumecast.base import names
-from plumecast.base.checkpoints import INTERVAL
+from plumecast.base.checkpoints import DEPTH, INTERVAL, LOCAL_HOUR
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.base.version import __version__
+from plumecast.sources.fuels.table import fuel_table
 from plumecast.sources.simulator.air.atmosphere import (
     FaceSteering,
     Layers,
     face_steering,
     stretched_layers,
 )
-from plumecast.sources.simulator.air.weather import STEERING_STRENGTH, Weather, mean_wind, steering
+from plumecast.sources.simulator.air.weather import (
+    IGNITION_LOCAL_HOUR,
+    STEERING_STRENGTH,
+    Weather,
+    hourly_weather,
+    mean_wind,
+    steering,
+)
 from plumecast.sources.simulator.emission import emission
 from plumecast.sources.simulator.fields import Field
 from plumecast.sources.simulator.land.landscape import Landscape, square_block_mean
 from plumecast.sources.simulator.land.smoke_grid import smoke_grid
 from plumecast.sources.simulator.smoke import carry_smoke
-from plumecast.sources.simulator.spread.front import arrival_times
+from plumecast.sources.simulator.spread.front import Ignition, arrival_times
 
 BLOCK = 10
 """Fire cells along one side of a smoke cell: 300 m and 3 km in the paper."""
@@ -73,15 +81,17 @@ def terrain(
 
 
 def simulate_fire(
-    landscape: Landscape, weather: Weather, ignition: tuple[int, int], checkpoints: int = 10, *,
+    landscape: Landscape, weather: Weather, ignition: Ignition, checkpoints: int = 10, *,
     interval: float = INTERVAL_HOURS, ground: Terrain | None = None, fire_id: str = "fire",
-    ignition_id: str | None = None, with_smoke: bool = True,
+    ignition_id: str | None = None, with_smoke: bool = True, planned: int | None = None,
 ) -> xr.Dataset:  # fmt: skip
     """Simulate one fire: `checkpoints` snapshots, one every `interval` hours.
 
-    `ignition` is the row (from the south) and column of the fire cell that ignites at hour 0.
+    `ignition` is the row (from the south) and column of the fire cell that ignites at hour 0, or
+    a list of such cells.
     `ground` is `terrain(landscape)`; pass it to compute it once for many fires. The smoke does not
     affect the fire: with `with_smoke=False` the fire is the same and only its front is computed.
+    If this is the beginning of a fire with `planned` checkpoints, it is exactly that fire's.
     """
     if checkpoints < 1:
         raise PlumecastError(f"checkpoints={checkpoints}; give at least 1")
@@ -95,6 +105,7 @@ def simulate_fire(
     arrival = arrival_times(
         landscape, weather.moisture, weather.hours, weather.wind_u, weather.wind_v,
         steering=ground.steering, ignition=ignition, until_hours=float(hours[-1]),
+        grown_until=interval * max(planned or 0, checkpoints),
     )  # fmt: skip
     fields = {names.FIRE: block_age(arrival, hours, ground.block)}
     if with_smoke:
@@ -113,9 +124,12 @@ def simulate_fire(
             "fuel_moisture": np.full(checkpoints, weather.moisture.dead_1h),
             **_mean_winds(weather, hours),
         },
+        weather=hourly_weather(weather, float(hours[-1])),
     )
     if with_smoke:
-        made[names.SMOKE].attrs[INTERVAL] = float(interval)
+        made[names.SMOKE].attrs |= {
+            INTERVAL: float(interval), DEPTH: float(ground.layers.edges[-1])
+        }  # fmt: skip
     return made
 
 
@@ -147,6 +161,17 @@ def block_age(arrival: Field, hours: Field, block: int) -> Field:
     return np.stack([square_block_mean(np.maximum(hour - arrival, 0.0), block) for hour in hours])
 
 
+def block_fuel_load(landscape: Landscape, block: int) -> Field:
+    """Block mean of the total surface fuel load, (ny, nx) kg m⁻²; 0 where nothing burns."""
+    return square_block_mean(fuel_table().total_load[landscape.fuel], block)
+
+
+def with_fuel_load(snapshots: xr.Dataset, load: Field) -> xr.Dataset:
+    """Snapshots with the fuel load of their cells."""
+    (entry,) = names.GROUND
+    return snapshots.assign({entry.name: (entry.dims, load.astype(np.float32), entry.attrs)})
+
+
 def _mean_winds(weather: Weather, hours: Field) -> dict[str, Field]:
     """Mean 10 m wind speed and direction from ignition to each hour."""
     speed, direction = np.array([mean_wind(weather, float(hour)) for hour in hours]).T
@@ -154,7 +179,11 @@ def _mean_winds(weather: Weather, hours: Field) -> dict[str, Field]:
 
 
 def _snapshots(
-    fields: Mapping[str, Field], *, grid: Mapping[str, Any], scalars: Mapping[str, npt.NDArray[Any]]
+    fields: Mapping[str, Field],
+    *,
+    grid: Mapping[str, Any],
+    scalars: Mapping[str, npt.NDArray[Any]],
+    weather: Mapping[str, Field],
 ) -> xr.Dataset:
     """Label the fields according to the snapshot contract."""
     mapping = {"grid_mapping": "crs"} if "crs" in grid else {}
@@ -168,13 +197,23 @@ def _snapshots(
         "title": "Wildfires and their smoke",
         "source": f"plumecast {__version__} embedded simulator: reduced physics, one-way coupled",
         "smoke_floor": SMOKE_FLOOR,
+        LOCAL_HOUR: IGNITION_LOCAL_HOUR,
     }
     stored = labelled({name: values.astype(np.float32) for name, values in fields.items()})
-    return xr.Dataset(
+    count = len(scalars["hours"])
+    axes = {name: weather[name] for name in (names.WEATHER_HOUR, names.HEIGHT)}
+    series = {
+        item.name: np.broadcast_to(
+            weather[item.name].astype(np.float32), (count, *weather[item.name].shape)
+        )
+        for item in names.WEATHER
+    }
+    made = xr.Dataset(
         {
             name: (dims, values, {**attrs, **mapping})
             for name, (dims, values, attrs) in stored.items()
         },
-        coords={**labelled(scalars), **grid},
+        coords={**labelled(scalars), **grid, **labelled(axes)},
         attrs=attributes,
     )
+    return made.assign(labelled(series))

@@ -6,7 +6,21 @@ over the frames → one labelled Dataset. One frame is in memory at a time.
 """
 
 from plumecast.sources.wrf.files import find_runs
-from plumecast.sources.wrf.fires import FireResult, fire_name, read_wrf, read_wrf_fires
+from plumecast.sources.wrf.fires import (
+    TIME_LIMIT,
+    FireResult,
+    fire_name,
+    read_wrf,
+    read_wrf_fires,
+)
 from plumecast.sources.wrf.run import SMOKE_FLOOR
 
-__all__ = ["SMOKE_FLOOR", "FireResult", "find_runs", "fire_name", "read_wrf", "read_wrf_fires"]
+__all__ = [
+    "SMOKE_FLOOR",
+    "TIME_LIMIT",
+    "FireResult",
+    "find_runs",
+    "fire_name",
+    "read_wrf",
+    "read_wrf_fires",
+]

@@ -7,13 +7,17 @@ may be missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from plumecast.base.findings import Finding
 from plumecast.compute.arrays import Array
+
+SMOKE_SCHEME = "fire_smk_scheme"
+"""Attribute: the smoke scheme of a run, which sets the heights that its fire releases smoke at."""
 
 ARRIVAL_TOLERANCE = 60.0
 """Largest change of a burned cell's arrival time between frames, s."""
@@ -40,6 +44,7 @@ class FrameSummary:
     edge_share: float  # largest column mean on the boundary / peak, 0 without smoke
     lowest: float = 0.0  # smallest and largest value of the smoke variable, in its unit
     highest: float = 0.0
+    depth: float = 0.0  # of the columns, mean over the domain, m
 
 
 def edge_share(column: Array) -> float:
@@ -189,6 +194,12 @@ def check_fire(
         *missing_frames(seconds, step),
         *uneven_steps(seconds, step),
     )
+
+
+def smoke_scheme(attributes: Mapping[str, Any]) -> int | None:
+    """The smoke scheme that the attributes of a file state; None if they do not."""
+    found = {key.lower(): value for key, value in attributes.items()}.get(SMOKE_SCHEME)
+    return None if found is None else int(found)
 
 
 def wrf_version(title: str) -> str | None:

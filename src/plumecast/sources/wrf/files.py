@@ -13,7 +13,15 @@ import numpy as np
 from plumecast.base import paths as named
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
-from plumecast.sources.wrf.integrity import open_complete, require_variables
+from plumecast.compute.limited import report_step
+from plumecast.sources.wrf.integrity import (
+    check_size,
+    check_variable,
+    damage_reported,
+    number_attribute,
+    open_complete,
+    require_variables,
+)
 
 _NAME = re.compile(r"_d(\d\d)_(\d{4}-\d\d-\d\d)_(\d\d)[:_](\d\d)[:_](\d\d)(?:\.nc)?$")
 _MAX_CACHE_BYTES = 512 * 2**20  # chunk cache of one variable, for chunks that span many frames
@@ -25,6 +33,9 @@ class Frame(NamedTuple):
     seconds: float
     path: Path
     number: int
+
+    def __str__(self) -> str:
+        return f"{self.path}: frame {self.number}"
 
 
 class FileIndex(NamedTuple):
@@ -50,7 +61,8 @@ class FrameReader:
     def __init__(self) -> None:
         self._path: Path | None = None
         self._dataset: netCDF4.Dataset | None = None
-        self._ready: set[str] = set()
+        self._ready: dict[str, tuple[float, ...]] = {}  # values that mean "missing", by variable
+        self._shapes: dict[str, tuple[tuple[int, ...], Path]] = {}  # of a frame, and its file
         self._complete: set[tuple[bytes, int]] = set()
         self._expected: dict[Path, FileIndex] = {}
 
@@ -58,7 +70,7 @@ class FrameReader:
         """Close the open file, if any."""
         if self._dataset is not None:
             self._dataset.close()
-        self._path, self._dataset, self._ready = None, None, set()
+        self._path, self._dataset, self._ready = None, None, {}
 
     def expect(self, files: Sequence[FileIndex]) -> None:
         """Set the expected content of files; `open` raises `NameMismatch` if one differs."""
@@ -68,6 +80,7 @@ class FrameReader:
         """Open the file at `path`, unless it is still open."""
         if self._dataset is None or path != self._path:
             self.close()
+            report_step(str(path))
             self._dataset, self._path = open_complete(path, self._complete), path
             expected = self._expected.get(path)
             if expected is not None and index_dataset(self._dataset, path) != expected:
@@ -77,19 +90,31 @@ class FrameReader:
     def read(self, frame: Frame, name: str) -> Array:
         """One variable of one frame, without the Time dimension."""
         dataset = self.open(frame.path)
+        report_step(str(frame.path))
         if name not in self._ready:
-            require_variables(dataset, frame.path, [name])
+            self._ready[name] = check_variable(dataset, frame.path, name)
+            self._check_shape(dataset, frame.path, name)
             dataset[name].set_auto_maskandscale(False)
             _fit_chunk_cache(dataset[name])
-            self._ready.add(name)
-        try:
+        with damage_reported(frame.path, f"frame {frame.number} cannot be read"):
             values: Array = dataset[name][frame.number]
-        except (OSError, RuntimeError, IndexError) as error:
-            message = (
-                f"{frame.path}: frame {frame.number} cannot be read ({error}); copy the file again"
-            )
-            raise PlumecastError(message) from error
+        for missing in self._ready[name]:
+            if (values == values.dtype.type(missing)).any():
+                raise PlumecastError(
+                    f"{frame.path}: frame {frame.number}: {name} has the value {missing:g}, which "
+                    "stands for missing values; did the run stop early?"
+                )
         return values
+
+    def _check_shape(self, dataset: netCDF4.Dataset, path: Path, name: str) -> None:
+        """Raise if a variable has another size than in the files read before."""
+        shape = tuple(dataset[name].shape[1:])
+        first, where = self._shapes.setdefault(name, (shape, path))
+        if shape != first:
+            raise PlumecastError(
+                f"{path}: {name} has the size {shape}, but {first} in {where.name}; give each fire "
+                "its own directory or glob"
+            )
 
 
 def find_files(paths: named.Paths) -> list[Path]:
@@ -195,24 +220,38 @@ def _index_from_name(path: Path, when: str, alike: FileIndex) -> FileIndex:
 def index_dataset(dataset: netCDF4.Dataset, path: Path) -> FileIndex:
     """Index of an open file; of its variables only `Times` is read."""
     require_variables(dataset, path, ["Times"])
-    text = dataset["Times"][:].tobytes().decode("ascii", "replace")
-    width = dataset["Times"].shape[1]
-    times = [text[i : i + width].strip("\0 ") for i in range(0, len(text), width)]
-    size = {name: len(dim) for name, dim in dataset.dimensions.items()}
-    start = getattr(dataset, "SIMULATION_START_DATE", None) or getattr(
-        dataset, "START_DATE", (times or [""])[0]
-    )
+    with damage_reported(path, "the times are damaged"):
+        times = _times(dataset["Times"], path)
+        size = {name: len(dim) for name, dim in dataset.dimensions.items()}
+        first = (times or [""])[0]
+        stated_start = str(getattr(dataset, "SIMULATION_START_DATE", ""))
+        start = stated_start or str(getattr(dataset, "START_DATE", first))
     stated = re.findall(r"_d(\d\d)", path.name) or ["1"]
     return FileIndex(
         path=path,
-        domain=int(getattr(dataset, "GRID_ID", stated[0])),
+        domain=int(number_attribute(dataset, path, "GRID_ID", float(stated[0]))),
         refinement=size.get("west_east_subgrid", 0) // (size.get("west_east", 0) + 1),
-        start=str(start),
+        start=start,
         frames=tuple(
             Frame(_seconds(time, path) - _seconds(start, path), path, number)
             for number, time in enumerate(times)
         ),
     )
+
+
+def _times(variable: Any, path: Path) -> list[str]:
+    """The time stamps of a file, from the characters of `Times`."""
+    if variable.dtype != np.dtype("S1") or variable.ndim != 2 or variable.shape[1] == 0:
+        raise PlumecastError(
+            f"{path}: Times has type {getattr(variable.dtype, 'name', 'text')} and dimensions "
+            f"{variable.dimensions}, not characters (Time, DateStrLen); is it WRF output?"
+        )
+    if variable.shape[0]:
+        check_size(path, "Times", variable.shape, 1)
+    variable.set_auto_mask(False)
+    text = variable[:].tobytes().decode("ascii", "replace")
+    width = variable.shape[1]
+    return [text[i : i + width].strip("\0 ") for i in range(0, len(text), width)]
 
 
 def choose_domain(files: Sequence[FileIndex], domain: int | str | None) -> list[FileIndex]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +14,19 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding
 from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner
-from plumecast.compute.processes import new_pool, stop_pools, submit
+from plumecast.compute.limited import DiedError, HungError, LimitedProcess
+from plumecast.sources.wrf.profile import COLUMNS
 from plumecast.sources.wrf.run import SMOKE_FLOOR, Options, read_fire
-from plumecast.sources.wrf.snapshots import Labels, to_dataset
+from plumecast.sources.wrf.snapshots import FireLabels, to_dataset
+from plumecast.sources.wrf.units import tracer_list
+
+TIME_LIMIT = 600.0
+"""Seconds for opening a file or reading a variable of a frame before its file is given up.
+
+A damaged HDF5 file may keep the library in an endless loop.
+"""
+
+_FOR_EVER = 1e8  # s
 
 
 class FireResult(NamedTuple):
@@ -38,6 +49,8 @@ def read_wrf(
     domain: int | str | None = None,
     aggregate: str = "mean",
     floor: float = SMOKE_FLOOR,
+    surface: bool = False,
+    tracers: str | Sequence[str] = "",
 ) -> xr.Dataset:
     """Snapshots of one fire from WRF-Fire output.
 
@@ -47,13 +60,21 @@ def read_wrf(
       LFN < 0, in hours.
     - g is the sum over the frames of the column-mean smoke in µg m⁻³, including frames before
       ignition; values below `floor` are set to 0.
+    - With `surface`, `surface_smoke` is the same sum of the smoke in the lowest model layer.
+    - `tracers` are further variables, each with its unit unless WRF's source code has it:
+      "tr17_2=ug/kg,co", or "x=ppmv:30.01" with the molar mass in g/mol. Each gives the sum of its
+      column means, `smoke_NAME`, with `surface` also `surface_smoke_NAME`, in µg m⁻³.
     - `every` ("6h", "30min" or a number of hours) keeps the frames at its multiples after the first
       frame; the sum runs over the kept frames.
     - `domain` defaults to the domain with the finest fire grid.
     - `hours` counts from the earliest arrival of any burned cell, so f ≤ hours.
     - `wind_speed` and `wind_from_direction` are those of the domain mean of U10 and V10, averaged
       over the kept frames since ignition: the mean of the speeds, and the direction of the mean
-      vector from the grid's north. Without U10 and V10 they are left out; add them by `with_winds`.
+      vector from the grid's north. Without any wind they are left out; add them by `with_winds`.
+    - `wind_u`, `wind_v` and `boundary_layer_depth` are the hourly ambient weather: the median over
+      the columns of U and V at fixed heights above ground, of U10, V10 and PBLH. Without U and V,
+      the default profile is used above 10 m (see `constant_weather`).
+    - `fuel_load` is the block mean of FGIP, if the files have it.
     - Frames without a burned cell give no snapshot. Areas use the nominal cell size, without map
       factors. `attrs["quality"]` lists the findings of the checks.
     """
@@ -64,10 +85,32 @@ def read_wrf(
         domain=domain,
         aggregate=aggregate,
         floor=floor,
+        surface=surface,
+        tracers=tracer_list(tracers),
     )
     name = fire_id or fire_name(paths)
-    labels = Labels(name, ignition_id or name, drought or "unknown")
+    labels = FireLabels(name, ignition_id or name, drought or "unknown")
     return to_dataset(read_fire(paths, options), labels)
+
+
+def read_wrf_profile(
+    paths: Paths,
+    *,
+    columns: str = "median",
+    domain: int | str | None = None,
+    smoke: str = "fire_smoke",
+    smoke_unit: str | None = None,
+) -> xr.Dataset | None:
+    """Hourly weather of one run since ignition; None if its files have no wind.
+
+    `columns` is one of `COLUMNS`. Runs without U and V get the default profile above their 10 m
+    wind, those without PBLH the default boundary layer; attributes say so. The attribute
+    `fire_smk_scheme` has the smoke scheme of the run, if its files state it.
+    """
+    if columns not in COLUMNS:
+        raise PlumecastError(f"columns={columns!r}; give one of {', '.join(COLUMNS)}")
+    options = Options(smoke=smoke, smoke_unit=smoke_unit, domain=domain)
+    return read_fire(paths, options, columns=columns).weather
 
 
 def read_wrf_fires(
@@ -77,6 +120,7 @@ def read_wrf_fires(
     ignition_id: Mapping[str, str] | None = None,
     workers: int = 1,
     runner: Runner | None = None,
+    time_limit: float | None = None,
     done: Collection[str] = frozenset(),
     progress: Callable[[FireResult, int, int], object] | None = None,
     **options: Any,
@@ -86,9 +130,14 @@ def read_wrf_fires(
     A fire is named after its directory; fires in `done` are skipped. `drought` and `ignition_id`
     may map fire_id to a label; `options` are those of `read_wrf`. With `workers` > 1, processes of
     this machine read at most `workers` fires ahead of the one being yielded; with a `runner`, the
-    workers of a cluster read them. `progress(result, finished, total)` is called after each fire.
+    workers of a cluster read them. With a `time_limit` (seconds for opening a file or reading a
+    variable of a frame), a process reads even with one worker; one that takes longer, or dies of a
+    damaged file, costs only its own fire. `progress(result, finished, total)` is called after
+    each fire.
     """
-    settings = Options(**options)
+    settings = Options(**{**options, "tracers": tracer_list(options.get("tracers", ""))})
+    if time_limit is not None and not 0.0 < time_limit < _FOR_EVER:
+        raise PlumecastError(f"time_limit={time_limit:g}: give a number of seconds above 0")
     jobs: list[Job] = []
     first: dict[str, str | Path] = {}
     for paths in run_dirs:
@@ -98,10 +147,10 @@ def read_wrf_fires(
         clash = None
         if other is not paths:
             clash = f"{paths}: fire_id {name!r} is also that of {other}; rename one of them"
-        labels = Labels(name, (ignition_id or {}).get(name, name), label or "unknown")
+        labels = FireLabels(name, (ignition_id or {}).get(name, name), label or "unknown")
         if clash or name not in done:
             jobs.append(Job(paths, settings, labels, clash))
-    for count, result in enumerate(read_in_order(jobs, workers, runner), start=1):
+    for count, result in enumerate(read_in_order(jobs, workers, runner, time_limit), start=1):
         if progress is not None:
             progress(result, count, len(jobs))
         yield result
@@ -126,7 +175,7 @@ class Job(NamedTuple):
 
     paths: str | Path
     options: Options
-    labels: Labels
+    labels: FireLabels
     clash: str | None  # error message if another fire has the same name
 
 
@@ -144,14 +193,50 @@ def read_job(job: Job) -> FireResult:
         return FireResult(name, f"{job.paths}: {type(error).__name__}: {error}", ())
 
 
-def _read_on_worker(shared: None, item: tuple[Job, WorkerPath]) -> FireResult:
+def read_limited(process: LimitedProcess, job: Job) -> FireResult:
+    """The result of a job that `process` was given; a process that hangs or dies is an error."""
+    try:
+        result: FireResult = process.result()
+        return result
+    except HungError as error:
+        problem = (
+            f"{error.args[0] or job.paths}: no progress in {process.limit:g} s, the file may be "
+            f"damaged; copy it again, or raise the time limit"
+        )
+    except DiedError as error:
+        problem = f"{error.args[0] or job.paths}: the process that read it died ({_why(error)})"
+    return FireResult(job.labels.fire_id, problem, ())
+
+
+def _why(died: DiedError) -> str:
+    """Why a process ended, as far as its exit code tells, and what to do."""
+    number = -died.code
+    if number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, getattr(signal, "SIGBUS", 0)):
+        return f"{signal.Signals(number).name}; the file is damaged: copy it again"
+    return "perhaps for lack of memory; use fewer workers"
+
+
+_own = threading.local()  # of a thread of a cluster worker: the process that reads for it
+
+
+def _read_on_worker(limit: float | None, item: tuple[Job, WorkerPath]) -> FireResult:
     """`read_job` on a worker of a cluster, which must see the same files."""
     job, place = item
-    return read_job(job._replace(paths=place.checked()))
+    job = job._replace(paths=place.checked())
+    if limit is None:
+        return read_job(job)
+    process: LimitedProcess | None = getattr(_own, "process", None)
+    if process is None or process.limit != limit:
+        process = _own.process = LimitedProcess(limit)
+    process.start(read_job, job)
+    return read_limited(process, job)
 
 
 def read_in_order(
-    jobs: Sequence[Job], workers: int, runner: Runner | None = None
+    jobs: Sequence[Job],
+    workers: int,
+    runner: Runner | None = None,
+    limit: float | None = None,
 ) -> Iterator[FireResult]:
     """Read the jobs and yield the results in their order.
 
@@ -159,27 +244,21 @@ def read_in_order(
     """
     if runner is not None:
         items = [(job, worker_path(job.paths, remote=True)) for job in jobs]
-        yield from runner.map(_read_on_worker, None, items)
+        yield from runner.map(_read_on_worker, limit, items)
         return
-    if workers <= 1:
+    if workers <= 1 and limit is None:
         yield from map(read_job, jobs)
         return
-    slots = [new_pool(1) for _ in jobs[:workers]]
+    slots = [LimitedProcess(limit or _FOR_EVER) for _ in jobs[: max(1, workers)]]
     try:
-        running = [submit(slot, read_job, job) for slot, job in zip(slots, jobs, strict=False)]
+        for slot, job in zip(slots, jobs, strict=False):
+            slot.start(read_job, job)
         for number, job in enumerate(jobs):
-            slot = number % len(slots)
-            try:
-                result = running[slot].result()
-            except BrokenProcessPool:
-                message = (
-                    f"{job.paths}: the process that read it died, perhaps for lack of memory; "
-                    "use fewer workers"
-                )
-                result = FireResult(job.labels.fire_id, message, ())
-                slots[slot] = new_pool(1)
+            slot = slots[number % len(slots)]
+            result = read_limited(slot, job)
             if number + len(slots) < len(jobs):
-                running[slot] = submit(slots[slot], read_job, jobs[number + len(slots)])
+                slot.start(read_job, jobs[number + len(slots)])
             yield result
     finally:
-        stop_pools(*slots)
+        for slot in slots:
+            slot.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,10 +12,7 @@ from plumecast.base.constants import GRAVITY, M2_PER_ACRE
 from plumecast.compute.arrays import Array
 from plumecast.sources import regrid
 from plumecast.sources.column import actual_temperature, column_mean, mass_concentration
-from plumecast.sources.wrf.units import MICROGRAMS
-
-FILL_VALUE_LIMIT = 1e30
-"""Larger magnitudes are NetCDF fill values: the data were not written."""
+from plumecast.sources.wrf.units import micrograms
 
 _THETA_BASE = 300.0  # K; WRF stores T = potential temperature − 300 K
 
@@ -52,6 +49,31 @@ class FireState(NamedTuple):
     seconds: float
     burned: Array  # (rows, columns), LFN < 0
     arrival: Array  # (n,) of the burned cells in row order, s since the start of the simulation
+
+
+class Layers(NamedTuple):
+    """Means of the layers of a frame over the domain, (layers,) each, upwards."""
+
+    depth: Array  # m
+    depth_extremes: tuple[float, float]  # of any cell
+    pressure_extremes: tuple[float, float] | None = None
+    pressure: Array | None = None  # Pa; None if the smoke is a concentration
+    temperature: Array | None = None  # K
+
+
+class Amount(NamedTuple):
+    """Smoke or a tracer of one frame, (ny, nx) µg m⁻³ each."""
+
+    mean: Array  # of the column
+    lowest: Array  # of the lowest layer
+
+
+class Columns(NamedTuple):
+    """Smoke and tracers of a frame by their variables, and what they were computed from."""
+
+    amounts: dict[str, Amount]
+    depth: Array  # (ny, nx) m
+    layers: Layers
 
 
 class LevelSet(NamedTuple):
@@ -93,8 +115,8 @@ def changed_cells(before: FireState, state: FireState, seconds: float) -> tuple[
     return int(np.count_nonzero(~still)), int(np.count_nonzero(shift > seconds))
 
 
-def smoke_column(read: Callable[[str], Array], smoke: str, unit: str) -> tuple[Array, Array]:
-    """Column-mean concentration in µg m⁻³ and column depth in m, both (ny, nx).
+def smoke_columns(read: Callable[[str], Array], units: Mapping[str, str]) -> Columns:
+    """Concentrations of variables with these units, column depth and the means of the layers.
 
     Layer depths are differences of (PH + PHB)/g. A mixing ratio is multiplied by the air density
     p/(R Tₐ) with p = P + PB and θ = T + 300 K. Negative values are set to 0. The computation keeps
@@ -103,27 +125,42 @@ def smoke_column(read: Callable[[str], Array], smoke: str, unit: str) -> tuple[A
     lose the digits that the difference needs. `read` returns a variable by name; each is read once
     and released, which limits memory.
     """
-    mass, per = unit.split("/")
     depth = np.diff(read("PH"), axis=0)
     depth += np.diff(read("PHB"), axis=0)
     depth /= GRAVITY
-    with np.errstate(all="ignore"):  # the caller rejects unwritten columns
-        amount = np.maximum(read(smoke), 0.0)
-        amount *= MICROGRAMS[mass]
-        if per == "kg":
+    with np.errstate(all="ignore"):  # the caller rejects implausible air
+        layers = Layers(_layer_means(depth), (float(depth.min()), float(depth.max())))
+        factors = {name: micrograms(unit) for name, unit in units.items()}
+        pressure = temperature = None
+        if any(per == "kg" for _, per in factors.values()):
             pressure = read("P") + read("PB")
             temperature = actual_temperature(read("T") + _THETA_BASE, pressure)
-            amount = mass_concentration(amount, pressure, temperature)
-        return column_mean(amount, depth), depth.sum(axis=0)
+            layers = layers._replace(
+                pressure_extremes=(float(pressure.min()), float(pressure.max())),
+                pressure=_layer_means(pressure),
+                temperature=_layer_means(temperature),
+            )
+        amounts = {}
+        for name, (factor, per) in factors.items():
+            amount = np.maximum(read(name), 0.0)
+            amount *= factor
+            if per == "kg":
+                amount = mass_concentration(amount, pressure, temperature)
+            amounts[name] = Amount(column_mean(amount, depth), amount[0].copy())
+        return Columns(amounts, depth.sum(axis=0), layers)
+
+
+def _layer_means(values: Array) -> Array:
+    return values.mean(axis=(1, 2))
 
 
 def domain_wind(u: Array, v: Array) -> tuple[float, float] | None:
-    """Domain mean of the 10 m wind (ny, nx) along x and y; None if it was not written.
+    """Domain mean of the 10 m wind (ny, nx) along x and y; None if it was not computed yet.
 
     WRF computes U10 and V10 in its first time step: before it, all are exactly 0.
     """
     both = np.stack([u, v]).astype(np.float64)
-    if not (np.abs(both) < FILL_VALUE_LIMIT).all() or not both.any():
+    if not both.any():
         return None
     mean_u, mean_v = both.mean(axis=(1, 2))
     return float(mean_u), float(mean_v)

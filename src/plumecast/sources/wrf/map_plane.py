@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import netCDF4
 import numpy as np
 
+from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
+from plumecast.sources.wrf.files import Frame, FrameReader
+from plumecast.sources.wrf.integrity import number_attribute
+from plumecast.sources.wrf.ranges import check_plausible
 
 EARTH_RADIUS = 6_370_000.0
 """Radius of WRF's sphere, m."""
@@ -92,3 +98,23 @@ def _stretch(latitude: Array) -> Array:
 def _wrap(degrees: Array) -> Array:
     """The equivalent angle in [−180, 180)."""
     return (degrees + 180.0) % 360.0 - 180.0
+
+
+def read_latlon(
+    dataset: netCDF4.Dataset, path: Path, reader: FrameReader
+) -> tuple[Array, Array] | None:
+    """XLAT, XLONG (ny, nx) of a real domain; in idealised runs (MAP_PROJ 0) they are metres."""
+    projection = number_attribute(dataset, path, "MAP_PROJ", 0.0)
+    if projection == 0.0:
+        return None
+    first = Frame(0.0, path, 0)
+    lat, lon = (
+        check_plausible(reader.read(first, name), name, str(first)) for name in ("XLAT", "XLONG")
+    )
+    names = ("TRUELAT1", "TRUELAT2", "STAND_LON", *(["MOAD_CEN_LAT"] if projection == 1 else []))
+    numbers = {name: number_attribute(dataset, path, name) for name in names}
+    _, place = map_plane({**numbers, "MAP_PROJ": projection}, float(lat[0, 0]), float(lon[0, 0]))
+    if not np.isfinite(place).all():
+        stated = ", ".join(f"{name}={value:g}" for name, value in numbers.items())
+        raise PlumecastError(f"{path}: the map projection has no place for this domain ({stated})")
+    return lat, lon

@@ -10,16 +10,19 @@ from typing import Any, NamedTuple
 
 import netCDF4
 import numpy as np
+import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding
+from plumecast.base.names import SURFACE_SMOKE, tracer_output
 from plumecast.base.paths import Paths
 from plumecast.compute.arrays import Array
 from plumecast.sources import regrid
 from plumecast.sources.wrf import checks, files
 from plumecast.sources.wrf.files import Frame, FrameReader, NameMismatch
 from plumecast.sources.wrf.frame import (
-    FILL_VALUE_LIMIT,
+    Amount,
+    Columns,
     FireState,
     Layout,
     LevelSet,
@@ -27,11 +30,33 @@ from plumecast.sources.wrf.frame import (
     changed_cells,
     domain_wind,
     fire_age,
-    smoke_column,
+    smoke_columns,
 )
-from plumecast.sources.wrf.integrity import require_variables
+from plumecast.sources.wrf.integrity import (
+    check_variable,
+    damage_reported,
+    dimensions_of,
+    read_layout,
+    require_variables,
+)
+from plumecast.sources.wrf.map_plane import read_latlon
+from plumecast.sources.wrf.profile import (
+    FrameProfile,
+    read_frame_profile,
+    weather_frames,
+    weather_of,
+    weather_variables,
+)
+from plumecast.sources.wrf.ranges import (
+    RANGES,
+    check_air,
+    check_arrival,
+    check_plausible,
+    check_values,
+    smoke_range,
+)
 from plumecast.sources.wrf.thinning import interval_seconds, thin
-from plumecast.sources.wrf.units import smoke_unit
+from plumecast.sources.wrf.units import smoke_unit, stated_tracers, tracer_list, tracer_unit
 
 SMOKE_FLOOR = 1e-3
 """Cumulative smoke below this value, µg m⁻³, is numerical diffusion and is set to 0."""
@@ -47,6 +72,8 @@ class Options:
     domain: int | str | None = None
     aggregate: str = "mean"
     floor: float = SMOKE_FLOOR
+    surface: bool = False
+    tracers: str = ""  # as `tracer_list` writes them
 
     def __post_init__(self) -> None:
         if self.aggregate not in regrid.AGGREGATES:
@@ -55,6 +82,12 @@ class Options:
             raise PlumecastError(f"floor={self.floor} must be ≥ 0 µg m⁻³")
         if self.smoke_unit is not None:
             smoke_unit(self.smoke, "", self.smoke_unit)
+        tracer_list(self.tracers)
+        for name, unit in stated_tracers(self.tracers).items():
+            if name == self.smoke:
+                raise PlumecastError(f"tracers={self.tracers}: {name} is the smoke already")
+            if unit is not None:
+                tracer_unit(name, "", unit)
         interval_seconds(self.every)
 
 
@@ -66,11 +99,22 @@ class Run:
     frames: list[Frame]
     kept: list[Frame]  # frames at the checkpoints
     layout: Layout
-    unit: str  # of the smoke
+    units: dict[str, str]  # of the smoke and the tracers, by variable; the smoke first
     attributes: Mapping[str, Any]
     latlon: tuple[Array, Array] | None  # degrees; None for idealised runs
-    has_wind: bool  # whether U10 and V10 were written
+    air: frozenset[str]  # variables of the ambient weather that were written
+    fuel: Array | None  # load (ny, nx) kg m⁻²; None if the files do not have it
     options: Options
+
+    def further(self, amounts: Mapping[str, Amount]) -> dict[str, Array]:
+        """The further outputs of a frame by name: lowest layer, and tracers."""
+        own = {SURFACE_SMOKE: amounts[self.options.smoke].lowest} if self.options.surface else {}
+        for name in self.units:
+            if name != self.options.smoke:
+                own[tracer_output(name)] = amounts[name].mean
+                if self.options.surface:
+                    own[tracer_output(name, surface=True)] = amounts[name].lowest
+        return own
 
 
 class FrameResult(NamedTuple):
@@ -79,28 +123,36 @@ class FrameResult(NamedTuple):
     summary: checks.FrameSummary
     age: Array  # time since ignition, h
     smoke: Array  # cumulative, µg m⁻³
+    further: dict[str, Array]  # further outputs by name, cumulative, µg m⁻³
     earliest: float  # arrival time of any burned cell, s
     wind: tuple[float, float] | None = None  # at 10 m, domain mean towards +x and +y, m s⁻¹
 
 
 class WrfFire(NamedTuple):
-    """Result of reading a fire: its burning frames and the findings of the checks."""
+    """Result of reading a fire: its burning frames, weather, and the findings of the checks."""
 
     run: Run
     frames: list[FrameResult]
     findings: tuple[Finding, ...]
+    weather: xr.Dataset | None = None  # hourly since ignition; None if it is not known
+
+    @property
+    def ignition(self) -> float:
+        """Earliest arrival of any burned cell, s since the start of the simulation."""
+        return min(frame.earliest for frame in self.frames)
 
 
-def read_fire(paths: Paths, options: Options) -> WrfFire:
-    """Read the frames of one fire and check them."""
+def read_fire(paths: Paths, options: Options, *, columns: str = "median") -> WrfFire:
+    """Read the frames of one fire and check them; `columns` as for `read_wrf_profile`."""
     found = files.find_files(paths)
     with closing(FrameReader()) as reader:
         try:
             run = prepare(found, options, reader, by_names=True)
-            frames = list(read_frames(run, reader))
+            profiles: list[FrameProfile] = []
+            frames = list(read_frames(run, reader, profiles, columns))
         except NameMismatch:
-            run = prepare(found, options, reader, by_names=False)
-            frames = list(read_frames(run, reader))
+            run, profiles = prepare(found, options, reader, by_names=False), []
+            frames = list(read_frames(run, reader, profiles, columns))
     findings = checks.check_fire(
         [frame.summary for frame in frames],
         floor=options.floor,
@@ -113,7 +165,15 @@ def read_fire(paths: Paths, options: Options) -> WrfFire:
         raise PlumecastError(
             f"{run.kept[-1].path}: no cell burns in {len(frames)} frames; was the fire ignited?"
         )
-    return WrfFire(run, burning, findings)
+    fire = WrfFire(run, burning, findings)
+    weather, problems = weather_of(
+        profiles,
+        ignition=fire.ignition,
+        source=run.frames[0].path.parent,
+        columns=columns,
+        attributes=run.attributes,
+    )
+    return fire._replace(weather=weather, findings=findings + problems)
 
 
 def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_names: bool) -> Run:
@@ -129,9 +189,12 @@ def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_name
         raise PlumecastError(f"{indexed[0].path}: it contains no frames; did the run stop early?")
     path = chosen[0].path
     dataset = reader.open(path)
-    names, unit = _required_variables(dataset, path, options)
-    layout, attributes = _layout(dataset, path), dict(dataset.__dict__)
-    latlon, has_wind = _latlon(dataset, path), _has_wind(dataset)
+    names, units = _required_variables(dataset, path, options)
+    layout = read_layout(dataset, path)
+    with damage_reported(path, "an attribute is damaged"):
+        attributes = dict(dataset.__dict__)
+    latlon = read_latlon(dataset, path, reader)
+    air, fuel = weather_variables(dataset), _fuel(path, layout, reader)
     frames = files.merge_overlaps(
         [frame for file in chosen for frame in file.frames], reader, names
     )
@@ -140,83 +203,78 @@ def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_name
         frames=frames,
         kept=thin(frames, interval_seconds(options.every)),
         layout=layout,
-        unit=unit,
+        units=units,
         attributes=attributes,
         latlon=latlon,
-        has_wind=has_wind,
+        air=air,
+        fuel=fuel,
         options=options,
     )
 
 
 def _required_variables(
     dataset: netCDF4.Dataset, path: Path, options: Options
-) -> tuple[list[str], str]:
-    """Names of the variables to read, and the unit of the smoke."""
-    require_variables(dataset, path, ["LFN", options.smoke])
-    label = str(getattr(dataset[options.smoke], "units", "")).strip()
+) -> tuple[list[str], dict[str, str]]:
+    """Names of the variables to read, and the units of the smoke and the tracers."""
+    tracers = stated_tracers(options.tracers)
+    require_variables(dataset, path, ["LFN", options.smoke, *tracers])
+
+    def label(name: str) -> str:
+        return str(getattr(dataset[name], "units", "")).strip()
+
     try:
-        unit = smoke_unit(options.smoke, label, options.smoke_unit)
+        units = {
+            options.smoke: smoke_unit(options.smoke, label(options.smoke), options.smoke_unit),
+            **{name: tracer_unit(name, label(name), unit) for name, unit in tracers.items()},
+        }
     except PlumecastError as error:
         raise PlumecastError(f"{path}: {error}") from None
-    names = ["LFN", *(["TIGN_G"] if "TIGN_G" in dataset.variables else []), options.smoke]
-    names += ["PH", "PHB", *(["P", "PB", "T"] if unit.endswith("/kg") else [])]
+    names = ["LFN", *(["TIGN_G"] if "TIGN_G" in dataset.variables else []), *units]
+    per_kg = any(not unit.endswith("/m3") for unit in units.values())
+    names += ["PH", "PHB", *(["P", "PB", "T"] if per_kg else [])]
     require_variables(dataset, path, names)
     for name in names:
-        found, expected = dataset[name].dimensions, _dims(name)
-        if found != expected:
-            raise PlumecastError(f"{path}: {name} has dimensions {found}, expected {expected}")
-    return names, unit
+        check_variable(dataset, path, name)
+    return names, units
 
 
-def _dims(name: str) -> tuple[str, ...]:
-    """Dimensions of a WRF variable: on the fire grid, on layer faces, or in layers."""
-    if name in ("LFN", "TIGN_G"):
-        return ("Time", "south_north_subgrid", "west_east_subgrid")
-    layers = "bottom_top_stag" if name in ("PH", "PHB") else "bottom_top"
-    return ("Time", layers, "south_north", "west_east")
+def _fuel(path: Path, layout: Layout, reader: FrameReader) -> Array | None:
+    """FGIP, which does not change in time, as fuel load of the smoke cells, if the file has it.
 
-
-def _has_wind(dataset: netCDF4.Dataset) -> bool:
-    """Whether the file has U10 and V10; they are on the smoke grid, not on its faces."""
-    dims = ("Time", "south_north", "west_east")
-    return all(
-        name in dataset.variables and dataset[name].dimensions == dims for name in ("U10", "V10")
-    )
-
-
-def _layout(dataset: netCDF4.Dataset, path: Path) -> Layout:
-    """Sizes of both grids; no attribute has the refinement, subgrid length / staggered length."""
-    size = {name: len(dim) for name, dim in dataset.dimensions.items()}
-    ny, nx = size["south_north"], size["west_east"]
-    fire = (size["south_north_subgrid"], size["west_east_subgrid"])
-    if fire[0] % (ny + 1) or fire[1] % (nx + 1):
-        raise PlumecastError(
-            f"{path}: fire grid {fire} is no multiple of {(ny + 1, nx + 1)}, the staggered grid; "
-            "is it WRF-Fire output?"
-        )
-    spacing = float(dataset.DX), float(dataset.DY)
-    return Layout(ny, nx, fire[0] // (ny + 1), fire[1] // (nx + 1), *spacing)
-
-
-def _latlon(dataset: netCDF4.Dataset, path: Path) -> tuple[Array, Array] | None:
-    """XLAT, XLONG (ny, nx) of a real domain; in idealised runs (MAP_PROJ 0) they are metres."""
-    if int(getattr(dataset, "MAP_PROJ", 0)) == 0:
+    NFUEL_CAT alone is not enough: the loads of its categories are in the run's namelist.fire.
+    """
+    variables = reader.open(path).variables
+    if "FGIP" not in variables or variables["FGIP"].dimensions != dimensions_of("FGIP"):
         return None
-    require_variables(dataset, path, ["XLAT", "XLONG"])
-    return np.asarray(dataset["XLAT"][0]), np.asarray(dataset["XLONG"][0])
+    load = layout.cut_padding(reader.read(Frame(0.0, path, 0), "FGIP")).astype(np.float64)
+    likely = (load >= RANGES["FGIP"].lowest) & (load <= RANGES["FGIP"].highest)
+    if not (likely.all() and load.any()):
+        return None
+    return layout.to_smoke_grid(load, "mean").astype(np.float32)
 
 
-def read_frames(run: Run, reader: FrameReader) -> Iterator[FrameResult]:
-    """Results of the kept frames, in one pass.
+def read_frames(
+    run: Run, reader: FrameReader, profiles: list[FrameProfile], columns: str
+) -> Iterator[FrameResult]:
+    """Results of the kept frames, in one pass; `profiles` receives the hourly ambient weather.
 
-    A run without TIGN_G also needs the level set of the frames in between.
+    A run without TIGN_G also needs the level set of the frames in between, and the weather needs a
+    frame of every hour.
     """
     has_arrival = "TIGN_G" in run.names
     level_set: LevelSet | None = None
     before: FireState | None = None
     total = np.zeros((run.layout.ny, run.layout.nx))
-    kept = set(run.kept)
-    for frame in run.kept if has_arrival else run.frames:
+    further: dict[str, Array] = {}
+    kept, hourly = (
+        set(run.kept),
+        weather_frames(run.frames, run.kept, run.air) if profiles is not None else set(),
+    )
+    for frame in run.frames:
+        if frame in hourly:
+            profiles.append(_profile(run, frame, reader, columns))
+        if has_arrival and frame not in kept:
+            continue
         if has_arrival:
             state = _fire_state(run, frame, reader)
         else:
@@ -224,90 +282,109 @@ def read_frames(run: Run, reader: FrameReader) -> Iterator[FrameResult]:
             level_set = advance_arrival(level_set, level, frame.seconds)
             state = FireState(frame.seconds, level < 0, level_set.arrival[level < 0])
         if frame in kept:
-            column, mass, extremes = _checked_column(run, frame, reader)
-            total = total + column
-            summary = _summary(state, before, column=column, mass=mass, extremes=extremes)
-            result = _frame_result(run, state, summary=summary, total=total)
+            found, mass, extremes = _checked_columns(run, frame, reader)
+            total = total + found.amounts[run.options.smoke].mean
+            own = run.further(found.amounts)
+            further = {name: further.get(name, 0.0) + values for name, values in own.items()}
+            summary = _summary(run, state, before, columns=found, mass=mass, extremes=extremes)
+            result = _frame_result(run, state, summary=summary, total=total, further=further)
             yield result._replace(wind=_wind(run, frame, reader))
         before = state
 
 
+def _profile(run: Run, frame: Frame, reader: FrameReader, columns: str) -> FrameProfile:
+    """Ambient weather of a frame."""
+
+    def read(name: str) -> Array:
+        values = reader.read(frame, name)
+        return check_plausible(values, name, str(frame)) if name in RANGES else values
+
+    smoke = run.options.smoke
+    return read_frame_profile(read, frame.seconds, run.air, columns=columns, smoke=smoke)
+
+
 def _level(run: Run, frame: Frame, reader: FrameReader) -> Array:
-    """LFN without its padding; raises if it was not written."""
+    """LFN without its padding."""
     level = run.layout.cut_padding(reader.read(frame, "LFN"))
-    if not (level.min() > -FILL_VALUE_LIMIT and level.max() < FILL_VALUE_LIMIT):
-        raise PlumecastError(
-            f"{frame.path}: NaN or unwritten LFN in frame {frame.number}; did the run stop early?"
-        )
-    return level
+    return check_plausible(level, "LFN", str(frame))
 
 
 def _fire_state(run: Run, frame: Frame, reader: FrameReader) -> FireState:
     """Burned cells and their TIGN_G; the two large fields are released, which limits memory."""
     burned = _level(run, frame, reader) < 0
     arrival = run.layout.cut_padding(reader.read(frame, "TIGN_G"))[burned]
+    check_arrival(arrival, frame.seconds, str(frame))
     return FireState(frame.seconds, burned, arrival)
 
 
-def _checked_column(
+def _checked_columns(
     run: Run, frame: Frame, reader: FrameReader
-) -> tuple[Array, float, tuple[float, float]]:
-    """Column mean in µg m⁻³, smoke mass of the domain in kg, extremes of the smoke variable.
+) -> tuple[Columns, float, tuple[float, float]]:
+    """Smoke and tracers in µg m⁻³, smoke mass of the domain in kg, extremes of the smoke variable.
 
-    Raises if a column is not finite.
+    Raises if a value that it is computed from is not plausible.
     """
-    extremes = (0.0, 0.0)
+    extremes: dict[str, tuple[float, float]] = {}
 
     def read(name: str) -> Array:
-        nonlocal extremes
         values = reader.read(frame, name)
-        if name == run.options.smoke:
-            extremes = float(values.min()), float(values.max())
-        return values
+        if name in run.units:
+            extremes[name] = check_values(values, name, smoke_range(run.units[name]), str(frame))
+            return values
+        return check_plausible(values, name, str(frame))
 
-    column, depth = smoke_column(read, run.options.smoke, run.unit)
-    bad = ~(np.abs(column) < FILL_VALUE_LIMIT)
-    if bad.any():
-        raise PlumecastError(
-            f"{frame.path}: {int(bad.sum())} columns are NaN or unwritten in frame {frame.number}; "
-            f"check {', '.join(name for name in run.names if name not in ('LFN', 'TIGN_G'))}"
-        )
-    mass = float((column * depth).sum() * run.layout.dx * run.layout.dy * 1e-9)
-    return column, mass, extremes
+    found = smoke_columns(read, run.units)
+    check_air(found.layers, str(frame))
+    smoke = run.options.smoke
+    mean = found.amounts[smoke].mean
+    mass = float((mean * found.depth).sum() * run.layout.dx * run.layout.dy * 1e-9)
+    return found, mass, extremes[smoke]
 
 
 def _wind(run: Run, frame: Frame, reader: FrameReader) -> tuple[float, float] | None:
-    if not run.has_wind:
+    if "U10" not in run.air:
         return None
-    return domain_wind(reader.read(frame, "U10"), reader.read(frame, "V10"))
+    u, v = (check_plausible(reader.read(frame, name), name, str(frame)) for name in ("U10", "V10"))
+    return domain_wind(u, v)
 
 
 def _summary(
+    run: Run,
     state: FireState,
     before: FireState | None,
     *,
-    column: Array,
+    columns: Columns,
     mass: float,
     extremes: tuple[float, float],
 ) -> checks.FrameSummary:
     lost, moved = changed_cells(before, state, checks.ARRIVAL_TOLERANCE) if before else (0, 0)
+    mean = columns.amounts[run.options.smoke].mean
     return checks.FrameSummary(
         seconds=state.seconds,
         burned_cells=int(np.count_nonzero(state.burned)),
         lost_cells=lost,
         moved_cells=moved,
         smoke_mass=mass,
-        peak=float(column.max()),
-        edge_share=checks.edge_share(column),
+        peak=float(mean.max()),
+        edge_share=checks.edge_share(mean),
+        depth=float(columns.depth.mean()),
         lowest=extremes[0],
         highest=extremes[1],
     )
 
 
 def _frame_result(
-    run: Run, state: FireState, *, summary: checks.FrameSummary, total: Array
+    run: Run,
+    state: FireState,
+    *,
+    summary: checks.FrameSummary,
+    total: Array,
+    further: Mapping[str, Array],
 ) -> FrameResult:
+    def stored(values: Array) -> Array:
+        return np.where(values < run.options.floor, 0.0, values).astype(np.float32)
+
     age = run.layout.to_smoke_grid(fire_age(state), run.options.aggregate)
-    smoke = np.where(total < run.options.floor, 0.0, total)
+    others = {name: stored(values) for name, values in further.items()}
     earliest = float(state.arrival.min(initial=np.inf))
-    return FrameResult(summary, age.astype(np.float32), smoke.astype(np.float32), earliest)
+    return FrameResult(summary, age.astype(np.float32), stored(total), others, earliest)

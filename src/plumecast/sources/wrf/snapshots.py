@@ -10,18 +10,33 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import INTERVAL, equal_interval
+from plumecast.base.checkpoints import DEPTH, INTERVAL, equal_interval
 from plumecast.base.findings import write_findings
-from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, TABLE
+from plumecast.base.names import (
+    FIRE,
+    GROUND,
+    HEIGHT,
+    LEVEL,
+    LEVELS,
+    SMOKE,
+    SNAPSHOT,
+    SURFACE_SMOKE,
+    TABLE,
+    WEATHER,
+    WEATHER_HOUR,
+)
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.sources.regrid import Grid
+from plumecast.sources.weather.default import SURFACE
+from plumecast.sources.weather.series import mean_wind
+from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme
 from plumecast.sources.wrf.frame import Layout, mean_winds
 from plumecast.sources.wrf.map_plane import map_plane
 from plumecast.sources.wrf.run import WrfFire
 
 
-class Labels(NamedTuple):
+class FireLabels(NamedTuple):
     """Names of a fire, its ignition and its drought."""
 
     fire_id: str
@@ -29,31 +44,36 @@ class Labels(NamedTuple):
     drought: str
 
 
-def to_dataset(fire: WrfFire, labels: Labels) -> xr.Dataset:
+def to_dataset(fire: WrfFire, labels: FireLabels) -> xr.Dataset:
     """The snapshots of a fire; `hours` counts from the earliest arrival of any burned cell.
 
-    The wind is the mean over the burning frames so far; runs without U10 and V10 have none.
+    The mean wind is that of U10 and V10 over the burning frames so far; without them, that of the
+    hourly weather. Runs without any wind have neither.
     """
-    run, frames, findings = fire
-    ignition = min(frame.earliest for frame in frames)
+    run, frames, findings = fire.run, fire.frames, fire.findings
     seconds = np.array([frame.summary.seconds for frame in frames])
     cells = np.array([frame.summary.burned_cells for frame in frames])
     columns = {
         **{name: np.full(len(frames), label) for name, label in labels._asdict().items()},
-        "hours": np.maximum(seconds - ignition, 0.0) / 3600.0,
+        "hours": np.maximum(seconds - fire.ignition, 0.0) / 3600.0,
         "burned_area": cells * run.layout.fire_cell_acres,
         "is_final": np.arange(len(frames)) == len(frames) - 1,
     }
     wind = mean_winds([frame.wind for frame in frames])
+    if wind is None and fire.weather is not None:
+        wind = _wind_of(fire.weather, columns["hours"])
     if wind is not None:
         columns["wind_speed"], columns["wind_from_direction"] = wind
     place = georeference(run.layout, run.attributes, run.latlon)
     mapping = {"grid_mapping": "crs"} if "crs" in place else {}
     fields = {FIRE: [frame.age for frame in frames], SMOKE: [frame.smoke for frame in frames]}
+    further = frames[0].further
+    fields |= {name: [frame.further[name] for frame in frames] for name in further}
+    unit = run.units[run.options.smoke]
     interval = equal_interval((np.diff([kept.seconds for kept in run.kept]) / 3600.0).tolist())
     made = xr.Dataset(
         {
-            name: ((SNAPSHOT, "y", "x"), np.stack(values), {**TABLE[name].attrs, **mapping})
+            name: ((SNAPSHOT, "y", "x"), np.stack(values), {**_attributes(name), **mapping})
             for name, values in fields.items()
         },
         coords={
@@ -64,14 +84,62 @@ def to_dataset(fire: WrfFire, labels: Labels) -> xr.Dataset:
             "Conventions": "CF-1.11",
             "source": str(run.attributes.get("TITLE", "WRF")).strip(),
             "plumecast_version": __version__,
-            "settings": json.dumps({**asdict(run.options), "smoke_unit": run.unit}),
+            "settings": json.dumps({**asdict(run.options), "smoke_unit": unit}),
             "smoke_floor": run.options.floor,
             "quality": write_findings(findings),
         },
     )
     if interval is not None:
-        made[SMOKE].attrs[INTERVAL] = interval
-    return made
+        for name in (SMOKE, *further):
+            made[name].attrs[INTERVAL] = interval
+    made[SMOKE].attrs[DEPTH] = round(float(np.mean([frame.summary.depth for frame in frames])), 1)
+    if run.fuel is not None:
+        entry = GROUND[0]
+        made[entry.name] = (entry.dims, run.fuel, {**entry.attrs, **mapping})
+    scheme = smoke_scheme(run.attributes)
+    made = made if scheme is None else made.assign_attrs({SMOKE_SCHEME: scheme})
+    return made if fire.weather is None else _with_weather(made, fire.weather)
+
+
+def _attributes(name: str) -> dict[str, str]:
+    """The attributes of a field; those of further outputs say where the concentration is."""
+    if name in (FIRE, SMOKE):
+        return TABLE[name].attrs
+    lowest = name.startswith(SURFACE_SMOKE)
+    tracer = name.removeprefix(SURFACE_SMOKE if lowest else SMOKE).removeprefix("_")
+    level = LEVELS[lowest]
+    where = f"in the {level}" if lowest else f"({level})"
+    return {
+        "units": str(TABLE[SMOKE].units),
+        "long_name": f"cumulative {tracer or 'smoke'} concentration {where}",
+        LEVEL: level,
+        "comment": f"sum over the checkpoints up to the hour of the snapshot, as {SMOKE}: not the "
+        "concentration at one time, and not a mean over time",
+    }
+
+
+def _wind_of(weather: xr.Dataset, hours: Array) -> tuple[Array, Array]:
+    """Mean 10 m wind from ignition to each of `hours`."""
+    u, v = (weather[name].sel({HEIGHT: SURFACE}).values for name in ("wind_u", "wind_v"))
+    return mean_wind(weather[WEATHER_HOUR].values, u, v, hours)
+
+
+def _with_weather(fire: xr.Dataset, weather: xr.Dataset) -> xr.Dataset:
+    """Snapshots with the weather of their fire, the same for each."""
+    count = fire.sizes[SNAPSHOT]
+    variables = {
+        entry.name: (
+            entry.dims,
+            np.broadcast_to(
+                weather[entry.name].values.astype(np.float32), (count, *weather[entry.name].shape)
+            ),
+            weather[entry.name].attrs,
+        )
+        for entry in WEATHER
+    }
+    axes = {name: weather[name].variable for name in (WEATHER_HOUR, HEIGHT)}
+    kept = {key: weather.attrs[key] for key in ("weather_kind", "weather_comment")}
+    return fire.assign_coords(axes).assign(variables).assign_attrs(kept)
 
 
 def georeference(

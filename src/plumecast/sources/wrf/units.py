@@ -1,8 +1,12 @@
-"""Unit of a smoke variable: stated by the user or known from WRF's source code; never guessed."""
+"""Units of smoke variables and tracers: stated by the user or known from WRF's source code.
+
+They are never guessed. A tracer in ppmv (a mole fraction) has its molar mass beside the unit.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from plumecast.base.errors import PlumecastError
 
@@ -18,6 +22,11 @@ AMBIGUOUS = {
     "particles in ug/kg",
 }
 """Variables whose unit depends on the model that wrote them, with the reason."""
+
+MOLE_FRACTIONS = {"co": 28.010}
+"""Molar mass, g mol⁻¹, of the tracers that WRF-Chem's registry has in ppmv."""
+
+DRY_AIR = 28.9647  # g mol⁻¹
 
 MICROGRAMS = {"kg": 1e9, "g": 1e6, "mg": 1e3, "ug": 1.0}
 _UNIT = re.compile(r"([kmu]?g)(?:_\w+?)?\s*/?\s*(?:(kg)(?:\^?-1)?(?:[_-][a-z_]+)?|m\^?-?3)")
@@ -46,3 +55,69 @@ def smoke_unit(name: str, label: str, stated: str | None) -> str:
     if label and known_unit(label) != unit and label.lower() not in labels:
         raise PlumecastError(f"{name} is labelled {label!r}, not {unit}; state smoke_unit")
     return unit
+
+
+def micrograms(unit: str) -> tuple[float, str]:
+    """Factor to µg per kg of air or per m³, and which of the two ("kg" or "m3").
+
+    x ppmv of molar mass M is 1000 x M / M_air µg kg⁻¹.
+
+    >>> micrograms("g/kg"), micrograms("mg/m3")
+    ((1000000.0, 'kg'), (1000.0, 'm3'))
+    """
+    if unit.startswith("ppmv:"):
+        return 1e3 * float(unit.removeprefix("ppmv:")) / DRY_AIR, "kg"
+    mass, per = unit.split("/")
+    return MICROGRAMS[mass], per
+
+
+def tracer_list(tracers: str | Sequence[str]) -> str:
+    """Tracers as one text, "co,tr17_2=ug/kg"; raises for one without a name or given twice."""
+    text = tracers if isinstance(tracers, str) else ",".join(tracers)
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    names = [part.partition("=")[0].strip() for part in parts]
+    for name in names:
+        if not name.isidentifier():
+            raise PlumecastError(
+                f"tracers={text}: {name!r} is not the name of a variable; give e.g. tr17_2=ug/kg,co"
+            )
+        if names.count(name) > 1:
+            raise PlumecastError(f"tracers={text} names '{name}' twice; give it once")
+    return ",".join(parts)
+
+
+def stated_tracers(tracers: str) -> dict[str, str | None]:
+    """The tracers of `tracer_list` by name, with their stated units; None where it is not stated.
+
+    >>> stated_tracers("co,tr17_2=ug/kg")
+    {'co': None, 'tr17_2': 'ug/kg'}
+    """
+    pairs = [part.partition("=") for part in tracers.split(",") if part]
+    return {name.strip(): unit.strip() if equals else None for name, equals, unit in pairs}
+
+
+def tracer_unit(name: str, label: str, stated: str | None) -> str:
+    """`smoke_unit` of a tracer; "ppmv:28.01" for a mole fraction of that molar mass."""
+    if stated is not None:
+        unit = known_unit(stated) or _mole_fraction(stated)
+        if unit is None:
+            raise PlumecastError(
+                f"tracers={name}={stated}: the unit is not supported; give e.g. {name}=ug/kg, "
+                f"{name}=ug/m3, or {name}=ppmv:28.01 with the molar mass in g/mol"
+            )
+        return unit
+    if name in MOLE_FRACTIONS:
+        if label and label.lower() not in ("ppmv", "ppm"):
+            raise PlumecastError(f"{name} is labelled {label!r}, not ppmv; state its unit")
+        return f"ppmv:{MOLE_FRACTIONS[name]}"
+    if name in SMOKE_VARIABLES:
+        return smoke_unit(name, label, None)
+    raise PlumecastError(
+        f"the unit of tracer {name} is unknown; state it, e.g. tracers={name}=ug/kg, or "
+        f"{name}=ppmv:28.01 with the molar mass in g/mol"
+    )
+
+
+def _mole_fraction(text: str) -> str | None:
+    found = re.fullmatch(r"ppmv?:(\d+(?:\.\d+)?)", text.strip().lower())
+    return f"ppmv:{found[1]}" if found and float(found[1]) > 0.0 else None

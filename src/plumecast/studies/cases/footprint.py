@@ -14,7 +14,7 @@ from plumecast.scores.summary import known_median
 from plumecast.studies import paper
 from plumecast.studies.context import Context
 from plumecast.studies.figures import style
-from plumecast.studies.figures.maps import compare_maps, compare_one, hours_text
+from plumecast.studies.figures.maps import compare_maps, compare_one, hours_text, mean_colours
 from plumecast.studies.methods.methods import title_of
 from plumecast.studies.methods.scoring import FPR_GRID, SNAPSHOT_SCORES, Outcome, outcome
 from plumecast.studies.study import Study
@@ -145,7 +145,7 @@ def maps(found: xr.Dataset) -> Figure:
     """Observed and predicted smoke at five percentiles of IoU, on one colour scale."""
     shown = _shown(found)
     titles = [
-        f"{percentile}th percentile\nIoU {iou:.2f}\n{hours_text(hours)}, {drought}"
+        f"{percentile}th percentile\nIoU {iou:.2f}\n{hours_text(hours)}, {style.plain(drought, 16)}"
         for percentile, iou, hours, drought in zip(
             found.percentile.values, found.map_iou.values, found.map_hours.values,
             found.map_drought.values, strict=True,
@@ -162,22 +162,25 @@ def maps(found: xr.Dataset) -> Figure:
 
 
 def _shown(found: xr.Dataset) -> xr.Dataset:
-    return found[[FIRE, SMOKE, "predicted"]].rename(percentile=SNAPSHOT)
+    names = {"percentile": SNAPSHOT, "map_hours": "hours"}
+    shown = found[[FIRE, SMOKE, "predicted"]]
+    return shown.rename({old: new for old, new in names.items() if old in shown.coords})
 
 
 def typical_map(found: xr.Dataset) -> tuple[Figure, str]:
     """The snapshot with the median IoU: observed beside predicted smoke, and a caption."""
     row = int(np.argmin(np.abs(found.percentile.values - 50)))
     shown = _shown(found)
-    tau = float(found.attrs["smoke_threshold"])
+    tau, colours = float(found.attrs["smoke_threshold"]), mean_colours(shown)
+    unit = "the time mean since ignition" if colours.is_mean else "the sum over checkpoints"
     method = title_of(found.attrs["methods"].split(",")[0])
     caption = (
         f"A typical test snapshot (median IoU, {float(found.map_iou[row]):.2f}): fire "
         f"{found.map_fire_id.values[row]} after {hours_text(found.map_hours[row])}. Left: observed "
-        f"smoke. Right: predicted smoke ({method}). Smoke below τ = {tau:.3g} µg m⁻³ is white, and "
-        "the red line is the burned area."
+        f"smoke. Right: predicted smoke ({method}). Colours are {unit}. White is smoke whose sum "
+        f"over checkpoints is below τ = {tau:.3g} µg m⁻³; the red line is the burned area."
     )
-    return compare_one(shown, shown.predicted, row, tau), caption
+    return compare_one(shown, shown.predicted, row, tau, colours), caption
 
 
 def extent(found: xr.Dataset) -> Figure:

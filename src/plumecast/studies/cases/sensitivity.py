@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.data.covariates import extrapolating
+from plumecast.data.conditions.covariates import extrapolating
 from plumecast.operators.coded.polynomial_map import fit_linear_map
 from plumecast.operators.pca import rank_for_std
 from plumecast.scores.footprint import score_footprints, smoke_threshold

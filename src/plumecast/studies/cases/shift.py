@@ -4,7 +4,8 @@
 has no others. Spectral surrogates are trained without the drought label, on a bounded sample.
 Within one drought the moisture is constant and the wind almost constant, so no coefficient for them
 can be fitted. The wind frame still conditions an operator on the wind: it rotates the fields into
-the direction of the wind.
+the direction of the wind. If the hourly weather of every fire is known, smoke that it carries
+(physics channels) conditions an operator on all of the weather.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE
-from plumecast.data.covariates import WIND
+from plumecast.data.conditions.covariates import WIND
+from plumecast.data.conditions.weather import has_weather
 from plumecast.data.schema import select_drought
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.scores.summary import known_median, known_values
@@ -32,14 +34,18 @@ from plumecast.studies.study import Study
 from plumecast.studies.table import select, tidy
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.weather import weather_known
 
 METHODS = ("paper-linear", "recommended")
+PLAIN, WIND_FRAME, CARRIED, CARRIED_ON_MAP = (0, 0), (1, 0), (1, 1), (0, 1)
+"""Kinds of operator: in the wind frame or not, with physics channels or not."""
 ORDER = ("low", "medium", "high")
 OTHERS = "all others"
 
 COLUMNS = {
     "method": ("method", "1"),
     "covariates": ("1 if the operator is conditioned on the wind (wind frame), else 0", "1"),
+    "physics": ("1 if smoke carried by the fire's own weather is among the channels, else 0", "1"),
     "trained_on": ("drought of training", "1"),
     "tested_on": ("drought of the test", "1"),
     **SNAPSHOT_SCORES,
@@ -51,6 +57,7 @@ def run(context: Context) -> xr.Dataset:
     """Per-snapshot scores for every pair of droughts."""
     droughts = known_droughts(context.split.train)
     covariates = known_covariates(context.split.train)
+    kinds = spectral_kinds(context.split.train)
     rng = context.rng("shift")
     tests = {
         name: bounded(_drought(context.split.test, [name]), context.limits.scored // 2, rng)
@@ -59,7 +66,7 @@ def run(context: Context) -> xr.Dataset:
     rows: list[dict[str, Any]] = []
     for trained, tested, label in _pairs_of(droughts):
         wanted = {name: tests[name] for name in tested}
-        scores = _scores(context, rng, trained=trained, tests=wanted, with_wind=bool(covariates))
+        scores = _scores(context, rng, trained=trained, tests=wanted, kinds=kinds)
         rows += [{"trained_on": label, **row} for row in scores]
     return tidy(rows, COLUMNS).assign_attrs(
         droughts=",".join(droughts),
@@ -84,7 +91,7 @@ def _scores(
     *,
     trained: list[str],
     tests: dict[str, xr.Dataset],
-    with_wind: bool,
+    kinds: list[tuple[int, int]],
 ) -> Iterator[dict[str, Any]]:
     """Scores of every method trained on some droughts, one row per test snapshot."""
     train = _drought(context.split.train, trained)
@@ -94,12 +101,14 @@ def _scores(
     tau = smoke_threshold(validation[SMOKE], context.captured)
     for method in METHODS:
         part = sample if method == "recommended" else train
-        for wind in (False, True) if with_wind and method == "recommended" else (False,):
-            context.tell(f"shift: {method} trained on {' and '.join(trained)}")
-            made = _fit(method, part, wind, context.split.by)
+        for kind in kinds if method == "recommended" else [PLAIN]:
+            title = f"{method}{_suffix(*kind)}"
+            context.tell(f"shift: {title} trained on {' and '.join(trained)}")
+            made = _fit(method, part, kind, context.split.by)
             scored = score_surrogate(made, validation, list(tests.values()), tau=tau)
             for name, found in zip(tests, scored, strict=True):
-                labels = {"method": method, "covariates": int(wind), "tested_on": name}
+                labels: dict[str, Any] = {"method": method, "tested_on": name}
+                labels |= {"covariates": kind[0], "physics": kind[1]}
                 yield from (labels | row for row in _rows(found.scores))
 
 
@@ -118,13 +127,27 @@ def known_covariates(train: xr.Dataset) -> tuple[str, ...]:
     return WIND if known and any(np.ptp(train[name].values) > 0.0 for name in WIND) else ()
 
 
+def spectral_kinds(train: xr.Dataset) -> list[tuple[int, int]]:
+    """The kinds of spectral operator for which the data has wind or hourly weather."""
+    kinds = [PLAIN]
+    if known_covariates(train):
+        kinds.append(WIND_FRAME)
+    if has_weather(train) and weather_known(train):
+        kinds.append(CARRIED_ON_MAP)
+        if known_covariates(train):
+            kinds.append(CARRIED)
+    return kinds
+
+
 def _drought(part: xr.Dataset, names: list[str]) -> xr.Dataset:
     """The snapshots of some droughts, without the drought label, which a new drought lacks."""
     return select_drought(part, names).drop_vars("drought")
 
 
-def _fit(method: str, part: xr.Dataset, wind: bool, by: str) -> Surrogate:
-    extra: dict[str, Any] = {"frame": "wind" if wind else "map"} if method == "recommended" else {}
+def _fit(method: str, part: xr.Dataset, kind: tuple[int, int], by: str) -> Surrogate:
+    extra: dict[str, Any] = {}
+    if method == "recommended":
+        extra = {"frame": "wind" if kind[0] else "map", "physics": "column" if kind[1] else "none"}
     return fit_surrogate(part, method, group_by=by, **extra)
 
 
@@ -156,26 +179,32 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
 
 
 def _pairs(found: xr.Dataset) -> Figure:
-    kinds = sorted(_kinds(found), key=lambda kind: (kind[1], kind[0]))
+    kinds = sorted(_kinds(found), key=lambda kind: (kind[2], kind[1], kind[0]))
     tested = found.attrs["droughts"].split(",")
     trained = [*tested, OTHERS] if len(tested) > 2 else tested
     figure = style.new_figure(2.6 * -(-len(kinds) // 2))
     axes = figure.subplots(-(-len(kinds) // 2), 2, squeeze=False)
-    for ax, (method, covariates) in zip(axes.flat, kinds, strict=False):
-        part = select(found, method=method, covariates=covariates)
+    for ax, (method, covariates, physics) in zip(axes.flat, kinds, strict=False):
+        part = select(found, method=method, covariates=covariates, physics=physics)
         values = np.array(
             [[_median_iou(part, row, column) for column in tested] for row in trained]
         )
-        title = title_of(method).split(" (")[0] + (", wind frame" if covariates else "")
+        title = title_of(method).split(" (")[0] + _suffix(covariates, physics)
         _matrix(ax, values, trained, tested, title)
     for ax in axes.flat[len(kinds) :]:
         ax.set_axis_off()
     return figure
 
 
-def _kinds(found: xr.Dataset) -> set[tuple[str, int]]:
-    """The pairs of method and `covariates` in the table."""
-    return set(zip(found.method.values.tolist(), found.covariates.values.tolist(), strict=True))
+def _kinds(found: xr.Dataset) -> set[tuple[str, int, int]]:
+    """The combinations of method, `covariates` and `physics` in the table."""
+    columns = (found[name].values.tolist() for name in ("method", "covariates", "physics"))
+    return set(zip(*columns, strict=True))
+
+
+def _suffix(covariates: int, physics: int) -> str:
+    """What an operator is conditioned on, for titles."""
+    return (", wind frame" if covariates else "") + (", carried smoke" if physics else "")
 
 
 def _median_iou(part: xr.Dataset, trained: str, tested: str) -> float:
@@ -188,8 +217,8 @@ def _matrix(ax: Axes, values: np.ndarray, rows: list[str], columns: list[str], t
         text = "–" if np.isnan(value) else f"{value:.2f}"
         ax.text(column, row, text, ha="center", va="center",
                 color="black" if value > 0.55 else "white")  # fmt: skip
-    ax.set_xticks(range(len(columns)), columns)
-    ax.set_yticks(range(len(rows)), rows)
+    ax.set_xticks(range(len(columns)), [style.plain(name, 16) for name in columns])
+    ax.set_yticks(range(len(rows)), [style.plain(name, 16) for name in rows])
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
@@ -199,7 +228,7 @@ def _matrix(ax: Axes, values: np.ndarray, rows: list[str], columns: list[str], t
 def _medium(found: xr.Dataset) -> Figure:
     figure = style.new_figure(2.7)
     axes = figure.subplots(1, 2)
-    part = select(found, method="paper-linear", covariates=0, trained_on="medium")
+    part = select(found, method="paper-linear", trained_on="medium")
     colours = {"low": style.BLUE, "medium": style.INK, "high": style.VERMILION}
     bins = np.linspace(0.0, 1.0, 31).tolist()
     for drought, colour in colours.items():
@@ -225,12 +254,12 @@ def remarks(found: xr.Dataset) -> list[str]:
     """Median IoU with and without shift, averaged over the droughts."""
     droughts = found.attrs["droughts"].split(",")
     out = []
-    for method, covariates in sorted(_kinds(found)):
-        part = select(found, method=method, covariates=covariates)
+    for method, covariates, physics in sorted(_kinds(found)):
+        part = select(found, method=method, covariates=covariates, physics=physics)
         same = [_median_iou(part, d, d) for d in droughts]
         other = [_median_iou(part, a, b) for a in droughts for b in droughts if a != b]
         text = (
-            f"{title_of(method)}{', wind frame' if covariates else ''}: the median IoU, averaged "
+            f"{title_of(method)}{_suffix(covariates, physics)}: the median IoU, averaged "
             f"over droughts, is {np.mean(same):.2f} on the drought of training and "
             f"{np.mean(other):.2f} on another drought"
         )
@@ -240,6 +269,8 @@ def remarks(found: xr.Dataset) -> list[str]:
         out.append(text + ".")
     if not found.attrs["covariates"]:
         out.append("No wind frame was tried, because the data has no wind or a constant wind.")
+    if not np.any(found.physics.values):
+        out.append("No smoke was carried, because the data has no hourly weather.")
     out.append(
         f"Each spectral surrogate was trained on at most {found.attrs['shift_train']} snapshots."
     )
@@ -250,4 +281,5 @@ STUDY = Study(
     name="shift", title="Distributional shift between droughts",
     question="How good is a surrogate on a drought on which it was not trained?",
     run=run, figures=figures, remarks=remarks, captions=CAPTIONS, limits=("shift_train", "scored"),
+    version=2,
 )  # fmt: skip

@@ -38,6 +38,9 @@ COLUMNS = {
     "decision_threshold": ("decision threshold from validation", "1"),
     "median_error": ("median relative error of a snapshot", "1"),
     "relative_error": ("relative error over all snapshots (Frobenius)", "1"),
+    "hit_rate": ("hit rate of smoke above the smoke threshold", "1"),
+    "false_alarm_ratio": ("false alarm ratio of smoke above the smoke threshold", "1"),
+    "bias": ("frequency bias of smoke above the smoke threshold", "1"),
     "auc_undefined": ("snapshots whose AUC is undefined", "1"),
     "paper_auc": ("AUC in the paper", "1"),
     "paper_iou": ("IoU in the paper", "1"),
@@ -83,6 +86,9 @@ def _row(context: Context, name: str) -> dict[str, Any]:
         "decision_threshold": found.decision_threshold,
         "median_error": found.median("relative_error"),
         "relative_error": found.relative_error,
+        "hit_rate": found.exceedance.hit_rate,
+        "false_alarm_ratio": found.exceedance.false_alarm_ratio,
+        "bias": found.exceedance.bias,
         "auc_undefined": int(np.isnan(found.scores.auc.values).sum()),
         "predict_ms": 1e3 * found.seconds["predicting"] / found.snapshots,
         **{step: made.seconds.get(step) for step in ("encoding", "training")},
@@ -205,8 +211,8 @@ def remarks(found: xr.Dataset) -> list[str]:
     facts = found.attrs
     rows = {row["method"]: row for row in rows_of(found)}
     return [
-        f"The smoke threshold τ = {facts['smoke_threshold']:.3g} µg m⁻³ captures "
-        f"{facts['captured']:.0%} of the footprint (paper: {paper.SMOKE_THRESHOLD}).",
+        f"The smoke threshold τ = {facts['smoke_threshold']:.3g} µg m⁻³ (sum over checkpoints) "
+        f"captures {facts['captured']:.0%} of the footprint (paper: {paper.SMOKE_THRESHOLD}).",
         f"A std fraction of 95 % keeps r = {facts['fire_rank']} modes of the fire and r̃ = "
         f"{facts['smoke_rank']} of the smoke (paper: {paper.FIRE_RANK} and {paper.SMOKE_RANK}). "
         f"Their projection errors on validation are {facts['fire_projection_error']:.0%} and "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 
 from plumecast.scores.summary import known_median, known_values
 
+LONGEST = 40  # characters of a label from the data
 WIDTH = 7.2  # inches, the text width of a page
 
 INK, MUTED, GRID = "#1f2933", "#6b7680", "#dfe3e6"
@@ -30,6 +32,10 @@ METHODS: dict[str, tuple[str, str]] = {
     "nearest-fire": (GREEN, "^"),
     "gp-images": (PURPLE, "P"),
     "gp-codes": (ORANGE, "X"),
+    "spectral-no-physics": (BLUE, "s"),
+    "spectral-on-map": (SKY, "o"),
+    "physics-alone": (ORANGE, "X"),
+    "unet": (PURPLE, "P"),
 }
 """Colour and marker of each method, the same in every figure."""
 
@@ -69,7 +75,21 @@ def styled() -> Iterator[None]:
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_RC)
-        yield
+        with warnings.catch_warnings():
+            # A name may have letters that the font lacks; they are drawn as boxes.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            yield
+
+
+def plain(label: str, most: int = LONGEST) -> str:
+    """A label from the data, such as a fire's name, as one short line that is drawn as it is.
+
+    Matplotlib would read text between two dollar signs as mathematics.
+    """
+    shown = "".join(letter if letter.isprintable() else " " for letter in str(label))
+    if len(shown) > most:
+        shown = f"{shown[: most // 2]}…{shown[-(most - 1 - most // 2) :]}"
+    return shown.replace("$", r"\$")
 
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:

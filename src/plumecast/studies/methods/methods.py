@@ -26,7 +26,8 @@ from plumecast.studies.methods.encoding import (
 )
 from plumecast.surrogate.baselines import PAPER_STD_FRACTION, fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.surrogate.surrogate import Surrogate, load_surrogate
+from plumecast.surrogate.load import load_surrogate
+from plumecast.surrogate.surrogate import Surrogate
 
 HYPERPARAMETERS = {
     "paper-linear": "r, r̃, α",
@@ -47,6 +48,10 @@ TITLES = {
     "recommended": "Recommended (spectral)",
     "unet": "U-Net",
     "fno": "Fourier neural operator",
+    "deeponet": "DeepONet",
+    "spectral-no-physics": "Spectral without physics",
+    "spectral-on-map": "Spectral on the map with physics",
+    "physics-alone": "Physics alone",
     "mean-field": "Mean field",
     "nearest-fire": "Nearest fire",
 }

@@ -11,19 +11,22 @@ import xarray as xr
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.data.covariates import extrapolating
+from plumecast.data.conditions.covariates import extrapolating
+from plumecast.scores.exceedance import Exceedance, exceedance_counts, exceedance_of
 from plumecast.scores.footprint import (
     choose_decision_threshold,
     relative_error,
     score_footprints,
     snapshot_relative_errors,
 )
-from plumecast.scores.roc import roc_curves
+from plumecast.scores.roc import iou_at, roc_curves
 from plumecast.scores.summary import known_median
 from plumecast.studies.context import Context, Stopwatch
 from plumecast.studies.figures.maps import percentile_rows
 from plumecast.studies.methods.methods import fitted
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.thresholds import Thresholds, joint_score
+from plumecast.workflows.evaluate import agreeing, separate
 
 FPR_GRID = np.linspace(0.0, 1.0, 101)
 MAP_PERCENTILES = (5, 25, 50, 75, 95)
@@ -31,6 +34,7 @@ SNAPSHOT_SCORES = {
     "auc": ("area under the ROC curve", "1"),
     "iou": ("IoU at the ROC point nearest (0, 1)", "1"),
     "deployable_iou": ("IoU at one decision threshold from validation", "1"),
+    "smoke_iou": ("IoU of smoke above the smoke threshold", "1"),
 }
 """Columns of a table with one row per snapshot: long name and unit."""
 
@@ -46,7 +50,7 @@ class Scored:
 
     smoke: xr.DataArray
     detected: xr.DataArray  # detection score, or the smoke where the surrogate has none
-    scores: xr.Dataset  # per snapshot, with `relative_error`
+    scores: xr.Dataset  # per snapshot, with `relative_error`, and `log_error` of ln(g + 1)
     decision_threshold: float  # α
     seconds: dict[str, float]  # `threshold`: choosing α; `predicting`: these snapshots
 
@@ -57,21 +61,29 @@ def score_surrogate(
     """Choose α on the validation snapshots, then score each test set with it.
 
     `tau` is the smoke threshold τ in the observed smoke. One pass predicts smoke and detection
-    score together.
+    score together; as after `train`, they agree at τ and α.
     """
     choosing = Stopwatch()
+    surrogate = separate(surrogate)
     with extrapolating():
-        _, detected = surrogate.predict_both(validation)
+        smoke, detected = surrogate.predict_both(validation)
+    if surrogate.detects:
+        detected = detected.copy(data=joint_score(smoke.values, detected.values, tau))
     alpha = choosing.time(
         "threshold", lambda: choose_decision_threshold(detected, validation[SMOKE], tau)
     )
+    surrogate = agreeing(surrogate, Thresholds(tau, alpha))
     scored = []
     for test in tests:
         watch = Stopwatch()
         with extrapolating():
             smoke, found = watch.time("predicting", partial(surrogate.predict_both, test))
         scores = score_footprints(found, test[SMOKE], tau, alpha)
+        guess, truth = _matrices(smoke, test[SMOKE])
+        scores["smoke_iou"] = (SNAPSHOT, iou_at(guess, truth > tau, tau))
         scores["relative_error"] = (SNAPSHOT, snapshot_relative_errors(smoke, test[SMOKE]))
+        logs = np.log1p(smoke), np.log1p(test[SMOKE])
+        scores["log_error"] = (SNAPSHOT, snapshot_relative_errors(*logs))
         scored.append(Scored(smoke, found, scores, alpha, choosing.seconds | watch.seconds))
     return scored
 
@@ -83,6 +95,7 @@ class Outcome:
     scores: xr.Dataset  # per snapshot
     decision_threshold: float
     relative_error: float  # Frobenius, over all snapshots
+    exceedance: Exceedance  # of smoke above τ
     curves: Array  # (M, len(FPR_GRID)), NaN where a snapshot has only one class
     maps: xr.Dataset  # (percentile, y, x): fire, observed and predicted smoke
     seconds: dict[str, float]  # `threshold`: choosing α; `predicting`: the test part
@@ -106,11 +119,23 @@ def _score(context: Context, name: str) -> Outcome:
         scores=found.scores,
         decision_threshold=found.decision_threshold,
         relative_error=relative_error(found.smoke, test[SMOKE]),
+        exceedance=_exceedance(found.smoke, test[SMOKE], tau),
         curves=curves_on_grid(found.detected, test[SMOKE], tau),
         maps=_maps(found.scores, found.smoke, test),
         seconds=found.seconds,
         snapshots=int(test.sizes[SNAPSHOT]),
     )
+
+
+def _matrices(smoke: xr.DataArray, observed: xr.DataArray) -> tuple[Array, Array]:
+    """(M, N) predicted and observed smoke."""
+    fields = (smoke.transpose(*observed.dims), observed)
+    first, second = (field.transpose(SNAPSHOT, ...).values for field in fields)
+    return first.reshape(first.shape[0], -1), second.reshape(second.shape[0], -1)
+
+
+def _exceedance(smoke: xr.DataArray, observed: xr.DataArray, tau: float) -> Exceedance:
+    return exceedance_of(tau, exceedance_counts(*_matrices(smoke, observed), [tau])[0])
 
 
 def curves_on_grid(detected: xr.DataArray, observed: xr.DataArray, tau: float) -> Array:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from plumecast.operators.families import NETWORKS
 from plumecast.scores.summary import known_median
 from plumecast.studies.results import Finished
 from plumecast.studies.table import rows_of, select
@@ -260,7 +261,7 @@ def _alternatives(facts: Facts) -> tuple[str, str]:
     if len(scored) < 3:
         return _missing("summary")
     best = max(scored.values(), key=lambda row: row["deployable_iou"])
-    neural = any(name in scored for name in ("unet", "fno"))
+    neural = any(name in scored for name in NETWORKS)
     text = (
         f"{len(scored)} methods were compared on the same split. The best deployable IoU is "
         f"{best['deployable_iou']:.2f} ({best['title']}). "

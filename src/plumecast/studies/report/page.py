@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import math
 from collections.abc import Mapping
@@ -12,27 +11,19 @@ from typing import Any
 
 import jinja2
 
+from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_text
 from plumecast.studies.cases.footprint import typical_map
 from plumecast.studies.figures.style import styled
 from plumecast.studies.registry import STUDIES
 from plumecast.studies.report.credibility import FOOTPRINTS, Answer, answer_all
+from plumecast.studies.report.html import Picture, embed, new_environment
 from plumecast.studies.report.verdict import UNKNOWN, Verdict, judge
-from plumecast.studies.results import Finished, read_failures, read_results
+from plumecast.studies.results import RUN, Finished, read_failures, read_results
 from plumecast.studies.table import rows_of
 
 FIRST = "summary"
 LARGEST_SVG = 400_000  # bytes; a larger figure is embedded as PNG
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A figure to embed."""
-
-    source: str  # data URI
-    caption: str
-    alternative: str
-    narrow: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +55,15 @@ def write_report(folder: Path, out: Path) -> Written:
     every = read_failures(folder, run["fingerprint"])
     failed = {name: why for name, why in every.items() if name not in shown}
     stale = [name for name in stale if name not in failed]
-    write_text(out, render(run, finished, stale, failed))
+    try:
+        page = render(run, finished, stale, failed)
+    except (jinja2.UndefinedError, KeyError, TypeError, AttributeError) as error:
+        # What a run or a study records is always whole, unless somebody edited it.
+        raise PlumecastError(
+            f"{folder / RUN} or a record of a study in {folder} was changed and is not complete "
+            f"({type(error).__name__}: {error}); run the studies again"
+        ) from error
+    write_text(out, page)
     return Written(out, stale, failed)
 
 
@@ -72,13 +71,7 @@ def render(
     run: Mapping[str, Any], finished: list[Finished], stale: list[str], failed: Mapping[str, str]
 ) -> str:
     """The page as HTML text: verdict and a map, missing studies, then the summary."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("plumecast.studies.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = new_environment()
     environment.filters |= {"score": _score, "seconds": _seconds, "count": lambda n: f"{n:,}"}
     first = sorted(finished, key=lambda item: item.study.name != FIRST)
     summary = next((item for item in first if item.study.name == FIRST), None)
@@ -114,7 +107,7 @@ def _typical(finished: list[Finished], method: str | None) -> Picture | None:
         content = io.BytesIO()
         figure.savefig(content, format="png", dpi=200)
     return Picture(
-        source=_embed("png", content.getvalue()),
+        source=embed("png", content.getvalue()),
         caption=caption,
         alternative="Observed and predicted smoke of a typical test snapshot",
         narrow=True,
@@ -156,15 +149,11 @@ def _picture(item: Finished, name: str) -> Picture:
     small = name not in item.study.bitmap and vector.stat().st_size <= LARGEST_SVG
     kind, path = ("svg+xml", vector) if small else ("png", item.figure(name, "png"))
     return Picture(
-        source=_embed(kind, path.read_bytes()),
+        source=embed(kind, path.read_bytes()),
         caption=item.study.captions[name],
         alternative=f"{item.study.title}: {name}",
         narrow=name in ("extent", "errors"),
     )
-
-
-def _embed(kind: str, content: bytes) -> str:
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _score(value: float, digits: int = 2) -> str:

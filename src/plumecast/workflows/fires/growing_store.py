@@ -16,14 +16,25 @@ from plumecast.base.findings import Finding, read_findings, write_findings
 from plumecast.base.names import SNAPSHOT, TABLE
 from plumecast.data.checks.duplicates import find_duplicates
 from plumecast.data.checks.findings import QUALITY, check_fires, duplicate_run
-from plumecast.data.covariates import STATE_WIND, WIND
-from plumecast.data.rewrite import Labels, relabel_fires, replace_fires
+from plumecast.data.conditions.weather import has_weather
+from plumecast.data.repository.rewrite import NewLabels, relabel_fires, replace_fires
 from plumecast.data.split import group_rows
-from plumecast.data.store import append_fire, check_store_path, open_snapshots, stored_fires
-from plumecast.workflows.fires.winds import Winds, with_winds
+from plumecast.data.store import (
+    append_fire,
+    check_store_path,
+    open_if_stored,
+    open_snapshots,
+    stored_fires,
+)
+from plumecast.sources.wrf.profile import SURFACE_ONLY
+from plumecast.workflows.fires.agreement import Agreement, has_wind
+from plumecast.workflows.fires.stated import Stated
 
 SETTINGS = "settings"
 """Attribute of the data set that a reader returns: the reader's settings, as JSON."""
+
+_LATER: dict[str, Any] = {"surface": False, "tracers": ""}
+"""Settings that stores of earlier versions do not record, with the values they were read with."""
 
 _COMPARED = ("fire_id", "ignition_id", "hours", "burned_area", "time_since_ignition")
 
@@ -43,6 +54,9 @@ class Outcome:
     other_labels: tuple[str, ...] = ()  # stored labels that differ from those given
     other_settings: tuple[str, ...] = ()  # settings of the store that differ from those given
     has_wind: bool = True  # False: it was read, and its wind is unknown
+    has_weather: bool = True  # False: it was read, and it has no hourly weather
+    default_profile: bool = False  # only its 10 m wind is known, aloft the default profile is used
+    weather_left_out: bool = False  # its files have a weather, but the store was made without
 
     @property
     def state(self) -> str:
@@ -55,15 +69,16 @@ class Outcome:
 class GrowingStore:
     """A store to append to; all its fires must have been read with the same settings."""
 
-    def __init__(self, path: Path, fields: Sequence[str], winds: Winds | None = None) -> None:
+    def __init__(self, path: Path, fields: Sequence[str], given: Stated | None = None) -> None:
         check_store_path(path)
-        self.path, self.fields, self.winds = path, fields, winds
+        self.path, self.fields, self.given = path, fields, given
         self.fire_ids = stored_fires(path)
         self.settings: str | None = None
-        self.has_wind: bool | None = None
+        self.agreement = Agreement(path, given)
         if self.fire_ids:
             stored = open_snapshots(path, fields=fields)
-            self.settings, self.has_wind = stored.attrs.get(SETTINGS), _has_wind(stored)
+            self.settings = stored.attrs.get(SETTINGS)
+            self.agreement.learn(stored)
             if self.settings is None:
                 raise PlumecastError(f"{path} holds fires from another source; choose another path")
 
@@ -71,25 +86,30 @@ class GrowingStore:
         """Append fires in one commit; return the outcome of each fire."""
         problem = None
         quality = tuple(map(str, found))
+        left_out = self.given is None and self.agreement.leaves_out_weather(fires)
         try:
             self._check_settings(fires.attrs[SETTINGS])
-            fires = self._with_wind(fires)
+            fires = self.agreement.added(fires)
             append_fire(self.path, fires, fields=self.fields)
-            self.has_wind = _has_wind(fires)
+            self.agreement.learn(fires)
         except PlumecastError as error:
             problem = str(error)
         return [
-            _outcome(fires.isel({SNAPSHOT: rows}), quality, problem)
+            replace(
+                _outcome(fires.isel({SNAPSHOT: rows}), quality, problem), weather_left_out=left_out
+            )
             for rows in group_rows(fires.fire_id.values)
         ]
 
     def append_checked(self, fire: xr.Dataset, found: tuple[Finding, ...]) -> list[Outcome]:
         """Check a fire and append it; a copy of a stored fire joins the ignition of that fire."""
-        stored = open_snapshots(self.path, fields=self.fields) if stored_fires(self.path) else None
+        stored = open_if_stored(self.path, self.fields)
         return self.append(*_checked(fire, found, stored))
 
-    def replace(self, fires: Iterator[tuple[xr.Dataset, tuple[Finding, ...]]]) -> list[Outcome]:
-        """Read fires again and replace the stored ones, in one commit."""
+    def replace(
+        self, fires: Iterator[tuple[xr.Dataset, tuple[Finding, ...]]], *, whole: bool
+    ) -> list[Outcome]:
+        """Read fires again and replace the stored ones, in one commit; `whole` if all are."""
         outcomes: list[Outcome] = []
         before, settings = json.loads(self.settings or "null"), ""
 
@@ -97,7 +117,7 @@ class GrowingStore:
             nonlocal settings
             for fire, found in fires:
                 settings = fire.attrs[SETTINGS]
-                now, all_found = _checked(self._given_wind(fire), found, None)
+                now, all_found = _checked(self.agreement.replaced(fire, whole=whole), found, None)
                 outcomes.extend([_outcome(now, tuple(map(str, all_found)), None)])
                 yield now
 
@@ -115,12 +135,13 @@ class GrowingStore:
             return outcomes
         try:
             replace_fires(self.path, checked(), check_kept=check_kept, fields=self.fields)
+            self.agreement.finish()
         except PlumecastError as error:
             return [replace(outcome, problem=str(error)) for outcome in outcomes]
         return outcomes
 
     def already_stored(
-        self, names: Sequence[str], labels: Labels, options: Mapping[str, Any], relabel: bool
+        self, names: Sequence[str], labels: NewLabels, options: Mapping[str, Any], relabel: bool
     ) -> list[Outcome]:
         """The outcomes of fires that need no reading, with what differs from what was asked for.
 
@@ -149,7 +170,7 @@ class GrowingStore:
             for name in known
         ]
 
-    def _other_labels(self, known: Sequence[str], labels: Labels) -> dict[str, dict[str, str]]:
+    def _other_labels(self, known: Sequence[str], labels: NewLabels) -> dict[str, dict[str, str]]:
         """By fire and coordinate, a text for each label that differs from the one given.
 
         The ignition of a copy of another fire is not compared: it was set when it was read.
@@ -170,28 +191,6 @@ class GrowingStore:
                     out[fire][name] = f"{name} '{now}', not '{wanted}'"
         return out
 
-    def _given_wind(self, fires: xr.Dataset) -> xr.Dataset:
-        """The fires with the wind that was given for them."""
-        names, given = set(fires.fire_id.values.tolist()), self.winds
-        if given is not None and (given.every_fire or names & set(given.fires)):
-            return with_winds(fires, given)
-        return fires
-
-    def _with_wind(self, fires: xr.Dataset) -> xr.Dataset:
-        """The fires with the wind that was given for them; raises where the store differs."""
-        fires, first = self._given_wind(fires), min(fires.fire_id.values.tolist())
-        if self.has_wind is False and _has_wind(fires):
-            raise PlumecastError(
-                f"{self.path} was made without the wind of its fires, but fire '{first}' has a "
-                "wind; read all fires again into a new store"
-            )
-        if self.has_wind and not _has_wind(fires):
-            raise PlumecastError(
-                f"the fires in {self.path} have a wind, but that of fire '{first}' is unknown; "
-                f"{STATE_WIND}"
-            )
-        return fires
-
     def _check_settings(self, settings: str) -> None:
         self.settings = self.settings or settings
         for changed in _differences(json.loads(self.settings), json.loads(settings)):
@@ -201,12 +200,13 @@ class GrowingStore:
             )
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def _differences(before: dict[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The settings that differ, as text; a unit that was not given was taken from the files."""
+    known = _LATER | before
     return [
-        f"{name}={before.get(name)}, not {value}"
+        f"{name}={known.get(name)}, not {value}"
         for name, value in now.items()
-        if before.get(name) != value and not (name == "smoke_unit" and value is None)
+        if known.get(name) != value and not (name == "smoke_unit" and value is None)
     ]
 
 
@@ -262,9 +262,7 @@ def _outcome(fire: xr.Dataset, quality: tuple[str, ...], problem: str | None) ->
         acres=float(fire.burned_area.max()),
         quality=quality,
         problem=problem,
-        has_wind=_has_wind(fire),
+        has_wind=has_wind(fire),
+        has_weather=has_weather(fire),
+        default_profile=has_weather(fire) and fire.attrs.get("weather_kind") == SURFACE_ONLY,
     )
-
-
-def _has_wind(fires: xr.Dataset) -> bool:
-    return set(WIND) <= set(fires.variables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -13,10 +13,11 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT, TABLE
+from plumecast.base.paths import check_regular
 from plumecast.compute.arrays import Array
-from plumecast.data.covariates import STATE_WIND, WIND
+from plumecast.data.conditions.covariates import WIND
+from plumecast.data.conditions.weather import without_weather
 from plumecast.data.split import group_rows
-from plumecast.surrogate.surrogate import Surrogate
 
 COLUMNS = ("fire_id", *WIND, "hours")
 """Columns of a table of winds; `hours` may be left out."""
@@ -93,7 +94,8 @@ def with_winds(snapshots: xr.Dataset, winds: WindsGiven) -> xr.Dataset:
 
     `winds` is one wind for all fires, (speed in m s⁻¹, direction it comes from in degrees), or the
     path of a CSV table with the columns fire_id, wind_speed, wind_from_direction and, optionally,
-    hours. Each is the mean since ignition. Winds that the snapshots already have are replaced.
+    hours. Each is the mean since ignition. Winds that the snapshots already have are replaced, and
+    their hourly weather, which would contradict them, is left out.
     """
     given = as_winds(winds)
     count = snapshots.sizes[SNAPSHOT]
@@ -107,7 +109,7 @@ def with_winds(snapshots: xr.Dataset, winds: WindsGiven) -> xr.Dataset:
         for rows in group_rows(names):
             own = None if hours is None else hours[rows]
             values[0, rows], values[1, rows] = given.at(str(names[rows][0]), own)
-    return snapshots.assign_coords(
+    return without_weather(snapshots).assign_coords(
         {name: (SNAPSHOT, row, TABLE[name].attrs) for name, row in zip(WIND, values, strict=True)}
     )
 
@@ -153,6 +155,7 @@ def read_winds(path: str | Path) -> Winds:
 
 def read_table(path: str | Path) -> list[dict[str, str]]:
     """Rows of a CSV table with one line for every fire, by the names of its columns."""
+    check_regular(path)
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             rows = [
@@ -219,34 +222,3 @@ def _fire_wind(
     order = np.argsort(hours) if hours else np.array([0])
     speed, direction = (np.array([line[i] for line in lines])[order] for i in (0, 1))
     return FireWind(speed, direction, np.array(hours)[order] if hours else None)
-
-
-def winds_needed(surrogate: Surrogate) -> tuple[str, ...]:
-    """The wind coordinates that predictions need: in the wind frame both, or as covariates."""
-    if surrogate.operator.needs_wind:
-        return WIND
-    return tuple(item.name for item in surrogate.covariates if item.name in WIND)
-
-
-def check_winds(surrogate: Surrogate, variables: Iterable[object], source: str) -> None:
-    """Raise before any work if a surrogate needs a wind that the fires do not have."""
-    missing = sorted(set(winds_needed(surrogate)) - set(variables), reverse=True)
-    if missing:
-        raise PlumecastError(
-            f"{source}: the surrogate needs the wind of every fire, and '{missing[0]}' is missing; "
-            f"{STATE_WIND}"
-        )
-
-
-def check_raster_winds(
-    winds: Winds | None,
-    files: Iterable[Path],
-    format: str | None,
-    done: Collection[str] = (),
-) -> None:
-    """Raise before any file is read if the table lacks a raster, whose fire is named after it.
-
-    LANDIS-II files may hold several fires; these are checked when they are read.
-    """
-    if winds is not None and format != "landis":
-        winds.check_fires({path.stem for path in files} - set(done))

@@ -11,12 +11,14 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.blocks import Runner
-from plumecast.data.covariates import extrapolating
+from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.split import FEW_GROUPS, group_rows
 from plumecast.operators.family import fold_numbers
 from plumecast.operators.lifted import LiftedOperator
+from plumecast.scores.quantities import DEFAULT
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.evaluate import Evaluation, evaluate_folds
+from plumecast.workflows.evaluate import evaluate_folds
+from plumecast.workflows.held_out.evaluation import Evaluation
 
 FOLDS = 5
 """Number of folds if there are many groups; few groups are left out one at a time."""
@@ -28,7 +30,7 @@ Fit = Callable[[xr.Dataset], Surrogate]
 class OutOfFold:
     """Scores of out-of-fold predictions, of the surrogate first."""
 
-    result: Evaluation
+    results: dict[str, Evaluation]  # by output
     folds: int
     left_out: tuple[str, ...]  # fires whose drought is in no other group: nothing predicts them
 
@@ -45,6 +47,9 @@ def score_out_of_fold(
     *,
     by: str = "ignition_id",
     folds: int | None = None,
+    thresholds: Sequence[float] = (),
+    quantity: str = DEFAULT,
+    checkpoint_interval: float | None = None,
     progress: Callable[[str], None] = lambda step: None,
     device: str = "cpu",
     memory: str | int | None = None,
@@ -53,7 +58,8 @@ def score_out_of_fold(
     """Fit to all folds but one, predict that one, and score all predictions together.
 
     `fits` are functions of training snapshots by name, the surrogate first; the others (baselines)
-    are scored on the same snapshots. Folds are whole groups.
+    have the same outputs and are scored on the same snapshots. Folds are whole groups.
+    `thresholds`, their `quantity` and `checkpoint_interval` are those of `evaluate`.
     """
     if by not in snapshots.variables:
         raise PlumecastError(f"coordinate '{by}' is missing; it groups the snapshots of the folds")
@@ -84,8 +90,24 @@ def score_out_of_fold(
             "it; add fires"
         )
     with extrapolating():
-        result = evaluate_folds(pairs, by=by, device=device, memory=memory, runner=runner)
-    return OutOfFold(result, count, tuple(sorted(left_out)))
+        results = {
+            output: evaluate_folds(
+                {
+                    name: [(own.output(output), held) for own, held in found]
+                    for name, found in pairs.items()
+                },
+                thresholds=thresholds,
+                quantity=quantity,
+                checkpoint_interval=checkpoint_interval,
+                by=by,
+                device=device,
+                memory=memory,
+                runner=runner,
+                calibrate=True,
+            )
+            for output in fitted.outputs.names
+        }
+    return OutOfFold(results, count, tuple(sorted(left_out)))
 
 
 def _known(surrogate: Surrogate, snapshots: xr.Dataset) -> np.ndarray:

@@ -1,10 +1,9 @@
-"""Which snapshots of a store a surrogate has not seen, and with which thresholds to score them."""
+"""Which snapshots of a store a surrogate has not seen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -15,7 +14,6 @@ from plumecast.data.split import Split, SplitRecipe
 from plumecast.data.store import DATA_VERSION
 from plumecast.data.training import provenance
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.evaluate import Thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ def is_same_version(surrogate: Surrogate, snapshots: xr.Dataset) -> bool:
 
 
 def training_split(
-    surrogate: Surrogate, recipe: SplitRecipe, snapshots: xr.Dataset, outputs: str
+    surrogate: Surrogate, recipe: SplitRecipe, snapshots: xr.Dataset, outputs: str | Sequence[str]
 ) -> Split | None:
     """The split of training, if this is the store of training; None if it is another one.
 
@@ -52,17 +50,17 @@ def training_split(
     trained = surrogate.training.get(recipe.by)
     groups = set(split.train[recipe.by].values.astype(str).tolist())
     same = trained is None or groups == set(trained)
-    return split if same and _is_same_simulation(surrogate, snapshots) else None
+    return split if same and is_same_simulation(surrogate, snapshots) else None
 
 
 def unseen_snapshots(
-    surrogate: Surrogate, recipe: SplitRecipe, snapshots: xr.Dataset, outputs: str
+    surrogate: Surrogate, recipe: SplitRecipe, snapshots: xr.Dataset, outputs: str | Sequence[str]
 ) -> Unseen:
     """All snapshots that pass the recorded filters, without the groups that were in training."""
     selected = recipe.select(snapshots, outputs)
     filtered = snapshots.sizes[SNAPSHOT] - selected.sizes[SNAPSHOT]
     trained = set(surrogate.training.get(recipe.by, ()))
-    if not trained or not _is_same_simulation(surrogate, snapshots):
+    if not trained or not is_same_simulation(surrogate, snapshots):
         return Unseen(selected, 0, filtered)
     if recipe.by not in selected.variables:
         raise PlumecastError(
@@ -75,15 +73,11 @@ def unseen_snapshots(
     return Unseen(kept, np.unique(labels[seen]).size, filtered)
 
 
-def stored_thresholds(training: Mapping[str, Any]) -> Thresholds | None:
-    """The thresholds that were chosen at training; None if there are none."""
-    found = training.get("thresholds", {})
-    if "smoke" not in found or "decision" not in found:
-        return None
-    return Thresholds(float(found["smoke"]), float(found["decision"]))
+def is_same_simulation(surrogate: Surrogate, snapshots: xr.Dataset) -> bool:
+    """False if simulated fires differ in their settings: equal names are then other fires.
 
-
-def _is_same_simulation(surrogate: Surrogate, snapshots: xr.Dataset) -> bool:
-    """False if simulated fires differ in their settings: equal names are then other fires."""
-    found = provenance(snapshots).get(SIMULATION)
-    return bool(found == surrogate.training.get(SIMULATION))
+    Fires that were taken in after the fit count too.
+    """
+    found, training = provenance(snapshots).get(SIMULATION), surrogate.training
+    later = [item[SIMULATION] for item in training.get("updates", ()) if SIMULATION in item]
+    return found in [training.get(SIMULATION), *later]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumecast.workflows.evaluate import Score
+from plumecast.workflows.held_out.evaluation import Score
 
 TRIVIAL = {"mean-field": "the mean field", "nearest-fire": "the nearest fire"}
 """Baselines that any useful surrogate beats."""

@@ -10,12 +10,26 @@ import xarray as xr
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.files import atomic_write, publish, refuse_existing, temporary_folder
 from plumecast.base.version import __version__
-from plumecast.data.writers import quiet_zarr
-from plumecast.sources.rasters.georeference import as_crs
-from plumecast.workflows.export import field_grid, grid_mapping, is_mapping, write_geotiff
+from plumecast.data.writers import netcdf_encoding, netcdf_errors, quiet_zarr, zarr_encoding
+from plumecast.sources.rasters.georeference import as_crs, grid_mapping, is_mapping
+from plumecast.workflows.export import field_grid, write_geotiff
+from plumecast.workflows.statistics.labels import INTERVAL_PARTS, SURROGATE_PART, TRUTH_PARTS
 
 AXES = ("threshold", "quantile")
 """Dimensions of statistics beside those of the grid."""
+
+STATED = (
+    "fires",
+    "snapshots",
+    "ignitions",
+    "true_ignitions",
+    "training_ignitions_left_out",
+    "calibration_ignitions",
+    "quantity",
+    "coverage",
+    "intervals_contain",
+)
+"""Attributes of the statistics that every GeoTIFF has as tags."""
 
 TAGS = ("long_name", "units", "comment", INTERVAL, "relative_error")
 
@@ -33,21 +47,31 @@ def export_statistics(statistics: xr.Dataset, path: str | Path) -> Path:
     with atomic_write(where, overwrite=False) as partial:
         plain = statistics.reset_coords(mappings)
         if where.suffix == ".nc":
-            plain.to_netcdf(partial, engine="netcdf4")
+            with netcdf_errors(where):
+                plain.to_netcdf(partial, engine="netcdf4", encoding=netcdf_encoding(plain))
         else:
             with quiet_zarr():
-                plain.to_zarr(partial, mode="w", consolidated=False, zarr_format=3)
+                encoding = zarr_encoding(plain)
+                plain.to_zarr(
+                    partial, mode="w", consolidated=False, zarr_format=3, encoding=encoding
+                )
     return where
 
 
 def geotiff_names(
-    path: Path, thresholds: Sequence[float] = (), quantiles: Sequence[float] = ()
+    path: Path,
+    thresholds: Sequence[float] = (),
+    quantiles: Sequence[float] = (),
+    *,
+    truth: bool = False,
 ) -> Iterator[Path]:
     """The GeoTIFFs that `export_statistics` may write, to check them before the work."""
-    plain = ("mean_smoke", "mean_log_smoke", "mean_log_smoke_error")
-    yield from (_named(path, name) for name in plain)
+    further = TRUTH_PARTS if truth else (SURROGATE_PART,)
+    parts = ("", "_error", *(f"_{part}" for part in (*INTERVAL_PARTS, *further)))
+    for name in ("mean_smoke", "mean_log_smoke"):
+        yield from (_named(path, name + part) for part in parts)
     for value in thresholds:
-        yield from (_named(path, name, value) for name in ("exceedance", "exceedance_error"))
+        yield from (_named(path, f"exceedance{part}", value) for part in parts)
     yield from (_named(path, "smoke_quantile", value) for value in quantiles)
 
 
@@ -65,7 +89,9 @@ def _write_geotiffs(statistics: xr.Dataset, where: Path) -> Path:
             final = refuse_existing(_named(where, str(field.name), *values))
             tags = {name: str(field.attrs[name]) for name in TAGS if name in field.attrs}
             tags |= {axis: f"{float(field[axis]):g}" for axis in AXES if axis in field.coords}
-            tags |= {name: str(statistics.attrs[name]) for name in ("fires", "snapshots")}
+            tags |= {
+                name: str(statistics.attrs[name]) for name in STATED if name in statistics.attrs
+            }
             tags["software"] = f"plumecast {__version__}"
             raster = field.values.astype("float32")
             write_geotiff(folder / final.name, raster, grid, wkt=wkt, tags=tags)

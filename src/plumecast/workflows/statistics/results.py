@@ -1,40 +1,43 @@
-"""Statistics of many fires: the request, partial sums over fires, and the labelled result."""
+"""Statistics of many fires on the grid: partial sums over fires, and the labelled result."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import INTERVAL, recorded_interval, smoke_comment
-from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE
 from plumecast.base.version import __version__
+from plumecast.compute.arrays import to_numpy
 from plumecast.data.layout import Field, grid_template
 from plumecast.operators.coded.operator import CodedOperator
-from plumecast.scores.field_statistics import QUANTILE_ERROR, CodeSums, FieldSums, quantile_fields
+from plumecast.scores.field_statistics import CodeSums, FieldSums, quantile_fields
 from plumecast.scores.optical_depth import LOG_SMOKE
+from plumecast.scores.quantities import find_quantity
+from plumecast.scores.sampling.intervals import sums_mean
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.fires.extrapolation import Extrapolation
+from plumecast.workflows.held_out.record import model_record
+from plumecast.workflows.statistics.estimates import (
+    Cheap,
+    Corrected,
+    PairedSums,
+    cheap_mean,
+    corrected_mean,
+    corrected_share,
+    nested_shares,
+    what_intervals_contain,
+)
+from plumecast.workflows.statistics.labels import Labelled, interval_variables, quantity_meaning
+from plumecast.workflows.statistics.request import Request
+from plumecast.workflows.statistics.smoke import only_output
+from plumecast.workflows.statistics.truth import TruthSums
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The requested statistics of an ensemble."""
-
-    thresholds: tuple[float, ...] = ()  # of smoke, in its unit
-    quantiles: tuple[float, ...] = ()
-    error: float = QUANTILE_ERROR  # largest relative error of the quantiles
-
-    def __post_init__(self) -> None:
-        wrong = [share for share in self.quantiles if not 0.0 < share < 1.0]
-        if wrong:
-            raise PlumecastError(f"quantile {wrong[0]:g} is not within (0, 1); 0.5 is the median")
-        if any(not threshold >= 0.0 for threshold in self.thresholds):
-            raise PlumecastError(f"thresholds {self.thresholds} must be ≥ 0")
-        if not 1e-4 <= self.error <= 0.5:
-            raise PlumecastError(f"a quantile error of {self.error:g} is not within 1e-4…0.5")
+LOG, QUANTITY, FIRST_THRESHOLD = 0, 1, 2
+"""Numbers of the statistics in the sums by cluster of `field_sums`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,106 +46,200 @@ class EnsembleSums:
 
     fields: FieldSums | CodeSums
     fires: frozenset[str]  # names of the fires; empty if they have none
+    beyond: Extrapolation = field(default_factory=Extrapolation)
 
     def __add__(self, other: EnsembleSums) -> EnsembleSums:
-        return EnsembleSums(self.fields + other.fields, self.fires | other.fires)  # type: ignore[operator]
+        fields = self.fields + other.fields  # type: ignore[operator]
+        return EnsembleSums(fields, self.fires | other.fires, self.beyond + other.beyond)
 
 
-def only_output(surrogate: Surrogate) -> Field:
-    """The only output of a surrogate; raises if there are several."""
-    if len(surrogate.outputs.fields) != 1:
-        raise PlumecastError(
-            "ensemble statistics need a surrogate with one output, this one has "
-            f"{', '.join(surrogate.outputs.names)}"
-        )
-    return surrogate.outputs.fields[0]
-
-
-def as_statistics(surrogate: Surrogate, total: EnsembleSums, request: Request) -> xr.Dataset:
-    """The labelled statistics from the sums over all fires."""
-    field = only_output(surrogate)
-    sums = total.fields
+def as_statistics(
+    surrogate: Surrogate, total: EnsembleSums, request: Request, truth: TruthSums | None = None
+) -> xr.Dataset:
+    """The labelled statistics from the sums over all fires, corrected by those with true smoke."""
+    field, sums = only_output(surrogate), total.fields
     samples = len(total.fires) or sums.count
     if isinstance(sums, CodeSums):
         assert isinstance(surrogate.operator, CodedOperator)
         mean, variance = sums.moments(surrogate.operator.output_basis)
-        found: dict[str, Any] = {}
+        found: Labelled = {}
     else:
         mean = sums.log / sums.count
         variance = np.maximum(sums.log_squares / sums.count - mean**2, 0.0)
-        found = _distribution(sums, samples, field, request)
-    error = np.sqrt(variance / samples)
-    found |= {
-        "mean_log_smoke": _on_grid(mean, field, "mean of ln(smoke + 1) over fires", "1"),
-        "mean_log_smoke_error": _on_grid(error, field, "standard error of mean_log_smoke", "1"),
+        found = _distribution(sums, samples, field, request, truth)
+    what = "mean of ln(smoke + 1) over fires"
+    made = {
+        "mean_log_smoke": (mean, what),
+        "mean_log_smoke_error": (np.sqrt(variance / samples), ""),
     }
+    log = _log_estimate(surrogate, sums, request, truth)
+    if log is not None:
+        if truth is not None or log.calibrated:
+            made["mean_log_smoke"] = (log.mean, what)
+            made["mean_log_smoke_error"] = (log.error, "")
+        found |= interval_variables(log, "mean_log_smoke", what, "1", request.coverage)
+    found["mean_log_smoke"] = ((), made["mean_log_smoke"][0], {"long_name": what, "units": "1"})
+    found["mean_log_smoke_error"] = (
+        (),
+        made["mean_log_smoke_error"][0],
+        {"long_name": "standard error of mean_log_smoke", "units": "1"},
+    )
+    return _on_grid(found, field, _attrs(surrogate, total, request, truth), request)
+
+
+def _attrs(
+    surrogate: Surrogate, total: EnsembleSums, request: Request, truth: TruthSums | None
+) -> dict[str, Any]:
+    clusters = total.fields.clusters
     attrs = {
         "Conventions": "CF-1.11",
         "title": "Statistics of predicted smoke",
         "history": f"plumecast {__version__} ensemble",
         "fires": len(total.fires),
-        "snapshots": sums.count,
+        "snapshots": total.fields.count,
+        "snapshots_beyond_training": total.beyond.noted,
         "trained_on": str(surrogate.training.get("data_version")),
+        "quantity": request.quantity,
+        **model_record(surrogate),
     }
-    given = {"threshold": list(request.thresholds), "quantile": list(request.quantiles)}
-    coords = {
-        name: (name, values, _axis_attrs(name, field)) for name, values in given.items() if values
-    }
-    made = xr.Dataset(found, coords=grid_template(field).coords, attrs=attrs).assign_coords(coords)
-    return _with_meaning(made, field)
+    if clusters is not None:
+        attrs |= {"ignitions": len(clusters.clusters), "coverage": request.coverage}
+        attrs["intervals_contain"] = what_intervals_contain(
+            truth=truth is not None, expected=request.expected
+        )
+        if request.expected is not None:
+            attrs["calibration_ignitions"] = request.expected.groups
+    if truth is not None:
+        attrs["true_ignitions"] = truth.ignitions
+        attrs["training_ignitions_left_out"] = truth.left_out
+    return attrs
 
 
-def _axis_attrs(name: str, field: Field) -> dict[str, str]:
-    if name == "quantile":
-        return {"long_name": "share of snapshots with less smoke", "units": "1"}
-    return {"long_name": "threshold of smoke summed over checkpoints", "units": _unit(field)}
+def _log_estimate(
+    surrogate: Surrogate, sums: FieldSums | CodeSums, request: Request, truth: TruthSums | None
+) -> Corrected | None:
+    """The mean of ln(g + 1); codes by cluster are decoded, which is linear."""
+    clusters = sums.clusters
+    if clusters is None:
+        return None
+    if not isinstance(sums, CodeSums):
+        cheap = _cheap(sums, LOG, sums.log / sums.count, request)
+    else:
+        own = clusters.sums[:, LOG]
+        assert isinstance(surrogate.operator, CodedOperator)
+        basis = surrogate.operator.output_basis
+        own = own @ to_numpy(basis.modes)
+        if basis.mean is not None:
+            own = own + clusters.counts[:, None] * to_numpy(basis.mean)
+        found = sums_mean(own, clusters.counts)
+        cheap = cheap_mean(found, found.mean, clusters=clusters.counts.size, samples=sums.count)
+    return corrected_mean(cheap, _paired(truth, LOG), request.coverage)
 
 
-def _unit(field: Field) -> str:
-    return str(field.attrs.get("units", "1")) if field.name != LOG_SMOKE else "ug m-3"
+def _cheap(sums: FieldSums, number: int, predicted: np.ndarray, request: Request) -> Cheap:
+    """The mean of one of the statistics over the fires without true smoke."""
+    assert sums.clusters is not None
+    return cheap_mean(
+        sums.clusters.estimate(number),
+        predicted,
+        clusters=sums.clusters.counts.size,
+        samples=sums.count,
+        changes=None if sums.changes is None else sums.changes[number],
+        expected=request.expected,
+    )
 
 
-def _with_meaning(statistics: xr.Dataset, field: Field) -> xr.Dataset:
-    """Say with every variable what smoke is, the interval between its checkpoints, and its CRS."""
-    interval = recorded_interval(field.attrs)
+def _paired(truth: TruthSums | None, number: int) -> PairedSums | None:
+    if truth is None:
+        return None
+    observed, predicted = truth.observed, truth.predicted
+    return PairedSums(observed.sums[:, number], predicted.sums[:, number], observed.counts)
+
+
+def _distribution(
+    sums: FieldSums,
+    samples: int,
+    field: Field,
+    request: Request,
+    truth: TruthSums | None,
+) -> Labelled:
+    """Mean, exceedance probabilities and quantiles of the quantity."""
+    what, unit = quantity_meaning(request.quantity, field)
+    mean = sums.plain / sums.count
+    found: Labelled = {}
+    if sums.clusters is not None:
+        cheap = _cheap(sums, QUANTITY, mean, request)
+        best = corrected_mean(cheap, _paired(truth, QUANTITY), request.coverage)
+        mean = best.mean if truth is not None or best.calibrated else mean
+        label = f"mean over fires of the {what}"
+        found |= interval_variables(best, "mean_smoke", label, unit, request.coverage)
+    found["mean_smoke"] = ((), mean, {"long_name": f"mean over fires of the {what}", "units": unit})
+    if request.thresholds:
+        found |= _exceedances(sums, samples, what, request, truth)
+    if request.quantiles:
+        values = quantile_fields(sums.bins, request.quantiles, request.error)
+        attrs = {"long_name": f"quantile of the {what}", "units": unit}
+        found["smoke_quantile"] = (("quantile",), values, attrs | {"relative_error": request.error})
+    return found
+
+
+def _exceedances(
+    sums: FieldSums, samples: int, what: str, request: Request, truth: TruthSums | None
+) -> Labelled:
+    label = f"probability that the {what} exceeds the threshold"
+    share = sums.above / sums.count
+    error = np.sqrt(share * (1.0 - share) / samples)
+    found: Labelled = {}
+    if sums.clusters is not None:
+        parts = [
+            corrected_share(
+                _cheap(sums, FIRST_THRESHOLD + i, share[i], request),
+                _paired(truth, FIRST_THRESHOLD + i),
+                request.coverage,
+            )
+            for i in range(len(request.thresholds))
+        ]
+        parts = nested_shares(parts, request.thresholds)
+        if truth is not None or parts[0].calibrated:
+            share, error = (np.stack([getattr(p, n) for p in parts]) for n in ("mean", "error"))
+        found |= interval_variables(
+            parts, "exceedance", label, "1", request.coverage, lead=("threshold",)
+        )
+    lead = ("threshold",)
+    found["exceedance"] = (lead, share, {"long_name": label, "units": "1"})
+    attrs = {"long_name": "standard error of the exceedance", "units": "1"}
+    found["exceedance_error"] = (lead, error, attrs)
+    return found
+
+
+def _on_grid(found: Labelled, field: Field, attrs: dict[str, Any], request: Request) -> xr.Dataset:
+    """The variables on the grid, each with what smoke is and its coordinate system."""
     shared: dict[str, Any] = {}
+    interval = recorded_interval(field.attrs) if request.interval is None else request.interval
     if field.name in (SMOKE, LOG_SMOKE):
         shared = {"comment": smoke_comment(interval)}
         shared |= {} if interval is None else {INTERVAL: interval}
     if "grid_mapping" in field.attrs:
         shared["grid_mapping"] = field.attrs["grid_mapping"]
-    for item in statistics.data_vars.values():
-        item.attrs |= shared
-    return statistics
+    plain = not find_quantity(request.quantity).needs_interval
+    variables = {}
+    for name, (lead, values, own) in found.items():
+        shaped = values.reshape(*values.shape[: len(lead)], *field.shape)
+        of_sum = plain or name.startswith("mean_log")
+        kept = {k: v for k, v in shared.items() if of_sum or k == "grid_mapping"}
+        variables[name] = ([*lead, *field.dims], shaped, own | kept)
+    made = xr.Dataset(variables, coords=grid_template(field).coords, attrs=attrs)
+    return made.assign_coords(axis_coords(request, field))
 
 
-def _distribution(sums: FieldSums, samples: int, field: Field, request: Request) -> dict[str, Any]:
-    unit = _unit(field)
-    found = {
-        "mean_smoke": _on_grid(
-            sums.plain / sums.count, field, "mean over fires of smoke summed over checkpoints", unit
-        )
+def axis_coords(request: Request, field: Field) -> dict[str, Any]:
+    """The coordinates threshold and quantile, as far as they are asked for."""
+    what, unit = quantity_meaning(request.quantity, field)
+    given = {
+        "threshold": (request.thresholds, {"long_name": f"threshold of the {what}", "units": unit}),
+        "quantile": (
+            request.quantiles,
+            {"long_name": "share of snapshots with less smoke", "units": "1"},
+        ),
     }
-    if request.thresholds:
-        share = sums.above / sums.count
-        error = np.sqrt(share * (1.0 - share) / samples)
-        what = "probability that smoke summed over checkpoints exceeds the threshold"
-        found["exceedance"] = _on_grid(share, field, what, "1", "threshold")
-        found["exceedance_error"] = _on_grid(
-            error, field, "standard error of the exceedance", "1", "threshold"
-        )
-    if request.quantiles:
-        values = quantile_fields(sums.bins, request.quantiles, request.error)
-        found["smoke_quantile"] = _on_grid(
-            values, field, "quantile of smoke summed over checkpoints", unit, "quantile"
-        )
-        found["smoke_quantile"][2]["relative_error"] = request.error
-    return found
-
-
-def _on_grid(
-    values: np.ndarray, field: Field, long_name: str, units: str, *lead: str
-) -> tuple[list[str], np.ndarray, dict[str, Any]]:
-    shaped = values.reshape(*values.shape[: len(lead)], *field.shape)
-    mapping = {key: value for key, value in field.attrs.items() if key == "grid_mapping"}
-    return [*lead, *field.dims], shaped, {"long_name": long_name, "units": units, **mapping}
+    return {name: (name, list(values), attrs) for name, (values, attrs) in given.items() if values}

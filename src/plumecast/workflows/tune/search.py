@@ -13,8 +13,9 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
+from plumecast.base.values import check_count, check_fields, check_number
 from plumecast.compute.arrays import Array
-from plumecast.data.covariates import extrapolating
+from plumecast.data.conditions.covariates import extrapolating
 from plumecast.scores.footprint import choose_decision_threshold, relative_error, score_footprints
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
@@ -73,10 +74,12 @@ class Limits:
     budget_seconds: float | None = None  # no candidate is started later
 
     def __post_init__(self) -> None:
-        if self.confirm < 1 or (self.most is not None and self.most < 1):
-            raise PlumecastError(f"confirm={self.confirm} and most={self.most} must be at least 1")
-        if self.budget_seconds is not None and not self.budget_seconds >= 0.0:
-            raise PlumecastError(f"budget_seconds={self.budget_seconds} must be ≥ 0")
+        check_fields(self)
+        check_count("confirm", self.confirm)
+        if self.most is not None:
+            check_count("most", self.most)
+        if self.budget_seconds is not None:
+            check_number("budget_seconds", self.budget_seconds, least=0.0)
 
     def left_out(self, number: int, spent: float) -> str | None:
         """Why candidate `number` is not tried, or None; the first candidate is always tried."""

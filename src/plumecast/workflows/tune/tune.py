@@ -16,7 +16,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.data.covariates import own_covariates, own_winds, read_wind
+from plumecast.data.conditions.covariates import own_covariates, own_winds, read_wind
 from plumecast.data.split import check_apart
 from plumecast.operators.coded.fit import PAPER_TRUNCATION
 from plumecast.operators.families import NETWORKS
@@ -67,8 +67,9 @@ def tune_surrogate(
     cross-validation scores, then those that failed or were not tried.
 
     `families` are "coded" (ranks, degrees and kernels), "lifted" (the coded family on lifted
-    fields), "spectral" (the recommended preset and single changes of it), "unet" and "fno".
-    `given` are candidates of your own: keywords of `fit_surrogate` by a name of your choice.
+    fields), "spectral" (the recommended preset and single changes of it), "unet", "fno" and
+    "deeponet". `given` are candidates of your own: keywords of `fit_surrogate` by a name of your
+    choice.
 
     At most `most` candidates are tried, and none is started after `budget_seconds`: first your own,
     then `recommended`, then the others by cost. The best `confirm` are fitted again. The decision

@@ -9,12 +9,12 @@ from plumecast.base.errors import PlumecastError
 from plumecast.sources.simulator.air.weather import (
     IGNITION_LOCAL_HOUR,
     SCENARIOS,
-    daylight,
     mean_wind,
     steering,
     weather,
     wind_profile,
 )
+from plumecast.sources.weather.default import daylight
 
 
 @pytest.mark.parametrize("drought", SCENARIOS)

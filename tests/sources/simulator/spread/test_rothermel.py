@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumecast.base.errors import PlumecastError
-from plumecast.sources.simulator.land.fuels import FUEL_CODES, fuel_table
+from plumecast.sources.fuels.table import FUEL_CODES, fuel_table
 from plumecast.sources.simulator.spread.rothermel import (
     Moisture,
     eccentricity,

@@ -21,8 +21,8 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from plumecast.sources.simulator.compiled import compiled
 from plumecast.sources.simulator.fields import Field
 
 Box: TypeAlias = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ SlopeWeights: TypeAlias = tuple[float, float]
 _EQUAL_CELLS = (0.5, 0.5)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def limited_slope(behind: float, ahead: float, weight: SlopeWeights) -> float:
     """Monotonized central slope from the differences to the cells behind and ahead."""
     central = weight[0] * behind + weight[1] * ahead
@@ -42,7 +42,7 @@ def limited_slope(behind: float, ahead: float, weight: SlopeWeights) -> float:
     return signed if behind * ahead > 0.0 else 0.0
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _face_transport(
     out: Field, amount: Field, q: tuple[Field, Field, Field, Field], air: tuple[Field, Field],
     weights: tuple[SlopeWeights, SlopeWeights], spread: float,
@@ -64,7 +64,7 @@ def _face_transport(
         out[i] = amount[i] * (from_behind if amount[i] > 0.0 else from_ahead) - spread * across
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _edge_transport(out: Field, amount: Field, inward: float, ambient: float) -> float:
     """Set the inflow to `ambient` air; returns the net smoke that leaves through the edge."""
     left = 0.0
@@ -75,7 +75,7 @@ def _edge_transport(out: Field, amount: Field, inward: float, ambient: float) ->
     return left
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def sweep_x(
     smoke: Field, air: Field, east: Field, dt: float, box: Box, spread: Field, ambient: float
 ) -> float:
@@ -108,7 +108,7 @@ def sweep_x(
     return left
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def sweep_y(
     smoke: Field, air: Field, north: Field, dt: float, box: Box, spread: Field, ambient: float
 ) -> float:
@@ -123,7 +123,7 @@ def sweep_y(
     return left
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def sweep_z(
     smoke: Field, air: Field, up: Field, dt: float, box: Box, weights: Field, ambient: float
 ) -> float:
@@ -137,7 +137,7 @@ def sweep_z(
     return left
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _sweep_rows(
     smoke: Field, air: Field, flux: Field, dt: float,
     first: tuple[int, int], stride: tuple[int, int], columns: tuple[int, int],
@@ -181,7 +181,7 @@ def _sweep_rows(
     return left
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def turnover_rates(east: Field, north: Field, up: Field, mass: Field) -> Field:
     """Largest rate, s⁻¹, at which a sweep empties a cell of each layer, (L,).
 

@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from plumecast.base.constants import GRAVITY, R_DRY
 from plumecast.base.errors import PlumecastError
+from plumecast.sources.simulator.compiled import compiled
 from plumecast.sources.simulator.fields import Field
 
 STEERING_HEIGHT = 600.0
@@ -161,7 +161,7 @@ def steering_profile(layers: Layers) -> Field:
     return np.asarray(decay * (1.0 - c * z))
 
 
-@njit(cache=True)
+@compiled()
 def _fill(
     out: Field, steering: Field, mass: Field, base: Field, from_u: Field, from_v: Field
 ) -> None:
@@ -173,7 +173,7 @@ def _fill(
                 row[i] = mass[k] * (base[k] + by_u[i] * from_u[k] + by_v[i] * from_v[k])
 
 
-@njit(cache=True)
+@compiled()
 def fill_vertical(east: Field, north: Field, up: Field) -> None:
     """Vertical flux by continuity, from the ground up: lateral inflow leaves through the top."""
     up[0] = 0.0

@@ -8,10 +8,10 @@ solved by backward Euler: positive, without new extrema and conservative for any
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from plumecast.sources.simulator.air.advection import Box
 from plumecast.sources.simulator.air.atmosphere import Layers
+from plumecast.sources.simulator.compiled import compiled
 from plumecast.sources.simulator.fields import Field
 
 VON_KARMAN = 0.4
@@ -51,7 +51,7 @@ def exchange(layers: Layers, inner_diffusivity: Field) -> Field:
     return np.asarray(face_density * inner_diffusivity / np.diff(layers.middle))
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def mix(smoke: Field, mass: Field, between: Field, ground: float, dt: float, box: Box) -> float:
     """Mix smoke (kg m⁻² per layer) in place over `dt` s; returns the deposit, kg m⁻² of a cell.
 
@@ -80,7 +80,7 @@ def mix(smoke: Field, mass: Field, between: Field, ground: float, dt: float, box
     return deposited
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _solve_row(
     smoke: Field, between: Field, dt: float, where: tuple[int, int, int], inverse: Field,
     ratio: Field,

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from plumecast.sources.simulator.air.advection import (
     Box,
@@ -25,6 +24,7 @@ from plumecast.sources.simulator.air.advection import (
 )
 from plumecast.sources.simulator.air.atmosphere import AirFlux, Layers
 from plumecast.sources.simulator.air.mixing import mix
+from plumecast.sources.simulator.compiled import compiled
 from plumecast.sources.simulator.fields import Field
 
 COURANT = 0.9
@@ -169,7 +169,7 @@ def _extended_box(box: Box, source: Source) -> Box:
     return np.where([1, 0, 1, 0, 1], np.maximum(box, new), np.minimum(box, new)) if box[0] else new
 
 
-@njit(cache=True)
+@compiled()
 def add_emission(smoke: Field, columns: npt.NDArray[np.int64], amount: Field) -> None:
     """Add `amount` (n, L) kg m⁻² to n columns in place; a column may occur more than once."""
     for c in range(columns.shape[0]):
@@ -177,14 +177,14 @@ def add_emission(smoke: Field, columns: npt.NDArray[np.int64], amount: Field) ->
             smoke[k, columns[c, 0], columns[c, 1]] += amount[c, k]
 
 
-@njit(cache=True)
+@compiled()
 def reset_air(air: Field, mass: Field, box: Box) -> None:
     """Set the air mass of every cell in the box to that of its layer."""
     for k in range(box[0]):
         air[k, box[1] : box[2], box[3] : box[4]] = mass[k]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def fit_box(smoke: Field, box: Box, mixed: int) -> float:
     """Shrink the box in place to cells above `NEGLIGIBLE`, then widen it by one cell on each side.
 
@@ -216,7 +216,7 @@ def fit_box(smoke: Field, box: Box, mixed: int) -> float:
     return dropped
 
 
-@njit(cache=True)
+@compiled()
 def _clear(cells: Field) -> float:
     """Empty the cells and return their smoke."""
     total: float = cells.sum()

@@ -1,1 +1,1 @@
-"""Terrain and fuels."""
+"""Terrain, its fuels, and the smoke grid."""

@@ -18,9 +18,9 @@ from scipy.ndimage import (
 )
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.sources.fuels.table import FUEL_CODES, NB9, fuel_codes, fuel_table
+from plumecast.sources.rasters.geotiff import open_geotiff
 from plumecast.sources.simulator.fields import Codes, Field, Mask
-from plumecast.sources.simulator.land.fuels import FUEL_CODES, NB9, fuel_codes, fuel_table
 from plumecast.sources.simulator.land.synthesis import disturbed, synthetic_fuels, synthetic_terrain
 
 
@@ -169,12 +169,8 @@ class _RasterGrid(NamedTuple):
 
 def _read_band(path: str | Path) -> tuple[np.ma.MaskedArray[Any, Any], _RasterGrid]:
     """First band with row 0 in the south and missing values masked, and its grid."""
-    rasterio = require("rasterio", "raster", "reading rasters")
-    try:
-        with rasterio.open(path) as source:
-            band, crs, to_map = source.read(1, masked=True), source.crs, source.transform
-    except rasterio.errors.RasterioIOError as error:
-        raise PlumecastError(f"cannot read {path} as a raster: {error}") from error
+    with open_geotiff(path) as source:
+        band, crs, to_map = source.read(1, masked=True), source.crs, source.transform
     if crs is None or not crs.is_projected:
         raise PlumecastError(
             f"{path} has CRS {crs}; reproject it to a projected CRS, e.g. EPSG:5070"

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import fft, special
 
+from plumecast.sources.fuels.table import FUEL_CODES, fuel_table
 from plumecast.sources.simulator.fields import Codes, Field
-from plumecast.sources.simulator.land.fuels import FUEL_CODES, fuel_table
 
 VALLEY_FLOOR = 2300.0
 """Elevation of the valley, m (the San Luis Valley lies at 2,300 m)."""

@@ -11,15 +11,16 @@ between cells that share an edge or a corner, but not through a corner between t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from plumecast.base.errors import PlumecastError
+from plumecast.sources.fuels.table import FUEL_CODES, fuel_name
+from plumecast.sources.simulator.compiled import compiled
 from plumecast.sources.simulator.fields import Field
-from plumecast.sources.simulator.land.fuels import FUEL_CODES, fuel_name
 from plumecast.sources.simulator.spread.march import march
 from plumecast.sources.simulator.spread.metric import Ground, front_speed, metric_in_wind
 from plumecast.sources.simulator.spread.rothermel import Moisture, spread_coefficients
@@ -27,6 +28,9 @@ from plumecast.sources.simulator.spread.rothermel import Moisture, spread_coeffi
 if TYPE_CHECKING:
     from plumecast.sources.simulator.land.landscape import Landscape
 
+
+Ignition: TypeAlias = tuple[int, int] | Sequence[tuple[int, int]]
+"""The row and column of the cell that ignites, or of every cell of a line."""
 
 WIND_STEP_HOURS = 0.5
 """Longest time step with a constant wind, h."""
@@ -44,22 +48,45 @@ def arrival_times(
     wind_u: npt.ArrayLike,
     wind_v: npt.ArrayLike,
     *,
-    ignition: tuple[int, int],
+    ignition: Ignition,
     until_hours: float,
     steering: npt.NDArray[np.float32] | None = None,
+    grown_until: float | None = None,
 ) -> Field:
     """Hours from ignition to arrival, (ny, nx); inf if the fire does not arrive by `until_hours`.
 
     The 10 m wind has components u towards east and v towards north, m s⁻¹. It is linear between the
     times `wind_hours` (hours since ignition) and constant before and after them. If `steering`
-    (ny, nx, 2, 2) is given, the local wind is steering[row, column] @ (u, v).
+    (ny, nx, 2, 2) is given, the local wind is steering[row, column] @ (u, v). Of several ignited
+    cells, which all ignite at hour 0, the first fire to arrive counts. The first growth, on the
+    finer grid, is computed up to `grown_until` (default `until_hours`): two fires with the same
+    `grown_until` are equal up to the earlier of their ends.
     """
     ground = _ground(landscape, moisture, steering)
-    _check_ignition(ground, ignition)
+    cells = ignited_cells(ignition)
+    for cell in cells:
+        _check_ignition(ground, cell)
     edges, winds = wind_steps(wind_hours, wind_u, wind_v, until_hours)
-    seed_time, seed_normal = _first_times(ground, ignition, edges, winds)
+    growth = wind_steps(wind_hours, wind_u, wind_v, grown_until or until_hours)
+    seed_time, seed_normal = _first_times(ground, cells[0], *growth)
+    for cell in cells[1:]:
+        time, normal = _first_times(ground, cell, *growth)
+        earlier = time < seed_time
+        seed_time, seed_normal = (
+            np.where(earlier, time, seed_time),
+            np.where(earlier[..., np.newaxis], normal, seed_normal),
+        )
     arrival, _ = march(ground, seed_time, seed_normal, edges, winds)
     return np.asarray(arrival)
+
+
+def ignited_cells(ignition: Ignition) -> list[tuple[int, int]]:
+    """The cells (row, column) that ignite: one, or several of a line."""
+    if not len(ignition):
+        raise PlumecastError("ignition is empty; give a cell (row, column), or a list of cells")
+    if isinstance(ignition[0], tuple):
+        return list(ignition)  # type: ignore[arg-type]
+    return [ignition]  # type: ignore[list-item]
 
 
 def wind_steps(
@@ -184,7 +211,7 @@ def _refined(ground: Ground, rows: slice, columns: slice) -> Ground:
     )
 
 
-@njit(cache=True)
+@compiled(nogil=True)  # other threads, such as a server's, go on
 def _exact_times(
     ground: Ground, centre: tuple[int, int], edges: Field, winds: Field
 ) -> tuple[Field, Field]:
@@ -220,7 +247,7 @@ def _exact_times(
     return time, normal
 
 
-@njit(cache=True)
+@compiled()
 def _time_to_cover(distance: float, speed: Field, edges: Field) -> float:
     """Time at which ∫ speed dt reaches `distance`; inf if not by the last edge."""
     for k in range(speed.size):

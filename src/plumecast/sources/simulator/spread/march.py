@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from plumecast.sources.simulator.compiled import compiled
 from plumecast.sources.simulator.fields import Field, Mask
 from plumecast.sources.simulator.spread.metric import Ground, front_speed, metric_in_wind
 
@@ -66,7 +66,7 @@ class Cells(NamedTuple):
     queued: Mask  # (n,) whether the cell is in the queue
 
 
-@njit(cache=True)
+@compiled(nogil=True)  # other threads, such as a server's, go on
 def march(
     ground: Ground, seed_time: Field, seed_normal: Field, edges: Field, winds: Field
 ) -> tuple[Field, Field]:
@@ -93,7 +93,7 @@ def march(
     return _unpadded(ground, cells)
 
 
-@njit(cache=True)
+@compiled()
 def _initial_cells(ground: Ground, seed_time: Field, seed_normal: Field) -> Cells:
     """Cells before the first step, with the given arrival times."""
     ny, nx = ground.fuel.shape
@@ -116,7 +116,7 @@ def _initial_cells(ground: Ground, seed_time: Field, seed_normal: Field) -> Cell
     return cells
 
 
-@njit(cache=True)
+@compiled()
 def _unpadded(ground: Ground, cells: Cells) -> tuple[Field, Field]:
     """Arrival times and gradients on the (ny, nx) grid."""
     ny, nx = ground.fuel.shape
@@ -130,7 +130,7 @@ def _unpadded(ground: Ground, cells: Cells) -> tuple[Field, Field]:
     return arrival, normal
 
 
-@njit(cache=True)
+@compiled()
 def _update_metric(ground: Ground, cells: Cells, i: int, wind: Field, k: int) -> None:
     """Compute the metric of a cell for wind number k; the first time, also reset its labels."""
     if cells.metric[i, 3] == k:
@@ -144,7 +144,7 @@ def _update_metric(ground: Ground, cells: Cells, i: int, wind: Field, k: int) ->
     cells.metric[i, 3] = k
 
 
-@njit(cache=True)
+@compiled()
 def _spread(
     ground: Ground,
     cells: Cells,
@@ -191,7 +191,7 @@ def _spread(
     return in_band
 
 
-@njit(cache=True)
+@compiled()
 def _update_arrival(cells: Cells, z: int, sx: int, sy: int, along_x: int, now: float) -> None:
     """Update the arrival time at z of fire that moves towards (sx, sy) through one octant.
 
@@ -236,7 +236,7 @@ def _update_arrival(cells: Cells, z: int, sx: int, sy: int, along_x: int, now: f
             cells.time[z] = time
 
 
-@njit(cache=True)
+@compiled()
 def _planar_front(
     alpha: float, a: float, d: float, r: float, ga: float, gb: float
 ) -> tuple[float, float, float]:
@@ -250,7 +250,7 @@ def _planar_front(
     return (a - ga + along) / alpha, along - ga, across - gb
 
 
-@njit(cache=True)
+@compiled()
 def _record_burned(
     ground: Ground, cells: Cells, band: Indices, in_band: int, end: float, wind: Field, k: int
 ) -> int:
@@ -274,7 +274,7 @@ def _record_burned(
     return left
 
 
-@njit(cache=True)
+@compiled()
 def _scale_gradient(cells: Cells, i: int) -> float:
     """Scale the gradient of a burned cell to satisfy H(∇T) = 1; returns the factor."""
     r, gx, gy = cells.metric[i, 0], cells.metric[i, 1], cells.metric[i, 2]
@@ -284,7 +284,7 @@ def _scale_gradient(cells: Cells, i: int) -> float:
     return pace
 
 
-@njit(cache=True)
+@compiled()
 def _change_wind(
     ground: Ground, cells: Cells, band: Indices, in_band: int, now: float, wind: Field, k: int
 ) -> int:
@@ -311,7 +311,7 @@ def _change_wind(
     return kept
 
 
-@njit(cache=True)
+@compiled()
 def _rescale_label(
     cells: Cells, i: int, q: int, now: float, old_r: float, old_gx: float, old_gy: float
 ) -> None:
@@ -330,7 +330,7 @@ def _rescale_label(
     cells.label[i, q, 2] = py
 
 
-@njit(cache=True)
+@compiled()
 def _in_unburned_stencil(cells: Cells, i: int) -> bool:
     """Whether the difference stencil of an unburned cell contains cell i."""
     w = cells.width

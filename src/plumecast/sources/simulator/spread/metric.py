@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from plumecast.sources.simulator.compiled import compiled
 from plumecast.sources.simulator.fields import Codes, Field
 from plumecast.sources.simulator.spread.rothermel import fire_ellipse
 
@@ -30,7 +30,7 @@ class Ground(NamedTuple):
     cells_per_hour: float  # speed of 1 m min⁻¹ in cells h⁻¹
 
 
-@njit(cache=True)
+@compiled()
 def metric_in_wind(
     ground: Ground, row: int, column: int, wind: Field
 ) -> tuple[float, float, float]:
@@ -47,7 +47,7 @@ def metric_in_wind(
     return r, r * e * x, r * e * y
 
 
-@njit(cache=True)
+@compiled()
 def front_speed(r: float, gx: float, gy: float, px: float, py: float) -> float:
     """H(p) = c·p + √(b² |p|² + (c·p)²); for |p| = 1, the speed of the front in cells h⁻¹.
 

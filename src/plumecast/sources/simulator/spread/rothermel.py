@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from plumecast.base.errors import PlumecastError
+from plumecast.sources.fuels.table import J_KG_PER_BTU_LB, M_PER_FT, fuel_codes, fuel_table
+from plumecast.sources.simulator.compiled import compiled
 from plumecast.sources.simulator.fields import Codes, Field, Mask
-from plumecast.sources.simulator.land.fuels import J_KG_PER_BTU_LB, M_PER_FT, fuel_codes, fuel_table
 
 KG_M2_PER_LB_FT2 = 0.45359237 / M_PER_FT**2
 FT_MIN_PER_M_S = 60.0 / M_PER_FT
@@ -112,7 +112,7 @@ def spread_coefficients(fuel_model: Any, moisture: Sequence[npt.ArrayLike]) -> S
     return SpreadCoefficients(*(column.reshape(codes.shape) for column in columns))
 
 
-@njit(cache=True)
+@compiled()
 def fire_ellipse(
     base_rate: float,
     wind_coefficient: float,
@@ -148,7 +148,7 @@ def fire_ellipse(
     return base_rate * (1.0 + phi), eccentricity(effective), x / level, y / level
 
 
-@njit(cache=True)
+@compiled()
 def eccentricity(effective_wind: float) -> float:
     """√(1 − 1/LB²) of the fire's ellipse; effective midflame wind in m s⁻¹.
 
@@ -161,7 +161,7 @@ def eccentricity(effective_wind: float) -> float:
     return math.sqrt(1.0 - 1.0 / ratio**2)
 
 
-@njit(cache=True)
+@compiled()
 def _head_rates(
     base_rate: Field,
     wind_coefficient: Field,
@@ -181,7 +181,7 @@ def _head_rates(
     return rates
 
 
-@njit(cache=True)
+@compiled()
 def _fuel_beds(
     codes: Codes,
     moisture: Field,
@@ -221,7 +221,7 @@ def _fuel_beds(
     return out
 
 
-@njit(cache=True)
+@compiled()
 def _six_classes(
     load: Field, sav: Field, moisture: Field, dynamic: bool
 ) -> tuple[Field, Field, Field]:
@@ -238,7 +238,7 @@ def _six_classes(
     return loads, savs, wet
 
 
-@njit(cache=True)
+@compiled()
 def _surface_weights(load: Field, sav: Field) -> tuple[Field, float]:
     """Share of each class in the surface area of its category, and live share of all surface."""
     share = load * sav
@@ -250,7 +250,7 @@ def _surface_weights(load: Field, sav: Field) -> tuple[Field, float]:
     return share, live / (dead + live)
 
 
-@njit(cache=True)
+@compiled()
 def _blend(share: Field, live_share: float, value: Field) -> float:
     """Mean over all classes, weighted by surface area."""
     dead: float = (share[:DEAD] * value[:DEAD]).sum()
@@ -258,7 +258,7 @@ def _blend(share: Field, live_share: float, value: Field) -> float:
     return (1.0 - live_share) * dead + live_share * live
 
 
-@njit(cache=True)
+@compiled()
 def _reaction_velocity(sav: float, relative_packing: float) -> float:
     """Γ' = Γ'_max (β/β_op)^A exp(A (1 − β/β_op)), min⁻¹, with Albini's A = 133 σ^−0.7913."""
     maximum = sav**1.5 / (495.0 + 0.0594 * sav**1.5)
@@ -267,7 +267,7 @@ def _reaction_velocity(sav: float, relative_packing: float) -> float:
     return velocity
 
 
-@njit(cache=True)
+@compiled()
 def _reaction_intensity(
     load: Field, sav: Field, wet: Field, share: Field, extinction: float, heat: float
 ) -> float:
@@ -287,7 +287,7 @@ def _reaction_intensity(
     return total * (1.0 - TOTAL_MINERALS) * heat * mineral_damping
 
 
-@njit(cache=True)
+@compiled()
 def _size_group(sav: float) -> int:
     """Albini's size group of a class, from σ in ft⁻¹; weights of loads add up within a group."""
     if sav >= 1200.0:
@@ -299,7 +299,7 @@ def _size_group(sav: float) -> int:
     return 3 if sav >= 48.0 else 4
 
 
-@njit(cache=True)
+@compiled()
 def _live_extinction(load: Field, sav: Field, wet: Field, extinction: float) -> float:
     """Extinction moisture of live fuel, 2.9 W (1 − M_dead / M_x,dead) − 0.226, at least M_x,dead.
 

@@ -1,0 +1,1 @@
+"""Maps of fires and their smoke, and the live page."""

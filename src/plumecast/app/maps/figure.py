@@ -1,0 +1,175 @@
+"""Write a map as a figure for a paper: times side by side, layers below each other."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from pathlib import Path
+
+import numpy as np
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.figure import Figure
+
+from plumecast.app.drawing.content import Content, Scene
+from plumecast.app.drawing.hillshade import relief
+from plumecast.app.drawing.layers import Layer
+from plumecast.app.drawing.palettes import FIRE_COLOUR
+from plumecast.app.drawing.perimeter import outline
+from plumecast.app.drawing.scale import FIRST, MISSING, Scale, tick_text
+from plumecast.base.files import atomic_write
+from plumecast.studies.figures.maps import hours_text
+from plumecast.studies.figures.style import INK, MUTED, WIDTH, plain, styled
+
+MOST_TIMES = 4
+_LABEL = 20  # characters of a line of a label beside a map
+_LINES = {"county": (MUTED, 0.3), "state": (INK, 0.5), "country": (INK, 0.8)}
+_BAR_SHARE = 0.25  # of the width of a map, at most, for the scale bar
+
+
+def write_png(content: Content, path: Path, *, all_times: bool = False) -> None:
+    """Write the figure of the first scene; at most four times unless all are asked for."""
+    with styled(), atomic_write(path) as partial:
+        draw_figure(content, all_times=all_times).savefig(partial, dpi=200, format="png")
+
+
+def draw_figure(content: Content, *, all_times: bool = False) -> Figure:
+    """Maps of every layer (rows) and time (columns), with a colour bar for every scale."""
+    scene = content.scenes[0]
+    times = _times(scene, all_times=all_times)
+    rows = len(content.layers)
+    grid = content.grid
+    wide = (WIDTH - 0.8) / max(len(times), 2)
+    tall = wide * grid.ny * grid.dy / (grid.nx * grid.dx)
+    figure = Figure(
+        figsize=(wide * len(times) + 1.3, rows * (tall + 0.75) + 0.7), layout="constrained"
+    )
+    axes = figure.subplots(rows, len(times), squeeze=False, sharex=True, sharey=True)
+    for line, layer in enumerate(content.layers):
+        for column, time in enumerate(times):
+            _draw_map(axes[line, column], content, scene, layer, time)
+            if line == 0 and scene.hours is not None:
+                axes[line, column].set_title(f"{hours_text(scene.hours[time])} since ignition")
+        axes[line, 0].set_ylabel(f"{_wrapped(layer.title)}\ny (km)")
+    for key in dict.fromkeys(layer.scale for layer in content.layers):
+        alike = [line for line, layer in enumerate(content.layers) if layer.scale == key]
+        bar = figure.colorbar(
+            mappable(content.scales[key]), ax=axes[alike].ravel().tolist(), location="bottom",
+            shrink=0.7, aspect=40, pad=0.04,
+        )  # fmt: skip
+        label_bar(bar, content.scales[key], content.layers[alike[0]])
+    for ax in axes[-1]:
+        ax.set_xlabel("x (km)")
+    _scale_bar(axes[0, 0], content)
+    name = f": {plain(scene.name)}" if scene.name else ""
+    figure.suptitle(f"{plain(content.title)}{name}", fontsize=10)
+    return figure
+
+
+def _wrapped(title: str) -> str:
+    return "\n".join(textwrap.wrap(plain(title), _LABEL))
+
+
+def _times(scene: Scene, *, all_times: bool) -> list[int]:
+    """Numbers of the times that are shown: evenly spaced, with the last."""
+    count = 1 if scene.hours is None else scene.hours.size
+    if all_times or count <= MOST_TIMES:
+        return list(range(count))
+    return [round(k * count / MOST_TIMES) - 1 for k in range(1, MOST_TIMES + 1)]
+
+
+def _extent(content: Content) -> tuple[float, float, float, float]:
+    """West, east, south and north edge in km."""
+    grid = content.grid
+    return (grid.left / 1e3, (grid.left + grid.nx * grid.dx) / 1e3,
+            grid.bottom / 1e3, (grid.bottom + grid.ny * grid.dy) / 1e3)  # fmt: skip
+
+
+def _draw_map(ax: Axes, content: Content, scene: Scene, layer: Layer, time: int) -> None:
+    extent, grid = _extent(content), content.grid
+    if content.heights is not None:
+        ax.imshow(relief(*content.heights), extent=extent, interpolation="bilinear")
+    scale = content.scales[layer.scale]
+    levels = scale.levels(scene.fields[layer.name][time])
+    ax.imshow(scale.rgba[levels], extent=extent, origin="lower", interpolation="nearest",
+              alpha=1.0 if content.heights is None else 0.85)  # fmt: skip
+    for kind, lines in content.borders.items():
+        colour, width = _LINES[kind]
+        for line in lines:
+            ax.plot(line[:, 0] / 1e3, line[:, 1] / 1e3, color=colour, linewidth=width)
+    burned = scene.burned
+    if burned is not None:
+        for ring in outline(burned[time]):
+            corners = np.array([*ring, ring[0]], dtype=np.float64)
+            x = (grid.left + corners[:, 0] * grid.dx) / 1e3
+            y = (grid.bottom + corners[:, 1] * grid.dy) / 1e3
+            ax.plot(x, y, color="white", linewidth=1.8)
+            ax.plot(x, y, color=FIRE_COLOUR, linewidth=0.9)
+    _draw_places(ax, content)
+    ax.set_xlim(extent[0], extent[1])
+    ax.set_ylim(extent[2], extent[3])
+    ax.set_aspect("equal")
+
+
+def _draw_places(ax: Axes, content: Content) -> None:
+    if content.places is None:
+        return
+    grid = content.grid
+    halo = [patheffects.withStroke(linewidth=2, foreground="white")]
+    for name, row, column in zip(
+        content.places.names, content.places.rows, content.places.columns, strict=True
+    ):
+        x, y = grid.x[column] / 1e3, grid.y[row] / 1e3
+        ax.plot([x], [y], "o", color=INK, markeredgecolor="white", markersize=4)
+        side = min(2, int(3 * column / grid.nx))  # third of the map: a name is written inwards
+        label = ax.annotate(
+            plain(name), (x, y), xytext=(4 * (1 - side), 3), textcoords="offset points", fontsize=7,
+            ha=("left", "center", "right")[side], path_effects=halo,
+        )  # fmt: skip
+        label.set_in_layout(False)  # or the maps shrink to make room for it
+
+
+def _scale_bar(ax: Axes, content: Content) -> None:
+    """A bar of a round length in the lower left corner."""
+    west, east, south, north = _extent(content)
+    longest = _BAR_SHARE * (east - west)
+    power = 10.0 ** np.floor(np.log10(longest))
+    length = power * max(k for k in (1.0, 2.0, 5.0) if k * power <= longest)
+    x, y = west + 0.04 * (east - west), south + 0.05 * (north - south)
+    ax.plot([x, x + length], [y, y], color=INK, linewidth=2, solid_capstyle="butt")
+    ax.annotate(f"{length:g} km", (x + length / 2, y), xytext=(0, 3), textcoords="offset points",
+                ha="center", fontsize=7)  # fmt: skip
+
+
+def mappable(scale: Scale) -> ScalarMappable:
+    """The colours of a scale along a bar from 0 to 1."""
+    colours = ListedColormap((scale.rgba[FIRST:MISSING] / 255.0).tolist())
+    return ScalarMappable(Normalize(0.0, 1.0), colours)
+
+
+def label_bar(bar: Colorbar, scale: Scale, layer: Layer) -> None:
+    """Numbers and meaning of a colour bar."""
+    if layer.kind == "set":
+        bar.set_ticks([0.5], labels=["yes"])
+    else:
+        ticks = scale.ticks()
+        bar.set_ticks(
+            [scale.position(tick) for tick in ticks], labels=[tick_text(tick) for tick in ticks]
+        )
+    units = f" ({layer.units})" if layer.units else ""
+    bar.set_label(f"{plain(layer.meaning, 90)}{units}", fontsize=8)
+
+
+def legend_png(content: Content, layer: Layer) -> bytes:
+    """The legend of a layer as a picture, for programs that draw none."""
+    with styled():
+        figure = Figure(figsize=(4.6, 0.9), layout="constrained")
+        scale = content.scales[layer.scale]
+        bar = figure.colorbar(mappable(scale), cax=figure.subplots(), orientation="horizontal")
+        label_bar(bar, scale, layer)
+        picture = io.BytesIO()
+        figure.savefig(picture, dpi=110, format="png")
+    return picture.getvalue()

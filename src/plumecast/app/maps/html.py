@@ -1,0 +1,132 @@
+"""Write a map as one HTML page that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import zlib
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from plumecast.app.drawing.content import Content, Scene
+from plumecast.app.drawing.hillshade import relief
+from plumecast.app.drawing.layers import Layer
+from plumecast.app.drawing.perimeter import outline
+from plumecast.app.drawing.png import encode_png
+from plumecast.app.drawing.scale import Scale, tick_text
+from plumecast.app.maps.bundle import asset, fingerprint, scripts, styles
+from plumecast.base.files import write_text
+from plumecast.base.version import __version__
+
+
+def write_html(content: Content, path: Path) -> None:
+    """Write the page of a map."""
+    write_text(path, render(content))
+
+
+def render(content: Content) -> str:
+    """The page as text; whatever comes from the data is escaped."""
+    codes, sheets = scripts(), styles()
+    return Template(asset("map/template.html")).substitute(
+        title=html.escape(content.title),
+        source=html.escape(_source(content)),
+        version=__version__,
+        scene_word=content.scene_word,
+        notes="".join(f"<p>{html.escape(note)}</p>" for note in content.notes),
+        script_hashes=" ".join(fingerprint(code) for _, code in codes),
+        style_hashes=" ".join(fingerprint(sheet) for sheet in sheets),
+        scripts="\n".join(f'<script type="{kind}">{code}</script>' for kind, code in codes),
+        styles="\n".join(f"<style>{sheet}</style>" for sheet in sheets),
+        data=in_script(page_data(content)),
+    )
+
+
+def _source(content: Content) -> str:
+    grid = content.grid
+    cells = f"{grid.nx} × {grid.ny} cells of {grid.dx / 1e3:.3g} × {grid.dy / 1e3:.3g} km"
+    return f"{cells}; grid lines in km, made by plumecast {__version__}"
+
+
+def in_script(content: Any) -> str:
+    """JSON that no text can end the script element of."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def page_data(content: Content) -> dict[str, Any]:
+    """What the viewer shows, for JSON."""
+    grid = content.grid
+    return {
+        "title": content.title,
+        "grid": {name: getattr(grid, name) for name in ("left", "bottom", "dx", "dy", "nx", "ny")},
+        "layers": [
+            {name: getattr(layer, name) for name in Layer.__slots__} for layer in content.layers
+        ],
+        "scales": {key: scale_data(scale) for key, scale in content.scales.items()},
+        "scenes": [_scene_data(scene, content) for scene in content.scenes],
+        "places": _place_data(content),
+        "borders": {
+            kind: [np.rint(line).astype(int).ravel().tolist() for line in lines]
+            for kind, lines in content.borders.items()
+        },
+        "relief": _relief(content),
+    }
+
+
+def scale_data(scale: Scale) -> dict[str, Any]:
+    """Colours and values of the levels of a scale, and the numbers of its legend."""
+    values = [None if np.isnan(value) else float(f"{value:.5g}") for value in scale.values]
+    ticks = [{"position": scale.position(tick), "text": tick_text(tick)} for tick in scale.ticks()]
+    return {
+        "kind": scale.kind,
+        "low": scale.low,
+        "high": scale.high,
+        "resolution": scale.resolution,
+        "values": values,
+        "colours": scale.rgba.tolist(),
+        "ticks": ticks,
+    }
+
+
+def _scene_data(scene: Scene, content: Content) -> dict[str, Any]:
+    fields = {
+        layer.name: pack(content.scales[layer.scale].levels(scene.fields[layer.name]))
+        for layer in content.layers
+    }
+    burned = scene.burned
+    rings = None if burned is None else [_rings(frame) for frame in burned]
+    hours = None if scene.hours is None else [float(hour) for hour in scene.hours]
+    return {"name": scene.name, "hours": hours, "fields": fields, "perimeters": rings}
+
+
+def _rings(burned: np.ndarray) -> list[list[int]]:
+    return [[number for corner in ring for number in corner] for ring in outline(burned)]
+
+
+def pack(levels: np.ndarray) -> str:
+    """Bytes as base64 of deflate."""
+    return base64.b64encode(zlib.compress(np.ascontiguousarray(levels).tobytes(), 9)).decode(
+        "ascii"
+    )
+
+
+def _place_data(content: Content) -> list[dict[str, Any]]:
+    places, grid = content.places, content.grid
+    if places is None:
+        return []
+    return [
+        {"name": name, "row": int(row), "column": int(column),
+         "x": float(grid.x[column]), "y": float(grid.y[row])}
+        for name, row, column in zip(places.names, places.rows, places.columns, strict=True)
+    ]  # fmt: skip
+
+
+def _relief(content: Content) -> str | None:
+    if content.heights is None:
+        return None
+    picture = encode_png(relief(*content.heights))
+    return "data:image/png;base64," + base64.b64encode(picture).decode("ascii")

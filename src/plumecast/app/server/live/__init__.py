@@ -1,0 +1,1 @@
+"""What the server keeps: its world, models, fires and jobs. No HTTP."""

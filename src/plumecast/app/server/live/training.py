@@ -1,0 +1,235 @@
+"""Trainings: each in a process of its own, which can be stopped and does not slow the server.
+
+A finished training leaves two files in the folder of the server, the surrogate and its scores.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from plumecast.app.server.http.events import EventLog
+from plumecast.app.server.live.kept import Kept, new_id
+from plumecast.app.server.live.models import Model
+from plumecast.base.errors import PlumecastError
+from plumecast.base.files import write_json
+from plumecast.base.names import SNAPSHOT
+from plumecast.compute.processes import end_with_parent, interrupts_blocked
+from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.store import open_snapshots
+from plumecast.surrogate.baselines import fit_baseline
+from plumecast.surrogate.load import load_surrogate
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.thresholds import Thresholds, stored_thresholds
+from plumecast.workflows.evaluate import evaluate_at
+from plumecast.workflows.held_out.verdict import TRIVIAL
+from plumecast.workflows.train import THRESHOLDS, train_surrogate
+
+FEWEST = 3
+"""Ignitions that a training needs: thresholds are chosen by leaving some out."""
+
+_SCORES = ("iou", "deployable_iou", "auc", "relative_error", "snapshot_error", "smoke_iou")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What to train: choices of `train_surrogate`, on some ignitions, scored on others."""
+
+    store: str
+    train: list[str]  # ignitions
+    test: list[str]
+    choices: dict[str, Any]  # preset or family
+    path: str  # of the surrogate to write
+
+    @property
+    def label(self) -> str:
+        """The preset or the family."""
+        return str(self.choices.get("preset") or self.choices.get("family"))
+
+
+def train_and_score(task: Task, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Train, score on the ignitions held out beside the baselines, and write both files."""
+    snapshots = open_snapshots(task.store)
+    labels = snapshots["ignition_id"].values.astype(str)
+    train, test = (
+        snapshots.isel(
+            {SNAPSHOT: [n for n, label in enumerate(labels) if label in set(part)]}
+        ).load()
+        for part in (task.train, task.test)
+    )
+    start, fitted = time.perf_counter(), 0.0
+
+    def tell(step: str) -> None:
+        nonlocal fitted
+        if step == THRESHOLDS:
+            fitted = time.perf_counter() - start
+        progress(step)
+
+    surrogate = train_surrogate(train, split=None, progress=tell, **task.choices)
+    seconds = time.perf_counter() - start
+    progress("scoring")
+    scores = _scores(surrogate, train, test)
+    own = scores.pop("surrogate", None)
+    result = {
+        "preset": task.label,
+        "ignitions": len(task.train),
+        "snapshots": int(train.sizes[SNAPSHOT]),
+        "seconds": seconds,
+        "fit_seconds": fitted,
+        "scores": own,
+        "baselines": scores,
+        "problem": surrogate.training.get("problem"),
+    }
+    surrogate.save(task.path)
+    write_json(_beside(Path(task.path)), result)
+    return result
+
+
+def _scores(
+    surrogate: Surrogate, train: xr.Dataset, test: xr.Dataset
+) -> dict[str, dict[str, float] | None]:
+    """Scores on test of the surrogate and of the baselines, at thresholds chosen out of fold."""
+    own = stored_thresholds(surrogate.training)
+    if own is None:
+        return {}
+    chosen = {item["name"]: item for item in surrogate.training["out_of_fold"]["scores"]}
+    compared = {"surrogate": (surrogate, own)}
+    for name in TRIVIAL:
+        if name in chosen:
+            level = Thresholds(own.smoke, chosen[name]["decision_threshold"])
+            compared[name] = (fit_baseline(name, train), level)
+    with extrapolating():
+        found = evaluate_at(compared, test)
+    return {score.name: {name: asdict(score)[name] for name in _SCORES} for score in found.scores}
+
+
+def _beside(path: Path) -> Path:
+    return path.with_suffix(".json")
+
+
+def saved_model(path: Path) -> Model:
+    """A surrogate that was trained here, with its scores."""
+    scores = _beside(path)
+    result = json.loads(scores.read_text(encoding="utf-8")) if scores.is_file() else None
+    name = path.stem if result is None else model_name(result)
+    return Model(name, load_surrogate(path), result)
+
+
+def model_name(result: dict[str, Any]) -> str:
+    """Name of a trained model on the page."""
+    return f"{result['preset']}, {result['ignitions']} ignitions"
+
+
+def _work(pipe: Connection, task: Task) -> None:
+    """In the process: train, and send progress and the result."""
+    end_with_parent()
+
+    def progress(step: str) -> None:
+        pipe.send(("progress", {"step": step}))
+
+    try:
+        pipe.send(("result", train_and_score(task, progress)))
+    except PlumecastError as error:
+        pipe.send(("error", {"error": str(error)}))
+    except MemoryError:
+        pipe.send(("error", {"error": "the memory is not enough; train on fewer ignitions"}))
+
+
+@dataclass
+class Job:
+    """One training: its process and its events."""
+
+    task: Task
+    events: EventLog = field(default_factory=EventLog)
+    process: Any = None
+    state: str = "waiting"
+
+    def stop(self) -> None:
+        """End the process, whatever it does."""
+        if self.state in ("waiting", "running"):
+            self.state = "cancelled"
+            self.events.add("error", {"error": "the training was cancelled"})
+        if self.process is not None and self.process.is_alive():
+            self.process.terminate()
+        self.events.close()
+
+
+class Jobs:
+    """Trainings one after another, each in a process; at most `waiting` more wait."""
+
+    def __init__(
+        self, finished: Callable[[Model], object], *, kept: int, waiting: int, running: int = 1
+    ) -> None:
+        self.kept: Kept[Job] = Kept(kept, Job.stop)
+        self._finished = finished
+        self._open = threading.BoundedSemaphore(running + waiting)
+        self._turn = threading.BoundedSemaphore(running)
+        self._closed = False
+
+    def begin(self, task: Task) -> tuple[str, Job] | None:
+        """Queue a training; None if too many wait."""
+        if self._closed or not self._open.acquire(blocking=False):
+            return None
+        job = Job(task)
+        key = self.kept.add(job)
+        threading.Thread(target=self._follow, args=(job,), daemon=True).start()
+        return key, job
+
+    def _follow(self, job: Job) -> None:
+        try:
+            with self._turn:
+                if job.state == "waiting":
+                    self._run(job)
+        finally:
+            job.events.close()
+            self._open.release()
+
+    def _run(self, job: Job) -> None:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe(duplex=False)
+        job.process = context.Process(target=_work, args=(theirs, job.task), daemon=True)
+        job.state = "running"
+        start = time.perf_counter()
+        with interrupts_blocked():
+            job.process.start()
+        theirs.close()
+        told = False
+        while True:
+            try:
+                name, value = ours.recv()
+            except EOFError:
+                break
+            if name == "progress":
+                value["seconds"] = time.perf_counter() - start
+            elif name == "result":
+                model = saved_model(Path(job.task.path))
+                self._finished(model)
+                value, job.state, told = {"model": model.id, **value}, "done", True
+            else:
+                job.state, told = "failed", True
+            job.events.add(name, value)
+        job.process.join()
+        if not told and job.state == "running":
+            job.state = "failed"
+            job.events.add("error", {"error": "the training ended by itself, perhaps for lack of "
+                                              "memory; train on fewer ignitions"})  # fmt: skip
+
+    def close(self) -> None:
+        """Stop all trainings; finished ones are saved already."""
+        self._closed = True
+        for job in self.kept.values():
+            job.stop()
+
+
+def new_path(folder: Path, label: str) -> Path:
+    """Path of a surrogate to be trained; no part of it comes from a request."""
+    return folder / f"{label}-{new_id()}.plume"

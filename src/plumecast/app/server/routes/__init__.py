@@ -1,0 +1,1 @@
+"""The addresses of the interface: each reads a request, calls the library and answers."""

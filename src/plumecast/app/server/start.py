@@ -1,0 +1,264 @@
+"""Start the server: prepare a store and a model, listen, and end cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import signal
+import socket
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import uvicorn
+import xarray as xr
+
+from plumecast.app.server.application import make_application
+from plumecast.app.server.live.fires import LiveFire
+from plumecast.app.server.live.limits import Limits
+from plumecast.app.server.live.models import Model, Models
+from plumecast.app.server.live.page import LivePage
+from plumecast.app.server.live.scores import Store
+from plumecast.app.server.live.training import (
+    FEWEST,
+    Task,
+    new_path,
+    saved_model,
+    train_and_score,
+)
+from plumecast.app.server.live.world import live_world, store_interval, store_settings
+from plumecast.base.checkpoints import recorded_interval
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SIMULATION
+from plumecast.data.store import open_snapshots
+from plumecast.surrogate.load import load_surrogate
+from plumecast.workflows.simulate import Ground, simulate
+from plumecast.workflows.train import DEFAULT_PRESET
+
+PRESET, IGNITIONS = "weathers", 32
+"""The ensemble that is made if no store is given: every fire has a weather of its own."""
+
+OWN_CHOICES: Mapping[str, Any] = MappingProxyType(
+    {"frame": "wind", "physics": "column", "layers": 1}
+)
+"""Settings for that ensemble, stated, so that the first start does not search for them: one layer
+on carried smoke fits and predicts fastest."""
+
+_GRACE = 2  # s for open connections when the server ends
+
+Step = Callable[[str], None]
+
+
+def default_folder(data: str | Path | None) -> Path:
+    """The folder of the page in the user's cache; one for every store."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    name = "live"
+    if data is not None:
+        name += f"-{hashlib.sha256(str(Path(data).resolve()).encode()).hexdigest()[:12]}"
+    return Path(base) / "plumecast" / name
+
+
+FIRES = "fires.zarr"
+"""The store of that ensemble in the folder of the page."""
+
+
+def is_made(folder: Path) -> bool:
+    """Whether the ensemble of the page and a surrogate are in its folder from an earlier start."""
+    return (folder / FIRES).exists() and any(folder.glob("*.plume"))
+
+
+def make_fires(folder: Path, progress: Callable[[int, int, str], object], workers: int) -> Path:
+    """Simulate the small ensemble of the page, unless it is in the folder; return its store."""
+    path = folder / FIRES
+    simulate(path, preset=PRESET, ignitions=IGNITIONS, workers=workers, progress=progress)
+    return path
+
+
+def prepare(
+    models: Sequence[Path],
+    data: Path | None,
+    folder: Path,
+    *,
+    ground: Ground | None = None,
+    limits: Limits | None = None,
+    choices: Mapping[str, Any] = MappingProxyType({}),
+    step: Step = lambda text: None,
+) -> LivePage:
+    """The page of given models and a store; without a model, one is trained on the store.
+
+    `choices` are settings of that training besides its preset.
+    Models that were trained here before are in the folder and are offered again.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    store = None if data is None else _open_store(data)
+    offered = [Model(path.stem, load_surrogate(path)) for path in models]
+    grid = offered[0].surrogate.grid if offered else None
+    if grid is None:
+        if store is None:
+            raise PlumecastError("there is neither a model nor a store; give one of them")
+        grid = store.snapshots[["y", "x"]].coords.to_dataset()
+    saved = [saved_model(path) for path in sorted(folder.glob("*.plume"), key=_age)]
+    offered = [model for model in [*saved, *offered] if _same_grid(model, grid)]
+    if not offered:
+        assert store is not None
+        assert data is not None
+        offered = [_train_first(store, data, folder, choices, step)]
+    settings = store_settings(store.snapshots.attrs) if store else None
+    settings = settings or offered[-1].surrogate.training.get(SIMULATION)
+    known = Models((limits or Limits()).models)
+    for model in offered:
+        known.add(model)
+    world = live_world(
+        _with_plane(grid, store), settings, ground or Ground(),
+        interval=store.interval if store else _model_interval(offered[-1]),
+        checkpoints=_checkpoints(store),
+    )  # fmt: skip
+    return LivePage(
+        world, known, folder, store, None if data is None else str(data), limits or Limits()
+    )
+
+
+def _age(path: Path) -> float:
+    return path.stat().st_mtime
+
+
+def _open_store(path: Path) -> Store:
+    snapshots = open_snapshots(path).load()
+    return Store(snapshots, store_interval(snapshots) or 1.0)
+
+
+def _same_grid(model: Model, grid: xr.Dataset) -> bool:
+    own = model.surrogate.grid
+    return all(np.array_equal(own[axis].values, grid[axis].values) for axis in "yx")
+
+
+def _with_plane(grid: xr.Dataset, store: Store | None) -> xr.Dataset:
+    """The grid with its grid mapping, if the store has one."""
+    if store is None or "crs" not in store.snapshots.variables:
+        return grid
+    return grid.assign_coords(crs=store.snapshots["crs"])
+
+
+def _model_interval(model: Model) -> float | None:
+    return recorded_interval(model.surrogate.outputs.fields[0].attrs)
+
+
+def _checkpoints(store: Store | None) -> int | None:
+    if store is None:
+        return None
+    return max(1, round(float(store.snapshots["hours"].values.max()) / store.interval))
+
+
+def _train_first(
+    store: Store, data: Path, folder: Path, choices: Mapping[str, Any], step: Step
+) -> Model:
+    train, test = store.split()
+    if len(train) < FEWEST:
+        raise PlumecastError(
+            f"{data} has {len(store.ignitions)} ignitions, too few to train on some and score on "
+            "others; give a trained surrogate, or add fires"
+        )
+    path = new_path(folder, DEFAULT_PRESET)
+    task = Task(str(data), train, test, {"preset": DEFAULT_PRESET, **choices}, str(path))
+    train_and_score(task, step)
+    return saved_model(path)
+
+
+def warm_up(page: LivePage) -> None:
+    """Light one fire, so that everything is compiled and read before the first click."""
+    world = page.world
+    if world.simulator is None:
+        return
+    rows, columns = np.nonzero(world.ground.burnable)
+    middle = rows.size // 2
+    cell = (int(rows[middle]), int(columns[middle]))
+    wanted: dict[str, Any] = {"drought": "medium"}
+    if world.own_weather:
+        wanted |= {"surface": (6.0, 270.0), "aloft": (12.0, 270.0), "hour": 12.0}
+    for model in page.models.all()[-1:]:
+        fire = LiveFire([cell], world.weather(wanted), model, world, {})
+        with warnings.catch_warnings(), contextlib.suppress(PlumecastError):
+            fire.predict(world.burn([cell], fire.weather, 1))
+
+
+class _Server(uvicorn.Server):
+    """A server that ends at the first signal, with its fires and jobs."""
+
+    def __init__(self, config: uvicorn.Config, page: LivePage, ready: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._page, self._ready = page, ready
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle Ctrl-C and SIGTERM here; they do not go on to the rest of the program."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, self.end)
+        yield
+
+    def end(self) -> None:
+        """Stop jobs and streams, then the server."""
+        self._page.close()
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that is bound, so that a port that is taken is known before any work."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except (OSError, OverflowError) as error:  # the second for a port beyond 65535
+        bound.close()
+        why = error.strerror if isinstance(error, OSError) else "ports are 0 to 65535"
+        raise PlumecastError(
+            f"port={port} of host={host} cannot be used ({why}); choose another port, "
+            "or port=0 for any that is free"
+        ) from None
+    return bound
+
+
+def run(
+    page: LivePage,
+    bound: socket.socket,
+    *,
+    names: Collection[str] = (),
+    ready: Callable[[], object] = lambda: None,
+) -> None:
+    """Serve a page until Ctrl-C or SIGTERM."""
+    config = uvicorn.Config(
+        make_application(page, names=names), log_level="error", access_log=False,
+        timeout_graceful_shutdown=_GRACE, timeout_keep_alive=20, limit_concurrency=400,
+        server_header=False, ws="none", lifespan="off", h11_max_incomplete_event_size=65_536,
+    )  # fmt: skip
+    server = _Server(config, page, ready)
+    try:
+        asyncio.run(server.serve([bound]))
+    finally:
+        page.close()
+        bound.close()
+
+
+def url_of(bound: socket.socket, host: str) -> str:
+    """The address to open in a browser on this machine."""
+    port = bound.getsockname()[1]
+    name = "127.0.0.1" if host in ("0.0.0.0", "") else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}/"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host."""
+    return host in ("localhost", "::1") or host.startswith("127.")

@@ -1,0 +1,351 @@
+"""`plumecast ensemble`: statistics of the smoke of very many fires; no field is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import shown_units
+from plumecast.base.outputs import check_output
+from plumecast.cli.drawn_fires import check_simulate, drawing, note_other_settings
+from plumecast.cli.fire_options import (
+    CHECKPOINTS_AS_TRAINED,
+    STEERING_AS_TRAINED,
+    in_options,
+    is_raster,
+    landscape_options,
+    raster_options,
+    read_raster_options,
+)
+from plumecast.cli.options import (
+    MODEL,
+    PRECISION,
+    Given,
+    numbers,
+    place_options,
+    running,
+    with_options,
+)
+from plumecast.cli.outcomes import exit_code, show_problems
+from plumecast.cli.show import count, counted, note, say, warn, wrote
+from plumecast.cli.tables.points import show_points
+from plumecast.cli.weather_options import note_use, read_wind_options, wind_options
+from plumecast.data.schema import label_drought
+from plumecast.data.store import open_snapshots
+from plumecast.scores.field_statistics import QUANTILE_ERROR
+from plumecast.sources.places import read_places
+from plumecast.sources.rasters.georeference import grid_mapping
+from plumecast.surrogate.covered.guards import Notice
+from plumecast.surrogate.load import load_surrogate
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.ensemble import ensemble_statistics
+from plumecast.workflows.export import FORMATS
+from plumecast.workflows.fires.reduce import Fires, FireSource
+from plumecast.workflows.predict import raster_fires, refuse_other_inputs
+from plumecast.workflows.statistics.export import export_statistics, geotiff_names
+from plumecast.workflows.statistics.point_table import FORMATS as TABLES
+from plumecast.workflows.statistics.point_table import write_points
+from plumecast.workflows.statistics.points import evaluate_points
+from plumecast.workflows.statistics.request import COVERAGE
+
+FEW_TRUE = 32
+"""Ignitions with true smoke from which intervals cover nearly as stated, also of skewed smoke."""
+
+
+@with_options(
+    landscape=landscape_options, rasters=raster_options, wind=wind_options, place=place_options
+)
+def command(
+    parsed: typer.Context,
+    model: Path = MODEL,
+    fires: list[str] = typer.Argument(
+        None,
+        help="Snapshot stores; or, with --format or --unit, rasters; none with --simulate.",
+        show_default=False,
+    ),
+    out: Path = typer.Option(
+        None,
+        "--out",
+        "-o",
+        help="Where to write the statistics of every cell: .nc or .zarr, or .tif for one GeoTIFF "
+        "per statistic. May be left out with --points.",
+        show_default=False,
+    ),
+    thresholds: str = typer.Option(
+        "",
+        help="Values of the quantity (µg m⁻³ of the time mean, unless --quantity says otherwise) "
+        "for exceedance probabilities, separated by commas.",
+    ),
+    quantiles: str = typer.Option(
+        "", help="Quantiles to compute, separated by commas, e.g. 0.05,0.95."
+    ),
+    quantile_error: float = typer.Option(
+        QUANTILE_ERROR, help="Largest relative error of a quantile of a cell."
+    ),
+    quantity: str = typer.Option(
+        None,
+        help="Quantity of means, thresholds and quantiles: mean (time-mean column concentration), "
+        "dose (its time integral, µg m⁻³ h) or sum (over checkpoints, as the surrogate predicts).",
+        show_default="mean",
+    ),
+    checkpoint_interval: float = typer.Option(
+        None,
+        help="Hours between the checkpoints over which smoke is summed.",
+        show_default="as recorded with the training fires",
+    ),
+    output: str = typer.Option(
+        None,
+        help="Output to use, if the surrogate has several.",
+        show_default="the only one",
+    ),
+    coverage: float = typer.Option(
+        COVERAGE, help="Probability with which an interval is to contain the true value."
+    ),
+    truth: Path = typer.Option(
+        None,
+        help="Store of fires with true smoke, from the same population and not used in training. "
+        "These fires then correct the estimates, not the calibration of the surrogate.",
+        show_default=False,
+    ),
+    points: Path = typer.Option(
+        None,
+        help="Table (CSV) of places: name; lat and lon, or x and y; optionally population.",
+        show_default=False,
+    ),
+    points_out: Path = typer.Option(
+        None,
+        help="With --points: also write the table to this file, .csv, .json or .nc.",
+        show_default=False,
+    ),
+    simulate: int = typer.Option(
+        None,
+        help="Draw this many fires from the embedded simulator instead of reading stores; their "
+        "smoke is predicted, not simulated.",
+    ),
+    preset: str = typer.Option(
+        None,
+        help="With --simulate: demo, paper or weathers.",
+        show_default="the one with the surrogate's grid",
+    ),
+    seed: int = typer.Option(
+        None,
+        help="With --simulate: seed of landscape and weather.",
+        show_default="that of the training ensemble, or 0",
+    ),
+    checkpoints: int = CHECKPOINTS_AS_TRAINED,
+    *,
+    landscape: Given,
+    steering: float = STEERING_AS_TRAINED,
+    final: bool = typer.Option(False, help="Use only the last checkpoint of every fire."),
+    rasters: Given,
+    drought: str = typer.Option(
+        None,
+        help="Drought label of fires that have none. With --simulate: scenarios, separated by "
+        "commas.",
+        show_default="with --simulate those of training, or a drawn weather each",
+    ),
+    wind: Given,
+    place: Given,
+    precision: str = PRECISION,
+) -> None:
+    """Compute the mean, exceedance probabilities and quantiles of the smoke of many fires.
+
+    For each cell, writes the mean smoke, the mean of ln(smoke + 1) and P(smoke > threshold) with
+    standard errors and intervals, and the quantiles; with --points, the same for places, as a
+    table. Smoke is the time-mean column concentration unless --quantity says otherwise. Intervals
+    count ignitions, not snapshots. They account for the surrogate's error with --truth or, for
+    fires like those of training, if the surrogate has error bars (`train --all`). The fields
+    themselves are never stored. One warning says how many snapshots lie beyond the training fires.
+
+    Example: `plumecast ensemble smoke.plume fires.zarr -o stats.nc --thresholds 35 --quantiles 0.5`
+    or `plumecast ensemble smoke.plume fires.zarr --points towns.csv --thresholds 35` or `plumecast
+    ensemble smoke.plume --simulate 1000 -o stats.nc` or, for a surrogate of fires on your own
+    landscape, `plumecast ensemble smoke.plume --simulate 1000 --dem dem.tif --fuels fuels.tif -o
+    stats.nc`
+    """
+    levels, shares = _values(thresholds, "--thresholds"), _values(quantiles, "--quantiles")
+    inputs = [model, landscape["dem"], landscape["fuels"], truth, points, *(fires or [])]
+    _check_outputs(out, points, points_out, [path for path in inputs if path is not None])
+    if out is not None and out.suffix == ".tif":
+        for path in geotiff_names(out, levels, shares, truth=truth is not None):
+            check_output(path, overwrite=False, inputs=inputs)
+    air, given = read_wind_options(wind), read_raster_options(rasters)
+    surrogate = _chosen(load_surrogate(model), output)
+    places = None if points is None else read_places(points, surrogate.grid)
+    note_use(surrogate, air, None if simulate else rasters["fuels"])
+    problems: list[str] = []
+    notices: list[Notice] = []
+    stores = fires or []
+    _check_fires(stores, parsed.params, is_raster(rasters))
+    blocks: Fires | FireSource = stores
+    if simulate is not None:
+        blocks = _drawn(surrogate, simulate, parsed.params)
+    elif drought is not None and not is_raster(rasters):
+        fields = list(surrogate.inputs.names)
+        blocks = [label_drought(open_snapshots(path, fields=fields), drought) for path in stores]
+    device = place["device"]
+    statistics = table = None
+    with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
+        if is_raster(rasters):
+            given["on_error"] = lambda path, message: problems.append(in_options(message))
+            given["on_note"] = lambda message: note(in_options(message))
+            blocks = raster_fires(surrogate, stores, **air, **given)
+        asked: dict[str, Any] = {
+            "thresholds": levels,
+            "quantiles": shares,
+            "quantity": quantity,
+            "checkpoint_interval": checkpoint_interval,
+            "coverage": coverage,
+            "truth": truth,
+            **({} if is_raster(rasters) else air),
+            "final": final,
+            "device": device,
+            "precision": precision,
+            "memory": place["memory"],
+            "runner": runner,
+            "progress": step,
+        }
+        if out is not None:
+            statistics = ensemble_statistics(
+                surrogate,
+                blocks,
+                quantile_error=quantile_error,
+                notify=notices.append,
+                **asked,
+            )
+        if places is not None:
+            again = _unheard if out is not None else notices.append
+            table = evaluate_points(surrogate, blocks, places, notify=again, **asked)
+    found = statistics if statistics is not None else table
+    assert found is not None  # one of the two was asked for
+    _say_what(found, detailed=bool(levels or shares) or table is not None)
+    if statistics is not None:
+        wrote(export_statistics(statistics, out), "the statistics")
+        if out.suffix == ".tif" and grid_mapping(statistics) is None:
+            note("the surrogate's grid has no coordinate system, so the files have none")
+    if table is not None:
+        show_points(table)
+        if points_out is not None:
+            wrote(write_points(table, points_out), "the table of places")
+    for notice in notices:
+        (warn if notice.loud else note)(notice.text)
+    show_problems(list(dict.fromkeys(problems)))
+    exit_code(failed=len(set(problems)), done=found.attrs["snapshots"])
+
+
+def _chosen(surrogate: Surrogate, output: str | None) -> Surrogate:
+    """The surrogate of one output; raises if there are several and none is stated."""
+    names = surrogate.outputs.names
+    if output is None and len(names) > 1:
+        raise PlumecastError(
+            f"the surrogate has the outputs {', '.join(names)}; choose one, as in --output "
+            f"{names[0]}"
+        )
+    return surrogate if output is None else surrogate.output(output)
+
+
+def _unheard(notice: Notice) -> None:
+    """Say nothing: the pass over all cells has said it."""
+
+
+def _check_outputs(
+    out: Path | None, points: Path | None, points_out: Path | None, inputs: list[Any]
+) -> None:
+    if out is None and points is None:
+        raise PlumecastError("give --out for the statistics of every cell, or --points, or both")
+    if points is None and points_out is not None:
+        raise PlumecastError(f"points_out={points_out} needs --points, a table of places")
+    if out is not None:
+        check_output(out, endings=FORMATS, overwrite=False, inputs=inputs)
+    if points_out is not None:
+        check_output(points_out, endings=TABLES, overwrite=False, inputs=inputs)
+
+
+def _say_what(found: xr.Dataset, *, detailed: bool) -> None:
+    """Numbers of fires, what the quantity is, and what the intervals contain."""
+    attrs = found.attrs
+    say(f"statistics of {attrs['snapshots']} snapshots of {attrs['fires']} fires")
+    if detailed:
+        mean = found["mean_smoke"].attrs
+        what = mean["long_name"].removeprefix("mean over fires of the ")
+        say(f"smoke is the {what} ({shown_units(mean['units'])})")
+    if "coverage" not in attrs:
+        note("the fires have no names, so that there are no intervals; add fire_id")
+        return
+    base = f"{100 * attrs['coverage']:g} % intervals from {count(attrs['ignitions'], 'ignition')}"
+    if "true_ignitions" not in attrs:
+        _say_error(base, found)
+        return
+    name = "mean_smoke" if "mean_smoke" in found else "mean_log_smoke"
+    known = found[f"{name}_correlation"]
+    used = found[f"{name}_corrected"].mean()
+    say(
+        f"{base}, and {attrs['true_ignitions']} with true smoke, contain the sampling of fires and "
+        "the surrogate's error"
+    )
+    if attrs["training_ignitions_left_out"]:
+        left = count(attrs["training_ignitions_left_out"], "ignition")
+        say(f"{left} of --truth left out: the surrogate was trained on them")
+    say(
+        f"correlation of true and predicted smoke {float(known.median()):.2f} (median), control "
+        f"variate in {100 * float(used):.0f} % of the "
+        f"{'places' if 'place' in found.dims else 'cells'}, plain Monte Carlo in the others; "
+        f"variance {float(found[f'{name}_variance_ratio'].median()):.2f} of Monte Carlo's (median)"
+    )
+    if attrs["true_ignitions"] < FEW_TRUE:
+        note(
+            f"{attrs['true_ignitions']} ignitions with true smoke are few: where most fires bring "
+            f"no smoke, intervals contain the mean less often than stated; {FEW_TRUE} suffice"
+        )
+
+
+def _say_error(base: str, found: xr.Dataset) -> None:
+    """Whether intervals without true smoke contain the surrogate's error."""
+    calibrated = found.attrs.get("calibration_ignitions")
+    if calibrated is None:
+        say(
+            f"{base} contain the sampling of fires only; --truth, or a surrogate of `train --all` "
+            "with error bars, adds the surrogate's error"
+        )
+        return
+    name = "mean_smoke" if "mean_smoke" in found else "mean_log_smoke"
+    own, best = (float(found[key].mean()) for key in (f"{name}_surrogate", name))
+    change = f" (in the mean {best / own:.2f} times the prediction)" if own > 0.0 else ""
+    say(
+        f"{base} contain the sampling of fires and the surrogate's error, calibrated on "
+        f"{count(calibrated, 'ignition')}, for fires like those of training; values are corrected "
+        f"by the calibration{change}"
+    )
+
+
+def _check_fires(stores: list[str], given: Mapping[str, Any], rasters: bool) -> None:
+    drawn = given["simulate"] is not None
+    if bool(stores) == drawn:
+        raise PlumecastError("give either stores or rasters of fires, or --simulate with a number")
+    check_simulate(given, rasters=rasters)
+    for name in ("wind_speed", "wind_from", "winds", "weather") if drawn else ():
+        if given[name] is not None:
+            raise PlumecastError(
+                f"{name}={given[name]} is for stores and rasters; simulated fires have their own "
+                "wind and weather"
+            )
+
+
+def _drawn(surrogate: Surrogate, number: int, given: Mapping[str, Any]) -> FireSource:
+    """Simulated fires like those of training."""
+    # Imported here: only --simulate needs the `simulator` extra.
+    from plumecast.workflows.fires.draw_fires import draw_fires
+
+    refuse_other_inputs(surrogate, "simulated fires")
+    fires = draw_fires(number, **drawing(surrogate, given))
+    note_other_settings(surrogate, fires.settings)
+    return fires
+
+
+def _values(text: str, option: str) -> list[float]:
+    return numbers(text, option) if text else []

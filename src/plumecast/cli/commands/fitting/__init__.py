@@ -1,0 +1,1 @@
+"""Commands that choose the settings of a surrogate, or add fires to it."""

@@ -1,0 +1,1 @@
+"""Commands about the paper: its studies and their report."""

@@ -1,0 +1,1 @@
+"""Commands that show fires and their smoke."""

@@ -1,0 +1,131 @@
+"""What `plumecast evaluate` scores: a surrogate, its outputs, and the recorded split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.cli.options import Given
+from plumecast.cli.show import note
+from plumecast.compute.blocks import Runner
+from plumecast.data.split import Split, SplitRecipe
+from plumecast.data.store import open_snapshots
+from plumecast.surrogate.baselines import BASELINES, fit_baseline
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.fires.memory_plan import CLUSTER_MEMORY
+from plumecast.workflows.held_out.levels import Levels
+from plumecast.workflows.held_out.unseen import (
+    Unseen,
+    is_same_version,
+    training_split,
+    unseen_snapshots,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A surrogate and the options of the command."""
+
+    model: Path
+    data: Path
+    surrogate: Surrogate
+    captured: float
+    baselines: str | None
+    levels: Levels
+    place: Given
+    trained_on: Path | None
+    quiet: bool = False  # notes were shown before, for the first output
+
+    def outputs(self) -> list[Task]:
+        """The same task for each of several outputs."""
+        names = self.surrogate.outputs.names
+        return [
+            replace(self, surrogate=self.surrogate.output(name), quiet=name != names[0])
+            for name in names
+        ]
+
+    def note(self, text: str) -> None:
+        """Show a note, once for all outputs."""
+        if not self.quiet:
+            note(text)
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """The split and the variables that were recorded at training."""
+        found: dict[str, Any] = self.surrogate.training.get("split", {})
+        return {"inputs": FIRE, "outputs": SMOKE} | found
+
+    @property
+    def recipe(self) -> SplitRecipe:
+        """How snapshots were filtered and split at training."""
+        return SplitRecipe.from_record(self.recorded)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the surrogate was trained on all snapshots."""
+        return bool(self.recorded.get("all", False))
+
+    @property
+    def limit(self) -> str | None:
+        """The memory limit, if fields are read in blocks."""
+        return self.place["memory"] or (CLUSTER_MEMORY if self.place["scheduler"] else None)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The thresholds as arguments of `evaluate`."""
+        found = self.levels
+        return {
+            "thresholds": found.values,
+            "quantity": found.quantity,
+            "checkpoint_interval": found.interval,
+        }
+
+    @property
+    def name(self) -> str:
+        """The name of the surrogate beside those of the baselines."""
+        own = self.surrogate.settings.get("preset") or self.model.stem
+        return f"{own} (model)" if own in BASELINES else own
+
+    def open(self, path: Path) -> xr.Dataset:
+        """The snapshots of a store."""
+        fields = [*self.recorded["inputs"].split(","), *self.output_names]
+        return open_snapshots(path, fields=fields)
+
+    @property
+    def output_names(self) -> list[str]:
+        """The output variables."""
+        names: list[str] = self.recorded["outputs"].split(",")
+        return names
+
+    def training_split(self, snapshots: xr.Dataset) -> Split | None:
+        """The split of training; None if this is another store."""
+        return training_split(self.surrogate, self.recipe, snapshots, self.output_names)
+
+    def unseen(self, snapshots: xr.Dataset) -> Unseen:
+        """The snapshots whose groups were not in training."""
+        return unseen_snapshots(self.surrogate, self.recipe, snapshots, self.output_names)
+
+    def is_all_seen(self, snapshots: xr.Dataset) -> bool:
+        """Whether all groups of a store were in training."""
+        if is_same_version(self.surrogate, snapshots):
+            return True
+        return self.unseen(snapshots).snapshots.sizes[SNAPSHOT] == 0
+
+    def loaded(self, part: xr.Dataset) -> xr.Dataset:
+        """The snapshots in memory, unless they are read in blocks."""
+        return part if self.limit else part.load()
+
+    def fit_baseline(self, name: str, train: xr.Dataset, runner: Runner | None) -> Surrogate:
+        """A baseline with the variables of the surrogate."""
+        return fit_baseline(
+            name,
+            train,
+            inputs=self.recorded["inputs"].split(","),
+            outputs=self.recorded["outputs"],
+            memory=self.limit,
+            runner=runner,
+        )

@@ -1,0 +1,1 @@
+"""What is known of every snapshot beside its fields: covariates, winds, weather and fuel."""

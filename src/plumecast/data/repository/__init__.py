@@ -1,0 +1,1 @@
+"""The Icechunk repository of a store: one writer, durable commits, rewriting, garbage."""

@@ -1,0 +1,1 @@
+"""What smoke does: exposure at places, scenarios and their differences, solar power."""

@@ -1,0 +1,1 @@
+"""Scenarios and their differences: the same or other fires under two conditions."""

@@ -1,0 +1,1 @@
+"""Smoke → optical depth → irradiance → energy of solar plants."""

@@ -1,0 +1,178 @@
+"""Energy that plants lose to the smoke of many fires, and how it spreads over its causes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumecast.base.errors import PlumecastError
+from plumecast.impact.solar.energy import EnergyTable, aod_nodes, energy_table
+from plumecast.impact.solar.optics import Optics, optical_depth
+from plumecast.impact.solar.plants import Panels, Plants
+from plumecast.impact.solar.sky import REFERENCE, SKIES, Air, largest_aod, tabulate
+from plumecast.impact.solar.sun import Ignition
+from plumecast.scores.quantities import previous_snapshot
+
+_ROUNDED = 0.05  # hours that the ends of intervals are rounded to: three minutes
+_INTERVALS = 200  # distinct intervals tabulated at once
+_SSA_NODES = 5  # a polynomial of degree 4 in the albedo
+
+
+@dataclass(frozen=True, slots=True)
+class SmokeAt:
+    """Mean concentrations (M, P) of the column between snapshots, µg m⁻³, and their times."""
+
+    concentration: np.ndarray
+    begin: np.ndarray  # (M,) hours since ignition
+    end: np.ndarray
+    fire: np.ndarray  # (M,) index of the fire
+    depth: float  # of the column, m
+    lower: np.ndarray | None = None  # band of the concentration
+    upper: np.ndarray | None = None
+
+    @property
+    def fires(self) -> int:
+        """Number of fires."""
+        return int(self.fire.max()) + 1
+
+    def largest(self) -> float:
+        """The largest concentration of all."""
+        known = [item for item in (self.concentration, self.upper) if item is not None]
+        return float(max(item.max() for item in known))
+
+
+def interval_begins(fire: np.ndarray, hours: np.ndarray) -> np.ndarray:
+    """(M,) hour of the snapshot before, 0 for the first of a fire."""
+    before = previous_snapshot(fire, hours)
+    return np.where(before < 0, 0.0, hours[before])
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the loss depends on beside the smoke."""
+
+    plants: Plants
+    ignition: Ignition
+    optics: Optics
+    panels: Panels
+    mee: np.ndarray  # (N,) sampled efficiencies
+    ssa: np.ndarray  # (N,) sampled albedos
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Sums over the snapshots of each fire, in MWh, unless stated otherwise."""
+
+    clear: np.ndarray  # (F, P) energy under a clear sky
+    lost: np.ndarray  # (F, P)
+    lower: np.ndarray | None  # (F, P) at the ends of the band of the smoke
+    upper: np.ndarray | None
+    by_optics: np.ndarray  # (N, P) sums over all fires
+    beyond: float  # lost where the optical depth exceeds KNOWN_DEPTH, all fires and plants
+    models: dict[str, tuple[float, float]]  # lost, and lost by the reference in the same intervals
+
+    def __add__(self, other: Losses) -> Losses:
+        def both(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray | None:
+            return None if a is None or b is None else a + b
+
+        models = {
+            name: (lost + other.models[name][0], same + other.models[name][1])
+            for name, (lost, same) in self.models.items()
+        }
+        return Losses(
+            self.clear + other.clear, self.lost + other.lost, both(self.lower, other.lower),
+            both(self.upper, other.upper), self.by_optics + other.by_optics,
+            self.beyond + other.beyond, models,
+        )  # fmt: skip
+
+
+def losses(smoke: SmokeAt, given: Conditions, known_depth: float) -> Losses:
+    """The losses of all fires; equal intervals of different fires are computed once."""
+    spans = _ROUNDED * np.round(np.stack([smoke.begin, smoke.end], axis=1) / _ROUNDED)
+    distinct, which = np.unique(spans, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    optics = given.optics
+    most = max(optics.mee, optics.mee_range[1]) * smoke.largest()
+    largest = float(optical_depth(np.array(most), smoke.depth, 1.0, optics.growth))
+    if not np.isfinite(largest):
+        raise PlumecastError("the smoke at the plants is not finite; check the prediction")
+    skies = {name: _Sky(name, largest, given) for name in SKIES}
+    total: Losses | None = None
+    for start in range(0, len(distinct), _INTERVALS):
+        rows = np.flatnonzero((which >= start) & (which < start + _INTERVALS))
+        tables = {
+            name: sky.table(distinct[start : start + _INTERVALS], given)
+            for name, sky in skies.items()
+        }
+        part = _block(smoke, rows, which[rows] - start, tables, given, known_depth)
+        total = part if total is None else total + part
+    if total is None:
+        raise PlumecastError("there are no fires; give at least one")
+    return total
+
+
+class _Sky:
+    """A model of the sky, tabulated once for all intervals."""
+
+    def __init__(self, name: str, largest: float, given: Conditions) -> None:
+        optics, plants = given.optics, given.plants
+        limit = largest_aod(name, optics) - optics.background
+        ssas = np.array([optics.ssa])
+        if name == REFERENCE and optics.ssa_range[0] < optics.ssa_range[1]:
+            ssas = np.linspace(*optics.ssa_range, _SSA_NODES)
+        nodes = aod_nodes(optics.background, min(largest, max(limit, 1e-3)))
+        air = Air(day=given.ignition.day, albedo=given.panels.albedo)
+        self._sky = tabulate(name, nodes, ssas, plants.pressure, optics, air)
+
+    def table(self, intervals: np.ndarray, given: Conditions) -> EnergyTable:
+        return energy_table(intervals, given.plants, given.ignition, self._sky, given.panels)
+
+
+def _block(
+    smoke: SmokeAt,
+    rows: np.ndarray,
+    interval: np.ndarray,
+    tables: dict[str, EnergyTable],
+    given: Conditions,
+    known_depth: float,
+) -> Losses:
+    """The losses of some snapshots, whose intervals are those of the tables."""
+    table, optics, count = tables[REFERENCE], given.optics, len(given.plants.names)
+    shape = (smoke.fires, count)
+
+    def depth_of(concentration: np.ndarray, mee: float = optics.mee) -> np.ndarray:
+        return optical_depth(concentration, smoke.depth, mee, optics.growth)
+
+    def per_fire(band: np.ndarray | None) -> np.ndarray | None:
+        if band is None:
+            return None
+        row, plant = np.nonzero(band[rows])
+        lost = table.lost(interval[row], plant, depth_of(band[rows][row, plant]), optics.ssa)
+        cell = smoke.fire[rows][row] * count + plant
+        return np.bincount(cell, lost, minlength=shape[0] * count).reshape(shape)
+
+    clear = np.zeros(shape)
+    np.add.at(clear, smoke.fire[rows], table.clear(optics.ssa)[interval])
+    row, plant = np.nonzero(smoke.concentration[rows])
+    here, concentration = interval[row], smoke.concentration[rows][row, plant]
+    aod = depth_of(concentration)
+    lost = table.lost(here, plant, aod, optics.ssa)
+    sampled = [
+        np.bincount(
+            plant, table.lost(here, plant, depth_of(concentration, mee), ssa), minlength=count
+        )
+        for mee, ssa in zip(given.mee, given.ssa, strict=True)
+    ]
+    models = {}
+    for name, other in tables.items():
+        inside = aod + optics.background <= largest_aod(name, optics)
+        found = other.lost(here[inside], plant[inside], aod[inside], optics.ssa)
+        models[name] = (float(found.sum()), float(lost[inside].sum()))
+    central = per_fire(smoke.concentration)
+    assert central is not None
+    beyond = float(lost[aod > known_depth].sum())
+    by_optics = np.stack(sampled)
+    return Losses(
+        clear, central, per_fire(smoke.lower), per_fire(smoke.upper), by_optics, beyond, models
+    )

@@ -1,0 +1,140 @@
+"""The lost energy of plants as a labelled result, with intervals split by their causes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.version import __version__
+from plumecast.impact.solar.loss import Conditions, Losses
+from plumecast.impact.solar.optics import Optics
+from plumecast.impact.solar.plants import Panels
+from plumecast.scores.sampling.intervals import cluster_mean
+
+PARTS = ("optics", "surrogate", "sampling", "total")
+"""Causes of uncertainty: the range of optical properties, the error of predicted smoke, and that
+the fires are a sample. Their half-widths are added as independent ones (root of squares)."""
+
+ALL = "all plants"
+_FOR = "mean over fires, in the hours from ignition to the last snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Fires:
+    """Names of the fires, their ignitions and their last hours, (F,)."""
+
+    names: np.ndarray
+    ignitions: np.ndarray
+    hours: np.ndarray
+
+
+def labelled(
+    found: Losses, fires: Fires, given: Conditions, largest_aod: np.ndarray, coverage: float
+) -> xr.Dataset:
+    """The result of `solar_loss` from the sums of every fire."""
+    clear, lost = (_with_all(item) for item in (found.clear, found.lost))
+    lower, upper = _bands(found, fires, coverage)
+    mean_clear, mean_lost = clear.mean(axis=0), lost.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        percent, low, high = (
+            np.where(mean_clear > 0.0, 100.0 * item / mean_clear, 0.0)
+            for item in (mean_lost, lower, upper)
+        )
+    cells = ("fire", "plant")
+    made = xr.Dataset(
+        {
+            "clear_energy": ("row", mean_clear, _attrs("energy under a clear sky, " + _FOR)),
+            "lost_energy": ("row", mean_lost, _attrs("energy lost to smoke, " + _FOR)),
+            "lost_energy_lower": (("part", "row"), lower, _attrs("lower end of the interval")),
+            "lost_energy_upper": (("part", "row"), upper, _attrs("upper end of the interval")),
+            "lost_percent": ("row", percent, _attrs("share of the energy that is lost", "%")),
+            "lost_percent_lower": (("part", "row"), low, _attrs("lower end of the interval", "%")),
+            "lost_percent_upper": (("part", "row"), high, _attrs("upper end of the interval", "%")),
+            "fire_clear_energy": (cells, found.clear, _attrs("energy under a clear sky")),
+            "fire_lost_energy": (cells, found.lost, _attrs("energy lost to smoke")),
+            "fire_largest_optical_depth": (
+                cells, largest_aod, _attrs("largest optical depth of smoke at 550 nm", "1")
+            ),
+        },
+        coords={
+            "row": [*given.plants.names, ALL],
+            "plant": list(given.plants.names),
+            "megawatts": ("plant", given.plants.megawatts, {"units": "MW"}),
+            "part": list(PARTS),
+            "fire": fires.names.astype(str),
+            "ignition_id": ("fire", fires.ignitions.astype(str)),
+            "hours": ("fire", fires.hours, {"units": "h"}),
+        },
+        attrs=_settings(given, coverage)
+        | {
+            "fires": int(fires.names.size),
+            "ignitions": int(np.unique(fires.ignitions).size),
+            "hours_after_ignition": float(fires.hours.max()),
+        },
+    )  # fmt: skip
+    return made.assign(_models(found, fires.names.size))
+
+
+def _attrs(long_name: str, units: str = "MW h") -> dict[str, str]:
+    return {"long_name": long_name, "units": units}
+
+
+def _with_all(energy: np.ndarray) -> np.ndarray:
+    """(F, P) → (F, P + 1) with the sum over plants."""
+    return np.concatenate([energy, energy.sum(axis=-1, keepdims=True)], axis=-1)
+
+
+def _bands(found: Losses, fires: Fires, coverage: float) -> tuple[np.ndarray, np.ndarray]:
+    """Ends (part, P + 1) of the intervals of the mean over fires; NaN for an unknown part."""
+    lost, count = _with_all(found.lost), fires.names.size
+    mean, most = lost.mean(axis=0), _with_all(found.clear).mean(axis=0)
+    ends = [np.full((2, mean.size), np.nan) for _ in PARTS[:-1]]
+    tails = [0.5 * (1.0 - coverage), 0.5 * (1.0 + coverage)]
+    ends[0] = np.quantile(_with_all(found.by_optics) / count, tails, axis=0)
+    if found.lower is not None and found.upper is not None:
+        # The errors of all fires and plants are taken to have the same sign: an upper bound.
+        ends[1] = np.stack([_with_all(item).mean(axis=0) for item in (found.lower, found.upper)])
+    estimate = cluster_mean(lost, fires.ignitions)
+    if estimate.freedom > 0:
+        ends[2] = np.stack(estimate.interval(coverage))
+    parts = np.stack(ends)
+    # A panel with the sun behind it gains from scattered light: a loss can be negative.
+    least = np.minimum(mean, 0.0)
+    parts[:, 0] = np.maximum(np.minimum(parts[:, 0], mean), least)
+    parts[:, 1] = np.minimum(np.maximum(parts[:, 1], mean), np.maximum(most, mean))
+    half = np.sqrt(np.nansum((parts - mean) ** 2, axis=0))
+    total = np.stack([np.maximum(mean - half[0], least), np.minimum(mean + half[1], most)])
+    whole = np.concatenate([parts, total[np.newaxis]])
+    return whole[:, 0], whole[:, 1]
+
+
+def _models(found: Losses, count: int) -> dict[str, object]:
+    values = np.array(list(found.models.values())) / count
+    return {
+        "model": list(found.models),
+        "model_lost_energy": (
+            "model", values[:, 0],
+            _attrs("energy that all plants lose according to a model of the sky, in the intervals "
+                   "within its range"),
+        ),
+        "reference_lost_energy": (
+            "model", values[:, 1],
+            _attrs("the same intervals according to spectrl2"),
+        ),
+    }  # fmt: skip
+
+
+def _settings(given: Conditions, coverage: float) -> dict[str, object]:
+    optics, panels = given.optics, given.panels
+    ignition = given.ignition.time.isoformat() + ("Z" if given.ignition.is_utc else "")
+    kept = {f"optics_{name}": getattr(optics, name) for name in Optics.__slots__}
+    kept |= {f"panels_{name}": getattr(panels, name) for name in Panels.__slots__}
+    return {
+        "title": "Solar energy lost to smoke",
+        "history": f"plumecast {__version__} impact",
+        "ignition_time": ignition + ("" if given.ignition.is_utc else " local solar time"),
+        "coverage": coverage,
+        **kept,
+    }

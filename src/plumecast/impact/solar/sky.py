@@ -1,0 +1,172 @@
+"""Beam and diffuse irradiance under smoke: models of the clear sky with an aerosol.
+
+Every model gives the beam (direct normal) and the diffuse irradiance on the horizontal, in W m⁻²,
+from the zenith angle of the sun and the optical depth at 550 nm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from plumecast.base.extras import require
+from plumecast.impact.solar.optics import Optics
+
+LARGEST_ZENITH = 88.0
+"""Zenith angle in degrees beyond which the sun counts as set."""
+
+_ZENITHS = np.concatenate([np.arange(0.0, 70.0, 5.0), np.arange(70.0, LARGEST_ZENITH + 1.0, 1.5)])
+_SSA_VARIATION = 0.095  # spectrl2's decrease of the albedo with the wavelength
+
+
+@dataclass(frozen=True, slots=True)
+class Air:
+    """The air apart from the smoke, the ground, and the day of the year."""
+
+    day: int = 200
+    pressure: float = 101_325.0  # Pa
+    water: float = 1.5  # precipitable, cm
+    ozone: float = 0.3  # atm-cm
+    albedo: float = 0.2  # of the ground
+
+
+Irradiance = tuple[np.ndarray, np.ndarray]
+Model = Callable[[np.ndarray, np.ndarray, np.ndarray, Optics, Air], Irradiance]
+
+
+def at_wavelength(aod550: np.ndarray, optics: Optics, nanometres: float) -> np.ndarray:
+    """Optical depth at another wavelength: AOD(λ) = AOD(550) (λ / 550)^(−angstrom)."""
+    return np.asarray(aod550 * (nanometres / 550.0) ** -optics.angstrom)
+
+
+def _pvlib(module: str) -> object:
+    return require(f"pvlib.{module}", "power", "solar power")
+
+
+def spectrl2(
+    zenith: np.ndarray, aod: np.ndarray, ssa: np.ndarray, optics: Optics, air: Air
+) -> Irradiance:
+    """Bird and Riordan's spectral model, summed over 300–4000 nm; arguments (N,)."""
+    spectrum, atmosphere = _pvlib("spectrum"), _pvlib("atmosphere")
+    at_400 = ssa * np.exp(_SSA_VARIATION * np.log(550.0 / 400.0) ** 2)
+    spectra = spectrum.spectrl2(  # type: ignore[attr-defined]
+        zenith, zenith, 0.0, air.albedo, air.pressure,
+        atmosphere.get_relative_airmass(zenith),  # type: ignore[attr-defined]
+        air.water, air.ozone, at_wavelength(aod, optics, 500.0), dayofyear=air.day,
+        scattering_albedo_400nm=np.minimum(at_400, 1.0), alpha=optics.angstrom,
+        wavelength_variation_factor=_SSA_VARIATION, aerosol_asymmetry_factor=optics.asymmetry,
+    )  # fmt: skip
+    beam, diffuse = (
+        np.trapezoid(spectra[name], spectra["wavelength"], axis=0) for name in ("dni", "dhi")
+    )
+    return beam, diffuse
+
+
+def _extra(air: Air) -> float:
+    irradiance = _pvlib("irradiance")
+    return float(irradiance.get_extra_radiation(air.day))  # type: ignore[attr-defined]
+
+
+def bird(
+    zenith: np.ndarray, aod: np.ndarray, ssa: np.ndarray, optics: Optics, air: Air
+) -> Irradiance:
+    """Bird and Hulstrom's broadband model; its aerosol absorbs a fixed share: no `ssa`."""
+    clearsky, atmosphere = _pvlib("clearsky"), _pvlib("atmosphere")
+    found = clearsky.bird(  # type: ignore[attr-defined]
+        zenith,
+        atmosphere.get_relative_airmass(zenith),  # type: ignore[attr-defined]
+        at_wavelength(aod, optics, 380.0),
+        at_wavelength(aod, optics, 500.0),
+        air.water,
+        ozone=air.ozone,
+        pressure=air.pressure,
+        dni_extra=_extra(air),
+        albedo=air.albedo,
+    )
+    return np.asarray(found["dni"]), np.asarray(found["dhi"])
+
+
+def simplified_solis(
+    zenith: np.ndarray, aod: np.ndarray, ssa: np.ndarray, optics: Optics, air: Air
+) -> Irradiance:
+    """Ineichen's broadband model, for optical depths up to 0.45 at 700 nm; `ssa` has no effect."""
+    clearsky = _pvlib("clearsky")
+    found = clearsky.simplified_solis(  # type: ignore[attr-defined]
+        90.0 - zenith,
+        aod700=at_wavelength(aod, optics, 700.0),
+        precipitable_water=air.water,
+        pressure=air.pressure,
+        dni_extra=_extra(air),
+    )
+    return np.asarray(found["dni"]), np.asarray(found["dhi"])
+
+
+SKIES: dict[str, tuple[Model, float]] = {
+    "spectrl2": (spectrl2, np.inf),
+    "bird": (bird, np.inf),
+    "simplified_solis": (simplified_solis, 0.45),
+}
+"""Models by name, with the largest optical depth at 700 nm that each is derived for."""
+
+REFERENCE = "spectrl2"
+"""The model of the results; the others are compared with it."""
+
+
+def largest_aod(name: str, optics: Optics) -> float:
+    """The largest optical depth at 550 nm that a model is used for."""
+    limit = SKIES[name][1]
+    return float(limit * (700.0 / 550.0) ** optics.angstrom)
+
+
+@dataclass(frozen=True, slots=True)
+class SkyTable:
+    """Beam and diffuse irradiance at nodes of zenith, optical depth and albedo.
+
+    Between zenith angles they are interpolated by cubic splines, and linearly between the lowest
+    and the highest pressure of the plants: at most 0.2 W m⁻² from the model on the horizontal.
+    """
+
+    aods: np.ndarray  # (A,) total optical depth at 550 nm
+    ssas: np.ndarray  # (S,)
+    pressures: np.ndarray  # (Q,) Pa, increasing
+    extra: float  # W m⁻², beam above the atmosphere
+    _splines: tuple[CubicSpline, CubicSpline] = field(repr=False)  # of (zenith, Q, A, S)
+
+    def at(self, zenith: np.ndarray, pressure: np.ndarray) -> Irradiance:
+        """Beam and diffuse irradiance (N, A, S) at N zenith angles and pressures."""
+        first, share = self._between(pressure)
+        rows = np.arange(zenith.size)
+        last = np.minimum(first + 1, self.pressures.size - 1)
+        weight = share[:, np.newaxis, np.newaxis]
+        made = []
+        for spline in self._splines:
+            values = spline(zenith)
+            mixed = (1.0 - weight) * values[rows, first] + weight * values[rows, last]
+            made.append(np.maximum(mixed, 0.0))
+        return made[0], made[1]
+
+    def _between(self, pressure: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.pressures.size == 1:
+            return np.zeros(pressure.size, dtype=np.int64), np.zeros(pressure.size)
+        share = (pressure - self.pressures[0]) / (self.pressures[1] - self.pressures[0])
+        return np.zeros(pressure.size, dtype=np.int64), np.clip(share, 0.0, 1.0)
+
+
+def tabulate(
+    name: str, aods: np.ndarray, ssas: np.ndarray, pressures: np.ndarray, optics: Optics, air: Air
+) -> SkyTable:
+    """Evaluate a model of `SKIES` at the nodes; `pressures` are those of the plants."""
+    model = SKIES[name][0]
+    ends = np.unique([pressures.min(), pressures.max()])
+    zenith, aod, ssa = (axis.ravel() for axis in np.meshgrid(_ZENITHS, aods, ssas, indexing="ij"))
+    shape = (_ZENITHS.size, aods.size, ssas.size)
+    parts = []
+    for pressure in ends:
+        here = Air(air.day, float(pressure), air.water, air.ozone, air.albedo)
+        parts.append([item.reshape(shape) for item in model(zenith, aod, ssa, optics, here)])
+    beam, diffuse = (np.stack([part[i] for part in parts], axis=1) for i in (0, 1))
+    splines = (CubicSpline(_ZENITHS, beam), CubicSpline(_ZENITHS, diffuse))
+    return SkyTable(aods, ssas, ends, _extra(air), splines)

@@ -1,0 +1,101 @@
+"""Position of the sun above plants during fires, from the time of ignition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from plumecast.base.errors import PlumecastError
+
+EXAMPLE = "2020-09-08T14:00-07:00"
+
+
+@dataclass(frozen=True, slots=True)
+class Ignition:
+    """When the fires ignite: in UTC, or in the local solar time of every plant."""
+
+    time: datetime  # without a time zone
+    is_utc: bool
+
+    @property
+    def day(self) -> int:
+        """Day of the year."""
+        return self.time.timetuple().tm_yday
+
+
+def read_ignition_time(text: str | None, local_hour: float | None = None) -> Ignition:
+    """The time of ignition from ISO 8601 text.
+
+    With an offset from UTC it is a time of the clock; without one, local solar time (the sun is
+    highest at 12:00). A date alone takes the hour `local_hour` that the fires record.
+
+    >>> read_ignition_time("2020-09-08T14:00-07:00").time.hour
+    21
+    """
+    if text is None:
+        raise PlumecastError(
+            "the sun needs the time of ignition; state ignition_time="
+            f"{EXAMPLE}, or without the offset in local solar time"
+        )
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise PlumecastError(
+            f"ignition_time={text} is not a date and time; write it as {EXAMPLE}"
+        ) from None
+    if len(text.strip()) <= len("2020-09-08"):
+        if local_hour is None:
+            raise PlumecastError(
+                f"ignition_time={text} has no hour, and the fires record none; write it as "
+                f"{EXAMPLE}, or without the offset in local solar time"
+            )
+        return Ignition(time + timedelta(hours=local_hour), is_utc=False)
+    if time.tzinfo is None:
+        return Ignition(time, is_utc=False)
+    return Ignition(time.astimezone(UTC).replace(tzinfo=None), is_utc=True)
+
+
+def sun_position(
+    ignition: Ignition, hours: np.ndarray, latitude: np.ndarray, longitude: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Zenith angle and azimuth (from north over east) in degrees, (T, P), at hours since ignition.
+
+    cos z = sin φ sin δ + cos φ cos δ cos ω, with the declination δ and the equation of time E of
+    Spencer (1971), and the hour angle ω = 15° (t − 12) of the solar time t = UTC + λ / 15° + E.
+    Refraction, below 0.1° for a sun higher than 10°, is left out.
+    """
+    midnight = datetime(ignition.time.year, ignition.time.month, ignition.time.day)
+    clock = (ignition.time - midnight).total_seconds() / 3600.0 + hours
+    angle = 2.0 * np.pi / 365.0 * (ignition.day - 1 + clock / 24.0)
+    declination, equation = _spencer(angle)
+    solar = clock[:, np.newaxis] + np.zeros(latitude.size)
+    if ignition.is_utc:
+        if longitude is None:
+            raise PlumecastError(
+                "a time of ignition with an offset from UTC needs the longitude of the plants; "
+                "give lat and lon in the table, or the time without offset, in local solar time"
+            )
+        solar = solar + longitude / 15.0 + equation[:, np.newaxis] / 60.0
+    turn = np.radians(15.0 * (solar - 12.0))
+    north, tilt = np.radians(latitude), declination[:, np.newaxis]
+    up = np.sin(north) * np.sin(tilt) + np.cos(north) * np.cos(tilt) * np.cos(turn)
+    east = -np.cos(tilt) * np.sin(turn)
+    ahead = np.cos(north) * np.sin(tilt) - np.sin(north) * np.cos(tilt) * np.cos(turn)
+    zenith = np.degrees(np.arccos(np.clip(up, -1.0, 1.0)))
+    return zenith, np.degrees(np.arctan2(east, ahead)) % 360.0
+
+
+def _spencer(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Declination (radians) and equation of time (minutes) at an angle of the year."""
+    cos1, cos2, cos3 = (np.cos(k * angle) for k in (1, 2, 3))
+    sin1, sin2, sin3 = (np.sin(k * angle) for k in (1, 2, 3))
+    declination = (
+        0.006918 - 0.399912 * cos1 + 0.070257 * sin1 - 0.006758 * cos2 + 0.000907 * sin2
+        - 0.002697 * cos3 + 0.00148 * sin3
+    )  # fmt: skip
+    equation = 229.18 * (
+        0.0000075 + 0.001868 * cos1 - 0.032077 * sin1 - 0.014615 * cos2 - 0.040849 * sin2
+    )
+    return declination, equation

@@ -1,0 +1,322 @@
+"""Coarse column transport: smoke in a few layers, carried by the weather of its fire. Arrays only.
+
+The weather is the same above all cells, so in one step all smoke of a layer moves by one
+displacement. Along each axis this is a product with a matrix: linear interpolation between cells,
+then the diffusion of the step. It is positive and conserves smoke; smoke that leaves the grid is
+lost. Smoke released during a step is spread along the displacement δ by halving:
+the mean over 2^q equally long delays is the product of (1 + S(δ/2^j)) / 2 for j = 1 … q, where S
+moves smoke. Turbulence exchanges smoke between layers, by one small matrix per fire and step. The
+cells release smoke as the front crosses them (`release`); the heat of the fire sets the height.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumecast.compute.arrays import (
+    Array,
+    array_namespace,
+    assembled,
+    is_numpy_array,
+    like,
+    positive_part,
+    take_rows,
+)
+from plumecast.compute.blocks import row_blocks
+from plumecast.compute.device import free_bytes
+from plumecast.compute.threads import cores, map_threads
+from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.release import Release, partial_release_of, release_of
+from plumecast.operators.physics.turbulence import mixing_matrices
+from plumecast.operators.physics.weather import WeatherSeries
+
+EDGES = (0.0, 200.0, 600.0, 1200.0, 2200.0, 3600.0, 6000.0)
+"""Edges of the layers, m above ground."""
+
+GROUPS: dict[str, tuple[int, ...]] = {
+    "column": (0, 6),
+    "layers": (0, 2, 4, 6),
+    "calibrated": (0, 6),
+}
+"""Layers whose smoke is summed to one field: the whole column, or three parts of it."""
+
+DIFFUSIVITY = 100.0
+"""Horizontal diffusivity of eddies smaller than a cell, m² s⁻¹, as in the simulator; the value of a
+transport that is not calibrated."""
+
+LOFTED_SHARE = 0.75
+"""Share of the smoke released in the upper half of the plume, as in the simulator."""
+
+STABILITY = 1.2e-4
+"""N² of the free troposphere, s⁻²: stored weather does not contain it."""
+
+HEAT = 18.6 * 0.146
+"""Radiated heat of burned fuel, MJ kg⁻¹: heat of combustion times radiated share (Wooster 2005)."""
+
+BLOCK, DEVICE_BLOCK = 8, 8192
+"""Snapshots carried at a time on the host, where their state stays in the cache, and at most on a
+GPU."""
+
+DEVICE_SHARE = 0.4
+"""Share of the free memory of a GPU that their states and matrices may use."""
+
+STEP_ROWS = 24
+"""Steps times snapshots whose matrices are made at a time; single fires need fewer calls."""
+
+SECONDS = 3600.0
+SURFACE = 10.0  # m, height of the wind that makes turbulence
+MOST_HALVINGS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTransport:
+    """The grid and the steps of the transport, and the fuel it burns."""
+
+    spacing: tuple[float, float]  # cell size along y and x, m; negative if an axis descends
+    interval: float  # hours between the checkpoints that cumulative smoke sums over
+    step: float  # h, a divisor of the interval
+    halvings: int  # q
+    groups: tuple[int, ...]
+    load: Array | None = None  # (ny, nx) fuel load of training, kg m⁻²; None: 1 everywhere
+    partial: bool = False  # whether cells may burn in part; False in older files
+    # What `calibration` chooses; older files have the defaults.
+    diffusivity: float = DIFFUSIVITY  # horizontal, m² s⁻¹
+    rise: float = 1.0  # factor of the height of plumes
+    drift: float = 1.0  # factor of the winds that carry smoke
+
+    def smoke(self, fire: Array, weather: WeatherSeries, fuel: FuelLoads | None = None) -> Array:
+        """(M, ny, nx) ages → (M, K, ny, nx) cumulative smoke of K groups of layers, any unit.
+
+        The loads of `fuel` replace that of training. A transport without a load, whose smoke is in
+        another unit, takes none.
+        Snapshots are carried in the order of their hours, so that those of a block end together.
+        """
+        count, *grid = fire.shape
+        shape = (count, len(self.groups) - 1, *grid)
+        return assembled(self._parts(fire, weather, fuel), shape, fire)
+
+    def _parts(
+        self, fire: Array, weather: WeatherSeries, fuel: FuelLoads | None
+    ) -> Iterator[tuple[Array, Array]]:
+        on_host = is_numpy_array(fire)
+        order = np.argsort(weather.until, kind="stable")
+        size = self._block(fire)
+        parts = [order[start : start + size] for start in range(0, order.size, size)]
+        threads = min(cores(), len(parts)) if on_host else 1
+
+        def carry(rows: Array) -> Array:
+            own = None if fuel is None else fuel.at(rows)
+            return self._carried(take_rows(fire, rows), weather.at(rows), own)
+
+        yield from zip(parts, map_threads(carry, parts, max(threads, 1)), strict=True)
+
+    def _block(self, fire: Array) -> int:
+        """Snapshots carried at a time: those that the cache holds, or the free memory of a GPU."""
+        free = free_bytes(fire)
+        if free is None:
+            return BLOCK
+        ny, nx = fire.shape[1:]
+        row = 4.0 * (len(EDGES) - 1) * (8 * ny * nx + 2 * (self.halvings + 1) * (ny**2 + nx**2))
+        return max(BLOCK, min(DEVICE_BLOCK, int(DEVICE_SHARE * free / row)))
+
+    def spread_cells(self) -> float:
+        """Standard deviation of the diffusion in a step, in cells of the finer axis."""
+        size = min(map(abs, self.spacing))
+        return math.sqrt(2.0 * self.diffusivity * self.step * SECONDS) / size
+
+    def working_bytes(self, cells: int) -> float:
+        """Working bytes on a grid of `cells`: states, sources and matrices of blocks at work."""
+        return 4.0 * 8.0 * BLOCK * cores() * (len(EDGES) - 1) * cells
+
+    def _load(self, fire: Array, fuel: FuelLoads | None) -> Array | None:
+        """The load of every cell, (ny, nx) or (M, ny, nx), on the device of the fire."""
+        if self.load is None:
+            return None
+        return like(self.load, fire, fire.dtype) if fuel is None else fuel.on(fire)
+
+    def _carried(self, fire: Array, weather: WeatherSeries, fuel: FuelLoads | None) -> Array:
+        """The smoke of one block of snapshots."""
+        xp = array_namespace(fire)
+        fire = xp.astype(fire, xp.float32, copy=False)
+        until = like(np.asarray(weather.until, dtype=np.float32)[:, None, None], fire)
+        steps = math.ceil(float(np.max(weather.until, initial=0.0)) / self.step - 1e-9)
+        air = _Air.over(weather, (np.arange(steps) + 0.5) * self.step, self, fire)
+        release = (partial_release_of if self.partial else release_of)(fire, until)
+        load = self._load(fire, fuel)
+        count, ny, nx = fire.shape
+        layers = len(EDGES) - 1
+        state = total = like(np.zeros((count, layers, ny, nx), dtype=np.float32), fire)
+        per = max(1, round(self.interval / self.step))
+        for some in row_blocks(steps, STEP_ROWS // max(1, count)):
+            burned, shares = self._released(release, load, until, air, some)
+            along = self._matrices(air, some, (ny, nx))
+            for i, n in enumerate(range(some.start, some.stop)):
+                source = shares[i, ...] * burned[i, ...]
+                for j in range(self.halvings):
+                    source = source + _moved(source, *(halves[j, i, ...] for halves, _ in along))
+                state = _moved(state, *(whole[i, ...] for _, whole in along)) + source
+                mixed = air.mixing[:, n, ...] @ xp.reshape(state, (count, layers, ny * nx))
+                state = xp.reshape(mixed, state.shape)
+                if (n + 1) % per == 0:
+                    reached = xp.astype(until >= (n + 1) * self.step - 1e-6, fire.dtype)
+                    total = total + state * reached[:, None, :, :]
+        bounds = zip(self.groups[:-1], self.groups[1:], strict=True)
+        sums = [xp.sum(total[:, low:high, :, :], axis=1, keepdims=True) for low, high in bounds]
+        return xp.concat(sums, axis=1)
+
+    def _released(
+        self, release: Release, load: Array | None, until: Array, air: _Air, steps: slice
+    ) -> tuple[Array, Array]:
+        """Fuel (n, M, 1, ny, nx) burned in some steps, and its shares (n, M, L, 1, 1) by layer.
+
+        The shares are divided by 2^q: the halvings of a step only add.
+        """
+        xp = array_namespace(until)
+        hours = np.arange(steps.start, steps.stop + 1, dtype=np.float32)[:, None, None, None]
+        burned_by = release.by(like(hours * np.float32(self.step), until), until)
+        burned = burned_by[1:, ...] - burned_by[:-1, ...]
+        if load is not None:
+            burned = burned * load
+        shares = self._injected(burned, xp.permute_dims(air.depth[:, steps], (1, 0)))
+        return burned[:, :, None, :, :], (0.5**self.halvings * shares)[..., None, None]
+
+    def _matrices(
+        self, air: _Air, steps: slice, grid: tuple[int, int]
+    ) -> list[tuple[Array, Array]]:
+        """Matrices of both axes in some steps: of the q halvings (q, n, M, L, …), and of a step."""
+        xp = array_namespace(air.east)
+        halves = like((0.5 ** np.arange(1, self.halvings + 1)).astype(np.float32), air.east)
+        made = []
+        for size, spacing, winds in zip(grid, self.spacing, (air.north, air.east), strict=True):
+            move = xp.permute_dims(winds[:, steps, :], (1, 0, 2))
+            made.append(
+                (
+                    shift_matrices(size, halves[:, None, None, None] * move, NO_DIFFUSION),
+                    shift_matrices(size, move, _diffusion(self.diffusivity, self.step, spacing)),
+                )
+            )
+        return made
+
+    def _injected(self, burned: Array, depth: Array) -> Array:
+        """(…, M, ny, nx) fuel burned in a step, kg m⁻² → (…, M, L), its shares by layer.
+
+        The top of the plume is 0.24 H + 170 m (P / MW)^0.35 exp(−0.6 N² / 2.5·10⁻⁴ s⁻²) with the
+        depth H of the boundary layer and the radiative power P of a cell (Sofiev et al. 2012,
+        Atmos. Chem. Phys. 12, 1995), times `rise`. The second term is a mean over the burning cells
+        of a fire.
+        """
+        xp = array_namespace(burned)
+        area = abs(self.spacing[0] * self.spacing[1])
+        power = burned * (HEAT * area / (self.step * SECONDS))
+        total = xp.sum(burned, axis=(-2, -1))
+        lift = xp.sum(burned * xp.clip(power, 0.0, None) ** 0.35, axis=(-2, -1))
+        lift = lift * (170.0 * math.exp(-0.6 * STABILITY / 2.5e-4))
+        lift = lift / xp.where(total > 0.0, total, xp.ones_like(total))
+        top = xp.clip(self.rise * (0.24 * depth + lift), EDGES[1], EDGES[-1])[..., None]
+        edges = like(np.array(EDGES, dtype=np.float32), burned)
+        lower = (1.0 - LOFTED_SHARE) * 2.0 * edges / top
+        upper = 1.0 + LOFTED_SHARE * 2.0 * (edges / top - 1.0)
+        below = xp.clip(xp.where(edges < 0.5 * top, lower, upper), 0.0, 1.0)
+        return below[..., 1:] - below[..., :-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Air:
+    """The air in all steps, on the device of the fire."""
+
+    east: Array  # (M, n, L) displacements in cells
+    north: Array  # (M, n, L)
+    depth: Array  # (M, n) of the boundary layer, m
+    mixing: Array  # (M, n, L, L)
+
+    @staticmethod
+    def over(weather: WeatherSeries, times: Array, grid: ColumnTransport, fire: Array) -> _Air:
+        xp = array_namespace(fire)
+        edges = np.asarray(EDGES)
+        heights = np.append(0.5 * (edges[1:] + edges[:-1]), SURFACE)
+        u, v, depth = weather.at_times(times, heights, fire)
+        speed = xp.sqrt(u[..., -1] ** 2 + v[..., -1] ** 2)
+        seconds = grid.step * SECONDS
+        return _Air(
+            u[..., :-1] * (grid.drift * seconds / grid.spacing[1]),
+            v[..., :-1] * (grid.drift * seconds / grid.spacing[0]),
+            depth,
+            mixing_matrices(edges, depth, speed, seconds),
+        )
+
+
+def _moved(fields: Array, along_y: Array, along_x: Array) -> Array:
+    """(M, L, ny, nx) fields after a step with the matrices of both axes."""
+    return along_y @ fields @ array_namespace(fields).matrix_transpose(along_x)
+
+
+NO_DIFFUSION = np.ones(1)
+
+
+def _diffusion(diffusivity: float, step: float, size: float) -> Array:
+    """(2p + 1,) shares of a cell's smoke in its neighbours after a step of diffusion.
+
+    The kernel (r, 1 − 2 r, r) has the variance 2 r cells. It is applied p times, with r at most
+    1/4, to give 2 D Δt / Δx² in all.
+    """
+    whole = diffusivity * step * SECONDS / size**2
+    times = max(1, math.ceil(4.0 * whole))
+    once = np.array([whole / times, 1.0 - 2.0 * whole / times, whole / times])
+    kernel = np.ones(1)
+    for _ in range(times):
+        kernel = np.convolve(kernel, once)
+    return kernel
+
+
+def shift_matrices(size: int, move: Array, spread: Array) -> Array:
+    """(…) displacements in cells → (…, size, size): share of cell j that reaches cell i.
+
+    `spread` (2p + 1,) are the shares of a cell and its neighbours after diffusion. An entry depends
+    on i − j alone, so that only 2 · size − 1 values are computed.
+    """
+    xp = array_namespace(move)
+    # Descending i − j, so that a row of the matrix is a run of consecutive values.
+    apart = like(np.arange(size - 1, -size, -1, dtype=np.float32), move) - move[..., None]
+    values: Array = 0.0
+    for offset, share in zip(range(-(spread.size // 2), spread.size // 2 + 1), spread, strict=True):
+        values = values + float(share) * positive_part(1.0 - xp.abs(apart - float(offset)))
+    return _toeplitz(values, size)
+
+
+def _toeplitz(values: Array, size: int) -> Array:
+    """(…, 2 size − 1) values for i − j = size − 1 … 1 − size → (…, size, size) matrices.
+
+    Row i is the run of values from size − 1 − i on. NumPy copies runs faster than single elements.
+    """
+    if is_numpy_array(values):
+        runs = np.lib.stride_tricks.sliding_window_view(values, size, axis=-1)
+        return np.ascontiguousarray(runs[..., ::-1, :])
+    xp = array_namespace(values)
+    places = np.arange(size)
+    index = like((size - 1 - places[:, None] + places[None, :]).reshape(-1), values)
+    return xp.reshape(xp.take(values, index, axis=-1), (*values.shape[:-1], size, size))
+
+
+def plan_transport(
+    weather: WeatherSeries,
+    spacing: tuple[float, float],
+    interval: float,
+    *,
+    kind: str = "column",
+    load: Array | None = None,
+) -> ColumnTransport:
+    """A transport for fires like those of training.
+
+    Steps are at most an hour, or half an hour for fires of at most a day. Smoke released in a step
+    is spread until parts of it are at most a cell apart, in the faster winds of training.
+    """
+    longest = 0.5 if float(np.max(weather.until, initial=0.0)) <= 24.0 else 1.0
+    step = interval / math.ceil(interval / longest - 1e-9)
+    speed = float(np.quantile(np.hypot(weather.u, weather.v), 0.95)) if weather.u.size else 0.0
+    cells = speed * step * SECONDS / min(map(abs, spacing))
+    halvings = min(MOST_HALVINGS, max(1, math.ceil(math.log2(max(cells, 1.0)))))
+    return ColumnTransport(spacing, interval, step, halvings, GROUPS[kind], load, partial=True)

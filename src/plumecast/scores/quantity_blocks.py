@@ -1,0 +1,182 @@
+"""Quantities that people read of predicted smoke that comes in blocks of snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.checkpoints import INTERVAL, recorded_interval
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SMOKE, SNAPSHOT, TABLE
+from plumecast.scores.quantities import (
+    BETWEEN,
+    DEFAULT,
+    QUANTITIES,
+    Quantity,
+    as_quantity,
+    checkpoint_hours,
+    refuse_other_interval,
+    smoke_between,
+)
+
+NAMES = (*QUANTITIES, BETWEEN.name)
+"""The quantities of a prediction."""
+
+
+def variable_name(smoke: str, quantity: str) -> str:
+    """The variable with a quantity of a smoke variable: "smoke_mean"; the sum keeps its name."""
+    return smoke if quantity == "sum" else f"{smoke}_{quantity}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How predicted smoke is read: the quantity, and the variables of which it is one."""
+
+    quantity: Quantity
+    names: tuple[str, ...]  # of smoke; the other predicted fields stay as they are
+    interval: float | None = None  # hours, if stated
+    bands: Mapping[str, str] = field(default_factory=dict)  # ends of error bars → their smoke
+
+    def applied(self, blocks: Iterable[xr.Dataset], *, keep: bool) -> Iterator[xr.Dataset]:
+        """The blocks with the quantity of each smoke variable first; with `keep` also the sums.
+
+        Error bars of a sum are those of its multiples; of smoke between snapshots there are none.
+        """
+        if not self.names or not self.quantity.needs_interval:
+            yield from blocks
+            return
+        carried = {name: _Carried(self.interval) for name in self.names}
+        for block in blocks:
+            made = {variable_name(n, self.quantity.name): self._of(block, n, carried[n])
+                    for n in self.names}  # fmt: skip
+            made |= {variable_name(n, self.quantity.name): self._of_band(block, n)
+                     for n in self._multiplied_bands}  # fmt: skip
+            rest = self._stated(block) if keep else block.drop_vars((*self.names, *self.bands))
+            yield xr.Dataset(made | dict(rest.data_vars), rest.coords, rest.attrs)
+
+    def _stated(self, block: xr.Dataset) -> xr.Dataset:
+        """The block with the stated interval as an attribute of its sums."""
+        if self.interval is None:
+            return block
+        return block.assign({n: block[n].assign_attrs({INTERVAL: self.interval})
+                             for n in self.names})  # fmt: skip
+
+    def _of(self, block: xr.Dataset, name: str, carried: _Carried) -> xr.DataArray:
+        if self.quantity is BETWEEN:
+            return carried.between(block[name])
+        return as_quantity(block[name], self.quantity.name, checkpoint_interval=self.interval)
+
+    def _of_band(self, block: xr.Dataset, name: str) -> xr.DataArray:
+        """An end of the error bars, as the quantity of the smoke that they belong to."""
+        smoke = self.bands[name]
+        spacing = checkpoint_hours(block[smoke], self.interval)
+        made = as_quantity(block[name], self.quantity.name, checkpoint_interval=spacing)
+        end = name.removesuffix(f"_{smoke}")
+        meaning = f"{end} end of the error bar of the {self.quantity.long_name}"
+        return made.assign_attrs(block[name].attrs | made.attrs | {"long_name": meaning})
+
+    @property
+    def _multiplied_bands(self) -> tuple[str, ...]:
+        return () if self.quantity is BETWEEN else tuple(self.bands)
+
+    def written(self, fields: Sequence[str], *, keep: bool) -> list[str]:
+        """The variables of a file, in order; `fields` are those of a prediction."""
+        made = [
+            variable_name(n, self.quantity.name) for n in (*self.names, *self._multiplied_bands)
+        ]
+        sums = (*self.names, *self.bands)
+        return made + [name for name in fields if name not in made and (keep or name not in sums)]
+
+
+def read_as(
+    outputs: Mapping[str, Mapping[str, Any]],
+    quantity: str | None = None,
+    interval: float | None = None,
+) -> Reading:
+    """How to read the predicted fields with these attributes, by name.
+
+    Without a `quantity` it is the time mean of smoke that records its interval, or of all smoke if
+    `interval` states it; if none does, it is the sum. A quantity that is asked for and cannot be
+    computed raises.
+    """
+    chosen = _find(quantity or DEFAULT)
+    smoke = {name: attrs for name, attrs in outputs.items()
+             if name == SMOKE or (attrs.get("units") == TABLE[SMOKE].units
+                                  and recorded_interval(attrs) is not None)}  # fmt: skip
+    if quantity is not None and chosen.needs_interval and not smoke:
+        raise PlumecastError(
+            f"quantity={quantity!r} is one of smoke, but the surrogate predicts "
+            f"{', '.join(outputs)}; use quantity='sum'"
+        )
+    if not chosen.needs_interval:
+        return Reading(chosen, tuple(smoke), interval)
+    unknown = [
+        n for n, attrs in smoke.items() if interval is None and recorded_interval(attrs) is None
+    ]
+    if unknown and quantity is None:
+        return Reading(QUANTITIES["sum"], tuple(smoke), interval)
+    for name, attrs in smoke.items():
+        field = xr.DataArray(0.0, name=name, attrs=dict(attrs))
+        refuse_other_interval(field, interval)
+        checkpoint_hours(field, interval)
+    return Reading(chosen, tuple(smoke), interval)
+
+
+def _find(name: str) -> Quantity:
+    if name not in NAMES:
+        raise PlumecastError(f"quantity={name!r} is unknown; choose from {', '.join(NAMES)}")
+    return BETWEEN if name == BETWEEN.name else QUANTITIES[name]
+
+
+@dataclass(slots=True)
+class _Carried:
+    """The last snapshot of a block, with which the first one of the next block is compared."""
+
+    interval: float | None
+    last: xr.DataArray | None = None  # with the coordinates hours and fire_id
+    seen: set[str] = field(default_factory=set)
+
+    def between(self, smoke: xr.DataArray) -> xr.DataArray:
+        """`smoke_between` of a block; a fire may continue the last one of the block before."""
+        if "fire_id" not in smoke.coords or "hours" not in smoke.coords:
+            raise PlumecastError(
+                "quantity='between' needs the coordinates fire_id and hours of every snapshot; "
+                "add them, or use quantity='mean'"
+            )
+        plain = smoke.drop_vars([n for n in smoke.coords if n not in ("fire_id", "hours")])
+        fires = np.unique(smoke.fire_id.values.astype(str)).tolist()
+        last = self.last if self.last is not None and self.last.fire_id.item() in fires else None
+        self._refuse_scattered(plain, fires, last)
+        joined = plain if last is None else xr.concat([last, plain], SNAPSHOT)
+        made = smoke_between(
+            joined, joined.fire_id.values.astype(str), checkpoint_interval=self.interval
+        )
+        added = made.isel({SNAPSHOT: slice(0 if last is None else 1, None)})
+        self._carry(plain)
+        self.seen.update(fires)
+        return smoke.copy(data=added.values).drop_attrs(deep=False).assign_attrs(made.attrs)
+
+    def _carry(self, plain: xr.DataArray) -> None:
+        own = np.flatnonzero(plain.fire_id.values == plain.fire_id.values[-1])
+        row = int(own[np.argmax(plain.hours.values[own])])
+        self.last = plain.isel({SNAPSHOT: [row]}).copy()
+
+    def _refuse_scattered(
+        self, plain: xr.DataArray, fires: Sequence[str], last: xr.DataArray | None
+    ) -> None:
+        """Raise if a snapshot before one of these is in an earlier block and was not carried."""
+        known = "" if last is None else str(last.fire_id.item())
+        again = [fire for fire in fires if fire in self.seen and fire != known]
+        if last is not None:
+            own = plain.hours.values[plain.fire_id.values.astype(str) == known]
+            again += [known] if own.min() <= last.hours.item() else []
+        if again:
+            raise PlumecastError(
+                f"fire {again[0]}: its snapshots do not follow one another in the order of their "
+                "hours, so that the smoke between them is unknown; sort them by fire and hours, or "
+                "use quantity='mean'"
+            )

@@ -1,0 +1,1 @@
+"""Means and probabilities over fires, with intervals that count clusters, not samples."""

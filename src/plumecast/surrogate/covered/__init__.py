@@ -1,0 +1,1 @@
+"""What the training fires cover, and guards against predictions beyond it."""

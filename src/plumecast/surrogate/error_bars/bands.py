@@ -1,0 +1,206 @@
+"""Bands of observed smoke given the predicted smoke, calibrated by leaving out one group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from plumecast.compute.arrays import Array
+from plumecast.surrogate.error_bars.bins import BINS
+
+HALVINGS = 30
+"""Steps of the bisection for the level; more than the digits of a share of cells."""
+
+WIDEST = 1.0 - 1e-7
+"""Largest level of the quantiles."""
+
+LEAST_WEIGHT = 1e-12
+"""Weight of rows without cells; every group has a weight of 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bands:
+    """Ends of the bands at the middle of every predicted bin, as positions (see `bins`)."""
+
+    lower: Array  # (K,) not decreasing
+    upper: Array  # (K,) not decreasing
+    level: float  # of the quantiles, so that left-out groups have the coverage; above 1, wider
+    lost: float = 0.0  # mean share of the cells of left-out groups beyond their bands
+
+    def at(self, position: Array) -> tuple[Array, Array]:
+        """Lower and upper position: linear between bins, with slope 1 beyond the last bin."""
+        knots = np.arange(self.lower.size) + 0.5
+        beyond = np.clip(position - knots[-1], 0.0, None)
+        ends = (np.interp(position, knots, ends) + beyond for ends in (self.lower, self.upper))
+        lower, upper = ends
+        return np.where(self.lower[-1] > 0.0, lower, 0.0), upper
+
+    def covered(self) -> Array:
+        """(K, K) share of each observed bin within the band of each predicted bin.
+
+        Smoke is spread evenly within its bin; that of bin 0 is exactly 0.
+        """
+        bins = np.arange(self.lower.size)
+        low = np.maximum(self.lower[:, None], bins)
+        high = np.minimum(self.upper[:, None], bins + 1.0)
+        shares = np.clip(high - low, 0.0, 1.0)
+        shares[:, 0] = self.lower <= 0.0
+        return shares
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Distribution of the observed position for each predicted bin: (…, K, K) weights."""
+
+    weights: Array
+
+    def ends(self, level: float) -> Array:
+        """(…, K) quantiles of the rows, linear within a bin; 0 within bin 0."""
+        cumulative = np.cumsum(self.weights, axis=-1)
+        total = cumulative[..., -1:]
+        share = np.divide(cumulative, total, out=np.ones_like(cumulative), where=total > 0)
+        number = np.minimum((share < level).sum(axis=-1), share.shape[-1] - 1)
+        after = np.take_along_axis(share, number[..., None], axis=-1)[..., 0]
+        before = np.take_along_axis(share, np.maximum(number - 1, 0)[..., None], axis=-1)[..., 0]
+        within = np.clip((level - before) / np.maximum(after - before, 1e-300), 0.0, 1.0)
+        return np.where(number == 0, 0.0, number + within)
+
+    def rising(self, level: float) -> Array:
+        """The quantiles as a function of the row that does not decrease (see `_rising`)."""
+        ends, weights = self.ends(level), np.maximum(self.weights.sum(axis=-1), LEAST_WEIGHT)
+        flat = zip(ends.reshape(-1, BINS), weights.reshape(-1, BINS), strict=True)
+        return np.stack([_rising(*pair) for pair in flat]).reshape(ends.shape)
+
+
+def _rising(ends: Array, weights: Array) -> Array:
+    """Isotonic regression of (K,) ends by weight, exactly 0 up to one row and above 0 beyond.
+
+    That row has the least weight on the wrong side. A mean of zeros and others would leave no lower
+    end at exactly 0, where cells without smoke are; the least of all later rows would follow a
+    single row with few cells.
+    """
+    empty = ends <= 0.0
+    wrong = np.cumsum(weights * ~empty) + np.sum(weights * empty) - np.cumsum(weights * empty)
+    first = 0 if np.sum(weights * empty) < wrong.min() else int(np.argmin(wrong)) + 1
+    known = np.where(empty, LEAST_WEIGHT, weights)[first:]
+    fitted = np.zeros_like(ends)
+    if known.size:
+        fitted[first:] = isotonic_regression(ends[first:], weights=known).x
+    return fitted
+
+
+def group_weights(counts: Array, scored: Array) -> Array:
+    """(G,) 1 / number of scored cells, so that every group counts once; 0 without such cells."""
+    cells = (counts * scored).sum(axis=(1, 2)).astype(np.float64)
+    return np.divide(1.0, cells, out=np.zeros_like(cells), where=cells > 0)
+
+
+def smoothed(counts: Array, weights: Array) -> Array:
+    """(G, K, K) counts times the weight (G,) of their group, each row pooled by the residual.
+
+    Row k gets Σⱼ max(0, 1 − |k − j| / (hₖ + 1)) times row j, its observed bins moved by k − j, so
+    that ln(observed / predicted) stays the same; smoke observed as 0 stays 0. The width hₖ ≥ 1 is
+    the smallest for which a quarter of the groups, and at least five, have cells in these rows. The
+    first row, smoke predicted as 0, is not pooled.
+    """
+    size = counts.shape[-1]
+    weighted = counts * weights[:, None, None]
+    present = counts.sum(axis=-1)[:, 1:] > 0  # (G, K − 1)
+    needed = min(present.any(axis=1).sum(), max(5, -(-len(counts) // 4)))
+    result = np.zeros_like(weighted)
+    result[:, 0] = weighted[:, 0]
+    for row in range(1, size):
+        width = _width(present, row - 1, needed)
+        for other in range(max(1, row - width), min(size, row + width + 1)):
+            share = 1.0 - abs(row - other) / (width + 1.0)
+            result[:, row] += share * _moved(weighted[:, other], row - other)
+    return result
+
+
+def _width(present: Array, row: int, needed: int) -> int:
+    """The smallest number of neighbours on each side with enough groups."""
+    for width in range(1, present.shape[1]):
+        if present[:, max(0, row - width) : row + width + 1].any(axis=1).sum() >= needed:
+            return width
+    return int(present.shape[1])
+
+
+def _moved(rows: Array, by: int) -> Array:
+    """(G, K) counts moved by some bins; bin 0 stays, and the ends collect what leaves the bins."""
+    size = rows.shape[1]
+    moved = np.zeros_like(rows)
+    moved[:, 0] = rows[:, 0]
+    first, last = max(1, 1 + by), min(size - 1, size - 1 + by)  # where the others arrive
+    if first > last:
+        moved[:, size - 1 if by > 0 else 1] = rows[:, 1:].sum(axis=1)
+        return moved
+    moved[:, first : last + 1] = rows[:, first - by : last + 1 - by]
+    moved[:, 1] += rows[:, 1 : max(1, 1 - by)].sum(axis=1)
+    moved[:, -1] += rows[:, min(size, size - by) :].sum(axis=1)
+    return moved
+
+
+def calibrated_bands(counts: Array, scored: Array, coverage: float) -> Bands:
+    """Quantiles (1 ± level) / 2 of the rows, with the level that gives left-out groups `coverage`.
+
+    For a level a, each group i has bands from the other groups, and loses a share ℓᵢ(a) of its
+    scored cells, which lie beyond. The level solves `expected_loss` = 1 − coverage. Where a group
+    has larger residuals than all others, even a = 1 may not reach it; levels up to 2 widen the
+    bands further, so that every coverage is reached.
+    """
+    weights = group_weights(counts, scored)
+    each = smoothed(counts, weights)
+    others = Rows(each.sum(axis=0) - each)
+    cells = counts * scored * weights[:, None, None]
+    used = weights > 0
+
+    def losses(level: float) -> Array:
+        shares = [
+            (own * bands.covered()).sum()
+            for own, bands, use in zip(cells, _bands_of_each(others, level), used, strict=True)
+            if use
+        ]
+        return 1.0 - np.array(shares)
+
+    low, high = 0.0, 2.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        lost = float(expected_loss(losses(middle)))
+        low, high = (middle, high) if lost > 1.0 - coverage else (low, middle)
+    found = _as_bands(*_ends(Rows(each.sum(axis=0)), high), high)
+    return replace(found, lost=float(losses(high).mean()))
+
+
+def expected_loss(losses: Array) -> Array:
+    """Loss to expect of one more group, from (G, …) losses: (Σ ℓᵢ + max ℓᵢ) / (G + 1).
+
+    The unknown group is taken to lose as much as the worst of the known ones. The mean alone is
+    too small where few groups have been seen; with the largest possible loss, 1, it would be
+    conformal risk control, whose bands are far too wide for a dozen groups.
+    """
+    return np.asarray((losses.sum(axis=0) + losses.max(axis=0)) / (losses.shape[0] + 1.0))
+
+
+def _ends(rows: Rows, level: float) -> tuple[Array, Array]:
+    """Quantiles (1 ± a) / 2, a = level up to 1; beyond, moved outwards by (level − 1) K bins."""
+    share = min(level, WIDEST)
+    further = max(0.0, level - 1.0) * rows.weights.shape[-1]
+    lower, upper = rows.rising(0.5 * (1.0 - share)), rows.rising(0.5 * (1.0 + share))
+    return np.clip(lower - further, 0.0, None), upper + further
+
+
+def _bands_of_each(others: Rows, level: float) -> list[Bands]:
+    lower, upper = _ends(others, level)
+    return [_as_bands(low, high, level) for low, high in zip(lower, upper, strict=True)]
+
+
+def _as_bands(lower: Array, upper: Array, level: float) -> Bands:
+    """Bands that contain the prediction in the middle of its bin."""
+    middle = np.arange(lower.size) + 0.5
+    low = np.minimum(lower, middle)
+    high = np.maximum(upper, middle)
+    high[0] = upper[0]  # smoke predicted as 0 is observed as 0, unless the quantile says otherwise
+    low[0] = 0.0
+    return Bands(low, high, level)

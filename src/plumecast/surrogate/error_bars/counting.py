@@ -1,0 +1,86 @@
+"""Count the cells of predicted and observed smoke by group; the counts of blocks are added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from plumecast.compute.arrays import Array, to_numpy
+from plumecast.surrogate.error_bars.bins import BINS, bin_numbers, make_edges, scored_threshold
+
+if TYPE_CHECKING:
+    from plumecast.surrogate.surrogate import Surrogate
+
+SCORE_BINS = 200
+"""Bins of the detection score, of equal width in its square root: most scores are near 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellBins:
+    """How cells are counted: by which groups, and in which bins of smoke."""
+
+    by: str
+    tau: float  # smoke threshold
+    edges: Array  # (K − 1,) of `make_edges`
+    detects: bool  # whether there is a detection score; if not, the smoke is the score
+
+    def count(self, block: xr.Dataset, predicted: Array, score: Array, observed: Array) -> Cells:
+        """Counts of (M, N) cells by the group of their row."""
+        smoke, seen = to_numpy(predicted), to_numpy(observed)
+        rows, columns = bin_numbers(smoke, self.edges), bin_numbers(seen, self.edges)
+        levels = bin_numbers(to_numpy(score), score_edges()) if self.detects else rows
+        size = SCORE_BINS if self.detects else BINS
+        groups = block[self.by].values.astype(str)
+        smoky = (seen > self.tau).astype(np.intp)
+        found = {}
+        for group in np.unique(groups).tolist():
+            own = groups == group
+            pairs = (rows[own] * BINS + columns[own]).ravel()
+            scored = (levels[own] * 2 + smoky[own]).ravel()
+            found[group] = (
+                np.bincount(pairs, minlength=BINS**2).reshape(BINS, BINS),
+                np.bincount(scored, minlength=2 * size).reshape(size, 2),
+            )
+        return Cells(self, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Cells by group: (K, K) by predicted and observed bin; (B, 2) by score and observed smoke."""
+
+    bins: CellBins
+    counts: dict[str, tuple[Array, Array]]
+
+    def __add__(self, other: Cells) -> Cells:
+        """Cells of both, in the same bins."""
+        total = dict(self.counts)
+        for group, (smoke, scores) in other.counts.items():
+            mine = total.get(group)
+            total[group] = (smoke, scores) if mine is None else (mine[0] + smoke, mine[1] + scores)
+        return Cells(self.bins, total)
+
+
+def choose_bins(surrogate: Surrogate, tau: float, by: str) -> CellBins | None:
+    """Bins up to the largest training smoke; None for outputs that may be negative."""
+    peak = surrogate.training.get("ranges", {}).get("peak")
+    if peak is None or not surrogate.nonnegative or not peak[1] > 0.0:
+        return None
+    least = scored_threshold(tau, peak[1])
+    return CellBins(by, least, make_edges(least, peak[1]), surrogate.detects)
+
+
+def score_edges() -> Array:
+    """(B − 1,) upper edges of the bins of the detection score but the last, (b / B)²."""
+    return (np.arange(1, SCORE_BINS) / SCORE_BINS) ** 2
+
+
+def add_cells(blocks: Iterable[Cells | None]) -> Cells | None:
+    """Cells of all blocks; None if they were not counted."""
+    counted = [block for block in blocks if block is not None]
+    return reduce(add, counted) if counted else None

@@ -1,0 +1,184 @@
+"""The thresholds of a surrogate, and smoke and footprint that agree: they cover the same cells.
+
+The detection score (above the decision threshold α) and the predicted smoke (above the smoke
+threshold τ) are fitted to different targets and differ in many cells. Together they find the smoke
+better than either alone: so the score becomes a weighted mean of both, on which α is chosen. Much
+smoke counts by itself: far from the training fires the detection score is low everywhere, and
+their smoke must not vanish. Then smoke is raised above τ where this score is above α, and lowered
+to at most τ elsewhere.
+Decision 0021 has the rules that were compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from plumecast.compute.arrays import Array, array_namespace
+from plumecast.data.layout import Layout
+from plumecast.surrogate.error_bars.interval import NO_ERROR_BARS
+
+AGREE = "agree"
+"""Entry of a training record with the constants of the agreement. Predictions of files without it
+are two answers, as they always were."""
+
+FURTHER = "further"
+"""Entry of a training record with the records of outputs after the first, by their names."""
+
+WEIGHT = 0.5
+"""Weight of the smoke in the joint score, beside 1 of the detection score."""
+
+SCALE = 30.0
+"""Smoke that counts half in the joint score, as a multiple of τ."""
+
+THICK = 100.0
+"""Smoke, as a multiple of τ, that has a joint score of at least ½ whatever the detection score."""
+
+_LEAST = float(np.finfo(np.float32).tiny)
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Smoke threshold τ in the data and decision threshold α in the predictions."""
+
+    smoke: float
+    decision: float
+
+    def record(self, *, agree: bool) -> dict[str, Any]:
+        """The entries of a training record; `agree` for surrogates with a detection score."""
+        known: dict[str, Any] = {"thresholds": {"smoke": self.smoke, "decision": self.decision}}
+        return (
+            known | {AGREE: {"weight": WEIGHT, "scale": SCALE, "thick": THICK}} if agree else known
+        )
+
+
+def stored_thresholds(training: Mapping[str, Any]) -> Thresholds | None:
+    """The thresholds in a training record; None if there are none."""
+    found = training.get("thresholds", {})
+    if "smoke" not in found or "decision" not in found:
+        return None
+    return Thresholds(float(found["smoke"]), float(found["decision"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How the smoke and the detection score of a surrogate become one answer."""
+
+    thresholds: Thresholds
+    weight: float = WEIGHT
+    scale: float = SCALE
+    thick: float = THICK
+
+    def reconcile(self, smoke: Array, score: Array) -> tuple[Array, Array]:
+        """Smoke and joint score of any shape and namespace: smoke > τ exactly where score > α.
+
+        This holds after rounding to single precision too, for which a score next to α moves by one
+        step of that precision. Smoke on the right side of τ does not change.
+        """
+        tau, alpha = self.thresholds.smoke, self.thresholds.decision
+        joint = joint_score(
+            smoke, score, tau, weight=self.weight, scale=self.scale, thick=self.thick
+        )
+        present = joint > alpha
+        return _divide(smoke, present, tau), _divide(joint, present, alpha)
+
+
+def stored_agreement(training: Mapping[str, Any]) -> Agreement | None:
+    """The agreement in a training record; None if smoke and score are two answers."""
+    found, thresholds = training.get(AGREE), stored_thresholds(training)
+    if found is None or thresholds is None:
+        return None
+    constants = (float(found[name]) for name in ("weight", "scale", "thick"))
+    return Agreement(thresholds, *constants)
+
+
+def output_record(training: Mapping[str, Any], names: Sequence[str], name: str) -> dict[str, Any]:
+    """The training record of one of several outputs: what all share, and what is its own."""
+    shared = {key: value for key, value in training.items() if key != FURTHER}
+    if name == names[0]:
+        return shared
+    own = {"thresholds", AGREE, "validation", "out_of_fold", "problem", NO_ERROR_BARS}
+    kept = {key: value for key, value in shared.items() if key not in own}
+    return kept | dict(training.get(FURTHER, {}).get(name, {}))
+
+
+def stored_agreements(training: Mapping[str, Any], names: Sequence[str]) -> list[Agreement | None]:
+    """The agreement of every output in a training record."""
+    return [stored_agreement(output_record(training, names, name)) for name in names]
+
+
+def reconcile_outputs(
+    agreements: Sequence[Agreement | None], smoke: Array, score: Array
+) -> tuple[Array, Array]:
+    """`Agreement.reconcile` of every output; their columns, of equal number, lie side by side."""
+    if len(agreements) == 1:
+        only = agreements[0]
+        return (smoke, score) if only is None else only.reconcile(smoke, score)
+    xp = array_namespace(smoke, score)
+    size = smoke.shape[1] // len(agreements)
+    pairs = []
+    for number, own in enumerate(agreements):
+        part = slice(number * size, (number + 1) * size)
+        both = smoke[:, part], score[:, part]
+        pairs.append(both if own is None else own.reconcile(*both))
+    return xp.concat([pair[0] for pair in pairs], axis=1), xp.concat(
+        [pair[1] for pair in pairs], axis=1
+    )
+
+
+def joint_score(
+    smoke: Array,
+    score: Array,
+    tau: float,
+    *,
+    weight: float = WEIGHT,
+    scale: float = SCALE,
+    thick: float = THICK,
+) -> Array:
+    """max((score + w g / (g + k τ)) / (1 + w), g / (g + t τ)), from 0 to 1.
+
+    w is the weight of the smoke, k its scale, and t what is thick smoke.
+
+    >>> joint_score(np.array([0.0, 3.0]), np.array([0.3, 0.5]), 0.1, weight=0.5, scale=30.0)
+    array([0.2, 0.5])
+    """
+    xp = array_namespace(smoke, score)
+    half, much = (max(times * tau, _LEAST) for times in (scale, thick))
+    mean = (score + weight * (smoke / (smoke + half))) / (1.0 + weight)
+    return xp.maximum(mean, smoke / (smoke + much))
+
+
+def steps_around(threshold: float) -> tuple[float, float]:
+    """Single-precision numbers at most the threshold, and above it, next to it.
+
+    The upper one also exceeds the threshold after its rounding to single precision. Above 0 it is
+    the smallest normal number, because devices may take smaller ones for 0.
+
+    >>> steps_around(0.5)
+    (0.5, 0.5000000596046448)
+    """
+    rounded = np.float32(threshold)
+    above = max(float(np.nextafter(rounded, np.float32(np.inf))), _LEAST)
+    exceeds = float(rounded) > threshold
+    return float(np.nextafter(rounded, np.float32(-np.inf)) if exceeds else rounded), above
+
+
+def _divide(values: Array, present: Array, threshold: float) -> Array:
+    """Values above the threshold exactly where smoke is `present`."""
+    xp = array_namespace(values, present)
+    below, above = steps_around(threshold)
+    return xp.where(present, xp.clip(values, above, None), xp.clip(values, None, below))
+
+
+def score_layout(outputs: Layout) -> Layout:
+    """The detection scores of the outputs; those after the first are named after their output."""
+    first, *others = outputs.fields
+    attrs = {"units": "1", "long_name": "detection score of smoke"}
+    scores = [replace(first, name="footprint_score", attrs=attrs)]
+    for part in others:
+        attrs = {"units": "1", "long_name": f"detection score of {part.name}"}
+        scores.append(replace(part, name=f"footprint_score_{part.name}", attrs=attrs))
+    return Layout(tuple(scores))

@@ -1,0 +1,1 @@
+"""Take new fires into a fitted surrogate without a new fit."""

@@ -1,0 +1,1 @@
+"""Which fires are worth an expensive run: candidates, what a surrogate sees of them, the choice."""

@@ -1,0 +1,165 @@
+"""Choose the ignitions that are worth an expensive run, before any of them is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.values import check_count
+from plumecast.compute.arrays import Array
+from plumecast.compute.selection import METHODS, Choice, draw_groups, mean_variances
+from plumecast.workflows.design.candidates import (
+    Candidates,
+    check_alike,
+    read_candidates,
+    values_of,
+)
+from plumecast.workflows.design.features import surrogate_features
+from plumecast.workflows.design.kernel import NOISE, fit_kernel
+from plumecast.workflows.design.result import Design, make_runs, places_of
+
+DEFAULT_METHOD = "variance"
+
+WITHOUT_COSTS = ("kmedoids", "random")
+"""Methods that do not weigh what a run costs."""
+
+
+def design_runs(
+    candidates: str | Path | xr.Dataset,
+    n: int,
+    *,
+    given: str | Path | xr.Dataset | None = None,
+    method: str = DEFAULT_METHOD,
+    weights: Mapping[str, float] | Sequence[float] | str | None = None,
+    costs: Mapping[str, float] | Sequence[float] | str | None = None,
+    must_have: Sequence[str] = (),
+    hold_out: int = 0,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Design:
+    """Choose `n` whole ignitions, with their weather, from a pool of cheap fires.
+
+    `candidates` is a store or a Dataset in the snapshot contract; smoke is not needed. `given` are
+    runs that exist already, on the same grid. `weights` are how probable the candidates are and
+    `costs` what their runs cost: by ignition, in the order of their sorted names, or the name of a
+    coordinate; by default all are equal. The ignitions `must_have` are among the `n`. `hold_out`
+    further ignitions are drawn at random first, by their weights: chosen fires are not like those
+    of the pool, so that error bars need others. `seed` is that of the hold-out and of the methods
+    that draw.
+
+    `method` is one of `plumecast.compute.selection.METHODS`.
+    """
+    if method not in METHODS:
+        raise PlumecastError(f"method={method} is unknown; choose from {', '.join(METHODS)}")
+    if costs is not None and method in WITHOUT_COSTS:
+        raise PlumecastError(f"costs have no effect with method={method}; leave them out")
+    check_count("n", n)
+    check_count("hold_out", hold_out, least=0)
+    check_count("seed", seed, least=0)
+    progress("reading")
+    pool = read_candidates(candidates)
+    probable, cost = _weights(pool, weights), _costs(pool, costs)
+    first = _must_have(pool, must_have, n)
+    known = None if given is None else read_candidates(given, "given")
+    allowed = probable > 0.0
+    if known is not None:
+        check_alike(pool, known)
+        allowed &= ~_already_run(pool, known, first)
+    _check_enough(allowed, n, hold_out, first)
+    held = _draw_hold_out(probable, allowed, first, hold_out, seed)
+    allowed[held] = False
+    progress("features")
+    choice = _choice(pool, known, (probable, cost, allowed), seed)
+    progress("choosing")
+    order = METHODS[method](choice, n, first)
+    errors = np.sqrt(_relative(mean_variances(choice, order)))
+    runs = make_runs(pool, order, first, held, cost, errors)
+    return Design(runs, method, places_of(pool, [*order, *held]))
+
+
+def _choice(
+    pool: Candidates, known: Candidates | None, each: tuple[Array, Array, Array], seed: int
+) -> Choice:
+    """The pool's rows followed by those of the given runs; `each`: weights, costs, allowed."""
+    parts = [pool.snapshots] if known is None else [pool.snapshots, known.snapshots]
+    features = surrogate_features(parts, pool.member)
+    kernel, rows = fit_kernel(features[0], np.concatenate(features))
+    return Choice(rows, pool.groups(), kernel, NOISE, *each, seed)
+
+
+def _already_run(pool: Candidates, known: Candidates, first: Sequence[int]) -> Array:
+    """(G,) whether an ignition of the pool is among the given runs.
+
+    Runs that were made from written WRF-Fire inputs are named after their fire.
+    """
+    done = [*known.names, *np.unique(known.snapshots["fire_id"].values.astype(str))]
+    fires = pool.snapshots["fire_id"].values.astype(str)
+    run = np.isin(pool.names, known.names)
+    run |= np.array([np.isin(fires[rows], done).all() for rows in pool.groups()])
+    again = [pool.names[number] for number in first if run[number]]
+    if again:
+        raise PlumecastError(
+            f"must_have={again[0]} is among the given runs already; leave it out of must_have"
+        )
+    return run
+
+
+def _relative(variances: Array) -> Array:
+    return variances / variances[0] if variances[0] > 0.0 else np.zeros_like(variances)
+
+
+def _weights(
+    pool: Candidates, weights: Mapping[str, float] | Sequence[float] | str | None
+) -> Array:
+    values = values_of(pool, weights, "weights")
+    if not values.sum() > 0.0:
+        raise PlumecastError("weights are all 0; give a positive one to some candidates")
+    return values / values.sum()
+
+
+def _costs(pool: Candidates, costs: Mapping[str, float] | Sequence[float] | str | None) -> Array:
+    values = values_of(pool, costs, "costs")
+    free = np.flatnonzero(values <= 0.0)
+    if free.size:
+        raise PlumecastError(
+            f"costs of ignition '{pool.names[free[0]]}' is {values[free[0]]:g}; give a cost above 0"
+        )
+    return values
+
+
+def _must_have(pool: Candidates, names: Sequence[str], n: int) -> list[int]:
+    numbers = [pool.number(str(name), "must_have") for name in names]
+    if len(set(numbers)) < len(numbers):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise PlumecastError(f"must_have={twice} is named twice; name it once")
+    if len(numbers) > n:
+        raise PlumecastError(
+            f"n={n} is less than the {len(numbers)} ignitions of must_have; raise n"
+        )
+    return numbers
+
+
+def _check_enough(allowed: Array, n: int, hold_out: int, first: Sequence[int]) -> None:
+    possible = np.union1d(np.flatnonzero(allowed), first).size
+    if n + hold_out > possible:
+        apart = f" and hold_out={hold_out}" if hold_out else ""
+        whole = "" if possible == allowed.size else (
+            f" that may be chosen (of {allowed.size}; not those given, nor those with weight 0)"
+        )  # fmt: skip
+        raise PlumecastError(
+            f"n={n}{apart} is more than the {possible} candidate ignitions{whole}; lower it or "
+            "add candidates"
+        )
+
+
+def _draw_hold_out(
+    weights: Array, allowed: Array, first: Sequence[int], count: int, seed: int
+) -> list[int]:
+    """Random ignitions by their weights, none of those that must be chosen."""
+    free = allowed.copy()
+    free[list(first)] = False
+    return draw_groups(weights, free, np.random.default_rng([seed, 1]))[:count]

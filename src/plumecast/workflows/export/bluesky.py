@@ -1,0 +1,178 @@
+"""Hourly and daily GeoTIFFs with the names of BlueSky's maps (package blueskykml).
+
+BlueSky's `dispersion_file_utils.image_pathname` joins parameter, height, kind of series, offset
+from UTC (of days), colours and time with "_", in folders by kind of series and offset; an hour is
+named after its begin. Files of values have no colours, and the height is "column" or "surface":
+
+    FIRE/hourly/smoke_column_hourly_202608011800.tif
+    FIRE/daily_average/UTC-0700/smoke_column_daily_average_UTC-0700_20260801.tif
+    FIRE/daily_maximum/UTC-0700/smoke_column_daily_maximum_UTC-0700_20260801.tif
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.files import publish, refuse_existing, temporary_folder
+from plumecast.base.names import LEVEL, LOWEST, SNAPSHOT, SURFACE_SMOKE
+from plumecast.compute.arrays import Array
+from plumecast.scores.quantities import BETWEEN
+from plumecast.sources.rasters.georeference import as_crs, grid_mapping
+from plumecast.sources.regrid import Grid
+from plumecast.workflows.export.fields import HISTORY, Exported, field_grid, write_geotiff
+from plumecast.workflows.export.hours import HOUR, hourly_means
+
+NAMES = ("plumecast", "bluesky")
+"""How the GeoTIFFs of a prediction are named: by fire and hours since ignition, or by the clock."""
+
+EXAMPLE = "2026-08-01T11:00-07:00"
+_DAILY: Mapping[str, Callable[..., Array]] = {"daily_average": np.mean, "daily_maximum": np.max}
+_DOSE = "_dose"
+
+
+def read_clock(text: str | None) -> datetime:
+    """The time of ignition with its offset from UTC, from ISO 8601 text.
+
+    >>> read_clock("2026-08-01T18:00Z").isoformat()
+    '2026-08-01T18:00:00+00:00'
+    """
+    if text is None:
+        raise PlumecastError(
+            "names='bluesky' needs the start time, which the fires do not record; state "
+            f"ignition_time={EXAMPLE}"
+        )
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise PlumecastError(
+            f"ignition_time={text} is not a date and time; write it as {EXAMPLE}"
+        ) from None
+    if time.tzinfo is None:
+        raise PlumecastError(
+            f"ignition_time={text} has no offset from UTC, by which the files are named; write it "
+            f"as {EXAMPLE}, or with Z for UTC"
+        )
+    return time
+
+
+def export_bluesky(
+    blocks: Iterable[xr.Dataset], path: str | Path, *, ignition_time: str, history: str = HISTORY
+) -> Exported:
+    """Write hourly means of predicted smoke, and the mean and maximum of every day, to a folder.
+
+    Blocks have the dose of smoke since ignition (variables "…_dose", µg m⁻³ h), all snapshots of a
+    fire one after the other. Hours are those of UTC, days those of the offset of `ignition_time`.
+    Smoke between two snapshots is spread evenly. A day has the hours that the fire covers.
+    """
+    where, start = refuse_existing(Path(path)), read_clock(ignition_time)
+    count, has_crs = 0, False
+    with temporary_folder(where) as folder:
+        made = folder / where.name
+        for name, fire in _by_fire(blocks):
+            target = made / re.sub(r"[^\w.-]+", "-", name)
+            if target.exists():
+                raise PlumecastError(
+                    f"two fires would have the folder {target.name}; rename fire '{name}'"
+                )
+            _write_fire(fire, target, start, {"fire_id": name, "history": history})
+            count, has_crs = count + fire.sizes[SNAPSHOT], True
+        if count:
+            publish(made, where, overwrite=False)
+    return Exported(where, count, has_crs)
+
+
+def _by_fire(blocks: Iterable[xr.Dataset]) -> Iterator[tuple[str, xr.Dataset]]:
+    """The snapshots of one fire after the other, in the order of their hours."""
+    rows = (
+        (str(block.fire_id.values[row]), block.isel({SNAPSHOT: [row]}))
+        for block in blocks
+        for row in range(block.sizes[SNAPSHOT])
+    )
+    seen = set()
+    for name, parts in groupby(rows, key=lambda item: item[0]):
+        if name in seen:
+            raise PlumecastError(
+                f"fire {name}: its snapshots do not follow one another; sort them by fire"
+            )
+        seen.add(name)
+        fire = xr.concat([part for _, part in parts], SNAPSHOT, coords="minimal", compat="override")
+        yield name, fire.sortby("hours")
+
+
+def _write_fire(fire: xr.Dataset, folder: Path, start: datetime, tags: Mapping[str, str]) -> None:
+    mapping = grid_mapping(fire)
+    if mapping is None:
+        raise PlumecastError(
+            "names='bluesky' needs fires on a map projection, and the grid of these has none; "
+            "give a georeferenced store, or use names='plumecast'"
+        )
+    place = _Place(folder, field_grid(fire), as_crs(mapping, folder.name).to_wkt(), dict(tags))
+    hours = fire["hours"].values.astype(np.float64)
+    for name, field in fire.data_vars.items():
+        base = str(name).removesuffix(_DOSE)
+        if base == str(name):
+            continue
+        lowest = base.startswith(SURFACE_SMOKE) or field.attrs.get(LEVEL) == LOWEST
+        label = f"{base.removeprefix('surface_')}_{'surface' if lowest else 'column'}"
+        means = list(hourly_means(field.values, hours, start.astimezone(UTC)))
+        if not means:
+            raise PlumecastError(
+                f"fire {tags['fire_id']} ends {hours[-1]:g} h after ignition at "
+                f"{start.isoformat(timespec='minutes')}: no complete hour of the clock; use "
+                "names='plumecast'"
+            )
+        place.write_hours(label, means)
+        place.write_days(label, means, start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the files of a fire are written, and what they have in common."""
+
+    folder: Path
+    grid: Grid
+    wkt: str
+    tags: dict[str, str]
+
+    def write_hours(self, label: str, means: Sequence[tuple[datetime, Array]]) -> None:
+        """One file for each hour, named after its begin in UTC."""
+        for begin, mean in means:
+            name = f"{label}_hourly_{begin:%Y%m%d%H%M}.tif"
+            said = {"long_name": "hourly mean smoke", **_span(begin, begin + HOUR)}
+            self._write(self.folder / "hourly" / name, mean, said)
+
+    def write_days(
+        self, label: str, means: Sequence[tuple[datetime, Array]], start: datetime
+    ) -> None:
+        """Mean and maximum over the hours of each day, in the time zone of `start`."""
+        zone = f"UTC{start:%z}"[:8]
+        days: dict[date, list[tuple[datetime, Array]]] = {}
+        for begin, mean in means:
+            days.setdefault(begin.astimezone(start.tzinfo).date(), []).append((begin, mean))
+        for day, parts in days.items():
+            values = np.stack([mean for _, mean in parts])
+            for kind, reduced in _DAILY.items():
+                name = f"{label}_{kind}_{zone}_{day:%Y%m%d}.tif"
+                said = {
+                    "long_name": f"{kind.replace('_', ' ')} of hourly mean smoke",
+                    "hours": str(len(parts)), **_span(parts[0][0], parts[-1][0] + HOUR),
+                }  # fmt: skip
+                self._write(self.folder / kind / zone / name, reduced(values, axis=0), said)
+
+    def _write(self, path: Path, values: Array, said: dict[str, str]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tags = said | {"units": BETWEEN.units} | self.tags
+        write_geotiff(path, values.astype(np.float32), self.grid, wkt=self.wkt, tags=tags)
+
+
+def _span(begin: datetime, end: datetime) -> dict[str, str]:
+    return {"time_begin": begin.isoformat(), "time_end": end.isoformat()}

@@ -1,0 +1,197 @@
+"""Fires that the embedded simulator draws for statistics; they are never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.compute.blocks import Runner, row_blocks
+from plumecast.data.layout import GRID_TOLERANCE
+from plumecast.sources.concat import concat_snapshots
+from plumecast.sources.rasters.georeference import target_grid
+from plumecast.sources.simulator import ensemble
+from plumecast.sources.simulator.fields import Mask
+from plumecast.sources.simulator.fire import BLOCK
+from plumecast.sources.simulator.land.landscape import Landscape
+from plumecast.sources.simulator.land.smoke_grid import smoke_centres
+from plumecast.workflows.simulate import Ground, in_plane_of, weather_record, weathers_of
+
+FIRST_DRAWN = 1_000_000
+"""Number of the first ignition that is drawn. It is larger than those of any simulated ensemble, so
+that a surrogate was never trained on a drawn ignition."""
+
+TOGETHER = 8
+"""Fires per unit of work: few enough to keep all workers of a cluster busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnFires:
+    """Planned fires of the embedded simulator; they are simulated on demand."""
+
+    simulator: ensemble.Simulator
+    plans: Sequence[ensemble.FirePlan]
+    settings: Mapping[str, Any]  # with the names that a simulated store records
+    with_smoke: bool = False
+
+    def make(self, plans: Sequence[ensemble.FirePlan]) -> xr.Dataset:
+        """Simulate some of the planned fires; return their snapshots."""
+        return concat_snapshots(
+            [self.simulator.fire(plan, with_smoke=self.with_smoke) for plan in plans]
+        )
+
+    def first(self) -> xr.Dataset:
+        """The snapshots of the first fire, which tell the grid."""
+        return self.make(self.plans[:1])
+
+    def sums(
+        self,
+        function: Callable[[xr.Dataset], Any],
+        runner: Runner | None,
+        progress: Callable[[int, int, str], object],
+    ) -> Iterator[Any]:
+        """`function` of the snapshots of TOGETHER fires at a time; with an executor, their sum."""
+        parts = [self.plans[rows] for rows in row_blocks(len(self.plans), TOGETHER)]
+        if runner is not None:
+            yield runner.sum(partial(_make_and_apply, self, function), parts)
+            return
+        done = 0
+        for part in parts:
+            yield function(self.make(part))
+            done += len(part)
+            progress(done, len(self.plans), "fires")
+
+
+def _make_and_apply(
+    fires: DrawnFires,
+    function: Callable[[xr.Dataset], Any],
+    plans: Sequence[ensemble.FirePlan],
+) -> Any:
+    return function(fires.make(plans))
+
+
+def draw_fires(
+    count: int,
+    *,
+    like: xr.Dataset | None = None,
+    preset: str | None = None,
+    droughts: Sequence[str] | None = None,
+    weathers: int | None = None,
+    checkpoints: int | None = None,
+    seed: int = 0,
+    dem: str | Path | None = None,
+    fuels: str | Path | None = None,
+    bare_where_missing: bool = False,
+    steering: float | None = None,
+    region: Mask | None = None,
+    with_smoke: bool = False,
+) -> DrawnFires:
+    """Plan fires for `ensemble_statistics`; the embedded simulator draws and never stores them.
+
+    Landscape and weather are those of `simulate` with the same `preset` (or `dem` and `fuels`),
+    `seed`, `checkpoints` and `steering`, but the ignitions differ. Each ignition burns under each
+    of `droughts` in turn (by default all three), or under `weathers` drawn weathers of its own,
+    until there are `count` fires; the hourly weather comes with every fire. Smoke has no effect on
+    a fire, so only the fire front is simulated. `like` has the coordinates y and x that the fires
+    must have (`surrogate.grid`); without rasters or a `preset`, the preset with that grid is taken.
+    `region`, a boolean mask on the fire grid, replaces the cells that may ignite: with the same
+    one, fires on other fuels begin at the same places. With `with_smoke`, smoke is simulated too.
+    """
+    if count < 1:
+        raise PlumecastError(f"cannot draw {count} fires; ask for at least 1")
+    ground = Ground(dem, fuels, bare_where_missing, steering)
+    landscape = ground.landscape()
+    if landscape is None:
+        preset = _preset_on(like, preset)
+    elif like is not None:
+        landscape = in_plane_of(like, landscape)
+        _refuse_other_grid(landscape, like)
+    size = ensemble.ensemble_size(preset or "paper", None, checkpoints)
+    if landscape is not None:
+        size = replace(size, years=1, shape=landscape.shape, cell=landscape.cell)
+    world = ensemble.World(
+        seed, size.checkpoints, size.years, size.shape, size.cell,
+        landscape=landscape, region=region, steering=ground.strength,
+    )  # fmt: skip
+    own = 0 if weathers is None and droughts is not None else weathers_of(size, droughts, weathers)
+    labels = ensemble.DROUGHTS if droughts is None else droughts
+    ignitions = -(-count // max(1, own or len(labels)))
+    plans = ensemble.plan_fires(ignitions, labels, seed, first=FIRST_DRAWN, weathers=own)
+    settings = {
+        "seed": seed,
+        "checkpoints": size.checkpoints,
+        **weather_record(own),
+        **ground.record(),
+    }
+    return DrawnFires(ensemble.Simulator(world), plans[:count], settings, with_smoke)
+
+
+def _preset_on(like: xr.Dataset | None, preset: str | None) -> str:
+    """The given preset, or the preset that has the grid of `like`."""
+    name = preset or "paper"
+    ensemble.ensemble_size(name, None, None)  # raises if it is unknown
+    if like is None:
+        return name
+    sizes = ensemble.PRESETS.items()
+    fitting = [known for known, size in sizes if is_on(size.shape, size.cell, like)]
+    if not fitting or (preset is not None and preset not in fitting):
+        advice = (
+            f"take preset '{fitting[0]}'"
+            if fitting
+            else "no preset has it, give elevation and fuel rasters"
+        )
+        what = f"preset '{preset}' is" if preset else "simulated fires are"
+        raise PlumecastError(f"{what} not on the surrogate's {_cells(like)}; {advice}")
+    return preset or fitting[0]
+
+
+def _refuse_other_grid(landscape: Landscape, like: xr.Dataset) -> None:
+    if not is_on(landscape.shape, landscape.cell, like, landscape.corner):
+        rows, columns = (size // BLOCK for size in landscape.shape)
+        if is_on(landscape.shape, landscape.cell, like, _corner(like)):
+            (left, bottom), (x, y) = landscape.corner, _corner(like)
+            raise PlumecastError(
+                f"the rasters begin at x {left:.7g}, y {bottom:.7g}, but the surrogate's grid at "
+                f"x {x:.7g}, y {y:.7g}; give the rasters of its training fires"
+            )
+        raise PlumecastError(
+            f"the rasters make a smoke grid of {rows} × {columns} cells of "
+            f"{BLOCK * landscape.cell:g} m, not the surrogate's {_cells(like)}; give the rasters "
+            "of its training fires"
+        )
+
+
+def _cells(like: xr.Dataset) -> str:
+    steps = np.diff(like["x"].values) if "x" in like.coords else np.empty(0)
+    size = f" of {steps[0]:g} m" if steps.size else ""
+    return f"grid of {like.sizes.get('y')} × {like.sizes.get('x')} cells{size}"
+
+
+def _corner(like: xr.Dataset) -> tuple[float, float]:
+    """x and y of the south-west corner of a grid."""
+    grid = target_grid(like).grid
+    return grid.left, grid.bottom
+
+
+def is_on(
+    shape: tuple[int, int],
+    cell: float,
+    like: xr.Dataset,
+    corner: tuple[float, float] = (0.0, 0.0),
+) -> bool:
+    """Whether the smoke grid of a fire grid is the grid of `like`."""
+    coarse = (shape[0] // BLOCK, shape[1] // BLOCK)
+    return all(
+        axis in like.coords
+        and like[axis].shape == centres.shape
+        and np.allclose(
+            like[axis].values, centres, rtol=0.0, atol=GRID_TOLERANCE * np.abs(centres).max()
+        )
+        for axis, centres in zip("yx", smoke_centres(coarse, cell * BLOCK, corner), strict=True)
+    )

@@ -1,0 +1,120 @@
+"""How many snapshots of an ensemble lie beyond the training fires: counts that can be added up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import xarray as xr
+
+from plumecast.compute.arrays import Array, array_namespace, to_numpy
+from plumecast.data.layout import leading_dims
+from plumecast.operators.family import Conditions
+from plumecast.surrogate.covered.guards import (
+    FLAGS,
+    Checked,
+    Excess,
+    Notice,
+    limits,
+    measure_rows,
+    notices,
+    snapshot_labels,
+)
+from plumecast.surrogate.covered.ranges import stated_measures
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.held_out.unseen import is_same_simulation
+
+GROUP = "ignition_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Extrapolation:
+    """Snapshots of some fires that lie beyond training, in all and by measure."""
+
+    warned: int = 0  # snapshots with an excess to warn of
+    noted: int = 0  # snapshots with any excess
+    found: Mapping[str, Excess] = field(default_factory=dict)
+    trained: frozenset[str] = frozenset()  # ignitions that the surrogate was trained on
+
+    def __add__(self, other: Extrapolation) -> Extrapolation:
+        found = dict(self.found)
+        for name, item in other.found.items():
+            found[name] = found[name] + item if name in found else item
+        counts = self.warned + other.warned, self.noted + other.noted
+        return Extrapolation(*counts, found, self.trained | other.trained)
+
+    def notices(self, surrogate: Surrogate, snapshots: int) -> list[Notice]:
+        """What is to be said of the whole ensemble."""
+        bars = "corrected values and intervals" if surrogate.error_bars is not None else None
+        found = (self.notice(surrogate, snapshots), trained_notice(self.trained, bars))
+        return [item for item in found if item is not None]
+
+    def notice(self, surrogate: Surrogate, snapshots: int) -> Notice | None:
+        """One notice for the whole ensemble: the most frequent excess, and counts of the others.
+
+        None if no snapshot lies beyond training.
+        """
+        known = limits(surrogate)
+        loud = self.warned > 0
+        chosen = {name: item for name, item in self.found.items() if known[name].loud == loud}
+        if not chosen:
+            return None
+        first, *others = sorted(chosen, key=lambda name: -chosen[name].count)
+        text = (
+            f"{self.warned if loud else self.noted} of {snapshots} snapshots lie beyond the "
+            f"training fires: {notices({first: chosen[first]}, known)[0].text}"
+        )
+        if others:
+            more = (f"{known[name].flag} ({chosen[name].count})" for name in others)
+            text += f"; also {', '.join(more)}"
+        return Notice(first, text, loud)
+
+
+def extrapolation_of(
+    surrogate: Surrogate,
+    fires: xr.Dataset,
+    rows: tuple[np.ndarray, Conditions],
+    predicted: Array | None,
+) -> Extrapolation:
+    """What the guards say of one block of fires; fields that were not decoded are None.
+
+    `rows` are the inputs and conditions of the block, `predicted` (M, Ñ) is on any device: only the
+    extremes of every row are copied to the host.
+    """
+    inputs, given = rows
+    like = fires[surrogate.inputs.fields[0].name]
+    lead = leading_dims(like, surrogate.inputs.fields[0])
+    stated = stated_measures(surrogate.training.get("ranges", {}), fires, like, lead)
+    peak = np.full(inputs.shape[0], np.nan)
+    if predicted is not None:
+        peak = to_numpy(array_namespace(predicted).max(abs(predicted), axis=1))
+    measures = measure_rows(surrogate, inputs, given, peak, stated)
+    checked, known = Checked(measures, snapshot_labels(like, lead)), limits(surrogate)
+    flags = checked.flags(known).astype(int)
+    loud = sum({FLAGS[limit.flag] for limit in known.values() if limit.loud})
+    return Extrapolation(
+        int(np.count_nonzero(flags & loud)),
+        int(np.count_nonzero(flags)),
+        checked.excesses(known),
+        trained_ignitions(surrogate, fires),
+    )
+
+
+def trained_notice(trained: Collection[str], only_new: str | None = None) -> Notice | None:
+    """A notice that fires were in training; `only_new` names what holds for new fires alone."""
+    if not trained:
+        return None
+    text = (
+        f"{len(trained)} of the ignitions are those of training, where the surrogate errs less "
+        "than for new fires"
+    )
+    return Notice(GROUP, f"{text}: {only_new} are for new ones" if only_new else text, False)
+
+
+def trained_ignitions(surrogate: Surrogate, fires: xr.Dataset) -> frozenset[str]:
+    """Ignitions of some fires that the surrogate was trained on."""
+    if GROUP not in fires.variables or not is_same_simulation(surrogate, fires):
+        return frozenset()
+    known = set(np.ravel(fires[GROUP].values).astype(str).tolist())
+    return frozenset(known & set(surrogate.training.get(GROUP, ())))

@@ -1,0 +1,44 @@
+"""How many snapshots can be predicted at a time within a memory limit."""
+
+from __future__ import annotations
+
+from plumecast.compute.arrays import bytes_in
+from plumecast.compute.memory import parse_memory, rows_within
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.thresholds import stored_agreements
+
+CLUSTER_MEMORY = "1GB"
+"""Memory limit of each worker of a cluster that predicts and scores, if none is given."""
+
+AGREEMENT_BYTES = 48.0
+"""Bytes per cell while smoke and detection score are reconciled: six arrays."""
+
+
+def prediction_rows(
+    surrogate: Surrogate,
+    memory: str | int | None,
+    *,
+    input_bytes: float,
+    output_bytes: float,
+    fixed: float = 0.0,
+    what: str,
+    most: int,
+) -> int:
+    """Number of snapshots that can be predicted at a time within a memory limit, at most `most`.
+
+    `input_bytes` and `output_bytes` are per cell of a snapshot; `fixed` bytes do not depend on the
+    number of snapshots.
+    """
+    if memory is None:
+        return most
+    work, per_row = surrogate.operator.working_bytes()
+    if any(stored_agreements(surrogate.training, surrogate.outputs.names)):
+        output_bytes += AGREEMENT_BYTES
+    cells = input_bytes * surrogate.inputs.size + output_bytes * surrogate.outputs.size
+    return rows_within(
+        parse_memory(memory),
+        fixed=bytes_in(surrogate.operator) + work + fixed,
+        per_row=cells + per_row,
+        what=what,
+        most=most,
+    )

@@ -1,0 +1,142 @@
+"""Apply a function to the snapshots of many fires, block by block, and add up its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SNAPSHOT
+from plumecast.compute.blocks import Runner, add_up, row_blocks
+from plumecast.compute.threads import map_threads
+from plumecast.data.lazy_store import check_unchanged
+from plumecast.data.schema import final_snapshots
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.fires.stated import Stated
+from plumecast.workflows.predict import open_fires
+
+Progress = Callable[[int, int, str], object]
+
+
+@runtime_checkable
+class FireSource(Protocol):
+    """Fires that are made or read on demand, in the process that predicts their smoke."""
+
+    def sums(
+        self,
+        function: Callable[[xr.Dataset], Any],
+        runner: Runner | None,
+        progress: Progress,
+    ) -> Iterator[Any]:
+        """`function` of the snapshots of a few fires at a time; the results can be added up.
+
+        With an executor the fires are made, and the function is called, on its workers.
+        """
+        ...
+
+
+Fires: TypeAlias = xr.Dataset | str | Path | Iterable[xr.Dataset | str | Path]
+
+
+def reduce_fires(
+    function: Callable[[xr.Dataset], Any],
+    surrogate: Surrogate,
+    fires: Fires | FireSource,
+    *,
+    size: int,
+    final: bool = False,
+    given: Stated | None = None,
+    threads: int = 1,
+    runner: Runner | None = None,
+    progress: Progress = lambda done, total, what: None,
+) -> Any:
+    """The sum of `function` over blocks of at most `size` snapshots of fires for a surrogate.
+
+    Results of `function` can be added up, and with a `runner` the function can be pickled: workers
+    read or simulate the fires and call it. `given` are winds or weather that replace those of
+    stores and Datasets. `final` keeps the last checkpoint of every fire. With several `threads`
+    the function is called for as many blocks of stores at a time; the sum is the same.
+    """
+    parts: Iterable[Any]
+    if isinstance(fires, FireSource):
+        if given is not None:
+            raise PlumecastError(
+                "winds and weather are for stores and Datasets; these fires have their own"
+            )
+        parts = fires.sums(partial(_sum_blocks, function, size, final), runner, progress)
+    elif runner is not None:
+        parts = _cluster_sums(
+            function, surrogate, fires, size=size, final=final, given=given, runner=runner
+        )
+    else:
+        blocks = fire_blocks(surrogate, fires, size, final=final, given=given, progress=progress)
+        parts = map_threads(function, blocks, threads)
+    total = None
+    for part in parts:
+        total = part if total is None else total + part
+    if total is None:
+        raise PlumecastError("there are no fires; give at least one store or raster")
+    return total
+
+
+def _sum_blocks(
+    function: Callable[[xr.Dataset], Any], size: int, final: bool, fires: xr.Dataset
+) -> Any:
+    """The sum of a function over blocks of at most `size` snapshots."""
+    fires = final_snapshots(fires) if final else fires
+    blocks = row_blocks(fires.sizes[SNAPSHOT], size)
+    return add_up(function(fires.isel({SNAPSHOT: rows})) for rows in blocks)
+
+
+def _cluster_sums(
+    function: Callable[[xr.Dataset], Any],
+    surrogate: Surrogate,
+    fires: Fires,
+    *,
+    size: int,
+    final: bool,
+    given: Stated | None,
+    runner: Runner,
+) -> Iterator[Any]:
+    """The sum over each store; the workers of a cluster read its blocks and add their results."""
+    for source in [fires] if isinstance(fires, xr.Dataset | str | Path) else fires:
+        data = open_fires(surrogate, source, given)
+        data = final_snapshots(data) if final else data
+        yield runner.sum(partial(_of_rows, function, data), row_blocks(data.sizes[SNAPSHOT], size))
+
+
+def _of_rows(function: Callable[[xr.Dataset], Any], fires: xr.Dataset, rows: slice) -> Any:
+    check_unchanged(fires)
+    return function(fires.isel({SNAPSHOT: rows}))
+
+
+def fire_blocks(
+    surrogate: Surrogate,
+    fires: Fires,
+    size: int,
+    *,
+    final: bool = False,
+    given: Stated | None = None,
+    progress: Progress = lambda done, total, what: None,
+) -> Iterator[xr.Dataset]:
+    """Fires in blocks of at most `size` snapshots."""
+    if isinstance(fires, xr.Dataset | str | Path):
+        fires = open_fires(surrogate, fires, given)
+        fires = final_snapshots(fires) if final else fires
+        count = fires.sizes[SNAPSHOT]
+        for rows in row_blocks(count, size):
+            check_unchanged(fires)
+            yield fires.isel({SNAPSHOT: rows})
+            progress(rows.stop, count, "snapshots")
+        return
+    for part in fires:
+        reported = progress if isinstance(part, str | Path) else _no_progress
+        yield from fire_blocks(surrogate, part, size, final=final, given=given, progress=reported)
+
+
+def _no_progress(done: int, total: int, what: str) -> None:
+    """Report nothing: the caller who passes Datasets knows their number."""

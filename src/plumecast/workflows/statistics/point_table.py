@@ -1,0 +1,181 @@
+"""The statistics at places as a table: to print, and as CSV, JSON or NetCDF."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.files import atomic_write
+from plumecast.data.writers import netcdf_encoding, netcdf_errors
+
+FORMATS = (".csv", ".json", ".nc")
+
+ROWS = "places_table"
+"""Key of the rows in a JSON file, beside the attributes."""
+
+EVERYONE = "all people"
+"""Name of the last row: the mean per person, and the share of persons above each threshold."""
+
+
+def point_columns(statistics: xr.Dataset) -> dict[str, np.ndarray]:
+    """Columns of the table by name, each with its interval as `…_lower` and `…_upper`.
+
+    The last row is for all people, if the population is known.
+    """
+    columns: dict[str, np.ndarray] = {"name": statistics["place"].values.astype(str)}
+    known = "population" in statistics.coords
+    if known:
+        columns["population"] = statistics["population"].values
+    for name, variable, chosen in _statistics(statistics):
+        for ending in ("", "_lower", "_upper"):
+            columns[name + ending] = statistics[variable + ending].sel(chosen).values
+        if f"{variable}_correlation" in statistics:
+            columns[f"{name}_correlation"] = (
+                statistics[f"{variable}_correlation"].sel(chosen).values
+            )
+            flags = statistics[f"{variable}_corrected"].sel(chosen).values
+            columns[f"{name}_estimator"] = np.where(flags == 1, "control variate", "Monte Carlo")
+    if "exposure" not in statistics:
+        return columns
+    last = _everyone(statistics)
+    return {
+        name: np.append(values.astype(object), last.get(name, ""))
+        for name, values in columns.items()
+    }
+
+
+def _statistics(statistics: xr.Dataset) -> Iterator[tuple[str, str, dict[str, float]]]:
+    """Name of the column, variable, and its threshold or quantile."""
+    yield "mean", "mean_smoke", {}
+    for value in statistics.get("threshold", xr.DataArray([])).values if _has(statistics) else ():
+        yield f"above_{value:.10g}", "exceedance", {"threshold": value}
+    for value in statistics["quantile"].values if "smoke_quantile" in statistics else ():
+        yield f"quantile_{value:.10g}", "smoke_quantile", {"quantile": value}
+
+
+def _has(statistics: xr.Dataset) -> bool:
+    return "exceedance" in statistics
+
+
+def _everyone(statistics: xr.Dataset) -> dict[str, Any]:
+    total = float(np.nansum(statistics["population"].values))
+    found: dict[str, Any] = {"name": EVERYONE, "population": total}
+    for ending in ("", "_lower", "_upper"):
+        found[f"mean{ending}"] = float(statistics[f"exposure{ending}"])
+        for value in statistics["threshold"].values if _has(statistics) else ():
+            persons = statistics[f"persons_above{ending}"].sel(threshold=value)
+            found[f"above_{value:.10g}{ending}"] = float(persons) / total
+    return found
+
+
+def printed_rows(statistics: xr.Dataset) -> tuple[list[str], list[list[str]]]:
+    """Titles and rows to print: a value and its interval in one cell."""
+    columns = point_columns(statistics)
+    shown = [name for name, _, _ in _statistics(statistics)]
+    titles = ["place", *(name.replace("above_", "P > ").replace("_", " ") for name in shown)]
+    rows = []
+    for row, place in enumerate(columns["name"]):
+        cells = [
+            _cell(
+                *(columns[name + ending][row] for ending in ("", "_lower", "_upper")),
+                share=name.startswith("above_"),
+            )
+            for name in shown
+        ]
+        rows.append([str(place), *cells])
+    return titles, rows
+
+
+LEAST_SHARE = 1e-3
+"""Probabilities below it are printed as "< 0.001"; files have all digits."""
+
+
+def _cell(value: Any, lower: Any, upper: Any, *, share: bool) -> str:
+    if value == "":
+        return "–"
+    middle, low, high = (_digits(float(item), share) for item in (value, lower, upper))
+    return f"{middle} ({low} … {high if np.isfinite(float(upper)) else '?'})"
+
+
+def _digits(value: float, share: bool) -> str:
+    return f"< {LEAST_SHARE:g}" if share and 0.0 < value < LEAST_SHARE else f"{value:.3g}"
+
+
+def never_smoky(statistics: xr.Dataset) -> list[str]:
+    """Names of the places without smoke in any fire, so that the mean has no upper end."""
+    without = np.isnan(statistics["mean_smoke_upper"].values)
+    return [str(name) for name in statistics["place"].values[without]]
+
+
+def write_points(statistics: xr.Dataset, path: str | Path) -> Path:
+    """Write the table (`.csv`, `.json`) or the Dataset (`.nc`); never overwrites."""
+    where = Path(path)
+    with atomic_write(where, overwrite=False) as partial:
+        if where.suffix == ".nc":
+            with netcdf_errors(where):
+                statistics.to_netcdf(
+                    partial, engine="netcdf4", encoding=netcdf_encoding(statistics)
+                )
+        elif where.suffix == ".json":
+            partial.write_text(_as_json(statistics), encoding="utf-8")
+        else:
+            partial.write_text(_as_csv(statistics), encoding="utf-8", newline="")
+    return where
+
+
+def _as_csv(statistics: xr.Dataset) -> str:
+    columns = point_columns(statistics)
+    rows, smoke = len(columns["name"]), statistics["mean_smoke"].attrs
+    for name, text in (("quantity", statistics.attrs["quantity"]), ("units", smoke["units"])):
+        columns[name] = np.full(rows, text)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for cells in zip(*columns.values(), strict=True):
+        writer.writerow([_number(cell) for cell in cells])
+    return text.getvalue()
+
+
+def _number(cell: Any) -> str:
+    if isinstance(cell, str):
+        return cell
+    return "" if not np.isfinite(float(cell)) else f"{float(cell):.6g}"
+
+
+def _as_json(statistics: xr.Dataset) -> str:
+    attrs = {name: _plain(value) for name, value in statistics.attrs.items()}
+    return json.dumps(attrs | {ROWS: point_rows(statistics)}, indent=1) + "\n"
+
+
+def point_rows(statistics: xr.Dataset) -> list[dict[str, Any]]:
+    """The rows of the JSON table: the columns, and the position of each place on the grid.
+
+    What is not known or not finite is None.
+    """
+    columns = point_columns(statistics)
+    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    for number in range(statistics.sizes["place"]):  # a last row of all people has no position
+        rows[number] |= _position(statistics, number)
+    return [{name: _plain(value) for name, value in row.items()} for row in rows]
+
+
+def _position(statistics: xr.Dataset, number: int) -> dict[str, Any]:
+    """The centre of the cell of a place, in metres on the grid."""
+    known = [name for name in ("cell_x", "cell_y") if name in statistics.coords]
+    return {name: statistics[name].values[number] for name in known}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, int):
+        return value
+    number = float(value)
+    return number if np.isfinite(number) else None

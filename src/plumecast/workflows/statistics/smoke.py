@@ -1,0 +1,86 @@
+"""The smoke of a block of fires, as statistics of many fires need it."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.checkpoints import recorded_interval
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.compute.arrays import Array, array_namespace
+from plumecast.data.layout import Field
+from plumecast.scores.optical_depth import LOG_SMOKE
+from plumecast.scores.quantities import DEFAULT, find_quantity, quantity_factors
+from plumecast.surrogate.error_bars.expected import PARTS, Expected, expected_smoke
+from plumecast.surrogate.surrogate import Surrogate
+
+CLUSTERS = ("ignition_id", "fire_id")
+"""Coordinates that say which snapshots are not independent; the first one that is there counts."""
+
+
+def only_output(surrogate: Surrogate) -> Field:
+    """The only output of a surrogate; raises if there are several."""
+    if len(surrogate.outputs.fields) != 1:
+        raise PlumecastError(
+            "ensemble statistics need a surrogate with one output, this one has "
+            f"{', '.join(surrogate.outputs.names)}; choose one: "
+            f"surrogate.output('{surrogate.outputs.names[0]}')"
+        )
+    return surrogate.outputs.fields[0]
+
+
+def column_smoke(surrogate: Surrogate, what: str) -> Surrogate:
+    """The surrogate of `smoke` among its outputs; raises, saying what needs it, if it has none."""
+    names = surrogate.outputs.names
+    if SMOKE not in names:
+        raise PlumecastError(
+            f"{what} '{SMOKE}', but the surrogate predicts {', '.join(names)}; train one for "
+            f"{SMOKE}"
+        )
+    return surrogate.output(SMOKE)
+
+
+def nonnegative_smoke(surrogate: Surrogate, predicted: Array) -> Array:
+    """Non-negative smoke, from its logarithm if the surrogate predicts that."""
+    xp = array_namespace(predicted)
+    clipped = xp.clip(predicted, 0.0, None)
+    return xp.expm1(clipped) if surrogate.outputs.names == (LOG_SMOKE,) else clipped
+
+
+def chosen_quantity(surrogate: Surrogate, quantity: str | None) -> str:
+    """The quantity of means, thresholds and quantiles.
+
+    By default the time mean; fields that are no smoke and record no interval stay as they are.
+    """
+    if quantity is not None:
+        return find_quantity(quantity).name
+    field = only_output(surrogate)
+    is_smoke = field.name in (SMOKE, LOG_SMOKE)
+    return DEFAULT if is_smoke or recorded_interval(field.attrs) is not None else "sum"
+
+
+def calibrated_smoke(surrogate: Surrogate, most: int = PARTS) -> Expected | None:
+    """What the predicted smoke lets expect; None for a surrogate without calibration."""
+    calibration = surrogate.error_bars
+    if calibration is None or only_output(surrogate).name == LOG_SMOKE:
+        return None
+    return expected_smoke(calibration, most)
+
+
+def block_factors(
+    block: xr.Dataset, field: Field, quantity: str, interval: float | None
+) -> np.ndarray | None:
+    """(M,) factors from smoke to a quantity; None for smoke as it is."""
+    if not find_quantity(quantity).needs_interval:
+        return None
+    smoke = xr.DataArray(0.0, attrs=field.attrs, name=field.name)
+    return quantity_factors(block, smoke, quantity, interval)
+
+
+def cluster_names(block: xr.Dataset) -> np.ndarray | None:
+    """(M,) names of the ignitions of snapshots, or of their fires; None if they have no names."""
+    for name in CLUSTERS:
+        if name in block.variables:
+            return np.broadcast_to(block[name].values.astype(str), (block.sizes[SNAPSHOT],))
+    return None

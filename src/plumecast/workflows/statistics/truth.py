@@ -1,0 +1,123 @@
+"""Fires with true smoke that correct the statistics of predicted smoke."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.compute.arrays import Array, array_namespace, like
+from plumecast.compute.blocks import add_up, row_blocks
+from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.layout import to_rows
+from plumecast.data.schema import final_snapshots
+from plumecast.data.store import open_snapshots
+from plumecast.scores.field_statistics import scaled_by
+from plumecast.scores.optical_depth import LOG_SMOKE
+from plumecast.scores.sampling.cluster_sums import ClusterSums, block_cluster_sums
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.held_out.unseen import is_same_simulation
+from plumecast.workflows.statistics.request import Request
+from plumecast.workflows.statistics.smoke import block_factors, nonnegative_smoke, only_output
+
+GROUP = "ignition_id"
+
+LEFT_OUT = "training_ignitions_left_out"
+"""Attribute of the fires with true smoke: how many ignitions of training were among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TruthSums:
+    """Sums by ignition of the statistics of true and of predicted smoke of the same fires."""
+
+    observed: ClusterSums
+    predicted: ClusterSums
+    left_out: int  # training ignitions among the fires with true smoke
+
+    def __add__(self, other: TruthSums) -> TruthSums:
+        both = self.observed + other.observed, self.predicted + other.predicted
+        return TruthSums(*both, self.left_out)
+
+    @property
+    def ignitions(self) -> int:
+        """Number of ignitions with true smoke."""
+        return len(self.observed.clusters)
+
+
+def open_truth(
+    surrogate: Surrogate, truth: xr.Dataset | str | Path, *, final: bool = False
+) -> xr.Dataset:
+    """Fires with true smoke, without the ignitions that the surrogate was trained on.
+
+    The attribute `LEFT_OUT` is the number of those. Raises if fewer than two ignitions are left, or
+    if it cannot be known.
+    """
+    name = truth_name(surrogate)
+    data = truth if isinstance(truth, xr.Dataset) else open_snapshots(truth)
+    if name not in data:
+        raise PlumecastError(f"truth={_shown(truth)} has no '{name}'; give fires with true smoke")
+    if GROUP not in data.variables:
+        raise PlumecastError(
+            f"truth={_shown(truth)} has no coordinate '{GROUP}', so that it is unknown whether the "
+            "surrogate was trained on these fires; add it"
+        )
+    labels = data[GROUP].values.astype(str)
+    trained = set(surrogate.training.get(GROUP, ()))
+    seen = np.isin(labels, sorted(trained)) & is_same_simulation(surrogate, data)
+    left = np.unique(labels[~seen]).size
+    if left < 2:
+        raise PlumecastError(
+            f"truth={_shown(truth)} has {left} ignitions that the surrogate was not trained on "
+            f"({np.unique(labels[seen]).size} that it was); give true smoke of at least 2 others, "
+            "better 8"
+        )
+    data = data.isel({SNAPSHOT: np.flatnonzero(~seen)})
+    data = data.assign_attrs({LEFT_OUT: int(np.unique(labels[seen]).size)})
+    return final_snapshots(data) if final else data
+
+
+def truth_name(surrogate: Surrogate) -> str:
+    """The variable with the true values of what the surrogate predicts."""
+    name = only_output(surrogate).name
+    return SMOKE if name == LOG_SMOKE else name
+
+
+def truth_sums(surrogate: Surrogate, truth: xr.Dataset, request: Request, size: int) -> TruthSums:
+    """The sums over all fires of `open_truth`; `surrogate` is on its device."""
+    blocks = row_blocks(truth.sizes[SNAPSHOT], size)
+    total: TruthSums = add_up(
+        _block_sums(surrogate, request, truth.isel({SNAPSHOT: rows})) for rows in blocks
+    )
+    return total
+
+
+def _block_sums(surrogate: Surrogate, request: Request, block: xr.Dataset) -> TruthSums:
+    field = only_output(surrogate)
+    with extrapolating():
+        predicted = surrogate.predict_rows(*surrogate.read_rows(block))
+    predicted = nonnegative_smoke(surrogate, predicted)
+    name = truth_name(surrogate)
+    rows = to_rows(block[name], replace(field, name=name), [SNAPSHOT])
+    observed = like(np.maximum(rows, 0.0), predicted, predicted.dtype)
+    factors = block_factors(block, field, request.quantity, request.interval)
+    names = block[GROUP].values.astype(str)
+    observed_sums, predicted_sums = (
+        block_cluster_sums(_statistics(part, factors, request), names, request.groups)
+        for part in (observed, predicted)
+    )
+    return TruthSums(observed_sums, predicted_sums, block.attrs[LEFT_OUT])
+
+
+def _statistics(smoke: Array, factors: np.ndarray | None, request: Request) -> list[Array]:
+    """ln(g + 1), the quantity, and whether it exceeds each threshold, as in `field_sums`."""
+    scaled = smoke if factors is None else scaled_by(smoke, factors)
+    log = array_namespace(smoke).log1p(smoke)
+    return [log, scaled, *(scaled > threshold for threshold in request.thresholds)]
+
+
+def _shown(truth: xr.Dataset | str | Path) -> str:
+    return "Dataset" if isinstance(truth, xr.Dataset) else str(truth)

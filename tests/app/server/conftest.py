@@ -1,0 +1,31 @@
+"""The live page of a small world behind a test client."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("numba")
+
+from starlette.testclient import TestClient
+
+from plumecast.app.server.application import make_application
+from plumecast.app.server.live.limits import Limits
+from plumecast.app.server.start import prepare
+
+
+@pytest.fixture
+def page(live_files, tmp_path):
+    """The page of the surrogate and the store, with small limits."""
+    store, model = live_files
+    made = prepare([model], store, tmp_path / "trained", limits=Limits(fires=4, jobs_waiting=1))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def client(page):
+    """A client of the page on this machine."""
+    return TestClient(
+        make_application(page), base_url="http://127.0.0.1", raise_server_exceptions=True
+    )

@@ -1,0 +1,98 @@
+"""The store on the page, trainings in processes of their own, and the learning curve."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+
+from plumecast.app.server.live.scores import LAYERS
+from plumecast.scores.exceedance import exceedance_counts, exceedance_of
+from plumecast.scores.quantities import as_quantity
+from plumecast.surrogate.load import load_surrogate
+from support.live_page import events, lit, wind
+
+
+def test_difference_is_predicted_minus_observed(client, page):
+    fire = client.get("/api/store/fires").json()["fires"][0]
+    fields = [
+        np.frombuffer(client.get(f"/api/store/fires/{fire['id']}/1?layer={layer}").content, "<f4")
+        for layer in LAYERS
+    ]
+    observed, predicted, difference = fields
+    np.testing.assert_array_equal(difference, predicted - observed)
+    snapshot = page.store.snapshots.sel(snapshot=page.store.snapshots.fire_id == fire["id"])
+    mean = as_quantity(snapshot.smoke, "mean").isel(snapshot=1)
+    np.testing.assert_array_equal(observed, mean.values.ravel())
+
+
+def test_scores_are_of_unseen_fires(client, page, live_files):
+    """Two of ten ignitions were not in training: six snapshots, scored as the library does."""
+    found = client.get("/api/store/scores?threshold=0.1").json()
+    assert found["snapshots"] == 6
+    fires = page.store.snapshots
+    unseen = fires.isel(snapshot=np.flatnonzero(fires.ignition_id.values >= "s0-i0008"))
+    predicted = as_quantity(
+        load_surrogate(live_files[1]).predict(unseen), "mean", checkpoint_interval=6.0
+    )
+    observed = as_quantity(unseen.smoke, "mean")
+    counts = exceedance_counts(predicted.values, observed.values, [0.1])[0]
+    expected = exceedance_of(0.1, counts)
+    assert found["iou"] == expected.iou
+    assert found["hit_rate"] == expected.hit_rate
+    roc = np.array(found["roc"])
+    assert (np.diff(roc, axis=0) >= 0.0).all()
+    assert roc[0].tolist() == [0.0, 0.0]
+    assert roc[-1].tolist() == [1.0, 1.0]
+
+
+def test_a_training_adds_a_model_and_a_point_of_the_curve(client, page):
+    """Meanwhile another client lights a fire, which does not wait for the training."""
+    body = {"kind": "train", "preset": "paper-linear", "ignitions": 5}
+    begun = client.post("/api/jobs", json=body)
+    assert begun.status_code == 202
+    lit(client, wind(270.0))
+    assert client.get(f"/api/jobs/{begun.json()['id']}").json()["state"] != "done"
+    *progress, (name, result) = events(client, f"/api/jobs/{begun.json()['id']}/events")
+    assert name == "result", result
+    assert {name for name, _ in progress} == {"progress"}
+    assert set(result["baselines"]) == {"mean-field", "nearest-fire"}
+    (point,) = client.get("/api/curve").json()["points"]
+    assert point["ignitions"] == 5
+    assert point["iou"] == result["scores"]["deployable_iou"]
+    assert result["model"] in [model["id"] for model in client.get("/api/state").json()["models"]]
+    assert len(list(page.folder.glob("*.plume"))) == 1  # a restart offers it again
+    trained = set(page.models.get(result["model"]).surrogate.training["ignition_id"])
+    assert trained.isdisjoint(page.store.split()[1])
+
+
+def test_a_training_can_be_cancelled(client, page):
+    begun = client.post("/api/jobs", json={"kind": "train", "preset": "recommended"}).json()["id"]
+    job = page.jobs.kept.get(begun)
+    while job.process is None or not job.process.is_alive():
+        time.sleep(0.01)
+    waiting = client.post("/api/jobs", json={"kind": "train"})
+    assert waiting.status_code == 202
+    assert client.post("/api/jobs", json={"kind": "train"}).status_code == 429  # one may wait
+    client.delete(f"/api/jobs/{waiting.json()['id']}")
+    assert client.delete(f"/api/jobs/{begun}").status_code == 204
+    told = events(client, f"/api/jobs/{begun}/events")
+    assert told[-1] == ("error", {"error": "the training was cancelled"})
+    job.process.join(60.0)
+    assert not job.process.is_alive()
+    assert not list(page.folder.glob("*.plume"))
+
+
+def test_two_clients_light_fires_at_the_same_time(client):
+    found = {}
+
+    def light(direction):
+        found[direction] = lit(client, wind(direction))[1]
+
+    threads = [threading.Thread(target=light, args=(way,)) for way in (90.0, 270.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[90.0][0][1]["centre"][0] < found[270.0][0][1]["centre"][0]

@@ -1,0 +1,196 @@
+"""Writing to a store: one writer by whatever name, durable commits, and kills that do no harm."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import icechunk
+import numpy as np
+import pytest
+
+from plumecast.base import files
+from plumecast.base.errors import PlumecastError
+from plumecast.data.repository import writing
+from plumecast.data.repository.rewrite import relabel_fires
+from plumecast.data.repository.writing import writer
+from plumecast.data.store import append_fire, open_snapshots, stored_fires
+from support.snapshots import fires_of, select_fire
+
+KILLED_AT_FLUSH = """
+import os, signal, sys
+import icechunk
+from plumecast import append_fire, open_snapshots
+
+def die(*arguments, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+fire = open_snapshots(sys.argv[2]).load()
+icechunk.Session.flush = die
+append_fire(sys.argv[1], fire.isel(snapshot=fire.fire_id.values == sys.argv[3]))
+"""
+
+
+@pytest.fixture
+def store(tmp_path, snapshots) -> Path:
+    path = tmp_path / "real" / "ensemble.zarr"
+    append_fire(path, fires_of(snapshots)[0])
+    return path
+
+
+def aliases(store: Path, folder: Path) -> list[Path]:
+    """Other names of a store: a link to it, a link to its folder, and a way round."""
+    (folder / "link.zarr").symlink_to(store)
+    (folder / "folder").symlink_to(store.parent)
+    around = store.parent / ".." / store.parent.name / store.name
+    return [folder / "link.zarr", folder / "folder" / store.name, around]
+
+
+def test_a_store_has_one_lock_whatever_it_is_called(store, tmp_path, snapshots):
+    fire = fires_of(snapshots)[1]
+    others = aliases(store, tmp_path)
+    with writer(store):
+        for path in others:
+            with pytest.raises(PlumecastError, match=f"{path} is being written by another"):
+                append_fire(path, fire)
+    append_fire(others[0], fire)
+    assert len(stored_fires(store)) == 2
+
+
+def test_a_link_to_a_store_that_does_not_exist_yet_creates_it(tmp_path, snapshots):
+    link, real = tmp_path / "link.zarr", tmp_path / "far" / "real.zarr"
+    link.symlink_to(real)
+    append_fire(link, fires_of(snapshots)[0])
+    assert link.is_symlink()
+    assert len(stored_fires(real)) == 1
+
+
+def test_a_lost_race_is_one_line(store, snapshots, monkeypatch):
+    """Where locks do not work, the branch may have moved; a fire of the other writer stays."""
+    mine, theirs = fires_of(snapshots)[1:3]
+    flush = icechunk.Session.flush
+
+    def overtaken(session, *arguments):
+        monkeypatch.undo()
+        monkeypatch.setattr(writing, "try_lock", lambda file: True)
+        append_fire(store, theirs)
+        return flush(session, *arguments)
+
+    monkeypatch.setattr(icechunk.Session, "flush", overtaken)
+    with pytest.raises(PlumecastError, match=f"{store} was changed by another .* again$"):
+        append_fire(store, mine)
+    assert stored_fires(store) == {
+        fires_of(snapshots)[0].fire_id.values[0],
+        theirs.fire_id.values[0],
+    }
+
+
+# A beginning
+
+
+def beginnings(path: Path) -> list[Path]:
+    """The states through which Icechunk creates a repository, up to its branch."""
+    whole = path / "whole"
+    icechunk.Repository.create(icechunk.local_filesystem_storage(str(whole)))
+    (first,) = (whole / "snapshots").iterdir()
+    made = []
+    for number in range(7):
+        begun = path / f"{number}.zarr"
+        begun.mkdir()
+        if number >= 1:
+            (begun / "snapshots").mkdir()
+        if number >= 2:
+            (begun / "snapshots" / f"{first.name}#1").write_bytes(first.read_bytes()[:50])
+        if number >= 3:
+            (begun / "snapshots" / first.name).write_bytes(first.read_bytes())
+        if number >= 4:
+            (begun / "refs").mkdir()
+        if number >= 5:
+            (begun / "refs" / "branch.main").mkdir()
+        if number >= 6:
+            (begun / "refs" / "branch.main" / "ref.json#1").write_text('{"snap')
+        made.append(begun)
+    return made
+
+
+def test_a_store_whose_creation_was_cut_off_is_read_as_empty_and_replaced(tmp_path, snapshots):
+    fire = fires_of(snapshots)[0]
+    for begun in beginnings(tmp_path):
+        assert stored_fires(begun) == frozenset()
+        empty = "holds no fire yet" if any(begun.iterdir()) else "neither an Icechunk nor a Zarr"
+        with pytest.raises(PlumecastError, match=f"{begun} .*{empty}"):
+            open_snapshots(begun)
+        append_fire(begun, fire)
+        np.testing.assert_array_equal(open_snapshots(begun).smoke, fire.smoke)
+
+
+def test_a_store_that_lost_its_branch_is_not_taken_for_a_beginning(store, snapshots):
+    (store / "refs" / "branch.main" / "ref.json").unlink()
+    chunks = sorted((store / "chunks").iterdir())
+    with pytest.raises(PlumecastError, match=f"{store}"):
+        append_fire(store, fires_of(snapshots)[1])
+    assert sorted((store / "chunks").iterdir()) == chunks
+
+
+def test_what_a_killed_append_wrote_is_removed_by_the_next(store, tmp_path, snapshots):
+    names = {path.name for path in store.rglob("*")}
+    whole = tmp_path / "whole.zarr"
+    append_fire(whole, snapshots)
+    fires = [str(fire.fire_id.values[0]) for fire in fires_of(snapshots)[1:3]]
+    command = [sys.executable, "-c", KILLED_AT_FLUSH, str(store), str(whole), fires[0]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -9, done.stderr
+    orphans = {path.name for path in store.rglob("*")} - names
+    assert len(orphans) >= 2  # chunks of the fire and the smoke
+    append_fire(store, select_fire(snapshots, fires[1]))
+    assert not orphans & {path.name for path in store.rglob("*")}
+    opened = select_fire(open_snapshots(store), fires[1])
+    np.testing.assert_array_equal(opened.smoke, select_fire(snapshots, fires[1]).smoke)
+
+
+# Durability
+
+
+def test_every_file_is_flushed_before_the_branch_names_it(store, snapshots, monkeypatch):
+    flushed: list[Path] = []
+    flush, reset = files._flush, icechunk.Repository.reset_branch
+
+    def recorded(path):
+        flushed.append(path)
+        flush(path)
+
+    def before_reset(*arguments, **options):
+        new = {path for path in store.rglob("*") if path.is_file()} - before
+        assert new
+        assert new <= set(flushed)
+        assert {path.parent for path in new} <= set(flushed)
+        flushed.clear()
+        return reset(*arguments, **options)
+
+    monkeypatch.setattr(files, "_flush", recorded)
+    monkeypatch.setattr(icechunk.Repository, "reset_branch", before_reset)
+    for write in (
+        lambda: append_fire(store, fires_of(snapshots)[1]),
+        lambda: relabel_fires(store, {"drought": {"fire-00-low": "medium"}}),
+    ):
+        before = {path for path in store.rglob("*") if path.is_file()}
+        write()
+        branch = store / "refs" / "branch.main"
+        assert set(flushed) == {branch, branch / "ref.json"}
+
+
+def test_a_full_disk_is_one_line_and_the_store_stays_as_it_was(store, snapshots):
+    before = open_snapshots(store).load()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # bytes that fit into a file
+    try:
+        with pytest.raises(PlumecastError) as caught:
+            append_fire(store, fires_of(snapshots)[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    expected = f"{store} cannot be written (File too large); check its permissions and the free"
+    assert str(caught.value) == f"{expected} space"
+    np.testing.assert_array_equal(open_snapshots(store).smoke, before.smoke)
+    append_fire(store, fires_of(snapshots)[1])

@@ -1,0 +1,247 @@
+"""Energy that plants lose: limits, sums, bands, intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+pytest.importorskip("pvlib")
+
+import plumecast as pc
+from plumecast.impact.solar.energy import aod_nodes, energy_table
+from plumecast.impact.solar.optics import Optics
+from plumecast.impact.solar.plants import Exposure, Panels, Plants, ac_power
+from plumecast.impact.solar.sky import Air, spectrl2, tabulate
+from plumecast.impact.solar.sun import read_ignition_time, sun_position
+from support.calibrations import calibrate
+from support.plants import NOON, smoky, write_plants
+
+GIVEN = {"ignition_time": NOON, "latitude": 39.0, "optics_samples": 8}
+TABLE_ERROR = 1e-4  # of the clear energy; the docstring of EnergyTable promises it
+ROUNDING = 1e-9
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write_plants(tmp_path / "plants.csv")
+
+
+def test_no_smoke_loses_nothing(table):
+    found = pc.solar_loss(smoky(concentration=0.0), table, **GIVEN)
+    assert (found.clear_energy > 0.0).all()
+    np.testing.assert_array_equal(found.lost_energy, 0.0)
+    np.testing.assert_array_equal(found.lost_percent, 0.0)
+    np.testing.assert_array_equal(found.lost_energy_upper.sel(part="total"), 0.0)
+
+
+def test_clear_energy_is_that_of_the_capacity(table):
+    found = pc.solar_loss(smoky(), table, **GIVEN)
+    a, b, both = found.clear_energy.values
+    assert a == pytest.approx(2.0 * b)
+    assert both == pytest.approx(a + b)
+    # One day in September: 5 to 9 hours at full power are usual for a clear sky.
+    assert 5.0 < a / 100.0 < 9.0
+
+
+def test_more_smoke_loses_more_but_less_than_in_proportion(table):
+    lost = [
+        float(pc.solar_loss(smoky(concentration=c), table, **GIVEN).lost_energy[0])
+        for c in (2.0, 4.0, 8.0, 16.0)
+    ]
+    assert (np.diff(lost) > 0.0).all()
+    assert (np.array(lost[1:]) < 2.0 * np.array(lost[:-1])).all()
+
+
+def test_loss_is_computed_per_interval_not_from_the_sum(table):
+    """All smoke in one interval loses less than the same dose spread over the day."""
+    even = smoky(fires=1, concentration=8.0)
+    sudden = even.copy(deep=True)
+    sudden["smoke"][:] = sudden.smoke[-1]  # all of it in the first six hours
+    lost = [float(pc.solar_loss(item, table, **GIVEN).lost_energy[-1]) for item in (even, sudden)]
+    assert lost[0] != pytest.approx(lost[1], rel=0.05)
+
+
+def test_the_table_is_the_chain_of_models():
+    """Interpolated energy against spectrl2 and PVWatts at every step."""
+    plants = Plants(
+        ("a",), np.array([10.0]), np.array([39.0]), None, np.array([35.0]), np.array([180.0]),
+        np.array([500.0]),
+    )  # fmt: skip
+    optics, panels, ignition = Optics(), Panels(), read_ignition_time(NOON)
+    nodes = aod_nodes(optics.background, 6.0)
+    sky = tabulate(
+        "spectrl2", nodes, np.linspace(0.88, 0.97, 5), plants.pressure, optics,
+        Air(day=ignition.day),
+    )  # fmt: skip
+    interval = np.array([[1.0, 5.0]])
+    table = energy_table(interval, plants, ignition, sky, panels)
+    hours = 1.25 + 0.5 * np.arange(8)
+    zenith, azimuth = (item[:, 0] for item in sun_position(ignition, hours, plants.latitude, None))
+    seen = Exposure(zenith, azimuth, np.full(8, 35.0), np.full(8, 180.0))
+    air = Air(day=ignition.day, pressure=float(plants.pressure[0]))
+
+    def energy(aod, ssa):
+        beam, diffuse = spectrl2(zenith, np.full(8, aod), np.full(8, ssa), optics, air)
+        power = ac_power(seen, beam, diffuse, extra=sky.extra, panels=panels)
+        return 0.5 * 10.0 * power.sum()
+
+    for ssa in (0.9, 0.93, 0.96):
+        clear = energy(optics.background, ssa)
+        assert table.clear(ssa)[0, 0] == pytest.approx(clear, rel=TABLE_ERROR)
+        for aod in (0.013, 0.21, 0.77, 1.9, 4.4, 5.9):
+            lost = table.lost(np.zeros(1, int), np.zeros(1, int), np.array([aod]), ssa)[0]
+            exact = clear - energy(optics.background + aod, ssa)
+            assert lost == pytest.approx(exact, abs=TABLE_ERROR * clear)
+
+
+def test_fires_are_averaged_and_plants_added(table):
+    data = smoky(fires=6)
+    found = pc.solar_loss(data, table, **GIVEN)
+    by_fire = found.fire_lost_energy
+    np.testing.assert_allclose(found.lost_energy[:-1], by_fire.mean("fire"), rtol=ROUNDING)
+    np.testing.assert_allclose(
+        found.lost_energy[-1], by_fire.sum("plant").mean("fire"), rtol=ROUNDING
+    )
+    one = data.isel(snapshot=data.fire_id.values == str(by_fire.fire.values[2]))
+    alone = pc.solar_loss(one, table, **GIVEN)
+    # The nodes of the table reach up to the largest smoke, which is another one here.
+    clear = float(found.clear_energy[0])
+    np.testing.assert_allclose(alone.fire_lost_energy[0], by_fire[2], atol=TABLE_ERROR * clear)
+
+
+def test_the_interval_is_split_into_its_causes(table):
+    data = smoky(fires=12)
+    places = pc.solar_loss(data, table, **GIVEN)
+    lost, low, high = places.lost_energy, places.lost_energy_lower, places.lost_energy_upper
+    for part in ("optics", "sampling", "total"):
+        assert (low.sel(part=part) <= lost).all()
+        assert (high.sel(part=part) >= lost).all()
+    assert np.isnan(low.sel(part="surrogate")).all()
+    squares = sum((high.sel(part=part) - lost) ** 2 for part in ("optics", "sampling"))
+    np.testing.assert_allclose(high.sel(part="total"), lost + np.sqrt(squares), rtol=ROUNDING)
+
+
+def test_bands_of_the_smoke_become_the_part_of_the_surrogate(table):
+    data = smoky(fires=4, concentration=5.0)
+    values = np.repeat(data.smoke.values[:, 0, :1], 2, axis=1)
+    bands = {"lower": 0.5 * values, "upper": 1.5 * values}
+    found = pc.solar_loss(data, table, **bands, **GIVEN)
+    ends = [
+        pc.solar_loss(smoky(fires=4, concentration=c), table, **GIVEN).lost_energy
+        for c in (2.5, 7.5)
+    ]
+    clear = float(found.clear_energy[-1])
+    for end, exact in zip((found.lost_energy_lower, found.lost_energy_upper), ends, strict=True):
+        np.testing.assert_allclose(end.sel(part="surrogate"), exact, atol=TABLE_ERROR * clear)
+    with pytest.raises(pc.PlumecastError, match="the band has shape"):
+        pc.solar_loss(data, table, lower=values[:3], upper=values[:3], **GIVEN)
+    with pytest.raises(pc.PlumecastError, match="both lower and upper"):
+        pc.solar_loss(data, table, lower=values, **GIVEN)
+
+
+def test_a_band_where_no_smoke_is_predicted_counts(table):
+    data = smoky(fires=4, concentration=0.0)
+    zero = np.zeros((data.sizes["snapshot"], 2))
+    found = pc.solar_loss(data, table, lower=zero, upper=zero + 5.0, **GIVEN)
+    assert (found.lost_energy_upper.sel(part="surrogate") > 0.0).all()
+    assert (found.lost_energy_lower.sel(part="surrogate") == 0.0).all()
+
+
+def test_night_is_zero_of_zero(table):
+    data = smoky(fires=2, concentration=10.0, checkpoints=1)  # six hours
+    found = pc.solar_loss(data, table, **(GIVEN | {"ignition_time": "2020-09-08T21:00"}))
+    assert not np.isnan(found.lost_percent).any()
+    np.testing.assert_array_equal(found.clear_energy, 0.0)
+    np.testing.assert_array_equal(found.lost_percent, 0.0)
+
+
+def test_solis_is_compared_only_within_its_range(table):
+    thick = pc.solar_loss(smoky(concentration=20.0), table, **GIVEN)  # optical depth 1.35
+    assert float(thick.model_lost_energy.sel(model="simplified_solis")) == 0.0
+    assert float(thick.reference_lost_energy.sel(model="simplified_solis")) == 0.0
+    thin = pc.solar_loss(smoky(concentration=3.0), table, **GIVEN)
+    assert float(thin.reference_lost_energy.sel(model="simplified_solis")) == pytest.approx(
+        float(thin.lost_energy[-1])
+    )
+    assert float(thick.model_lost_energy.sel(model="bird")) > 0.0
+
+
+def test_thick_smoke_warns(table):
+    with pytest.warns(UserWarning, match=r"reaches 6\.75 .* beyond 3"):
+        pc.solar_loss(smoky(concentration=100.0), table, **GIVEN)
+
+
+def test_long_intervals_warn(table):
+    final = pc.final_snapshots(smoky(concentration=3.0))
+    with pytest.warns(UserWarning, match="24 h lie between snapshots"):
+        pc.solar_loss(final, table, **GIVEN)
+
+
+def test_predicted_fires_are_those_of_the_surrogate(table):
+    data = smoky(fires=12)
+    surrogate = pc.fit_surrogate(data, "paper-linear")
+    found = pc.solar_loss(data, table, surrogate=surrogate, **GIVEN)
+    assert found.attrs["column_depth_m"] == 15_000.0, "the surrogate keeps the depth"
+    predicted = data.assign(smoke=surrogate.predict(data).assign_attrs(data.smoke.attrs))
+    exact = pc.solar_loss(predicted, table, **GIVEN)
+    np.testing.assert_allclose(found.lost_energy, exact.lost_energy, rtol=1e-4)
+
+
+def test_error_bars_of_a_surrogate_become_its_part(table):
+    data = smoky(fires=12)
+    surrogate = calibrate(pc.fit_surrogate(data, "paper-linear"), data)
+    found = pc.solar_loss(data, table, surrogate=surrogate, **GIVEN)
+    predicted = surrogate.predict(data)
+    ends = surrogate.error_bars.interval(predicted.values.astype(np.float64), 0.9)
+    bands = {
+        name: predicted.copy(data=end) for name, end in zip(("lower", "upper"), ends, strict=True)
+    }
+    exact = pc.solar_loss(
+        data.assign(smoke=predicted.assign_attrs(data.smoke.attrs), **bands), table, **GIVEN
+    )
+    for name in ("lost_energy_lower", "lost_energy_upper"):
+        part = found[name].sel(part="surrogate")
+        assert np.isfinite(part).all()
+        np.testing.assert_allclose(part, exact[name].sel(part="surrogate"), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "message"),
+    [
+        (["a,9000,9000"], "name,x,y", "column 'megawatts' is missing"),
+        (["a,9000,9000,5", "b,9000,9000,"], "name,x,y,megawatts", r"row 3 \(b\) has no megawatts"),
+        (["a,9000,9000,-5"], "name,x,y,megawatts", r"row 2 \(a\): megawatts is '-5'"),
+    ],
+)
+def test_capacities_that_cannot_be_used_are_refused(tmp_path, rows, columns, message):
+    table = write_plants(tmp_path / "plants.csv", *rows, columns=columns)
+    with pytest.raises(pc.PlumecastError, match=message):
+        pc.solar_loss(smoky(), table, **GIVEN)
+
+
+def test_a_grid_without_latitudes_asks_for_one(table):
+    with pytest.raises(pc.PlumecastError, match="state that of the plants with latitude=…"):
+        pc.solar_loss(smoky(), table, ignition_time=NOON)
+
+
+def test_latitudes_of_the_grid_are_those_of_its_plants(table):
+    data = smoky()
+    y, x = xr.broadcast(data.y, data.x)
+    data = data.assign_coords(lat=39.0 + 0.0 * y, lon=-120.0 + 0.0 * x)
+    from_grid = pc.solar_loss(data, table, ignition_time=NOON, optics_samples=8)
+    stated = pc.solar_loss(smoky(), table, **GIVEN)
+    np.testing.assert_allclose(from_grid.lost_energy, stated.lost_energy, rtol=ROUNDING)
+    clock = pc.solar_loss(data, table, ignition_time="2020-09-08T12:00-08:00", optics_samples=8)
+    # 120° west is the middle of the zone: the clock and the sun differ by the equation of time.
+    np.testing.assert_allclose(clock.lost_energy, stated.lost_energy, rtol=0.02)
+
+
+def test_panels_that_face_away_from_the_noon_sun_make_less(tmp_path):
+    table = write_plants(
+        tmp_path / "plants.csv",
+        "south,9000,9000,10,,", "north,9000,9000,10,40,0", "flat,9000,9000,10,0,",
+        columns="name,x,y,megawatts,tilt,azimuth",
+    )  # fmt: skip
+    south, north, flat, _ = pc.solar_loss(smoky(), table, **GIVEN).clear_energy.values
+    assert south > flat > north

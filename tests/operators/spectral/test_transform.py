@@ -1,0 +1,64 @@
+"""Transforms by products of even and odd parts: the same on every device, and parts of systems."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+from plumecast.compute.arrays import as_pair, to_numpy
+from plumecast.operators.spectral.equations import Equations
+from plumecast.operators.spectral.transform import choose_frequencies, make_transform
+
+SINGLE = 1e-5
+"""Float32 sums of at most 400 values of size one, in another order."""
+
+
+def _torch(array: np.ndarray):
+    return pytest.importorskip("torch").from_numpy(array)
+
+
+@pytest.mark.parametrize("put", [_torch, strict.asarray], ids=["torch", "array-api-strict"])
+@pytest.mark.parametrize("grid", [(12, 15), (20,), (4, 5, 6)])
+def test_a_transform_is_the_same_on_every_device(put, grid):
+    fields = np.random.default_rng(0).normal(size=(*grid, 2, 3)).astype(np.float32)
+    kept = choose_frequencies(grid, budget=100)
+    host = make_transform(kept, fields)
+    spectra = host.spectra(fields)
+    assert spectra.shape == (kept.count, 2, 2, 3)
+    placed = make_transform(kept, put(fields))
+    there = placed.spectra(put(fields))
+    np.testing.assert_allclose(to_numpy(there), spectra, atol=SINGLE * np.abs(spectra).max())
+    back = host.fields(spectra)
+    np.testing.assert_allclose(to_numpy(placed.fields(there)), back, atol=SINGLE)
+
+
+def test_blocks_for_the_cache_do_not_change_a_transform(monkeypatch):
+    fields = np.random.default_rng(1).normal(size=(9, 14, 4)).astype(np.float32)
+    transform = make_transform(choose_frequencies((9, 14)), fields)
+    whole = transform.spectra(fields)
+    monkeypatch.setattr("plumecast.operators.spectral.transform.CACHED", 1)
+    np.testing.assert_allclose(transform.spectra(fields), whole, atol=SINGLE * np.abs(whole).max())
+    np.testing.assert_allclose(transform.fields(whole), fields, atol=SINGLE)
+
+
+@pytest.mark.parametrize("put", [np.asarray, _torch, strict.asarray])
+def test_pairs_are_the_parts_of_complex_numbers(put):
+    values = np.array([[1 + 2j, 3 - 1j], [0.5j, -2.0]], dtype=np.complex64)
+    pair = as_pair(put(values))
+    np.testing.assert_array_equal(to_numpy(pair), np.stack([values.real, values.imag], axis=-1))
+
+
+def test_a_penalty_for_every_frequency_solves_each_with_its_own():
+    rng = np.random.default_rng(2)
+    x, y = (
+        (rng.normal(size=(3, 8, n)) + 1j * rng.normal(size=(3, 8, n))).astype(np.complex64)
+        for n in (4, 2)
+    )
+    equations = Equations.of(x, y)
+    penalties = np.array([0.1, 1.0, 10.0])
+    found = equations.solve(penalties)
+    for number, penalty in enumerate(penalties):
+        alone = equations.at(np.array([number])).solve(float(penalty))[0]
+        np.testing.assert_allclose(found[number], alone, rtol=SINGLE)
+    assert np.abs(found - equations.solve(0.1)).max() > 0.01

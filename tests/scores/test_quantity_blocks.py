@@ -1,0 +1,124 @@
+"""Quantities of predicted smoke that comes in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import plumecast as pc
+from plumecast.base.checkpoints import INTERVAL
+from plumecast.scores.quantity_blocks import read_as
+from support.snapshots import make_snapshots
+
+SMOKE = {"smoke": {"units": "ug m-3", INTERVAL: 6.0}}
+
+
+@pytest.fixture
+def predicted() -> xr.Dataset:
+    """Sums of three fires with four snapshots each."""
+    return make_snapshots(fires=3)[["smoke"]]
+
+
+def in_blocks(data: xr.Dataset, size: int) -> list[xr.Dataset]:
+    starts = range(0, data.sizes["snapshot"], size)
+    return [data.isel(snapshot=slice(start, start + size)) for start in starts]
+
+
+@pytest.mark.parametrize("quantity", ["mean", "dose", "between"])
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_blocks_have_the_quantity_of_the_whole(predicted, quantity, size):
+    reading = read_as(SMOKE, quantity)
+    blocks = reading.applied(in_blocks(predicted, size), keep=True)
+    found = xr.concat(list(blocks), "snapshot")
+    fires = predicted.fire_id.values.astype(str)
+    if quantity == "between":
+        whole = pc.smoke_between(predicted.smoke, fires)
+    else:
+        whole = pc.as_quantity(predicted.smoke, quantity)
+    np.testing.assert_array_equal(found[f"smoke_{quantity}"], whole)
+    assert found[f"smoke_{quantity}"].attrs == whole.attrs
+    xr.testing.assert_identical(found.smoke, predicted.smoke)
+
+
+def test_sums_are_left_out_on_request(predicted):
+    reading = read_as(SMOKE, "dose")
+    (block,) = reading.applied([predicted], keep=False)
+    assert list(block.data_vars) == ["smoke_dose"] == reading.written(["smoke"], keep=False)
+    assert reading.written(["smoke"], keep=True) == ["smoke_dose", "smoke"]
+
+
+def with_bars(predicted: xr.Dataset) -> xr.Dataset:
+    known = {"units": "ug m-3", "coverage": 0.9}
+    lower, upper = (factor * predicted.smoke for factor in (0.5, 2.0))
+    return predicted.assign(lower=lower.assign_attrs(known), upper=upper.assign_attrs(known))
+
+
+@pytest.mark.parametrize("quantity", ["mean", "dose"])
+def test_error_bars_are_of_the_quantity_that_they_stand_beside(predicted, quantity):
+    """The surrogate records the interval with its smoke alone."""
+    reading = replace(read_as(SMOKE, quantity), bands={"lower": "smoke", "upper": "smoke"})
+    data = with_bars(predicted)
+    (block,) = reading.applied([data], keep=False)
+    names = [f"{name}_{quantity}" for name in ("smoke", "lower", "upper")]
+    assert list(block.data_vars) == names == reading.written(list(data.data_vars), keep=False)
+    smoke, lower, upper = (block[name] for name in names)
+    np.testing.assert_allclose(lower, 0.5 * smoke, rtol=1e-6)  # float32
+    np.testing.assert_allclose(upper, 2.0 * smoke, rtol=1e-6)
+    assert lower.attrs["units"] == smoke.attrs["units"]
+    assert lower.attrs["coverage"] == 0.9
+    assert lower.attrs["long_name"].startswith("lower end of the error bar of the time")
+    (kept,) = reading.applied([data], keep=True)
+    xr.testing.assert_identical(kept.upper, data.upper)
+
+
+def test_smoke_between_snapshots_has_no_error_bars(predicted):
+    reading = replace(read_as(SMOKE, "between"), bands={"lower": "smoke", "upper": "smoke"})
+    (kept,) = reading.applied([with_bars(predicted)], keep=True)
+    assert list(kept.data_vars) == ["smoke_between", "smoke", "lower", "upper"]
+    assert reading.written(["smoke", "lower", "upper"], keep=False) == ["smoke_between"]
+
+
+@pytest.mark.parametrize("order", [[0, 4, 1, 5], [0, 2, 1, 3]])
+def test_smoke_between_scattered_snapshots_is_refused(predicted, order):
+    """Two blocks: in the first case two fires alternate, in the second hours go back."""
+    blocks = in_blocks(predicted.isel(snapshot=order), 2)
+    with pytest.raises(pc.PlumecastError, match=r"do not follow one another.*quantity='mean'"):
+        list(read_as(SMOKE, "between").applied(blocks, keep=True))
+
+
+def test_without_an_interval_the_sum_is_read_unless_another_is_asked_for():
+    unknown = {"smoke": {"units": "ug m-3"}}
+    assert read_as(unknown).quantity.name == "sum"
+    assert read_as(unknown, interval=6.0).quantity.name == "mean"
+    with pytest.raises(pc.PlumecastError, match="does not record the interval"):
+        read_as(unknown, "mean")
+
+
+def test_fields_that_are_no_smoke_stay_as_they_are():
+    other = {"log_smoke": {"units": "1", INTERVAL: 6.0}}
+    assert read_as(other).names == ()
+    with pytest.raises(pc.PlumecastError, match="the surrogate predicts log_smoke"):
+        read_as(other, "dose")
+
+
+def test_the_stated_interval_is_recorded_with_the_sums(predicted):
+    del predicted.smoke.attrs[INTERVAL]
+    (block,) = read_as({"smoke": {}}, interval=6.0).applied([predicted], keep=True)
+    assert block.smoke.attrs[INTERVAL] == 6.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("median",), "quantity='median' is unknown; choose from mean, dose, sum, between"),
+        (("mean", 1.0), "checkpoint_interval=1 contradicts the 6 h that 'smoke' records; leave it"),
+        (("mean", -1.0), "checkpoint_interval=-1 must be a positive number of hours"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, words):
+    with pytest.raises(pc.PlumecastError) as raised:
+        read_as(SMOKE, *arguments)
+    assert str(raised.value).startswith(words)

@@ -1,0 +1,164 @@
+"""Every variable that is read must be written and plausible, in every frame."""
+
+from __future__ import annotations
+
+import netCDF4
+import numpy as np
+import pytest
+
+from plumecast.base.errors import PlumecastError
+from plumecast.sources.wrf import read_wrf
+from plumecast.sources.wrf.ranges import RANGES, check_values, smoke_range
+from support.wrf_files import FILE, NX, NY, Fields, blowing, write_run, write_wrfout
+
+READ = ("LFN", "TIGN_G", "fire_smoke", "P", "PB", "T", "PH", "PHB", "U10", "V10")
+
+
+def spoil(name: str, value: float, part: object = ...):
+    """An `edit` that sets values of one variable, in the frame at 2 h only."""
+
+    def edit(fields: Fields, seconds: float) -> None:
+        blowing()(fields, seconds)
+        if seconds == 7200.0:
+            fields[name][part] = value
+
+    return edit
+
+
+@pytest.mark.parametrize("value", [netCDF4.default_fillvals["f4"], np.nan, -np.inf, 1e20])
+@pytest.mark.parametrize("name", READ)
+def test_one_variable_that_was_not_written_in_one_frame_is_named(tmp_path, name, value):
+    run = write_run(tmp_path / "fire", range(4), edit=spoil(name, value))
+    with pytest.raises(PlumecastError) as info:
+        read_wrf(run)
+    text = str(info.value)
+    assert text.startswith(f"{run / FILE}: frame 2: ")
+    assert f"values of {name} are unwritten, NaN or implausible, such as {value:.6g}" in text
+
+
+@pytest.mark.parametrize("names", [("P", "PB"), ("T",), ("PH", "PHB"), ("P", "PB", "T")])
+def test_fill_values_that_cancel_in_the_column_are_refused(tmp_path, names):
+    """One unwritten column would give a finite smoke."""
+
+    def edit(fields: Fields, seconds: float) -> None:
+        for name in names:
+            fields[name][:, 2, 3] = netCDF4.default_fillvals["f4"]
+
+    with pytest.raises(PlumecastError, match=r"frame 0: \d of \d+ values of \w+ are unwritten"):
+        read_wrf(write_run(tmp_path / "fire", range(2), edit=edit))
+
+
+def test_a_single_unburned_arrival_time_is_not_read(tmp_path):
+    """TIGN_G is used where the fire burns; elsewhere it is the clock and says nothing."""
+    plain = read_wrf(write_run(tmp_path / "plain", range(3)), fire_id="f")
+    edit = spoil("TIGN_G", 1e20, (0, 0))
+    other = read_wrf(write_run(tmp_path / "other", range(3), edit=edit), fire_id="f")
+    np.testing.assert_array_equal(other.time_since_ignition, plain.time_since_ignition)
+
+
+def test_a_cell_that_burns_cannot_be_lit_long_after_the_frame(tmp_path):
+    def late(fields: Fields, seconds: float) -> None:
+        fields["TIGN_G"][fields["LFN"] < 0] = seconds + 3600.0
+
+    with pytest.raises(
+        PlumecastError, match=r"frame 1: .* TIGN_G .* such as 7200; expected -60 to"
+    ):
+        read_wrf(write_run(tmp_path / "fire", range(3), edit=late))
+
+
+@pytest.mark.parametrize(("names", "factor", "message"), [
+    (("P", "PB"), 0.01, "layers have mean temperatures of"),  # hPa
+    (("PH", "PHB"), 1 / 9.81, "the pressure falls 10"),  # m
+    (("PHB",), 1 / 9.81, "the pressure falls"),
+    (("PH", "PHB"), -0.1, "layers are -"),
+    (("T",), 75.0, "layers have mean temperatures of"),
+])  # fmt: skip
+def test_other_units_are_noticed(tmp_path, names, factor, message):
+    def edit(fields: Fields, seconds: float) -> None:
+        for name in names:
+            fields[name] *= factor
+
+    with pytest.raises(PlumecastError, match=f"frame 0: {message}.*; check "):
+        read_wrf(write_run(tmp_path / "fire", range(2), edit=edit))
+
+
+def test_levels_from_the_top_are_refused(tmp_path):
+    def edit(fields: Fields, seconds: float) -> None:
+        for name in ("P", "PB", "T"):
+            fields[name] = fields[name][::-1].copy()
+
+    with pytest.raises(PlumecastError, match="the mean pressure does not decrease with height"):
+        read_wrf(write_run(tmp_path / "fire", range(2), edit=edit))
+
+
+@pytest.mark.parametrize("name", ["DX", "DY"])
+@pytest.mark.parametrize("value", [0.0, -3000.0, np.nan, np.inf, 1e30, "wide", None])
+def test_cell_sizes_are_positive_numbers(tmp_path, name, value):
+    run = write_run(tmp_path / "fire", range(2), attributes={name: value})
+    with pytest.raises(PlumecastError, match=rf"{FILE}: (no attribute|attributes?) .*{name}"):
+        read_wrf(run)
+
+
+@pytest.mark.parametrize("name", ["fire_smoke", "LFN", "T"])
+def test_the_missing_value_of_a_variable_is_refused(tmp_path, name):
+    path = write_wrfout(tmp_path / "fire" / FILE, [0.0, 3600.0])
+    with netCDF4.Dataset(path, "a") as file:
+        file[name].missing_value = np.float32(-99.0)
+        file[name][1, ..., 2, 3] = -99.0
+    with pytest.raises(PlumecastError, match=rf"frame 1: {name} has the value -99, which stands"):
+        read_wrf(path)
+
+
+def test_a_declared_missing_value_that_does_not_occur_changes_nothing(tmp_path):
+    path = write_wrfout(tmp_path / "fire" / FILE, [0.0, 3600.0])
+    plain = read_wrf(path)
+    with netCDF4.Dataset(path, "a") as file:
+        file["fire_smoke"].missing_value = np.float32(-99.0)
+        file["T"].missing_value = np.float32(np.nan)
+        file["LFN"].missing_value = np.float32(0.0)
+    assert read_wrf(path).identical(plain)
+
+
+@pytest.mark.parametrize("value", [np.nan, 91.0, 9.96921e36])
+def test_latitudes_of_a_real_domain_are_checked(tmp_path, value):
+    lat, lon = np.full((NY, NX), 40.0), np.full((NY, NX), -100.0)
+    lat[1, 2] = value
+    attributes = {"TRUELAT1": 36.0, "TRUELAT2": 39.0, "STAND_LON": -106.0, "MOAD_CEN_LAT": 37.5,
+                  "MAP_PROJ": np.int32(1)}  # fmt: skip
+    run = write_run(tmp_path / "fire", [0, 1], attributes=attributes, places=(lat, lon))
+    with pytest.raises(PlumecastError, match="1 of 48 values of XLAT are unwritten"):
+        read_wrf(run)
+
+
+@pytest.mark.parametrize(("attributes", "message"), [
+    ({"STAND_LON": None}, "no attribute STAND_LON"),
+    ({"TRUELAT2": np.array([1.0, 2.0])}, "attribute TRUELAT2 is .*, not one number"),
+    ({"TRUELAT1": "north"}, "attribute TRUELAT1 is 'north', not a number"),
+    ({"TRUELAT1": 90.0, "TRUELAT2": 90.0, "MOAD_CEN_LAT": np.nan}, "MOAD_CEN_LAT is .*nan"),
+    ({"MAP_PROJ": "Lambert"}, "attribute MAP_PROJ is 'Lambert', not a number"),
+])  # fmt: skip
+def test_a_projection_that_is_not_stated_in_numbers_is_refused(tmp_path, attributes, message):
+    lat, lon = np.full((NY, NX), 40.0), np.full((NY, NX), -100.0)
+    whole = {"TRUELAT1": 36.0, "TRUELAT2": 39.0, "STAND_LON": -106.0, "MOAD_CEN_LAT": 37.5,
+             "MAP_PROJ": np.int32(1), **attributes}  # fmt: skip
+    run = write_run(tmp_path / "fire", [0, 1], attributes=whole, places=(lat, lon))
+    with pytest.raises(PlumecastError, match=message):
+        read_wrf(run)
+
+
+def test_ranges_have_a_unit_and_a_reason():
+    for item in (*RANGES.values(), smoke_range("g/kg"), smoke_range("ug/m3")):
+        assert item.lowest < item.highest
+        assert item.unit
+        assert item.reason
+    assert smoke_range("g/kg").highest == 1000.0
+
+
+def test_a_field_that_passes_the_missing_value_is_no_missing_value():
+    """-9999 alone marks a missing value; among values near it, it is one of them."""
+    smooth = np.linspace(-10_500.0, -9_000.0, 1501, dtype=np.float32)
+    assert (smooth == -9999.0).any()
+    assert check_values(smooth, "P", RANGES["P"], "frame") == (-10_500.0, -9_000.0)
+    for rest in (np.zeros(5), np.full(5, -12_000.0)):
+        with pytest.raises(PlumecastError, match="1 of 6 values of P"):
+            check_values(np.append(rest, -9999.0), "P", RANGES["P"], "frame")

@@ -1,0 +1,262 @@
+"""Error bars of a trained surrogate: labels, promises, files, and surrogates without them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+import plumecast as pc
+from plumecast.base.errors import PlumecastError
+from plumecast.cli import app
+from plumecast.data.store import append_fire
+from plumecast.surrogate.error_bars.footprint import mean_thresholds
+from plumecast.surrogate.error_bars.interval import INTERVAL_FIELDS, promise_text, sets_text
+from plumecast.surrogate.file import read_header
+from plumecast.surrogate.load import load_surrogate
+from plumecast.workflows.predict import predict_store
+from plumecast.workflows.train import train_surrogate
+from support.snapshots import make_snapshots
+from support.two_outputs import add_surface
+
+FIRES = make_snapshots(fires=16)
+
+
+@pytest.fixture(scope="module")
+def surrogate() -> pc.Surrogate:
+    return train_surrogate(FIRES, "quick", split=None, layers=1)
+
+
+@pytest.fixture(scope="module")
+def bars(surrogate) -> xr.Dataset:
+    return surrogate.predict_interval(FIRES, coverage=0.8)
+
+
+def test_error_bars_contain_the_prediction(surrogate, bars):
+    xr.testing.assert_identical(bars.smoke, surrogate.predict(FIRES))
+    assert list(bars.data_vars) == ["smoke", *INTERVAL_FIELDS]
+    assert bars.lower.dtype == bars.upper.dtype == bars.smoke.dtype
+    assert bool((bars.lower >= 0.0).all())
+    assert bool(((bars.lower <= bars.smoke) & (bars.smoke <= bars.upper)).all())
+    assert bool((bars.certain_smoke <= bars.possible_smoke).all())
+    assert bool((bars.upper > bars.lower).any())
+    assert bool(bars.certain_smoke.any())
+
+
+def test_error_bars_have_labels_and_state_what_they_promise(bars, surrogate):
+    lost = surrogate.error_bars.bands(0.8).lost
+    promise = 1 - (8 * lost + 1) / 9
+    promises = dict(zip(INTERVAL_FIELDS[:2], (promise, promise), strict=True))
+    sets = surrogate.error_bars.promised_footprint(0.8)
+    promises |= dict(zip(INTERVAL_FIELDS[2:], sets, strict=True))
+    for name in INTERVAL_FIELDS:
+        assert bars[name].attrs["coverage"] == 0.8
+        assert bars[name].attrs["calibration_groups"] == 8
+        assert bars[name].attrs["promised_coverage"] == pytest.approx(promises[name], abs=1e-4)
+        xr.testing.assert_equal(bars[name].coords.to_dataset(), bars.smoke.coords.to_dataset())
+    assert bars.lower.attrs["units"] == bars.upper.attrs["units"] == FIRES.smoke.attrs["units"]
+
+
+def test_out_of_fold_cells_are_those_of_the_snapshots(surrogate):
+    table = surrogate.error_bars
+    cells = FIRES.sizes["y"] * FIRES.sizes["x"]
+    assert table.counts.sum() == table.scores.sum() == FIRES.sizes["snapshot"] * cells
+    observed = FIRES.smoke.values > table.tau
+    assert table.scores[..., 1].sum() == observed.sum()
+
+
+def test_a_saved_surrogate_has_the_same_error_bars(surrogate, bars, tmp_path):
+    loaded = load_surrogate(surrogate.save(tmp_path / "smoke.plume"))
+    xr.testing.assert_identical(loaded.predict_interval(FIRES, 0.8), bars)
+
+
+def test_a_file_without_a_rule_of_the_sets_keeps_its_own(surrogate, tmp_path):
+    """Files of earlier versions have no entry `sets`, and thresholds of the mean over fires."""
+    earlier = replace(surrogate, error_bars=replace(surrogate.error_bars, sets=None))
+    loaded = load_surrogate(earlier.save(tmp_path / "smoke.plume"))
+    assert not loaded.detects
+    assert "sets" not in read_header(tmp_path / "smoke.plume")["value"]["error_bars"]
+    expected = mean_thresholds(loaded.error_bars.scores, loaded.error_bars.edges, 0.1)
+    found = loaded.error_bars.footprint_thresholds(0.9)
+    assert found == (max(expected), expected[1])
+    sets = loaded.predict_interval(FIRES, 0.9)
+    assert "in the mean over new fires" in sets.possible_smoke.attrs["comment"]
+
+
+def test_the_meaning_of_the_sets_in_words(surrogate, bars):
+    assert sets_text(surrogate.error_bars, 0.9) == (
+        "certain_smoke: at most 10 % of its cells have no smoke; possible_smoke: at most 10 % of "
+        "the smoky cells lie outside; each in 90 % of new fires like those of training "
+        "(88 % can be promised)"
+    )
+    assert bars.possible_smoke.attrs["comment"] == (
+        "at most 20 % of the smoky cells lie outside, in 80 % of new fires like those of training"
+    )
+
+
+@pytest.mark.parametrize("change", ["counts", "edges", "scores"])
+def test_a_file_with_wrong_error_bars_is_refused(surrogate, tmp_path, change):
+    table = surrogate.error_bars
+    wrong = replace(table, **{change: getattr(table, change)[:-1]})
+    path = replace(surrogate, error_bars=wrong).save(tmp_path / "smoke.plume")
+    with pytest.raises(PlumecastError, match=rf"error_bars\.{change}"):
+        load_surrogate(path)
+
+
+def test_arrays_have_error_bars_too(surrogate):
+    linear = train_surrogate(FIRES, split=None, degree=1, fire_rank=4, smoke_rank=4)
+    assert not linear.detects
+    found = linear.predict_interval(FIRES.time_since_ignition.values)
+    labelled = linear.predict_interval(FIRES)
+    np.testing.assert_array_equal(found.upper.values, labelled.upper.values)
+
+
+def test_blocks_of_a_store_have_the_same_error_bars(surrogate, bars, tmp_path):
+    append_fire(tmp_path / "fires.zarr", FIRES)
+    blocks = predict_store(surrogate, tmp_path / "fires.zarr", interval=0.8, memory="100MB")
+    joined = xr.concat(blocks, "snapshot")
+    for name in INTERVAL_FIELDS:
+        np.testing.assert_array_equal(joined[name].values, bars[name].values)
+
+
+@pytest.mark.parametrize(
+    ("choices", "reason"),
+    [
+        ({"split": None, "folds": 0}, r"no error bars; .*--all"),
+        ({}, r"at least 5 ignitions .* had 1\); .*--all"),
+    ],
+    ids=["no folds", "few validation ignitions"],
+)
+def test_surrogates_without_calibration_say_what_makes_one(choices, reason):
+    made = train_surrogate(FIRES, degree=1, **choices)
+    assert made.error_bars is None
+    with pytest.raises(PlumecastError, match=reason):
+        made.predict_interval(FIRES)
+
+
+def test_the_promise_in_words(surrogate):
+    text = promise_text(surrogate.error_bars, 0.9)
+    assert "on 8 ignitions" in text
+    assert "% can be promised; no error bars from 8 ignitions can promise 90 %" in text
+    share = np.floor(100.0 * surrogate.error_bars.promised(0.65))
+    assert promise_text(surrogate.error_bars, 0.65).endswith(f"{share:.0f} % can be promised")
+
+
+def test_the_command_writes_error_bars_and_what_they_promise(surrogate, bars, tmp_path):
+    append_fire(tmp_path / "fires.zarr", FIRES)
+    surrogate.save(tmp_path / "smoke.plume")
+    known = ["predict", str(tmp_path / "smoke.plume"), str(tmp_path / "fires.zarr")]
+    result = CliRunner().invoke(app, [*known, "-o", str(tmp_path / "o.nc"), "--interval", "0.8"])
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    assert "can be promised" in said
+    assert "possible_smoke: at most 20 % of the smoky cells lie outside" in said
+    assert "8 of the ignitions are those of training" in said
+    with xr.open_dataset(tmp_path / "o.nc") as written:
+        np.testing.assert_array_equal(written.upper.values, bars.upper.values)
+        assert written.upper.attrs["coverage"] == 0.8
+    wrong = CliRunner().invoke(app, [*known, "-o", str(tmp_path / "p.nc"), "--interval", "90"])
+    assert wrong.exit_code != 0
+    assert not (tmp_path / "p.nc").exists()
+
+
+@pytest.mark.parametrize(
+    ("interval", "told"), [(None, "than for new fires"), (0.9, "error bars are for new ones")]
+)
+def test_fires_of_training_are_told(surrogate, interval, told):
+    said = []
+    blocks = predict_store(surrogate, FIRES, interval=interval, notify=said.append)
+    assert not [name for block in blocks for name in block.attrs if "training" in str(name)]
+    assert said[-1].text.startswith("8 of the ignitions are those of training")
+    assert said[-1].text.endswith(told)
+    other = FIRES.assign_coords(ignition_id=FIRES.ignition_id.astype(str) + "-new")
+    list(predict_store(surrogate, other, interval=interval, notify=said.append))
+    assert sum("those of training" in notice.text for notice in said) == 1
+
+
+def test_the_command_writes_error_bars_of_the_time_mean(surrogate, tmp_path, succeed, refused):
+    """A GeoTIFF has no sums, so that error bars of sums would be taken for those of the mean."""
+    append_fire(tmp_path / "fires.zarr", FIRES.isel(snapshot=slice(0, 1)))
+    surrogate.save(tmp_path / "smoke.plume")
+    for name in ("o.nc", "o.tif"):
+        succeed("predict", tmp_path / "smoke.plume", tmp_path / "fires.zarr", "-o", tmp_path / name,
+                "--interval", 0.8)  # fmt: skip
+    with xr.open_dataset(tmp_path / "o.nc") as written:
+        factor = written.smoke_mean.values.max() / written.smoke.values.max()
+        np.testing.assert_allclose(written.upper_mean, factor * written.upper, rtol=1e-6)  # float32
+    kinds = {path.stem.rsplit("h_", 1)[-1] for path in tmp_path.glob("o_*.tif")}
+    assert {"lower_mean", "upper_mean", *INTERVAL_FIELDS[2:]} <= kinds
+    assert not kinds & {"lower", "upper"}
+    told = refused("predict", tmp_path / "smoke.plume", tmp_path / "fires.zarr", "-o",
+                   tmp_path / "p.tif", "--interval", 0.8, "--quantity", "between")  # fmt: skip
+    assert told.startswith("--quantity='between' has no error bars")
+    assert not list(tmp_path.glob("p_*.tif"))
+
+
+@pytest.fixture(scope="module")
+def both() -> pc.Surrogate:
+    names = ["smoke", "surface_smoke"]
+    return train_surrogate(add_surface(FIRES), split=None, degree=1, outputs=names)
+
+
+def test_every_output_has_error_bars_of_its_own(both, tmp_path):
+    data = add_surface(FIRES)
+    loaded = load_surrogate(both.save(tmp_path / "both.plume"))
+    bars = loaded.predict_interval(FIRES, 0.8)
+    further = [f"{name}_surface_smoke" for name in INTERVAL_FIELDS]
+    assert list(bars.data_vars) == ["smoke", "surface_smoke", *INTERVAL_FIELDS, *further]
+    for name, suffix in (("smoke", ""), ("surface_smoke", "_surface_smoke")):
+        alone = loaded.output(name)
+        assert alone.error_bars.scores[..., 1].sum() == (data[name] > alone.error_bars.tau).sum()
+        expected = alone.predict_interval(FIRES, 0.8)
+        for field in INTERVAL_FIELDS:
+            np.testing.assert_array_equal(bars[field + suffix], expected[field])
+    assert not np.allclose(bars.upper, bars.upper_surface_smoke)
+
+
+def test_an_output_without_error_bars_has_none(both):
+    first = replace(both, further_bars=None)
+    assert list(first.predict_interval(FIRES)) == ["smoke", "surface_smoke", *INTERVAL_FIELDS]
+    with pytest.raises(PlumecastError, match="this surrogate has no error bars"):
+        first.output("surface_smoke").predict_interval(FIRES)
+
+
+def test_a_file_with_error_bars_of_an_unknown_output_is_refused(both, tmp_path):
+    wrong = replace(both, further_bars={"other": both.error_bars})
+    with pytest.raises(PlumecastError, match=r"further_bars=\['other'\] are not its further"):
+        load_surrogate(wrong.save(tmp_path / "both.plume"))
+
+
+def test_the_command_writes_error_bars_of_every_output(both, tmp_path, succeed):
+    append_fire(tmp_path / "fires.zarr", FIRES.isel(snapshot=[0]))
+    both.save(tmp_path / "both.plume")
+    for name in ("o.nc", "o.tif"):
+        said = succeed("predict", tmp_path / "both.plume", tmp_path / "fires.zarr", "-o",
+                       tmp_path / name, "--interval", 0.8)  # fmt: skip
+    assert "surface_smoke: error bars calibrated on 8 ignitions" in " ".join(said.split())
+    with xr.open_dataset(tmp_path / "o.nc") as written:
+        for smoke, end in (("smoke", "upper"), ("surface_smoke", "upper_surface_smoke")):
+            factor = written[f"{smoke}_mean"].values.max() / written[smoke].values.max()
+            np.testing.assert_allclose(written[f"{end}_mean"], factor * written[end], rtol=1e-6)
+    kinds = {path.stem.rsplit("h_", 1)[-1] for path in tmp_path.glob("o_*.tif")}
+    assert {"upper_mean", "upper_surface_smoke_mean", "possible_smoke_surface_smoke"} <= kinds
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0])
+def test_fires_with_values_that_cannot_be_have_no_error_bars(surrogate, wrong):
+    fires = FIRES.copy(deep=True)
+    fires.time_since_ignition.values[3, 2, 2] = wrong
+    with pytest.raises(PlumecastError, match=r"'time_since_ignition' holds"):
+        surrogate.predict_interval(fires)
+
+
+def test_a_fire_that_burns_nothing_has_no_smoke_in_its_bars(surrogate):
+    """Smoke predicted as 0 was observed as 0, in nearly all cells of the calibration."""
+    unburned = FIRES.isel(snapshot=[0]).copy(deep=True)
+    unburned.time_since_ignition.values[:] = 0.0
+    bars = surrogate.predict_interval(unburned)
+    assert not bars.certain_smoke.any()
+    assert not bars.lower.any()

@@ -1,0 +1,187 @@
+"""Surrogates of fires that each have their own weather, through the public functions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import plumecast as pc
+from plumecast.operators.neural.map import SIZES
+from plumecast.surrogate import fit_lifted as fit_lifted_module
+from support.weather_fires import weather_fires
+
+WEATHER = ("wind_u", "wind_v", "boundary_layer_depth")
+FIT_ROUNDING = 2e-3
+"""Relative to the largest smoke: float32 normal equations summed in other blocks."""
+
+
+@pytest.fixture(scope="module")
+def fires() -> xr.Dataset:
+    return weather_fires(14)
+
+
+@pytest.fixture(scope="module")
+def parts(fires) -> tuple[xr.Dataset, xr.Dataset]:
+    left_out = np.isin(fires.fire_id.values, ["f11", "f12", "f13"])
+    return fires.isel(snapshot=~left_out), fires.isel(snapshot=left_out)
+
+
+@pytest.fixture(scope="module")
+def trained(parts) -> pc.Surrogate:
+    return pc.fit_surrogate(parts[0], "recommended", layers=2)
+
+
+def error(surrogate: pc.Surrogate, fires: xr.Dataset) -> float:
+    return float(pc.relative_error(surrogate.predict(fires), fires.smoke))
+
+
+def test_carried_smoke_is_chosen_and_is_better(trained, parts):
+    assert trained.training["physics"] in ("calibrated", "column", "layers")
+    without = pc.fit_surrogate(parts[0], "recommended", layers=2, physics="none")
+    assert error(trained, parts[1]) < 0.8 * error(without, parts[1])
+
+
+def test_a_file_predicts_the_same_bits(trained, parts, tmp_path):
+    loaded = pc.load_surrogate(trained.save(tmp_path / "own.plume"))
+    xr.testing.assert_identical(loaded.predict(parts[1]), trained.predict(parts[1]))
+
+
+def test_out_of_core_gives_the_same(trained, parts):
+    fitted = pc.fit_surrogate(
+        parts[0], "recommended", layers=2, memory="1.5GB",
+        physics=trained.training["physics"], frame=trained.training["frame"],
+    )  # fmt: skip
+    ours, theirs = (one.predict(parts[1]).values for one in (trained, fitted))
+    np.testing.assert_allclose(theirs, ours, atol=FIT_ROUNDING * ours.max())
+
+
+def test_missing_weather_is_named_with_the_option_that_gives_it(trained, parts):
+    bare = parts[1].drop_vars([*WEATHER, "wind_speed", "wind_from_direction"])
+    with pytest.raises(pc.PlumecastError, match=r"wind_speed|--weather"):
+        trained.predict(bare)
+    assert "weather" in repr(trained)
+
+
+def test_a_weather_of_nan_names_its_fire(trained, parts):
+    wrong = parts[1].copy(deep=True)
+    wrong.wind_u[4, 2, 1] = np.nan
+    told = "weather of fire 'f12': 'wind_u' is nan at hour 2, 500 m; fill it in"
+    with pytest.raises(pc.PlumecastError, match=told):
+        trained.predict(wrong)
+
+
+def test_winds_that_cannot_be_are_refused_up_to_the_hour_of_a_snapshot(trained, parts):
+    """Values after the hour of a snapshot are not needed and may be anything."""
+    wrong = parts[1].isel(snapshot=[3]).copy(deep=True)
+    wrong.wind_u[0, 8, 0] = 500.0
+    assert float(wrong.hours[0]) < 8.0
+    trained.predict(wrong)
+    wrong.wind_u[0, 1, 0] = 90.0
+    with pytest.raises(pc.PlumecastError, match=r"fire 'f12': 90.* m/s at hour 1, 10 m is no wind"):
+        trained.predict(wrong)
+
+
+def test_turning_the_wind_turns_the_plume(trained, parts):
+    one = parts[1].isel(snapshot=[2])
+    turned = one.copy(deep=True)
+    turned["wind_u"], turned["wind_v"] = -one.wind_u, -one.wind_v
+    turned["wind_from_direction"] = (one.wind_from_direction + 180.0) % 360.0
+    fire = one.time_since_ignition.values[0] > 0.0
+    y, x = np.argwhere(fire).mean(axis=0)
+    moved = []
+    for fires in (one, turned):
+        smoke = trained.predict(fires).values[0]
+        rows, columns = np.mgrid[: smoke.shape[0], : smoke.shape[1]]
+        moved.append(
+            [(rows * smoke).sum() / smoke.sum() - y, (columns * smoke).sum() / smoke.sum() - x]
+        )
+    assert np.dot(*moved) < 0.0
+
+
+@pytest.mark.parametrize("family", ["coded", "unet"])
+def test_other_families_take_the_same_channels(family, parts, monkeypatch):
+    if family == "unet":
+        pytest.importorskip("torch")
+        monkeypatch.setitem(SIZES, "unet", {"width": 8, "levels": 2})
+    choices = {"epochs": 1} if family == "unet" else {"lift": "age-bins", "targets": "log"}
+    fitted = pc.fit_surrogate(parts[0], family=family, physics="column", **choices)
+    assert fitted.training["physics"] == "column"
+    assert np.isfinite(fitted.predict(parts[1])).all()
+
+
+def test_a_store_without_any_wind_has_no_physics(parts):
+    bare = parts[0].drop_vars([*WEATHER, "wind_speed", "wind_from_direction"])
+    fitted = pc.fit_surrogate(bare, "recommended", layers=1)
+    assert fitted.training["physics"] == "none"
+    with pytest.raises(pc.PlumecastError, match=r"physics 'column' needs .* the weather"):
+        pc.fit_surrogate(bare, "recommended", layers=1, physics="column")
+
+
+def test_mean_winds_alone_carry_smoke_too(parts):
+    scalars = parts[0].drop_vars(WEATHER)
+    fitted = pc.fit_surrogate(scalars, "recommended", layers=1, physics="column")
+    assert np.isfinite(fitted.predict(parts[1].drop_vars(WEATHER))).all()
+
+
+def test_mean_winds_alone_are_tried_with_calibrated_constants(parts):
+    scalars = parts[0].drop_vars(WEATHER)
+    fitted = pc.fit_surrogate(scalars, "recommended", layers=1)
+    assert fitted.training["physics"] in ("calibrated", "none")
+
+
+def test_constants_for_mean_winds_are_not_used_with_other_profiles(parts, tmp_path):
+    """The hourly weather of new fires is left aside: the constants suit the default profile."""
+    scalars = parts[0].drop_vars(WEATHER)
+    fitted = pc.fit_surrogate(scalars, "recommended", layers=1, physics="calibrated")
+    loaded = pc.load_surrogate(fitted.save(tmp_path / "mean.plume"))
+    expected = fitted.predict(parts[1].drop_vars(WEATHER))
+    np.testing.assert_array_equal(loaded.predict(parts[1]).values, expected.values)
+
+
+def test_calibrated_constants_are_recorded_and_saved(parts, tmp_path):
+    slow = parts[0].copy()
+    slow["wind_u"], slow["wind_v"] = 2.0 * slow.wind_u, 2.0 * slow.wind_v
+    fitted = pc.fit_surrogate(slow, "recommended", layers=1, physics="calibrated")
+    constants = fitted.training["transport"]
+    assert constants["drift"] <= 0.7  # the stated winds are twice those that carried the smoke
+    loaded = pc.load_surrogate(fitted.save(tmp_path / "slow.plume"))
+    assert loaded.operator.physics.drift == constants["drift"]
+    xr.testing.assert_identical(loaded.predict(parts[1]), fitted.predict(parts[1]))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"diffusivity": 1e9}, "diffusivity=1e\\+09 of its transport is not within"),
+        ({"drift": -1.0}, "drift=-1 of its transport"),
+        ({"step": 1e-9}, "step=1e-09 of its transport"),
+        ({"halvings": 60}, "halvings=60 of its transport"),
+    ],
+)
+def test_a_transport_that_no_fit_makes_is_refused_on_load(trained, tmp_path, change, words):
+    operator = replace(trained.operator, physics=replace(trained.operator.physics, **change))
+    path = replace(trained, operator=operator).save(tmp_path / "odd.plume")
+    with pytest.raises(pc.PlumecastError, match=words):
+        pc.load_surrogate(path)
+
+
+def test_hours_before_the_ignition_are_refused(trained, parts):
+    wrong = parts[1].assign_coords(hours=parts[1].hours - 100.0)
+    with pytest.raises(pc.PlumecastError, match=r"'hours' is -9\d of a snapshot; expected"):
+        trained.predict(wrong)
+
+
+def test_many_fires_in_a_store_are_compared_without_reading_them_at_once(
+    fires, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(fit_lifted_module, "COMPARED_GROUPS", 6)
+    stored = pc.open_snapshots(pc.export_snapshots(fires, tmp_path / "own.zarr"))
+    lazy = pc.fit_surrogate(stored, "recommended", layers=1, memory="1.5GB")
+    loaded = pc.fit_surrogate(fires, "recommended", layers=1)
+    assert lazy.training["frame"] == loaded.training["frame"]
+    assert lazy.training["physics"] == loaded.training["physics"]
+    ours, theirs = (one.predict(fires).values for one in (loaded, lazy))
+    np.testing.assert_allclose(theirs, ours, atol=FIT_ROUNDING * ours.max())

@@ -1,0 +1,71 @@
+"""The documents belong together: links lead somewhere, pages are linked, decisions counted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from support.places import REPOSITORY
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+DECISIONS = REPOSITORY / "docs" / "decisions"
+
+pytestmark = pytest.mark.skipif(
+    not (REPOSITORY / "CONTRIBUTING.md").exists(), reason="not all documents are here"
+)
+
+
+def documents() -> list[Path]:
+    """All Markdown documents of the repository, without those that a build has written."""
+    pages = [p for p in (REPOSITORY / "docs").rglob("*.md") if "_build" not in p.parts]
+    return sorted([*REPOSITORY.glob("*.md"), *pages])
+
+
+def anchors(path: Path) -> set[str]:
+    """What links to the headings of a document are called."""
+    kept = (re.sub(r"[^\w\- ]", "", title.lower()) for title in HEADING.findall(path.read_text()))
+    return {title.replace(" ", "-") for title in kept}
+
+
+def links(path: Path) -> list[tuple[Path, str]]:
+    """The documents and files that a document links to, with the heading or an empty text."""
+    found = [link for link in LINK.findall(path.read_text()) if "://" not in link]
+    parts = [link.partition("#") for link in found]
+    return [((path.parent / to).resolve() if to else path, heading) for to, _, heading in parts]
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
+def test_links_lead_to_files_and_headings_that_exist(path):
+    for target, heading in links(path):
+        assert target.exists(), target
+        assert not heading or heading in anchors(target), f"{target}#{heading}"
+
+
+def listed(path: Path) -> list[Path]:
+    """The pages that the tables of contents of a page list: one per line, perhaps as a glob."""
+    entries = [line for body in TOCTREE.findall(path.read_text()) for line in body.splitlines()]
+    names = [entry for entry in entries if entry and not entry.startswith(":")]
+    return [page.resolve() for name in names for page in path.parent.glob(f"{name}.md")]
+
+
+def test_every_page_can_be_reached_from_the_readme():
+    reached: set[Path] = set()
+    ahead = [REPOSITORY / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        reached.add(page)
+        found = [*listed(page), *(to for to, _ in links(page))]
+        ahead += [to for to in found if to.suffix == ".md" and to not in reached]
+    assert set(documents()) <= reached
+
+
+def test_decisions_are_counted_without_gaps_and_listed_with_their_titles():
+    listed = (DECISIONS / "README.md").read_text()
+    for number, path in enumerate(sorted(DECISIONS.glob("0*.md")), start=1):
+        title = path.read_text().splitlines()[0].removeprefix(f"# {number}. ")
+        assert path.name.startswith(f"{number:04d}-")
+        assert f"{number}. [{title}]({path.name})" in listed

@@ -1,0 +1,92 @@
+"""The documentation site: commands and docstrings as pages, and the check of a built site."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+
+import pytest
+
+import plumecast
+from plumecast.base.names import TABLE
+from plumecast.cli import COMMANDS
+from support.places import REPOSITORY
+
+API = REPOSITORY / "docs" / "reference" / "api"
+NAMED = re.compile(r"^\.\. auto\w+:: plumecast\.(\w+)$", re.MULTILINE)
+
+
+@pytest.fixture
+def site(monkeypatch):
+    """The modules of tools/docs/site, not those of the tests of the tools."""
+    monkeypatch.syspath_prepend(str(REPOSITORY))
+    for name in [name for name in sys.modules if name.split(".")[0] == "tools"]:
+        monkeypatch.delitem(sys.modules, name)
+    return lambda name="": importlib.import_module(f"tools.docs.site{name}")
+
+
+def test_every_public_name_is_in_the_reference_once():
+    found = [name for path in API.glob("*.md") for name in NAMED.findall(path.read_text())]
+    assert sorted(found) == sorted(set(plumecast.__all__) - {"__version__"})
+
+
+def test_every_command_has_a_section_with_its_options(site):
+    text = site(".commands").commands_text()
+    assert [name for name in COMMANDS if f"## plumecast {name}\n" not in text] == []
+    assert "| `-o, --out <path>` | File to save the surrogate in. [default: smoke.plume] |" in text
+    assert "### plumecast ingest wrf\n" in text
+
+
+def test_a_bar_does_not_end_the_cell_of_a_table(site):
+    assert site(".commands").cell("a |\n  b") == "a \\| b"
+
+
+def test_marks_of_pages_are_replaced(site):
+    source = ["before <!-- variables --> after"]
+    site().insert_texts(None, "reference/files", source)
+    assert [name for name in TABLE if f"| `{name}` |" not in source[0]] == []
+    assert source[0].startswith("before | name |")
+
+
+def test_the_changelog_links_to_pages_of_the_site(site):
+    assert "](docs/" not in site().changelog_text()
+
+
+def test_docstrings_keep_their_symbols_and_link_public_names(site):
+    lines = ["`fit_basis` of `x`s: ‖a_‖ and |b|", ">>> 2 * 3 | 1", "7"]
+    assert site(".docstrings").docstring_lines(lines) == [
+        r":py:obj:`~plumecast.fit_basis`\  of ``x``\ s: ‖a\_‖ and \|b\|",
+        ">>> 2 * 3 | 1",
+        "7",
+    ]
+
+
+def test_signatures_show_values_of_constants(site):
+    def fit(data: str, quantity: str = "mean", *, seed: int = 3, split: object = None) -> None: ...
+
+    shown = site(".docstrings").with_values(
+        fit, "(data: str, quantity: str = DEFAULT, *, seed: int = SEED, split: object = SPLIT)"
+    )
+    assert shown == ("(data: str, quantity: str = 'mean', *, seed: int = 3, split: object = SPLIT)")
+
+
+def test_problems_of_a_site_are_found(site, tmp_path):
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top"></h1><a href="#top"></a><a href="#away"></a><a href="other.html#part"></a>'
+        '<a href="gone.html"></a><a href="https://example.org"></a>'
+        '<script src="https://example.org/a.js"></script>'
+    )
+    (tmp_path / "other.html").write_text('<p id="part"></p><img src="none.png">')
+    (tmp_path / "a.css").write_text("p { background: url(https://example.org/a.png), url(b.png) }")
+    assert list(site(".check").problems(tmp_path)) == [
+        "index.html loads https://example.org/a.js from the network",
+        "index.html: #away leads nowhere",
+        "index.html: gone.html leads nowhere",
+        "other.html: none.png leads nowhere",
+        "a.css loads https://example.org/a.png from the network",
+    ]
+
+
+def test_a_site_without_pages_is_a_problem(site, tmp_path):
+    assert "has no pages" in next(site(".check").problems(tmp_path))

@@ -1,0 +1,58 @@
+"""Smoke at places is the smoke of the predicted or stored fields in their cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plumecast as pc
+from plumecast.sources.places import read_places
+from plumecast.workflows.statistics.place_samples import predicted_at, stored_at
+from support.snapshots import CELL, make_snapshots
+
+
+@pytest.fixture(scope="module")
+def fires():
+    return make_snapshots(fires=8, checkpoints=3, seed=4)
+
+
+@pytest.fixture
+def places(tmp_path, fires):
+    path = tmp_path / "towns.csv"
+    path.write_text(f"name,x,y\nA,{2 * CELL},{3 * CELL}\nB,{5.3 * CELL},{4 * CELL}\n")
+    return read_places(path, fires)
+
+
+def test_predicted_samples_are_the_fields_at_the_cells(split, fires, places):
+    surrogate = pc.fit_surrogate(split.train, "paper-linear")
+    found = predicted_at(places, surrogate, fires)
+    fields = surrogate.predict(fires.astype(np.float64)).values
+    np.testing.assert_allclose(found.values, fields[:, [3, 4], [2, 5]], rtol=1e-12)  # rounding
+    assert found.interval == 6.0
+    final = found.final()
+    np.testing.assert_array_equal(final.hours, 18.0)
+    assert sorted(final.fires) == sorted(set(found.fires))
+
+
+def test_stored_samples_are_the_smoke_of_the_store(tmp_path, fires, places):
+    store = tmp_path / "fires.zarr"
+    pc.append_fire(store, fires)
+    found = stored_at(places, store)
+    np.testing.assert_array_equal(found.values, fires.smoke.values[:, [3, 4], [2, 5]])
+    np.testing.assert_allclose(found.quantity("mean")[2], found.values[2] * 6.0 / 18.0)
+    both = stored_at(places, fires.isel(snapshot=slice(0, 6))) + stored_at(
+        places, fires.isel(snapshot=slice(6, None))
+    )
+    np.testing.assert_array_equal(both.values, found.values)
+    np.testing.assert_array_equal(both.ignitions, found.ignitions)
+
+
+def test_increments_of_a_fire_add_up_to_its_sum(fires, places):
+    found = stored_at(places, fires)
+    mine = found.fires == found.fires[0]
+    np.testing.assert_allclose(found.between()[mine].sum(axis=0), found.values[mine][-1])
+
+
+def test_a_store_without_smoke_is_refused(fires, places):
+    with pytest.raises(pc.PlumecastError, match="has no 'smoke'"):
+        stored_at(places, fires.drop_vars("smoke"))

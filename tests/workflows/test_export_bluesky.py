@@ -1,0 +1,156 @@
+"""Hourly and daily GeoTIFFs by the clock, with the names of BlueSky."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+import plumecast as pc
+from plumecast.base.checkpoints import INTERVAL
+from plumecast.base.errors import PlumecastError
+from plumecast.cli import main
+from plumecast.scores.quantities import as_quantity
+from plumecast.workflows.export import export_bluesky, read_clock
+from plumecast.workflows.export.hours import hourly_means
+from support.projected import on_earth
+from support.snapshots import make_snapshots
+
+SINGLE = 1e-6
+"""Relative: files have single precision."""
+
+PACIFIC = "2026-08-01T22:00-07:00"
+
+
+def two_hours_apart(snapshots):
+    """Snapshots whose checkpoints are two hours apart."""
+    smoke = snapshots.smoke.assign_attrs({INTERVAL: 2.0})
+    return snapshots.assign(smoke=smoke).assign_coords(hours=snapshots.hours / 3.0)
+
+
+def dose_of(snapshots):
+    """The dose of smoke, as a prediction is read."""
+    data = two_hours_apart(snapshots)
+    return data[["smoke"]].drop_vars("smoke").assign(smoke_dose=as_quantity(data.smoke, "dose"))
+
+
+@pytest.fixture(scope="module")
+def fires():
+    """Two fires of two snapshots each."""
+    return dose_of(on_earth(fires=2, checkpoints=2))
+
+
+@pytest.mark.parametrize("minutes", [0, 30, 59])
+def test_hourly_means_add_up_to_the_dose(minutes):
+    """Σ 1 h · mean = D(end of the last hour): nothing is lost between snapshots."""
+    hours, dose = np.array([3.0, 6.0, 12.0]), np.array([[[6.0]], [[6.0]], [[18.0]]])
+    ignition = datetime(2026, 8, 1, 18, minutes, tzinfo=UTC)
+    found = list(hourly_means(dose, hours, ignition))
+    last = (found[-1][0] + timedelta(hours=1) - ignition) / timedelta(hours=1)
+    total = sum(mean.item() for _, mean in found)
+    assert total == pytest.approx(6.0 + 2.0 * (last - 6.0))
+    assert found[0][0] == datetime(2026, 8, 1, 18, tzinfo=UTC)
+    assert found[0][1].item() == pytest.approx(2.0 * (1.0 - minutes / 60.0))
+    assert 11.0 < last <= 12.0
+
+
+def test_a_dose_that_falls_has_no_negative_mean():
+    found = list(hourly_means(np.array([[[2.0]], [[1.0]]]), np.array([1.0, 2.0]),
+                              datetime(2026, 8, 1, tzinfo=UTC)))  # fmt: skip
+    assert [mean.item() for _, mean in found] == [2.0, 0.0]
+
+
+def test_files_have_the_names_and_numbers_of_their_hours(fires, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    own = fires.isel(snapshot=[0, 1])
+    written = export_bluesky([own], tmp_path / "smoke", ignition_time=PACIFIC)
+    assert (written.where, written.snapshots) == (tmp_path / "smoke", 2)
+    name = str(own.fire_id.values[0])
+    folder = tmp_path / "smoke" / name
+    hourly = sorted(path.name for path in (folder / "hourly").iterdir())
+    assert hourly == [  # in UTC
+        f"smoke_column_hourly_20260802{hour:02d}00.tif" for hour in (5, 6, 7, 8)
+    ]
+    assert sorted(path.name for path in (folder / "daily_maximum" / "UTC-0700").iterdir()) == [
+        "smoke_column_daily_maximum_UTC-0700_20260801.tif",
+        "smoke_column_daily_maximum_UTC-0700_20260802.tif",
+    ]
+    means = np.diff(own.smoke_dose.values, axis=0, prepend=0.0) / 2.0  # of two hours each
+    with rasterio.open(folder / "hourly" / hourly[3]) as file:
+        np.testing.assert_allclose(file.read(1)[::-1], np.maximum(means[1], 0.0), rtol=SINGLE)
+        assert file.crs.to_epsg() == 5070
+        assert file.tags()["time_begin"] == "2026-08-02T08:00:00+00:00"
+        assert (file.tags()["units"], file.tags()["fire_id"]) == ("ug m-3", name)
+    first = "daily_average/UTC-0700/smoke_column_daily_average_UTC-0700_20260801.tif"
+    with rasterio.open(folder / first) as file:
+        np.testing.assert_allclose(file.read(1)[::-1], np.maximum(means[0], 0.0), rtol=SINGLE)
+        assert file.tags()["hours"] == "2"  # from 22 h to midnight
+
+
+def test_a_fire_may_be_divided_into_blocks(fires, tmp_path):
+    pytest.importorskip("rasterio")
+    name = str(fires.fire_id.values[0])
+    blocks = [fires.isel(snapshot=[row]) for row in (0, 1)]
+    export_bluesky(blocks, tmp_path / "smoke", ignition_time=PACIFIC)
+    assert len(list((tmp_path / "smoke" / name / "hourly").iterdir())) == 4
+
+
+def test_fires_without_a_projection_or_in_disorder_are_refused(fires, tmp_path):
+    plain = dose_of(make_snapshots(fires=2, checkpoints=2))
+    with pytest.raises(PlumecastError, match="map projection"):
+        export_bluesky([plain], tmp_path / "smoke", ignition_time=PACIFIC)
+    mixed = fires.isel(snapshot=[0, 2, 1])
+    with pytest.raises(PlumecastError, match="do not follow one another"):
+        export_bluesky([mixed], tmp_path / "smoke", ignition_time=PACIFIC)
+    short = fires.isel(snapshot=[0]).assign_coords(hours=("snapshot", [0.5]))
+    with pytest.raises(PlumecastError, match="no complete hour"):
+        export_bluesky([short], tmp_path / "smoke", ignition_time=PACIFIC)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (None, "start time"), ("yesterday", "not a date"), ("2026-08-01T11:00", "offset from UTC"),
+])  # fmt: skip
+def test_a_start_time_that_is_no_time_of_the_clock_is_refused(text, said):
+    with pytest.raises(PlumecastError, match=said):
+        read_clock(text)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A georeferenced store and its surrogate."""
+    folder = tmp_path_factory.mktemp("bluesky")
+    snapshots = two_hours_apart(on_earth(fires=3, checkpoints=1))
+    pc.export_snapshots(snapshots, folder / "fires.nc")
+    pc.fit_surrogate(snapshots, "paper-linear").save(folder / "smoke.plume")
+    return folder
+
+
+def predict(place, out, *options):
+    words = ["predict", place / "smoke.plume", place / "fires.nc", "-o", out, *options]
+    with pytest.raises(SystemExit) as stopped:
+        main(list(map(str, words)))
+    return stopped.value.code
+
+
+def test_the_command_writes_a_folder_for_each_fire(place, tmp_path, capsys):
+    pytest.importorskip("rasterio")
+    options = ("--names", "bluesky", "--ignition-time", "2026-08-01T18:00Z")
+    assert predict(place, tmp_path / "smoke", *options) == 0, capsys.readouterr().err
+    assert "hourly: mean smoke of each hour" in capsys.readouterr().out
+    hourly = [len(list((fire / "hourly").iterdir())) for fire in (tmp_path / "smoke").iterdir()]
+    assert hourly == [2, 2, 2]
+    assert predict(place, tmp_path / "smoke", *options) == 2  # never overwritten
+
+
+@pytest.mark.parametrize(("out", "options", "said"), [
+    ("smoke", ("--names", "bluesky"), "--ignition-time=2026"),
+    ("smoke.tif", ("--names", "bluesky", "--ignition-time", PACIFIC), "without an ending"),
+    ("smoke", ("--names", "bluesky", "--ignition-time", PACIFIC, "--footprint"), "--footprint"),
+    ("smoke.tif", ("--names", "hysplit"), "plumecast, bluesky"),
+])  # fmt: skip
+def test_the_command_refuses_what_it_cannot_name(place, tmp_path, capsys, out, options, said):
+    assert predict(place, tmp_path / out, *options) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
