@@ -1,15 +1,18 @@
-"""Speed-up of a local cluster of two workers over one worker and over no cluster, in one run.
+"""Speed-up of local clusters of 1, 2 and 4 workers over no cluster, and what a task costs.
 
     python benchmarks/cluster.py STORE                             tables on the screen
     python benchmarks/cluster.py STORE --docs docs/benchmarks.md   … and into the document
-    python benchmarks/cluster.py --size small                      a store of its own, a minute
-    python benchmarks/cluster.py --size tiny                       only to see that it runs
+    python benchmarks/cluster.py --size medium                     a store of its own, on many cores
+    python benchmarks/cluster.py --size small                      the same, minutes on two cores
+    python benchmarks/cluster.py --size tiny --workers 1,2         only to see that it runs
 
 STORE is an ensemble of `plumecast simulate --preset paper`. Every process has one BLAS thread, and
-the workers are started before anything is timed. All three ways compute the same blocks, one way
-after another in every round. A ratio is the median over the rounds, so that other work on the
-machine hardly changes it. The first row is an upper bound of the machine: independent matrix
-products. The run fails if the results of the ways differ.
+the workers are started before anything is timed. All ways compute the same blocks, one way after
+another in every round. A ratio is the median over the rounds, so that other work on the machine
+hardly changes it. The first row is an upper bound of the machine: independent matrix products.
+More workers than cores cannot gain more than the cores; what a task costs (`cluster_tasks.py`, in
+CPU seconds and bytes) then says what a larger cluster would lose. The run fails if the results of
+the ways differ.
 """
 
 from __future__ import annotations
@@ -33,11 +36,17 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 import plumecast as pc  # noqa: E402
+from cluster_tasks import cost_of, cost_table, empty_table, empty_task  # noqa: E402
+from ingest import HDF5, write_run  # noqa: E402
+from ingest import Size as RunSize  # noqa: E402
 from limits import into_document  # noqa: E402
 from plumecast.compute.blocks import Runner, add_up  # noqa: E402
+from plumecast.workflows.ingest import ingest_wrf  # noqa: E402
 from plumecast.workflows.predict import predict_store  # noqa: E402
 
-WAYS = ("no cluster", "one worker", "two workers")
+NONE = "no cluster"
+COSTED = ("simulate", "ingest", "ensemble")  # stages whose tasks are measured one by one
+RUN = RunSize(40, 32, 30, 6, 1)  # columns, layers and frames of the WRF runs that are ingested
 AGREEMENT = 1e-6  # relative: sums in another order, of fields in float32
 PRODUCT = 1200  # rows and columns of the matrices of the first row
 HEADING = "## On a cluster"
@@ -58,23 +67,32 @@ class Size:
     memory: str
     rounds: int
     stored: int = 8  # ignitions of a store of its own
+    runs: int = 8  # WRF runs that are ingested
 
 
 SIZES = {
     "paper": Size("paper", 8, 15, 48, 48, "2GB", 3),
-    "small": Size("demo", 2, 1, 6, 4, "100MB", 1),
-    "tiny": Size("demo", 1, 1, 2, 1, "100MB", 1, stored=4),
+    "medium": Size("demo", 8, 3, 64, 48, "500MB", 3, stored=16, runs=16),
+    "small": Size("demo", 2, 1, 6, 4, "100MB", 1, runs=6),
+    "tiny": Size("demo", 1, 1, 2, 1, "100MB", 1, stored=4, runs=1),
 }
 
 
-def stages(store: Path, size: Size) -> dict[str, Work]:
-    """The timed stages; each returns a number that must be the same for all ways."""
+def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
+    """The timed stages; each returns a number that must be the same for all ways.
+
+    `folder` holds the WRF runs that are ingested, and the stores that they are read into.
+    """
     split = pc.split_by_fire(pc.open_snapshots(store), seed=0)
     surrogate = pc.fit_surrogate(split.train, "paper-linear", memory=size.memory)
     fires = pc.draw_fires(
         size.drawn, like=surrogate.grid, preset=size.preset, checkpoints=size.checkpoints
     )
     blocks = {"memory": size.memory}
+    runs = [
+        write_run(folder / f"run_{number}", RUN, RUN.frames, HDF5, parts=False)
+        for number in range(size.runs)
+    ]
 
     def products(runner: Runner | None) -> float:
         items = range(size.products)
@@ -88,6 +106,14 @@ def stages(store: Path, size: Size) -> dict[str, Work]:
             runner=runner,
         )
         return float(made.smoke.astype(np.float64).mean())
+
+    def ingest(runner: Runner | None) -> float:
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            out = Path(own) / "runs.zarr"
+            found = ingest_wrf(runs, out, drought="low", runner=runner, time_limit=None)
+            if problems := [outcome.problem for outcome in found if outcome.problem]:
+                raise SystemExit(problems[0])
+            return float(pc.open_snapshots(out).smoke.astype(np.float64).mean())
 
     def draw(runner: Runner | None) -> float:
         found = pc.ensemble_statistics(surrogate, fires, quantiles=[0.5], runner=runner, **blocks)
@@ -110,6 +136,7 @@ def stages(store: Path, size: Size) -> dict[str, Work]:
     return {
         f"{size.products} products of {PRODUCT}² matrices": products,
         f"simulate {3 * size.ignitions} fires": simulate,
+        f"ingest {size.runs} WRF runs": ingest,
         f"ensemble --simulate {size.drawn}": draw,
         f"predict {split_size(split)} snapshots": predict,
         f"evaluate {split.validation.sizes['snapshot'] + split.test.sizes['snapshot']}": evaluate,
@@ -154,28 +181,28 @@ def gain(seconds: dict[str, list[float]], slow: str, fast: str) -> float:
     return statistics.median(a / b for a, b in zip(seconds[slow], seconds[fast], strict=True))
 
 
-def table(records: dict[str, dict[str, Any]]) -> str:
-    none, one, two = WAYS
-    lines = [
-        f"| | {none} | {one} | {two} | two over one | two over none | one over none |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+def table(records: dict[str, dict[str, Any]], ways: tuple[str, ...]) -> str:
+    first, *more = ways[1:]
+    pairs = [(first, way) for way in more] + [(NONE, way) for way in ways[1:]]
+    heads = [*ways, *(f"{fast} over {slow}" for slow, fast in pairs)]
+    lines = [f"| | {' | '.join(heads)} |", f"| --- |{' --- |' * len(heads)}"]
     for name, record in records.items():
         seconds = record["seconds"]
-        cells = [f"{statistics.median(seconds[way]):.2f} s" for way in WAYS]
-        cells += [
-            f"{gain(seconds, slow, fast):.2f} ×"
-            for slow, fast in ((one, two), (none, two), (none, one))
-        ]
+        cells = [f"{statistics.median(seconds[way]):.2f} s" for way in ways]
+        cells += [f"{gain(seconds, slow, fast):.2f} ×" for slow, fast in pairs]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 @contextlib.contextmanager
-def runners() -> Iterator[dict[str, Runner | None]]:
-    """The three ways, with their workers started."""
-    with pc.cluster("local", workers=1) as one, pc.cluster("local", workers=2) as two:
-        yield dict(zip(WAYS, (None, one, two), strict=True))
+def runners(counts: list[int]) -> Iterator[dict[str, Runner | None]]:
+    """The ways, with their workers started."""
+    ways: dict[str, Runner | None] = {NONE: None}
+    with contextlib.ExitStack() as stack:
+        for count in counts:
+            name = f"{count} worker{'s' if count > 1 else ''}"
+            ways[name] = stack.enter_context(pc.cluster("local", workers=count))
+        yield ways
 
 
 def into_section(document: Path, text: str) -> None:
@@ -202,18 +229,33 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where to write the records as JSON")
     parser.add_argument("--docs", type=Path, help="a document whose section `cluster` is replaced")
     parser.add_argument("--rounds", type=int, help="timed rounds, after a warm-up round")
+    parser.add_argument("--workers", default="1,2,4", help="workers of the clusters, from 1")
+    parser.add_argument("--only", default="", help="stages that contain one of these words")
     arguments = parser.parse_args()
     size = SIZES[arguments.size]
     rounds = arguments.rounds or size.rounds
-    with tempfile.TemporaryDirectory() as folder, runners() as ways:
-        work = stages(arguments.store or own_store(Path(folder), size), size)
-        records = {name: measure(do, ways, rounds) for name, do in work.items()}
+    counts = [int(text) for text in arguments.workers.split(",")]
+    with tempfile.TemporaryDirectory() as name, runners(counts) as ways:
+        folder = Path(name)
+        work = stages(arguments.store or own_store(folder, size), size, folder)
+        words = arguments.only.split(",")
+        chosen = {name: do for name, do in work.items() if any(word in name for word in words)}
+        one = next(runner for runner in ways.values() if runner is not None)
+        costed = {name: do for name, do in chosen.items() if name.split()[0] in COSTED}
+        costs = {name: cost_of(do, one) for name, do in costed.items()}
+        empty = {way: empty_task(runner) for way, runner in ways.items() if runner is not None}
+        print(f"{cost_table(costs)}\n\n{empty_table(empty)}\n", flush=True)
+        records = {name: measure(do, ways, rounds) for name, do in chosen.items()}
     text = (
-        f"`python benchmarks/cluster.py STORE --docs docs/benchmarks.md` on {os.cpu_count()} cores "
+        f"`python benchmarks/cluster.py{' STORE' if arguments.store else ''} --size "
+        f"{arguments.size} --docs docs/benchmarks.md` on {os.cpu_count()} cores "
         f"({platform.processor() or platform.machine()}), one BLAS thread in every process, "
         f"`--memory {size.memory}`, {counted(rounds)}; workers on the same machine, "
         "started before. The first row shares nothing: what the machine itself gives.\n\n"
-        f"{table(records)}"
+        f"{table(records, tuple(ways))}\n\n"
+        "What a task costs. Seconds are of the CPU: of the task, and of the process with the "
+        "client and the scheduler.\n\n"
+        f"{cost_table(costs)}\n\n{empty_table(empty)}"
     )
     print(text)
     if arguments.out is not None:

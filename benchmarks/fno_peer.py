@@ -35,7 +35,7 @@ from neuralop.losses import H1Loss, LpLoss
 from neuralop.models import FNO
 from neuralop.training import AdamW, Trainer
 
-from families import evaluate, load, training_rows
+from families import evaluate, load, threshold_of, training_rows
 from plumecast.compute.device import choose_device
 from plumecast.operators.family import Conditions
 from plumecast.operators.fields.lift import Lift, fit_lift
@@ -205,10 +205,14 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data", type=Path, help="snapshots in the format of families.py")
-    parser.add_argument("--threshold", type=float, required=True, help="smoke threshold τ, µg m⁻³")
+    parser.add_argument("data", type=Path, help="snapshots as families.py reads them")
+    parser.add_argument(
+        "--threshold", type=float, help="smoke threshold τ, µg m⁻³; default: from validation"
+    )
     parser.add_argument("--out", type=Path, required=True, help="file to append JSON lines to")
     parser.add_argument("--epochs", default="10,20,40,80,160", help="lengths of training")
+    parser.add_argument("--split", type=int, default=0, help="as in families.py")
+    parser.add_argument("--design", help="as in families.py")
     parser.add_argument("--count", default="all", help="training ignitions")
     parser.add_argument("--modes", type=int, default=40, help="frequencies along every side")
     parser.add_argument("--width", type=int, default=32)
@@ -229,16 +233,17 @@ def main() -> None:
     options = arguments()
     # The trainer passes the whole batch to model and loss, which warn of unused entries.
     warnings.filterwarnings("ignore", message=".*received unexpected keyword arguments")
-    data = load(options.data)
+    data = load(options.data, options.split, options.design)
+    options.threshold = threshold_of(data, options.threshold)
     rows = training_rows(data, options.count, 0)
     put = choose_device(options.device).put
     for epochs in map(int, options.epochs.split(",")):
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         built, batches = prepare(untrained(options, data, rows), data, rows, options.batch)
         prepared = time.perf_counter() - start
         curve = train(built.model, batches, epochs, options, start)
         fitted, error = with_inverse(built, data)
-        seconds = time.perf_counter() - start
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
         scores, _, _ = evaluate(fitted, data, options.threshold, put)
         step = max(1, len(curve) // CURVE_POINTS)
         line = {
@@ -247,6 +252,7 @@ def main() -> None:
             "snapshots": int(rows.size),
             "epochs": epochs,
             "fit_seconds": round(seconds, 2),
+            "cpu_seconds": round(cpu, 2),
             "prepare_seconds": round(prepared, 2),
             "validation_error": round(error, 5),
             "best_epoch": int(np.argmin([point[1] for point in curve])) + 1,

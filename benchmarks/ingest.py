@@ -24,7 +24,6 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 
-from core import peak_extra_memory
 from plumecast import read_wrf
 
 NEEDED = ("LFN", "TIGN_G", "fire_smoke", "PH", "PHB", "P", "PB", "T")
@@ -179,6 +178,8 @@ def main() -> None:
     parser.add_argument("--peak", metavar="RUN", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peak:
+        from core import peak_extra_memory  # it imports the studies, which need matplotlib
+
         print(1e3 * peak_extra_memory(lambda: read_wrf(arguments.peak)))
         return
     size = SIZES[arguments.size]

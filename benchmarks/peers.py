@@ -8,6 +8,7 @@ Every package encodes time since ignition with 200 modes and smoke with as many 
 keeps (95 % of Σσ), and maps codes to codes. Hyperparameters of a package (penalty, length scale,
 smoothing) are chosen by the relative error on the validation part. plumecast chooses its own by
 leaving out training fires, without the validation part. The time of a fit includes these choices.
+plumecast's networks are trained for `--seconds` on all cores that PyTorch may use.
 Peers: scikit-learn, EZyRB and pyapprox (`pip install scikit-learn ezyrb pyapprox`); those that are
 not installed are left out.
 """
@@ -29,8 +30,10 @@ from typing import Any
 import numpy as np
 
 import plumecast as pc
+from families import limited
 from limits import into_document
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.operators.families import FAMILIES
 
 Predict = Callable[[np.ndarray], np.ndarray]
 SHARES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -65,7 +68,7 @@ def matrix(part: Any, name: str) -> np.ndarray:
 
 def plumecast_with(**choices: Any) -> Callable[[Data], tuple[str, Predict]]:
     def fit(data: Data) -> tuple[str, Predict]:
-        if "preset" not in choices:
+        if not {"preset", "family"} & set(choices):
             choices.update(fire_rank=data.fire_rank, smoke_rank=data.smoke_rank)
         surrogate = pc.fit_surrogate(data.split.train, **choices)
         found = {k: v for k, v in surrogate.training.items() if k in ("penalty", "length_scale")}
@@ -189,8 +192,11 @@ PEERS: dict[str, tuple[str, Callable[[Data], tuple[str, Predict]]]] = {
     "plumecast, quick": ("plumecast", plumecast_with(preset="quick")),
     "plumecast, recommended": ("plumecast", plumecast_with(preset="recommended")),
     "plumecast, thorough": ("plumecast", plumecast_with(preset="thorough")),
+    "plumecast, DeepONet": ("plumecast", plumecast_with(family="deeponet", epochs=400)),
+    "plumecast, FNO": ("plumecast", plumecast_with(family="fno", epochs=400)),
 }
-MODULES = {"scikit-learn": "sklearn"}
+MODULES = {"scikit-learn": "sklearn", "plumecast, DeepONet": "torch", "plumecast, FNO": "torch"}
+"""Modules of packages, and of rows that need more than their package, where the names differ."""
 
 
 def prepare(path: str, ignitions: int | None) -> Data:
@@ -240,7 +246,7 @@ def score(predict: Predict, data: Data) -> dict[str, float]:
 
 
 def score_labelled(surrogate: pc.Surrogate, data: Data) -> dict[str, float]:
-    """Scores of a spectral surrogate, which needs the droughts of labelled data."""
+    """Scores of a spectral surrogate or a network, which need the droughts of labelled data."""
     split = data.split
     result = pc.evaluate({"a": surrogate}, split.validation, split.test)
     found, smoke = surrogate.predict(split.test).values, split.test[SMOKE].values
@@ -263,7 +269,7 @@ def run(name: str, data: Data) -> dict[str, Any]:
     chosen, predict = fit(data)
     seconds = time.perf_counter() - start
     known = getattr(predict, "__self__", None)
-    labelled = isinstance(known, pc.Surrogate) and known.settings["family"] == "spectral"
+    labelled = isinstance(known, pc.Surrogate) and known.settings["family"] != "coded"
     scores = score_labelled(known, data) if labelled else score(predict, data)
     version = pc.__version__ if package == "plumecast" else importlib.metadata.version(package)
     return {"name": name, "version": version, "fit_s": seconds, "chosen": chosen, **scores}
@@ -289,9 +295,18 @@ def main() -> None:
     parser.add_argument("store")
     parser.add_argument("--ignitions", type=int, help="train on this many ignitions only")
     parser.add_argument("--only", help="names that contain this")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=40.0,
+        help="training of a network; default: 40, about as "
+        "long as `recommended` takes with the paper's sizes",
+    )
     parser.add_argument("--out", type=Path, help="where to write the table as JSON")
     parser.add_argument("--docs", type=Path, help="a document whose section `peers` is replaced")
     arguments = parser.parse_args()
+    for name in ("deeponet", "fno"):
+        FAMILIES[name] = limited(FAMILIES[name], arguments.seconds)
     data = prepare(arguments.store, arguments.ignitions)
     title = (
         f"{data.fire.shape[0]} training snapshots on {data.fire.shape[1]} cells, ranks "
@@ -305,7 +320,8 @@ def main() -> None:
     for name, (package, _) in PEERS.items():
         if arguments.only and arguments.only not in name:
             continue
-        if importlib.util.find_spec(MODULES.get(package, package)) is None:
+        needed = MODULES.get(name, MODULES.get(package, package))
+        if importlib.util.find_spec(needed) is None:
             print(f"| {name} | not installed | | | | | | | |", flush=True)
             continue
         found = run(name, data)

@@ -17,7 +17,7 @@ BEGIN, END = "<!-- map: written by tools/house_map.py -->", "<!-- end of the map
 
 ROOMS = (
     "base", "compute", "sources", "data", "scores", "operators", "surrogate", "workflows",
-    "studies", "cli",
+    "impact", "studies", "app", "cli",
 )  # fmt: skip
 """From the bottom of the house to the top."""
 
