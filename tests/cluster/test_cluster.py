@@ -603,8 +603,25 @@ def test_an_error_in_a_block_is_raised_as_it_is(runner):
     def wrong(item: int) -> int:
         raise PlumecastError(f"block {item} is wrong")
 
+    def unreadable(item: int) -> int:
+        raise OSError(f"block {item} cannot be read")
+
     with pytest.raises(PlumecastError, match="block 0 is wrong"):
         runner.sum(wrong, range(1))
+    with pytest.raises(OSError, match="block 0 cannot be read"):  # not a lost scheduler
+        runner.sum(unreadable, range(1))
+
+
+@pytest.mark.parametrize(
+    "error", [distributed.comm.CommClosedError, OSError, RuntimeError, distributed.CancelledError]
+)
+def test_a_scheduler_lost_while_a_result_is_fetched_is_named(runner, monkeypatch, error):
+    async def fetch(*_futures: object, **_options: object) -> None:
+        raise error("connection reset by peer")
+
+    monkeypatch.setattr(runner.client, "_gather", fetch)
+    with pytest.raises(PlumecastError, match="the Dask scheduler does not answer any more; start"):
+        runner.sum(abs, [1])
 
 
 def test_a_worker_out_of_memory_is_named(runner):

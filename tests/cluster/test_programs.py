@@ -220,6 +220,15 @@ def test_a_scheduler_that_is_lost_is_named(tmp_path):
             list(results)
 
 
+def test_a_scheduler_lost_before_a_result_is_fetched_is_named(tmp_path):
+    with programs(tmp_path / "there", workers=1) as cluster, pc.cluster(cluster.address) as runner:
+        done = wait_for(runner, 1)._submit(slowly(), 0.0, 1)
+        assert runner._result(done) == 1
+        cluster.programs[0].kill()
+        with pytest.raises(PlumecastError, match="the Dask scheduler does not answer any more; "):
+            runner._result(done)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -208,7 +208,9 @@ class ClusterRunner:
                 )
         try:
             return future.result()
-        except CancelledError as error:
+        except (OSError, RuntimeError, CancelledError) as error:
+            if future.status == "error":  # raised by the task, not by fetching its result
+                raise
             raise PlumecastError(_SCHEDULER_LOST) from error
         except MemoryError as error:
             raise PlumecastError(
