@@ -17,6 +17,7 @@ import numpy as np
 from plumecast.compute.arrays import Array, array_namespace, is_numpy_array, map_arrays
 from plumecast.compute.device import Resources
 from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.weather import WeatherSeries
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Conditions:
     scenario_count: int = 0  # 0: one map for all scenarios
     weather: WeatherSeries | None = None
     fuel: FuelLoads | None = None  # None: that of the training fires
+    history: FireHistory | None = None  # earlier snapshots of the same fires
     physics: Array | None = None  # (M, K, *grid), smoke of cheap physics, on the fire's device
 
     def at(self, rows: Array | slice) -> Conditions:
@@ -42,10 +44,9 @@ class Conditions:
         parts = ("labels", "covariates", "wind", "scenarios", "physics")
         known = {name: getattr(self, name) for name in parts}
         found = {n: v[rows] for n, v in known.items() if v is not None}
-        if self.weather is not None:
-            found["weather"] = self.weather.at(rows)
-        if self.fuel is not None:
-            found["fuel"] = self.fuel.at(rows)
+        for name in ("weather", "fuel", "history"):
+            if (part := getattr(self, name)) is not None:
+                found[name] = part.at(rows)
         return replace(self, **found)
 
     def scalars(self) -> Array | None:
@@ -265,7 +266,7 @@ class TrainingSet:
     def with_mirrored(self) -> TrainingSet:
         """The snapshots, then copies that are mirrored at the first axis of the grid."""
         twice = np.tile(np.arange(self.groups.size), 2)
-        given = replace(self.given, physics=None, weather=None).at(twice)
+        given = replace(self.given, physics=None, weather=None, history=None).at(twice)
         if self.given.physics is not None:
             given = replace(given, physics=Mirrored(self.given.physics, axis=2))
         return replace(

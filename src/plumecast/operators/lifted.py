@@ -104,7 +104,7 @@ class LiftedOperator(Operator):
                     "this surrogate was trained with the weather of every fire; pass a Dataset "
                     "with 'wind_u', 'wind_v' and 'boundary_layer_depth'"
                 )
-            carried = self.physics.smoke(fire, given.weather, given.fuel)
+            carried = self.physics.smoke(fire, given.weather, given.fuel, given.history)
             if self.frame is not None and given.wind is not None:
                 carried = self.frame.to_wind(carried, given.wind)
             known = replace(known, physics=carried)

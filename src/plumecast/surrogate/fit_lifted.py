@@ -41,6 +41,7 @@ from plumecast.operators.lifted import (
 )
 from plumecast.operators.physics.calibration import LADDERS, calibrate
 from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.transport import ColumnTransport, plan_transport
 from plumecast.operators.physics.weather import WeatherSeries
 from plumecast.operators.settings import Settings
@@ -49,6 +50,7 @@ from plumecast.surrogate.weather import (
     HOURLY,
     MEAN_WIND,
     checkpoint_interval,
+    fire_history,
     fuel_loads,
     weather_known,
     weather_series,
@@ -177,6 +179,11 @@ class _Fits:
         """The fuel load of every snapshot, where it is known."""
         return fuel_loads(self.data.snapshots, self.field.dims)
 
+    @cached_property
+    def history(self) -> FireHistory | None:
+        """The earlier snapshots of every fire, where they are known."""
+        return fire_history(self.data.snapshots, self.on_map.fire)
+
     def transport(self, kind: str) -> ColumnTransport:
         """A transport of one kind for these fires."""
         if kind == CALIBRATED:
@@ -202,6 +209,7 @@ class _Fits:
             self.weather,
             threshold=self.thresholds[0],
             fuel=self.fuel,
+            history=self.history,
             put=self.resources.device.put,
         )
 
@@ -232,7 +240,9 @@ class _Fits:
             given = replace(given, labels=None)  # redundant: a drought only names a wind series
         carrier = None
         if physics != "none":
-            given = replace(given, weather=self.weather, fuel=self.fuel)
+            given = replace(
+                given, weather=self.weather, fuel=self.fuel, history=self.history
+            )
             carrier = self.transport(physics)
         training = replace(training, given=given)
         return fit_lifted_parts(

@@ -59,7 +59,7 @@ from plumecast.surrogate.thresholds import (
     score_layout,
     stored_agreements,
 )
-from plumecast.surrogate.weather import HOURLY, fuel_loads, weather_series
+from plumecast.surrogate.weather import HOURLY, fire_history, fuel_loads, weather_series
 
 PREDICT_BLOCK = 2048
 """Rows predicted at a time; bounds the memory of kernels and decoded fields."""
@@ -322,17 +322,21 @@ class Surrogate:
         found = data if isinstance(data, xr.Dataset) else like.coords.to_dataset()
         lead = leading_dims(like, self.inputs.fields[0])
         sizes = {dim: like.sizes[dim] for dim in lead}
-        labels = wind = weather = fuel = None
+        labels = wind = weather = fuel = history = None
         if self.scenario is not None and self.scenario in found.variables:
             labels = read_scalar(found, self.scenario, sizes).astype(str)
         if operator.needs_wind:
             wind = wind_vector(*(read_scalar(found, name, sizes) for name in WIND))
         if operator.needs_weather:
             weather = weather_series(found, sizes, kind=self.training.get("weather", HOURLY))
+            shape = self.inputs.fields[0].shape
+            history = fire_history(found, matrix.reshape(-1, *shape)) if len(lead) == 1 else None
         if operator.uses_fuel:
             fuel = fuel_loads(found, self.inputs.fields[0].dims, sizes)
         covariates = read_covariates(found, self.covariates, sizes)
-        return matrix, Conditions(labels, covariates, wind, weather=weather, fuel=fuel)
+        return matrix, Conditions(
+            labels, covariates, wind, weather=weather, fuel=fuel, history=history
+        )
 
     def predict_rows(self, inputs: np.ndarray, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, Ñ), rows in the layouts of inputs and outputs, on the operator's device."""

@@ -10,11 +10,12 @@ import xarray as xr
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE
-from plumecast.compute.arrays import Array
+from plumecast.compute.arrays import Array, is_numpy_array
 from plumecast.data.conditions.covariates import WIND, read_scalar, wind_vector
 from plumecast.data.conditions.fuels import read_fuel_maps
 from plumecast.data.conditions.weather import STATE_WEATHER, has_weather, read_weather_rows
 from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.weather import WeatherSeries
 from plumecast.sources.weather.default import (
     HEIGHTS,
@@ -99,6 +100,51 @@ def fuel_loads(
     """The fuel load of every row on the dimensions `grid`; None where it is unknown."""
     found = read_fuel_maps(data, grid, sizes)
     return None if found is None else FuelLoads(*found)
+
+
+GROWTH_TOLERANCE = 0.1
+"""Ages of one fire may fall, or grow faster than time, by this share of the time between two
+snapshots: WRF moves arrival times a little. More means that two fires have one name."""
+
+
+def fire_history(data: xr.Dataset, fire: Array) -> FireHistory | None:
+    """The snapshots (M, ny, nx) of every fire up to its own hour; None if they are not labelled.
+
+    Snapshots that cannot be of one fire, with the same hour or with ages that do not grow with
+    time, stand alone.
+    """
+    if not {"fire_id", "hours"} <= set(data.variables) or len(fire.shape) != 3:
+        return None
+    try:
+        names = read_scalar(data, "fire_id", None)
+        hours = read_scalar(data, "hours", None).astype(np.float64)
+    except (PlumecastError, ValueError):
+        return None
+    if hours.shape != (fire.shape[0],) or names.shape != hours.shape:
+        return None
+    order = np.lexsort((hours, names.astype(str)))
+    starts = np.flatnonzero(np.r_[True, names[order][1:] != names[order][:-1]])
+    runs = [_one_fire(rows, hours, fire) for rows in np.split(order, starts[1:])]
+    rows = np.full((order.size, max((len(run) for run in runs), default=1)), -1, dtype=np.int64)
+    rows[:, -1] = np.arange(order.size)
+    for run in runs:
+        for place, row in enumerate(run):
+            rows[row, -place - 1 :] = run[: place + 1]
+    return FireHistory(fire, hours, rows)
+
+
+def _one_fire(rows: Array, hours: Array, fire: Array) -> Array:
+    """Rows, ascending in time, that can be snapshots of one fire; none if they cannot."""
+    gaps = np.diff(hours[rows])
+    if (gaps <= 0.0).any():
+        return rows[:0]
+    if is_numpy_array(fire):  # stored fires were checked when they were written
+        for before, after, gap in zip(rows[:-1], rows[1:], gaps, strict=True):
+            grown = fire[after] - fire[before]
+            slack = GROWTH_TOLERANCE * gap
+            if grown.min() < -slack or grown.max() > gap + slack:
+                return rows[:0]
+    return rows
 
 
 def checkpoint_interval(data: xr.Dataset) -> float:

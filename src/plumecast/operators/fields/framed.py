@@ -13,12 +13,10 @@ import numpy as np
 from plumecast.compute.arrays import Array, to_numpy
 from plumecast.compute.blocks import field_blocks, row_blocks
 from plumecast.compute.device import Resources
-from plumecast.operators.family import TrainingSet
+from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.fields.targets import Targets, encode_outputs
 from plumecast.operators.fields.wind_frame import WindFrame
-from plumecast.operators.physics.fuels import FuelLoads
 from plumecast.operators.physics.transport import ColumnTransport
-from plumecast.operators.physics.weather import WeatherSeries
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +66,8 @@ class CarriedFields:
 
     fire: Array  # (M, *grid), an array or an object that gives one when indexed by rows
     physics: ColumnTransport
-    weather: WeatherSeries
-    fuel: FuelLoads | None
+    given: Conditions  # weather, fuel, history and wind
     frame: WindFrame | None
-    wind: Array | None
     put: Callable[[Array], Array]  # copies an array to the device
 
     @property
@@ -82,11 +78,11 @@ class CarriedFields:
         return (count, kinds, *(grid if self.frame is None else self.frame.canvas))
 
     def __getitem__(self, rows: Array | slice) -> Array:
-        fire = self.put(self.fire[rows])
-        fuel = None if self.fuel is None else self.fuel.at(rows)
-        carried = self.physics.smoke(fire, self.weather.at(rows), fuel)
-        if self.frame is not None and self.wind is not None:
-            carried = self.frame.to_wind(carried, self.wind[rows])
+        fire, given = self.put(self.fire[rows]), self.given.at(rows)
+        assert given.weather is not None
+        carried = self.physics.smoke(fire, given.weather, given.fuel, given.history)
+        if self.frame is not None and given.wind is not None:
+            carried = self.frame.to_wind(carried, given.wind)
         return to_numpy(carried)
 
     def in_memory(self) -> Array:
@@ -120,9 +116,8 @@ def in_frame(
     if physics is not None:
         assert given.weather is not None
         carried: Array = CarriedFields(
-            training.fire, physics, given.weather, given.fuel, frame, given.wind,
-            resources.device.put,
-        )  # fmt: skip
+            training.fire, physics, given, frame, resources.device.put
+        )
         carried = carried.in_memory() if resources.limit is None else carried
         given = replace(given, physics=carried)
     if resources.limit is None:

@@ -20,6 +20,7 @@ import numpy as np
 from plumecast.compute.arrays import Array, to_numpy
 from plumecast.compute.blocks import sampled_rows
 from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.transport import DIFFUSIVITY, ColumnTransport
 from plumecast.operators.physics.weather import WeatherSeries
 
@@ -76,6 +77,7 @@ def calibrate(
     *,
     threshold: float,
     fuel: FuelLoads | None = None,
+    history: FireHistory | None = None,
     put: Callable[[Array], Array] = np.asarray,
 ) -> ColumnTransport:
     """The transport with the constants that suit (M, ny, nx) fires and their smoke best.
@@ -86,6 +88,7 @@ def calibrate(
     short = np.flatnonzero(weather.until <= max(SHORT, float(np.median(weather.until))))
     rows = short[sampled_rows(short.size, SAMPLE)]
     known, own = weather.at(rows), None if fuel is None else fuel.at(rows)
+    past = None if history is None else history.at(rows)
     observed = np.maximum(np.asarray(smoke[rows], dtype=np.float64), 0.0)
     burning = put(np.asarray(fire[rows]))
     if not observed.any():
@@ -98,7 +101,7 @@ def calibrate(
         candidate = _with(whole, constants)
         if constants != PLAIN and candidate.spread_cells() > WIDEST:
             return np.inf
-        carried = to_numpy(candidate.smoke(burning, known, own))[:, 0]
+        carried = to_numpy(candidate.smoke(burning, known, own, past))[:, 0]
         return _error(carried.astype(np.float64), observed, epsilon, threshold)
 
     return _with(transport, _descend(min(COARSE, key=error_of), error_of))

@@ -1,6 +1,10 @@
 """When every cell releases its smoke, from the time since ignition. Arrays only.
 
-The age of a cell is a mean over its area. While the front crosses the cell in a time D at a
+The age f of a cell is a mean over its area, so that df/dt is the share of it that has burned. Where
+earlier snapshots of the same fire are known (`FireHistory`), the share follows from them: its mean
+between two snapshots is (f₂ − f₁) / (t₂ − t₁), and it never falls.
+
+A single map must tell it alone. While the front crosses the cell in a time D at a
 constant rate, the age is s² / (2 D) at a time s after the front entered it; afterwards it is
 s − D/2. D is about the difference of the ages of the cell and of its oldest neighbour. Inverting
 gives the time of entry, and the share of the cell that has burned by any earlier time.
@@ -13,8 +17,12 @@ that burns at all is about the largest age divided by these hours (`partial_rele
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from plumecast.compute.arrays import Array, array_namespace, clip
+import numpy as np
+
+from plumecast.compute.arrays import Array, array_namespace, clip, like
+from plumecast.operators.physics.weather import interpolation
 
 LEAST_CROSSING = 0.5
 """Shortest time that a front needs to cross a cell, h."""
@@ -23,25 +31,123 @@ LEAST_SHARE = 0.02
 """Smallest share of a cell that burns, so that ages are divided by a positive number."""
 
 
+class Release(Protocol):
+    """How much of every cell of M fires has burned by when."""
+
+    def by(self, hours: Array) -> Array:
+        """(n, M) hours since ignition, on the host → (n, M, ny, nx) shares that have burned."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class Release:
+class Front:
     """Entry of the front and time to cross, (M, ny, nx) each, in hours."""
 
     entry: Array
     crossing: Array
     burned: Array  # share of every cell that burns at all; 0.0 where nothing burned
 
-    def by(self, hour: Array | float, until: Array) -> Array:
-        """(…, M, ny, nx) share of every cell that has burned by min(hour, until).
-
-        Hours may be an array (…, 1, 1, 1).
-        """
-        xp = array_namespace(self.entry)
-        time = xp.clip(until, None, hour) if isinstance(hour, float) else xp.minimum(until, hour)
+    def by(self, hours: Array) -> Array:
+        """(n, M) hours → (n, M, ny, nx) shares; the share rises evenly while the front crosses."""
+        time = like(np.asarray(hours, dtype=np.float32)[..., None, None], self.entry)
         return clip((time - self.entry) / self.crossing, 0.0, 1.0) * self.burned
 
+    def ages(self, hours: Array) -> Array:
+        """(n, M) hours → (n, M, ny, nx) ages: the integral of the share since ignition."""
+        time = like(np.asarray(hours, dtype=np.float32)[..., None, None], self.entry)
+        xp = array_namespace(self.entry)
+        since = xp.clip(time - self.entry, 0.0, None)
+        crossed = xp.minimum(since, self.crossing)
+        return (0.5 * crossed**2 / self.crossing + since - crossed) * self.burned
 
-def release_of(fire: Array, until: Array) -> Release:
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Burned shares (M, K, ny, nx) at the hours (M, K), linear in between."""
+
+    hours: Array  # on the host, ascending
+    shares: Array
+
+    def by(self, hours: Array) -> Array:
+        """(n, M) hours → (n, M, ny, nx) shares."""
+        xp = array_namespace(self.shares)
+        count, nodes, *grid = self.shares.shape
+        weights = interpolation(self.hours, np.asarray(hours).T).astype(np.float32)  # (M, n, K)
+        flat = xp.reshape(self.shares, (count, nodes, -1))
+        made = xp.permute_dims(like(weights, self.shares) @ flat, (1, 0, 2))
+        return xp.reshape(made, (*made.shape[:2], *grid))
+
+
+@dataclass(frozen=True, slots=True)
+class FireHistory:
+    """The snapshots of every fire up to its own hour, its own last.
+
+    Snapshots of one fire share the earlier ones, which are stored once.
+    """
+
+    fields: Array  # (U, ny, nx) ages, or an object that gives them when indexed by rows
+    hours: Array  # (U,)
+    rows: Array  # (M, K) numbers of the snapshots, ascending in time; −1 before the first
+
+    def at(self, rows: Array | slice) -> FireHistory:
+        """The history of some fires."""
+        return replace(self, rows=self.rows[rows])
+
+    def known(self, first: float) -> Array:
+        """(M,) whether the history tells more than the last map alone.
+
+        It does if there is an earlier snapshot, or could be none within the `first` hours.
+        """
+        last = self.rows[:, -1]
+        young = (last >= 0) & (self.hours[last] <= first)
+        return young if self.rows.shape[1] == 1 else young | (self.rows[:, -2] >= 0)
+
+    def release(self, fire: Array) -> Shares:
+        """The release of M fires on the device of their maps `fire`; each has a snapshot."""
+        used = self.rows[:, np.any(self.rows >= 0, axis=0)]
+        numbers, places = np.unique(used, return_inverse=True)
+        absent = int(numbers[0] < 0)
+        stored = np.asarray(self.fields[numbers[absent:]], dtype=np.float32)
+        ages = np.concatenate([np.zeros((absent, *stored.shape[1:]), np.float32), stored])
+        hours = np.concatenate([np.zeros(absent), self.hours[numbers[absent:]]])
+        places = places.reshape(used.shape)
+        return shares_of(hours[places], like(ages[places], fire))
+
+
+def shares_of(hours: Array, ages: Array) -> Shares:
+    """Burned shares of (M, K, ny, nx) ages at the hours (M, K), which rise from 0.
+
+    The mean share between two snapshots holds at the middle of the two. It is extrapolated to the
+    last snapshot, and never falls.
+    """
+    xp = array_namespace(ages)
+    hours = np.asarray(hours, dtype=np.float64)
+    begin = np.concatenate([np.zeros_like(hours[:, :1]), hours], axis=1)
+    gaps = np.diff(begin, axis=1)
+    before = xp.concat([xp.zeros_like(ages[:, :1, ...]), ages[:, :-1, ...]], axis=1)
+    spread = np.where(gaps > 0.0, gaps, np.inf).astype(np.float32)[..., None, None]
+    means = clip((ages - before) / like(spread, ages), 0.0, 1.0)
+    middles = np.concatenate([np.zeros_like(hours[:, :1]), begin[:, :-1] + 0.5 * gaps], axis=1)
+    shares = xp.concat([xp.zeros_like(means[:, :1, ...]), means], axis=1)
+    apart = middles[:, -1] - middles[:, -2]
+    ahead = 0.5 * gaps[:, -1] / np.where(apart > 0.0, apart, np.inf)
+    ahead = like(ahead.astype(np.float32)[:, None, None, None], ages)
+    last, second = shares[:, -1:, ...], shares[:, -2:-1, ...]
+    end = clip(last + ahead * (last - second), 0.0, 1.0)
+    shares = _never_falling(xp.concat([shares, end], axis=1))
+    return Shares(np.concatenate([middles, hours[:, -1:]], axis=1), shares)
+
+
+def _never_falling(values: Array) -> Array:
+    """(M, K, …) running maximum along the second axis; K is a handful."""
+    xp = array_namespace(values)
+    parts = [values[:, :1, ...]]
+    for number in range(1, values.shape[1]):
+        parts.append(xp.maximum(parts[-1], values[:, number : number + 1, ...]))
+    return xp.concat(parts, axis=1)
+
+
+def release_of(fire: Array, until: Array) -> Front:
     """The release of (M, ny, nx) ages at the hours `until` (M, 1, 1)."""
     xp = array_namespace(fire)
     oldest = neighbour_maximum(fire)
@@ -50,10 +156,10 @@ def release_of(fire: Array, until: Array) -> Release:
     since = xp.where(fire < 0.5 * crossing, xp.sqrt(2.0 * crossing * fire), fire + 0.5 * crossing)
     since = xp.minimum(since, until)
     burned = xp.astype(fire > 0.0, fire.dtype)
-    return Release(until - since, crossing, burned)
+    return Front(until - since, crossing, burned)
 
 
-def partial_release_of(fire: Array, until: Array) -> Release:
+def partial_release_of(fire: Array, until: Array) -> Front:
     """The release of cells that burn in part, of (M, ny, nx) ages at the hours `until` (M, 1, 1).
 
     With the share φ = max f / until of every fire, the burned part of a cell has the age f / φ. It

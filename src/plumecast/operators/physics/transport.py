@@ -6,7 +6,11 @@ then the diffusion of the step. It is positive and conserves smoke; smoke that l
 lost. Smoke released during a step is spread along the displacement δ by halving:
 the mean over 2^q equally long delays is the product of (1 + S(δ/2^j)) / 2 for j = 1 … q, where S
 moves smoke. Turbulence exchanges smoke between layers, by one small matrix per fire and step. The
-cells release smoke as the front crosses them (`release`); the heat of the fire sets the height.
+cells release smoke as they burn (`release`); the heat of the fire sets the height.
+
+Cumulative smoke is a sum over frames, and the frames of a snapshot are counted backwards from its
+own hour h: h, h − Δ, h − 2 Δ, … since ignition. Steps are counted so too, so that every frame is at
+the end of a step, whatever the hour.
 """
 
 from __future__ import annotations
@@ -30,7 +34,12 @@ from plumecast.compute.blocks import row_blocks
 from plumecast.compute.device import free_bytes
 from plumecast.compute.threads import cores, map_threads
 from plumecast.operators.physics.fuels import FuelLoads
-from plumecast.operators.physics.release import Release, partial_release_of, release_of
+from plumecast.operators.physics.release import (
+    FireHistory,
+    Release,
+    partial_release_of,
+    release_of,
+)
 from plumecast.operators.physics.turbulence import mixing_matrices
 from plumecast.operators.physics.weather import WeatherSeries
 
@@ -67,6 +76,9 @@ DEVICE_SHARE = 0.4
 STEP_ROWS = 24
 """Steps times snapshots whose matrices are made at a time; single fires need fewer calls."""
 
+YOUNG = 1.05
+"""Intervals since ignition up to which a fire can have no earlier snapshot."""
+
 SECONDS = 3600.0
 SURFACE = 10.0  # m, height of the wind that makes turbulence
 MOST_HALVINGS = 3
@@ -77,7 +89,7 @@ class ColumnTransport:
     """The grid and the steps of the transport, and the fuel it burns."""
 
     spacing: tuple[float, float]  # cell size along y and x, m; negative if an axis descends
-    interval: float  # hours between the checkpoints that cumulative smoke sums over
+    interval: float  # Δ, hours between the frames that cumulative smoke sums over
     step: float  # h, a divisor of the interval
     halvings: int  # q
     groups: tuple[int, ...]
@@ -88,39 +100,58 @@ class ColumnTransport:
     rise: float = 1.0  # factor of the height of plumes
     drift: float = 1.0  # factor of the winds that carry smoke
 
-    def smoke(self, fire: Array, weather: WeatherSeries, fuel: FuelLoads | None = None) -> Array:
+    def smoke(
+        self,
+        fire: Array,
+        weather: WeatherSeries,
+        fuel: FuelLoads | None = None,
+        history: FireHistory | None = None,
+    ) -> Array:
         """(M, ny, nx) ages → (M, K, ny, nx) cumulative smoke of K groups of layers, any unit.
 
         The loads of `fuel` replace that of training. A transport without a load, whose smoke is in
-        another unit, takes none.
-        Snapshots are carried in the order of their hours, so that those of a block end together.
+        another unit, takes none. Where the `history` tells more than the map, it sets the release.
+        Snapshots are carried in the order of their hours, so that those of a block start together.
         """
         count, *grid = fire.shape
         shape = (count, len(self.groups) - 1, *grid)
-        return assembled(self._parts(fire, weather, fuel), shape, fire)
+        return assembled(self._parts(fire, weather, fuel, history), shape, fire)
 
     def _parts(
-        self, fire: Array, weather: WeatherSeries, fuel: FuelLoads | None
+        self,
+        fire: Array,
+        weather: WeatherSeries,
+        fuel: FuelLoads | None,
+        history: FireHistory | None,
     ) -> Iterator[tuple[Array, Array]]:
         on_host = is_numpy_array(fire)
         order = np.argsort(weather.until, kind="stable")
-        size = self._block(fire)
-        parts = [order[start : start + size] for start in range(0, order.size, size)]
+        told = np.zeros(order.size, dtype=bool)
+        if history is not None and self.partial:
+            told = history.known(self.interval * YOUNG)
+        size = self._block(fire, 0 if history is None else history.rows.shape[1])
+        parts = [
+            rows[start : start + size]
+            for rows in (order[told[order]], order[~told[order]])
+            for start in range(0, rows.size, size)
+        ]
         threads = min(cores(), len(parts)) if on_host else 1
 
         def carry(rows: Array) -> Array:
             own = None if fuel is None else fuel.at(rows)
-            return self._carried(take_rows(fire, rows), weather.at(rows), own)
+            past = history.at(rows) if history is not None and told[rows[0]] else None
+            return self._carried(take_rows(fire, rows), weather.at(rows), own, past)
 
         yield from zip(parts, map_threads(carry, parts, max(threads, 1)), strict=True)
 
-    def _block(self, fire: Array) -> int:
+    def _block(self, fire: Array, nodes: int) -> int:
         """Snapshots carried at a time: those that the cache holds, or the free memory of a GPU."""
         free = free_bytes(fire)
         if free is None:
             return BLOCK
         ny, nx = fire.shape[1:]
-        row = 4.0 * (len(EDGES) - 1) * (8 * ny * nx + 2 * (self.halvings + 1) * (ny**2 + nx**2))
+        row = 4.0 * nodes * 3 * ny * nx
+        row += 4.0 * (len(EDGES) - 1) * (8 * ny * nx + 2 * (self.halvings + 1) * (ny**2 + nx**2))
         return max(BLOCK, min(DEVICE_BLOCK, int(DEVICE_SHARE * free / row)))
 
     def spread_cells(self) -> float:
@@ -138,21 +169,29 @@ class ColumnTransport:
             return None
         return like(self.load, fire, fire.dtype) if fuel is None else fuel.on(fire)
 
-    def _carried(self, fire: Array, weather: WeatherSeries, fuel: FuelLoads | None) -> Array:
-        """The smoke of one block of snapshots."""
+    def _carried(
+        self,
+        fire: Array,
+        weather: WeatherSeries,
+        fuel: FuelLoads | None,
+        history: FireHistory | None,
+    ) -> Array:
+        """The smoke of one block of snapshots. All end together; the youngest start last."""
         xp = array_namespace(fire)
         fire = xp.astype(fire, xp.float32, copy=False)
-        until = like(np.asarray(weather.until, dtype=np.float32)[:, None, None], fire)
-        steps = math.ceil(float(np.max(weather.until, initial=0.0)) / self.step - 1e-9)
-        air = _Air.over(weather, (np.arange(steps) + 0.5) * self.step, self, fire)
-        release = (partial_release_of if self.partial else release_of)(fire, until)
+        until = np.asarray(weather.until, dtype=np.float64)
+        steps = math.ceil(float(np.max(until, initial=0.0)) / self.step - 1e-9)
+        ends = until - self.step * np.arange(steps, -1, -1)[:, None]  # (n + 1, M)
+        air = _Air.over(weather, (ends[1:] - 0.5 * self.step).T, self, fire)
+        release = self._release(fire, until, history)
         load = self._load(fire, fuel)
         count, ny, nx = fire.shape
         layers = len(EDGES) - 1
         state = total = like(np.zeros((count, layers, ny, nx), dtype=np.float32), fire)
         per = max(1, round(self.interval / self.step))
         for some in row_blocks(steps, STEP_ROWS // max(1, count)):
-            burned, shares = self._released(release, load, until, air, some)
+            hours = ends[some.start : some.stop + 1]
+            burned, shares = self._released(release.by(hours), load, air, some)
             along = self._matrices(air, some, (ny, nx))
             for i, n in enumerate(range(some.start, some.stop)):
                 source = shares[i, ...] * burned[i, ...]
@@ -161,23 +200,27 @@ class ColumnTransport:
                 state = _moved(state, *(whole[i, ...] for _, whole in along)) + source
                 mixed = air.mixing[:, n, ...] @ xp.reshape(state, (count, layers, ny * nx))
                 state = xp.reshape(mixed, state.shape)
-                if (n + 1) % per == 0:
-                    reached = xp.astype(until >= (n + 1) * self.step - 1e-6, fire.dtype)
-                    total = total + state * reached[:, None, :, :]
+                if (steps - 1 - n) % per == 0:
+                    total = total + state
         bounds = zip(self.groups[:-1], self.groups[1:], strict=True)
         sums = [xp.sum(total[:, low:high, :, :], axis=1, keepdims=True) for low, high in bounds]
         return xp.concat(sums, axis=1)
 
+    def _release(self, fire: Array, until: Array, history: FireHistory | None) -> Release:
+        if history is not None:
+            return history.release(fire)
+        of = partial_release_of if self.partial else release_of
+        return of(fire, like(until.astype(np.float32)[:, None, None], fire))
+
     def _released(
-        self, release: Release, load: Array | None, until: Array, air: _Air, steps: slice
+        self, burned_by: Array, load: Array | None, air: _Air, steps: slice
     ) -> tuple[Array, Array]:
         """Fuel (n, M, 1, ny, nx) burned in some steps, and its shares (n, M, L, 1, 1) by layer.
 
-        The shares are divided by 2^q: the halvings of a step only add.
+        `burned_by` (n + 1, M, ny, nx) are the burned shares at their ends. The shares by layer are
+        divided by 2^q: the halvings of a step only add.
         """
-        xp = array_namespace(until)
-        hours = np.arange(steps.start, steps.stop + 1, dtype=np.float32)[:, None, None, None]
-        burned_by = release.by(like(hours * np.float32(self.step), until), until)
+        xp = array_namespace(burned_by)
         burned = burned_by[1:, ...] - burned_by[:-1, ...]
         if load is not None:
             burned = burned * load

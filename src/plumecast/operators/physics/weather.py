@@ -26,13 +26,13 @@ class WeatherSeries:
         return replace(self, **parts)
 
     def at_times(self, times: Array, heights: Array, like_array: Array) -> tuple[Array, ...]:
-        """(M, n, L) winds towards east and north, and (M, n) depths, on the device of an array.
+        """(M, n) times → (M, n, L) winds towards east and north, (M, n) depths, on a device.
 
         They are linear in time and height. Beyond the first and last hour and height, the nearest
         is used.
         """
-        in_time = _interpolation(self.hours, times)
-        in_height = _interpolation(self.heights, heights)
+        in_time = interpolation(self.hours, times)
+        in_height = interpolation(self.heights, heights)
         by_time, by_height = (
             like(matrix.astype(np.float32), like_array) for matrix in (in_time, in_height.T)
         )
@@ -47,15 +47,18 @@ class WeatherSeries:
         )
 
 
-def _interpolation(places: Array, wanted: Array) -> Array:
-    """(n, len(places)) matrix of linear interpolation."""
-    matrix = np.zeros((wanted.size, places.size))
-    if places.size == 1:
-        matrix[:] = 1.0
-        return matrix
-    upper = np.clip(np.searchsorted(places, wanted), 1, places.size - 1)
-    below, above = places[upper - 1], places[upper]
-    share = np.clip((wanted - below) / (above - below), 0.0, 1.0)
-    rows = np.arange(wanted.size)
-    matrix[rows, upper - 1], matrix[rows, upper] = 1.0 - share, share
-    return matrix
+def interpolation(places: Array, wanted: Array) -> Array:
+    """(…, n, K) matrices of linear interpolation from (…, K) ascending places to (…, n) others.
+
+    Beyond the ends, and where all places are one, the nearest place is used. A value is the first
+    one plus the share of every gap that has been passed times the change across it.
+    """
+    gaps = np.diff(places, axis=-1)
+    passed = (wanted[..., None] - places[..., None, :-1]) / np.where(gaps > 0.0, gaps, 1.0)[
+        ..., None, :
+    ]
+    passed = np.where(gaps[..., None, :] > 0.0, np.clip(passed, 0.0, 1.0), 1.0)
+    whole = np.ones((*passed.shape[:-1], 1))
+    reached = np.concatenate([whole, passed, np.zeros_like(whole)], axis=-1)
+    weights: Array = reached[..., :-1] - reached[..., 1:]
+    return weights

@@ -25,6 +25,7 @@ from plumecast.surrogate.fit import label_operator
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.weather import (
     checkpoint_interval,
+    fire_history,
     fuel_loads,
     weather_known,
     weather_series,
@@ -57,7 +58,7 @@ class CarriedSmoke(Operator):
             raise PlumecastError(f"carried smoke needs the weather of every fire; {STATE_WEATHER}")
         xp = array_namespace(inputs)
         fire = xp.reshape(inputs, (-1, *self.shape))
-        carried = self.transport.smoke(fire, given.weather, given.fuel)[:, 0]
+        carried = self.transport.smoke(fire, given.weather, given.fuel, given.history)[:, 0]
         return self.factor * xp.astype(xp.reshape(carried, inputs.shape), xp.float64)
 
 
@@ -78,9 +79,13 @@ def fit_physics_alone(train: xr.Dataset) -> Surrogate:
     grid = (-1, rows, columns)
     fire, smoke = (np.reshape(matrix[:], grid) for matrix in (data.inputs, data.outputs))
     tau = smoke_threshold(smoke)
-    transport = calibrate(transport, fire, smoke, weather, threshold=tau, fuel=fuel)
+    past = fire_history(train, fire)
+    transport = calibrate(
+        transport, fire, smoke, weather, threshold=tau, fuel=fuel, history=past
+    )
     unit = CarriedSmoke(transport, 1.0, (rows, columns))
-    carried, smoke = unit.predict(data.inputs, Conditions(weather=weather, fuel=fuel)), data.outputs
+    given = Conditions(weather=weather, fuel=fuel, history=past)
+    carried, smoke = unit.predict(data.inputs, given), data.outputs
     squares = np.sum(carried**2, axis=1)
     known = squares > 0.0
     if not known.any():

@@ -20,11 +20,11 @@ from plumecast.compute.arrays import Array, to_complex
 from plumecast.compute.blocks import row_blocks, sampled_rows
 from plumecast.data.conditions.covariates import own_winds, read_wind
 from plumecast.data.layout import Field, fit_layout
+from plumecast.operators.family import Conditions
 from plumecast.operators.fields.framed import CarriedFields, EncodedFields
 from plumecast.operators.fields.lift import Lift, fit_lift
 from plumecast.operators.fields.wind_frame import WindFrame
 from plumecast.operators.physics.transport import ColumnTransport, plan_transport
-from plumecast.operators.physics.weather import WeatherSeries
 from plumecast.operators.settings import PRESETS, Settings
 from plumecast.operators.spectral.transform import (
     Frequencies,
@@ -33,6 +33,7 @@ from plumecast.operators.spectral.transform import (
 )
 from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
 from plumecast.surrogate.weather import (
+    fire_history,
     fuel_loads,
     weather_known,
     weather_series,
@@ -110,9 +111,13 @@ def _seen(
     wind = read_wind(snapshots)
     carried = None
     if carrier is not None:
-        weather: WeatherSeries = weather_series(snapshots)
-        fuel = fuel_loads(snapshots, field.dims)
-        carried = CarriedFields(values, carrier, weather, fuel, frame, wind, lambda array: array)
+        given = Conditions(
+            wind=wind,
+            weather=weather_series(snapshots),
+            fuel=fuel_loads(snapshots, field.dims),
+            history=fire_history(snapshots, values),
+        )
+        carried = CarriedFields(values, carrier, given, frame, lambda array: array)
     return _Seen(EncodedFields(values, field.shape, (), frame, wind), carried)
 
 
