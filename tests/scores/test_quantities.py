@@ -2,54 +2,118 @@
 
 from __future__ import annotations
 
+import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
 import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
 
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
-from plumecast.scores.quantities import as_quantity, quantity_factors, smoke_between
+from plumecast.scores.quantities import (
+    as_quantity,
+    dose_factor,
+    dose_table,
+    quantity_factors,
+    smoke_between,
+)
 
 
 def sums_of(rate: np.ndarray, every: int) -> xr.DataArray:
-    """Sums over checkpoints `every` h apart of an hourly concentration (hours,), from hour 1."""
+    """Sums over frames `every` h apart of an hourly concentration (hours,), from hour 1."""
     hours = np.arange(every, rate.size + 1, every)
     return xr.DataArray(
         np.cumsum(rate[hours - 1])[:, None],
         dims=["snapshot", "x"],
-        coords={"hours": ("snapshot", hours.astype(float))},
+        coords={
+            "hours": ("snapshot", hours.astype(float)),
+            "fire_id": ("snapshot", np.repeat("a", hours.size)),
+        },
         attrs={INTERVAL: float(every), "units": "ug m-3"},
     )
 
 
-@pytest.mark.parametrize("quantity", ["mean", "dose"])
-def test_a_steady_concentration_reads_the_same_with_every_interval(quantity):
-    steady = np.full(24, 5.0)
-    last = [as_quantity(sums_of(steady, every), quantity)[-1].item() for every in (1, 3, 6)]
-    assert last == [5.0 if quantity == "mean" else 120.0] * 3
+def test_smoke_that_grows_evenly_reads_the_same_with_every_interval():
+    """The trapezoid is exact for c = 2 t, whose dose is t²."""
+    growing = 2.0 * np.arange(1.0, 25.0)
+    for every in (1, 2, 3, 6):
+        sums = sums_of(growing, every)
+        np.testing.assert_allclose(as_quantity(sums, "dose")[:, 0], sums.hours**2)
+        np.testing.assert_allclose(as_quantity(sums, "mean")[:, 0], sums.hours)
 
 
-def test_the_mean_between_snapshots_is_the_concentration_of_each_interval():
-    rate = np.arange(1.0, 9.0)
-    found = smoke_between(sums_of(rate, 2), np.repeat("a", 4))
-    np.testing.assert_allclose(found.values.ravel(), rate[1::2])
-    assert found.attrs["units"] == "ug m-3"
+@given(
+    rate=hnp.arrays(float, 24, elements=st.floats(0.0, 1e3)),
+    every=st.sampled_from([1, 2, 3, 6]),
+    phase=st.floats(0.05, 1.0),
+)
+def test_the_dose_is_the_trapezoid_over_the_frames_from_ignition(rate, every, phase):
+    """Whatever the time of the first frame; the intervals add up to it."""
+    sums = sums_of(rate, every)
+    hours = (np.arange(sums.sizes["snapshot"]) + phase) * every
+    sums = sums.assign_coords(hours=("snapshot", hours))
+    frames = np.append(0.0, rate[every - 1 :: every])
+    expected = [np.trapezoid(frames[: n + 2], np.append(0.0, hours)[: n + 2])
+                for n in range(hours.size)]  # fmt: skip
+    dose = as_quantity(sums, "dose").values[:, 0]
+    np.testing.assert_allclose(dose, expected, rtol=1e-9, atol=1e-9 * (1.0 + rate.sum()))
+    gaps = np.diff(np.append(0.0, hours))
+    between = smoke_between(sums, sums.fire_id.values).values[:, 0]
+    np.testing.assert_allclose(np.cumsum(between * gaps), dose, rtol=1e-9, atol=1e-6)
 
 
-def test_fires_are_kept_apart_and_missing_checkpoints_are_averaged_over():
-    sums = xr.DataArray(
-        [[2.0], [1.0], [6.0]],
-        dims=["snapshot", "x"],
-        coords={"hours": ("snapshot", [6.0, 6.0, 18.0])},
-        attrs={INTERVAL: 6.0},
-    )
-    found = smoke_between(sums, np.array(["a", "b", "a"]))
-    np.testing.assert_allclose(found.values.ravel(), [2.0, 1.0, 2.0])
+def test_a_missing_snapshot_costs_half_a_frame_at_most():
+    """Its frames are in the sum; only how the last of them differ is unknown."""
+    rate = np.arange(1.0, 13.0)
+    whole, some = sums_of(rate, 1), sums_of(rate, 1).isel(snapshot=[0, 1, 2, 3, 4, 11])
+    exact = as_quantity(whole, "dose")[-1].item()
+    assert as_quantity(some, "dose")[-1].item() == pytest.approx(exact, abs=0.5 * np.ptp(rate[5:]))
+
+
+def test_a_snapshot_alone_is_taken_to_grow_evenly():
+    alone = sums_of(2.0 * np.arange(1.0, 25.0), 6).isel(snapshot=[3])
+    assert as_quantity(alone, "dose").item() == pytest.approx(24.0**2)
+
+
+def test_fires_are_kept_apart():
+    two = xr.concat([sums_of(np.full(6, 2.0), 1), sums_of(np.full(6, 8.0), 1)], "snapshot")
+    two = two.assign_coords(fire_id=("snapshot", np.repeat(["a", "b"], 6)))
+    mixed = two.isel(snapshot=[0, 6, 7, 1, 2, 8, 3, 9, 4, 10, 11, 5])
+    dose = as_quantity(mixed, "dose").values[:, 0]
+    np.testing.assert_allclose(dose[-2:], [8.0 * 5.5, 2.0 * 5.5])
 
 
 def test_a_decrease_of_a_predicted_sum_counts_as_no_smoke():
-    found = smoke_between(sums_of(np.array([3.0, -1.0]), 1), np.repeat("a", 2))
-    np.testing.assert_allclose(found.values.ravel(), [3.0, 0.0])
+    falling = sums_of(np.array([3.0, -2.9]), 1)
+    found = smoke_between(falling, np.repeat("a", 2))
+    assert found.values[1, 0] == 0.0
+    assert (np.diff(as_quantity(falling, "dose").values[:, 0]) >= 0.0).all()
+
+
+def test_predicted_smoke_is_read_by_the_factors_of_training_alone():
+    """So that an answer does not depend on which other hours were asked for."""
+    train = sums_of(np.array([1.0, 3.0, 5.0, 4.0]), 1)
+    table = dose_table(train.fire_id.values, train.hours.values, train.values[:, 0], interval=1.0)
+    predicted = train.assign_attrs(table)
+    expected = as_quantity(train, "dose").values
+    np.testing.assert_allclose(as_quantity(predicted, "dose").values, expected)
+    for row in range(4):
+        one = as_quantity(predicted.isel(snapshot=[row]), "dose")
+        np.testing.assert_allclose(one.values, expected[[row]])
+
+
+@given(hours=st.floats(1e-3, 60.0), interval=st.sampled_from([0.5, 1.0, 6.0]))
+def test_the_factor_of_the_dose_is_continuous_and_never_falls(hours, interval):
+    tables = [
+        {},
+        dose_table(np.repeat("a", 8), interval * np.arange(1.0, 9.0), np.arange(1.0, 9.0) ** 2,
+                   interval),
+    ]  # fmt: skip
+    for table in tables:
+        here, later = dose_factor(table, np.array([hours, hours + 0.01]), interval)
+        assert 0.0 <= here <= later <= 1.0
+        assert later - here <= 0.01 / interval
 
 
 def test_smoke_without_an_interval_has_no_time_mean():
@@ -57,7 +121,7 @@ def test_smoke_without_an_interval_has_no_time_mean():
     del sums.attrs[INTERVAL]
     with pytest.raises(pc.PlumecastError, match=r"does not record the interval.*quantity='sum'"):
         as_quantity(sums)
-    assert as_quantity(sums, checkpoint_interval=6.0).item() == 1.0
+    assert as_quantity(sums, checkpoint_interval=6.0).item() == 0.5
     assert as_quantity(sums, "sum").item() == 1.0
 
 

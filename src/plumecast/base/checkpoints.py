@@ -6,6 +6,7 @@ the same hour with one every six.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -34,6 +35,24 @@ def equal_interval(gaps: Sequence[float]) -> float | None:
     middle = median(gaps)
     same = all(abs(gap - middle) <= _TOLERANCE * middle for gap in gaps)
     return round(float(middle), _DIGITS) if same and middle > 0.0 else None
+
+
+MOST_STEPS = 48
+"""Largest number of hours between ignition and the last one that a step adds."""
+
+
+def hour_ladder(hours: Sequence[float], step: float | None) -> list[float]:
+    """Ascending hours since ignition and the multiples of a step before the last of them.
+
+    >>> hour_ladder([2.5], 1.0), hour_ladder([6.0, 2.0], None)
+    ([1.0, 2.0, 2.5], [2.0, 6.0])
+    """
+    asked = sorted(hours)
+    if step is None:
+        return asked
+    width = max(step, asked[-1] / MOST_STEPS)
+    between = [width * number for number in range(1, math.ceil(asked[-1] / width - 1e-6))]
+    return sorted([*asked, *(t for t in between if min(abs(t - own) for own in asked) > 1e-6)])
 
 
 def recorded_interval(attrs: Mapping[str, Any]) -> float | None:

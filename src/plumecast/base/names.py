@@ -130,6 +130,12 @@ TABLE = {
 FIRE, SMOKE = (entry.name for entry in FIELDS)
 SURFACE_SMOKE = FURTHER[0].name
 
+EARLIER = "earlier"
+"""A second dimension, of earlier maps of the fires of a Dataset."""
+
+EARLIER_FIRE, EARLIER_ID, EARLIER_HOURS = f"earlier_{FIRE}", "earlier_fire_id", "earlier_hours"
+"""Variables of these maps: the time since ignition, the fire and the hours."""
+
 
 def tracer_output(tracer: str, *, surface: bool = False) -> str:
     """The variable of a tracer of another model.

@@ -62,8 +62,8 @@ def raster_options(
     ),
     hours: str = typer.Option(
         None,
-        help="Hours since ignition of the snapshots, e.g. 6,12,18.",
-        show_default="the latest arrival",
+        help="Hours since ignition to read the fires at, e.g. 1,2.5,6; any hours.",
+        show_default="the latest arrival; stores: their snapshots",
     ),
     drought: str = typer.Option(None, help="Drought label of fires that have none."),
     nodata: float = typer.Option(None, help="Another value that means unburned."),

@@ -346,10 +346,15 @@ def drop_small_fires(snapshots: xr.Dataset, min_acres: float = PAPER_MIN_ACRES) 
 
 def final_snapshots(snapshots: xr.Dataset) -> xr.Dataset:
     """Keep the last checkpoint of every fire."""
-    kept = snapshots.isel({SNAPSHOT: np.flatnonzero(snapshots.is_final.values)})
-    if kept.sizes[SNAPSHOT] == 0:
+    return snapshots.isel({SNAPSHOT: final_rows(snapshots)})
+
+
+def final_rows(snapshots: xr.Dataset) -> np.ndarray:
+    """Rows of the last checkpoint of every fire."""
+    rows = np.flatnonzero(snapshots.is_final.values)
+    if rows.size == 0:
         raise PlumecastError("no snapshot is marked is_final")
-    return kept
+    return rows
 
 
 def select_drought(snapshots: xr.Dataset, drought: str | Iterable[str]) -> xr.Dataset:

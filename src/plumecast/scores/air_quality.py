@@ -11,6 +11,7 @@ from plumecast.base.checkpoints import INTERVAL, recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import COLUMN, LEVEL, LOWEST, SMOKE, SNAPSHOT, SURFACE_SMOKE
 from plumecast.compute.arrays import Array
+from plumecast.scores.quantities import doses
 
 PM25 = (0.0, 9.0, 35.4, 55.4, 125.4, 225.4, 325.4)
 INDEX = (0.0, 50.0, 100.0, 150.0, 200.0, 300.0, 500.0)
@@ -28,7 +29,7 @@ CATEGORIES = (
 """What the index up to each breakpoint is called; the last is for values above the table."""
 
 DAY = 24.0  # h
-_TOLERANCE = 0.1  # of an interval: how far a checkpoint may be from 24 h before
+_TOLERANCE = 0.1  # of the longest gap: how much longer one may be
 
 
 def air_quality_index(pm25_24h: Any) -> Any:
@@ -104,12 +105,29 @@ def _check_field(field: xr.DataArray) -> None:
         )
 
 
+def _dose_at(
+    time: float, rows: np.ndarray, hours: np.ndarray, dose: np.ndarray, longest: float
+) -> np.ndarray:
+    """The dose of a fire, whose snapshots are `rows`, at a time; NaN in gaps that are too long."""
+    rows = rows[np.argsort(hours[rows])]
+    after = int(np.searchsorted(hours[rows], time))
+    upper = rows[after]  # the snapshot itself is later
+    begin = 0.0 if after == 0 else hours[rows[after - 1]]
+    lower = np.zeros_like(dose[upper]) if after == 0 else dose[rows[after - 1]]
+    gap = hours[upper] - begin
+    if gap > longest * (1.0 + _TOLERANCE):
+        return np.full_like(lower, np.nan)
+    share = (time - begin) / gap
+    made: np.ndarray = (1.0 - share) * lower + share * dose[upper]
+    return made
+
+
 def day_mean(snapshots: xr.Dataset, name: str = SURFACE_SMOKE) -> xr.DataArray:
     """Mean of a smoke variable over the 24 h before every snapshot, µg m⁻³.
 
-    Smoke g is a sum over checkpoints Δ hours apart, so the mean over the last day is
-    (g(t) − g(t − 24 h)) Δ / 24. Air before ignition counts as clean: a fire younger than a day
-    has g(t − 24 h) = 0. It is NaN where an older fire has no snapshot 24 h before.
+    It is (D(t) − D(t − 24 h)) / 24 h with the dose D of the smoke, which is linear between
+    snapshots and 0 before ignition. It is NaN where the snapshots around t − 24 h are further
+    apart than the frames.
     """
     missing = [key for key in (name, "fire_id", "hours") if key not in snapshots.variables]
     if missing:
@@ -121,17 +139,14 @@ def day_mean(snapshots: xr.Dataset, name: str = SURFACE_SMOKE) -> xr.DataArray:
             f"'{name}' does not record the interval between its checkpoints; set its attribute "
             f"'{INTERVAL}' to the hours between them"
         )
-    values = field.values.astype(np.float64)
-    fires, hours = snapshots.fire_id.values.astype(str), snapshots.hours.values
-    before = np.zeros_like(values)
-    for row in np.flatnonzero(hours >= DAY):
-        apart = np.abs(hours - (hours[row] - DAY))
-        apart[fires != fires[row]] = np.inf
-        nearest = int(np.argmin(apart))
-        found = apart[nearest] <= _TOLERANCE * interval
-        young = hours[row] - DAY < interval  # the checkpoint 24 h before may precede ignition
-        before[row] = values[nearest] if found else 0.0 if young else np.nan
-    mean = np.maximum(values - before, 0.0) * (interval / DAY)
+    fires, hours = snapshots.fire_id.values.astype(str), snapshots.hours.values.astype(np.float64)
+    labelled = field.assign_coords(hours=(SNAPSHOT, hours))
+    dose = doses(labelled, fires).astype(np.float64)
+    before = np.zeros_like(dose)
+    for row in np.flatnonzero(hours > DAY):
+        before[row] = _dose_at(hours[row] - DAY, np.flatnonzero(fires == fires[row]), hours, dose,
+                               interval)  # fmt: skip
+    mean = np.maximum(dose - before, 0.0) / DAY
     kept = {key: value for key, value in field.attrs.items() if key in ("grid_mapping", LEVEL)}
     level = f" in the {LOWEST}" if kept.get(LEVEL, LOWEST if name == SURFACE_SMOKE else "") else ""
     return (

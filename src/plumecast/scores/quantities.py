@@ -1,17 +1,23 @@
-"""The quantities that people read, from smoke as it is stored: a sum over checkpoints.
+"""The quantities that people read, as views of the dose D(t) = ∫₀ᵗ c dt of the column mean c.
 
-With a column mean c_k at each checkpoint k, Δ hours apart, the paper's smoke is g = Σ c_k up to the
-hour h of a snapshot. Its size depends on Δ; what is read does not:
+The paper's smoke is a sum g = Σ c_k over frames that are Δ hours apart and end at the hour h of the
+snapshot. Its size depends on Δ; what is read does not:
 
-- the time-mean column concentration g Δ / h, in µg m⁻³;
-- the dose g Δ, in µg m⁻³ h;
-- the mean concentration between two snapshots, (g_k − g_{k−1}) Δ / (h_k − h_{k−1}), in µg m⁻³.
+- the dose D(h), in µg m⁻³ h;
+- the time-mean column concentration D(h) / h, in µg m⁻³;
+- the mean concentration between two snapshots, (D₂ − D₁) / (h₂ − h₁), in µg m⁻³.
+
+The dose of stored smoke is the trapezoid over the frames, from no smoke at ignition: Δ g without
+half of the newest frame, which is g minus that of the frame before (`stored_dose`). The dose of
+predicted smoke is Δ g ρ(h): the surrogate records the factor ρ of its training fires by hour
+(`dose_table`), so that an answer does not depend on which other hours were asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -25,15 +31,18 @@ from plumecast.base.checkpoints import (
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT, shown_units
 
+DOSE_HOURS, DOSE_FACTORS = "dose_hours", "dose_factors"
+"""Attributes of predicted smoke: hours since ignition, and there the factor ρ = D / (Δ g)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A multiple of the stored smoke; `factor` is of the interval and the hours, both in h."""
+    """A multiple of the dose; `factor` is of the hours since ignition."""
 
     name: str
     long_name: str
     units: str
-    factor: Callable[[float, np.ndarray], np.ndarray]
+    factor: Callable[[np.ndarray], np.ndarray]
     needs_interval: bool = True
 
     @property
@@ -42,6 +51,9 @@ class Quantity:
         return shown_units(self.units)
 
 
+LEAST_HOURS = 1e-3
+"""Hours at least that a time mean is taken over; there is no smoke at ignition."""
+
 QUANTITIES = {
     item.name: item
     for item in (
@@ -49,19 +61,19 @@ QUANTITIES = {
             "mean",
             "time-mean column concentration of smoke since ignition",
             "ug m-3",
-            lambda interval, hours: interval / np.maximum(hours, interval),
+            lambda hours: 1.0 / np.maximum(hours, LEAST_HOURS),
         ),
         Quantity(
             "dose",
             "time integral of the column concentration of smoke since ignition",
             "ug m-3 h",
-            lambda interval, hours: np.full(hours.shape, interval),
+            np.ones_like,
         ),
         Quantity(
             "sum",
             "sum of column-mean smoke concentrations over checkpoints",
             "ug m-3",
-            lambda interval, hours: np.ones(hours.shape),
+            np.ones_like,
             needs_interval=False,
         ),
     )
@@ -74,7 +86,7 @@ BETWEEN = Quantity(
     "between",
     "mean column concentration of smoke since the snapshot before",
     "ug m-3",
-    lambda interval, hours: np.ones(hours.shape),
+    np.ones_like,
 )
 """What `smoke_between` gives: no multiple of one snapshot, so that it is not in `QUANTITIES`."""
 
@@ -121,7 +133,7 @@ def quantity_factors(
     """(M,) factors that turn the smoke of snapshots into a quantity.
 
     `snapshots` has the coordinate `hours`; `smoke` the attribute with the interval, unless
-    `interval` states it.
+    `interval` states it, and that with the factors of the dose, if a surrogate predicted it.
     """
     chosen = find_quantity(quantity)
     count = snapshots.sizes.get(SNAPSHOT, 1)
@@ -134,7 +146,144 @@ def quantity_factors(
             "'hours'); add them, or use quantity='sum'"
         )
     hours = np.broadcast_to(snapshots["hours"].values.astype(float), (count,))
-    return chosen.factor(spacing, hours)
+    return factors_at(hours, chosen, spacing, smoke.attrs)
+
+
+def factors_at(
+    hours: np.ndarray, quantity: Quantity, interval: float, attrs: Mapping[str, Any]
+) -> np.ndarray:
+    """(M,) factors that turn smoke with these attributes into a quantity, at hours since ignition.
+
+    >>> factors_at(np.array([1.0, 2.0]), QUANTITIES["mean"], 1.0, {}).round(3).tolist()
+    [0.5, 0.333]
+    """
+    if not quantity.needs_interval:
+        return np.ones(hours.shape)
+    made: np.ndarray = interval * dose_factor(attrs, hours, interval) * quantity.factor(hours)
+    return made
+
+
+def dose_factor(attrs: Mapping[str, Any], hours: np.ndarray, interval: float) -> np.ndarray:
+    """(M,) factors ρ = D / (Δ g) at hours since ignition.
+
+    They are those of a table in the attributes, linear in between. Beyond its last hour the share
+    of the newest frame, 2 (1 − ρ), falls with 1 / h. Without a table the column mean is taken to
+    grow evenly: ρ = n / (n + 1) with n = h / Δ frames, and n / 2 before the first frame.
+
+    >>> dose_factor({}, np.array([0.5, 1.0, 2.0]), 1.0).round(3).tolist()
+    [0.25, 0.5, 0.667]
+    """
+    if DOSE_HOURS not in attrs:
+        frames = hours / interval
+        even: np.ndarray = np.where(frames < 1.0, 0.5 * frames, frames / (frames + 1.0))
+        return even
+    known, factors = (np.atleast_1d(attrs[name]) for name in (DOSE_HOURS, DOSE_FACTORS))
+    beyond = np.maximum(hours, known[-1])
+    late = 1.0 - (1.0 - factors[-1]) * known[-1] / beyond
+    inside = np.interp(hours, np.append(0.0, known), np.append(0.0, factors))
+    made: np.ndarray = np.where(hours > known[-1], late, inside)
+    return made
+
+
+def dose_attributes(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the attributes of smoke that its dose depends on, for its error bars."""
+    return {name: attrs[name] for name in (INTERVAL, DOSE_HOURS, DOSE_FACTORS) if name in attrs}
+
+
+def dose_table(
+    fire: np.ndarray, hours: np.ndarray, totals: np.ndarray, interval: float
+) -> dict[str, list[float]]:
+    """The attributes DOSE_HOURS and DOSE_FACTORS from (M,) total smoke of training snapshots.
+
+    Snapshots within a quarter of an interval share an entry: the ratio of their total doses to
+    their total sums. Empty if no snapshot has smoke.
+    """
+    doses = stored_dose(totals[:, np.newaxis], fire, hours, interval)[:, 0] / interval
+    bins = np.round(hours / (0.25 * interval)).astype(np.int64)
+    table: dict[str, list[float]] = {DOSE_HOURS: [], DOSE_FACTORS: []}
+    for number in np.unique(bins):
+        own = (bins == number) & (hours > 0.0)
+        if totals[own].sum() > 0.0:
+            table[DOSE_HOURS].append(float(hours[own].mean()))
+            table[DOSE_FACTORS].append(float(doses[own].sum() / totals[own].sum()))
+    return table if table[DOSE_HOURS] else {}
+
+
+def stored_dose(
+    sums: np.ndarray, fire: np.ndarray, hours: np.ndarray, interval: float
+) -> np.ndarray:
+    """(M, …) sums over frames → (M, …) doses, µg m⁻³ h, by the trapezoid rule from ignition.
+
+    The newest frame of a snapshot is the growth of the sum since the snapshot before, divided by
+    the frames in between. The first frame may be less than Δ after ignition. Where earlier
+    snapshots are missing, the column mean is taken to grow evenly (`dose_factor`).
+    """
+    before = previous_snapshot(fire, hours)
+    first = _first_snapshot(before)
+    shape = (-1,) + (1,) * (sums.ndim - 1)
+    gap = np.where(before < 0, np.inf, hours - hours[before])
+    if (gap <= 0.0).any():
+        row = int(np.argmax(gap <= 0.0))
+        raise PlumecastError(
+            f"fire {fire[row]}: two snapshots at {hours[row]:g} h; every hour may occur once"
+        )
+    frames = np.maximum(np.round(gap / interval), 1.0)
+    newest = np.maximum(sums - sums[before], 0.0)
+    newest = newest / np.where(np.isfinite(frames), frames, 1.0).reshape(shape)
+    started = hours[first] <= 1.05 * interval  # whether the first frame is that of a snapshot
+    early = np.where(started, np.maximum(interval - hours[first], 0.0), 0.0)
+    made = interval * (sums - 0.5 * newest) - 0.5 * early.reshape(shape) * sums[first]
+    alone = (interval * dose_factor({}, hours, interval)).reshape(shape) * sums
+    made = np.where((before < 0).reshape(shape), alone, made)
+    return np.asarray(np.maximum(made, 0.0))
+
+
+def _first_snapshot(before: np.ndarray) -> np.ndarray:
+    """(M,) row of the first snapshot of every snapshot's fire, from the rows before each."""
+    first = np.where(before < 0, np.arange(before.size), before)
+    while (before[first] >= 0).any():
+        first = np.where(before[first] < 0, first, before[first])
+    return first
+
+
+def doses(
+    smoke: xr.DataArray, fire: np.ndarray | None = None, interval: float | None = None
+) -> np.ndarray:
+    """(M, …) doses of stored or predicted smoke, snapshots first; they never fall within a fire.
+
+    `fire` (M,) names the fire of every snapshot, by default its coordinate `fire_id`.
+    """
+    spacing = checkpoint_hours(smoke, interval)
+    values = smoke.transpose(SNAPSHOT, ...).values if SNAPSHOT in smoke.dims else smoke.values[None]
+    hours = np.broadcast_to(_hours_of(smoke), values.shape[:1])
+    if fire is None and "fire_id" in smoke.coords:
+        fire = np.broadcast_to(smoke["fire_id"].values.astype(str), values.shape[:1])
+    if DOSE_HOURS not in smoke.attrs and fire is not None:
+        made = stored_dose(values, fire, hours, spacing)
+    else:
+        factors = spacing * dose_factor(smoke.attrs, hours, spacing)
+        made = values * factors.reshape((-1,) + (1,) * (values.ndim - 1))
+    made = made.astype(smoke.dtype, copy=False)
+    return made if fire is None else never_falling(made, fire, hours)
+
+
+def never_falling(values: np.ndarray, fire: np.ndarray, hours: np.ndarray) -> np.ndarray:
+    """(M, …) running maximum over the snapshots of each fire in the order of their hours."""
+    made = values.copy()
+    before = previous_snapshot(fire, hours)
+    for row in np.argsort(hours, kind="stable"):
+        if before[row] >= 0:
+            np.maximum(made[row], made[before[row]], out=made[row])
+    return made
+
+
+def _hours_of(smoke: xr.DataArray) -> np.ndarray:
+    if "hours" not in smoke.coords:
+        raise PlumecastError(
+            f"'{smoke.name or SMOKE}' has no hours since ignition (coordinate 'hours'), which its "
+            "dose needs; add them, or use quantity='sum'"
+        )
+    return smoke["hours"].values.astype(float)
 
 
 def as_quantity(
@@ -146,17 +295,23 @@ def as_quantity(
     interval between checkpoints is that which smoke records, or `checkpoint_interval`, in hours.
 
     >>> fields = xr.DataArray([[6.0], [8.0]], dims=["snapshot", "x"],
-    ...     coords={"hours": ("snapshot", [12.0, 24.0])}, attrs={INTERVAL: 6.0})
-    >>> as_quantity(fields, "mean").values.ravel().tolist()
-    [3.0, 2.0]
+    ...     coords={"hours": ("snapshot", [6.0, 12.0]), "fire_id": ("snapshot", ["a", "a"])},
+    ...     attrs={INTERVAL: 6.0})
+    >>> as_quantity(fields, "dose").values.ravel().tolist()  # 6 · 6 / 2, + 6 · (6 + 2) / 2
+    [18.0, 42.0]
     """
     chosen = find_quantity(quantity)
     refuse_other_interval(smoke, checkpoint_interval)
-    factors = quantity_factors(smoke, smoke, quantity, checkpoint_interval).astype(smoke.dtype)
-    shaped = xr.DataArray(factors, dims=SNAPSHOT) if SNAPSHOT in smoke.dims else factors[0]
-    made = (smoke * shaped).assign_attrs(smoke.attrs)
     known = recorded_interval(smoke.attrs) if checkpoint_interval is None else checkpoint_interval
-    return described(made, chosen, known)
+    if not chosen.needs_interval:
+        return described(smoke, chosen, known)
+    made = doses(smoke, interval=checkpoint_interval)
+    per = chosen.factor(np.broadcast_to(_hours_of(smoke), made.shape[:1])).astype(made.dtype)
+    made = made * per.reshape((-1,) + (1,) * (made.ndim - 1))
+    if SNAPSHOT not in smoke.dims:
+        return described(smoke.copy(data=made[0]), chosen, known)
+    moved = np.moveaxis(made, 0, smoke.dims.index(SNAPSHOT))
+    return described(smoke.copy(data=moved), chosen, known)
 
 
 def described(field: xr.DataArray, quantity: Quantity, interval: float | None) -> xr.DataArray:
@@ -178,28 +333,25 @@ def smoke_between(
     """Mean column concentration between each snapshot and the one before it of the same fire.
 
     `fire` (M,) names the fire of every snapshot. The first snapshot of a fire is compared with its
-    ignition, when there was no smoke; as in the time mean, that is at least one interval before.
-    Decreases, which predicted sums can have, count as 0.
+    ignition, when there was no smoke.
     """
     refuse_other_interval(smoke, checkpoint_interval)
     spacing = checkpoint_hours(smoke, checkpoint_interval)
-    hours = smoke["hours"].values.astype(float)
+    hours = _hours_of(smoke)
     before = previous_snapshot(fire, hours)
-    first = before < 0
-    gap = np.where(first, np.maximum(hours, spacing), hours - hours[before])
+    gap = np.where(before < 0, np.maximum(hours, LEAST_HOURS), hours - hours[before])
     if (gap <= 0.0).any():
         row = int(np.argmax(gap <= 0.0))
         raise PlumecastError(
             f"fire {fire[row]}: two snapshots at {hours[row]:g} h; every hour may occur once"
         )
+    dose = doses(smoke, fire, checkpoint_interval)
+    shape = (-1,) + (1,) * (dose.ndim - 1)
+    rates = dose - np.where((before < 0).reshape(shape), 0.0, dose[before])
+    rates = np.maximum(rates, 0.0) / gap.reshape(shape)
     axis = smoke.dims.index(SNAPSHOT)
-    values = np.moveaxis(smoke.values, axis, 0)
-    shape = (-1,) + (1,) * (values.ndim - 1)
-    rates = values - values[before]
-    rates[first] = values[first]
-    np.maximum(rates, 0.0, out=rates)
-    rates *= (spacing / gap).reshape(shape).astype(rates.dtype)
-    return described(smoke.copy(data=np.moveaxis(rates, 0, axis)), BETWEEN, spacing)
+    made = np.moveaxis(rates.astype(smoke.dtype, copy=False), 0, axis)
+    return described(smoke.copy(data=made), BETWEEN, spacing)
 
 
 def previous_snapshot(fire: np.ndarray, hours: np.ndarray) -> np.ndarray:

@@ -19,6 +19,8 @@ from plumecast.scores.quantities import (
     Quantity,
     as_quantity,
     checkpoint_hours,
+    described,
+    quantity_factors,
     refuse_other_interval,
     smoke_between,
 )
@@ -53,8 +55,9 @@ class Reading:
         for block in blocks:
             made = {variable_name(n, self.quantity.name): self._of(block, n, carried[n])
                     for n in self.names}  # fmt: skip
-            made |= {variable_name(n, self.quantity.name): self._of_band(block, n)
-                     for n in self._multiplied_bands}  # fmt: skip
+            for name in self._multiplied_bands:
+                of_smoke = made[variable_name(self.bands[name], self.quantity.name)]
+                made[variable_name(name, self.quantity.name)] = self._of_band(block, name, of_smoke)
             rest = self._stated(block) if keep else block.drop_vars((*self.names, *self.bands))
             yield xr.Dataset(made | dict(rest.data_vars), rest.coords, rest.attrs)
 
@@ -66,16 +69,20 @@ class Reading:
                              for n in self.names})  # fmt: skip
 
     def _of(self, block: xr.Dataset, name: str, carried: _Carried) -> xr.DataArray:
-        if self.quantity is BETWEEN:
-            return carried.between(block[name])
-        return as_quantity(block[name], self.quantity.name, checkpoint_interval=self.interval)
+        return carried.read(block[name], self.quantity)
 
-    def _of_band(self, block: xr.Dataset, name: str) -> xr.DataArray:
-        """An end of the error bars, as the quantity of the smoke that they belong to."""
-        smoke = self.bands[name]
-        spacing = checkpoint_hours(block[smoke], self.interval)
-        made = as_quantity(block[name], self.quantity.name, checkpoint_interval=spacing)
-        end = name.removesuffix(f"_{smoke}")
+    def _of_band(self, block: xr.Dataset, name: str, made: xr.DataArray) -> xr.DataArray:
+        """An end of the error bars, as the quantity of the smoke that they belong to.
+
+        Where there is smoke, it is to the quantity `made` as the end is to the sum.
+        """
+        smoke = block[self.bands[name]]
+        factors = quantity_factors(block, smoke, self.quantity.name, self.interval)
+        alone = block[name] * xr.DataArray(factors.astype(smoke.dtype), dims=SNAPSHOT)
+        ratio = made / smoke.where(smoke > 0.0, 1.0)
+        made = (block[name] * ratio).where(smoke > 0.0, alone).transpose(*block[name].dims)
+        made = described(made.assign_attrs(block[name].attrs), self.quantity, self.interval)
+        end = name.removesuffix(f"_{self.bands[name]}")
         meaning = f"{end} end of the error bar of the {self.quantity.long_name}"
         return made.assign_attrs(block[name].attrs | made.attrs | {"long_name": meaning})
 
@@ -132,48 +139,57 @@ def _find(name: str) -> Quantity:
     return BETWEEN if name == BETWEEN.name else QUANTITIES[name]
 
 
+LABELS = ("fire_id", "hours")
+
+
 @dataclass(slots=True)
 class _Carried:
-    """The last snapshot of a block, with which the first one of the next block is compared."""
+    """The snapshots so far of the last fire of a block, which may go on in the next block."""
 
     interval: float | None
     last: xr.DataArray | None = None  # with the coordinates hours and fire_id
     seen: set[str] = field(default_factory=set)
 
-    def between(self, smoke: xr.DataArray) -> xr.DataArray:
-        """`smoke_between` of a block; a fire may continue the last one of the block before."""
-        if "fire_id" not in smoke.coords or "hours" not in smoke.coords:
+    def read(self, smoke: xr.DataArray, quantity: Quantity) -> xr.DataArray:
+        """A quantity of the smoke of a block; a fire may continue the last one of the block before.
+
+        Without the names of fires, snapshots are read one by one; smoke between them is unknown.
+        """
+        if not set(LABELS) <= set(smoke.coords):
+            if quantity is not BETWEEN:
+                return self._as(smoke, quantity)
             raise PlumecastError(
                 "quantity='between' needs the coordinates fire_id and hours of every snapshot; "
                 "add them, or use quantity='mean'"
             )
-        plain = smoke.drop_vars([n for n in smoke.coords if n not in ("fire_id", "hours")])
+        plain = smoke.drop_vars([name for name in smoke.coords if name not in LABELS])
         fires = np.unique(smoke.fire_id.values.astype(str)).tolist()
-        last = self.last if self.last is not None and self.last.fire_id.item() in fires else None
-        self._refuse_scattered(plain, fires, last)
+        last = self.last if self.last is not None and self.last.fire_id[0].item() in fires else None
+        if quantity is BETWEEN:
+            self._refuse_scattered(plain, fires, last)
         joined = plain if last is None else xr.concat([last, plain], SNAPSHOT)
-        made = smoke_between(
-            joined, joined.fire_id.values.astype(str), checkpoint_interval=self.interval
-        )
-        added = made.isel({SNAPSHOT: slice(0 if last is None else 1, None)})
-        self._carry(plain)
+        made = self._as(joined, quantity)
+        added = made.isel({SNAPSHOT: slice(0 if last is None else last.sizes[SNAPSHOT], None)})
+        own = np.flatnonzero(joined.fire_id.values == plain.fire_id.values[-1])
+        self.last = joined.isel({SNAPSHOT: own}).copy()
         self.seen.update(fires)
         return smoke.copy(data=added.values).drop_attrs(deep=False).assign_attrs(made.attrs)
 
-    def _carry(self, plain: xr.DataArray) -> None:
-        own = np.flatnonzero(plain.fire_id.values == plain.fire_id.values[-1])
-        row = int(own[np.argmax(plain.hours.values[own])])
-        self.last = plain.isel({SNAPSHOT: [row]}).copy()
+    def _as(self, smoke: xr.DataArray, quantity: Quantity) -> xr.DataArray:
+        if quantity is BETWEEN:
+            fire = smoke.fire_id.values.astype(str)
+            return smoke_between(smoke, fire, checkpoint_interval=self.interval)
+        return as_quantity(smoke, quantity.name, checkpoint_interval=self.interval)
 
     def _refuse_scattered(
         self, plain: xr.DataArray, fires: Sequence[str], last: xr.DataArray | None
     ) -> None:
         """Raise if a snapshot before one of these is in an earlier block and was not carried."""
-        known = "" if last is None else str(last.fire_id.item())
+        known = "" if last is None else str(last.fire_id[0].item())
         again = [fire for fire in fires if fire in self.seen and fire != known]
         if last is not None:
             own = plain.hours.values[plain.fire_id.values.astype(str) == known]
-            again += [known] if own.min() <= last.hours.item() else []
+            again += [known] if own.min() <= last.hours.max().item() else []
         if again:
             raise PlumecastError(
                 f"fire {again[0]}: its snapshots do not follow one another in the order of their "

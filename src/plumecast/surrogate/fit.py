@@ -7,14 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SMOKE
-from plumecast.compute.arrays import Array
-from plumecast.compute.blocks import Runner
+from plumecast.base.names import FIRE, SMOKE, is_smoke
+from plumecast.compute.arrays import Array, read_rows
+from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.device import advice, choose_resources, naming_memory, no_progress
 from plumecast.data.conditions.covariates import Covariate
+from plumecast.data.conditions.weather import with_mean_winds
+from plumecast.data.layout import Layout
 from plumecast.data.samples import read_samples
 from plumecast.data.training import (
     TrainingMatrices,
@@ -27,10 +31,12 @@ from plumecast.operators.coded.update import coded_sums
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Operator
 from plumecast.operators.settings import Settings, choose_settings, for_signed
+from plumecast.scores.quantities import dose_table
 from plumecast.surrogate.covered.ranges import training_ranges
 from plumecast.surrogate.fit_lifted import fit_lifted
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.updating.new_fires import updatable_record
+from plumecast.surrogate.weather import complete_weather
 
 
 class SignWarning(UserWarning):
@@ -187,6 +193,7 @@ def fit_with_settings(
     progress: Callable[[str], None] = no_progress,
 ) -> Surrogate:
     """`fit_surrogate` with complete settings."""
+    train = with_mean_winds(complete_weather(train))
     size = training_size(train, inputs, outputs)
     cluster_memory = FAMILIES[settings.family].cluster_memory
     resources = choose_resources(
@@ -291,7 +298,7 @@ def label_operator(
     covered = {"ranges": training_ranges(data, operator, runner)} if ranges else {}
     return Surrogate(
         inputs=data.input_layout,
-        outputs=data.output_layout,
+        outputs=with_dose_tables(data),
         operator=operator,
         nonnegative=(
             _nonnegative(None, data.lowest_output()) if nonnegative is None else nonnegative
@@ -302,6 +309,36 @@ def label_operator(
         covariates=covariates,
         sums=sums,
     )
+
+
+def with_dose_tables(data: TrainingMatrices) -> Layout:
+    """The layout of the outputs; smoke has the factors of its dose by hour, where they are known.
+
+    See `scores.quantities`: they turn predicted sums over frames into a dose.
+    """
+    snapshots, layout = data.snapshots, data.output_layout
+    intervals = [recorded_interval(part.attrs) for part in layout.fields]
+    if not any(intervals) or not {"fire_id", "hours"} <= set(snapshots.variables):
+        return layout
+    fire, hours = snapshots["fire_id"].values.astype(str), snapshots["hours"].values
+    count = data.outputs.shape[0]
+    if hours.shape != (count,) or hours.dtype.kind not in "fiu" or not np.isfinite(hours).all():
+        return layout
+    totals = np.zeros((count, len(intervals)))
+    for rows in row_blocks(count, TOTAL_ROWS):
+        parts = layout.split(read_rows(data.outputs, rows))
+        for number, part in enumerate(parts):
+            totals[rows, number] = part.reshape(part.shape[0], -1).sum(axis=1, dtype=np.float64)
+    fields = []
+    for interval, part, total in zip(intervals, layout.fields, totals.T, strict=True):
+        known = interval is not None and is_smoke(part.name, part.attrs)
+        table = dose_table(fire, hours.astype(float), total, interval) if known and interval else {}
+        fields.append(replace(part, attrs={**part.attrs, **table}))
+    return replace(layout, fields=tuple(fields))
+
+
+TOTAL_ROWS = 64
+"""Snapshots whose total smoke is summed at a time."""
 
 
 def wrap_operator(

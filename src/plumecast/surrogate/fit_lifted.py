@@ -49,8 +49,8 @@ from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.weather import (
     HOURLY,
     MEAN_WIND,
-    checkpoint_interval,
     fire_history,
+    frame_interval,
     fuel_loads,
     weather_known,
     weather_series,
@@ -192,7 +192,7 @@ class _Fits:
         return plan_transport(
             self.weather,
             grid_spacing(snapshots, self.field),
-            checkpoint_interval(snapshots),
+            frame_interval(snapshots),
             kind=kind,
             load=None if fuel is None else fuel.mean(),
         )
@@ -240,9 +240,7 @@ class _Fits:
             given = replace(given, labels=None)  # redundant: a drought only names a wind series
         carrier = None
         if physics != "none":
-            given = replace(
-                given, weather=self.weather, fuel=self.fuel, history=self.history
-            )
+            given = replace(given, weather=self.weather, fuel=self.fuel, history=self.history)
             carrier = self.transport(physics)
         training = replace(training, given=given)
         return fit_lifted_parts(

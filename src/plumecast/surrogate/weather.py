@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import recorded_interval
-from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SMOKE
+from plumecast.base.checkpoints import INTERVAL
+from plumecast.base.checkpoints import LOCAL_HOUR as IGNITION_LOCAL_HOUR
+from plumecast.base.errors import PlumecastError, PlumecastWarning
+from plumecast.base.names import (
+    EARLIER_FIRE,
+    EARLIER_HOURS,
+    EARLIER_ID,
+    HEIGHT,
+    SMOKE,
+    TABLE,
+    WEATHER_HOUR,
+)
 from plumecast.compute.arrays import Array, is_numpy_array
+from plumecast.data.checks.checkpoints import checkpoint_interval
 from plumecast.data.conditions.covariates import WIND, read_scalar, wind_vector
 from plumecast.data.conditions.fuels import read_fuel_maps
-from plumecast.data.conditions.weather import STATE_WEATHER, has_weather, read_weather_rows
+from plumecast.data.conditions.weather import (
+    STATE_WEATHER,
+    WEATHER_NAMES,
+    has_weather,
+    read_weather_rows,
+)
 from plumecast.operators.physics.fuels import FuelLoads
 from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.weather import WeatherSeries
@@ -54,6 +70,7 @@ def weather_series(
     "mean wind" the mean is used even where hourly weather is known.
     """
     until = snapshot_hours(data, sizes)
+    data = complete_weather(data)
     if until is None:
         raise PlumecastError(
             "this surrogate carries smoke by the weather, for which it needs the coordinate "
@@ -79,19 +96,83 @@ def constant_series(wind: Array, until: Array) -> WeatherSeries:
             "carried; check the unit of the hours, or predict fewer"
         )
     hours = np.arange(np.ceil(float(np.max(until, initial=1.0))) + 1.0)
-    heights = np.asarray(HEIGHTS)
-    local = LOCAL_HOUR + hours
-    depth = default_depth(local)
-    exponent = shear_exponent(local)[:, None]
-    growth = (np.clip(heights, SURFACE, POWER_LAW_TOP) / SURFACE) ** exponent  # (H, Z)
-    top = np.maximum(depth, TURNING_DEPTH)[:, None]
-    turn = np.deg2rad(VEER) * (np.clip(heights, SURFACE, top) - SURFACE) / top
-    east, north = (wind[:, part, None, None] for part in (0, 1))
-    u = growth * (np.cos(turn) * east + np.sin(turn) * north)
-    v = growth * (np.cos(turn) * north - np.sin(turn) * east)
-    return WeatherSeries(
-        hours, heights, u, v, np.broadcast_to(depth, (until.size, depth.size)), until
-    )
+    heights, local = np.asarray(HEIGHTS), LOCAL_HOUR + hours
+    depth = np.broadcast_to(default_depth(local), (until.size, hours.size))
+    east, north = (np.broadcast_to(wind[:, part, None], depth.shape) for part in (0, 1))
+    u, v = extended_profile((east, north), SURFACE, local=local, depth=depth)
+    return WeatherSeries(hours, heights, u, v, depth, until)
+
+
+def extended_profile(
+    wind: tuple[Array, Array], height: float, *, local: Array, depth: Array
+) -> tuple[Array, Array]:
+    """(M, H) winds at one height → (M, H, Z) at HEIGHTS, by the default profile.
+
+    `local` (H,) are hours of the day and `depth` (M, H) boundary layers. As `complete_profile` of
+    `sources.weather`: a power law up to 300 m, and a turning across the boundary layer.
+    """
+    (east, north), heights = wind, np.asarray(HEIGHTS)
+    known, at = (np.clip(z, SURFACE, POWER_LAW_TOP) for z in (height, heights))
+    growth = (at / known) ** shear_exponent(local)[:, None]  # (H, Z)
+    top = np.maximum(depth, TURNING_DEPTH)[..., None]
+    lower = np.clip(np.minimum(height, heights), SURFACE, top)
+    turn = np.deg2rad(VEER) * (np.clip(heights, SURFACE, top) - lower) / top
+    u = growth * (np.cos(turn) * east[..., None] + np.sin(turn) * north[..., None])
+    v = growth * (np.cos(turn) * north[..., None] - np.sin(turn) * east[..., None])
+    return u, v
+
+
+U, V, DEPTH = WEATHER_NAMES
+
+
+def complete_weather(data: xr.Dataset) -> xr.Dataset:
+    """Snapshots whose hourly weather is complete; a warning says what was filled in.
+
+    A boundary layer that is missing is that of the hour of the day, and winds at one height become
+    the default profile. Without hourly winds nothing is filled in.
+    """
+    if not all(name in data.variables and WEATHER_HOUR in data[name].dims for name in (U, V)):
+        return data
+    said = []
+    lead = [dim for dim in data[U].dims if dim not in (WEATHER_HOUR, HEIGHT)]
+    dims = (*lead, WEATHER_HOUR)
+    known_hour = data.attrs.get(IGNITION_LOCAL_HOUR)
+    local = float(LOCAL_HOUR if known_hour is None else known_hour) + data[WEATHER_HOUR].values
+    if DEPTH not in data.variables:
+        shape = [data.sizes[dim] for dim in dims]
+        depth = np.broadcast_to(default_depth(local), shape).astype(np.float32)
+        data = data.assign({DEPTH: (dims, depth, TABLE[DEPTH].attrs)})
+        start = "assumed" if known_hour is None else "of ignition"
+        said.append(
+            f"no '{DEPTH}': taken from the hour of the day ({local[0]:g} h local time {start}), "
+            f"{depth.min():.0f} to {depth.max():.0f} m"
+        )
+    if HEIGHT not in data[U].dims or data.sizes[HEIGHT] == 1:
+        height = float(data[HEIGHT].values.item()) if HEIGHT in data.variables else SURFACE
+        east, north = (
+            data[name].squeeze(HEIGHT, drop=True) if HEIGHT in data[name].dims else data[name]
+            for name in (U, V)
+        )
+        values = [item.transpose(*dims).values.astype(np.float64) for item in (east, north)]
+        flat = (values[0].reshape(-1, local.size), values[1].reshape(-1, local.size))
+        depth = data[DEPTH].transpose(*dims).values.reshape(-1, local.size)
+        parts = extended_profile(flat, height, local=local, depth=depth)
+        whole = (*values[0].shape, len(HEIGHTS))
+        data = data.drop_vars([U, V, HEIGHT], errors="ignore").assign(
+            {
+                name: ((*dims, HEIGHT), part.reshape(whole).astype(np.float32), TABLE[name].attrs)
+                for name, part in zip((U, V), parts, strict=True)
+            }
+        )
+        data = data.assign_coords({HEIGHT: (HEIGHT, np.asarray(HEIGHTS), TABLE[HEIGHT].attrs)})
+        said.append(f"winds at {height:g} m alone: extended upwards by the default profile")
+    if said:
+        warnings.warn(f"the weather has {'; '.join(said)}", CompletedWeather, stacklevel=3)
+    return data
+
+
+class CompletedWeather(PlumecastWarning):
+    """Parts of a weather were missing and were filled in."""
 
 
 def fuel_loads(
@@ -110,19 +191,29 @@ snapshots: WRF moves arrival times a little. More means that two fires have one 
 def fire_history(data: xr.Dataset, fire: Array) -> FireHistory | None:
     """The snapshots (M, ny, nx) of every fire up to its own hour; None if they are not labelled.
 
+    Earlier maps that the data holds beside its snapshots (`data.clock`) belong to them.
     Snapshots that cannot be of one fire, with the same hour or with ages that do not grow with
     time, stand alone.
     """
     if not {"fire_id", "hours"} <= set(data.variables) or len(fire.shape) != 3:
         return None
+    count = fire.shape[0]
     try:
         names = read_scalar(data, "fire_id", None)
         hours = read_scalar(data, "hours", None).astype(np.float64)
     except (PlumecastError, ValueError):
         return None
-    if hours.shape != (fire.shape[0],) or names.shape != hours.shape:
+    if hours.shape != (count,) or names.shape != hours.shape:
         return None
-    order = np.lexsort((hours, names.astype(str)))
+    names = names.astype(str)
+    if EARLIER_FIRE in data.variables and data[EARLIER_FIRE].shape[1:] == fire.shape[1:]:
+        own = set(zip(names.tolist(), hours.tolist(), strict=True))
+        maps = (data[name].values.tolist() for name in (EARLIER_ID, EARLIER_HOURS))
+        new = np.array([pair not in own for pair in zip(*maps, strict=True)], dtype=bool)
+        fire = np.concatenate([fire[:], data[EARLIER_FIRE].values[new].astype(fire.dtype)])
+        names = np.concatenate([names, data[EARLIER_ID].values.astype(str)[new]])
+        hours = np.concatenate([hours, data[EARLIER_HOURS].values[new]])
+    order = np.lexsort((hours, names))
     starts = np.flatnonzero(np.r_[True, names[order][1:] != names[order][:-1]])
     runs = [_one_fire(rows, hours, fire) for rows in np.split(order, starts[1:])]
     rows = np.full((order.size, max((len(run) for run in runs), default=1)), -1, dtype=np.int64)
@@ -130,7 +221,7 @@ def fire_history(data: xr.Dataset, fire: Array) -> FireHistory | None:
     for run in runs:
         for place, row in enumerate(run):
             rows[row, -place - 1 :] = run[: place + 1]
-    return FireHistory(fire, hours, rows)
+    return FireHistory(fire, hours, rows[:count])
 
 
 def _one_fire(rows: Array, hours: Array, fire: Array) -> Array:
@@ -147,7 +238,13 @@ def _one_fire(rows: Array, hours: Array, fire: Array) -> Array:
     return rows
 
 
-def checkpoint_interval(data: xr.Dataset) -> float:
-    """Hours between the checkpoints that smoke is summed over; 1 if it is not recorded."""
-    interval = recorded_interval(data[SMOKE].attrs) if SMOKE in data.variables else None
-    return 1.0 if interval is None or not interval > 0.0 else interval
+def frame_interval(data: xr.Dataset) -> float:
+    """Hours between the frames that smoke is a sum over; raises if they are unknown."""
+    interval = checkpoint_interval(data)
+    if interval is None or not interval > 0.0:
+        raise PlumecastError(
+            "the hours between the frames that smoke is a sum over are not recorded, and those "
+            "between snapshots differ, so that smoke cannot be carried to the same frames; set "
+            f"the attribute '{INTERVAL}' of '{SMOKE}', or use physics 'none'"
+        )
+    return interval

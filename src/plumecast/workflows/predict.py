@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over, row_blocks
+from plumecast.data.clock import take_fires, whole_fires
 from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import label_drought
@@ -35,6 +37,7 @@ from plumecast.surrogate.thresholds import output_record, stored_agreement, stor
 from plumecast.workflows.export import FOOTPRINT, footprint_of
 from plumecast.workflows.fires.extrapolation import trained_ignitions, trained_notice
 from plumecast.workflows.fires.fuels import Fuels, FuelsGiven, as_fuels, with_fuels
+from plumecast.workflows.fires.hours import at_hours
 from plumecast.workflows.fires.memory_plan import prediction_rows
 from plumecast.workflows.fires.stated import (
     Stated,
@@ -83,12 +86,17 @@ def predict_store(
     weather: WeatherGiven | None = None,
     fuels: FuelsGiven | None = None,
     drought: str | None = None,
+    hours: Sequence[float] | None = None,
+    step: float | None = None,
     memory: str | int | None = None,
     runner: Runner | None = None,
     progress: Progress = lambda done, total, what: None,
     notify: Notify = warn_of,
 ) -> Iterator[xr.Dataset]:
     """Predicted fields of every snapshot of a store, block by block.
+
+    With `hours` or `step`, every fire is predicted at these hours since ignition instead
+    (`at_hours`).
 
     With a `threshold` footprints are added, with an `interval` (such as 0.9) error bars of that
     coverage, those of `Surrogate.predict_interval`. `winds`, as for `with_winds`, or `weather`, as
@@ -111,13 +119,17 @@ def predict_store(
         what="predicting",
         most=BLOCK,
     )
-    parts = list(row_blocks(total, size))
+    parts: list[Any] = list(row_blocks(total, size))
+    if hours is not None or step is not None:
+        parts = list(whole_fires(fires["fire_id"].values, max(1, size // len(hours or [0] * 8))))
     ground = None if fuels is None else as_fuels(fuels, fires)
-    shared = (surrogate, fires, ground, threshold, interval)
+    shared = (surrogate, fires, ground, threshold, interval, (hours, step))
     blocks = map_over(_predict_part, shared, parts, runner)
+    done = 0
     for rows, block in zip(parts, _collected(surrogate, blocks, notify), strict=True):
         yield block
-        progress(rows.stop, total, "snapshots")
+        done += np.arange(total)[rows].size
+        progress(done, total, "snapshots")
 
 
 def predict_fires(
@@ -152,12 +164,21 @@ def open_fires(
     return fires
 
 
-def _predict_part(
-    shared: tuple[Surrogate, xr.Dataset, Fuels | None, float | None, float | None], rows: slice
-) -> xr.Dataset:
-    surrogate, fires, fuels, threshold, interval = shared
+_Shared = tuple[
+    Surrogate,
+    xr.Dataset,
+    Fuels | None,
+    float | None,
+    float | None,
+    tuple[Sequence[float] | None, float | None],
+]
+
+
+def _predict_part(shared: _Shared, rows: slice | np.ndarray) -> xr.Dataset:
+    surrogate, fires, fuels, threshold, interval, (hours, step) = shared
     check_unchanged(fires)
-    part = fires.isel({SNAPSHOT: rows})
+    part = take_fires(fires, rows, earlier=surrogate.operator.needs_weather)
+    part = at_hours(part, hours, step=step)
     part = part if fuels is None else with_fuels(part, fuels)
     return predict_block(surrogate, part, threshold, interval)
 
@@ -171,6 +192,7 @@ def predict_rasters(
     winds: WindsGiven | None = None,
     weather: WeatherGiven | None = None,
     fuels: FuelsGiven | None = None,
+    step: float | None = None,
     progress: Progress = lambda done, total, what: None,
     notify: Notify = warn_of,
     **options: Any,
@@ -191,6 +213,8 @@ def predict_rasters(
         partial(_of_stated, predict, given, ground),
         paths,
         like=surrogate.grid,
+        earlier=surrogate.operator.needs_weather,
+        step=step,
         progress=lambda done, total: progress(done, total, "files"),
         **options,
     )
@@ -246,6 +270,8 @@ class RasterFires:
     options: Mapping[str, Any]  # of `reduce_arrival_times`
     given: Stated | None = None
     fuels: Fuels | None = None
+    earlier: bool = False  # whether to read earlier maps of every fire too
+    step: float | None = None  # hours between the snapshots of a fire, if they are to be denser
 
     def sums(
         self,
@@ -258,26 +284,75 @@ class RasterFires:
             partial(_of_stated, function, self.given, self.fuels),
             self.paths,
             like=self.grid,
+            earlier=self.earlier,
+            step=self.step,
             runner=runner,
             progress=lambda done, total: progress(done, total, "files"),
             **self.options,
         )
 
 
+@dataclass(frozen=True, slots=True)
+class StoreFires:
+    """Fires of stores at other hours than their snapshots, made when their smoke is predicted."""
+
+    surrogate: Surrogate
+    stores: Sequence[xr.Dataset | str | Path]
+    hours: Sequence[float] | None = None  # since ignition; None: each fire to its own end
+    step: float | None = None  # hours between snapshots before
+    given: Stated | None = None
+
+    def sums(
+        self,
+        function: Callable[[xr.Dataset], Any],
+        runner: Runner | None,
+        progress: Progress,
+    ) -> Iterator[Any]:
+        """`function` of the snapshots of a few fires at a time."""
+        for store in self.stores:
+            fires = open_fires(self.surrogate, store, self.given)
+            total = fires.sizes[SNAPSHOT]
+            parts = list(whole_fires(fires["fire_id"].values, TOGETHER))
+            shared = (function, fires, self.hours, self.step)
+            done = 0
+            for rows, part in zip(parts, map_over(_at_hours, shared, parts, runner), strict=True):
+                yield part
+                done += rows.size
+                progress(done, total, "snapshots")
+
+
+TOGETHER = 64
+"""Stored snapshots of whole fires that are taken to other hours at a time."""
+
+
+def _at_hours(
+    shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, Sequence[float] | None, float | None],
+    rows: np.ndarray,
+) -> Any:
+    function, fires, hours, step = shared
+    check_unchanged(fires)
+    return function(at_hours(fires.isel({SNAPSHOT: rows}), hours, step=step))
+
+
 def raster_fires(
     surrogate: Surrogate,
     paths: Sequence[str | Path],
     *,
+    step: float | None = None,
     winds: WindsGiven | None = None,
     weather: WeatherGiven | None = None,
     fuels: FuelsGiven | None = None,
     **options: Any,
 ) -> RasterFires:
-    """Arrival-time rasters as the fires of `ensemble_statistics`."""
+    """Arrival-time rasters as the fires of `ensemble_statistics`.
+
+    With a `step`, every fire also has snapshots at its multiples, in hours.
+    """
     refuse_other_inputs(surrogate, "rasters")
     given = _stated_for_rasters(surrogate, paths, stated(winds, weather), options)
     ground = _fuels_for_rasters(surrogate, fuels, options)
-    return RasterFires(surrogate.grid, paths, options, given, ground)
+    earlier = surrogate.operator.needs_weather
+    return RasterFires(surrogate.grid, paths, options, given, ground, earlier, step)
 
 
 def _check_interval(surrogate: Surrogate, interval: float | None) -> None:

@@ -175,7 +175,9 @@ def test_a_cell_that_burns_in_part_releases_its_part_since_the_ignition():
     share = 0.2 * 7.75 / 8.0
     early, late = release.by(np.array([[1.0], [8.0]]))[:, 0, 1, 1]
     np.testing.assert_allclose([early, late], share)
-    assert release_of(fire, until).by(np.array([[6.0]]))[0, 0, 1, 1] == 0.0  # as a whole cell: in hour 7
+    assert (
+        release_of(fire, until).by(np.array([[6.0]]))[0, 0, 1, 1] == 0.0
+    )  # as a whole cell: in hour 7
     np.testing.assert_allclose(share, 0.2, rtol=0.05)  # φ takes the oldest cell as lit at hour 0
 
 

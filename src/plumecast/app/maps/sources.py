@@ -16,6 +16,7 @@ from plumecast.data.store import open_fields
 from plumecast.scores.quantities import (
     QUANTITIES,
     as_quantity,
+    dose_attributes,
     find_quantity,
     refuse_other_interval,
 )
@@ -123,9 +124,13 @@ def as_read(data: xr.Dataset, quantity: str, interval: float | None) -> xr.Datas
     recorded = [recorded_interval(data[name].attrs) for name in sums]
     known_interval = next((value for value in recorded if value is not None), None)
     found = known_interval if interval is None else interval
+    sources = {name: data[name].attrs for name in sums}
     for name in sums:
         stated = {} if found is None else {INTERVAL: found}
         ends = {"long_name": data[name].attrs["long_name"]} if name in (LOWER, UPPER) else {}
+        if name in (LOWER, UPPER):
+            of = PREDICTED if PREDICTED in data else SMOKE
+            stated |= dose_attributes(sources[of]) if of in sources else {}
         made = as_quantity(data[name].assign_attrs(stated), quantity)
         data = data.assign({name: made.assign_attrs(ends)})
     if SMOKE in data and PREDICTED in data:

@@ -160,6 +160,7 @@ def command(
             "progress": step,
             "runner": runner,
             "notify": notices.append,
+            "step": 1.0 if by_clock else None,  # hours of the clock, whatever hours are asked for
             **air,
         }
         if is_raster(rasters):
@@ -168,7 +169,7 @@ def command(
             blocks = predict_rasters(surrogate, fires, **given, **common)
         else:
             common |= {"memory": place["memory"], "drought": rasters["drought"]}
-            common["fuels"] = rasters["fuels"]
+            common |= {"fuels": rasters["fuels"], "hours": given["hours"]}
             blocks = predict_store(surrogate, _store(fires), **common)
         made = reading.applied(blocks, keep=keep)
         if by_clock:
@@ -276,10 +277,13 @@ def _known_snapshots(
     surrogate: Surrogate, fires: list[str], rasters: Given
 ) -> list[tuple[str, float]]:
     """(fire, hours) of the snapshots, as far as they are known before the files are read."""
+    hours = read_raster_options(rasters)["hours"] or ()
     if not is_raster(rasters):
         data = open_snapshots(_store(fires), fields=list(surrogate.inputs.names))
-        return list(zip(data.fire_id.values.astype(str), data.hours.values, strict=True))
-    hours = read_raster_options(rasters)["hours"] or ()
+        names = data.fire_id.values.astype(str)
+        if hours:
+            return [(name, time) for name in dict.fromkeys(names.tolist()) for time in hours]
+        return list(zip(names, data.hours.values, strict=True))
     return [(path.stem, time) for path in find_rasters(fires) for time in hours]
 
 

@@ -37,6 +37,8 @@ def check_weather_axes(snapshots: xr.Dataset) -> None:
     if not known:
         return
     for entry in (*WEATHER, *WEATHER_AXES):
+        if entry.name == _DEPTH and entry.name not in snapshots.variables:
+            continue  # filled in where smoke is carried, with a warning
         if entry.name not in snapshots.variables:
             raise PlumecastError(
                 f"there is '{known[0]}', but no '{entry.name}'; a weather has "

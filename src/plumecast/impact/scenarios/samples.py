@@ -154,12 +154,13 @@ def sample_predicted(
     size = prediction_rows(
         surrogate, memory, input_bytes=24.0, output_bytes=24.0, what="comparing", most=BLOCK
     )
-    fires = source if isinstance(source, FireSource) else last_of_each(source)
+    marked, fires = True, source
+    if isinstance(source, xr.Dataset) and "is_final" not in source.variables:
+        marked, fires = False, last_of_each(source)
     function = partial(_predicted_block, cells, surrogate)
     sampled: Sampled = reduce_fires(
-        function, surrogate, fires, size=size, final=isinstance(source, FireSource),
-        given=given, progress=progress,
-    )  # fmt: skip
+        function, surrogate, fires, size=size, final=marked, given=given, progress=progress
+    )
     return sampled
 
 

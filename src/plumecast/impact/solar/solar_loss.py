@@ -32,6 +32,7 @@ from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.origin import fires_origin
 from plumecast.workflows.held_out.record import model_record
+from plumecast.workflows.predict import StoreFires
 from plumecast.workflows.statistics.place_samples import PlaceSamples, predicted_at, stored_at
 from plumecast.workflows.statistics.smoke import column_smoke
 
@@ -40,6 +41,11 @@ COLUMN = "optical depth is that of a column of smoke,"
 
 LONGEST = 12.0
 """Hours between snapshots beyond which a warning says that day and night are averaged."""
+
+
+STEP = 1.0
+"""Hours between the snapshots at which smoke is predicted, whatever hours are asked for: the loss
+of an hour depends on its sun."""
 
 
 def solar_loss(
@@ -164,7 +170,7 @@ def _samples(
         return fires
     if surrogate is None:
         return stored_at(places, fires)
-    return predicted_at(places, surrogate, fires)
+    return predicted_at(places, surrogate, StoreFires(surrogate, [fires], step=STEP))
 
 
 def smoke_at(

@@ -115,9 +115,7 @@ def in_frame(
     encoded: Array = EncodedFields(training.targets, shape, targets, frame, given.wind)
     if physics is not None:
         assert given.weather is not None
-        carried: Array = CarriedFields(
-            training.fire, physics, given, frame, resources.device.put
-        )
+        carried: Array = CarriedFields(training.fire, physics, given, frame, resources.device.put)
         carried = carried.in_memory() if resources.limit is None else carried
         given = replace(given, physics=carried)
     if resources.limit is None:

@@ -13,9 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SNAPSHOT, TABLE
+from plumecast.base.names import (
+    EARLIER,
+    EARLIER_FIRE,
+    EARLIER_HOURS,
+    EARLIER_ID,
+    FIRE,
+    SNAPSHOT,
+    TABLE,
+)
 from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
@@ -42,6 +51,8 @@ class FireSnapshots(NamedTuple):
     acres: Array  # (k,) burned area
     target: TargetGrid
     assumed_crs: str | None = None  # its name, if the file has none and the grid has one
+    earlier: tuple[Array, Array] | None = None  # hours (n,) and earlier maps (n, ny, nx)
+    lasts: float = 0.0  # hours from ignition to the last arrival
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +227,8 @@ def read_file(shared: tuple[Options, Collection[str]], file: WorkerPath) -> File
         wanted = [fire for fire in fires if fire.fire_id not in done]
         read = [_fire_snapshots(fire, options) for fire in wanted]
         assumed = next((fire.assumed_crs for fire in read if fire.assumed_crs), None)
-        return FileResult(names, read, note=assumed and _assumption(path, assumed))
+        notes = [assumed and _assumption(path, assumed), _left_out(path, read)]
+        return FileResult(names, read, note="; ".join(filter(None, notes)) or None)
     except PlumecastError as error:
         return FileResult(names, error=str(error))
 
@@ -225,10 +237,22 @@ def _assumption(path: Path, crs: str) -> str:
     return f"no CRS in {path}: assumed that of `like`, {crs}; give crs=EPSG:… otherwise"
 
 
+def _left_out(path: Path, fires: Sequence[FireSnapshots]) -> str | None:
+    """That a fire burns longer than it was asked for."""
+    longest = max(fires, key=lambda fire: fire.lasts - fire.hours[-1], default=None)
+    if longest is None or longest.lasts <= longest.hours[-1] * (1.0 + 1e-6):
+        return None
+    return (
+        f"{path} burns until {longest.lasts:.4g} h: what burns after the last of the hours asked "
+        f"for, {longest.hours[-1]:g} h, is left out (other files may burn longer too)"
+    )
+
+
 def _fire_snapshots(fire: RasterFire, options: Options) -> FireSnapshots:
     """Time since ignition of one fire at the wanted hours, on the target grid."""
     last = fire.arrival.max() + FORMATS[options.convention].step
-    hours = np.array([last]) if options.hours is None else np.asarray(options.hours, dtype=float)
+    asked = [float(last)] if options.hours is None else list(map(float, options.hours))
+    hours = np.array(hour_ladder(asked, options.step))
     like = options.like
     target = TargetGrid(fire.grid, fire.crs, {}) if like is None else target_grid(like)
     shape = (target.grid.ny, target.grid.nx)
@@ -238,16 +262,35 @@ def _fire_snapshots(fire: RasterFire, options: Options) -> FireSnapshots:
     assumed = assumed_crs(fire, target, local=local)
     if assumed is not None:
         fire = fire._replace(crs=target.crs)
-    for out, t in zip(fields, hours, strict=True):
-        age = np.maximum(t - fire.arrival, 0.0)
-        if weights is None:
-            out.ravel()[fire.cells] = age
-        else:
-            combine = weights.mean if options.aggregate == "mean" else weights.max
-            out[:] = combine(age).reshape(shape)
+
+    def draw(fields: Array, hours: Array) -> None:
+        for out, t in zip(fields, hours, strict=True):
+            age = np.maximum(t - fire.arrival, 0.0)
+            if weights is None:
+                out.ravel()[fire.cells] = age
+            else:
+                combine = weights.mean if options.aggregate == "mean" else weights.max
+                out[:] = combine(age).reshape(shape)
+
+    draw(fields, hours)
+    earlier = None
+    if options.earlier:
+        times = _earlier_hours(float(hours[-1]))
+        earlier = times, np.zeros((times.size, *shape), dtype=np.float32)
+        draw(earlier[1], times)
     area = cell_areas(fire) / M2_PER_ACRE
     acres = np.array([area[fire.arrival <= t].sum() for t in hours])
-    return FireSnapshots(fire.fire_id, fields, hours, acres, target, assumed)
+    return FireSnapshots(fire.fire_id, fields, hours, acres, target, assumed, earlier, float(last))
+
+
+def _earlier_hours(last: float) -> Array:
+    """Hours at which earlier maps of a fire are made: at most EARLIER_MAPS, before its last one."""
+    step = max(EARLIER_STEP, last / EARLIER_MAPS)
+    return np.arange(step, last - 1e-6, step)
+
+
+EARLIER_STEP, EARLIER_MAPS = 1.0, 24
+"""Hours between the earlier maps of a fire, and their largest number, which widens the step."""
 
 
 def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:
@@ -261,8 +304,18 @@ def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:
         "aggregate": options.aggregate,
         "hours": None if options.hours is None else [float(t) for t in options.hours],
     }
+    fields: dict[str, Any] = {
+        FIRE: ((SNAPSHOT, "y", "x"), np.concatenate([fire.fields for fire in fires]), attrs)
+    }
+    past = [(fire.fire_id, *fire.earlier) for fire in fires if fire.earlier is not None]
+    if past:
+        names, times, maps = zip(*past, strict=True)
+        counts = [own.size for own in times]
+        fields[EARLIER_FIRE] = ((EARLIER, "y", "x"), np.concatenate(maps))
+        fields[EARLIER_ID] = (EARLIER, np.repeat(names, counts))
+        fields[EARLIER_HOURS] = (EARLIER, np.concatenate(times))
     return xr.Dataset(
-        {FIRE: ((SNAPSHOT, "y", "x"), np.concatenate([fire.fields for fire in fires]), attrs)},
+        fields,
         coords={
             **_snapshot_coordinates(fires, options.drought or "unknown"),
             **_grid_coordinates(target, mapping),

@@ -24,8 +24,8 @@ from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.fit import label_operator
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.weather import (
-    checkpoint_interval,
     fire_history,
+    frame_interval,
     fuel_loads,
     weather_known,
     weather_series,
@@ -73,16 +73,14 @@ def fit_physics_alone(train: xr.Dataset) -> Surrogate:
     transport = plan_transport(
         weather,
         (spacing[0], spacing[1]),
-        checkpoint_interval(train),
+        frame_interval(train),
         load=None if fuel is None else fuel.mean(),
     )
     grid = (-1, rows, columns)
     fire, smoke = (np.reshape(matrix[:], grid) for matrix in (data.inputs, data.outputs))
     tau = smoke_threshold(smoke)
     past = fire_history(train, fire)
-    transport = calibrate(
-        transport, fire, smoke, weather, threshold=tau, fuel=fuel, history=past
-    )
+    transport = calibrate(transport, fire, smoke, weather, threshold=tau, fuel=fuel, history=past)
     unit = CarriedSmoke(transport, 1.0, (rows, columns))
     given = Conditions(weather=weather, fuel=fuel, history=past)
     carried, smoke = unit.predict(data.inputs, given), data.outputs

@@ -14,6 +14,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
+from plumecast.data.checks.checkpoints import checkpoint_interval
 from plumecast.data.conditions.covariates import WIND
 from plumecast.data.conditions.fuels import FUEL_LOAD
 from plumecast.data.conditions.weather import STATE_WEATHER, has_weather, with_mean_winds
@@ -21,7 +22,6 @@ from plumecast.data.layout import checked_field, fit_layout
 from plumecast.data.samples import along_snapshots
 from plumecast.data.schema import check_structure, check_values
 from plumecast.data.store import describe_grid, open_snapshots
-from plumecast.surrogate.weather import checkpoint_interval
 
 SHARES = (0.5, 1.0)
 """Snapshots of every fire that count: those nearest to these shares of its last hour."""
@@ -71,7 +71,7 @@ def read_candidates(data: str | Path | xr.Dataset, what: str = "candidates") -> 
     rows = _few_rows(data["fire_id"].values.astype(str), data["hours"].values)
     kept = [name for name in data.variables if SNAPSHOT in data[name].dims and name != FIRE]
     fields = [name for name in kept if data[name].ndim == 3 and data[name].dims[1:] == ("y", "x")]
-    interval = checkpoint_interval(data)  # an attribute of the smoke, which is not read
+    interval = checkpoint_interval(data) or 1.0  # an attribute of the smoke, which is not read
     beside = [name for name in fields if name != FUEL_LOAD]
     few = data.drop_vars(beside).isel({SNAPSHOT: rows})
     few = check_values(few.load(), [FIRE]).assign_attrs({INTERVAL: interval})

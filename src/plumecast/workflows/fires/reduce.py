@@ -11,10 +11,12 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
+from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import Runner, add_up, row_blocks
 from plumecast.compute.threads import map_threads
+from plumecast.data.clock import take_fires
 from plumecast.data.lazy_store import check_unchanged
-from plumecast.data.schema import final_snapshots
+from plumecast.data.schema import final_rows
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.stated import Stated
 from plumecast.workflows.predict import open_fires
@@ -67,7 +69,9 @@ def reduce_fires(
             raise PlumecastError(
                 "winds and weather are for stores and Datasets; these fires have their own"
             )
-        parts = fires.sums(partial(_sum_blocks, function, size, final), runner, progress)
+        earlier = surrogate.operator.needs_weather
+        blockwise = partial(_sum_blocks, function, size, final, earlier)
+        parts = fires.sums(blockwise, runner, progress)
     elif runner is not None:
         parts = _cluster_sums(
             function, surrogate, fires, size=size, final=final, given=given, runner=runner
@@ -84,12 +88,25 @@ def reduce_fires(
 
 
 def _sum_blocks(
-    function: Callable[[xr.Dataset], Any], size: int, final: bool, fires: xr.Dataset
+    function: Callable[[xr.Dataset], Any],
+    size: int,
+    final: bool,
+    earlier: bool,
+    fires: xr.Dataset,
 ) -> Any:
     """The sum of a function over blocks of at most `size` snapshots."""
-    fires = final_snapshots(fires) if final else fires
-    blocks = row_blocks(fires.sizes[SNAPSHOT], size)
-    return add_up(function(fires.isel({SNAPSHOT: rows})) for rows in blocks)
+    blocks = _blocks(fires, size, final)
+    return add_up(function(take_fires(fires, rows, earlier=earlier)) for rows in blocks)
+
+
+def _blocks(fires: xr.Dataset, size: int, final: bool) -> Iterator[slice | Array]:
+    """Rows of at most `size` snapshots; with `final` only the last ones of fires."""
+    if not final:
+        yield from row_blocks(fires.sizes[SNAPSHOT], size)
+        return
+    last = final_rows(fires)
+    for part in row_blocks(last.size, size):
+        yield last[part]
 
 
 def _cluster_sums(
@@ -105,13 +122,15 @@ def _cluster_sums(
     """The sum over each store; the workers of a cluster read its blocks and add their results."""
     for source in [fires] if isinstance(fires, xr.Dataset | str | Path) else fires:
         data = open_fires(surrogate, source, given)
-        data = final_snapshots(data) if final else data
-        yield runner.sum(partial(_of_rows, function, data), row_blocks(data.sizes[SNAPSHOT], size))
+        of_rows = partial(_of_rows, function, data, surrogate.operator.needs_weather)
+        yield runner.sum(of_rows, _blocks(data, size, final))
 
 
-def _of_rows(function: Callable[[xr.Dataset], Any], fires: xr.Dataset, rows: slice) -> Any:
+def _of_rows(
+    function: Callable[[xr.Dataset], Any], fires: xr.Dataset, earlier: bool, rows: slice | Array
+) -> Any:
     check_unchanged(fires)
-    return function(fires.isel({SNAPSHOT: rows}))
+    return function(take_fires(fires, rows, earlier=earlier))
 
 
 def fire_blocks(
@@ -126,12 +145,14 @@ def fire_blocks(
     """Fires in blocks of at most `size` snapshots."""
     if isinstance(fires, xr.Dataset | str | Path):
         fires = open_fires(surrogate, fires, given)
-        fires = final_snapshots(fires) if final else fires
-        count = fires.sizes[SNAPSHOT]
-        for rows in row_blocks(count, size):
+        parts = list(_blocks(fires, size, final))
+        done, count = 0, fires.sizes[SNAPSHOT] if not final else final_rows(fires).size
+        for rows in parts:
             check_unchanged(fires)
-            yield fires.isel({SNAPSHOT: rows})
-            progress(rows.stop, count, "snapshots")
+            block = take_fires(fires, rows, earlier=surrogate.operator.needs_weather)
+            yield block
+            done += block.sizes[SNAPSHOT]
+            progress(done, count, "snapshots")
         return
     for part in fires:
         reported = progress if isinstance(part, str | Path) else _no_progress

@@ -12,6 +12,7 @@ import xarray as xr
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.compute.device import refuse_device
+from plumecast.data.clock import take_fires
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.memory_plan import CLUSTER_MEMORY, prediction_rows
@@ -36,7 +37,8 @@ class HeldOutBlocks:
     def visit(self, function: Callable[[xr.Dataset], Any]) -> Iterator[Any]:
         """function(block) of every block, in order."""
         rows = row_blocks(self.snapshots.sizes[SNAPSHOT], self.size)
-        shared = (function, self.snapshots, self.stored)
+        earlier = self.surrogate.operator.needs_weather
+        shared = (function, self.snapshots, self.stored, earlier)
         return map_over(_visit_block, shared, rows, self.runner)
 
 
@@ -47,11 +49,13 @@ def visit_all(
     return chain.from_iterable(part.visit(make(part.surrogate)) for part in parts)
 
 
-def _visit_block(shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, bool], rows: slice) -> Any:
-    function, snapshots, stored = shared
+def _visit_block(
+    shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, bool, bool], rows: slice
+) -> Any:
+    function, snapshots, stored, earlier = shared
     if stored:
         check_unchanged(snapshots)
-    return function(snapshots.isel({SNAPSHOT: rows}))
+    return function(take_fires(snapshots, rows, earlier=earlier))
 
 
 def in_blocks(

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import recorded_interval
+from plumecast.base.checkpoints import equal_interval, recorded_interval
 from plumecast.base.values import check_number
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.scores.exceedance import Exceedance, exceedance_counts, exceedance_of
 from plumecast.scores.quantities import (
     DEFAULT,
+    checkpoint_hours,
     find_quantity,
     quantity_factors,
     refuse_other_interval,
@@ -51,10 +52,17 @@ class Levels:
         sums = exceedance_counts(predicted, observed, [tau])
         if not self.values:
             return sums
-        learned = recorded_interval(surrogate.outputs.fields[0].attrs)
-        called = self._read(predicted, smoke, self.interval if learned is None else learned)
-        present = self._read(observed, smoke, self.interval)
-        return np.concatenate([sums, exceedance_counts(called, present, self.values)])
+        attrs = surrogate.outputs.fields[0].attrs
+        learned = recorded_interval(attrs)
+        called = smoke.copy().assign_attrs(attrs)
+        # The factors of the training fires are for sums over frames as far apart as theirs.
+        same = learned is not None and equal_interval(
+            [learned, checkpoint_hours(smoke, self.interval)]
+        )
+        present = called if same else smoke
+        called_as = self._read(predicted, called, self.interval if learned is None else learned)
+        present_as = self._read(observed, present, None if same else self.interval)
+        return np.concatenate([sums, exceedance_counts(called_as, present_as, self.values)])
 
     def _read(self, sums: Array, smoke: xr.DataArray, interval: float | None) -> Array:
         """(M, N) sums as the quantity."""

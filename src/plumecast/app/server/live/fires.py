@@ -19,7 +19,8 @@ from plumecast.app.server.live.models import Model
 from plumecast.app.server.live.world import LiveWorld
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.scores.quantities import as_quantity
+from plumecast.data.clock import take_fires
+from plumecast.scores.quantities import as_quantity, dose_attributes
 from plumecast.sources.simulator.air.weather import Weather
 from plumecast.surrogate.error_bars.interval import CERTAIN, LOWER, POSSIBLE, UPPER
 from plumecast.workflows.export import FOOTPRINT
@@ -87,7 +88,8 @@ class LiveFire:
                     return
                 # The first part of a fire ends before its last frame.
                 final = {"is_final": (SNAPSHOT, [k + 1 == last])}
-                yield self.predict(burned.isel({SNAPSHOT: [k]}).assign_coords(final))
+                part = take_fires(burned, np.array([k]), earlier=True)
+                yield self.predict(part.assign_coords(final))
 
     def predict(self, snapshot: xr.Dataset) -> xr.Dataset:
         """A snapshot with its predicted fields."""
@@ -159,7 +161,8 @@ def layer_of(frame: xr.Dataset, layer: str, quantity: str, interval: float) -> x
     field = frame[name].isel({SNAPSHOT: 0}).sortby(["y", "x"])
     if layer in AMOUNTS:
         hours = frame["hours"].isel({SNAPSHOT: 0})
-        return as_quantity(field.assign_coords(hours=hours), quantity, checkpoint_interval=interval)
+        field = field.assign_coords(hours=hours).assign_attrs(dose_attributes(frame["smoke"].attrs))
+        return as_quantity(field, quantity, checkpoint_interval=interval)
     return field
 
 

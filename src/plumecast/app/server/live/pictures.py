@@ -16,7 +16,7 @@ from plumecast.app.drawing.scale import MISSING, Scale, even_scale
 from plumecast.app.server.live.fires import AMOUNTS, LiveFire
 from plumecast.base.extras import require
 from plumecast.base.names import SNAPSHOT, shown_units
-from plumecast.scores.quantities import QUANTITIES, as_quantity
+from plumecast.scores.quantities import QUANTITIES, as_quantity, factors_at
 from plumecast.sources.concat import concat_snapshots
 from plumecast.workflows.export import export_fields
 
@@ -103,7 +103,7 @@ def _times(scale: Scale, fire: LiveFire, quantity: str) -> Scale:
     It is the same for all times, so that pictures of one fire can be compared.
     """
     hours = np.array([fire.world.hours[-1]])
-    mean, other = (QUANTITIES[name].factor(fire.world.interval, hours)[0]
+    mean, other = (factors_at(hours, QUANTITIES[name], fire.world.interval, {})[0]
                    for name in ("mean", quantity))  # fmt: skip
     ratio = float(other / mean)
     return Scale(scale.kind, scale.low * ratio, scale.high * ratio, scale.colours)

@@ -16,7 +16,7 @@ from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.split import SplitRecipe
 from plumecast.scores.exceedance import exceedance_counts, exceedance_of
-from plumecast.scores.quantities import as_quantity, find_quantity
+from plumecast.scores.quantities import as_quantity, factors_at, find_quantity
 from plumecast.scores.roc import roc_curves
 from plumecast.workflows.held_out.unseen import unseen_snapshots
 
@@ -143,8 +143,9 @@ class Store:
             predicted = _smoke(model, unseen).values
         count = unseen.sizes[SNAPSHOT]
         hours = unseen["hours"].values.astype(float)
+        attrs = model.surrogate.outputs.fields[0].attrs
         factors = {
-            name: find_quantity(name).factor(self.interval, hours)[:, np.newaxis]
+            name: factors_at(hours, find_quantity(name), self.interval, attrs)[:, np.newaxis]
             for name in ("mean", "dose", "sum")
         }
         return Compared(

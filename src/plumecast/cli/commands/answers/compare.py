@@ -37,7 +37,8 @@ from plumecast.surrogate.covered.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FORMATS
-from plumecast.workflows.predict import raster_fires, refuse_other_inputs
+from plumecast.workflows.fires.stated import stated as stated_air
+from plumecast.workflows.predict import StoreFires, raster_fires, refuse_other_inputs
 
 _FORM = re.compile(r"(?:(?P<name>[^=/\\]+)=)?(?P<what>.+?)(?:@(?P<drought>[^@/\\]+))?")
 
@@ -152,6 +153,9 @@ def command(
         air = {}
     else:
         sources = {item.name: _store(item, surrogate) for item in stated}
+        if given["hours"] is not None:
+            sources = _at_hours(sources, surrogate, given["hours"], air)
+            air = {}
     with counted("comparing") as step:
         comparison = compare_scenarios(
             sources,
@@ -246,6 +250,21 @@ def _store(item: Stated, surrogate: Surrogate | None) -> Any:
         return select_drought(open_snapshots(item.what, fields=fields), item.drought)
     except PlumecastError as error:
         raise type(error)(f"scenario '{item.name}': {error}") from error
+
+
+def _at_hours(
+    sources: Mapping[str, Any], surrogate: Surrogate | None, hours: Sequence[float], air: Given
+) -> dict[str, Any]:
+    """The fires of stores at hours since ignition, whose smoke a surrogate predicts."""
+    if surrogate is None:
+        raise PlumecastError(
+            f"hours={','.join(f'{hour:g}' for hour in hours)} is for fires whose smoke is "
+            "predicted; give --model, or leave it out to compare the stored smoke"
+        )
+    return {
+        name: StoreFires(surrogate, [source], hours, given=stated_air(**air))
+        for name, source in sources.items()
+    }
 
 
 def _rasters(item: Stated, surrogate: Surrogate, air: Given, given: Given) -> Any:

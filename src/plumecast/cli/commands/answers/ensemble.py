@@ -46,7 +46,8 @@ from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.ensemble import ensemble_statistics
 from plumecast.workflows.export import FORMATS
 from plumecast.workflows.fires.reduce import Fires, FireSource
-from plumecast.workflows.predict import raster_fires, refuse_other_inputs
+from plumecast.workflows.fires.stated import stated
+from plumecast.workflows.predict import StoreFires, raster_fires, refuse_other_inputs
 from plumecast.workflows.statistics.export import export_statistics, geotiff_names
 from plumecast.workflows.statistics.point_table import FORMATS as TABLES
 from plumecast.workflows.statistics.point_table import write_points
@@ -188,6 +189,8 @@ def command(
     elif drought is not None and not is_raster(rasters):
         fields = list(surrogate.inputs.names)
         blocks = [label_drought(open_snapshots(path, fields=fields), drought) for path in stores]
+    if given["hours"] is not None and not is_raster(rasters) and simulate is None:
+        blocks = StoreFires(surrogate, blocks, given["hours"], given=stated(**air))
     device = place["device"]
     statistics = table = None
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
@@ -202,7 +205,7 @@ def command(
             "checkpoint_interval": checkpoint_interval,
             "coverage": coverage,
             "truth": truth,
-            **({} if is_raster(rasters) else air),
+            **({} if isinstance(blocks, FireSource) else air),
             "final": final,
             "device": device,
             "precision": precision,

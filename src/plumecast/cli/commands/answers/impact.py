@@ -28,7 +28,7 @@ from plumecast.cli.weather_options import at_time_of_file, note_use, read_wind_o
 from plumecast.data.store import open_snapshots
 from plumecast.impact.solar.optics import Optics
 from plumecast.impact.solar.plants import Panels, plants_of
-from plumecast.impact.solar.solar_loss import COLUMN, grid_for, solar_loss
+from plumecast.impact.solar.solar_loss import COLUMN, STEP, grid_for, solar_loss
 from plumecast.impact.solar.sun import EXAMPLE, read_ignition_time
 from plumecast.impact.solar.table import FORMATS, loss_rows, write_loss
 from plumecast.sources.places import Places, read_places
@@ -36,7 +36,8 @@ from plumecast.surrogate.covered.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.origin import files_origin, fires_origin
-from plumecast.workflows.predict import Notify, raster_fires
+from plumecast.workflows.fires.stated import stated
+from plumecast.workflows.predict import Notify, StoreFires, raster_fires
 from plumecast.workflows.statistics.place_samples import PlaceSamples, predicted_at, stored_at
 from plumecast.workflows.statistics.smoke import column_smoke
 
@@ -196,14 +197,14 @@ def _predicted(
     note_use(surrogate, air, rasters["fuels"])
     device = place["device"]
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
-        blocks: Any = fires
+        options = read_raster_options(rasters)
         if is_raster(rasters):
-            options = read_raster_options(rasters)
             options["on_error"] = lambda path, message: problems.append(in_options(message))
             options["on_note"] = lambda message: note(in_options(message))
-            blocks = raster_fires(surrogate, fires, **air, **options)
-            air = {}
+            blocks: Any = raster_fires(surrogate, fires, step=STEP, **air, **options)
+        else:
+            blocks = StoreFires(surrogate, fires, options["hours"], STEP, stated(**air))
         return predicted_at(
-            places, surrogate, blocks, **air, device=device, precision=precision,
+            places, surrogate, blocks, device=device, precision=precision,
             memory=place["memory"], runner=runner, progress=step, notify=notify,
         )  # fmt: skip

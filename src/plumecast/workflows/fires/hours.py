@@ -1,0 +1,173 @@
+"""Fires at any hour since ignition, from their stored maps.
+
+Between two maps of a fire the share of a cell that has burned grows evenly from the one it has at
+the first to that at the second, so that f is a parabola in time that meets both maps. A single map
+gives earlier hours by the front that `operators.physics.release` reads from it. After the last map
+nothing more burns.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.checkpoints import hour_ladder
+from plumecast.base.errors import PlumecastError, PlumecastWarning
+from plumecast.base.names import (
+    EARLIER,
+    EARLIER_FIRE,
+    EARLIER_HOURS,
+    EARLIER_ID,
+    FIRE,
+    HEIGHT,
+    SMOKE,
+    SNAPSHOT,
+    TABLE,
+)
+from plumecast.compute.arrays import Array
+from plumecast.data.clock import with_earlier
+from plumecast.data.conditions.covariates import WIND
+from plumecast.data.conditions.weather import SURFACE, has_weather, with_mean_winds
+from plumecast.operators.physics.release import partial_release_of, shares_of
+
+
+class BeyondLastMap(PlumecastWarning):
+    """Hours were asked for after the last map of a fire."""
+
+
+def at_hours(
+    fires: xr.Dataset, hours: Sequence[float] | None = None, *, step: float | None = None
+) -> xr.Dataset:
+    """The fires of stored snapshots at other hours since ignition; without any, as they are.
+
+    Every fire gets every hour of `hours`, by default its own last one. With a `step` it also gets
+    the multiples of the step before. The stored maps are kept beside as its
+    history, and a warning says for how many fires hours lie after the last map.
+    """
+    if hours is None and step is None:
+        return fires
+    asked = None if hours is None else checked_hours(hours)
+    missing = [name for name in (FIRE, "fire_id", "hours") if name not in fires.variables]
+    if missing:
+        raise PlumecastError(
+            f"'{missing[0]}' is missing, which fires at other hours than stored need"
+        )
+    maps = _all_maps(fires)
+    names, known = maps["fire_id"].values.astype(str), maps["hours"].values.astype(np.float64)
+    stored = fires["hours"].values.astype(np.float64)
+    labels = fires["fire_id"].values.astype(str)
+    order, own_order = np.lexsort((known, names)), np.lexsort((stored, labels))
+    ages, rows, times, beyond = [], [], [], 0
+    for name in dict.fromkeys(labels.tolist()):
+        member = order[names[order] == name]
+        if (np.diff(known[member]) <= 0.0).any():
+            raise PlumecastError(f"fire {name}: two snapshots at one hour; each may occur once")
+        last = float(known[member[-1]])
+        wanted = np.array(hour_ladder([last] if asked is None else asked.tolist(), step))
+        fields = maps[FIRE].isel({SNAPSHOT: member}).transpose(SNAPSHOT, ...).values
+        ages.append(ages_at(wanted, known[member], fields))
+        own = own_order[labels[own_order] == name]
+        place = np.minimum(np.searchsorted(stored[own], wanted - 1e-9), own.size - 1)
+        rows.append(own[place])
+        times.append(wanted)
+        beyond += bool(wanted[-1] > last + 1e-6)
+    if beyond and asked is not None:
+        warnings.warn(
+            f"{beyond} of {len(rows)} fires have no map as late as {asked[-1]:g} h: after their "
+            "last map nothing more burns",
+            BeyondLastMap,
+            stacklevel=2,
+        )
+    made = fires.drop_vars(SMOKE, errors="ignore").isel({SNAPSHOT: np.concatenate(rows)})
+    dims = (SNAPSHOT, *(dim for dim in fires[FIRE].dims if dim != SNAPSHOT))
+    made = made.drop_dims(EARLIER, errors="ignore").assign(
+        {FIRE: (dims, np.concatenate(ages).astype(fires[FIRE].dtype), fires[FIRE].attrs)}
+    )
+    return with_earlier(_labelled(made, fires, times), maps)
+
+
+def _all_maps(fires: xr.Dataset) -> xr.Dataset:
+    """Time since ignition, fire and hours of the snapshots and of the maps beside them."""
+    own = fires[[FIRE, "fire_id", "hours"]].reset_coords(drop=False)
+    own = own[[FIRE, "fire_id", "hours"]]
+    if EARLIER_FIRE not in fires:
+        return own
+    beside = xr.Dataset(
+        {
+            FIRE: fires[EARLIER_FIRE].rename({EARLIER: SNAPSHOT}).variable,
+            "fire_id": (SNAPSHOT, fires[EARLIER_ID].values),
+            "hours": (SNAPSHOT, fires[EARLIER_HOURS].values),
+        }
+    )
+    joined = xr.concat([own.drop_attrs(), beside], SNAPSHOT)
+    pairs = list(
+        zip(joined["fire_id"].values.astype(str), np.round(joined["hours"].values, 6), strict=True)
+    )
+    first = {pair: row for row, pair in reversed(list(enumerate(pairs)))}
+    return joined.isel({SNAPSHOT: np.array(sorted(first.values()))})
+
+
+def checked_hours(hours: Sequence[float]) -> Array:
+    """Ascending hours above 0, each once."""
+    asked = np.unique(np.asarray(hours, dtype=np.float64))
+    if asked.size == 0 or not np.isfinite(asked).all() or asked[0] <= 0.0:
+        raise PlumecastError(f"hours={list(hours)!r}; give hours since ignition above 0")
+    return asked
+
+
+def ages_at(asked: Array, hours: Array, maps: Array) -> Array:
+    """(n,) hours → (n, ny, nx) ages of a fire with the maps (k, ny, nx) at (k,) hours."""
+    maps = np.asarray(maps, dtype=np.float64)
+    if hours.size == 1 and hours[0] > 0.0:
+        front = partial_release_of(maps, np.full((1, 1, 1), hours[0]))
+        own = np.asarray(front.ages(np.full((1, 1), hours[0]))[0, 0], dtype=np.float64)
+        scale = np.where(own > 0.0, maps[0] / np.where(own > 0.0, own, 1.0), 0.0)
+        early = scale * np.asarray(front.ages(np.minimum(asked, hours[0])[:, None])[:, 0])
+        share = np.asarray(front.by(np.full((1, 1), hours[0]))[0, 0])
+        late = np.maximum(asked - hours[0], 0.0)[:, None, None]
+        return np.asarray(early + late * share)
+    shares = shares_of(hours[None], maps[None])
+    nodes = np.append(0.0, hours)
+    values = np.concatenate([np.zeros_like(maps[:1]), maps])
+    burned = np.asarray(shares.by(nodes[:, None])[:, 0], dtype=np.float64)
+    made = np.empty((asked.size, *maps.shape[1:]))
+    for out, time in zip(made, asked, strict=True):
+        if time >= hours[-1]:
+            out[:] = maps[-1] + (time - hours[-1]) * burned[-1]
+            continue
+        after = int(np.searchsorted(nodes, time, side="right"))
+        gap, since = nodes[after] - nodes[after - 1], time - nodes[after - 1]
+        low, high = burned[after - 1], burned[after]
+        whole = 0.5 * (low + high) * gap
+        part = low * since + 0.5 * (high - low) * since**2 / gap
+        share = np.where(whole > 0.0, part / np.where(whole > 0.0, whole, 1.0), since / gap)
+        out[:] = values[after - 1] + share * (values[after] - values[after - 1])
+    return made
+
+
+def _labelled(made: xr.Dataset, fires: xr.Dataset, times: Sequence[Array]) -> xr.Dataset:
+    """The snapshots with their hours, and the scalars of a fire at these."""
+    hours = np.concatenate(times)
+    final = np.concatenate([np.arange(own.size) == own.size - 1 for own in times])
+    coords = {
+        "hours": (SNAPSHOT, hours, TABLE["hours"].attrs),
+        "is_final": (SNAPSHOT, final, TABLE["is_final"].attrs),
+    }
+    if "burned_area" in fires.coords:
+        names, known = fires["fire_id"].values.astype(str), fires["hours"].values
+        area = fires["burned_area"].values
+        values = np.empty(hours.size)
+        for row, name in enumerate(made["fire_id"].values.astype(str)):
+            own = np.flatnonzero(names == name)
+            own = own[np.argsort(known[own])]
+            values[row] = np.interp(
+                hours[row], np.append(0.0, known[own]), np.append(0.0, area[own])
+            )
+        coords["burned_area"] = (SNAPSHOT, values, fires["burned_area"].attrs)
+    made = made.assign_coords(coords)
+    if not has_weather(made) or made[HEIGHT].values[0] > SURFACE:
+        return made  # winds of the nearest later map
+    return with_mean_winds(made.drop_vars(list(WIND), errors="ignore"))
