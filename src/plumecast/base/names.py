@@ -110,7 +110,11 @@ GROUND = (
 
 NOTES = (
     Name("quality", _SCALAR, "string", "what the checks on reading its fire found"),
+    Name("dose_scale", _SCALAR, "float", "dose of smoke over all times of its source, relative to "
+         "the trapezoid over the frames of the snapshots", "1"),
+    Name("ignition_time", _SCALAR, "string", "time of ignition, UTC"),
 )  # fmt: skip
+"""What readers know beside; empty, or 1, where they do not."""
 
 TABLE = {
     entry.name: entry
@@ -128,13 +132,14 @@ TABLE = {
     )
 }
 FIRE, SMOKE = (entry.name for entry in FIELDS)
+QUALITY, DOSE_SCALE, IGNITION_TIME = (entry.name for entry in NOTES)
 SURFACE_SMOKE = FURTHER[0].name
 
 EARLIER = "earlier"
-"""A second dimension, of earlier maps of the fires of a Dataset."""
+"""Dimension of earlier maps of the fire that a snapshot may hold."""
 
-EARLIER_FIRE, EARLIER_ID, EARLIER_HOURS = f"earlier_{FIRE}", "earlier_fire_id", "earlier_hours"
-"""Variables of these maps: the time since ignition, the fire and the hours."""
+EARLIER_FIRE, EARLIER_HOURS = f"earlier_{FIRE}", "earlier_hours"
+"""Their time since ignition (snapshot, earlier, y, x) and hours (snapshot, earlier), or NaN."""
 
 
 def tracer_output(tracer: str, *, surface: bool = False) -> str:

@@ -13,10 +13,26 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import DEPTH, INTERVAL, recorded_depth, recorded_interval
+from plumecast.base.checkpoints import (
+    DEPTH,
+    DOSE_ERROR,
+    INTERVAL,
+    recorded_depth,
+    recorded_interval,
+)
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DATA_VERSION as DATA_VERSION
-from plumecast.base.names import HEIGHT, SMOKE, SNAPSHOT, WEATHER_HOUR
+from plumecast.base.names import (
+    DOSE_SCALE,
+    EARLIER_FIRE,
+    EARLIER_HOURS,
+    HEIGHT,
+    IGNITION_TIME,
+    SMOKE,
+    SNAPSHOT,
+    TABLE,
+    WEATHER_HOUR,
+)
 from plumecast.base.paths import check_regular
 from plumecast.compute.blocks import row_blocks
 from plumecast.data.checks.checkpoints import record_interval
@@ -295,6 +311,9 @@ def _drop_other_meaning(store: Any, fire: xr.Dataset) -> None:
         attrs = group[name].attrs
         if recorded_interval(attrs) != recorded_interval(fire[SMOKE].attrs):
             attrs.pop(INTERVAL, None)
+        if DOSE_ERROR in attrs:
+            own = float(fire[name].attrs.get(DOSE_ERROR, 0.0))
+            attrs[DOSE_ERROR] = max(float(str(attrs[DOSE_ERROR])), own)
     attrs = group[SMOKE].attrs
     own, stored = recorded_depth(fire[SMOKE].attrs), recorded_depth(attrs)
     if stored is not None and (own is None or abs(own - stored) > DEPTH_TOLERANCE * stored):
@@ -311,8 +330,32 @@ def like_stored(store: xr.Dataset, fire: xr.Dataset, path: Path) -> xr.Dataset:
             )
         fire = on_weather_hours(fire, store[WEATHER_HOUR].values)
         _check_same_weather_axes(store, fire, path)
+    fire = _with_optional(store, fire)
     check_same_grid(store, fire, path)
     return fire
+
+
+def _with_optional(store: xr.Dataset, fire: xr.Dataset) -> xr.Dataset:
+    """The fire with just those notes of a reader, and earlier maps, that the store has."""
+    surplus = [name for name in OPTIONAL if name in fire.variables and name not in store.variables]
+    fire = fire.drop_vars(surplus)
+    for name in OPTIONAL:
+        if name not in store.variables or name in fire.variables:
+            continue
+        like = store[name]
+        shape = [fire.sizes[SNAPSHOT], *(store.sizes[dim] for dim in like.dims[1:])]
+        values = np.full(shape, EMPTY[name], dtype=like.dtype if like.dtype.kind == "f" else None)
+        fire = fire.assign({name: (like.dims, values, TABLE[name].attrs if name in TABLE else {})})
+        fire = fire.set_coords(name) if name in store.coords else fire
+    return fire
+
+
+EMPTY: dict[str, Any] = {
+    DOSE_SCALE: 1.0, IGNITION_TIME: "", EARLIER_FIRE: 0.0, EARLIER_HOURS: np.nan,
+}  # fmt: skip
+"""What a fire without these variables has in a store of fires with them."""
+
+OPTIONAL = tuple(EMPTY)
 
 
 def _check_same_weather_axes(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:

@@ -23,13 +23,14 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import (
+    DOSE_ERROR,
     INTERVAL,
     equal_interval,
     recorded_interval,
     smoke_comment,
 )
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SMOKE, SNAPSHOT, shown_units
+from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, shown_units
 
 DOSE_HOURS, DOSE_FACTORS = "dose_hours", "dose_factors"
 """Attributes of predicted smoke: hours since ignition, and there the factor ρ = D / (Δ g)."""
@@ -191,14 +192,18 @@ def dose_attributes(attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dose_table(
-    fire: np.ndarray, hours: np.ndarray, totals: np.ndarray, interval: float
+    fire: np.ndarray,
+    hours: np.ndarray,
+    totals: np.ndarray,
+    interval: float,
+    scale: np.ndarray | None = None,
 ) -> dict[str, list[float]]:
     """The attributes DOSE_HOURS and DOSE_FACTORS from (M,) total smoke of training snapshots.
 
     Snapshots within a quarter of an interval share an entry: the ratio of their total doses to
     their total sums. Empty if no snapshot has smoke.
     """
-    doses = stored_dose(totals[:, np.newaxis], fire, hours, interval)[:, 0] / interval
+    doses = stored_dose(totals[:, np.newaxis], fire, hours, interval, scale)[:, 0] / interval
     bins = np.round(hours / (0.25 * interval)).astype(np.int64)
     table: dict[str, list[float]] = {DOSE_HOURS: [], DOSE_FACTORS: []}
     for number in np.unique(bins):
@@ -210,13 +215,18 @@ def dose_table(
 
 
 def stored_dose(
-    sums: np.ndarray, fire: np.ndarray, hours: np.ndarray, interval: float
+    sums: np.ndarray,
+    fire: np.ndarray,
+    hours: np.ndarray,
+    interval: float,
+    scale: np.ndarray | None = None,
 ) -> np.ndarray:
     """(M, …) sums over frames → (M, …) doses, µg m⁻³ h, by the trapezoid rule from ignition.
 
     The newest frame of a snapshot is the growth of the sum since the snapshot before, divided by
     the frames in between. The first frame may be less than Δ after ignition. Where earlier
-    snapshots are missing, the column mean is taken to grow evenly (`dose_factor`).
+    snapshots are missing, the column mean is taken to grow evenly (`dose_factor`). `scale` (M,) is
+    the coordinate `dose_scale`, which knows the frames between the snapshots.
     """
     before = previous_snapshot(fire, hours)
     first = _first_snapshot(before)
@@ -235,7 +245,8 @@ def stored_dose(
     made = interval * (sums - 0.5 * newest) - 0.5 * early.reshape(shape) * sums[first]
     alone = (interval * dose_factor({}, hours, interval)).reshape(shape) * sums
     made = np.where((before < 0).reshape(shape), alone, made)
-    return np.asarray(np.maximum(made, 0.0))
+    made = np.maximum(made, 0.0)
+    return np.asarray(made if scale is None else made * scale.reshape(shape))
 
 
 def _first_snapshot(before: np.ndarray) -> np.ndarray:
@@ -259,12 +270,19 @@ def doses(
     if fire is None and "fire_id" in smoke.coords:
         fire = np.broadcast_to(smoke["fire_id"].values.astype(str), values.shape[:1])
     if DOSE_HOURS not in smoke.attrs and fire is not None:
-        made = stored_dose(values, fire, hours, spacing)
+        made = stored_dose(values, fire, hours, spacing, _scale(smoke, hours.size))
     else:
         factors = spacing * dose_factor(smoke.attrs, hours, spacing)
         made = values * factors.reshape((-1,) + (1,) * (values.ndim - 1))
     made = made.astype(smoke.dtype, copy=False)
     return made if fire is None else never_falling(made, fire, hours)
+
+
+def _scale(smoke: xr.DataArray, count: int) -> np.ndarray | None:
+    """(M,) coordinate `dose_scale` of smoke; other fields, such as error bars, have none."""
+    if DOSE_SCALE not in smoke.coords:
+        return None
+    return np.broadcast_to(smoke[DOSE_SCALE].values.astype(float), (count,))
 
 
 def never_falling(values: np.ndarray, fire: np.ndarray, hours: np.ndarray) -> np.ndarray:
@@ -317,9 +335,11 @@ def as_quantity(
 def described(field: xr.DataArray, quantity: Quantity, interval: float | None) -> xr.DataArray:
     """The field with the meaning of a quantity: name, unit and comment.
 
-    Of its attributes only the grid mapping stays: others, such as a floor, are values of the sum.
+    Of its attributes the grid mapping and the error of the dose stay: others, such as a floor, are
+    values of the sum.
     """
-    kept = {key: value for key, value in field.attrs.items() if key == "grid_mapping"}
+    keys = ("grid_mapping", DOSE_ERROR) if quantity.needs_interval else ("grid_mapping",)
+    kept = {key: value for key, value in field.attrs.items() if key in keys}
     attrs = kept | {"long_name": quantity.long_name, "units": quantity.units}
     if not quantity.needs_interval:
         attrs["comment"] = smoke_comment(interval)

@@ -12,7 +12,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SMOKE, is_smoke
+from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, is_smoke
 from plumecast.compute.arrays import Array, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.device import advice, choose_resources, naming_memory, no_progress
@@ -324,6 +324,9 @@ def with_dose_tables(data: TrainingMatrices) -> Layout:
     count = data.outputs.shape[0]
     if hours.shape != (count,) or hours.dtype.kind not in "fiu" or not np.isfinite(hours).all():
         return layout
+    scale = (
+        snapshots[DOSE_SCALE].values.astype(float) if DOSE_SCALE in snapshots.variables else None
+    )
     totals = np.zeros((count, len(intervals)))
     for rows in row_blocks(count, TOTAL_ROWS):
         parts = layout.split(read_rows(data.outputs, rows))
@@ -332,7 +335,11 @@ def with_dose_tables(data: TrainingMatrices) -> Layout:
     fields = []
     for interval, part, total in zip(intervals, layout.fields, totals.T, strict=True):
         known = interval is not None and is_smoke(part.name, part.attrs)
-        table = dose_table(fire, hours.astype(float), total, interval) if known and interval else {}
+        own = scale if part.name == SMOKE else None
+        if known and interval:
+            table = dose_table(fire, hours.astype(float), total, interval, own)
+        else:
+            table = {}
         fields.append(replace(part, attrs={**part.attrs, **table}))
     return replace(layout, fields=tuple(fields))
 

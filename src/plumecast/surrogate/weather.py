@@ -14,7 +14,6 @@ from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import (
     EARLIER_FIRE,
     EARLIER_HOURS,
-    EARLIER_ID,
     HEIGHT,
     SMOKE,
     TABLE,
@@ -191,7 +190,7 @@ snapshots: WRF moves arrival times a little. More means that two fires have one 
 def fire_history(data: xr.Dataset, fire: Array) -> FireHistory | None:
     """The snapshots (M, ny, nx) of every fire up to its own hour; None if they are not labelled.
 
-    Earlier maps that the data holds beside its snapshots (`data.clock`) belong to them.
+    Earlier maps that snapshots hold themselves (`data.clock`) belong to them.
     Snapshots that cannot be of one fire, with the same hour or with ages that do not grow with
     time, stand alone.
     """
@@ -206,22 +205,40 @@ def fire_history(data: xr.Dataset, fire: Array) -> FireHistory | None:
     if hours.shape != (count,) or names.shape != hours.shape:
         return None
     names = names.astype(str)
-    if EARLIER_FIRE in data.variables and data[EARLIER_FIRE].shape[1:] == fire.shape[1:]:
-        own = set(zip(names.tolist(), hours.tolist(), strict=True))
-        maps = (data[name].values.tolist() for name in (EARLIER_ID, EARLIER_HOURS))
-        new = np.array([pair not in own for pair in zip(*maps, strict=True)], dtype=bool)
-        fire = np.concatenate([fire[:], data[EARLIER_FIRE].values[new].astype(fire.dtype)])
-        names = np.concatenate([names, data[EARLIER_ID].values.astype(str)[new]])
-        hours = np.concatenate([hours, data[EARLIER_HOURS].values[new]])
+    held = np.full((count, 0), np.nan)
+    if EARLIER_FIRE in data.variables and data[EARLIER_FIRE].shape[2:] == fire.shape[1:]:
+        held = data[EARLIER_HOURS].values.astype(np.float64)
+    own = np.argwhere(held < hours[:, None])  # NaN where there is none
+    fields, times = fire, hours
+    if own.size:
+        maps = data[EARLIER_FIRE].values[own[:, 0], own[:, 1]]
+        fields = np.concatenate([fire[:], maps.astype(fire.dtype)])
+        times = np.concatenate([hours, held[own[:, 0], own[:, 1]]])
+    earlier: list[list[int]] = [[row] for row in range(count)]
+    for number, (row, _) in enumerate(own):
+        earlier[row].append(count + number)
     order = np.lexsort((hours, names))
     starts = np.flatnonzero(np.r_[True, names[order][1:] != names[order][:-1]])
-    runs = [_one_fire(rows, hours, fire) for rows in np.split(order, starts[1:])]
-    rows = np.full((order.size, max((len(run) for run in runs), default=1)), -1, dtype=np.int64)
-    rows[:, -1] = np.arange(order.size)
-    for run in runs:
+    for rows in np.split(order, starts[1:]):
+        run = _one_fire(rows, hours, fire)
         for place, row in enumerate(run):
-            rows[row, -place - 1 :] = run[: place + 1]
-    return FireHistory(fire, hours, rows[:count])
+            earlier[row] += run[:place].tolist()
+    ordered = [_distinct(sorted(known, key=lambda n: times[n]), times) for known in earlier]
+    made = np.full((count, max(map(len, ordered), default=1)), -1, dtype=np.int64)
+    for row, known in enumerate(ordered):
+        made[row, -len(known) :] = known
+    return FireHistory(fields, times, made)
+
+
+def _distinct(numbers: Sequence[int], hours: Array) -> list[int]:
+    """Numbers of maps, ascending in time, without those within seconds before another one."""
+    later = [*numbers[1:], None]
+    return [n for n, after in zip(numbers, later, strict=True)
+            if after is None or hours[after] - hours[n] > SHORTEST]  # fmt: skip
+
+
+SHORTEST = 1e-3
+"""Hours that two maps of one fire must be apart."""
 
 
 def _one_fire(rows: Array, hours: Array, fire: Array) -> Array:

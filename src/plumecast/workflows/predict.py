@@ -14,8 +14,8 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
-from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.data.clock import take_fires, whole_fires
+from plumecast.compute.blocks import Runner, map_over
+from plumecast.data.clock import fire_blocks, whole_fires
 from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import label_drought
@@ -119,7 +119,7 @@ def predict_store(
         what="predicting",
         most=BLOCK,
     )
-    parts: list[Any] = list(row_blocks(total, size))
+    parts: list[Any] = list(fire_blocks(fires, size))
     if hours is not None or step is not None:
         parts = list(whole_fires(fires["fire_id"].values, max(1, size // len(hours or [0] * 8))))
     ground = None if fuels is None else as_fuels(fuels, fires)
@@ -177,7 +177,7 @@ _Shared = tuple[
 def _predict_part(shared: _Shared, rows: slice | np.ndarray) -> xr.Dataset:
     surrogate, fires, fuels, threshold, interval, (hours, step) = shared
     check_unchanged(fires)
-    part = take_fires(fires, rows, earlier=surrogate.operator.needs_weather)
+    part = fires.isel({SNAPSHOT: rows})
     part = at_hours(part, hours, step=step)
     part = part if fuels is None else with_fuels(part, fuels)
     return predict_block(surrogate, part, threshold, interval)
@@ -213,7 +213,6 @@ def predict_rasters(
         partial(_of_stated, predict, given, ground),
         paths,
         like=surrogate.grid,
-        earlier=surrogate.operator.needs_weather,
         step=step,
         progress=lambda done, total: progress(done, total, "files"),
         **options,
@@ -270,7 +269,6 @@ class RasterFires:
     options: Mapping[str, Any]  # of `reduce_arrival_times`
     given: Stated | None = None
     fuels: Fuels | None = None
-    earlier: bool = False  # whether to read earlier maps of every fire too
     step: float | None = None  # hours between the snapshots of a fire, if they are to be denser
 
     def sums(
@@ -284,7 +282,6 @@ class RasterFires:
             partial(_of_stated, function, self.given, self.fuels),
             self.paths,
             like=self.grid,
-            earlier=self.earlier,
             step=self.step,
             runner=runner,
             progress=lambda done, total: progress(done, total, "files"),
@@ -351,8 +348,7 @@ def raster_fires(
     refuse_other_inputs(surrogate, "rasters")
     given = _stated_for_rasters(surrogate, paths, stated(winds, weather), options)
     ground = _fuels_for_rasters(surrogate, fuels, options)
-    earlier = surrogate.operator.needs_weather
-    return RasterFires(surrogate.grid, paths, options, given, ground, earlier, step)
+    return RasterFires(surrogate.grid, paths, options, given, ground, step)
 
 
 def _check_interval(surrogate: Surrogate, interval: float | None) -> None:

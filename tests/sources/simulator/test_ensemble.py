@@ -141,7 +141,7 @@ def test_fire_is_oldest_where_it_started_and_inside_its_burned_cells(fires, land
 
 def test_no_fire_gives_exactly_no_smoke(landscape, ground):
     unburned = np.full(landscape.fuel.shape, np.inf)
-    smoke = smoke_columns(landscape, weather("high"), unburned, np.array([6.0, 12.0]), ground)
+    smoke = smoke_columns(landscape, weather("high"), unburned, np.array([6.0, 12.0]), ground).means
     assert smoke.shape == (2, 8, 10)
     assert not smoke.any()
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import to_numpy
 from plumecast.compute.blocks import add_up, row_blocks
 from plumecast.data.conditions.covariates import extrapolating
@@ -21,6 +22,7 @@ from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_snapshots
 from plumecast.data.store import open_snapshots
 from plumecast.impact.scenarios.matching import ORIGIN
+from plumecast.scores.quantities import dose_table, previous_snapshot
 from plumecast.sources.places import Places
 from plumecast.sources.rasters.georeference import is_mapping
 from plumecast.surrogate.covered.guards import refuse_infinite
@@ -103,10 +105,19 @@ def sample_stored(cells: Places, source: xr.Dataset | FireSource, progress: Prog
 
 
 def _final_blocks(data: xr.Dataset) -> Iterator[xr.Dataset]:
-    last = last_of_each(data)
-    for rows in row_blocks(last.sizes[SNAPSHOT], READ):
+    """The last two snapshots of every fire: the one before tells the newest frame of the sum."""
+    count = data.sizes[SNAPSHOT]
+    rows = last_of_each(data.assign_coords({_ROW: (SNAPSHOT, np.arange(count))}))[_ROW].values
+    before = np.full(count, -1)
+    if "hours" in data.variables:
+        before = previous_snapshot(data.fire_id.values.astype(str), data.hours.values.astype(float))
+    for part in row_blocks(rows.size, READ):
         check_unchanged(data)
-        yield last.isel({SNAPSHOT: rows})
+        wanted = np.union1d(rows[part], before[rows[part]])
+        yield data.isel({SNAPSHOT: wanted[wanted >= 0]})
+
+
+_ROW = "row of the store"
 
 
 def last_of_each(data: xr.Dataset) -> xr.Dataset:
@@ -128,6 +139,7 @@ def last_of_each(data: xr.Dataset) -> xr.Dataset:
 
 
 def _stored_block(cells: Places, block: xr.Dataset) -> Sampled:
+    table = _dose_table(block)
     block = last_of_each(block)
     smoke = np.asarray(block[SMOKE].transpose(SNAPSHOT, ...).values, dtype=np.float64)
     values = smoke.reshape(smoke.shape[0], -1)
@@ -137,8 +149,21 @@ def _stored_block(cells: Places, block: xr.Dataset) -> Sampled:
             f"the smoke of fire '{block.fire_id.values[row]}' has values that are not finite; "
             "check the store with plumecast info --check"
         )
-    samples = label_samples(values[:, cells.cells], block, block[SMOKE].attrs)
+    samples = label_samples(values[:, cells.cells], block, block[SMOKE].attrs | table)
     return Sampled(_described(samples, block, values))
+
+
+def _dose_table(block: xr.Dataset) -> dict[str, Any]:
+    """The factors from sums to the dose, by hour, of the fires of a block."""
+    interval = recorded_interval(block[SMOKE].attrs)
+    if interval is None or "hours" not in block.variables:
+        return {}
+    totals = block[SMOKE].transpose(SNAPSHOT, ...).values
+    scale = block[DOSE_SCALE].values if DOSE_SCALE in block.variables else None
+    return dose_table(
+        block.fire_id.values.astype(str), block.hours.values.astype(float),
+        totals.reshape(totals.shape[0], -1).sum(axis=1, dtype=np.float64), interval, scale,
+    )  # fmt: skip
 
 
 def sample_predicted(

@@ -54,7 +54,6 @@ class Options:
     variable: str | None = None
     drought: str | None = None
     step: float | None = None  # hours between further snapshots of every fire before its last
-    earlier: bool = False  # whether earlier maps of every fire are made too
 
     def __post_init__(self) -> None:
         if self.convention not in FORMATS:

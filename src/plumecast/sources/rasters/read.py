@@ -20,7 +20,6 @@ from plumecast.base.names import (
     EARLIER,
     EARLIER_FIRE,
     EARLIER_HOURS,
-    EARLIER_ID,
     FIRE,
     SNAPSHOT,
     TABLE,
@@ -50,8 +49,8 @@ class FireSnapshots(NamedTuple):
     hours: Array  # (k,) since ignition
     acres: Array  # (k,) burned area
     target: TargetGrid
+    earlier: tuple[Array, Array]  # hours (k, n), NaN for none, and earlier maps (k, n, ny, nx)
     assumed_crs: str | None = None  # its name, if the file has none and the grid has one
-    earlier: tuple[Array, Array] | None = None  # hours (n,) and earlier maps (n, ny, nx)
     lasts: float = 0.0  # hours from ignition to the last arrival
 
 
@@ -273,24 +272,30 @@ def _fire_snapshots(fire: RasterFire, options: Options) -> FireSnapshots:
                 out[:] = combine(age).reshape(shape)
 
     draw(fields, hours)
-    earlier = None
-    if options.earlier:
-        times = _earlier_hours(float(hours[-1]))
-        earlier = times, np.zeros((times.size, *shape), dtype=np.float32)
-        draw(earlier[1], times)
+    times = np.stack([_earlier_hours(fire.arrival, float(t)) for t in hours])
+    earlier = times, np.zeros((*times.shape, *shape), dtype=np.float32)
+    for own, out in zip(times, earlier[1], strict=True):
+        known = np.count_nonzero(np.isfinite(own))
+        draw(out[:known], own[:known])
     area = cell_areas(fire) / M2_PER_ACRE
     acres = np.array([area[fire.arrival <= t].sum() for t in hours])
-    return FireSnapshots(fire.fire_id, fields, hours, acres, target, assumed, earlier, float(last))
+    return FireSnapshots(fire.fire_id, fields, hours, acres, target, earlier, assumed, float(last))
 
 
-def _earlier_hours(last: float) -> Array:
-    """Hours at which earlier maps of a fire are made: at most EARLIER_MAPS, before its last one."""
-    step = max(EARLIER_STEP, last / EARLIER_MAPS)
-    return np.arange(step, last - 1e-6, step)
+def _earlier_hours(arrival: Array, until: float) -> Array:
+    """Hours of the earlier maps of a fire: where equal parts of its area have burned.
+
+    There are EARLIER_MAPS of them before the hour `until`, NaN where they would be one.
+    """
+    burned = arrival[arrival <= until]
+    shares = np.arange(1, EARLIER_MAPS + 1) / (EARLIER_MAPS + 1)
+    times = np.unique(np.quantile(burned, shares).round(4)) if burned.size else burned
+    times = times[(times > 0.0) & (times < until - 1e-3)]
+    return np.concatenate([times, np.full(EARLIER_MAPS - times.size, np.nan)])
 
 
-EARLIER_STEP, EARLIER_MAPS = 1.0, 24
-"""Hours between the earlier maps of a fire, and their largest number, which widens the step."""
+EARLIER_MAPS = 8
+"""Earlier maps that are kept with every snapshot, for when its smoke was released."""
 
 
 def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:
@@ -307,13 +312,9 @@ def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:
     fields: dict[str, Any] = {
         FIRE: ((SNAPSHOT, "y", "x"), np.concatenate([fire.fields for fire in fires]), attrs)
     }
-    past = [(fire.fire_id, *fire.earlier) for fire in fires if fire.earlier is not None]
-    if past:
-        names, times, maps = zip(*past, strict=True)
-        counts = [own.size for own in times]
-        fields[EARLIER_FIRE] = ((EARLIER, "y", "x"), np.concatenate(maps))
-        fields[EARLIER_ID] = (EARLIER, np.repeat(names, counts))
-        fields[EARLIER_HOURS] = (EARLIER, np.concatenate(times))
+    times, maps = zip(*(fire.earlier for fire in fires), strict=True)
+    fields[EARLIER_FIRE] = ((SNAPSHOT, EARLIER, "y", "x"), np.concatenate(maps), {"units": "h"})
+    fields[EARLIER_HOURS] = ((SNAPSHOT, EARLIER), np.concatenate(times), {"units": "h"})
     return xr.Dataset(
         fields,
         coords={

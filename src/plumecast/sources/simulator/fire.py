@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from plumecast.base import names
-from plumecast.base.checkpoints import DEPTH, INTERVAL, LOCAL_HOUR
+from plumecast.base.checkpoints import DEPTH, INTERVAL, LOCAL_HOUR, running_dose
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.base.version import __version__
@@ -34,7 +34,7 @@ from plumecast.sources.simulator.emission import emission
 from plumecast.sources.simulator.fields import Field
 from plumecast.sources.simulator.land.landscape import Landscape, square_block_mean
 from plumecast.sources.simulator.land.smoke_grid import smoke_grid
-from plumecast.sources.simulator.smoke import carry_smoke
+from plumecast.sources.simulator.smoke import CarriedSmoke, carry_smoke
 from plumecast.sources.simulator.spread.front import Ignition, arrival_times
 
 BLOCK = 10
@@ -109,7 +109,11 @@ def simulate_fire(
     )  # fmt: skip
     fields = {names.FIRE: block_age(arrival, hours, ground.block)}
     if with_smoke:
-        smoke = np.cumsum(smoke_columns(landscape, weather, arrival, hours, ground), axis=0)
+        carried = smoke_columns(landscape, weather, arrival, hours, ground)
+        smoke = np.cumsum(carried.means, axis=0)
+        by_frames = np.array(running_dose(hours.tolist(), carried.means.sum(axis=(1, 2)).tolist()))
+        known = by_frames > 0.0
+        scale = np.where(known, carried.doses / np.where(known, by_frames, 1.0), 1.0)
         fields[names.SMOKE] = np.where(smoke < SMOKE_FLOOR, 0.0, smoke)
     made = _snapshots(
         fields,
@@ -127,6 +131,8 @@ def simulate_fire(
         weather=hourly_weather(weather, float(hours[-1])),
     )
     if with_smoke:
+        entry = names.TABLE[names.DOSE_SCALE]
+        made = made.assign_coords({entry.name: (names.SNAPSHOT, scale, entry.attrs)})
         made[names.SMOKE].attrs |= {
             INTERVAL: float(interval), DEPTH: float(ground.layers.edges[-1])
         }  # fmt: skip
@@ -135,19 +141,18 @@ def simulate_fire(
 
 def smoke_columns(
     landscape: Landscape, weather: Weather, arrival: Field, hours: Field, ground: Terrain
-) -> Field:
-    """Column-mean smoke at each of the equally spaced `hours`, (K, ny, nx) µg m⁻³."""
+) -> CarriedSmoke:
+    """Smoke at each of the equally spaced `hours`."""
     per_checkpoint = int(np.ceil(hours[0] * 60.0 / EMISSION_MINUTES))
     ends = np.linspace(0.0, hours[-1], per_checkpoint * hours.size + 1)
     source = emission(
         arrival, landscape.fuel, moisture=weather.moisture, hours=ends, cell=landscape.cell,
         block=ground.block,
     )  # fmt: skip
-    means, _ = carry_smoke(
+    return carry_smoke(
         source, weather, layers=ground.layers, steering=ground.faces,
         cell=landscape.cell * ground.block, checkpoints=list(hours),
     )  # fmt: skip
-    return means
 
 
 def burned_acres(arrival: Field, hours: Field, cell: float) -> Field:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from plumecast.base.checkpoints import running_dose
 from plumecast.sources.column import column_mean
 from plumecast.sources.simulator.air.atmosphere import FaceSteering, Layers, empty_flux, fill_flux
 from plumecast.sources.simulator.air.mixing import (
@@ -35,11 +37,19 @@ Smagorinsky: (0.2 Δx)² times a shear of 3·10⁻⁴ s⁻¹.
 UG_PER_KG = 1.0e9
 
 
+class CarriedSmoke(NamedTuple):
+    """Smoke of a fire at its checkpoints."""
+
+    means: Field  # (K, ny, nx) column means, µg m⁻³
+    doses: Field  # (K,) their integral since ignition over all steps, sum over the cells, µg m⁻³ h
+    state: SmokeState  # after the last
+
+
 def carry_smoke(
     emission: Emission, weather: Weather, *, layers: Layers, steering: FaceSteering, cell: float,
     checkpoints: Sequence[float],
-) -> tuple[Field, SmokeState]:  # fmt: skip
-    """Column-mean smoke at each checkpoint, (K, ny, nx) µg m⁻³, and the state after the last.
+) -> CarriedSmoke:  # fmt: skip
+    """Column-mean smoke at each checkpoint, its dose, and the state after the last.
 
     Each of `checkpoints` (hours) must be the end of an emission interval. Wind, mixing and plume
     rise are evaluated at the middle of each interval.
@@ -47,6 +57,7 @@ def carry_smoke(
     ny, nx = emission.smoke.shape[1:]
     shape = (layers.mass.size, ny, nx)
     plume, flux, means = clean_air(shape, cell), empty_flux(shape), []
+    totals, per_mass = [], UG_PER_KG / float(layers.depth.sum())
     ends = [int(np.argmin(np.abs(emission.hours - hour))) for hour in checkpoints]
     for n in range(max(ends)):
         middle = 0.5 * float(emission.hours[n] + emission.hours[n + 1])
@@ -60,9 +71,11 @@ def carry_smoke(
                 plume, emission.seconds, flux=flux, layers=layers, turbulence=turbulence,
                 source=source,
             )  # fmt: skip
+        totals.append(per_mass * float(plume.smoke.sum()))
         if n + 1 in ends:
             means.append(column_smoke(plume, layers))
-    return np.stack(means), plume
+    doses = running_dose(emission.hours[1 : max(ends) + 1].tolist(), totals)
+    return CarriedSmoke(np.stack(means), np.array([doses[end - 1] for end in ends]), plume)
 
 
 def emitted_columns(emission: Emission, interval: int, weather: Weather, edges: Field) -> Source:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,6 +96,7 @@ class Run:
     """Properties of a run that do not change with time, and its frames."""
 
     names: list[str]  # variables to read
+    start: str  # time stamp of the start of the simulation
     frames: list[Frame]
     kept: list[Frame]  # frames at the checkpoints
     layout: Layout
@@ -128,6 +129,13 @@ class FrameResult(NamedTuple):
     wind: tuple[float, float] | None = None  # at 10 m, domain mean towards +x and +y, m s⁻¹
 
 
+class Total(NamedTuple):
+    """Sum over the cells of the column-mean smoke of one frame, µg m⁻³."""
+
+    seconds: float
+    smoke: float
+
+
 class WrfFire(NamedTuple):
     """Result of reading a fire: its burning frames, weather, and the findings of the checks."""
 
@@ -135,6 +143,7 @@ class WrfFire(NamedTuple):
     frames: list[FrameResult]
     findings: tuple[Finding, ...]
     weather: xr.Dataset | None = None  # hourly since ignition; None if it is not known
+    totals: tuple[Total, ...] = ()  # of all frames, also of those that are no checkpoints
 
     @property
     def ignition(self) -> float:
@@ -148,11 +157,11 @@ def read_fire(paths: Paths, options: Options, *, columns: str = "median") -> Wrf
     with closing(FrameReader()) as reader:
         try:
             run = prepare(found, options, reader, by_names=True)
-            profiles: list[FrameProfile] = []
-            frames = list(read_frames(run, reader, profiles, columns))
+            beside = Beside()
+            frames = list(read_frames(run, reader, beside, columns))
         except NameMismatch:
-            run, profiles = prepare(found, options, reader, by_names=False), []
-            frames = list(read_frames(run, reader, profiles, columns))
+            run, beside = prepare(found, options, reader, by_names=False), Beside()
+            frames = list(read_frames(run, reader, beside, columns))
     findings = checks.check_fire(
         [frame.summary for frame in frames],
         floor=options.floor,
@@ -165,9 +174,9 @@ def read_fire(paths: Paths, options: Options, *, columns: str = "median") -> Wrf
         raise PlumecastError(
             f"{run.kept[-1].path}: no cell burns in {len(frames)} frames; was the fire ignited?"
         )
-    fire = WrfFire(run, burning, findings)
+    fire = WrfFire(run, burning, findings, totals=tuple(beside.totals))
     weather, problems = weather_of(
-        profiles,
+        beside.profiles,
         ignition=fire.ignition,
         source=run.frames[0].path.parent,
         columns=columns,
@@ -200,6 +209,7 @@ def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_name
     )
     return Run(
         names=names,
+        start=chosen[0].start,
         frames=frames,
         kept=thin(frames, interval_seconds(options.every)),
         layout=layout,
@@ -253,13 +263,21 @@ def _fuel(path: Path, layout: Layout, reader: FrameReader) -> Array | None:
     return layout.to_smoke_grid(load, "mean").astype(np.float32)
 
 
-def read_frames(
-    run: Run, reader: FrameReader, profiles: list[FrameProfile], columns: str
-) -> Iterator[FrameResult]:
-    """Results of the kept frames, in one pass; `profiles` receives the hourly ambient weather.
+@dataclass(slots=True)
+class Beside:
+    """What is read of frames in addition to the snapshots."""
 
-    A run without TIGN_G also needs the level set of the frames in between, and the weather needs a
-    frame of every hour.
+    profiles: list[FrameProfile] = field(default_factory=list)  # hourly ambient weather
+    totals: list[Total] = field(default_factory=list)
+
+
+def read_frames(
+    run: Run, reader: FrameReader, beside: Beside, columns: str
+) -> Iterator[FrameResult]:
+    """Results of the kept frames, in one pass; `beside` receives what the others tell.
+
+    A run without TIGN_G also needs the level set of the frames in between, the weather a frame of
+    every hour, and the dose of smoke the amount in all frames.
     """
     has_arrival = "TIGN_G" in run.names
     level_set: LevelSet | None = None
@@ -268,11 +286,14 @@ def read_frames(
     further: dict[str, Array] = {}
     kept, hourly = (
         set(run.kept),
-        weather_frames(run.frames, run.kept, run.air) if profiles is not None else set(),
+        weather_frames(run.frames, run.kept, run.air),
     )
     for frame in run.frames:
         if frame in hourly:
-            profiles.append(_profile(run, frame, reader, columns))
+            beside.profiles.append(_profile(run, frame, reader, columns))
+        if frame not in kept:
+            amount = _checked_columns(run, frame, reader)[0].amounts[run.options.smoke].mean
+            beside.totals.append(Total(frame.seconds, float(amount.sum())))
         if has_arrival and frame not in kept:
             continue
         if has_arrival:
@@ -283,7 +304,9 @@ def read_frames(
             state = FireState(frame.seconds, level < 0, level_set.arrival[level < 0])
         if frame in kept:
             found, mass, extremes = _checked_columns(run, frame, reader)
-            total = total + found.amounts[run.options.smoke].mean
+            mean = found.amounts[run.options.smoke].mean
+            beside.totals.append(Total(frame.seconds, float(mean.sum())))
+            total = total + mean
             own = run.further(found.amounts)
             further = {name: further.get(name, 0.0) + values for name, values in own.items()}
             summary = _summary(run, state, before, columns=found, mass=mass, extremes=extremes)

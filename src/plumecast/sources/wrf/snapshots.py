@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import DEPTH, INTERVAL, equal_interval
+from plumecast.base.checkpoints import (
+    DEPTH,
+    DOSE_ERROR,
+    INTERVAL,
+    dose_error,
+    equal_interval,
+    running_dose,
+)
 from plumecast.base.findings import write_findings
 from plumecast.base.names import (
+    DOSE_SCALE,
     FIRE,
     GROUND,
     HEIGHT,
+    IGNITION_TIME,
     LEVEL,
     LEVELS,
     SMOKE,
@@ -33,7 +42,7 @@ from plumecast.sources.weather.series import mean_wind
 from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme
 from plumecast.sources.wrf.frame import Layout, mean_winds
 from plumecast.sources.wrf.map_plane import map_plane
-from plumecast.sources.wrf.run import WrfFire
+from plumecast.sources.wrf.run import Total, WrfFire
 
 
 class FireLabels(NamedTuple):
@@ -64,6 +73,8 @@ def to_dataset(fire: WrfFire, labels: FireLabels) -> xr.Dataset:
         wind = _wind_of(fire.weather, columns["hours"])
     if wind is not None:
         columns["wind_speed"], columns["wind_from_direction"] = wind
+    columns[DOSE_SCALE], error = _dose(fire, seconds)
+    columns[IGNITION_TIME] = np.full(len(frames), _ignition_time(fire))
     place = georeference(run.layout, run.attributes, run.latlon)
     mapping = {"grid_mapping": "crs"} if "crs" in place else {}
     fields = {FIRE: [frame.age for frame in frames], SMOKE: [frame.smoke for frame in frames]}
@@ -92,6 +103,7 @@ def to_dataset(fire: WrfFire, labels: FireLabels) -> xr.Dataset:
     if interval is not None:
         for name in (SMOKE, *further):
             made[name].attrs[INTERVAL] = interval
+    made[SMOKE].attrs[DOSE_ERROR] = error
     made[SMOKE].attrs[DEPTH] = round(float(np.mean([frame.summary.depth for frame in frames])), 1)
     if run.fuel is not None:
         entry = GROUND[0]
@@ -99,6 +111,32 @@ def to_dataset(fire: WrfFire, labels: FireLabels) -> xr.Dataset:
     scheme = smoke_scheme(run.attributes)
     made = made if scheme is None else made.assign_attrs({SMOKE_SCHEME: scheme})
     return made if fire.weather is None else _with_weather(made, fire.weather)
+
+
+def _dose(fire: WrfFire, seconds: Array) -> tuple[Array, float]:
+    """`dose_scale` of the snapshots at these seconds, and the relative error of the last dose."""
+
+    def since_ignition(items: Sequence[Total]) -> tuple[list[float], list[float]]:
+        burning = [item for item in items if item.seconds > fire.ignition]
+        hours = [(item.seconds - fire.ignition) / 3600.0 for item in burning]
+        return hours, [item.smoke for item in burning]
+
+    hours, totals = since_ignition(fire.totals)
+    times = set(seconds.tolist())
+    kept, own = since_ignition([item for item in fire.totals if item.seconds in times])
+    exact = dict(zip(hours, running_dose(hours, totals), strict=True))
+    by_frames = dict(zip(kept, running_dose(kept, own), strict=True))
+    at = np.maximum(seconds - fire.ignition, 0.0) / 3600.0
+    scale = [exact[h] / by_frames[h] if by_frames.get(h, 0.0) > 0.0 else 1.0 for h in at.tolist()]
+    return np.array(scale), round(dose_error(hours, totals), 4)
+
+
+def _ignition_time(fire: WrfFire) -> str:
+    """Time of ignition as ISO 8601 in UTC; empty for runs without a date."""
+    start = np.datetime64(fire.run.start.replace("_", "T"), "s")
+    if start < np.datetime64("1900-01-01"):
+        return ""
+    return f"{start + np.timedelta64(round(fire.ignition), 's')}Z"
 
 
 def _attributes(name: str) -> dict[str, str]:

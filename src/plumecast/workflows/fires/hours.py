@@ -18,9 +18,6 @@ from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import (
     EARLIER,
-    EARLIER_FIRE,
-    EARLIER_HOURS,
-    EARLIER_ID,
     FIRE,
     HEIGHT,
     SMOKE,
@@ -28,7 +25,7 @@ from plumecast.base.names import (
     TABLE,
 )
 from plumecast.compute.arrays import Array
-from plumecast.data.clock import with_earlier
+from plumecast.data.clock import earlier_maps, with_earlier
 from plumecast.data.conditions.covariates import WIND
 from plumecast.data.conditions.weather import SURFACE, has_weather, with_mean_winds
 from plumecast.operators.physics.release import partial_release_of, shares_of
@@ -55,24 +52,24 @@ def at_hours(
         raise PlumecastError(
             f"'{missing[0]}' is missing, which fires at other hours than stored need"
         )
-    maps = _all_maps(fires)
-    names, known = maps["fire_id"].values.astype(str), maps["hours"].values.astype(np.float64)
-    stored = fires["hours"].values.astype(np.float64)
     labels = fires["fire_id"].values.astype(str)
-    order, own_order = np.lexsort((known, names)), np.lexsort((stored, labels))
-    ages, rows, times, beyond = [], [], [], 0
+    stored = fires["hours"].values.astype(np.float64)
+    order, held = np.lexsort((stored, labels)), earlier_maps(fires)
+    fields = fires[FIRE].transpose(SNAPSHOT, ...).values
+    ages, rows, times, past, beyond = [], [], [], [], 0
     for name in dict.fromkeys(labels.tolist()):
-        member = order[names[order] == name]
-        if (np.diff(known[member]) <= 0.0).any():
+        own = order[labels[order] == name]
+        if (np.diff(stored[own]) <= 0.0).any():
             raise PlumecastError(f"fire {name}: two snapshots at one hour; each may occur once")
-        last = float(known[member[-1]])
+        last = float(stored[own[-1]])
         wanted = np.array(hour_ladder([last] if asked is None else asked.tolist(), step))
-        fields = maps[FIRE].isel({SNAPSHOT: member}).transpose(SNAPSHOT, ...).values
-        ages.append(ages_at(wanted, known[member], fields))
-        own = own_order[labels[own_order] == name]
-        place = np.minimum(np.searchsorted(stored[own], wanted - 1e-9), own.size - 1)
-        rows.append(own[place])
+        maps = {float(time): field for row in own for time, field in held[row]}
+        maps |= {float(stored[row]): fields[row] for row in own}
+        known = np.array(sorted(maps))
+        ages.append(ages_at(wanted, known, np.stack([maps[time] for time in known])))
+        rows.append(own[np.minimum(np.searchsorted(stored[own], wanted - 1e-9), own.size - 1)])
         times.append(wanted)
+        past += [[item for item in maps.items() if item[0] < time] for time in wanted]
         beyond += bool(wanted[-1] > last + 1e-6)
     if beyond and asked is not None:
         warnings.warn(
@@ -81,33 +78,13 @@ def at_hours(
             BeyondLastMap,
             stacklevel=2,
         )
-    made = fires.drop_vars(SMOKE, errors="ignore").isel({SNAPSHOT: np.concatenate(rows)})
+    made = fires.drop_vars(SMOKE, errors="ignore").drop_dims(EARLIER, errors="ignore")
+    made = made.isel({SNAPSHOT: np.concatenate(rows)})
     dims = (SNAPSHOT, *(dim for dim in fires[FIRE].dims if dim != SNAPSHOT))
-    made = made.drop_dims(EARLIER, errors="ignore").assign(
+    made = made.assign(
         {FIRE: (dims, np.concatenate(ages).astype(fires[FIRE].dtype), fires[FIRE].attrs)}
     )
-    return with_earlier(_labelled(made, fires, times), maps)
-
-
-def _all_maps(fires: xr.Dataset) -> xr.Dataset:
-    """Time since ignition, fire and hours of the snapshots and of the maps beside them."""
-    own = fires[[FIRE, "fire_id", "hours"]].reset_coords(drop=False)
-    own = own[[FIRE, "fire_id", "hours"]]
-    if EARLIER_FIRE not in fires:
-        return own
-    beside = xr.Dataset(
-        {
-            FIRE: fires[EARLIER_FIRE].rename({EARLIER: SNAPSHOT}).variable,
-            "fire_id": (SNAPSHOT, fires[EARLIER_ID].values),
-            "hours": (SNAPSHOT, fires[EARLIER_HOURS].values),
-        }
-    )
-    joined = xr.concat([own.drop_attrs(), beside], SNAPSHOT)
-    pairs = list(
-        zip(joined["fire_id"].values.astype(str), np.round(joined["hours"].values, 6), strict=True)
-    )
-    first = {pair: row for row, pair in reversed(list(enumerate(pairs)))}
-    return joined.isel({SNAPSHOT: np.array(sorted(first.values()))})
+    return with_earlier(_labelled(made, fires, times), past)
 
 
 def checked_hours(hours: Sequence[float]) -> Array:

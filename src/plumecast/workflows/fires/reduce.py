@@ -14,7 +14,8 @@ from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import Runner, add_up, row_blocks
 from plumecast.compute.threads import map_threads
-from plumecast.data.clock import take_fires
+from plumecast.data.clock import fire_blocks as whole_blocks
+from plumecast.data.clock import take_final
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_rows
 from plumecast.surrogate.surrogate import Surrogate
@@ -96,17 +97,23 @@ def _sum_blocks(
 ) -> Any:
     """The sum of a function over blocks of at most `size` snapshots."""
     blocks = _blocks(fires, size, final)
-    return add_up(function(take_fires(fires, rows, earlier=earlier)) for rows in blocks)
+    return add_up(function(_taken(fires, rows, earlier)) for rows in blocks)
 
 
 def _blocks(fires: xr.Dataset, size: int, final: bool) -> Iterator[slice | Array]:
     """Rows of at most `size` snapshots; with `final` only the last ones of fires."""
     if not final:
-        yield from row_blocks(fires.sizes[SNAPSHOT], size)
+        yield from whole_blocks(fires, size)
         return
     last = final_rows(fires)
     for part in row_blocks(last.size, size):
         yield last[part]
+
+
+def _taken(fires: xr.Dataset, rows: slice | Array, earlier: bool) -> xr.Dataset:
+    if isinstance(rows, slice):
+        return fires.isel({SNAPSHOT: rows})
+    return take_final(fires, rows, earlier=earlier)
 
 
 def _cluster_sums(
@@ -130,7 +137,7 @@ def _of_rows(
     function: Callable[[xr.Dataset], Any], fires: xr.Dataset, earlier: bool, rows: slice | Array
 ) -> Any:
     check_unchanged(fires)
-    return function(take_fires(fires, rows, earlier=earlier))
+    return function(_taken(fires, rows, earlier))
 
 
 def fire_blocks(
@@ -149,7 +156,7 @@ def fire_blocks(
         done, count = 0, fires.sizes[SNAPSHOT] if not final else final_rows(fires).size
         for rows in parts:
             check_unchanged(fires)
-            block = take_fires(fires, rows, earlier=surrogate.operator.needs_weather)
+            block = _taken(fires, rows, surrogate.operator.needs_weather)
             yield block
             done += block.sizes[SNAPSHOT]
             progress(done, count, "snapshots")

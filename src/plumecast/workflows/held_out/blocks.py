@@ -10,9 +10,9 @@ from typing import Any
 import xarray as xr
 
 from plumecast.base.names import SNAPSHOT
-from plumecast.compute.blocks import Runner, map_over, row_blocks
+from plumecast.compute.blocks import Runner, map_over
 from plumecast.compute.device import refuse_device
-from plumecast.data.clock import take_fires
+from plumecast.data.clock import fire_blocks
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.memory_plan import CLUSTER_MEMORY, prediction_rows
@@ -36,9 +36,8 @@ class HeldOutBlocks:
 
     def visit(self, function: Callable[[xr.Dataset], Any]) -> Iterator[Any]:
         """function(block) of every block, in order."""
-        rows = row_blocks(self.snapshots.sizes[SNAPSHOT], self.size)
-        earlier = self.surrogate.operator.needs_weather
-        shared = (function, self.snapshots, self.stored, earlier)
+        rows = fire_blocks(self.snapshots, self.size)
+        shared = (function, self.snapshots, self.stored)
         return map_over(_visit_block, shared, rows, self.runner)
 
 
@@ -49,13 +48,11 @@ def visit_all(
     return chain.from_iterable(part.visit(make(part.surrogate)) for part in parts)
 
 
-def _visit_block(
-    shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, bool, bool], rows: slice
-) -> Any:
-    function, snapshots, stored, earlier = shared
+def _visit_block(shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, bool], rows: Any) -> Any:
+    function, snapshots, stored = shared
     if stored:
         check_unchanged(snapshots)
-    return function(take_fires(snapshots, rows, earlier=earlier))
+    return function(snapshots.isel({SNAPSHOT: rows}))
 
 
 def in_blocks(

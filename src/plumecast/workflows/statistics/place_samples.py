@@ -13,7 +13,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import contiguous, to_numpy
 from plumecast.compute.blocks import Runner
 from plumecast.data.conditions.covariates import extrapolating
@@ -223,6 +223,8 @@ def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any
         for name in LABELS
         if name in block.variables
     }
+    if DOSE_SCALE in block.variables:
+        known[DOSE_SCALE] = np.broadcast_to(block[DOSE_SCALE].values.astype(float), (count,))
     if "fire_id" not in known:
         raise PlumecastError("fires at places need the coordinate 'fire_id'; name every fire")
     hours = np.full(count, np.nan)

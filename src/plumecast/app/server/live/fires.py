@@ -19,7 +19,7 @@ from plumecast.app.server.live.models import Model
 from plumecast.app.server.live.world import LiveWorld
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.data.clock import take_fires
+from plumecast.data.clock import take_final
 from plumecast.scores.quantities import as_quantity, dose_attributes
 from plumecast.sources.simulator.air.weather import Weather
 from plumecast.surrogate.error_bars.interval import CERTAIN, LOWER, POSSIBLE, UPPER
@@ -88,7 +88,7 @@ class LiveFire:
                     return
                 # The first part of a fire ends before its last frame.
                 final = {"is_final": (SNAPSHOT, [k + 1 == last])}
-                part = take_fires(burned, np.array([k]), earlier=True)
+                part = take_final(burned, np.array([k]), earlier=True)
                 yield self.predict(part.assign_coords(final))
 
     def predict(self, snapshot: xr.Dataset) -> xr.Dataset:
