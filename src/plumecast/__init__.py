@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from plumecast.workflows.evaluate import evaluate
     from plumecast.workflows.fires.draw_fires import draw_fires
     from plumecast.workflows.fires.fuels import with_fuels
+    from plumecast.workflows.fires.hours import at_hours
     from plumecast.workflows.fires.weather import with_weather
     from plumecast.workflows.fires.winds import with_winds
     from plumecast.workflows.simulate import simulate
@@ -76,6 +77,7 @@ _HOME = {
     "append_fire": "data.store",
     "apply_smoke_floor": "data.schema",
     "as_quantity": "scores.quantities",
+    "at_hours": "workflows.fires.hours",
     "choose_decision_threshold": "scores.footprint",
     "cluster": "compute.cluster",
     "compare_scenarios": "impact.scenarios.compare",
@@ -145,6 +147,7 @@ __all__ = [
     "append_fire",
     "apply_smoke_floor",
     "as_quantity",
+    "at_hours",
     "choose_decision_threshold",
     "cluster",
     "compare_scenarios",

@@ -135,11 +135,11 @@ FIRE, SMOKE = (entry.name for entry in FIELDS)
 QUALITY, DOSE_SCALE, IGNITION_TIME = (entry.name for entry in NOTES)
 SURFACE_SMOKE = FURTHER[0].name
 
-EARLIER = "earlier"
-"""Dimension of earlier maps of the fire that a snapshot may hold."""
+HISTORY = "history"
+"""Dimension of other maps of the fire that a snapshot may hold, at any hours."""
 
-EARLIER_FIRE, EARLIER_HOURS = f"earlier_{FIRE}", "earlier_hours"
-"""Their time since ignition (snapshot, earlier, y, x) and hours (snapshot, earlier), or NaN."""
+HISTORY_FIRE, HISTORY_HOURS = f"history_{FIRE}", "history_hours"
+"""Their time since ignition (snapshot, history, y, x) and hours (snapshot, history), or NaN."""
 
 
 def tracer_output(tracer: str, *, surface: bool = False) -> str:

@@ -1,8 +1,8 @@
-"""Fires along time: the earlier maps of a snapshot, and blocks of whole fires.
+"""Fires along time: the history of a snapshot, and blocks of whole fires.
 
-How smoke was released follows from earlier maps of the same fire. They are the other snapshots of
-the fire, and maps that a snapshot holds itself along the dimension `earlier`: those of readers that
-know the arrival times, or of snapshots that are predicted without the others of their fire.
+How smoke was released follows from all maps of a fire. They are the snapshots of the fire, or maps
+that a snapshot holds itself along the dimension `history`: those of readers that know the arrival
+times, or of snapshots that are predicted without the others of their fire.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import xarray as xr
 
-from plumecast.base.names import EARLIER, EARLIER_FIRE, EARLIER_HOURS, FIRE, SNAPSHOT
+from plumecast.base.names import FIRE, HISTORY, HISTORY_FIRE, HISTORY_HOURS, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
 
@@ -55,67 +55,58 @@ def whole_fires(names: Array, size: int) -> Iterator[Array]:
             begin = int(end)
 
 
-def take_final(fires: xr.Dataset, rows: Array, *, earlier: bool) -> xr.Dataset:
-    """Some snapshots of different fires; with `earlier` also the maps of their fires before.
+def take_final(fires: xr.Dataset, rows: Array, *, history: bool) -> xr.Dataset:
+    """Some snapshots of different fires; with `history` also the other maps of their fires.
 
     Stores hold the snapshots of a fire one after the other, so that only neighbours are looked at.
+    Snapshots that hold maps themselves keep these.
     """
     block = fires.isel({SNAPSHOT: rows})
-    if not earlier or FIRE not in fires or not set(LABELS) <= set(fires.variables):
-        return block
-    if fires["hours"].dims != (SNAPSHOT,):
+    known = FIRE in fires and set(LABELS) <= set(fires.variables)
+    if not history or not known or HISTORY_FIRE in fires or fires["hours"].dims != (SNAPSHOT,):
         return block
     names, hours = fires["fire_id"].values, fires["hours"].values
-    before = []
+    others = []
     for row in np.asarray(rows).tolist():
-        own = [row]
-        for step in (-1, 1):
-            near = row + step
-            while 0 <= near < names.size and names[near] == names[row]:
-                own.append(near)
-                near += step
-        kept = [near for near in own if hours[near] < hours[row]]
-        before.append(sorted(kept, key=lambda near: hours[near]))
-    needed = sorted({near for own in before for near in own})
-    if not needed:
-        return block
+        first = last = row
+        while first > 0 and names[first - 1] == names[row]:
+            first -= 1
+        while last + 1 < names.size and names[last + 1] == names[row]:
+            last += 1
+        others.append(range(first, last + 1))
+    needed = sorted({row for own in others for row in own})
     place = {row: number for number, row in enumerate(needed)}
     maps = fires[FIRE].isel({SNAPSHOT: np.array(needed)}).transpose(SNAPSHOT, ...).values
-    own_maps = [[(float(hours[near]), maps[place[near]]) for near in own] for own in before]
-    return with_earlier(block, own_maps)
+    return with_history(
+        block, [[(float(hours[row]), maps[place[row]]) for row in own] for own in others]
+    )
 
 
-def with_earlier(block: xr.Dataset, maps: Sequence[Sequence[tuple[float, Array]]]) -> xr.Dataset:
-    """Snapshots with earlier maps: for each its (hours, time since ignition), in any order.
-
-    Maps that the snapshots hold already are kept.
-    """
-    known = [[*own, *extra] for own, extra in zip(earlier_maps(block), maps, strict=True)]
-    most = max(map(len, known), default=0)
-    if most == 0:
-        return block
+def with_history(block: xr.Dataset, maps: Sequence[Sequence[tuple[float, Array]]]) -> xr.Dataset:
+    """Snapshots that hold maps of their fires: for each its (hours, time since ignition)."""
+    most = max(map(len, maps), default=0)
     grid = tuple(dim for dim in block[FIRE].dims if dim != SNAPSHOT)
     shape = tuple(block.sizes[dim] for dim in grid)
-    fields = np.zeros((len(known), most, *shape), dtype=np.float32)
-    hours = np.full((len(known), most), np.nan)
-    for row, own in enumerate(known):
+    fields = np.zeros((len(maps), most, *shape), dtype=np.float32)
+    hours = np.full((len(maps), most), np.nan)
+    for row, own in enumerate(maps):
         for number, (time, field) in enumerate(own):
             hours[row, number], fields[row, number] = time, field
-    return block.drop_dims(EARLIER, errors="ignore").assign(
+    return block.drop_dims(HISTORY, errors="ignore").assign(
         {
-            EARLIER_FIRE: ((SNAPSHOT, EARLIER, *grid), fields, {"units": "h"}),
-            EARLIER_HOURS: ((SNAPSHOT, EARLIER), hours, {"units": "h"}),
+            HISTORY_FIRE: ((SNAPSHOT, HISTORY, *grid), fields, {"units": "h"}),
+            HISTORY_HOURS: ((SNAPSHOT, HISTORY), hours, {"units": "h"}),
         }
     )
 
 
-def earlier_maps(block: xr.Dataset) -> list[list[tuple[float, Array]]]:
-    """The earlier maps that every snapshot holds itself: hours and time since ignition."""
+def held_maps(block: xr.Dataset) -> list[list[tuple[float, Array]]]:
+    """The maps that every snapshot holds itself: hours and time since ignition."""
     count = block.sizes[SNAPSHOT]
-    if EARLIER_FIRE not in block.variables:
+    if HISTORY_FIRE not in block.variables:
         return [[] for _ in range(count)]
-    hours = block[EARLIER_HOURS].transpose(SNAPSHOT, EARLIER).values
-    fields = block[EARLIER_FIRE].transpose(SNAPSHOT, EARLIER, ...).values
+    hours = block[HISTORY_HOURS].transpose(SNAPSHOT, HISTORY).values
+    fields = block[HISTORY_FIRE].transpose(SNAPSHOT, HISTORY, ...).values
     return [
         [(float(time), fields[row, n]) for n, time in enumerate(hours[row]) if np.isfinite(time)]
         for row in range(count)

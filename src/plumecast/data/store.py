@@ -24,9 +24,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DATA_VERSION as DATA_VERSION
 from plumecast.base.names import (
     DOSE_SCALE,
-    EARLIER_FIRE,
-    EARLIER_HOURS,
     HEIGHT,
+    HISTORY_FIRE,
+    HISTORY_HOURS,
     IGNITION_TIME,
     SMOKE,
     SNAPSHOT,
@@ -312,8 +312,8 @@ def _drop_other_meaning(store: Any, fire: xr.Dataset) -> None:
         if recorded_interval(attrs) != recorded_interval(fire[SMOKE].attrs):
             attrs.pop(INTERVAL, None)
         if DOSE_ERROR in attrs:
-            own = float(fire[name].attrs.get(DOSE_ERROR, 0.0))
-            attrs[DOSE_ERROR] = max(float(str(attrs[DOSE_ERROR])), own)
+            errors = (attrs[DOSE_ERROR], fire[name].attrs.get(DOSE_ERROR, 0.0))
+            attrs[DOSE_ERROR] = max(float(str(error)) for error in errors)
     attrs = group[SMOKE].attrs
     own, stored = recorded_depth(fire[SMOKE].attrs), recorded_depth(attrs)
     if stored is not None and (own is None or abs(own - stored) > DEPTH_TOLERANCE * stored):
@@ -351,7 +351,7 @@ def _with_optional(store: xr.Dataset, fire: xr.Dataset) -> xr.Dataset:
 
 
 EMPTY: dict[str, Any] = {
-    DOSE_SCALE: 1.0, IGNITION_TIME: "", EARLIER_FIRE: 0.0, EARLIER_HOURS: np.nan,
+    DOSE_SCALE: 1.0, IGNITION_TIME: "", HISTORY_FIRE: 0.0, HISTORY_HOURS: np.nan,
 }  # fmt: skip
 """What a fire without these variables has in a store of fires with them."""
 

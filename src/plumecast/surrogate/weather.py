@@ -12,9 +12,9 @@ from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.checkpoints import LOCAL_HOUR as IGNITION_LOCAL_HOUR
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import (
-    EARLIER_FIRE,
-    EARLIER_HOURS,
     HEIGHT,
+    HISTORY_FIRE,
+    HISTORY_HOURS,
     SMOKE,
     TABLE,
     WEATHER_HOUR,
@@ -188,45 +188,47 @@ snapshots: WRF moves arrival times a little. More means that two fires have one 
 
 
 def fire_history(data: xr.Dataset, fire: Array) -> FireHistory | None:
-    """The snapshots (M, ny, nx) of every fire up to its own hour; None if they are not labelled.
+    """All maps of the fires of (M, ny, nx) snapshots; None if these are not labelled.
 
-    Earlier maps that snapshots hold themselves (`data.clock`) belong to them.
-    Snapshots that cannot be of one fire, with the same hour or with ages that do not grow with
-    time, stand alone.
+    They are the maps that a snapshot holds itself (`data.clock`), and otherwise all snapshots of
+    its fire, also later ones: what burned by an hour is one function of time. Snapshots that cannot
+    be of one fire, with the same hour or with ages that do not grow with time, stand alone.
     """
     if not {"fire_id", "hours"} <= set(data.variables) or len(fire.shape) != 3:
         return None
     count = fire.shape[0]
     try:
-        names = read_scalar(data, "fire_id", None)
+        names = read_scalar(data, "fire_id", None).astype(str)
         hours = read_scalar(data, "hours", None).astype(np.float64)
     except (PlumecastError, ValueError):
         return None
     if hours.shape != (count,) or names.shape != hours.shape:
         return None
-    names = names.astype(str)
     held = np.full((count, 0), np.nan)
-    if EARLIER_FIRE in data.variables and data[EARLIER_FIRE].shape[2:] == fire.shape[1:]:
-        held = data[EARLIER_HOURS].values.astype(np.float64)
-    own = np.argwhere(held < hours[:, None])  # NaN where there is none
+    if HISTORY_FIRE in data.variables and data[HISTORY_FIRE].shape[2:] == fire.shape[1:]:
+        held = data[HISTORY_HOURS].values.astype(np.float64)
+    own = np.argwhere(held > 0.0)  # NaN where there is none
     fields, times = fire, hours
     if own.size:
-        maps = data[EARLIER_FIRE].values[own[:, 0], own[:, 1]]
+        maps = data[HISTORY_FIRE].values[own[:, 0], own[:, 1]]
         fields = np.concatenate([fire[:], maps.astype(fire.dtype)])
         times = np.concatenate([hours, held[own[:, 0], own[:, 1]]])
-    earlier: list[list[int]] = [[row] for row in range(count)]
+    known: list[list[int]] = [[] for _ in range(count)]
     for number, (row, _) in enumerate(own):
-        earlier[row].append(count + number)
+        known[row].append(count + number)
     order = np.lexsort((hours, names))
     starts = np.flatnonzero(np.r_[True, names[order][1:] != names[order][:-1]])
     for rows in np.split(order, starts[1:]):
-        run = _one_fire(rows, hours, fire)
-        for place, row in enumerate(run):
-            earlier[row] += run[:place].tolist()
-    ordered = [_distinct(sorted(known, key=lambda n: times[n]), times) for known in earlier]
+        run = _one_fire(rows, hours, fire).tolist()
+        for row in rows.tolist():
+            if not known[row]:
+                known[row] = run or [row]
+            elif max(times[n] for n in known[row]) < hours[row]:
+                known[row].append(row)
+    ordered = [_distinct(sorted(numbers, key=lambda n: times[n]), times) for numbers in known]
     made = np.full((count, max(map(len, ordered), default=1)), -1, dtype=np.int64)
-    for row, known in enumerate(ordered):
-        made[row, -len(known) :] = known
+    for row, numbers in enumerate(ordered):
+        made[row, -len(numbers) :] = numbers
     return FireHistory(fields, times, made)
 
 

@@ -183,8 +183,8 @@ def test_predicted_fires_are_those_of_the_surrogate(table):
     surrogate = pc.fit_surrogate(data, "paper-linear")
     found = pc.solar_loss(data, table, surrogate=surrogate, **GIVEN)
     assert found.attrs["column_depth_m"] == 15_000.0, "the surrogate keeps the depth"
-    predicted = data.assign(smoke=surrogate.predict(data).assign_attrs(data.smoke.attrs))
-    exact = pc.solar_loss(predicted, table, **GIVEN)
+    hourly = pc.at_hours(data, step=1.0)
+    exact = pc.solar_loss(hourly.assign(smoke=surrogate.predict(hourly)), table, **GIVEN)
     np.testing.assert_allclose(found.lost_energy, exact.lost_energy, rtol=1e-4)
 
 
@@ -192,14 +192,13 @@ def test_error_bars_of_a_surrogate_become_its_part(table):
     data = smoky(fires=12)
     surrogate = calibrate(pc.fit_surrogate(data, "paper-linear"), data)
     found = pc.solar_loss(data, table, surrogate=surrogate, **GIVEN)
-    predicted = surrogate.predict(data)
+    hourly = pc.at_hours(data, step=1.0)
+    predicted = surrogate.predict(hourly)
     ends = surrogate.error_bars.interval(predicted.values.astype(np.float64), 0.9)
     bands = {
         name: predicted.copy(data=end) for name, end in zip(("lower", "upper"), ends, strict=True)
     }
-    exact = pc.solar_loss(
-        data.assign(smoke=predicted.assign_attrs(data.smoke.attrs), **bands), table, **GIVEN
-    )
+    exact = pc.solar_loss(hourly.assign(smoke=predicted, **bands), table, **GIVEN)
     for name in ("lost_energy_lower", "lost_energy_upper"):
         part = found[name].sel(part="surrogate")
         assert np.isfinite(part).all()

@@ -12,11 +12,11 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import to_numpy
 from plumecast.compute.blocks import add_up, row_blocks
+from plumecast.data.checks.checkpoints import checkpoint_interval
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_snapshots
@@ -155,7 +155,7 @@ def _stored_block(cells: Places, block: xr.Dataset) -> Sampled:
 
 def _dose_table(block: xr.Dataset) -> dict[str, Any]:
     """The factors from sums to the dose, by hour, of the fires of a block."""
-    interval = recorded_interval(block[SMOKE].attrs)
+    interval = checkpoint_interval(block)
     if interval is None or "hours" not in block.variables:
         return {}
     totals = block[SMOKE].transpose(SNAPSHOT, ...).values

@@ -1,8 +1,8 @@
 """When every cell releases its smoke, from the time since ignition. Arrays only.
 
 The age f of a cell is a mean over its area, so that df/dt is the share of it that has burned. Where
-earlier snapshots of the same fire are known (`FireHistory`), the share follows from them: its mean
-between two snapshots is (f₂ − f₁) / (t₂ − t₁), and it never falls.
+several maps of the same fire are known (`FireHistory`), the share follows from them: its mean
+between two of them is (f₂ − f₁) / (t₂ − t₁), and it never falls.
 
 A single map must tell it alone. While the front crosses the cell in a time D at a
 constant rate, the age is s² / (2 D) at a time s after the front entered it; afterwards it is
@@ -80,23 +80,23 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class FireHistory:
-    """The snapshots of every fire up to its own hour, its own last.
+    """The maps of every fire, which its snapshots share.
 
-    Snapshots of one fire share the earlier ones, which are stored once.
+    Smoke of a snapshot is released up to its own hour; maps may be later.
     """
 
     fields: Array  # (U, ny, nx) ages, or an object that gives them when indexed by rows
     hours: Array  # (U,)
-    rows: Array  # (M, K) numbers of the snapshots, ascending in time; −1 before the first
+    rows: Array  # (M, K) numbers of the maps, ascending in time; −1 before the first
 
     def at(self, rows: Array | slice) -> FireHistory:
         """The history of some fires."""
         return replace(self, rows=self.rows[rows])
 
     def known(self, first: float) -> Array:
-        """(M,) whether the history tells more than the last map alone.
+        """(M,) whether the history tells more than a single map.
 
-        It does if there is an earlier snapshot, or could be none within the `first` hours.
+        It does if there are two maps, or could be none before one within the `first` hours.
         """
         last = self.rows[:, -1]
         young = (last >= 0) & (self.hours[last] <= first)

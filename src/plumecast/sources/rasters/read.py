@@ -17,10 +17,10 @@ from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import (
-    EARLIER,
-    EARLIER_FIRE,
-    EARLIER_HOURS,
     FIRE,
+    HISTORY,
+    HISTORY_FIRE,
+    HISTORY_HOURS,
     SNAPSHOT,
     TABLE,
 )
@@ -49,7 +49,7 @@ class FireSnapshots(NamedTuple):
     hours: Array  # (k,) since ignition
     acres: Array  # (k,) burned area
     target: TargetGrid
-    earlier: tuple[Array, Array]  # hours (k, n), NaN for none, and earlier maps (k, n, ny, nx)
+    history: tuple[Array, Array]  # hours (k, n), NaN for none, and maps (k, n, ny, nx)
     assumed_crs: str | None = None  # its name, if the file has none and the grid has one
     lasts: float = 0.0  # hours from ignition to the last arrival
 
@@ -272,30 +272,30 @@ def _fire_snapshots(fire: RasterFire, options: Options) -> FireSnapshots:
                 out[:] = combine(age).reshape(shape)
 
     draw(fields, hours)
-    times = np.stack([_earlier_hours(fire.arrival, float(t)) for t in hours])
-    earlier = times, np.zeros((*times.shape, *shape), dtype=np.float32)
-    for own, out in zip(times, earlier[1], strict=True):
+    times = np.stack([_history_hours(fire.arrival, float(t)) for t in hours])
+    history = times, np.zeros((*times.shape, *shape), dtype=np.float32)
+    for own, out in zip(times, history[1], strict=True):
         known = np.count_nonzero(np.isfinite(own))
         draw(out[:known], own[:known])
     area = cell_areas(fire) / M2_PER_ACRE
     acres = np.array([area[fire.arrival <= t].sum() for t in hours])
-    return FireSnapshots(fire.fire_id, fields, hours, acres, target, earlier, assumed, float(last))
+    return FireSnapshots(fire.fire_id, fields, hours, acres, target, history, assumed, float(last))
 
 
-def _earlier_hours(arrival: Array, until: float) -> Array:
-    """Hours of the earlier maps of a fire: where equal parts of its area have burned.
+def _history_hours(arrival: Array, until: float) -> Array:
+    """Hours of the maps of a fire before a snapshot: where equal parts of its area have burned.
 
-    There are EARLIER_MAPS of them before the hour `until`, NaN where they would be one.
+    There are HISTORY_MAPS of them before the hour `until`, NaN where they would be one.
     """
     burned = arrival[arrival <= until]
-    shares = np.arange(1, EARLIER_MAPS + 1) / (EARLIER_MAPS + 1)
+    shares = np.arange(1, HISTORY_MAPS + 1) / (HISTORY_MAPS + 1)
     times = np.unique(np.quantile(burned, shares).round(4)) if burned.size else burned
     times = times[(times > 0.0) & (times < until - 1e-3)]
-    return np.concatenate([times, np.full(EARLIER_MAPS - times.size, np.nan)])
+    return np.concatenate([times, np.full(HISTORY_MAPS - times.size, np.nan)])
 
 
-EARLIER_MAPS = 8
-"""Earlier maps that are kept with every snapshot, for when its smoke was released."""
+HISTORY_MAPS = 8
+"""Maps that are kept with every snapshot, for when its smoke was released."""
 
 
 def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:
@@ -312,9 +312,9 @@ def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:
     fields: dict[str, Any] = {
         FIRE: ((SNAPSHOT, "y", "x"), np.concatenate([fire.fields for fire in fires]), attrs)
     }
-    times, maps = zip(*(fire.earlier for fire in fires), strict=True)
-    fields[EARLIER_FIRE] = ((SNAPSHOT, EARLIER, "y", "x"), np.concatenate(maps), {"units": "h"})
-    fields[EARLIER_HOURS] = ((SNAPSHOT, EARLIER), np.concatenate(times), {"units": "h"})
+    times, maps = zip(*(fire.history for fire in fires), strict=True)
+    fields[HISTORY_FIRE] = ((SNAPSHOT, HISTORY, "y", "x"), np.concatenate(maps), {"units": "h"})
+    fields[HISTORY_HOURS] = ((SNAPSHOT, HISTORY), np.concatenate(times), {"units": "h"})
     return xr.Dataset(
         fields,
         coords={

@@ -17,15 +17,15 @@ import xarray as xr
 from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import (
-    EARLIER,
     FIRE,
     HEIGHT,
+    HISTORY,
     SMOKE,
     SNAPSHOT,
     TABLE,
 )
 from plumecast.compute.arrays import Array
-from plumecast.data.clock import earlier_maps, with_earlier
+from plumecast.data.clock import held_maps, with_history
 from plumecast.data.conditions.covariates import WIND
 from plumecast.data.conditions.weather import SURFACE, has_weather, with_mean_winds
 from plumecast.operators.physics.release import partial_release_of, shares_of
@@ -54,7 +54,7 @@ def at_hours(
         )
     labels = fires["fire_id"].values.astype(str)
     stored = fires["hours"].values.astype(np.float64)
-    order, held = np.lexsort((stored, labels)), earlier_maps(fires)
+    order, held = np.lexsort((stored, labels)), held_maps(fires)
     fields = fires[FIRE].transpose(SNAPSHOT, ...).values
     ages, rows, times, past, beyond = [], [], [], [], 0
     for name in dict.fromkeys(labels.tolist()):
@@ -69,7 +69,7 @@ def at_hours(
         ages.append(ages_at(wanted, known, np.stack([maps[time] for time in known])))
         rows.append(own[np.minimum(np.searchsorted(stored[own], wanted - 1e-9), own.size - 1)])
         times.append(wanted)
-        past += [[item for item in maps.items() if item[0] < time] for time in wanted]
+        past += [list(maps.items())] * wanted.size
         beyond += bool(wanted[-1] > last + 1e-6)
     if beyond and asked is not None:
         warnings.warn(
@@ -78,13 +78,13 @@ def at_hours(
             BeyondLastMap,
             stacklevel=2,
         )
-    made = fires.drop_vars(SMOKE, errors="ignore").drop_dims(EARLIER, errors="ignore")
+    made = fires.drop_vars(SMOKE, errors="ignore").drop_dims(HISTORY, errors="ignore")
     made = made.isel({SNAPSHOT: np.concatenate(rows)})
     dims = (SNAPSHOT, *(dim for dim in fires[FIRE].dims if dim != SNAPSHOT))
     made = made.assign(
         {FIRE: (dims, np.concatenate(ages).astype(fires[FIRE].dtype), fires[FIRE].attrs)}
     )
-    return with_earlier(_labelled(made, fires, times), past)
+    return with_history(_labelled(made, fires, times), past)
 
 
 def checked_hours(hours: Sequence[float]) -> Array:

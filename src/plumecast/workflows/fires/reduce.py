@@ -110,10 +110,10 @@ def _blocks(fires: xr.Dataset, size: int, final: bool) -> Iterator[slice | Array
         yield last[part]
 
 
-def _taken(fires: xr.Dataset, rows: slice | Array, earlier: bool) -> xr.Dataset:
+def _taken(fires: xr.Dataset, rows: slice | Array, history: bool) -> xr.Dataset:
     if isinstance(rows, slice):
         return fires.isel({SNAPSHOT: rows})
-    return take_final(fires, rows, earlier=earlier)
+    return take_final(fires, rows, history=history)
 
 
 def _cluster_sums(

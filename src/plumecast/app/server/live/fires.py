@@ -88,7 +88,7 @@ class LiveFire:
                     return
                 # The first part of a fire ends before its last frame.
                 final = {"is_final": (SNAPSHOT, [k + 1 == last])}
-                part = take_final(burned, np.array([k]), earlier=True)
+                part = take_final(burned, np.array([k]), history=True)
                 yield self.predict(part.assign_coords(final))
 
     def predict(self, snapshot: xr.Dataset) -> xr.Dataset:
