@@ -43,7 +43,7 @@ from plumecast.operators.physics.transport import plan_transport
 from plumecast.operators.settings import choose_settings
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
-from plumecast.surrogate.weather import checkpoint_interval, weather_series
+from plumecast.surrogate.weather import fire_history, frame_interval, weather_series
 from plumecast.workflows.design.candidates import read_candidates
 from plumecast.workflows.design.features import surrogate_features
 from plumecast.workflows.design.kernel import NOISE, fit_kernel
@@ -90,13 +90,14 @@ def read(arguments: argparse.Namespace) -> Fires:
     field = fit_layout(data, ["time_since_ignition"]).fields[0]
     wind, weather = read_wind(data), weather_series(data)
     frame = wind_frame_of(data, field, wind, "wind")
-    carrier = plan_transport(weather, grid_spacing(data, field), checkpoint_interval(data))
+    carrier = plan_transport(weather, grid_spacing(data, field), frame_interval(data))
     fire, smoke = (data[name].values for name in ("time_since_ignition", "smoke"))
     level = smoke_threshold(smoke)
     log = np.log1p(smoke / level).astype(np.float32)
     pool = read_candidates(data)
     (features,) = surrogate_features([pool.snapshots], pool.member)
-    carried = CarriedFields(fire, carrier, weather, None, frame, wind, np.asarray).in_memory()
+    given = Conditions(wind=wind, weather=weather, history=fire_history(data, fire))
+    carried = CarriedFields(fire, carrier, given, frame, np.asarray).in_memory()
     fields = [EncodedFields(own, field.shape, (), frame, wind).in_memory() for own in (fire, log)]
     return Fires(
         _coarse(fields[0], arguments.coarsen),

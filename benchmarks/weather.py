@@ -81,7 +81,7 @@ class Snapshots:
 def export(source: Path, out: Path) -> None:
     """Write a store with weather as `.npz`; needs the packages that read stores."""
     from plumecast.data.store import open_snapshots
-    from plumecast.surrogate.weather import checkpoint_interval, fuel_loads, weather_series
+    from plumecast.surrogate.weather import frame_interval, fuel_loads, weather_series
 
     data = open_snapshots(source).load()
     weather = weather_series(data)
@@ -97,7 +97,7 @@ def export(source: Path, out: Path) -> None:
         u=weather.u.astype(np.float32), v=weather.v.astype(np.float32),
         depth=weather.depth.astype(np.float32), until=weather.until,
         spacing=[np.diff(data.y.values).mean(), np.diff(data.x.values).mean()],
-        interval=checkpoint_interval(data), load=np.empty(0) if fuel is None else fuel.mean(),
+        interval=frame_interval(data), load=np.empty(0) if fuel is None else fuel.mean(),
     )  # fmt: skip
 
 

@@ -80,8 +80,9 @@ def test_play_goes_through_the_times(shown):
 
 
 def test_a_click_shows_the_value_of_the_store(shown, fires):
-    own = fires.isel(snapshot=np.flatnonzero(fires.fire_id.values == FIRE)[-1])
-    mean = own.smoke.values * 6.0 / float(own.hours)
+    rows = np.flatnonzero(fires.fire_id.values == FIRE)
+    own = fires.isel(snapshot=rows[-1])
+    mean = pc.as_quantity(fires.smoke.isel(snapshot=rows)).values[-1]
     row, column = np.unravel_index(int(mean.argmax()), mean.shape)
     box = shown.locator("canvas.field-layer").bounding_box()
     shown.mouse.click(

@@ -12,6 +12,7 @@ from plumecast.scores.exceedance import exceedance_counts, exceedance_of
 from plumecast.scores.quantities import as_quantity
 from plumecast.surrogate.load import load_surrogate
 from support.live_page import events, lit, wind
+from support.quantities import time_mean
 
 
 def test_difference_is_predicted_minus_observed(client, page):
@@ -33,10 +34,8 @@ def test_scores_are_of_unseen_fires(client, page, live_files):
     assert found["snapshots"] == 6
     fires = page.store.snapshots
     unseen = fires.isel(snapshot=np.flatnonzero(fires.ignition_id.values >= "s0-i0008"))
-    predicted = as_quantity(
-        load_surrogate(live_files[1]).predict(unseen), "mean", checkpoint_interval=6.0
-    )
-    observed = as_quantity(unseen.smoke, "mean")
+    sums = load_surrogate(live_files[1]).predict(unseen)
+    predicted, observed = time_mean(sums), time_mean(unseen.smoke, sums)
     counts = exceedance_counts(predicted.values, observed.values, [0.1])[0]
     expected = exceedance_of(0.1, counts)
     assert found["iou"] == expected.iou

@@ -231,7 +231,7 @@ def test_one_frame_per_file_is_opened_once(tmp_path, monkeypatch):
     assert names == [path.name for path in parts]
     names.clear()
     thinned = read_wrf(tmp_path / "fire", every="3h")
-    assert names == [parts[hour].name for hour in (0, 3, 6)]
+    assert names == [path.name for path in parts], "the dose needs all frames"
     xr.testing.assert_identical(thinned, read_wrf(tmp_path / "whole", fire_id="fire", every="3h"))
 
 

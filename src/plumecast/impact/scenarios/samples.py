@@ -22,7 +22,7 @@ from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_snapshots
 from plumecast.data.store import open_snapshots
 from plumecast.impact.scenarios.matching import ORIGIN
-from plumecast.scores.quantities import dose_table, previous_snapshot
+from plumecast.scores.quantities import DOSE_HOURS, dose_table, previous_snapshot
 from plumecast.sources.places import Places
 from plumecast.sources.rasters.georeference import is_mapping
 from plumecast.surrogate.covered.guards import refuse_infinite
@@ -156,7 +156,7 @@ def _stored_block(cells: Places, block: xr.Dataset) -> Sampled:
 def _dose_table(block: xr.Dataset) -> dict[str, Any]:
     """The factors from sums to the dose, by hour, of the fires of a block."""
     interval = checkpoint_interval(block)
-    if interval is None or "hours" not in block.variables:
+    if interval is None or "hours" not in block.variables or DOSE_HOURS in block[SMOKE].attrs:
         return {}
     totals = block[SMOKE].transpose(SNAPSHOT, ...).values
     scale = block[DOSE_SCALE].values if DOSE_SCALE in block.variables else None

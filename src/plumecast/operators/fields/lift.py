@@ -37,6 +37,12 @@ LEAST_ROWS = 64
 LEAST_ROWS snapshots; more would hardly change them."""
 
 
+KINDLING = 0.1
+"""Age in h from which on a cell counts as burned beside carried smoke, and in part before, so that
+smoke is continuous in time: a cell that has just been reached, or that a rotation has just touched,
+adds little."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lift:
     """Parts times products and covariates; every channel has a root mean square of 1."""
@@ -48,6 +54,7 @@ class Lift:
     extent: float  # largest number of burned cells in training
     scales: Array  # (S, H), root mean square of factor s times field h in training
     physics: PhysicsChannels | None = None  # further channels, of smoke of cheap physics
+    kindling: float = 0.0  # see `Ages`; 0 in older files
 
     @property
     def channels(self) -> int:
@@ -83,7 +90,7 @@ class Lift:
         return contiguous(xp.moveaxis(flat, (-2, -1), (0, 1)))
 
     def _ages(self, fire: Array) -> Ages:
-        return Ages(fire, self.knots, self.duration, self.extent)
+        return Ages(fire, self.knots, self.duration, self.extent, self.kindling)
 
 
 def check_lift(parts: Sequence[str], products: Sequence[str]) -> None:
@@ -119,11 +126,12 @@ def fit_lift(
         )
     shares = np.linspace(1.0, 0.1, bins)[:0:-1]
     knots = np.unique(np.concatenate([[0.0], _quantiles(_ages(fire), shares), [duration]]))
+    kindling = 0.0 if physics is None else KINDLING
     size: Array = 0.0
     for rows in field_blocks(fire):
         block = np.moveaxis(fire[rows], 0, -1).astype(np.float32)
         own = None if covariates is None else covariates[rows]
-        ages = Ages(block, knots, duration, extent)
+        ages = Ages(block, knots, duration, extent, kindling)
         squares = np.square(lifted_fields(ages, parts))
         energy = squares.sum(axis=tuple(range(block.ndim - 1)), dtype=np.float64)
         scalars = lift_scalars(ages, products, own)
@@ -137,6 +145,7 @@ def fit_lift(
         extent,
         np.where(scales > 0.0, scales, 1.0),
         None if physics is None else fit_physics_channels(physics),
+        kindling,
     )
 
 

@@ -30,10 +30,13 @@ class Ages:
     knots: Array  # (K,), ages where the hat functions peak; the first is 0
     duration: float  # largest age in training
     extent: float = 1.0  # largest number of burned cells in training
+    kindling: float = 0.0  # age at which a cell counts as burned, in part before; 0: at once
 
     @cached_property
     def burned(self) -> Array:
         """(*grid, B), 1 where burned."""
+        if self.kindling > 0.0:
+            return clip(self.fire / self.kindling, 0.0, 1.0)
         return array_namespace(self.fire).astype(self.fire > 0.0, self.fire.dtype)
 
     @cached_property

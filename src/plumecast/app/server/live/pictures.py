@@ -32,8 +32,9 @@ _drawing = threading.Lock()  # matplotlib's text is not safe in several threads
 def frames_netcdf(fire: LiveFire) -> bytes:
     """All frames that are ready as CF NetCDF; smoke as the paper's sum and as the time mean."""
     frames = concat_snapshots(list(fire.frames))
-    mean = as_quantity(frames["smoke"], "mean", checkpoint_interval=fire.world.interval)
-    return _exported(frames.assign(smoke_mean=mean), ".nc")
+    alone = frames["smoke"].drop_vars("fire_id")  # each frame by itself, as the page shows it
+    mean = as_quantity(alone, "mean", checkpoint_interval=fire.world.interval)
+    return _exported(frames.assign(smoke_mean=mean.variable), ".nc")
 
 
 def frame_geotiff(fire: LiveFire, k: int, layer: str, quantity: str) -> bytes:

@@ -13,6 +13,7 @@ from plumecast.app.server.live.kept import Kept
 from plumecast.app.server.live.models import Model
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.data.clock import take_final
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.split import SplitRecipe
 from plumecast.scores.exceedance import exceedance_counts, exceedance_of
@@ -78,27 +79,29 @@ class Store:
         return found
 
     def snapshot(self, fire: str, k: int) -> xr.Dataset:
-        """One snapshot of a fire."""
-        return self.snapshots.isel({SNAPSHOT: [int(self.rows[fire][k])]})
+        """One snapshot of a fire, with the history of the fire."""
+        return take_final(self.snapshots, np.array([int(self.rows[fire][k])]), history=True)
 
     def layer(
         self, fire: str, k: int, layer: str, quantity: str, model: Model | None
     ) -> xr.DataArray:
         """Observed or predicted smoke (y, x), or predicted − observed."""
         part = self.snapshot(fire, k)
-        observed = self._quantity(part[SMOKE], quantity)
+        whole = self.snapshots[SMOKE].isel({SNAPSHOT: self.rows[fire]})
+        observed = self._quantity(whole, k, quantity)
         if layer == "observed":
             return observed
         assert model is not None
         with extrapolating():
-            predicted = self._quantity(_smoke(model, part), quantity)
+            predicted = self._quantity(_smoke(model, part), 0, quantity)
         if layer == "predicted":
             return predicted
         return (predicted - observed).assign_attrs(observed.attrs)
 
-    def _quantity(self, smoke: xr.DataArray, quantity: str) -> xr.DataArray:
-        field = smoke.isel({SNAPSHOT: 0}).sortby(["y", "x"])
-        return as_quantity(field, quantity, checkpoint_interval=self.interval)
+    def _quantity(self, smoke: xr.DataArray, k: int, quantity: str) -> xr.DataArray:
+        """A quantity of one of the snapshots of a fire, from the south-west."""
+        read = as_quantity(smoke, quantity, checkpoint_interval=self.interval)
+        return read.isel({SNAPSHOT: k}).sortby(["y", "x"])
 
     def scores(self, model: Model, threshold: float, quantity: str) -> dict[str, Any]:
         """Scores of smoke above a threshold on the snapshots that the model has not seen."""

@@ -1,0 +1,233 @@
+"""One clock: smoke is a function of time, whatever hours are asked for and however labels fall."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import plumecast as pc
+from plumecast.data.checks.checkpoints import record_interval
+from plumecast.data.clock import fire_blocks, held_maps, take_final, whole_fires
+from plumecast.data.conditions.weather import with_mean_winds
+from plumecast.surrogate.weather import CompletedWeather, complete_weather
+from plumecast.workflows.fires.hours import BeyondLastMap, ages_at
+from plumecast.workflows.predict import predict_store
+from support.weather_fires import weather_fires
+
+FAMILIES = {
+    "spectral": {"preset": "recommended", "physics": "calibrated"},
+    "spectral, one layer": {"preset": "quick", "physics": "column", "frame": "map"},
+    "unet": {"family": "unet", "physics": "column", "epochs": 3},
+    "fno": {"family": "fno", "physics": "column", "epochs": 3},
+    "deeponet": {"family": "deeponet", "physics": "column", "epochs": 3},
+    "coded": {
+        "family": "coded",
+        "lift": "age-bins",
+        "targets": ["log", "smoke"],
+        "physics": "column",
+        "kernel": "matern-5/2",
+    },
+}
+"""Every family, with smoke that the weather carries."""
+
+LONGEST = 9.0  # h, of the fires
+SLOW = settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.fixture(scope="module")
+def train() -> xr.Dataset:
+    return record_interval(weather_fires(10))
+
+
+@pytest.fixture(scope="module")
+def fires() -> xr.Dataset:
+    """Two fires that were not in training."""
+    return record_interval(weather_fires(12)).isel(snapshot=slice(30, None)).drop_vars("smoke")
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def surrogate(request, train) -> pc.Surrogate:
+    if "epochs" in FAMILIES[request.param]:
+        pytest.importorskip("torch")
+    made = pc.fit_surrogate(train, **FAMILIES[request.param])
+    assert made.operator.needs_weather
+    return made
+
+
+def doses(surrogate: pc.Surrogate, fires: xr.Dataset, hours) -> np.ndarray:
+    """(fire, hour, y, x)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BeyondLastMap)
+        smoke = surrogate.predict(pc.at_hours(fires, hours))
+    dose = pc.as_quantity(smoke, "dose").values
+    return dose.reshape(-1, len(hours), *dose.shape[1:])
+
+
+@SLOW
+@given(hour=st.floats(2.0, 11.0))
+def test_the_dose_is_continuous(surrogate, fires, hour):
+    """From one to the next hundredth of an hour it changes by less than 3 %."""
+    before, after = np.moveaxis(doses(surrogate, fires, [hour, hour + 0.01]).sum((-2, -1)), 1, 0)
+    assert (np.abs(after - before) <= 0.03 * after).all()
+
+
+@SLOW
+@given(hours=st.lists(st.floats(0.05, 11.0), min_size=2, max_size=6, unique=True))
+def test_the_dose_never_falls_and_is_zero_at_ignition(surrogate, fires, hours):
+    found = doses(surrogate, fires, np.unique([1e-3, *np.round(hours, 3)]))
+    assert (np.diff(found, axis=1) >= 0.0).all()
+    whole = doses(surrogate, fires, [LONGEST])[:, 0].sum((-2, -1))
+    assert (found[:, 0].sum((-2, -1)) < 1e-3 * whole).all()
+
+
+@SLOW
+@given(hour=st.floats(2.0, LONGEST), others=st.lists(st.floats(0.5, LONGEST), max_size=4))
+def test_an_answer_does_not_depend_on_the_other_hours(surrogate, fires, hour, others):
+    """Except that a dose is never below that of an earlier hour."""
+    hours = sorted({round(hour, 3), *np.round(others, 3)})
+    smoke = surrogate.predict(pc.at_hours(fires, hours))
+    alone = surrogate.predict(pc.at_hours(fires, [round(hour, 3)]))
+    row = hours.index(round(hour, 3))
+    together = smoke.values.reshape(-1, len(hours), *smoke.shape[1:])[:, row]
+    np.testing.assert_allclose(together, alone.values, rtol=1e-4, atol=1e-4 * alone.values.max())
+
+
+@pytest.mark.parametrize("shift", [-0.06, 0.05, 0.1])
+def test_labels_that_are_shifted_move_the_dose_by_what_it_gains_in_that_time(
+    surrogate, fires, shift
+):
+    """The defect was a factor of 50, where hours were just below a whole number of frames."""
+    own = doses(surrogate, fires, [3.0, 6.0, 9.0]).sum((-2, -1))
+    gained = np.abs(
+        doses(surrogate, fires, [3.0 + shift, 6.0 + shift, 9.0 + shift]).sum((-2, -1)) - own
+    )
+    moved = fires.assign_coords(hours=fires.hours + shift)
+    smoke = surrogate.predict(moved)
+    found = pc.as_quantity(smoke, "dose").sum(("y", "x")).values.reshape(own.shape)
+    assert (np.abs(found - own) <= 3.0 * gained + 0.05 * own).all()
+
+
+def test_stored_hours_are_those_that_were_stored(surrogate, fires):
+    """A stored snapshot, and the same hour asked for, give the same smoke."""
+    hours = np.unique(fires.hours.values)
+    asked = surrogate.predict(pc.at_hours(fires, hours)).values
+    stored = surrogate.predict(fires).values
+    np.testing.assert_allclose(asked, stored, rtol=1e-3, atol=1e-3 * stored.max())
+
+
+def test_blocks_do_not_change_a_prediction(surrogate, fires, tmp_path):
+    whole = xr.concat(list(predict_store(surrogate, fires, hours=[2.5, 7.0])), "snapshot")
+    one = fires.isel(snapshot=fires.fire_id.values == fires.fire_id.values[0])
+    first = xr.concat(list(predict_store(surrogate, one, hours=[2.5, 7.0])), "snapshot")
+    rounding = {"rtol": 1e-4, "atol": 1e-5 * float(whole.smoke.max())}  # of float32
+    np.testing.assert_allclose(whole.smoke[:2], first.smoke, **rounding)
+    np.testing.assert_array_equal(whole.hours, [2.5, 7.0] * 2)
+    last = take_final(fires, np.array([2, 5]), history=True)
+    np.testing.assert_allclose(
+        surrogate.predict(last), surrogate.predict(fires).isel(snapshot=[2, 5]), **rounding
+    )
+
+
+def test_hours_after_the_last_map_are_said_and_flagged(surrogate, fires):
+    with pytest.warns(BeyondLastMap, match="2 of 2 fires have no map as late as 40 h"):
+        late = pc.at_hours(fires, [40.0])
+    longer = late.pad(weather_hour=(0, 31), mode="edge").assign_coords(weather_hour=np.arange(41.0))
+    with pytest.warns(UserWarning, match=r"hours|train"):
+        smoke = surrogate.predict(longer)
+    assert np.isfinite(smoke).all()
+
+
+def test_fires_of_two_names_alike_stand_alone(train):
+    """Maps that cannot be of one fire are not its history."""
+    from plumecast.surrogate.weather import fire_history
+
+    fire = train.time_since_ignition.values
+    assert (fire_history(train, fire).rows >= 0).sum(axis=1).tolist() == [3] * 30
+    mixed = train.assign_coords(fire_id=("snapshot", np.repeat(["a"], 30)))
+    assert ((fire_history(mixed, fire).rows >= 0).sum(axis=1) == 1).all()
+    hours = np.r_[train.hours.values[:3], train.hours.values[:3] + 0.5]
+    other = train.isel(snapshot=[0, 1, 2, 3, 4, 5]).assign_coords(
+        fire_id=("snapshot", ["a"] * 6), hours=("snapshot", hours)
+    )
+    assert ((fire_history(other, fire[:6]).rows >= 0).sum(axis=1) == 1).all()
+
+
+@given(
+    arrival=st.lists(st.floats(0.0, 8.0), min_size=6, max_size=6),
+    asked=st.lists(st.floats(0.01, 12.0), min_size=1, max_size=5),
+)
+def test_maps_between_maps_meet_them_and_age_with_time(arrival, asked):
+    """Ages grow, by no more than the time that passes."""
+    cells = np.array(arrival).reshape(1, 2, 3)
+    hours = np.array([2.0, 4.0, 9.0])
+    maps = np.maximum(hours[:, None, None] - cells, 0.0)
+    np.testing.assert_allclose(ages_at(hours, hours, maps), maps, atol=1e-6)
+    times = np.unique(np.round(np.concatenate([asked, hours]), 4))
+    found = ages_at(times, hours, maps)
+    grown = np.diff(found, axis=0)
+    gaps = np.diff(times)[:, None, None]
+    assert (grown >= -1e-6).all()
+    assert (found >= 0.0).all()
+    assert (grown <= 2.0 * gaps + 1e-5).all()  # a share that is extrapolated to a map may be 2 b
+    late = ages_at(np.array([9.0, 11.0]), hours, maps)
+    assert (late[1] - late[0] <= 2.0 + 1e-6).all()
+
+
+def test_a_single_map_gives_earlier_hours():
+    maps = np.zeros((1, 5, 5))
+    maps[0, 2, 1:4] = [1.0, 6.0, 3.0]
+    times = np.linspace(0.5, 8.0, 16)
+    found = ages_at(times, np.array([6.0]), maps)
+    np.testing.assert_allclose(found[times == 6.0], maps, atol=1e-6)
+    assert (np.diff(found, axis=0) >= 0.0).all()
+    assert not found[:, 0].any()
+
+
+def test_blocks_hold_whole_fires(fires):
+    assert [rows.stop - rows.start for rows in fire_blocks(fires, 4)] == [3, 3]
+    assert [rows.stop - rows.start for rows in fire_blocks(fires, 1)] == [3, 3]
+    assert [rows.stop - rows.start for rows in fire_blocks(fires, 6)] == [6]
+    mixed = fires.isel(snapshot=[0, 3, 1, 4, 2, 5])
+    (rows,) = whole_fires(mixed.fire_id.values, 6)
+    assert rows.tolist() == [0, 2, 4, 1, 3, 5]
+    assert [len(maps) for maps in held_maps(fires)] == [0] * 6
+
+
+@pytest.mark.parametrize("hours", [[], [0.0], [-1.0], [np.nan]])
+def test_hours_that_are_none_are_refused(fires, hours):
+    with pytest.raises(pc.PlumecastError, match="give hours since ignition above 0"):
+        pc.at_hours(fires, hours)
+
+
+def test_a_missing_boundary_layer_is_filled_in_and_said(train, fires):
+    bare = train.drop_vars("boundary_layer_depth")
+    with pytest.warns(CompletedWeather, match=r"no 'boundary_layer_depth': .*12 h local time"):
+        surrogate = pc.fit_surrogate(bare, "recommended", physics="column")
+    assert surrogate.training["weather"] == "hourly", "the hourly winds are used"
+    with pytest.warns(CompletedWeather):
+        smoke = surrogate.predict(fires.drop_vars("boundary_layer_depth"))
+    with pytest.warns(CompletedWeather):
+        filled = complete_weather(fires.drop_vars("boundary_layer_depth"))
+    np.testing.assert_array_equal(surrogate.predict(filled), smoke)
+
+
+def test_winds_at_one_height_become_a_profile(train):
+    low = train.isel(height=[0])
+    with pytest.warns(CompletedWeather, match="winds at 10 m alone: extended upwards"):
+        filled = complete_weather(low)
+    np.testing.assert_allclose(filled.wind_u.isel(height=0), low.wind_u.isel(height=0), rtol=1e-5)
+    speed = np.hypot(filled.wind_u, filled.wind_v)
+    assert (speed.isel(height=3) > speed.isel(height=0)).all()
+    xr.testing.assert_identical(complete_weather(filled), filled)
+    flat = low.squeeze("height", drop=True)
+    with pytest.warns(CompletedWeather, match="10 m alone"):
+        np.testing.assert_array_equal(complete_weather(flat).wind_u, filled.wind_u)
+    bare = with_mean_winds(low.drop_vars(["wind_speed", "wind_from_direction"]))
+    assert "wind_speed" in bare.coords
