@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.checkpoints import recorded_interval
+from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.layout import Coordinate, Field, Layout
 from plumecast.operators.baselines import GaussianProcess, MeanField, NearestFire
@@ -20,6 +22,7 @@ from plumecast.operators.lifted import LiftedOperator, LiftedSums
 from plumecast.operators.pca import Basis
 from plumecast.operators.physics.channels import PhysicsChannels
 from plumecast.operators.physics.transport import ColumnTransport
+from plumecast.scores.quantities import DOSE_HOURS
 from plumecast.surrogate.error_bars.calibration import Calibration
 from plumecast.surrogate.file import load_value
 from plumecast.surrogate.surrogate import Surrogate
@@ -80,4 +83,16 @@ def load_surrogate(path: str | Path) -> Surrogate:
         verify(value)
     except PlumecastError as error:
         raise PlumecastError(f"{path} cannot be used: {error}; train again") from None
+    smoke = value.outputs.fields[0].attrs
+    if value.operator.needs_weather and recorded_interval(smoke) and DOSE_HOURS not in smoke:
+        warnings.warn(
+            f"{path} was trained by an earlier version, without the history of its fires: it "
+            "predicts at any hour, and is more accurate if you train it again",
+            OlderSurrogate,
+            stacklevel=2,
+        )
     return value
+
+
+class OlderSurrogate(PlumecastWarning):
+    """A surrogate was trained by an earlier version with another release of smoke."""

@@ -299,6 +299,11 @@ class StoreFires:
     step: float | None = None  # hours between snapshots before
     given: Stated | None = None
 
+    @property
+    def paths(self) -> Sequence[str | Path]:
+        """The stores that are files."""
+        return [store for store in self.stores if not isinstance(store, xr.Dataset)]
+
     def sums(
         self,
         function: Callable[[xr.Dataset], Any],

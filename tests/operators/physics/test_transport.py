@@ -6,8 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from plumecast.operators.physics.release import partial_release_of, release_of
+from plumecast.operators.physics.release import (
+    FireHistory,
+    partial_release_of,
+    release_of,
+    shares_of,
+)
 from plumecast.operators.physics.transport import (
     EDGES,
     GROUPS,
@@ -264,3 +271,57 @@ def test_blocks_on_a_device_change_nothing(free, monkeypatch):
     expected = transport().smoke(fires, air)
     monkeypatch.setattr("plumecast.operators.physics.transport.free_bytes", lambda _: free)
     np.testing.assert_allclose(transport().smoke(fires, air), expected, rtol=SINGLE, atol=1e-9)
+
+
+@given(until=st.floats(0.3, 7.0), interval=st.sampled_from([0.5, 1.0, 3.0]))
+@settings(max_examples=20, deadline=None)
+def test_frames_are_counted_backwards_from_the_hour_of_a_snapshot(until, interval):
+    """The sum is over frames `interval` apart that end at the hour, whatever the hour is."""
+    hours = np.array([2.0, 8.0])
+    maps = np.concatenate([two_cells(1.0), two_cells(7.0)])
+
+    def carried(hour: float, apart: float) -> np.ndarray:
+        history = FireHistory(maps, hours, np.array([[0, 1]]))
+        plain = transport(interval=apart, partial=True)
+        return plain.smoke(two_cells(0.5), weather(1.0, 0.5, hour), None, history)
+
+    whole = carried(until, interval)
+    # Frames so far apart that only the last one is after ignition.
+    parts = sum(carried(float(hour), 100.0) for hour in np.arange(until, 1e-9, -interval))
+    np.testing.assert_allclose(whole, parts, rtol=1e-4, atol=1e-5 * whole.max())
+
+
+def test_smoke_is_continuous_in_the_hour_and_in_the_labels():
+    """Just before and just after a whole number of frames; the defect was a factor of 50."""
+    maps = np.concatenate([two_cells(max(hour - 0.5, 0.0)) for hour in (1.0, 2.0, 3.0)])
+    hours = np.array([1.0, 2.0, 3.0])
+    for hour in (0.95, 0.999, 1.0, 1.001, 1.5, 1.999, 2.0):
+        pair = []
+        for until in (hour, hour + 0.01):
+            fire = two_cells(max(until - 0.5, 0.0))
+            history = FireHistory(
+                np.concatenate([fire, maps]), np.append(until, hours), np.array([[1, 2, 3]])
+            )
+            plain = transport(partial=True)
+            pair.append(plain.smoke(fire, weather(1.0, 0.5, until), None, history).sum())
+        assert 0.97 < pair[0] / pair[1] < 1.03
+
+
+@given(arrival=st.floats(0.2, 5.5), rate=st.floats(0.2, 3.0))
+def test_the_share_that_has_burned_follows_from_the_maps(arrival, rate):
+    """A cell that a front crosses evenly from `arrival` on, in `rate` hours; maps every half hour.
+
+    The shares that come back are at most the share that burns in half an hour away.
+    """
+    hours = np.arange(0.5, 8.1, 0.5)
+    since = np.maximum(hours - arrival, 0.0)
+    crossed = np.minimum(since, rate)
+    ages = crossed**2 / (2.0 * rate) + since - crossed
+    shares = shares_of(hours[None], ages[None, :, None, None])
+    times = np.linspace(0.0, 8.0, 60)
+    found = shares.by(times[:, None])[:, 0, 0, 0]
+    exact = np.clip((times - arrival) / rate, 0.0, 1.0)
+    assert (np.diff(found) >= -1e-6).all()
+    assert np.abs(found - exact).max() <= min(1.0, 0.5 / rate) + 1e-6
+    total = np.trapezoid(found, times)
+    assert total == pytest.approx(ages[-1], abs=0.13)

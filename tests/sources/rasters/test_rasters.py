@@ -70,6 +70,27 @@ def test_hours_count_from_the_earliest_arrival(tmp_path):
     np.testing.assert_allclose(late.time_since_ignition, soon.time_since_ignition, rtol=1e-6)
 
 
+def test_a_fire_that_burns_longer_than_asked_for_is_named(tmp_path):
+    path = write_ascii(tmp_path / "a.asc", fire())
+    with pytest.warns(UserWarning, match=r"a.asc burns until 1.833 h: .* 1 h, is left out"):
+        read_arrival_times(path, unit="min", hours=[0.5, 1.0])
+
+
+def test_every_snapshot_holds_the_maps_before_it(tmp_path):
+    """Where equal parts of its area have burned; exact, as they come from the arrival times."""
+    ds = read_arrival_times(write_ascii(tmp_path / "a.asc", fire()), unit="min")
+    times = ds.history_hours.values[0]
+    known = np.isfinite(times)
+    assert known.any()
+    assert (np.diff(times[known]) > 0.0).all()
+    assert times[known].max() < ds.hours.item()
+    arrival = ds.hours.item() - ds.time_since_ignition.values[0]
+    burned = ds.time_since_ignition.values[0] > 0.0
+    for time, ages in zip(times[known], ds.history_time_since_ignition.values[0], strict=False):
+        expected = np.where(burned, np.maximum(time - arrival, 0.0), 0.0)
+        np.testing.assert_allclose(ages, expected, atol=1e-4)
+
+
 @pytest.mark.parametrize(("unit", "factor"), [("s", 60.0), ("min", 1.0), ("h", 1 / 60)])
 def test_units(tmp_path, unit, factor):
     path = write_ascii(tmp_path / "a.asc", factor * fire())
@@ -237,7 +258,7 @@ def test_a_domain_may_be_smaller_than_the_raster_if_it_contains_the_fire(tmp_pat
     path = write_ascii(tmp_path / "a.asc", fire())
     inner = COARSE.assign_coords(x=1100.0 + 50 * np.arange(8), y=5100.0 + 30 * np.arange(7))
     ds = read_arrival_times(path, format="farsite", like=inner)
-    assert ds.sizes == {"snapshot": 1, "y": 7, "x": 8}
+    assert ds.time_since_ignition.sizes == {"snapshot": 1, "y": 7, "x": 8}
 
 
 def test_negative_arrival_needs_a_stated_nodata(tmp_path):

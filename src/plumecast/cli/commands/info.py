@@ -10,7 +10,7 @@ import numpy as np
 import typer
 import xarray as xr
 
-from plumecast.base.checkpoints import recorded_interval, summed_over
+from plumecast.base.checkpoints import DOSE_ERROR, recorded_interval, summed_over
 from plumecast.base.findings import PASSED, Finding
 from plumecast.base.names import FIRE, HEIGHT, LEVEL, LOWEST, SMOKE, SNAPSHOT, WEATHER_HOUR
 from plumecast.cli.show import count, note, pairs, say
@@ -138,7 +138,11 @@ def _interval(snapshots: xr.Dataset) -> str:
     interval = checkpoint_interval(snapshots)
     if interval is None:
         return "the interval is not recorded, or not the same in all fires"
-    return f"{interval:g} h apart; smoke is the sum over them"
+    error = snapshots[SMOKE].attrs.get(DOSE_ERROR)
+    known = (
+        "" if error is None else f"; the frames of the source leave {error:.1%} of the dose open"
+    )
+    return f"{interval:g} h apart; smoke is the sum over them{known}"
 
 
 def _further(snapshots: xr.Dataset) -> list[tuple[str, str]]:

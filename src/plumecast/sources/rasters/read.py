@@ -283,16 +283,22 @@ def _fire_snapshots(fire: RasterFire, options: Options) -> FireSnapshots:
 
 
 def _history_hours(arrival: Array, until: float) -> Array:
-    """Hours of the maps of a fire before a snapshot: where equal parts of its area have burned.
+    """Hours of the maps of a fire before a snapshot at `until`, NaN where two would be one.
 
-    There are HISTORY_MAPS of them before the hour `until`, NaN where they would be one.
+    Half of them are evenly spaced in time, the others where equal parts of the area have burned:
+    fires grow in bursts, and smoke of what burned stays while nothing more burns.
     """
+    shares = np.arange(1, HISTORY_MAPS // 2 + 1) / (HISTORY_MAPS // 2 + 1)
     burned = arrival[arrival <= until]
-    shares = np.arange(1, HISTORY_MAPS + 1) / (HISTORY_MAPS + 1)
-    times = np.unique(np.quantile(burned, shares).round(4)) if burned.size else burned
-    times = times[(times > 0.0) & (times < until - 1e-3)]
+    grown = np.quantile(burned, shares) if burned.size else shares
+    times = np.unique(np.concatenate([shares * until, grown]).round(4))
+    times = times[np.diff(times, prepend=0.0) > LEAST_GAP]
+    times = times[times < until - LEAST_GAP]
     return np.concatenate([times, np.full(HISTORY_MAPS - times.size, np.nan)])
 
+
+LEAST_GAP = 1e-2
+"""Hours that two of these maps are apart."""
 
 HISTORY_MAPS = 8
 """Maps that are kept with every snapshot, for when its smoke was released."""
