@@ -7,7 +7,8 @@ frames: f, g, wind, boundary layer), as a runner of WRF writes them. Both become
 the recommended surrogate is trained on the fires whose number leaves 0 or 1 when divided by three,
 and scored on the others (with `--develop`: trained on those with 0, scored on those with 1). Scores
 are the IoU of smoke above τ, relative errors, total smoke and the coverage of bands of 90 %, by
-hour. The fires are also predicted with all their hours shifted.
+hour. The fires are also predicted with all their hours shifted. Cut wrfout files have no fuel load;
+`--fuel` names a store that has it.
 """
 
 from __future__ import annotations
@@ -124,6 +125,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("runs", type=Path)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--fuel", type=Path, help="store with the fuel load of the region")
     parser.add_argument("--develop", action="store_true", help="leave the test fires alone")
     given = parser.parse_args()
     numbers = sorted(int(path.stem[4:]) for path in given.runs.glob("run_*.nc"))
@@ -133,6 +135,9 @@ def main() -> None:
     train = [n for n in numbers if n % 3 != held]
     read = ingested(given.runs, numbers)
     stores = {"ingested": read, "whole hours": whole_hours(given.runs, numbers, read)}
+    if given.fuel is not None:
+        load = xr.open_dataset(given.fuel).fuel_load
+        stores = {name: data.assign(fuel_load=load.variable) for name, data in stores.items()}
     results: dict[str, object] = {"training fires": len(train)}
     for name, data in stores.items():
         number = np.array([int(text[5:]) for text in data.fire_id.values.astype(str)])

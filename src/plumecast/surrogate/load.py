@@ -23,7 +23,7 @@ from plumecast.operators.pca import Basis
 from plumecast.operators.physics.channels import PhysicsChannels
 from plumecast.operators.physics.transport import ColumnTransport
 from plumecast.scores.quantities import DOSE_HOURS
-from plumecast.surrogate.error_bars.calibration import Calibration
+from plumecast.surrogate.error_bars.calibration import Calibration, TimeTable
 from plumecast.surrogate.file import load_value
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.verify import verify
@@ -50,6 +50,7 @@ SHARED_CLASSES: tuple[type, ...] = (
     Coordinate,
     Covariate,
     Calibration,
+    TimeTable,
     LiftedOperator,
     LiftedSums,
     Basis,

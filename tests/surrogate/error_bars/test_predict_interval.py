@@ -110,8 +110,28 @@ def test_arrays_have_error_bars_too(surrogate):
     linear = train_surrogate(FIRES, split=None, degree=1, fire_rank=4, smoke_rank=4)
     assert not linear.detects
     found = linear.predict_interval(FIRES.time_since_ignition.values)
-    labelled = linear.predict_interval(FIRES)
+    labelled = linear.predict_interval(FIRES.drop_vars("hours"))
     np.testing.assert_array_equal(found.upper.values, labelled.upper.values)
+
+
+def test_bands_follow_the_time_since_ignition_continuously(surrogate):
+    """Each time has its own table; the bands between two of them are interpolated."""
+    table = surrogate.error_bars
+    assert len(table.times) >= 2
+    assert sum(int(own.counts.sum()) for own in table.times) <= int(table.counts.sum())
+    smoke = np.full((3, 4), 5.0 * table.tau)
+    first, last = table.times[0].hour, table.times[-1].hour
+    hours = np.array([first, first + 1e-3, last])
+    lower, upper = table.interval(smoke, 0.9, hours)
+    assert (lower <= smoke).all()
+    assert (upper >= smoke).all()
+    np.testing.assert_allclose(upper[0], upper[1], rtol=1e-2)
+    beyond = table.interval(smoke, 0.9, hours + [0.0, 0.0, 100.0])[1]
+    np.testing.assert_array_equal(beyond[2], upper[2])
+    whole = table.interval(smoke, 0.9)[1]
+    assert not np.array_equal(whole, upper)
+    again = table.interval(smoke, 0.9, np.full(3, np.nan))[1]
+    np.testing.assert_array_equal(whole, again)
 
 
 def test_blocks_of_a_store_have_the_same_error_bars(surrogate, bars, tmp_path):

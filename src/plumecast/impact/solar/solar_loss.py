@@ -160,7 +160,7 @@ def predicted_bands(
     """The error bars (M, P) of predicted smoke at places; None for a surrogate without them."""
     if surrogate.error_bars is None:
         return None, None
-    return surrogate.error_bars.interval(samples.values, coverage)
+    return surrogate.error_bars.interval(samples.values, coverage, samples.hours)
 
 
 def _samples(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
+from plumecast.operators.physics.weather import interpolation
 from plumecast.scores.sampling.intervals import check_coverage
 from plumecast.surrogate.error_bars.bands import Bands, calibrated_bands, group_weights
 from plumecast.surrogate.error_bars.bins import BINS, bin_numbers, positions, smoke_at
@@ -28,6 +30,15 @@ BY_FIRE = "fire"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TimeTable:
+    """Counts of the cells of snapshots of one time since ignition."""
+
+    hour: float  # their mean
+    snapshots: int
+    counts: Array  # (G, K, K), as those of all times
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
     """Counts of cells that fits without their group have predicted.
 
@@ -44,17 +55,38 @@ class Calibration:
     scores: Array  # (G, B, 2), by detection score (or predicted smoke) and observed smoke > τ
     detects: bool  # whether `scores` are of a detection score
     sets: str | None = None  # rule of the sets; None in earlier files, for the mean over fires
+    times: tuple[TimeTable, ...] = ()  # the same by time since ignition, ascending
 
     def bands(self, coverage: float) -> Bands:
         """The bands that contain a share `coverage` of the scored cells of an unseen group."""
         check_coverage(coverage, "interval")
         return _bands(self, float(coverage))
 
-    def interval(self, predicted: Array, coverage: float) -> tuple[Array, Array]:
-        """Lower and upper smoke of predicted smoke of any shape, 0 ≤ lower ≤ predicted ≤ upper."""
-        bands = self.bands(coverage)
+    def interval(
+        self, predicted: Array, coverage: float, hours: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Lower and upper smoke of predicted smoke of any shape, 0 ≤ lower ≤ predicted ≤ upper.
+
+        `hours` (M,) are those since ignition of (M, …) predictions. The bands of the times before
+        and after are then interpolated, so that they are continuous in the hours.
+        """
         where = positions(predicted, self.edges)
-        lower, upper = (smoke_at(ends, self.edges) for ends in bands.at(where))
+
+        def ends(bands: Bands) -> tuple[Array, Array]:
+            lower, upper = (smoke_at(end, self.edges) for end in bands.at(where))
+            return lower, upper
+
+        if hours is None or len(self.times) < 2 or not np.isfinite(hours).all():
+            lower, upper = ends(self.bands(coverage))
+        else:
+            check_coverage(coverage, "interval")
+            nodes = np.array([table.hour for table in self.times])
+            weights = interpolation(nodes, np.asarray(hours, dtype=np.float64))  # (M, C)
+            lower = upper = np.zeros(np.shape(predicted))
+            for number in range(nodes.size):
+                share = weights[:, number].reshape((-1,) + (1,) * (np.ndim(predicted) - 1))
+                low, high = ends(_time_bands(self, number, float(coverage)))
+                lower, upper = lower + share * low, upper + share * high
         return np.minimum(lower, predicted), np.maximum(upper, predicted)
 
     def coverage(self, bands: Bands, *, every_cell: bool = False) -> Array:
@@ -122,6 +154,11 @@ class Calibration:
                 raise PlumecastError(f"error_bars.{name} does not have the shape {shape}")
             if not np.isfinite(array).all() or (array < 0).any():
                 raise PlumecastError(f"error_bars.{name} has values that are NaN or negative")
+        for table in self.times:
+            if np.shape(table.counts) != shapes["counts"] or (table.counts < 0).any():
+                raise PlumecastError("error_bars.times do not have the counts of every group")
+        if (np.diff([table.hour for table in self.times]) <= 0.0).any():
+            raise PlumecastError("error_bars.times are not in the order of their hours")
         if not (np.diff(self.edges) > 0).all() or self.tau not in self.edges:
             raise PlumecastError("error_bars.edges do not rise, or do not contain the threshold")
         if self.sets not in (None, BY_FIRE):
@@ -142,9 +179,22 @@ def make_calibration(cells: Cells) -> Calibration:
         scores=np.stack(scores).astype(np.int32),
         detects=bins.detects,
         sets=BY_FIRE,
+        times=_time_tables(cells, groups),
     )
     check_groups(table.smoky_groups, bins.by)
     return table
+
+
+def _time_tables(cells: Cells, groups: Sequence[str]) -> tuple[TimeTable, ...]:
+    """The tables of times of which enough groups have smoke."""
+    none = np.zeros((BINS, BINS), dtype=np.int32)
+    made = []
+    for _, part in sorted(cells.times.items()):
+        counts = np.stack([part.counts.get(group, none) for group in groups]).astype(np.int32)
+        made.append(TimeTable(part.hours / part.snapshots, part.snapshots, counts))
+    return tuple(
+        table for table in made if (table.counts[:, 1:, 1:].sum(axis=(1, 2)) > 0).sum() >= FEWEST
+    )
 
 
 def join_cells(table: Calibration, cells: Cells) -> Calibration:
@@ -156,6 +206,22 @@ def join_cells(table: Calibration, cells: Cells) -> Calibration:
         groups=(*table.groups, *new),
         counts=np.concatenate([table.counts, np.stack(smoke).astype(np.int32)]),
         scores=np.concatenate([table.scores, np.stack(scores).astype(np.int32)]),
+        times=_joined_times(table, cells, new),
+    )
+
+
+def _joined_times(table: Calibration, cells: Cells, new: Sequence[str]) -> tuple[TimeTable, ...]:
+    """Every time with the cells of new groups at the nearest time."""
+    hours = np.array([own.hour for own in table.times])
+    none = np.zeros((BINS, BINS), dtype=np.int32)
+    added = [np.stack([none] * len(new)) for _ in table.times]
+    for part in cells.times.values() if table.times else ():
+        nearest = int(np.argmin(np.abs(hours - part.hours / part.snapshots)))
+        for row, group in enumerate(new):
+            added[nearest][row] += part.counts.get(group, none).astype(np.int32)
+    return tuple(
+        replace(own, counts=np.concatenate([own.counts, more]))
+        for own, more in zip(table.times, added, strict=True)
     )
 
 
@@ -179,6 +245,11 @@ def _promise(lost: float, count: int) -> float:
     ℓ is the mean loss of the groups; the worst loss of the unknown group is 1.
     """
     return 1.0 - (count * lost + 1.0) / (count + 1.0)
+
+
+@lru_cache(maxsize=64)
+def _time_bands(table: Calibration, number: int, coverage: float) -> Bands:
+    return calibrated_bands(table.times[number].counts, table.scored, coverage)
 
 
 @lru_cache(maxsize=16)

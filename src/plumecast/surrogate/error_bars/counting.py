@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
@@ -12,10 +12,15 @@ import numpy as np
 import xarray as xr
 
 from plumecast.compute.arrays import Array, to_numpy
+from plumecast.surrogate.covered.ranges import snapshot_hours
 from plumecast.surrogate.error_bars.bins import BINS, bin_numbers, make_edges, scored_threshold
 
 if TYPE_CHECKING:
     from plumecast.surrogate.surrogate import Surrogate
+
+TIMES = (0.15, 0.35)
+"""Shares of the longest training fire that divide snapshots: young plumes are predicted less well
+than old ones, whose smoke is a sum over many frames."""
 
 SCORE_BINS = 200
 """Bins of the detection score, of equal width in its square root: most scores are near 0."""
@@ -29,6 +34,7 @@ class CellBins:
     tau: float  # smoke threshold
     edges: Array  # (K − 1,) of `make_edges`
     detects: bool  # whether there is a detection score; if not, the smoke is the score
+    hours: tuple[float, ...] = ()  # since ignition, that divide snapshots into times
 
     def count(self, block: xr.Dataset, predicted: Array, score: Array, observed: Array) -> Cells:
         """Counts of (M, N) cells by the group of their row."""
@@ -47,7 +53,38 @@ class CellBins:
                 np.bincount(pairs, minlength=BINS**2).reshape(BINS, BINS),
                 np.bincount(scored, minlength=2 * size).reshape(size, 2),
             )
-        return Cells(self, found)
+        return Cells(self, found, self._by_time(block, groups, rows * BINS + columns))
+
+    def _by_time(self, block: xr.Dataset, groups: Array, pairs: Array) -> dict[int, Time]:
+        """(M, N) numbers of bins by the time of their snapshots; none if hours are unknown."""
+        hours = snapshot_hours(block) if self.hours else None
+        if hours is None:
+            return {}
+        times = np.searchsorted(self.hours, hours)
+        found: dict[int, Time] = {}
+        for number in np.unique(times).tolist():
+            counts = {}
+            for group in np.unique(groups[times == number]).tolist():
+                own = pairs[(times == number) & (groups == group)].ravel()
+                counts[group] = np.bincount(own, minlength=BINS**2).reshape(BINS, BINS)
+            here = hours[times == number]
+            found[number] = Time(float(here.sum()), int(here.size), counts)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """Cells of snapshots of one time since ignition: the sum of their hours, and by group."""
+
+    hours: float
+    snapshots: int
+    counts: dict[str, Array]  # (K, K) by predicted and observed bin
+
+    def __add__(self, other: Time) -> Time:
+        total = dict(self.counts)
+        for group, cells in other.counts.items():
+            total[group] = total[group] + cells if group in total else cells
+        return Time(self.hours + other.hours, self.snapshots + other.snapshots, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +93,7 @@ class Cells:
 
     bins: CellBins
     counts: dict[str, tuple[Array, Array]]
+    times: dict[int, Time] = field(default_factory=dict)
 
     def __add__(self, other: Cells) -> Cells:
         """Cells of both, in the same bins."""
@@ -63,7 +101,10 @@ class Cells:
         for group, (smoke, scores) in other.counts.items():
             mine = total.get(group)
             total[group] = (smoke, scores) if mine is None else (mine[0] + smoke, mine[1] + scores)
-        return Cells(self.bins, total)
+        times = dict(self.times)
+        for number, part in other.times.items():
+            times[number] = times[number] + part if number in times else part
+        return Cells(self.bins, total, times)
 
 
 def choose_bins(surrogate: Surrogate, tau: float, by: str) -> CellBins | None:
@@ -72,7 +113,9 @@ def choose_bins(surrogate: Surrogate, tau: float, by: str) -> CellBins | None:
     if peak is None or not surrogate.nonnegative or not peak[1] > 0.0:
         return None
     least = scored_threshold(tau, peak[1])
-    return CellBins(by, least, make_edges(least, peak[1]), surrogate.detects)
+    longest = surrogate.training.get("ranges", {}).get("hours", [0.0, 0.0])[1]
+    hours = tuple(share * longest for share in TIMES) if longest > 0.0 else ()
+    return CellBins(by, least, make_edges(least, peak[1]), surrogate.detects, hours)
 
 
 def score_edges() -> Array:

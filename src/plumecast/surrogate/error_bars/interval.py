@@ -66,7 +66,9 @@ def interval_fields(
     calibration: Calibration, smoke: xr.DataArray, score: xr.DataArray, coverage: float
 ) -> xr.Dataset:
     """Lower and upper smoke, and where smoke is certain and possible, with their attributes."""
-    low, high = calibration.interval(smoke.values.astype(np.float64), coverage)
+    low, high = calibration.interval(
+        smoke.values.astype(np.float64), coverage, _leading_hours(smoke)
+    )
     known = interval_attributes(calibration, coverage)
     kept = {name: smoke.attrs[name] for name in ("units", "grid_mapping") if name in smoke.attrs}
     what = str(smoke.attrs.get("long_name", smoke.name))
@@ -84,6 +86,14 @@ def interval_fields(
         field = smoke.copy(data=present).drop_attrs(deep=False)
         fields[name] = field.assign_attrs(_set_attributes(name, threshold, kept, own))
     return xr.Dataset(fields)
+
+
+def _leading_hours(smoke: xr.DataArray) -> np.ndarray | None:
+    """(M,) hours of the first dimension of smoke; None if they are unknown."""
+    if "hours" not in smoke.coords or smoke["hours"].dims != smoke.dims[:1]:
+        return None
+    hours = smoke["hours"].values
+    return hours.astype(np.float64) if hours.dtype.kind in "fiu" else None
 
 
 def interval_attributes(calibration: Calibration, coverage: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +146,9 @@ def _joined_error_bars(
         if table is None:
             joined.append(None)
             continue
-        bins = CellBins(table.by, table.tau, table.edges, table.detects)
+        between = [own.hour for own in table.times]
+        hours = tuple(0.5 * (a + b) for a, b in itertools.pairwise(between))
+        bins = CellBins(table.by, table.tau, table.edges, table.detects, hours)
         values = (each[:, own] * field.scale for each in (smoke, score, truth[rows]))
         joined.append(join_cells(table, bins.count(some, *values)))
     return joined
