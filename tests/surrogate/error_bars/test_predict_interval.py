@@ -126,7 +126,7 @@ def test_bands_follow_the_time_since_ignition_continuously(surrogate):
     assert (lower <= smoke).all()
     assert (upper >= smoke).all()
     np.testing.assert_allclose(upper[0], upper[1], rtol=1e-2)
-    beyond = table.interval(smoke, 0.9, hours + [0.0, 0.0, 100.0])[1]
+    beyond = table.interval(smoke, 0.9, np.array([first, first, last + 100.0]))[1]
     np.testing.assert_array_equal(beyond[2], upper[2])
     whole = table.interval(smoke, 0.9)[1]
     assert not np.array_equal(whole, upper)
