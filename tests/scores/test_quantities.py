@@ -144,3 +144,31 @@ def test_wrong_arguments_are_named(arguments, words):
     with pytest.raises(pc.PlumecastError) as raised:
         quantity_factors(sums, sums, **arguments)
     assert str(raised.value) == words
+
+
+def test_hours_before_the_first_of_training_follow_even_growth():
+    """Training on final snapshots alone must not make earlier doses fall to nothing."""
+    table = dose_table(np.array(["a"]), np.array([24.0]), np.array([5.0]), 1.0)
+    even, found = (dose_factor(own, np.array([6.0, 12.0, 24.0]), 1.0) for own in ({}, table))
+    np.testing.assert_allclose(found, even)
+
+
+def test_predictions_closer_than_the_frames_are_not_taken_for_frames():
+    """Surrogates of earlier versions have no table; hourly answers of six-hourly frames."""
+    hours = np.arange(1.0, 13.0)
+    sums = xr.DataArray(
+        np.maximum(hours - 6.0, 0.0)[:, None] + hours[:, None],  # c = t at h and at h − 6
+        dims=["snapshot", "x"],
+        coords={"hours": ("snapshot", hours), "fire_id": ("snapshot", np.repeat("a", 12))},
+        attrs={INTERVAL: 6.0},
+    )
+    dose = as_quantity(sums, "dose").values[:, 0]
+    np.testing.assert_allclose(dose[[5, 11]], [18.0, 72.0])
+    assert np.abs(dose / (hours**2 / 2.0) - 1.0).max() < 0.35
+
+
+def test_the_scale_of_a_dose_is_that_of_smoke_alone():
+    sums = sums_of(np.arange(1.0, 7.0), 1).assign_coords(dose_scale=("snapshot", np.full(6, 2.0)))
+    plain = as_quantity(sums.drop_vars("dose_scale"), "dose").values
+    np.testing.assert_allclose(as_quantity(sums.rename("smoke"), "dose"), 2.0 * plain)
+    np.testing.assert_allclose(as_quantity(sums.rename("surface_smoke"), "dose"), plain)

@@ -60,13 +60,21 @@ def with_bars(predicted: xr.Dataset) -> xr.Dataset:
 def test_error_bars_are_of_the_quantity_that_they_stand_beside(predicted, quantity):
     """The surrogate records the interval with its smoke alone."""
     reading = replace(read_as(SMOKE, quantity), bands={"lower": "smoke", "upper": "smoke"})
-    data = with_bars(predicted)
+    factors = {"dose_hours": [6.0, 12.0, 18.0, 24.0], "dose_factors": [0.5, 0.7, 0.8, 0.85]}
+    data = with_bars(predicted)  # by a surrogate, which records the factors of its dose
+    data["smoke"].attrs |= factors
     (block,) = reading.applied([data], keep=False)
     names = [f"{name}_{quantity}" for name in ("smoke", "lower", "upper")]
     assert list(block.data_vars) == names == reading.written(list(data.data_vars), keep=False)
     smoke, lower, upper = (block[name] for name in names)
-    np.testing.assert_allclose(lower, 0.5 * smoke, rtol=1e-6)  # float32
-    np.testing.assert_allclose(upper, 2.0 * smoke, rtol=1e-6)
+    per = {"mean": data.hours, "dose": 1.0}[quantity]
+    alone = (
+        data.smoke
+        * xr.DataArray(np.interp(data.hours, *factors.values()) * 6.0, dims="snapshot")
+        / per
+    )
+    np.testing.assert_allclose(lower, np.minimum(0.5 * alone, smoke), rtol=1e-5)  # float32
+    np.testing.assert_allclose(upper, np.maximum(2.0 * alone, smoke), rtol=1e-5)
     assert lower.attrs["units"] == smoke.attrs["units"]
     assert lower.attrs["coverage"] == 0.9
     assert lower.attrs["long_name"].startswith("lower end of the error bar of the time")
@@ -122,3 +130,21 @@ def test_wrong_arguments_are_named(arguments, words):
     with pytest.raises(pc.PlumecastError) as raised:
         read_as(SMOKE, *arguments)
     assert str(raised.value).startswith(words)
+
+
+@pytest.mark.parametrize("fallen", [0.0, 0.01])
+def test_error_bars_stay_on_their_sides_of_a_dose_that_may_not_fall(fallen):
+    """A predicted sum falls; its dose does not, and neither end of its error bar crosses it."""
+    labels = {"hours": ("snapshot", [2.0, 3.0]), "fire_id": ("snapshot", ["a", "a"])}
+    attrs = {"checkpoint_interval_hours": 1.0, "units": "ug m-3"}
+    values = {"smoke": [100.0, fallen], "lower": [50.0, 0.0], "upper": [200.0, 5.0]}
+    block = xr.Dataset(
+        {name: (("snapshot", "x"), np.array(own)[:, None], attrs) for name, own in values.items()},
+        coords=labels,
+    )
+    reading = replace(read_as({"smoke": attrs}, "dose"), bands={"lower": "smoke", "upper": "smoke"})
+    (found,) = reading.applied([block], keep=True)
+    low, dose, high = (found[name].values for name in ("lower_dose", "smoke_dose", "upper_dose"))
+    assert (low <= dose).all()
+    assert (dose <= high).all()
+    assert high.max() < 300.0

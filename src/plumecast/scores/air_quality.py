@@ -110,6 +110,9 @@ def _dose_at(
 ) -> np.ndarray:
     """The dose of a fire, whose snapshots are `rows`, at a time; NaN in gaps that are too long."""
     rows = rows[np.argsort(hours[rows])]
+    nearest = rows[int(np.argmin(np.abs(hours[rows] - time)))]
+    if abs(hours[nearest] - time) <= _TOLERANCE * longest:
+        return np.asarray(dose[nearest])
     after = int(np.searchsorted(hours[rows], time))
     upper = rows[after]  # the snapshot itself is later
     begin = 0.0 if after == 0 else hours[rows[after - 1]]

@@ -167,23 +167,32 @@ def factors_at(
 def dose_factor(attrs: Mapping[str, Any], hours: np.ndarray, interval: float) -> np.ndarray:
     """(M,) factors ρ = D / (Δ g) at hours since ignition.
 
-    They are those of a table in the attributes, linear in between. Beyond its last hour the share
-    of the newest frame, 2 (1 − ρ), falls with 1 / h. Without a table the column mean is taken to
-    grow evenly: ρ = n / (n + 1) with n = h / Δ frames, and n / 2 before the first frame.
+    They are those of a table in the attributes, linear in between, and of even growth before its
+    first hour. Beyond its last hour the share of the newest frame, 2 (1 − ρ), falls with 1 / h.
+    Without a table the column mean is taken to grow evenly: ρ = n / (n + 1) with n = h / Δ frames,
+    and n / 2 before the first frame.
 
     >>> dose_factor({}, np.array([0.5, 1.0, 2.0]), 1.0).round(3).tolist()
     [0.25, 0.5, 0.667]
     """
     if DOSE_HOURS not in attrs:
-        frames = hours / interval
-        even: np.ndarray = np.where(frames < 1.0, 0.5 * frames, frames / (frames + 1.0))
-        return even
+        return _even_factor(hours, interval)
     known, factors = (np.atleast_1d(attrs[name]) for name in (DOSE_HOURS, DOSE_FACTORS))
     beyond = np.maximum(hours, known[-1])
     late = 1.0 - (1.0 - factors[-1]) * known[-1] / beyond
-    inside = np.interp(hours, np.append(0.0, known), np.append(0.0, factors))
+    inside = np.interp(hours, known, factors)
+    first = _even_factor(known[:1], interval)[0]
+    early = _even_factor(hours, interval) * (factors[0] / first)
+    inside = np.where(hours < known[0], early, inside)
     made: np.ndarray = np.where(hours > known[-1], late, inside)
     return made
+
+
+def _even_factor(hours: np.ndarray, interval: float) -> np.ndarray:
+    """ρ of a column mean that grows evenly since ignition."""
+    frames = hours / interval
+    even: np.ndarray = np.where(frames < 1.0, 0.5 * frames, frames / (frames + 1.0))
+    return even
 
 
 def dose_attributes(attrs: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,7 +253,8 @@ def stored_dose(
     early = np.where(started, np.maximum(interval - hours[first], 0.0), 0.0)
     made = interval * (sums - 0.5 * newest) - 0.5 * early.reshape(shape) * sums[first]
     alone = (interval * dose_factor({}, hours, interval)).reshape(shape) * sums
-    made = np.where((before < 0).reshape(shape), alone, made)
+    # Snapshots closer than the frames, of predictions without a table, do not tell the newest one.
+    made = np.where(((before < 0) | (gap < 0.9 * interval)).reshape(shape), alone, made)
     made = np.maximum(made, 0.0)
     return np.asarray(made if scale is None else made * scale.reshape(shape))
 
@@ -280,7 +290,7 @@ def doses(
 
 def _scale(smoke: xr.DataArray, count: int) -> np.ndarray | None:
     """(M,) coordinate `dose_scale` of smoke; other fields, such as error bars, have none."""
-    if DOSE_SCALE not in smoke.coords:
+    if DOSE_SCALE not in smoke.coords or smoke.name not in (SMOKE, None):
         return None
     return np.broadcast_to(smoke[DOSE_SCALE].values.astype(float), (count,))
 

@@ -74,14 +74,15 @@ class Reading:
     def _of_band(self, block: xr.Dataset, name: str, made: xr.DataArray) -> xr.DataArray:
         """An end of the error bars, as the quantity of the smoke that they belong to.
 
-        Where there is smoke, it is to the quantity `made` as the end is to the sum.
+        It has the factor of its snapshot, and lies on its side of the quantity `made`, which may be
+        that of an earlier hour.
         """
         smoke = block[self.bands[name]]
         factors = quantity_factors(block, smoke, self.quantity.name, self.interval)
         alone = block[name] * xr.DataArray(factors.astype(smoke.dtype), dims=SNAPSHOT)
-        ratio = made / smoke.where(smoke > 0.0, 1.0)
-        made = (block[name] * ratio).where(smoke > 0.0, alone).transpose(*block[name].dims)
-        made = described(made.assign_attrs(block[name].attrs), self.quantity, self.interval)
+        side = np.minimum if name.startswith("lower") else np.maximum
+        limited = alone.copy(data=side(alone.values, made.transpose(*alone.dims).values))
+        made = described(limited.assign_attrs(block[name].attrs), self.quantity, self.interval)
         end = name.removesuffix(f"_{self.bands[name]}")
         meaning = f"{end} end of the error bar of the {self.quantity.long_name}"
         return made.assign_attrs(block[name].attrs | made.attrs | {"long_name": meaning})

@@ -12,7 +12,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, is_smoke
+from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT, is_smoke
 from plumecast.compute.arrays import Array, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.device import advice, choose_resources, naming_memory, no_progress
@@ -193,7 +193,8 @@ def fit_with_settings(
     progress: Callable[[str], None] = no_progress,
 ) -> Surrogate:
     """`fit_surrogate` with complete settings."""
-    train = with_mean_winds(complete_weather(train))
+    train = complete_weather(train)
+    train = with_mean_winds(train) if SNAPSHOT in train.dims else train
     size = training_size(train, inputs, outputs)
     cluster_memory = FAMILIES[settings.family].cluster_memory
     resources = choose_resources(

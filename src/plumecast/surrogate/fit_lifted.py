@@ -182,7 +182,7 @@ class _Fits:
     @cached_property
     def history(self) -> FireHistory | None:
         """The earlier snapshots of every fire, where they are known."""
-        return fire_history(self.data.snapshots, self.on_map.fire)
+        return fire_history(self.data.snapshots, self.on_map.fire, self.field.dims)
 
     def transport(self, kind: str) -> ColumnTransport:
         """A transport of one kind for these fires."""

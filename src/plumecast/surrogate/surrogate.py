@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import DOSE_SCALE
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
@@ -296,7 +297,9 @@ class Surrogate:
             here = {name: values[rows] for name, values in stated.items()}
             measured.append(measure_rows(self, *known, here))
         fields = [
-            from_rows(values.astype(dtype, copy=False), part, like, lead)
+            from_rows(values.astype(dtype, copy=False), part, like, lead).drop_vars(
+                DOSE_SCALE, errors="ignore"
+            )
             for part, values in zip(layout.fields, layout.split(out), strict=True)
         ]
         return fields, Checked(join_measures(measured), snapshot_labels(like, lead))
@@ -330,7 +333,9 @@ class Surrogate:
         if operator.needs_weather:
             weather = weather_series(found, sizes, kind=self.training.get("weather", HOURLY))
             shape = self.inputs.fields[0].shape
-            history = fire_history(found, matrix.reshape(-1, *shape)) if len(lead) == 1 else None
+            maps = matrix.reshape(-1, *shape)
+            grid = self.inputs.fields[0].dims
+            history = fire_history(found, maps, grid) if len(lead) == 1 else None
         if operator.uses_fuel:
             fuel = fuel_loads(found, self.inputs.fields[0].dims, sizes)
         covariates = read_covariates(found, self.covariates, sizes)

@@ -13,6 +13,7 @@ from plumecast.base.checkpoints import LOCAL_HOUR as IGNITION_LOCAL_HOUR
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import (
     HEIGHT,
+    HISTORY,
     HISTORY_FIRE,
     HISTORY_HOURS,
     SMOKE,
@@ -138,8 +139,8 @@ def complete_weather(data: xr.Dataset) -> xr.Dataset:
     known_hour = data.attrs.get(IGNITION_LOCAL_HOUR)
     local = float(LOCAL_HOUR if known_hour is None else known_hour) + data[WEATHER_HOUR].values
     if DEPTH not in data.variables:
-        shape = [data.sizes[dim] for dim in dims]
-        depth = np.broadcast_to(default_depth(local), shape).astype(np.float32)
+        sizes = [data.sizes[dim] for dim in dims]
+        depth = np.broadcast_to(default_depth(local), sizes).astype(np.float32)
         data = data.assign({DEPTH: (dims, depth, TABLE[DEPTH].attrs)})
         start = "assumed" if known_hour is None else "of ignition"
         said.append(
@@ -148,19 +149,22 @@ def complete_weather(data: xr.Dataset) -> xr.Dataset:
         )
     if HEIGHT not in data[U].dims or data.sizes[HEIGHT] == 1:
         height = float(data[HEIGHT].values.item()) if HEIGHT in data.variables else SURFACE
-        east, north = (
+        flat = [
             data[name].squeeze(HEIGHT, drop=True) if HEIGHT in data[name].dims else data[name]
             for name in (U, V)
+        ]
+        parts = xr.broadcast(*flat, data[DEPTH])
+        dims = (*(dim for dim in parts[0].dims if dim != WEATHER_HOUR), WEATHER_HOUR)
+        east, north, layer = (
+            part.transpose(*dims).values.astype(np.float64).reshape(-1, local.size)
+            for part in parts
         )
-        values = [item.transpose(*dims).values.astype(np.float64) for item in (east, north)]
-        flat = (values[0].reshape(-1, local.size), values[1].reshape(-1, local.size))
-        depth = data[DEPTH].transpose(*dims).values.reshape(-1, local.size)
-        parts = extended_profile(flat, height, local=local, depth=depth)
-        whole = (*values[0].shape, len(HEIGHTS))
+        made = extended_profile((east, north), height, local=local, depth=layer)
+        shape = (*(parts[0].sizes[dim] for dim in dims), len(HEIGHTS))
         data = data.drop_vars([U, V, HEIGHT], errors="ignore").assign(
             {
-                name: ((*dims, HEIGHT), part.reshape(whole).astype(np.float32), TABLE[name].attrs)
-                for name, part in zip((U, V), parts, strict=True)
+                name: ((*dims, HEIGHT), part.reshape(shape).astype(np.float32), TABLE[name].attrs)
+                for name, part in zip((U, V), made, strict=True)
             }
         )
         data = data.assign_coords({HEIGHT: (HEIGHT, np.asarray(HEIGHTS), TABLE[HEIGHT].attrs)})
@@ -187,11 +191,13 @@ GROWTH_TOLERANCE = 0.1
 snapshots: WRF moves arrival times a little. More means that two fires have one name."""
 
 
-def fire_history(data: xr.Dataset, fire: Array) -> FireHistory | None:
+def fire_history(
+    data: xr.Dataset, fire: Array, grid: Sequence[Hashable] = ("y", "x")
+) -> FireHistory | None:
     """All maps of the fires of (M, ny, nx) snapshots; None if these are not labelled.
 
-    They are the maps that a snapshot holds itself (`data.clock`), and otherwise all snapshots of
-    its fire, also later ones: what burned by an hour is one function of time. Snapshots that cannot
+    They are the maps that snapshots of the fire hold (`data.clock`), and otherwise all snapshots of
+    the fire, also later ones: what burned by an hour is one function of time. Snapshots that cannot
     be of one fire, with the same hour or with ages that do not grow with time, stand alone.
     """
     if not {"fire_id", "hours"} <= set(data.variables) or len(fire.shape) != 3:
@@ -204,14 +210,12 @@ def fire_history(data: xr.Dataset, fire: Array) -> FireHistory | None:
         return None
     if hours.shape != (count,) or names.shape != hours.shape:
         return None
-    held = np.full((count, 0), np.nan)
-    if HISTORY_FIRE in data.variables and data[HISTORY_FIRE].shape[2:] == fire.shape[1:]:
-        held = data[HISTORY_HOURS].values.astype(np.float64)
+    held, maps = _held(data, grid, fire.shape)
     own = np.argwhere(held > 0.0)  # NaN where there is none
     fields, times = fire, hours
     if own.size:
-        maps = data[HISTORY_FIRE].values[own[:, 0], own[:, 1]]
-        fields = np.concatenate([fire[:], maps.astype(fire.dtype)])
+        chosen = np.asarray(maps[own[:, 0], own[:, 1]], dtype=np.float32)
+        fields = np.concatenate([np.asarray(fire[:], dtype=np.float32), chosen])
         times = np.concatenate([hours, held[own[:, 0], own[:, 1]]])
     known: list[list[int]] = [[] for _ in range(count)]
     for number, (row, _) in enumerate(own):
@@ -220,16 +224,34 @@ def fire_history(data: xr.Dataset, fire: Array) -> FireHistory | None:
     starts = np.flatnonzero(np.r_[True, names[order][1:] != names[order][:-1]])
     for rows in np.split(order, starts[1:]):
         run = _one_fire(rows, hours, fire).tolist()
+        holders = [known[row] for row in rows.tolist() if known[row]]
+        pooled = holders[0] if len(holders) == 1 else []  # two may be fires of one name
         for row in rows.tolist():
             if not known[row]:
-                known[row] = run or [row]
-            elif max(times[n] for n in known[row]) < hours[row]:
-                known[row].append(row)
+                known[row] = [*pooled] or run or [row]
+            if max(times[n] for n in known[row]) < hours[row]:
+                known[row] = [*known[row], row]
     ordered = [_distinct(sorted(numbers, key=lambda n: times[n]), times) for numbers in known]
     made = np.full((count, max(map(len, ordered), default=1)), -1, dtype=np.int64)
     for row, numbers in enumerate(ordered):
         made[row, -len(numbers) :] = numbers
     return FireHistory(fields, times, made)
+
+
+def _held(
+    data: xr.Dataset, grid: Sequence[Hashable], shape: tuple[int, ...]
+) -> tuple[Array, Array]:
+    """Hours (M, K) of the maps that snapshots hold, NaN for none, and the maps on the grid."""
+    none = np.full((shape[0], 0), np.nan), np.zeros((shape[0], 0, *shape[1:]))
+    if HISTORY_FIRE not in data.variables:
+        return none
+    lead = [dim for dim in data[HISTORY_FIRE].dims if dim not in (HISTORY, *grid)]
+    if len(lead) != 1 or not set(grid) <= set(data[HISTORY_FIRE].dims):
+        return none
+    maps = data[HISTORY_FIRE].transpose(*lead, HISTORY, *grid).values
+    if (maps.shape[0], *maps.shape[2:]) != tuple(shape):
+        return none
+    return data[HISTORY_HOURS].transpose(*lead, HISTORY).values.astype(np.float64), maps
 
 
 def _distinct(numbers: Sequence[int], hours: Array) -> list[int]:

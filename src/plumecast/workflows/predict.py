@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over
@@ -121,7 +122,9 @@ def predict_store(
     )
     parts: list[Any] = list(fire_blocks(fires, size))
     if hours is not None or step is not None:
-        parts = list(whole_fires(fires["fire_id"].values, max(1, size // len(hours or [0] * 8))))
+        longest = float(np.max(fires["hours"].values, initial=1.0))
+        count = len(hour_ladder(hours or [longest], step))
+        parts = list(whole_fires(fires["fire_id"].values, max(1, size // count)))
     ground = None if fuels is None else as_fuels(fuels, fires)
     shared = (surrogate, fires, ground, threshold, interval, (hours, step))
     blocks = map_over(_predict_part, shared, parts, runner)

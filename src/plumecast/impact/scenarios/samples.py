@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import xarray as xr
@@ -22,7 +22,7 @@ from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_snapshots
 from plumecast.data.store import open_snapshots
 from plumecast.impact.scenarios.matching import ORIGIN
-from plumecast.scores.quantities import DOSE_HOURS, dose_table, previous_snapshot
+from plumecast.scores.quantities import DOSE_HOURS, previous_snapshot, stored_dose
 from plumecast.sources.places import Places
 from plumecast.sources.rasters.georeference import is_mapping
 from plumecast.surrogate.covered.guards import refuse_infinite
@@ -31,7 +31,12 @@ from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation
 from plumecast.workflows.fires.memory_plan import prediction_rows
 from plumecast.workflows.fires.reduce import FireSource, Progress, reduce_fires
 from plumecast.workflows.fires.stated import Stated
-from plumecast.workflows.statistics.place_samples import BLOCK, PlaceSamples, label_samples
+from plumecast.workflows.statistics.place_samples import (
+    BLOCK,
+    DOSE_RATIO,
+    PlaceSamples,
+    label_samples,
+)
 
 CONTENT = "content"
 """Label of samples: a checksum of the fire and its smoke."""
@@ -139,8 +144,7 @@ def last_of_each(data: xr.Dataset) -> xr.Dataset:
 
 
 def _stored_block(cells: Places, block: xr.Dataset) -> Sampled:
-    table = _dose_table(block)
-    block = last_of_each(block)
+    block = last_of_each(_with_dose_ratio(block))
     smoke = np.asarray(block[SMOKE].transpose(SNAPSHOT, ...).values, dtype=np.float64)
     values = smoke.reshape(smoke.shape[0], -1)
     if not np.isfinite(values).all():
@@ -149,21 +153,26 @@ def _stored_block(cells: Places, block: xr.Dataset) -> Sampled:
             f"the smoke of fire '{block.fire_id.values[row]}' has values that are not finite; "
             "check the store with plumecast info --check"
         )
-    samples = label_samples(values[:, cells.cells], block, block[SMOKE].attrs | table)
+    samples = label_samples(values[:, cells.cells], block, block[SMOKE].attrs)
     return Sampled(_described(samples, block, values))
 
 
-def _dose_table(block: xr.Dataset) -> dict[str, Any]:
-    """The factors from sums to the dose, by hour, of the fires of a block."""
+def _with_dose_ratio(block: xr.Dataset) -> xr.Dataset:
+    """Snapshots with the ratio of their total dose to Δ times their total sum, where it is known.
+
+    Smoke that a surrogate predicted has factors of its own.
+    """
     interval = checkpoint_interval(block)
     if interval is None or "hours" not in block.variables or DOSE_HOURS in block[SMOKE].attrs:
-        return {}
-    totals = block[SMOKE].transpose(SNAPSHOT, ...).values
+        return block
+    smoke = block[SMOKE].transpose(SNAPSHOT, ...).values
+    totals = smoke.reshape(smoke.shape[0], -1).sum(axis=1, dtype=np.float64)[:, np.newaxis]
     scale = block[DOSE_SCALE].values if DOSE_SCALE in block.variables else None
-    return dose_table(
-        block.fire_id.values.astype(str), block.hours.values.astype(float),
-        totals.reshape(totals.shape[0], -1).sum(axis=1, dtype=np.float64), interval, scale,
-    )  # fmt: skip
+    fires, hours = block.fire_id.values.astype(str), block.hours.values.astype(float)
+    doses = stored_dose(totals, fires, hours, interval, scale)[:, 0]
+    known = totals[:, 0] > 0.0
+    ratio = np.where(known, doses / np.where(known, interval * totals[:, 0], 1.0), 1.0)
+    return block.assign_coords({DOSE_RATIO: (SNAPSHOT, ratio)})
 
 
 def sample_predicted(

@@ -80,7 +80,8 @@ class CarriedFields:
     def __getitem__(self, rows: Array | slice) -> Array:
         fire, given = self.put(self.fire[rows]), self.given.at(rows)
         assert given.weather is not None
-        carried = self.physics.smoke(fire, given.weather, given.fuel, given.history)
+        past = None if given.history is None else given.history.loaded()
+        carried = self.physics.smoke(fire, given.weather, given.fuel, past)
         if self.frame is not None and given.wind is not None:
             carried = self.frame.to_wind(carried, given.wind)
         return to_numpy(carried)

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from plumecast.compute.arrays import Array, array_namespace, clip, like
+from plumecast.compute.arrays import Array, array_namespace, clip, is_numpy_array, like
 from plumecast.operators.physics.weather import interpolation
 
 LEAST_CROSSING = 0.5
@@ -92,6 +92,16 @@ class FireHistory:
     def at(self, rows: Array | slice) -> FireHistory:
         """The history of some fires."""
         return replace(self, rows=self.rows[rows])
+
+    def loaded(self) -> FireHistory:
+        """The same with the maps of these fires in memory; each is read once."""
+        if is_numpy_array(self.fields):
+            return self
+        numbers, places = np.unique(self.rows, return_inverse=True)
+        absent = int(numbers.size > 0 and numbers[0] < 0)
+        used = numbers[absent:]
+        places = places.reshape(self.rows.shape) - absent
+        return FireHistory(np.asarray(self.fields[used]), self.hours[used], places)
 
     def known(self, first: float) -> Array:
         """(M,) whether the history tells more than a single map.

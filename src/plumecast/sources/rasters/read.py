@@ -272,11 +272,16 @@ def _fire_snapshots(fire: RasterFire, options: Options) -> FireSnapshots:
                 out[:] = combine(age).reshape(shape)
 
     draw(fields, hours)
-    times = np.stack([_history_hours(fire.arrival, float(t)) for t in hours])
-    history = times, np.zeros((*times.shape, *shape), dtype=np.float32)
-    for own, out in zip(times, history[1], strict=True):
-        known = np.count_nonzero(np.isfinite(own))
-        draw(out[:known], own[:known])
+    # The last snapshot holds the maps of all; snapshots at every step are maps themselves.
+    count = HISTORY_MAPS if options.step is None else 0
+    history = (
+        np.full((hours.size, count), np.nan),
+        np.zeros((hours.size, count, *shape), np.float32),
+    )
+    if count:
+        history[0][-1] = _history_hours(fire.arrival, float(hours[-1]))
+        known = np.count_nonzero(np.isfinite(history[0][-1]))
+        draw(history[1][-1, :known], history[0][-1, :known])
     area = cell_areas(fire) / M2_PER_ACRE
     acres = np.array([area[fire.arrival <= t].sum() for t in hours])
     return FireSnapshots(fire.fire_id, fields, hours, acres, target, history, assumed, float(last))
@@ -318,9 +323,12 @@ def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:
     fields: dict[str, Any] = {
         FIRE: ((SNAPSHOT, "y", "x"), np.concatenate([fire.fields for fire in fires]), attrs)
     }
-    times, maps = zip(*(fire.history for fire in fires), strict=True)
-    fields[HISTORY_FIRE] = ((SNAPSHOT, HISTORY, "y", "x"), np.concatenate(maps), {"units": "h"})
-    fields[HISTORY_HOURS] = ((SNAPSHOT, HISTORY), np.concatenate(times), {"units": "h"})
+    if options.step is None:
+        times, maps = (
+            np.concatenate(parts) for parts in zip(*(f.history for f in fires), strict=True)
+        )
+        fields[HISTORY_FIRE] = ((SNAPSHOT, HISTORY, "y", "x"), maps, {"units": "h"})
+        fields[HISTORY_HOURS] = ((SNAPSHOT, HISTORY), times, {"units": "h"})
     return xr.Dataset(
         fields,
         coords={

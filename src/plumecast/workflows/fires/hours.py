@@ -17,6 +17,7 @@ import xarray as xr
 from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import (
+    DOSE_SCALE,
     FIRE,
     HEIGHT,
     HISTORY,
@@ -28,7 +29,9 @@ from plumecast.compute.arrays import Array
 from plumecast.data.clock import held_maps, with_history
 from plumecast.data.conditions.covariates import WIND
 from plumecast.data.conditions.weather import SURFACE, has_weather, with_mean_winds
+from plumecast.data.schema import further_outputs
 from plumecast.operators.physics.release import partial_release_of, shares_of
+from plumecast.surrogate.weather import complete_weather
 
 
 class BeyondLastMap(PlumecastWarning):
@@ -46,6 +49,7 @@ def at_hours(
     """
     if hours is None and step is None:
         return fires
+    fires = complete_weather(fires)
     asked = None if hours is None else checked_hours(hours)
     missing = [name for name in (FIRE, "fire_id", "hours") if name not in fires.variables]
     if missing:
@@ -69,7 +73,8 @@ def at_hours(
         ages.append(ages_at(wanted, known, np.stack([maps[time] for time in known])))
         rows.append(own[np.minimum(np.searchsorted(stored[own], wanted - 1e-9), own.size - 1)])
         times.append(wanted)
-        past += [list(maps.items())] * wanted.size
+        # The snapshots of a fire share the maps that its first one holds.
+        past += [list(maps.items()), *([] for _ in wanted[1:])]
         beyond += bool(wanted[-1] > last + 1e-6)
     if beyond and asked is not None:
         warnings.warn(
@@ -78,7 +83,8 @@ def at_hours(
             BeyondLastMap,
             stacklevel=2,
         )
-    made = fires.drop_vars(SMOKE, errors="ignore").drop_dims(HISTORY, errors="ignore")
+    others = [SMOKE, DOSE_SCALE, *further_outputs(fires)]  # of the stored hours
+    made = fires.drop_vars(others, errors="ignore").drop_dims(HISTORY, errors="ignore")
     made = made.isel({SNAPSHOT: np.concatenate(rows)})
     dims = (SNAPSHOT, *(dim for dim in fires[FIRE].dims if dim != SNAPSHOT))
     made = made.assign(

@@ -106,7 +106,9 @@ def _blocks(fires: xr.Dataset, size: int, final: bool) -> Iterator[slice | Array
         yield from whole_blocks(fires, size)
         return
     last = final_rows(fires)
-    for part in row_blocks(last.size, size):
+    # Every last snapshot is read with the other maps of its fire.
+    per_fire = max(1, round(fires.sizes[SNAPSHOT] / last.size))
+    for part in row_blocks(last.size, max(1, size // per_fire)):
         yield last[part]
 
 

@@ -20,7 +20,13 @@ from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.store import open_snapshots
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.family import Conditions
-from plumecast.scores.quantities import DEFAULT, quantity_factors, smoke_between
+from plumecast.scores.quantities import (
+    DEFAULT,
+    checkpoint_hours,
+    find_quantity,
+    quantity_factors,
+    smoke_between,
+)
 from plumecast.sources.places import Places
 from plumecast.surrogate.covered.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
@@ -38,6 +44,9 @@ BLOCK = 1024
 """Largest number of snapshots predicted at a time."""
 
 LABELS = ("fire_id", "ignition_id", "drought")
+
+DOSE_RATIO = "dose_ratio"
+"""Label of stored samples: their total dose over Δ times their total sum, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,10 @@ class PlaceSamples:
     def factors(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
         """(M,) factors from smoke to a quantity."""
         array = self.as_array()
+        chosen = find_quantity(name)
+        if chosen.needs_interval and DOSE_RATIO in self.labels:
+            spacing = checkpoint_hours(array, interval)
+            return np.asarray(spacing * self.labels[DOSE_RATIO] * chosen.factor(self.hours))
         return quantity_factors(array, array, name, interval)
 
     def between(self, interval: float | None = None) -> np.ndarray:
@@ -223,8 +236,9 @@ def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any
         for name in LABELS
         if name in block.variables
     }
-    if DOSE_SCALE in block.variables:
-        known[DOSE_SCALE] = np.broadcast_to(block[DOSE_SCALE].values.astype(float), (count,))
+    for name in (DOSE_SCALE, DOSE_RATIO):
+        if name in block.variables:
+            known[name] = np.broadcast_to(block[name].values.astype(float), (count,))
     if "fire_id" not in known:
         raise PlumecastError("fires at places need the coordinate 'fire_id'; name every fire")
     hours = np.full(count, np.nan)
