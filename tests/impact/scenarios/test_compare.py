@@ -48,10 +48,10 @@ def stores(tmp_path, before):
 
 
 def last(snapshots: xr.Dataset) -> xr.DataArray:
-    """Time means of the last snapshots, by the ratio of their total doses and sums."""
+    """Time means of the last snapshots, by the ratio of the total dose and sum of each."""
     dose = pc.final_snapshots(snapshots.assign(smoke=pc.as_quantity(snapshots.smoke, "mean")))
     sums = pc.final_snapshots(snapshots).smoke.astype(float)
-    return sums * float(dose.smoke.sum(dtype=float) / sums.sum())
+    return sums * dose.smoke.sum(("y", "x"), dtype=float) / sums.sum(("y", "x"))
 
 
 def test_differences_are_those_of_the_last_time_means(before, towns):
