@@ -17,6 +17,9 @@ INTERVAL = "checkpoint_interval_hours"
 DEPTH = "column_depth_m"
 """Attribute of smoke: height in m of the column that its concentrations are means over."""
 
+FRAME_WEIGHTS = "frame_weights"
+"""Attribute of smoke that sums over frames whose intervals differ: the weights of the frames."""
+
 LOCAL_HOUR = "ignition_local_hour"
 """Attribute of fires that all ignite at one hour: that hour, in local solar time."""
 
@@ -25,6 +28,15 @@ DOSE_ERROR = "dose_discretisation_error"
 
 _TOLERANCE = 0.1  # largest difference of two intervals that count as equal, relative
 _DIGITS = 4  # of the interval in hours; a second is 0.0003 h
+
+
+def typical_interval(gaps: Sequence[float]) -> float | None:
+    """The median of intervals (hours), whether they are equal or not; None of none.
+
+    >>> typical_interval([1.0, 1.0, 3.0]), typical_interval([])
+    (1.0, None)
+    """
+    return round(float(median(gaps)), _DIGITS) if gaps and median(gaps) > 0.0 else None
 
 
 def equal_interval(gaps: Sequence[float]) -> float | None:
@@ -37,35 +49,7 @@ def equal_interval(gaps: Sequence[float]) -> float | None:
         return None
     middle = median(gaps)
     same = all(abs(gap - middle) <= _TOLERANCE * middle for gap in gaps)
-    return round(float(middle), _DIGITS) if same and middle > 0.0 else None
-
-
-def running_dose(hours: Sequence[float], totals: Sequence[float]) -> list[float]:
-    """∫ c dt from ignition to each of the rising hours, by the trapezoid rule, c = 0 at ignition.
-
-    >>> running_dose([1.0, 3.0], [2.0, 4.0])
-    [1.0, 7.0]
-    """
-    doses, time, before = [0.0], 0.0, 0.0
-    for hour, now in zip(hours, totals, strict=True):
-        doses.append(doses[-1] + 0.5 * (before + now) * (hour - time))
-        time, before = hour, now
-    return doses[1:]
-
-
-def dose_error(hours: Sequence[float], totals: Sequence[float]) -> float:
-    """Relative error of the last running dose: its difference to that of every second frame.
-
-    The trapezoid rule of smooth smoke has a third of it; smoke that begins suddenly has it whole.
-
-    >>> dose_error([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0])
-    0.0
-    """
-    whole = running_dose(hours, totals)
-    if not whole or whole[-1] <= 0.0:
-        return 0.0
-    half = running_dose(hours[::-1][::2][::-1], totals[::-1][::2][::-1])
-    return abs(whole[-1] - half[-1]) / whole[-1]
+    return typical_interval(gaps) if same else None
 
 
 MOST_STEPS = 48

@@ -31,6 +31,7 @@ from plumecast.base.checkpoints import (
 )
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, shown_units
+from plumecast.compute.dose import even_factor, previous_snapshot, stored_dose
 
 DOSE_HOURS, DOSE_FACTORS = "dose_hours", "dose_factors"
 """Attributes of predicted smoke: hours since ignition, and there the factor ρ = D / (Δ g)."""
@@ -176,23 +177,16 @@ def dose_factor(attrs: Mapping[str, Any], hours: np.ndarray, interval: float) ->
     [0.25, 0.5, 0.667]
     """
     if DOSE_HOURS not in attrs:
-        return _even_factor(hours, interval)
+        return even_factor(hours, interval)
     known, factors = (np.atleast_1d(attrs[name]) for name in (DOSE_HOURS, DOSE_FACTORS))
     beyond = np.maximum(hours, known[-1])
     late = 1.0 - (1.0 - factors[-1]) * known[-1] / beyond
     inside = np.interp(hours, known, factors)
-    first = _even_factor(known[:1], interval)[0]
-    early = _even_factor(hours, interval) * (factors[0] / first)
+    first = even_factor(known[:1], interval)[0]
+    early = even_factor(hours, interval) * (factors[0] / first)
     inside = np.where(hours < known[0], early, inside)
     made: np.ndarray = np.where(hours > known[-1], late, inside)
     return made
-
-
-def _even_factor(hours: np.ndarray, interval: float) -> np.ndarray:
-    """ρ of a column mean that grows evenly since ignition."""
-    frames = hours / interval
-    even: np.ndarray = np.where(frames < 1.0, 0.5 * frames, frames / (frames + 1.0))
-    return even
 
 
 def dose_attributes(attrs: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,50 +215,6 @@ def dose_table(
             table[DOSE_HOURS].append(float(hours[own].mean()))
             table[DOSE_FACTORS].append(float(doses[own].sum() / totals[own].sum()))
     return table if table[DOSE_HOURS] else {}
-
-
-def stored_dose(
-    sums: np.ndarray,
-    fire: np.ndarray,
-    hours: np.ndarray,
-    interval: float,
-    scale: np.ndarray | None = None,
-) -> np.ndarray:
-    """(M, …) sums over frames → (M, …) doses, µg m⁻³ h, by the trapezoid rule from ignition.
-
-    The newest frame of a snapshot is the growth of the sum since the snapshot before, divided by
-    the frames in between. The first frame may be less than Δ after ignition. Where earlier
-    snapshots are missing, the column mean is taken to grow evenly (`dose_factor`). `scale` (M,) is
-    the coordinate `dose_scale`, which knows the frames between the snapshots.
-    """
-    before = previous_snapshot(fire, hours)
-    first = _first_snapshot(before)
-    shape = (-1,) + (1,) * (sums.ndim - 1)
-    gap = np.where(before < 0, np.inf, hours - hours[before])
-    if (gap <= 0.0).any():
-        row = int(np.argmax(gap <= 0.0))
-        raise PlumecastError(
-            f"fire {fire[row]}: two snapshots at {hours[row]:g} h; every hour may occur once"
-        )
-    frames = np.maximum(np.round(gap / interval), 1.0)
-    newest = np.maximum(sums - sums[before], 0.0)
-    newest = newest / np.where(np.isfinite(frames), frames, 1.0).reshape(shape)
-    started = hours[first] <= 1.05 * interval  # whether the first frame is that of a snapshot
-    early = np.where(started, np.maximum(interval - hours[first], 0.0), 0.0)
-    made = interval * (sums - 0.5 * newest) - 0.5 * early.reshape(shape) * sums[first]
-    alone = (interval * dose_factor({}, hours, interval)).reshape(shape) * sums
-    # Snapshots closer than the frames, of predictions without a table, do not tell the newest one.
-    made = np.where(((before < 0) | (gap < 0.9 * interval)).reshape(shape), alone, made)
-    made = np.maximum(made, 0.0)
-    return np.asarray(made if scale is None else made * scale.reshape(shape))
-
-
-def _first_snapshot(before: np.ndarray) -> np.ndarray:
-    """(M,) row of the first snapshot of every snapshot's fire, from the rows before each."""
-    first = np.where(before < 0, np.arange(before.size), before)
-    while (before[first] >= 0).any():
-        first = np.where(before[first] < 0, first, before[first])
-    return first
 
 
 def doses(
@@ -382,16 +332,3 @@ def smoke_between(
     axis = smoke.dims.index(SNAPSHOT)
     made = np.moveaxis(rates.astype(smoke.dtype, copy=False), 0, axis)
     return described(smoke.copy(data=made), BETWEEN, spacing)
-
-
-def previous_snapshot(fire: np.ndarray, hours: np.ndarray) -> np.ndarray:
-    """(M,) row of the snapshot of the same fire before each one; −1 for the first of a fire.
-
-    >>> previous_snapshot(np.array(["a", "b", "a"]), np.array([12.0, 6.0, 6.0]))
-    array([ 2, -1, -1])
-    """
-    order = np.lexsort((hours, fire))
-    before = np.full(fire.size, -1, dtype=np.int64)
-    same = fire[order[1:]] == fire[order[:-1]]
-    before[order[1:][same]] = order[:-1][same]
-    return before

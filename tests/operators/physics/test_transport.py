@@ -307,6 +307,26 @@ def test_smoke_is_continuous_in_the_hour_and_in_the_labels():
         assert 0.97 < pair[0] / pair[1] < 1.03
 
 
+@pytest.mark.parametrize("steps", [1, 2, 5])
+@pytest.mark.parametrize("later", [1e-3, 0.02, 0.1])
+def test_thin_smoke_does_not_run_ahead_just_after_a_whole_number_of_steps(steps, later):
+    """What burned in the part of a step after ignition has moved for that part alone.
+
+    It was spread along a whole step before: a thin plume that reached 9 km farther .001 h later.
+    """
+    plain = transport(partial=True)
+    speed = 10.0  # m/s
+    reach = []
+    for until in (plain.step * steps, plain.step * steps + later):
+        maps = two_cells(until)
+        history = FireHistory(maps, np.array([until]), np.array([[0]]))
+        field = plain.smoke(maps, weather(speed, 0.0, until), None, history)[0, 0]
+        reach.append(np.flatnonzero(field.sum(axis=0) > 1e-6 * field.max()).max())
+    farther = speed * 3600.0 * later / CELL  # cells
+    # One more step interpolates and diffuses once more: a cell each.
+    assert reach[0] <= reach[1] <= reach[0] + np.ceil(farther) + 2
+
+
 @given(arrival=st.floats(0.2, 5.5), rate=st.floats(0.2, 3.0))
 def test_the_share_that_has_burned_follows_from_the_maps(arrival, rate):
     """A cell that a front crosses evenly from `arrival` on, in `rate` hours; maps every half hour.

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import plumecast as pc
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.dose import running_dose
 from plumecast.sources.wrf import integrity, read_wrf
 from plumecast.sources.wrf.files import Frame, FrameReader
 from plumecast.sources.wrf.thinning import thin
@@ -89,6 +91,40 @@ def test_thinning_takes_the_nearest_frame_of_an_adaptive_run(tmp_path):
         thin(frames, 1800.0)
     with pytest.raises(PlumecastError, match="every='often'"):
         read_wrf(write_run(tmp_path / "fire", HOURS), every="often")
+
+
+@pytest.mark.parametrize(
+    "hours",
+    [
+        [0, 1, 2, 5, 6],  # two frames are missing
+        [0, 1, 2, 3, 3.5, 4, 4.5, 5, 5.5, 6],  # a restart with another interval
+        [0, 0.25, 0.5, 0.75, 1, 2, 3, 4, 5, 6],
+        [0, 1.3, 2.1, 4, 6],
+    ],
+)
+def test_frames_at_uneven_times_give_the_dose_of_even_ones(tmp_path, hours):
+    """The sum weights each frame by its time, so that smoke keeps its size and has an interval."""
+    even = read_wrf(write_run(tmp_path / "even", np.arange(0, 6.1, 0.25)), floor=0.0)
+    uneven = read_wrf(write_run(tmp_path / "uneven", hours), floor=0.0)
+    gaps = np.diff(hours)
+    assert uneven.smoke.attrs["checkpoint_interval_hours"] == pytest.approx(np.median(gaps), 1e-4)
+    assert "frame_weights" in uneven.smoke.attrs
+    assert "frame_weights" not in even.smoke.attrs
+    weights = [1.0, *(gaps / np.median(gaps))]
+    total = sum(
+        weight * expected_column(plume(3600.0 * hour))
+        for weight, hour in zip(weights, hours, strict=True)
+    )
+    np.testing.assert_allclose(uneven.smoke[-1], total, rtol=1e-5)
+    # The dose of all cells is the trapezoid over these frames, which differs from the finer one.
+    since = np.array(hours[1:]) - float(Circle().arrival().min()) / 3600.0
+    sums = [expected_column(plume(3600.0 * hour)).sum() for hour in hours[1:]]
+    burning = since > 0.0
+    exact = running_dose(since[burning].tolist(), np.array(sums)[burning].tolist())
+    dose = pc.as_quantity(uneven.smoke, "dose").sum(("y", "x"))
+    np.testing.assert_allclose(dose, exact, rtol=1e-5)
+    true = pc.as_quantity(even.smoke, "dose").sum(("y", "x"))[-1]
+    assert float(dose[-1]) == pytest.approx(float(true), rel=0.1)
 
 
 def test_identical_overlap_of_restarts_is_merged(tmp_path):

@@ -16,13 +16,14 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import to_numpy
 from plumecast.compute.blocks import add_up, row_blocks
+from plumecast.compute.dose import previous_snapshot, stored_dose
 from plumecast.data.checks.checkpoints import checkpoint_interval
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_snapshots
 from plumecast.data.store import open_snapshots
 from plumecast.impact.scenarios.matching import ORIGIN
-from plumecast.scores.quantities import DOSE_HOURS, previous_snapshot, stored_dose
+from plumecast.scores.quantities import DOSE_HOURS
 from plumecast.sources.places import Places
 from plumecast.sources.rasters.georeference import is_mapping
 from plumecast.surrogate.covered.guards import refuse_infinite

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.dose import previous_snapshot
 from plumecast.impact.solar.energy import EnergyTable, aod_nodes, energy_table
 from plumecast.impact.solar.optics import Optics, optical_depth
 from plumecast.impact.solar.plants import Panels, Plants
 from plumecast.impact.solar.sky import REFERENCE, SKIES, Air, largest_aod, tabulate
 from plumecast.impact.solar.sun import Ignition
-from plumecast.scores.quantities import previous_snapshot
 
 _ROUNDED = 0.05  # hours that the ends of intervals are rounded to: three minutes
 _INTERVALS = 200  # distinct intervals tabulated at once

@@ -10,7 +10,8 @@ cells release smoke as they burn (`release`); the heat of the fire sets the heig
 
 Cumulative smoke is a sum over frames, and the frames of a snapshot are counted backwards from its
 own hour h: h, h − Δ, h − 2 Δ, … since ignition. Steps are counted so too, so that every frame is at
-the end of a step, whatever the hour.
+the end of a step, whatever the hour. Ignition then lies within the first step: what this step
+releases moves and rises for the part of it after ignition.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ YOUNG = 1.05
 """Intervals since ignition up to which a fire can have no earlier snapshot."""
 
 SECONDS = 3600.0
+ROUNDING = 1e-6  # hours
 SURFACE = 10.0  # m, height of the wind that makes turbulence
 MOST_HALVINGS = 3
 
@@ -182,6 +184,7 @@ class ColumnTransport:
         until = np.asarray(weather.until, dtype=np.float64)
         steps = math.ceil(float(np.max(until, initial=0.0)) / self.step - 1e-9)
         ends = until - self.step * np.arange(steps, -1, -1)[:, None]  # (n + 1, M)
+        burning = _burning_shares(ends, self.step)
         air = _Air.over(weather, (ends[1:] - 0.5 * self.step).T, self, fire)
         release = self._release(fire, until, history)
         load = self._load(fire, fuel)
@@ -191,8 +194,9 @@ class ColumnTransport:
         per = max(1, round(self.interval / self.step))
         for some in row_blocks(steps, STEP_ROWS // max(1, count)):
             hours = ends[some.start : some.stop + 1]
-            burned, shares = self._released(release.by(hours), load, air, some)
-            along = self._matrices(air, some, (ny, nx))
+            since = like(burning[some.start : some.stop].astype(np.float32), fire)
+            burned, shares = self._released(release.by(hours), load, air.depth[:, some], since)
+            along = self._matrices(air, some, (ny, nx), since)
             for i, n in enumerate(range(some.start, some.stop)):
                 source = shares[i, ...] * burned[i, ...]
                 for j in range(self.halvings):
@@ -213,39 +217,46 @@ class ColumnTransport:
         return of(fire, like(until.astype(np.float32)[:, None, None], fire))
 
     def _released(
-        self, burned_by: Array, load: Array | None, air: _Air, steps: slice
+        self, burned_by: Array, load: Array | None, depth: Array, burning: Array
     ) -> tuple[Array, Array]:
         """Fuel (n, M, 1, ny, nx) burned in some steps, and its shares (n, M, L, 1, 1) by layer.
 
-        `burned_by` (n + 1, M, ny, nx) are the burned shares at their ends. The shares by layer are
-        divided by 2^q: the halvings of a step only add.
+        `burned_by` (n + 1, M, ny, nx) are the burned shares at their ends, `depth` (M, n) the
+        boundary layers and `burning` (n, M) the parts of the steps after ignition. The shares by
+        layer are divided by 2^q: the halvings of a step only add.
         """
         xp = array_namespace(burned_by)
         burned = burned_by[1:, ...] - burned_by[:-1, ...]
         if load is not None:
             burned = burned * load
-        shares = self._injected(burned, xp.permute_dims(air.depth[:, steps], (1, 0)))
+        shares = self._injected(burned, xp.permute_dims(depth, (1, 0)), burning)
         return burned[:, :, None, :, :], (0.5**self.halvings * shares)[..., None, None]
 
     def _matrices(
-        self, air: _Air, steps: slice, grid: tuple[int, int]
+        self, air: _Air, steps: slice, grid: tuple[int, int], burning: Array
     ) -> list[tuple[Array, Array]]:
-        """Matrices of both axes in some steps: of the q halvings (q, n, M, L, …), and of a step."""
+        """Matrices of both axes in some steps: of the q halvings (q, n, M, L, …), and of a step.
+
+        Smoke is released in the part `burning` (n, M) of a step, and spread along its displacement.
+        """
         xp = array_namespace(air.east)
         halves = like((0.5 ** np.arange(1, self.halvings + 1)).astype(np.float32), air.east)
         made = []
         for size, spacing, winds in zip(grid, self.spacing, (air.north, air.east), strict=True):
             move = xp.permute_dims(winds[:, steps, :], (1, 0, 2))
+            released = burning[..., None] * move
             made.append(
                 (
-                    shift_matrices(size, halves[:, None, None, None] * move, NO_DIFFUSION),
+                    shift_matrices(size, halves[:, None, None, None] * released, NO_DIFFUSION),
                     shift_matrices(size, move, _diffusion(self.diffusivity, self.step, spacing)),
                 )
             )
         return made
 
-    def _injected(self, burned: Array, depth: Array) -> Array:
+    def _injected(self, burned: Array, depth: Array, burning: Array) -> Array:
         """(…, M, ny, nx) fuel burned in a step, kg m⁻² → (…, M, L), its shares by layer.
+
+        It burns in the part `burning` (…, M) of the step.
 
         The top of the plume is 0.24 H + 170 m (P / MW)^0.35 exp(−0.6 N² / 2.5·10⁻⁴ s⁻²) with the
         depth H of the boundary layer and the radiative power P of a cell (Sofiev et al. 2012,
@@ -254,7 +265,7 @@ class ColumnTransport:
         """
         xp = array_namespace(burned)
         area = abs(self.spacing[0] * self.spacing[1])
-        power = burned * (HEAT * area / (self.step * SECONDS))
+        power = burned / burning[..., None, None] * (HEAT * area / (self.step * SECONDS))
         total = xp.sum(burned, axis=(-2, -1))
         lift = xp.sum(burned * xp.clip(power, 0.0, None) ** 0.35, axis=(-2, -1))
         lift = lift * (170.0 * math.exp(-0.6 * STABILITY / 2.5e-4))
@@ -265,6 +276,15 @@ class ColumnTransport:
         upper = 1.0 + LOFTED_SHARE * 2.0 * (edges / top - 1.0)
         below = xp.clip(xp.where(edges < 0.5 * top, lower, upper), 0.0, 1.0)
         return below[..., 1:] - below[..., :-1]
+
+
+def _burning_shares(ends: Array, step: float) -> Array:
+    """(n, M) parts of the steps after ignition, from their ends (n + 1, M) in hours; 1 for most.
+
+    Steps before ignition, where nothing burns, have 1 too.
+    """
+    split = (ends[:-1] < -ROUNDING) & (ends[1:] > ROUNDING)
+    return np.where(split, ends[1:] / step, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumecast.base.checkpoints import running_dose
+from plumecast.compute.dose import running_dose
 from plumecast.sources.column import column_mean
 from plumecast.sources.simulator.air.atmosphere import FaceSteering, Layers, empty_flux, fill_flux
 from plumecast.sources.simulator.air.mixing import (

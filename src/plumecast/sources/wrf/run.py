@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import netCDF4
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import equal_interval, typical_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding
 from plumecast.base.names import SURFACE_SMOKE, tracer_output
@@ -106,6 +108,30 @@ class Run:
     air: frozenset[str]  # variables of the ambient weather that were written
     fuel: Array | None  # load (ny, nx) kg m⁻²; None if the files do not have it
     options: Options
+
+    @property
+    def gaps(self) -> list[float]:
+        """Hours between the kept frames."""
+        seconds = [frame.seconds for frame in self.kept]
+        return [(b - a) / 3600.0 for a, b in pairwise(seconds)]
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the kept frames are equally far apart, to a tenth."""
+        return len(self.kept) < 2 or equal_interval(self.gaps) is not None
+
+    @property
+    def interval(self) -> float | None:
+        """Hours Δ between the kept frames; their median if they differ. None of a single frame."""
+        return typical_interval(self.gaps)
+
+    def weights(self) -> dict[Frame, float]:
+        """What the kept frames count in the sum of smoke (`compute.dose`)."""
+        interval = self.interval
+        if interval is None or self.is_even:
+            return dict.fromkeys(self.kept, 1.0)
+        shares = [1.0, *(gap / interval for gap in self.gaps)]
+        return dict(zip(self.kept, shares, strict=True))
 
     def further(self, amounts: Mapping[str, Amount]) -> dict[str, Array]:
         """The further outputs of a frame by name: lowest layer, and tracers."""
@@ -284,10 +310,7 @@ def read_frames(
     before: FireState | None = None
     total = np.zeros((run.layout.ny, run.layout.nx))
     further: dict[str, Array] = {}
-    kept, hourly = (
-        set(run.kept),
-        weather_frames(run.frames, run.kept, run.air),
-    )
+    kept, hourly = run.weights(), weather_frames(run.frames, run.kept, run.air)
     for frame in run.frames:
         if frame in hourly:
             beside.profiles.append(_profile(run, frame, reader, columns))
@@ -306,9 +329,12 @@ def read_frames(
             found, mass, extremes = _checked_columns(run, frame, reader)
             mean = found.amounts[run.options.smoke].mean
             beside.totals.append(Total(frame.seconds, float(mean.sum())))
-            total = total + mean
+            weight = kept[frame]
+            total = total + weight * mean
             own = run.further(found.amounts)
-            further = {name: further.get(name, 0.0) + values for name, values in own.items()}
+            further = {
+                name: further.get(name, 0.0) + weight * values for name, values in own.items()
+            }
             summary = _summary(run, state, before, columns=found, mass=mass, extremes=extremes)
             result = _frame_result(run, state, summary=summary, total=total, further=further)
             yield result._replace(wind=_wind(run, frame, reader))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -13,10 +13,8 @@ import xarray as xr
 from plumecast.base.checkpoints import (
     DEPTH,
     DOSE_ERROR,
+    FRAME_WEIGHTS,
     INTERVAL,
-    dose_error,
-    equal_interval,
-    running_dose,
 )
 from plumecast.base.findings import write_findings
 from plumecast.base.names import (
@@ -36,13 +34,14 @@ from plumecast.base.names import (
 )
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
+from plumecast.compute.dose import dose_error, running_dose, stored_dose
 from plumecast.sources.regrid import Grid
 from plumecast.sources.weather.default import SURFACE
 from plumecast.sources.weather.series import mean_wind
 from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme
 from plumecast.sources.wrf.frame import Layout, mean_winds
 from plumecast.sources.wrf.map_plane import map_plane
-from plumecast.sources.wrf.run import Total, WrfFire
+from plumecast.sources.wrf.run import WrfFire
 
 
 class FireLabels(NamedTuple):
@@ -81,7 +80,6 @@ def to_dataset(fire: WrfFire, labels: FireLabels) -> xr.Dataset:
     further = frames[0].further
     fields |= {name: [frame.further[name] for frame in frames] for name in further}
     unit = run.units[run.options.smoke]
-    interval = equal_interval((np.diff([kept.seconds for kept in run.kept]) / 3600.0).tolist())
     made = xr.Dataset(
         {
             name: ((SNAPSHOT, "y", "x"), np.stack(values), {**_attributes(name), **mapping})
@@ -100,9 +98,11 @@ def to_dataset(fire: WrfFire, labels: FireLabels) -> xr.Dataset:
             "quality": write_findings(findings),
         },
     )
-    if interval is not None:
+    if run.interval is not None:
         for name in (SMOKE, *further):
-            made[name].attrs[INTERVAL] = interval
+            made[name].attrs |= {INTERVAL: run.interval} | (
+                {} if run.is_even else {FRAME_WEIGHTS: "hours since the frame before / interval"}
+            )
     made[SMOKE].attrs[DOSE_ERROR] = error
     made[SMOKE].attrs[DEPTH] = round(float(np.mean([frame.summary.depth for frame in frames])), 1)
     if run.fuel is not None:
@@ -114,21 +114,25 @@ def to_dataset(fire: WrfFire, labels: FireLabels) -> xr.Dataset:
 
 
 def _dose(fire: WrfFire, seconds: Array) -> tuple[Array, float]:
-    """`dose_scale` of the snapshots at these seconds, and the relative error of the last dose."""
+    """`dose_scale` of the snapshots at these seconds, and the relative error of the last dose.
 
-    def since_ignition(items: Sequence[Total]) -> tuple[list[float], list[float]]:
-        burning = [item for item in items if item.seconds > fire.ignition]
-        hours = [(item.seconds - fire.ignition) / 3600.0 for item in burning]
-        return hours, [item.smoke for item in burning]
-
-    hours, totals = since_ignition(fire.totals)
-    times = set(seconds.tolist())
-    kept, own = since_ignition([item for item in fire.totals if item.seconds in times])
+    The scale is the dose over all frames relative to that which the sums of the snapshots give.
+    """
+    burning = [item for item in fire.totals if item.seconds > fire.ignition]
+    hours = [(item.seconds - fire.ignition) / 3600.0 for item in burning]
+    totals = [item.smoke for item in burning]
     exact = dict(zip(hours, running_dose(hours, totals), strict=True))
-    by_frames = dict(zip(kept, running_dose(kept, own), strict=True))
     at = np.maximum(seconds - fire.ignition, 0.0) / 3600.0
-    scale = [exact[h] / by_frames[h] if by_frames.get(h, 0.0) > 0.0 else 1.0 for h in at.tolist()]
-    return np.array(scale), round(dose_error(hours, totals), 4)
+    error = round(dose_error(hours, totals), 4)
+    if fire.run.interval is None:
+        return np.ones(at.size), error
+    sums = np.array([frame.smoke.sum(dtype=np.float64) for frame in fire.frames])[:, None]
+    by_sums = stored_dose(sums, np.zeros(at.size), at, fire.run.interval)[:, 0]
+    scale = [
+        exact[hour] / dose if dose > 0.0 and hour in exact else 1.0
+        for hour, dose in zip(at.tolist(), by_sums.tolist(), strict=True)
+    ]
+    return np.array(scale), error
 
 
 def _ignition_time(fire: WrfFire) -> str:
