@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
@@ -154,3 +155,20 @@ def test_the_command_refuses_what_it_cannot_name(place, tmp_path, capsys, out, o
     assert predict(place, tmp_path / out, *options) == 2
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_fires_that_record_their_start_need_none_stated(place, tmp_path, capsys):
+    """Each fire has the hours of its own clock."""
+    pytest.importorskip("rasterio")
+    with xr.open_dataset(place / "fires.nc") as opened:
+        fires = opened.load()
+    started = [f"2026-08-0{n + 1}T1{n}:00:00Z" for n in range(fires.sizes["snapshot"])]
+    pc.export_snapshots(
+        fires.assign_coords(ignition_time=("snapshot", np.array(started))), tmp_path / "own.nc"
+    )
+    words = ["predict", place / "smoke.plume", tmp_path / "own.nc", "-o", tmp_path / "smoke"]
+    with pytest.raises(SystemExit) as stopped:
+        main([*map(str, words), "--names", "bluesky"])
+    assert stopped.value.code == 0, capsys.readouterr().err
+    hours = sorted(path.stem[-12:] for path in (tmp_path / "smoke").glob("*/hourly/*.tif"))
+    assert hours == [f"2026080{n + 1}1{n + more}00" for n in range(3) for more in (0, 1)]

@@ -112,7 +112,7 @@ NOTES = (
     Name("quality", _SCALAR, "string", "what the checks on reading its fire found"),
     Name("dose_scale", _SCALAR, "float", "dose of smoke over all times of its source, relative to "
          "the trapezoid over the frames of the snapshots", "1"),
-    Name("ignition_time", _SCALAR, "string", "time of ignition, UTC"),
+    Name("ignition_time", _SCALAR, "string", "time of ignition, UTC (Z) or local"),
 )  # fmt: skip
 """What readers know beside; empty, or 1, where they do not."""
 

@@ -335,3 +335,13 @@ def test_sources_that_cannot_be_drawn_are_refused(fires, tmp_path):
         content_of([fires, fires.assign_coords(x=fires.x + 1.0)])
     with pytest.raises(PlumecastError, match="does not exist"):
         pc.draw_map(tmp_path / "none.zarr", tmp_path / "map.html")
+
+
+def test_a_kmz_has_the_dates_that_a_fire_records(tmp_path):
+    made = on_earth(fires=1, checkpoints=1)
+    dated = made.assign_coords(ignition_time=("snapshot", np.array(["2026-08-01T18:00:00Z"])))
+    pc.draw_map(dated, tmp_path / "map.kmz")
+    with zipfile.ZipFile(tmp_path / "map.kmz") as file:
+        text = file.read("doc.kml").decode()
+    assert "2026-08-02T00:00:00Z" in text
+    assert "nominal" not in text

@@ -244,3 +244,44 @@ def test_panels_that_face_away_from_the_noon_sun_make_less(tmp_path):
     )  # fmt: skip
     south, north, flat, _ = pc.solar_loss(smoky(), table, **GIVEN).clear_energy.values
     assert south > flat > north
+
+
+def recorded(fires: xr.Dataset, *times: str) -> xr.Dataset:
+    """Fires that record their times of ignition, one after the other."""
+    names = list(dict.fromkeys(fires.fire_id.values.tolist()))
+    started = [times[names.index(name)] for name in fires.fire_id.values.tolist()]
+    return fires.assign_coords(ignition_time=("snapshot", np.array(started)))
+
+
+@pytest.mark.parametrize(
+    ("times", "tolerance"),
+    [
+        ((NOON, NOON), ROUNDING),
+        ((NOON, "2020-12-20T20:00"), 2.0 * TABLE_ERROR),
+        ((NOON, "2020-09-05T06:00"), 6e-3),  # one distance to the sun for ten days
+    ],
+)
+def test_each_fire_ignites_when_it_records(table, times, tolerance):
+    """The loss is the mean of those of the single fires with their times stated."""
+    fires = smoky(fires=2, concentration=6.0)
+    options = {name: value for name, value in GIVEN.items() if name != "ignition_time"}
+    found = pc.solar_loss(recorded(fires, *times), table, **options)
+    alone = [
+        pc.solar_loss(
+            fires.isel(snapshot=fires.fire_id.values == name), table, ignition_time=time, **options
+        )
+        for name, time in zip(dict.fromkeys(fires.fire_id.values.tolist()), times, strict=True)
+    ]
+    for name in ("clear_energy", "lost_energy"):
+        mean = 0.5 * (alone[0][name] + alone[1][name]).values
+        np.testing.assert_allclose(found[name].values, mean, rtol=tolerance)
+    assert found.attrs["ignition_time"].startswith(min(times))
+    stated = pc.solar_loss(recorded(fires, *times), table, **GIVEN)  # a stated time is for all
+    assert stated.attrs["ignition_time"] == f"{NOON}:00 local solar time"
+
+
+def test_times_of_ignition_that_only_some_fires_record_are_refused(table):
+    fires = recorded(smoky(fires=2), NOON, "")
+    options = {name: value for name, value in GIVEN.items() if name != "ignition_time"}
+    with pytest.raises(pc.PlumecastError, match="needs the time of ignition"):
+        pc.solar_loss(fires, table, **options)

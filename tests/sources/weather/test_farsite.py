@@ -61,6 +61,7 @@ def test_the_panther_fire():
     """Its inputs file states the start; the fire burns for 80 hours."""
     path = shared_data("fire-rasters/farsite/panther_test1177973.input")
     weather = read_weather(path, hours=80.0)
+    assert weather.attrs["ignition_time"] == "2013-05-03T12:00"
     with pytest.raises(PlumecastError, match=r"ends at .* h, but the fire lasts until 500 h"):
         read_weather(path, hours=500.0)
     speed = np.hypot(weather.wind_u, weather.wind_v).sel(height=10.0)

@@ -23,6 +23,7 @@ class Scene:
     name: str
     hours: np.ndarray | None  # (T,) since ignition; None for one field without a time
     fields: Mapping[str, np.ndarray]
+    ignition_time: str | None = None  # where the fire records it
 
     @property
     def burned(self) -> np.ndarray | None:

@@ -36,8 +36,9 @@ def write_kmz(content: Content, path: Path, ignition_time: str | None = None) ->
             f"{path}: the grid has no projection, so that its place on Earth is unknown; write "
             ".html or .png, or read the fires again with a coordinate system"
         )
-    start = _start(ignition_time)
     scene, warp = content.scenes[0], Warp(content, path)
+    ignition_time = ignition_time or scene.ignition_time
+    start = _start(ignition_time)
     root = ElementTree.Element("kml", xmlns=_KML)
     document = ElementTree.SubElement(root, "Document")
     _text(document, "name", f"{content.title} {scene.name}".strip())

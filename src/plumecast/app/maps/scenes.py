@@ -11,7 +11,7 @@ import xarray as xr
 from plumecast.app.drawing.content import Scene
 from plumecast.app.maps.sources import shown_fields
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
 
 SCENARIO = "scenario"
 MOST_CELLS = 8_000_000
@@ -80,7 +80,11 @@ def fire_scenes(data: xr.Dataset) -> tuple[list[Scene], dict[str, Mapping[str, A
         hours = data["hours"].values[rows] if "hours" in data.variables else None
         if hours is None and rows.sum() > 1:
             hours = np.arange(1.0, rows.sum() + 1.0)
-        scenes.append(Scene(fire, hours, {name: field[rows] for name, field in values.items()}))
+        started = (
+            str(data[IGNITION_TIME].values[rows][0]) if IGNITION_TIME in data.variables else ""
+        )
+        fields = {name: field[rows] for name, field in values.items()}
+        scenes.append(Scene(fire, hours, fields, started or None))
     return scenes, {name: dict(data[name].attrs) for name in names}
 
 

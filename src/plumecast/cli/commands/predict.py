@@ -58,6 +58,7 @@ from plumecast.workflows.export import (
     export_bluesky,
     export_fields,
     read_clock,
+    recorded_time,
     refuse_existing_geotiffs,
 )
 from plumecast.workflows.predict import predict_rasters, predict_store
@@ -128,7 +129,11 @@ def command(
     Example: `plumecast predict smoke.plume fires.zarr -o smoke.nc` or
     `plumecast predict smoke.plume runs/*.asc --format farsite --hours 6,12 -o smoke.tif`
     """
-    by_clock = _by_clock(names, out, wind, quantity=quantity, footprint=footprint, bars=interval)
+    by_clock = _by_clock(names, out, quantity=quantity, footprint=footprint, bars=interval)
+    if by_clock and (wind["ignition_time"] is not None or is_raster(rasters)):
+        read_clock(wind["ignition_time"])
+    elif by_clock:
+        read_clock(recorded_time(open_snapshots(_store(fires), fields=[])))
     check_output(
         out, "folder" if by_clock else "file", endings=() if by_clock else FORMATS,
         overwrite=False, inputs=[model, rasters["fuels"], *fires],
@@ -201,7 +206,7 @@ CLOCK = (
 
 
 def _by_clock(
-    names: str, out: Path, wind: Given, *, quantity: str | None, footprint: bool, bars: float | None
+    names: str, out: Path, *, quantity: str | None, footprint: bool, bars: float | None
 ) -> bool:
     """Whether hourly GeoTIFFs with the names of BlueSky are asked for; raises if they cannot be."""
     if names not in NAMES:
@@ -218,7 +223,6 @@ def _by_clock(
         raise PlumecastError(
             f"{out}: names='bluesky' writes a folder of GeoTIFFs; give its path without an ending"
         )
-    read_clock(wind["ignition_time"])
     return True
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,14 +27,22 @@ class SmokeAt:
     begin: np.ndarray  # (M,) hours since ignition
     end: np.ndarray
     fire: np.ndarray  # (M,) index of the fire
+    fires: int  # number of fires
     depth: float  # of the column, m
     lower: np.ndarray | None = None  # band of the concentration
     upper: np.ndarray | None = None
 
-    @property
-    def fires(self) -> int:
-        """Number of fires."""
-        return int(self.fire.max()) + 1
+    def at(self, rows: np.ndarray, later: np.ndarray) -> SmokeAt:
+        """Some of the snapshots, with times that are `later` by so many hours."""
+        return replace(
+            self,
+            concentration=self.concentration[rows],
+            begin=self.begin[rows] + later,
+            end=self.end[rows] + later,
+            fire=self.fire[rows],
+            lower=None if self.lower is None else self.lower[rows],
+            upper=None if self.upper is None else self.upper[rows],
+        )
 
     def largest(self) -> float:
         """The largest concentration of all."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import LOCAL_HOUR
 from plumecast.base.errors import PlumecastError, PlumecastWarning
-from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
 from plumecast.data.store import open_snapshots
 from plumecast.impact.solar.loss import Conditions, SmokeAt, interval_begins, losses
 from plumecast.impact.solar.optics import (
@@ -25,7 +28,7 @@ from plumecast.impact.solar.optics import (
 )
 from plumecast.impact.solar.plants import ALTITUDE, Panels, plants_of
 from plumecast.impact.solar.result import Fires, labelled
-from plumecast.impact.solar.sun import read_ignition_time
+from plumecast.impact.solar.sun import read_ignition_time, read_ignition_times
 from plumecast.scores.quantities import checkpoint_hours
 from plumecast.scores.sampling.intervals import check_coverage
 from plumecast.sources.places import Places, read_places
@@ -71,7 +74,8 @@ def solar_loss(
     `fires` is a store or a Dataset with smoke; with a `surrogate`, fires whose smoke it predicts;
     or samples of smoke at the places (with `like`, their grid). `places` is a table (CSV) with the
     column megawatts (AC), and optionally tilt, azimuth and elevation. `ignition_time` is that of
-    all fires ("2020-09-08T14:00-07:00"; without an offset, local solar time). `lower` and `upper`
+    all fires ("2020-09-08T14:00-07:00"; without an offset, local solar time); by default each fire
+    ignites when its coordinate `ignition_time` says. `lower` and `upper`
     (M, P) are bands of the smoke at the places: sums over checkpoints, as the smoke itself; those
     of predicted smoke (`lower` and `upper` in the Dataset) and of a surrogate with error bars are
     used without saying so.
@@ -87,11 +91,16 @@ def solar_loss(
     mee, ssa = sample_optics(optics, optics_samples, seed)
     surrogate = None if surrogate is None else column_smoke(surrogate, COLUMN)
     grid = _grid(fires, surrogate) if like is None else like
-    ignition = read_ignition_time(ignition_time, grid.attrs.get(LOCAL_HOUR))
     where = places if isinstance(places, Places) else read_places(places, grid)
     plants = plants_of(where, grid, latitude)
-    given = Conditions(plants, ignition, optics, panels, mee, ssa)
+    local_hour = grid.attrs.get(LOCAL_HOUR)
+    known = isinstance(fires, PlaceSamples) or records_ignition(grid)
+    if ignition_time is not None or not known:
+        read_ignition_time(ignition_time, local_hour)  # refused before the smoke is predicted
     samples = _samples(fires, where, surrogate)
+    recorded = samples.labels.get(IGNITION_TIME, np.full(samples.hours.size, ""))
+    groups = read_ignition_times(ignition_time, recorded, local_hour)
+    given = Conditions(plants, groups[0][0], optics, panels, mee, ssa)
     if lower is None and upper is None:
         if surrogate is None:
             lower, upper = stored_bands(where, grid)
@@ -101,7 +110,13 @@ def solar_loss(
         samples,
         depth=column_depth, interval=checkpoint_interval, lower=lower, upper=upper,
     )  # fmt: skip
-    found = losses(smoke, given, KNOWN_DEPTH)
+    found = reduce(
+        add,
+        (
+            losses(smoke.at(rows, later), replace(given, ignition=start), KNOWN_DEPTH)
+            for start, rows, later in groups
+        ),
+    )
     aod = optical_depth(smoke.concentration, smoke.depth, optics.mee, optics.growth)
     largest = np.zeros((names.names.size, len(where)))
     np.maximum.at(largest, smoke.fire, aod)
@@ -110,11 +125,27 @@ def solar_loss(
     _warn_of_gaps(smoke, names)
     made = labelled(found, names, given, largest, coverage)
     stated: dict[str, Any] = {} if surrogate is None else model_record(surrogate)
+    if ignition_time is None:
+        stated["ignition_time"] = _span(recorded)
     if not isinstance(fires, PlaceSamples):
         stated["fires_from"] = fires_origin(fires)
     return made.assign_attrs(
         column_depth_m=smoke.depth, places=where.source, optics_seed=seed, **stated
     )
+
+
+def records_ignition(data: xr.Dataset) -> bool:
+    """Whether all fires record their time of ignition."""
+    return IGNITION_TIME in data.variables and bool((data[IGNITION_TIME].values != "").all())
+
+
+def _span(recorded: np.ndarray) -> str:
+    """The recorded times of ignition in words."""
+    times = sorted(set(recorded.tolist()))
+    clock = "" if times[0].endswith("Z") else " local solar time"
+    if len(times) == 1:
+        return f"{times[0]}{clock}, as recorded"
+    return f"{times[0]} to {times[-1]}{clock}, as each fire records"
 
 
 def _grid(fires: xr.Dataset | str | Path | PlaceSamples, surrogate: Surrogate | None) -> xr.Dataset:
@@ -135,6 +166,8 @@ def grid_for(surrogate: Surrogate, fires: xr.Dataset | str | Path) -> xr.Dataset
     data = fires if isinstance(fires, xr.Dataset) else open_snapshots(fires, fields=names)
     known = {LOCAL_HOUR: data.attrs[LOCAL_HOUR]} if LOCAL_HOUR in data.attrs else {}
     grid = surrogate.grid.assign_attrs(known)
+    if records_ignition(data):
+        grid = grid.assign_coords({IGNITION_TIME: data[IGNITION_TIME].variable})
     if ALTITUDE in data.variables and data[ALTITUDE].dims == ("y", "x"):
         same = all(np.array_equal(data[dim].values, grid[dim].values) for dim in ("y", "x"))
         grid = grid.assign_coords({ALTITUDE: data[ALTITUDE].variable}) if same else grid
@@ -202,6 +235,7 @@ def smoke_at(
         begin=interval_begins(samples.fires, samples.hours),
         end=samples.hours,
         fire=fire.reshape(-1),
+        fires=names.size,
         depth=depth_of(array, depth),
         lower=bands[0],
         upper=bands[1],

@@ -25,6 +25,39 @@ class Ignition:
         return self.time.timetuple().tm_yday
 
 
+SAME_SUN = 10
+"""Days within which fires share a distance to the sun: it changes the irradiance by < .6 %."""
+
+
+def read_ignition_times(
+    text: str | None, recorded: np.ndarray, local_hour: float | None = None
+) -> list[tuple[Ignition, np.ndarray, np.ndarray]]:
+    """Groups of snapshots: when the group ignites, its rows, and hours by which each is later.
+
+    A stated time is that of all fires. Otherwise `recorded` (M,) has the time of every snapshot's
+    fire, empty where it is unknown; fires within `SAME_SUN` days of each other are one group.
+    """
+    if text is not None or not (recorded != "").any():
+        everything = np.arange(recorded.size)
+        return [(read_ignition_time(text, local_hour), everything, np.zeros(recorded.size))]
+    if (recorded == "").any():
+        raise PlumecastError(
+            f"{int((recorded == '').sum())} of {recorded.size} snapshots record no time of "
+            f"ignition, and others do; state ignition_time={EXAMPLE} for all"
+        )
+    texts, which = np.unique(recorded, return_inverse=True)
+    times = [read_ignition_time(str(one)) for one in texts]
+    keys = [(time.is_utc, time.time.year, time.day // SAME_SUN) for time in times]
+    groups = []
+    for key in sorted(set(keys)):
+        first = min((time for time, own in zip(times, keys, strict=True) if own == key),
+                    key=lambda time: time.time)  # fmt: skip
+        rows = np.flatnonzero([keys[number] == key for number in which])
+        later = [(times[number].time - first.time) / timedelta(hours=1) for number in which[rows]]
+        groups.append((first, rows, np.array(later)))
+    return groups
+
+
 def read_ignition_time(text: str | None, local_hour: float | None = None) -> Ignition:
     """The time of ignition from ISO 8601 text.
 

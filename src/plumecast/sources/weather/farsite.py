@@ -90,7 +90,10 @@ def read_farsite(path: Path, options: Options) -> tuple[list[Series], Origin]:
     start = ignition.hour + ignition.minute / 60.0
     local = options.local_hour if options.local_hour is not None else start
     kept = _near_ignition(soundings)
-    return [Series(kept, None, local)], Origin(path, "farsite", {"": note})
+    dated = None
+    if width == _STREAM:
+        dated = str(times[0] - np.timedelta64(round(3600.0 * hours[0]), "s"))[:16]
+    return [Series(kept, None, local)], Origin(path, "farsite", {"": note}, dated)
 
 
 def _parse(text: str, path: Path) -> _Stream:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import xarray as xr
 
-from plumecast.base.names import HEIGHT, TABLE, WEATHER_HOUR
+from plumecast.base.names import HEIGHT, IGNITION_TIME, TABLE, WEATHER_HOUR
 from plumecast.compute.arrays import Array
 from plumecast.sources.weather.checks import (
     FIRE_DIM,
@@ -45,6 +45,7 @@ class Origin:
     source: object
     kind: str
     notes: Mapping[str, str] = field(default_factory=dict)
+    ignition: str | None = None  # local time that hours are counted from, where it has a year
 
 
 class Hourly(dict[str, Array]):
@@ -139,11 +140,13 @@ def label_weather(
     }
     if origin.notes.get(""):
         attributes["weather_comment"] = origin.notes[""]
+    if origin.ignition is not None:
+        attributes[IGNITION_TIME] = origin.ignition
     return xr.Dataset(variables, coords=coordinates, attrs=attributes)
 
 
 def _with(origin: Origin, notes: Mapping[str, str]) -> Origin:
-    return Origin(origin.source, origin.kind, notes)
+    return replace(origin, notes=notes)
 
 
 def _hourly(series: Series, times: Array, rules: Rules) -> Hourly:

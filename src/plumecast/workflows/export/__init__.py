@@ -1,6 +1,6 @@
 """Write predicted fields: NetCDF, Zarr, GeoTIFFs, and hourly GeoTIFFs as BlueSky names them."""
 
-from plumecast.workflows.export.bluesky import NAMES, export_bluesky, read_clock
+from plumecast.workflows.export.bluesky import NAMES, export_bluesky, read_clock, recorded_time
 from plumecast.workflows.export.fields import (
     FOOTPRINT,
     FORMATS,
@@ -24,6 +24,7 @@ __all__ = [
     "field_grid",
     "footprint_of",
     "read_clock",
+    "recorded_time",
     "refuse_existing_geotiffs",
     "write_geotiff",
 ]

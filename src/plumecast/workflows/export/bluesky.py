@@ -23,7 +23,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import publish, refuse_existing, temporary_folder
-from plumecast.base.names import LEVEL, LOWEST, SNAPSHOT, SURFACE_SMOKE
+from plumecast.base.names import IGNITION_TIME, LEVEL, LOWEST, SNAPSHOT, SURFACE_SMOKE
 from plumecast.compute.arrays import Array
 from plumecast.scores.quantities import BETWEEN
 from plumecast.sources.rasters.georeference import as_crs, grid_mapping
@@ -64,16 +64,29 @@ def read_clock(text: str | None) -> datetime:
     return time
 
 
+def recorded_time(fires: xr.Dataset) -> str | None:
+    """The earliest time of ignition that snapshots record; None if one of them records none."""
+    if IGNITION_TIME not in fires.variables:
+        return None
+    texts = np.unique(fires[IGNITION_TIME].values.astype(str))
+    return None if texts.size == 0 or "" in texts else str(texts[0])
+
+
 def export_bluesky(
-    blocks: Iterable[xr.Dataset], path: str | Path, *, ignition_time: str, history: str = HISTORY
+    blocks: Iterable[xr.Dataset],
+    path: str | Path,
+    *,
+    ignition_time: str | None = None,
+    history: str = HISTORY,
 ) -> Exported:
     """Write hourly means of predicted smoke, and the mean and maximum of every day, to a folder.
 
     Blocks have the dose of smoke since ignition (variables "…_dose", µg m⁻³ h), all snapshots of a
-    fire one after the other. Hours are those of UTC, days those of the offset of `ignition_time`.
-    Smoke between two snapshots is spread evenly. A day has the hours that the fire covers.
+    fire one after the other. Hours are those of UTC, days those of the offset of `ignition_time`;
+    by default each fire ignites when its coordinate `ignition_time` says, and days are those of
+    UTC. Smoke between two snapshots is spread evenly. A day has the hours that the fire covers.
     """
-    where, start = refuse_existing(Path(path)), read_clock(ignition_time)
+    where = refuse_existing(Path(path))
     count, has_crs = 0, False
     with temporary_folder(where) as folder:
         made = folder / where.name
@@ -83,6 +96,7 @@ def export_bluesky(
                 raise PlumecastError(
                     f"two fires would have the folder {target.name}; rename fire '{name}'"
                 )
+            start = read_clock(ignition_time or recorded_time(fire))
             _write_fire(fire, target, start, {"fire_id": name, "history": history})
             count, has_crs = count + fire.sizes[SNAPSHOT], True
         if count:

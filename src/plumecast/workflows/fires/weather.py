@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import HEIGHT, SNAPSHOT, TABLE, WEATHER_HOUR
+from plumecast.base.names import HEIGHT, IGNITION_TIME, SNAPSHOT, TABLE, WEATHER_HOUR
 from plumecast.compute.arrays import Array
 from plumecast.data.conditions.covariates import WIND
 from plumecast.data.conditions.weather import SOURCE_ATTRIBUTES, WEATHER_NAMES, without_weather
@@ -90,6 +90,9 @@ def with_weather(snapshots: xr.Dataset, weather: WeatherGiven) -> xr.Dataset:
     made = labelled.assign(
         {name: (TABLE[name].dims, values[name], _attributes(given.data, name)) for name in values}
     )
+    if IGNITION_TIME in given.data.attrs and IGNITION_TIME not in made.variables:
+        started = np.full(names.size, given.data.attrs[IGNITION_TIME])
+        made = made.assign_coords({IGNITION_TIME: (SNAPSHOT, started, TABLE[IGNITION_TIME].attrs)})
     known = {key: given.data.attrs[key] for key in SOURCE_ATTRIBUTES if key in given.data.attrs}
     return made.assign_attrs(known)
 

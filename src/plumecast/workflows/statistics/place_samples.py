@@ -13,7 +13,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT
+from plumecast.base.names import DOSE_SCALE, IGNITION_TIME, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import contiguous, to_numpy
 from plumecast.compute.blocks import Runner
 from plumecast.data.conditions.covariates import extrapolating
@@ -43,7 +43,7 @@ from plumecast.workflows.statistics.smoke import nonnegative_smoke, only_output
 BLOCK = 1024
 """Largest number of snapshots predicted at a time."""
 
-LABELS = ("fire_id", "ignition_id", "drought")
+LABELS = ("fire_id", "ignition_id", "drought", IGNITION_TIME)
 
 DOSE_RATIO = "dose_ratio"
 """Label of stored samples: their total dose over Δ times their total sum, where it is known."""

@@ -11,7 +11,7 @@ import xarray as xr
 from plumecast.base.checkpoints import LOCAL_HOUR
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
-from plumecast.base.names import SMOKE
+from plumecast.base.names import IGNITION_TIME, SMOKE
 from plumecast.base.outputs import check_output
 from plumecast.cli.fire_options import (
     FUELS_OF_STORES,
@@ -28,7 +28,7 @@ from plumecast.cli.weather_options import at_time_of_file, note_use, read_wind_o
 from plumecast.data.store import open_snapshots
 from plumecast.impact.solar.optics import Optics
 from plumecast.impact.solar.plants import Panels, plants_of
-from plumecast.impact.solar.solar_loss import COLUMN, STEP, grid_for, solar_loss
+from plumecast.impact.solar.solar_loss import COLUMN, STEP, grid_for, records_ignition, solar_loss
 from plumecast.impact.solar.sun import EXAMPLE, read_ignition_time
 from plumecast.impact.solar.table import FORMATS, loss_rows, write_loss
 from plumecast.sources.places import Places, read_places
@@ -59,8 +59,9 @@ def command(
     ),
     ignition_time: str = typer.Option(
         None,
-        help=f"Time of ignition of the fires, e.g. {EXAMPLE}; without the offset from UTC it is "
+        help=f"Time of ignition of all fires, e.g. {EXAMPLE}; without the offset from UTC it is "
         "local solar time. A date is enough for fires that record the hour.",
+        show_default="as each fire records it",
     ),
     model: Path = typer.Option(None, help="A saved surrogate that predicts the smoke."),
     column_depth: float = typer.Option(
@@ -124,7 +125,10 @@ def command(
     surrogate = None if model is None else column_smoke(load_surrogate(model), COLUMN)
     grid = _grid(surrogate, fires, is_raster(rasters))
     # What the sun and the plants lack is said before the smoke is predicted.
-    read_ignition_time(ignition_time, grid.attrs.get(LOCAL_HOUR))
+    air = _air(wind, ignition_time)
+    known = air["weather"] is not None and IGNITION_TIME in air["weather"].data.attrs
+    if ignition_time is not None or not (known or records_ignition(grid)):
+        read_ignition_time(ignition_time, grid.attrs.get(LOCAL_HOUR))
     places = read_places(points, grid)
     plants_of(places, grid, latitude)
     problems: list[str] = []
@@ -133,7 +137,7 @@ def command(
         samples = stored_at(places, grid)
     else:
         samples = _predicted(
-            surrogate, fires, places, rasters=rasters, air=_air(wind, ignition_time), place=place,
+            surrogate, fires, places, rasters=rasters, air=air, place=place,
             precision=precision, problems=problems, notify=notices.append,
         )  # fmt: skip
     loss = solar_loss(

@@ -52,7 +52,9 @@ def command(
     ),
     title: str = typer.Option(None, help="Title of the map.", show_default="from the source"),
     ignition_time: str = typer.Option(
-        None, help="Time of ignition for a KMZ, in UTC, such as 2026-08-01T18:00Z."
+        None,
+        help="Time of ignition for a KMZ, in UTC, such as 2026-08-01T18:00Z.",
+        show_default="as the fire records it",
     ),
 ) -> None:
     """Draw fires and their smoke: a page to explore, a figure, or KMZ for GIS programs.
