@@ -203,6 +203,22 @@ def test_blocks_hold_whole_fires(fires):
     assert [len(maps) for maps in held_maps(fires)] == [0] * 6
 
 
+def test_the_order_of_snapshots_does_not_change_a_prediction(train, monkeypatch):
+    """A store sorted by time, in blocks that would split its fires; these keep their history."""
+    monkeypatch.setattr("plumecast.workflows.predict.BLOCK", 4)
+    surrogate = pc.fit_surrogate(train, **FAMILIES["spectral, one layer"])
+    by_time = train.sortby("hours")
+    for options in ({}, {"hours": [2.5, 7.0]}):
+        one, other = (
+            xr.concat(list(predict_store(surrogate, data, **options)), "snapshot").sortby(
+                ["fire_id", "hours"]
+            )
+            for data in (train, by_time)
+        )
+        np.testing.assert_array_equal(one.fire_id, other.fire_id)
+        np.testing.assert_allclose(one.smoke, other.smoke, rtol=1e-4, atol=1e-5 * one.smoke.max())
+
+
 @pytest.mark.parametrize("hours", [[], [0.0], [-1.0], [np.nan]])
 def test_hours_that_are_none_are_refused(fires, hours):
     with pytest.raises(pc.PlumecastError, match="give hours since ignition above 0"):

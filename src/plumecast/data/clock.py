@@ -55,6 +55,23 @@ def whole_fires(names: Array, size: int) -> Iterator[Array]:
             begin = int(end)
 
 
+def by_fire(fires: xr.Dataset) -> xr.Dataset:
+    """The snapshots of each fire one after the other, so that blocks do not split a fire.
+
+    Snapshots that follow one another already stay as they are.
+    """
+    if "fire_id" not in fires.variables or fires["fire_id"].dims != (SNAPSHOT,):
+        return fires
+    names = fires["fire_id"].values
+    runs = int((names[1:] != names[:-1]).sum()) + 1
+    if names.size == 0 or runs == np.unique(names).size:
+        return fires
+    (order,) = whole_fires(names, names.size)
+    made = fires.isel({SNAPSHOT: order})
+    made.encoding = fires.encoding  # the files that it was opened from
+    return made
+
+
 def take_final(fires: xr.Dataset, rows: Array, *, history: bool) -> xr.Dataset:
     """Some snapshots of different fires; with `history` also the other maps of their fires.
 

@@ -16,7 +16,7 @@ from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over
-from plumecast.data.clock import fire_blocks, whole_fires
+from plumecast.data.clock import by_fire, fire_blocks, whole_fires
 from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import label_drought
@@ -94,7 +94,7 @@ def predict_store(
     progress: Progress = lambda done, total, what: None,
     notify: Notify = warn_of,
 ) -> Iterator[xr.Dataset]:
-    """Predicted fields of every snapshot of a store, block by block.
+    """Predicted fields of every snapshot of a store, fire by fire and block by block.
 
     With `hours` or `step`, every fire is predicted at these hours since ignition instead
     (`at_hours`).
@@ -154,7 +154,7 @@ def predict_fires(
 def open_fires(
     surrogate: Surrogate, source: xr.Dataset | str | Path, given: Stated | None = None
 ) -> xr.Dataset:
-    """A Dataset or an opened store, with the winds or the weather that was given.
+    """A Dataset or an opened store, fire by fire, with the winds or the weather that was given.
 
     Raises if the surrogate needs winds or weather and there are none.
     """
@@ -162,7 +162,7 @@ def open_fires(
         fires, where = source, "the Dataset"
     else:
         fires, where = open_snapshots(source, fields=list(surrogate.inputs.names)), str(source)
-    fires = with_stated(fires, given)
+    fires = with_stated(by_fire(fires), given)
     check_stated(surrogate, fires.variables, where)
     return fires
 

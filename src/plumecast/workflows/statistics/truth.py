@@ -12,7 +12,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import add_up
-from plumecast.data.clock import fire_blocks
+from plumecast.data.clock import by_fire, fire_blocks
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.layout import to_rows
 from plumecast.data.schema import final_snapshots
@@ -89,6 +89,7 @@ def truth_name(surrogate: Surrogate) -> str:
 
 def truth_sums(surrogate: Surrogate, truth: xr.Dataset, request: Request, size: int) -> TruthSums:
     """The sums over all fires of `open_truth`; `surrogate` is on its device."""
+    truth = by_fire(truth)
     blocks = fire_blocks(truth, size)
     total: TruthSums = add_up(
         _block_sums(surrogate, request, truth.isel({SNAPSHOT: rows})) for rows in blocks
