@@ -156,7 +156,7 @@ def missing_frames(seconds: Sequence[float], step: float | None = None) -> list[
     where = next(i for i, count in enumerate(lost) if count > 0)
     message = (
         f"{sum(count for count in lost if count > 0)} at a step of {step / 3600:g} h, "
-        f"first after {seconds[where] / 3600:g} h; the cumulative smoke does not contain them"
+        f"first after {seconds[where] / 3600:g} h; the frame after a gap counts for it"
     )
     return [Finding("missing frames", message)]
 
