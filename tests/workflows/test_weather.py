@@ -277,3 +277,46 @@ def test_one_weather_for_all_fires_takes_no_memory_for_each():
     made = pc.with_weather(fires, pc.constant_weather(5.0, 270.0, 6.0))
     assert made.wind_u.values.strides[0] == 0
     assert made.wind_u.shape == (8, 7, 10)
+
+
+def test_a_weather_that_is_dated_dates_the_fires_that_are_not():
+    """FARSITE's stream tells when its fire ignites; a time that fires record stays."""
+    fires = windy(2, shape=SHAPE)
+    weather = pc.constant_weather(5.0, 270.0, hours=48.0)
+    assert "ignition_time" not in pc.with_weather(fires, weather).coords
+    dated = weather.assign_attrs(ignition_time="2013-05-03T12:00")
+    found = pc.with_weather(fires, dated)
+    assert set(found.ignition_time.values) == {"2013-05-03T12:00"}
+    own = fires.assign_coords(
+        ignition_time=("snapshot", np.full(fires.sizes["snapshot"], "2020-08-01T12:00:00Z"))
+    )
+    assert set(pc.with_weather(own, dated).ignition_time.values) == {"2020-08-01T12:00:00Z"}
+
+
+def test_the_start_of_a_farsite_run_dates_its_solar_loss(succeed, rasters, model, tmp_path):
+    """An inputs file with FARSITE_START_TIME needs no --ignition-time; at night nothing is lost."""
+    pytest.importorskip("pvlib")
+    plants = tmp_path / "plants.csv"
+    plants.write_text("name,x,y,megawatts\na,9000,9000,100\n")
+    energy = {}
+    for start in ("0600", "2100"):
+        lines = [
+            f"2013 5 {3 + hour // 24} {hour % 24:02d}00 77 26 0.00 4 220 25" for hour in range(72)
+        ]
+        inputs = tmp_path / f"{start}.input"
+        inputs.write_text(
+            f"FARSITE_START_TIME: 05 03 {start}\nRAWS_UNITS: English\nRAWS: {len(lines)}\n"
+            + "\n".join(lines)
+            + "\n"
+        )
+        out = tmp_path / f"{start}.nc"
+        succeed(
+            "impact", *rasters, *RASTER, "--hours", "6", "--model", model, "--weather", inputs,
+            "--points", plants, "--latitude", "39", "--column-depth", "15000", "-o", out,
+        )  # fmt: skip
+        with xr.open_dataset(out) as found:
+            energy[start] = float(found.clear_energy[-1])
+            time = found.attrs["ignition_time"]
+            assert time == f"2013-05-03T{start[:2]}:00 local solar time, as recorded"
+    assert energy["0600"] > 100.0  # MWh of 100 MW in six hours of morning
+    assert energy["2100"] == 0.0  # from 21 h to 3 h
