@@ -107,8 +107,9 @@ def sun_position(
     if ignition.is_utc:
         if longitude is None:
             raise PlumecastError(
-                "a time of ignition with an offset from UTC needs the longitude of the plants; "
-                "give lat and lon in the table, or the time without offset, in local solar time"
+                f"the time of ignition, {ignition.time.isoformat(timespec='minutes')}Z, is in UTC "
+                "and needs the longitude of the plants; give lat and lon in the table, or state "
+                "ignition_time in local solar time, without an offset"
             )
         solar = solar + longitude / 15.0 + equation[:, np.newaxis] / 60.0
     turn = np.radians(15.0 * (solar - 12.0))
