@@ -136,10 +136,10 @@ QUALITY, DOSE_SCALE, IGNITION_TIME = (entry.name for entry in NOTES)
 SURFACE_SMOKE = FURTHER[0].name
 
 HISTORY = "history"
-"""Dimension of other maps of the fire that a snapshot may hold, at any hours."""
+"""Dimension of what a snapshot may hold of its fire at other hours, earlier and later."""
 
-HISTORY_FIRE, HISTORY_HOURS = f"history_{FIRE}", "history_hours"
-"""Their time since ignition (snapshot, history, y, x) and hours (snapshot, history), or NaN."""
+HISTORY_SHARE, HISTORY_HOURS = "history_burned_share", "history_hours"
+"""Burned shares of the cells (snapshot, history, y, x), and their hours or NaN, rising."""
 
 
 def tracer_output(tracer: str, *, surface: bool = False) -> str:

@@ -219,3 +219,20 @@ def _solve_triangular(lower: Array, right: Array, *, transposed: bool) -> Array:
 def orthonormal_rows(rows: Array) -> Array:
     """Orthonormalise nearly orthonormal rows by one Cholesky step."""
     return solve_lower(cholesky(gram(rows)), rows)
+
+
+def interpolation(places: Array, wanted: Array) -> Array:
+    """(…, n, K) matrices of linear interpolation from (…, K) ascending places to (…, n) others.
+
+    Beyond the ends, and where all places are one, the nearest place is used. A value is the first
+    one plus the share of every gap that has been passed times the change across it.
+    """
+    gaps = np.diff(places, axis=-1)
+    passed = (wanted[..., None] - places[..., None, :-1]) / np.where(gaps > 0.0, gaps, 1.0)[
+        ..., None, :
+    ]
+    passed = np.where(gaps[..., None, :] > 0.0, np.clip(passed, 0.0, 1.0), 1.0)
+    whole = np.ones((*passed.shape[:-1], 1))
+    reached = np.concatenate([whole, passed, np.zeros_like(whole)], axis=-1)
+    weights: Array = reached[..., :-1] - reached[..., 1:]
+    return weights

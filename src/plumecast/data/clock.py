@@ -1,22 +1,28 @@
 """Fires along time: the history of a snapshot, and blocks of whole fires.
 
-How smoke was released follows from all maps of a fire. They are the snapshots of the fire, or maps
-that a snapshot holds itself along the dimension `history`: those of readers that know the arrival
-times, or of snapshots that are predicted without the others of their fire.
+When smoke was released follows from how much of each cell had burned by when. A snapshot may hold
+this along the dimension `history` (burned shares at some hours): from readers that know the arrival
+times, or for snapshots that are predicted without the others of their fire. Otherwise it follows
+from all snapshots of the fire.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import xarray as xr
 
-from plumecast.base.names import FIRE, HISTORY, HISTORY_FIRE, HISTORY_HOURS, SNAPSHOT
+from plumecast.base.names import FIRE, HISTORY, HISTORY_HOURS, HISTORY_SHARE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
+from plumecast.compute.burned import shares_of
 
 LABELS = ("fire_id", "hours")
+
+BurnedBy: TypeAlias = tuple[Array, Array]
+"""Hours (K,) and the shares (K, ny, nx) of the cells that had burned by then; 0 at hour 0."""
 
 
 def fire_blocks(fires: xr.Dataset, size: int) -> Iterator[slice | Array]:
@@ -73,14 +79,13 @@ def by_fire(fires: xr.Dataset) -> xr.Dataset:
 
 
 def take_final(fires: xr.Dataset, rows: Array, *, history: bool) -> xr.Dataset:
-    """Some snapshots of different fires; with `history` also the other maps of their fires.
+    """Some snapshots of different fires; with `history` also what the others of their fires tell.
 
     Stores hold the snapshots of a fire one after the other, so that only neighbours are looked at.
-    Snapshots that hold maps themselves keep these.
     """
     block = fires.isel({SNAPSHOT: rows})
     known = FIRE in fires and set(LABELS) <= set(fires.variables)
-    if not history or not known or HISTORY_FIRE in fires or fires["hours"].dims != (SNAPSHOT,):
+    if not history or not known or fires["hours"].dims != (SNAPSHOT,):
         return block
     names, hours = fires["fire_id"].values, fires["hours"].values
     others = []
@@ -90,41 +95,65 @@ def take_final(fires: xr.Dataset, rows: Array, *, history: bool) -> xr.Dataset:
             first -= 1
         while last + 1 < names.size and names[last + 1] == names[row]:
             last += 1
-        others.append(range(first, last + 1))
-    needed = sorted({row for own in others for row in own})
-    place = {row: number for number, row in enumerate(needed)}
-    maps = fires[FIRE].isel({SNAPSHOT: np.array(needed)}).transpose(SNAPSHOT, ...).values
-    return with_history(
-        block, [[(float(hours[row]), maps[place[row]]) for row in own] for own in others]
-    )
+        others.append(first + np.argsort(hours[first : last + 1], kind="stable"))
+    needed = np.unique(np.concatenate(others))
+    places = [np.searchsorted(needed, own) for own in others]
+    part = fires.isel({SNAPSHOT: needed})
+    held = held_shares(part)
+    if any(own is not None for own in held):
+        return with_history(block, [pooled(held, own) for own in places])
+    maps = part[FIRE].transpose(SNAPSHOT, ...).values
+    return with_history(block, [burned_by(hours[needed[own]], maps[own]) for own in places])
 
 
-def with_history(block: xr.Dataset, maps: Sequence[Sequence[tuple[float, Array]]]) -> xr.Dataset:
-    """Snapshots that hold maps of their fires: for each its (hours, time since ignition)."""
-    most = max(map(len, maps), default=0)
+def pooled(held: Sequence[BurnedBy | None], rows: Array) -> BurnedBy | None:
+    """What all snapshots of a fire, given by their rows, hold together."""
+    known = [own for row in rows if (own := held[int(row)]) is not None]
+    if not known:
+        return None
+    hours = np.concatenate([item[0] for item in known])
+    order = np.argsort(hours, kind="stable")
+    return hours[order], np.concatenate([item[1] for item in known])[order]
+
+
+def burned_by(hours: Array, maps: Array) -> BurnedBy:
+    """The history that maps of a fire (K, ny, nx) at ascending hours (K,) tell.
+
+    That of a single map has one node, which leaves the release of smoke to the map.
+    """
+    shares = shares_of(hours[None], maps[None])
+    first = 1 if hours.size > 1 else -1
+    return shares.hours[0, first:], shares.shares[0, first:]
+
+
+def with_history(block: xr.Dataset, history: Sequence[BurnedBy | None]) -> xr.Dataset:
+    """Snapshots that hold how much of their fires had burned by when; None for none."""
+    most = max((own[0].size for own in history if own is not None), default=0)
     grid = tuple(dim for dim in block[FIRE].dims if dim != SNAPSHOT)
     shape = tuple(block.sizes[dim] for dim in grid)
-    fields = np.zeros((len(maps), most, *shape), dtype=np.float32)
-    hours = np.full((len(maps), most), np.nan)
-    for row, own in enumerate(maps):
-        for number, (time, field) in enumerate(own):
-            hours[row, number], fields[row, number] = time, field
+    shares = np.zeros((len(history), most, *shape), dtype=np.float32)
+    hours = np.full((len(history), most), np.nan)
+    for row, own in enumerate(history):
+        if own is not None:
+            hours[row, : own[0].size], shares[row, : own[0].size] = own
     return block.drop_dims(HISTORY, errors="ignore").assign(
         {
-            HISTORY_FIRE: ((SNAPSHOT, HISTORY, *grid), fields, {"units": "h"}),
+            HISTORY_SHARE: ((SNAPSHOT, HISTORY, *grid), shares, {"units": "1"}),
             HISTORY_HOURS: ((SNAPSHOT, HISTORY), hours, {"units": "h"}),
         }
     )
 
 
-def held_maps(block: xr.Dataset) -> list[list[tuple[float, Array]]]:
-    """The maps that every snapshot holds itself: hours and time since ignition."""
+def held_shares(block: xr.Dataset) -> list[BurnedBy | None]:
+    """What every snapshot holds of its fire itself; None where it holds nothing."""
     count = block.sizes[SNAPSHOT]
-    if HISTORY_FIRE not in block.variables:
-        return [[] for _ in range(count)]
+    if HISTORY_SHARE not in block.variables:
+        return [None] * count
     hours = block[HISTORY_HOURS].transpose(SNAPSHOT, HISTORY).values
-    fields = block[HISTORY_FIRE].transpose(SNAPSHOT, HISTORY, ...).values
-    return [
-        [(float(time), fields[row, n]) for n, time in enumerate(hours[row]) if np.isfinite(time)]
-        for row in range(count)
-    ]
+    known = np.isfinite(hours)
+    rows = np.flatnonzero(known.any(axis=1))
+    shares = block[HISTORY_SHARE].isel({SNAPSHOT: rows}).transpose(SNAPSHOT, HISTORY, ...).values
+    made: list[BurnedBy | None] = [None] * count
+    for row, own in zip(rows.tolist(), shares, strict=True):
+        made[row] = hours[row, known[row]], own[known[row]]
+    return made

@@ -25,8 +25,8 @@ from plumecast.base.names import DATA_VERSION as DATA_VERSION
 from plumecast.base.names import (
     DOSE_SCALE,
     HEIGHT,
-    HISTORY_FIRE,
     HISTORY_HOURS,
+    HISTORY_SHARE,
     IGNITION_TIME,
     SMOKE,
     SNAPSHOT,
@@ -351,7 +351,7 @@ def _with_optional(store: xr.Dataset, fire: xr.Dataset) -> xr.Dataset:
 
 
 EMPTY: dict[str, Any] = {
-    DOSE_SCALE: 1.0, IGNITION_TIME: "", HISTORY_FIRE: 0.0, HISTORY_HOURS: np.nan,
+    DOSE_SCALE: 1.0, IGNITION_TIME: "", HISTORY_SHARE: 0.0, HISTORY_HOURS: np.nan,
 }  # fmt: skip
 """What a fire without these variables has in a store of fires with them."""
 

@@ -111,6 +111,13 @@ class Weights:
         """
         return np.bincount(self.target, self.share * values[self.source], minlength=self.cells)
 
+    def first(self, arrival: Array) -> Weights:
+        """Those of whole target cells that take the earliest value (n,) of the cells in them."""
+        order = np.lexsort((arrival[self.source], self.target))
+        target, place = np.unique(self.target[order], return_index=True)
+        source = self.source[order][place]
+        return Weights(target, source, np.ones(target.size), self.cells, self.outside)
+
     def max(self, values: Array) -> Array:
         """Largest value ≥ 0 that overlaps each target cell, (n,) → (cells,); 0 without overlap."""
         out = np.zeros(self.cells)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -14,8 +15,8 @@ from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import (
     HEIGHT,
     HISTORY,
-    HISTORY_FIRE,
     HISTORY_HOURS,
+    HISTORY_SHARE,
     SMOKE,
     TABLE,
     WEATHER_HOUR,
@@ -194,11 +195,12 @@ snapshots: WRF moves arrival times a little. More means that two fires have one 
 def fire_history(
     data: xr.Dataset, fire: Array, grid: Sequence[Hashable] = ("y", "x")
 ) -> FireHistory | None:
-    """All maps of the fires of (M, ny, nx) snapshots; None if these are not labelled.
+    """What tells when the fires of (M, ny, nx) snapshots burned; None if these are not labelled.
 
-    They are the maps that snapshots of the fire hold (`data.clock`), and otherwise all snapshots of
-    the fire, also later ones: what burned by an hour is one function of time. Snapshots that cannot
-    be of one fire, with the same hour or with ages that do not grow with time, stand alone.
+    It is the burned shares that the snapshots of the fire hold (`data.clock`), and otherwise their
+    maps, also later ones: what burned by an hour is one function of time.
+    Snapshots that cannot be of one fire, with the same hour or with ages that do not grow with
+    time, stand alone.
     """
     if not {"fire_id", "hours"} <= set(data.variables) or len(fire.shape) != 3:
         return None
@@ -210,48 +212,68 @@ def fire_history(
         return None
     if hours.shape != (count,) or names.shape != hours.shape:
         return None
-    held, maps = _held(data, grid, fire.shape)
-    own = np.argwhere(held > 0.0)  # NaN where there is none
-    fields, times = fire, hours
-    if own.size:
-        chosen = np.asarray(maps[own[:, 0], own[:, 1]], dtype=np.float32)
-        fields = np.concatenate([np.asarray(fire[:], dtype=np.float32), chosen])
-        times = np.concatenate([hours, held[own[:, 0], own[:, 1]]])
+    held = _Held.of(data, grid, fire)
+    fields, times = (fire, hours) if held is None else (held, np.concatenate([hours, held.hours]))
     known: list[list[int]] = [[] for _ in range(count)]
-    for number, (row, _) in enumerate(own):
+    for number, row in enumerate(() if held is None else held.rows.tolist()):
         known[row].append(count + number)
     order = np.lexsort((hours, names))
     starts = np.flatnonzero(np.r_[True, names[order][1:] != names[order][:-1]])
     for rows in np.split(order, starts[1:]):
         run = _one_fire(rows, hours, fire).tolist()
-        holders = [known[row] for row in rows.tolist() if known[row]]
-        pooled = holders[0] if len(holders) == 1 else []  # two may be fires of one name
+        holding = [row for row in rows.tolist() if known[row]]
+        pool = holding if run or len(holding) == 1 else []  # several may be fires of one name
+        told = sorted((n for row in pool for n in known[row]), key=lambda n: times[n])
         for row in rows.tolist():
-            if not known[row]:
-                known[row] = [*pooled] or run or [row]
-            if max(times[n] for n in known[row]) < hours[row]:
-                known[row] = [*known[row], row]
+            known[row] = (told and _until(told, times, hours[row])) or known[row] or run or [row]
     ordered = [_distinct(sorted(numbers, key=lambda n: times[n]), times) for numbers in known]
     made = np.full((count, max(map(len, ordered), default=1)), -1, dtype=np.int64)
     for row, numbers in enumerate(ordered):
         made[row, -len(numbers) :] = numbers
-    return FireHistory(fields, times, made)
+    return FireHistory(fields, times, made, count)
 
 
-def _held(
-    data: xr.Dataset, grid: Sequence[Hashable], shape: tuple[int, ...]
-) -> tuple[Array, Array]:
-    """Hours (M, K) of the maps that snapshots hold, NaN for none, and the maps on the grid."""
-    none = np.full((shape[0], 0), np.nan), np.zeros((shape[0], 0, *shape[1:]))
-    if HISTORY_FIRE not in data.variables:
-        return none
-    lead = [dim for dim in data[HISTORY_FIRE].dims if dim not in (HISTORY, *grid)]
-    if len(lead) != 1 or not set(grid) <= set(data[HISTORY_FIRE].dims):
-        return none
-    maps = data[HISTORY_FIRE].transpose(*lead, HISTORY, *grid).values
-    if (maps.shape[0], *maps.shape[2:]) != tuple(shape):
-        return none
-    return data[HISTORY_HOURS].transpose(*lead, HISTORY).values.astype(np.float64), maps
+def _until(numbers: list[int], times: Array, hour: float) -> list[int]:
+    """Those of the numbers, ascending in time, up to the first that is not before an hour."""
+    return numbers[: 1 + sum(times[number] < hour for number in numbers)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The maps of snapshots, and behind them the burned shares that snapshots hold."""
+
+    fire: Array  # (M, ny, nx) ages
+    shares: xr.DataArray  # (M, history, ny, nx)
+    rows: Array  # (n,) of the shares
+    nodes: Array  # (n,) their numbers along the dimension history
+    hours: Array  # (n,)
+
+    @classmethod
+    def of(cls, data: xr.Dataset, grid: Sequence[Hashable], fire: Array) -> _Held | None:
+        """What the snapshots of (M, ny, nx) ages hold; None if they hold nothing."""
+        if HISTORY_SHARE not in data.variables:
+            return None
+        held = data[HISTORY_SHARE]
+        lead = [dim for dim in held.dims if dim not in (HISTORY, *grid)]
+        if len(lead) != 1 or not set(grid) <= set(held.dims):
+            return None
+        if (held.sizes[lead[0]], *(held.sizes[dim] for dim in grid)) != tuple(fire.shape):
+            return None
+        hours = data[HISTORY_HOURS].transpose(*lead, HISTORY).values.astype(np.float64)
+        rows, nodes = np.nonzero(hours > 0.0)  # NaN where there is none
+        shares = held.transpose(*lead, HISTORY, *grid)
+        return cls(fire, shares, rows, nodes, hours[rows, nodes]) if rows.size else None
+
+    def __getitem__(self, numbers: Array) -> Array:
+        """Maps by their numbers, ascending."""
+        count = self.fire.shape[0]
+        of_fire, of_shares = numbers[numbers < count], numbers[numbers >= count] - count
+        parts = [np.asarray(self.fire[of_fire], dtype=np.float32)] if of_fire.size else []
+        if of_shares.size:
+            rows, place = np.unique(self.rows[of_shares], return_inverse=True)
+            loaded = self.shares.isel({self.shares.dims[0]: rows}).values
+            parts.append(loaded[place, self.nodes[of_shares]].astype(np.float32, copy=False))
+        return np.concatenate(parts)
 
 
 def _distinct(numbers: Sequence[int], hours: Array) -> list[int]:

@@ -13,7 +13,6 @@ from plumecast.operators.physics.release import (
     FireHistory,
     partial_release_of,
     release_of,
-    shares_of,
 )
 from plumecast.operators.physics.transport import (
     EDGES,
@@ -325,23 +324,3 @@ def test_thin_smoke_does_not_run_ahead_just_after_a_whole_number_of_steps(steps,
     farther = speed * 3600.0 * later / CELL  # cells
     # One more step interpolates and diffuses once more: a cell each.
     assert reach[0] <= reach[1] <= reach[0] + np.ceil(farther) + 2
-
-
-@given(arrival=st.floats(0.2, 5.5), rate=st.floats(0.2, 3.0))
-def test_the_share_that_has_burned_follows_from_the_maps(arrival, rate):
-    """A cell that a front crosses evenly from `arrival` on, in `rate` hours; maps every half hour.
-
-    The shares that come back are at most the share that burns in half an hour away.
-    """
-    hours = np.arange(0.5, 8.1, 0.5)
-    since = np.maximum(hours - arrival, 0.0)
-    crossed = np.minimum(since, rate)
-    ages = crossed**2 / (2.0 * rate) + since - crossed
-    shares = shares_of(hours[None], ages[None, :, None, None])
-    times = np.linspace(0.0, 8.0, 60)
-    found = shares.by(times[:, None])[:, 0, 0, 0]
-    exact = np.clip((times - arrival) / rate, 0.0, 1.0)
-    assert (np.diff(found) >= -1e-6).all()
-    assert np.abs(found - exact).max() <= min(1.0, 0.5 / rate) + 1e-6
-    total = np.trapezoid(found, times)
-    assert total == pytest.approx(ages[-1], abs=0.13)

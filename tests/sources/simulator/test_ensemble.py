@@ -65,7 +65,9 @@ def fires(landscape, ground):
 
 def test_a_fire_follows_the_snapshot_contract(fires):
     fire = fires["medium"]
-    assert fire.sizes == {names.SNAPSHOT: 4, "y": 8, "x": 10, "weather_hour": 25, "height": 10}
+    assert fire.sizes == {
+        names.SNAPSHOT: 4, "y": 8, "x": 10, "weather_hour": 25, "height": 10, "history": 3,
+    }  # fmt: skip
     weather_names = (*names.WEATHER, *names.WEATHER_AXES)
     for entry in (
         *names.FIELDS,

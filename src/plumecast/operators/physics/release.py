@@ -1,8 +1,7 @@
 """When every cell releases its smoke, from the time since ignition. Arrays only.
 
-The age f of a cell is a mean over its area, so that df/dt is the share of it that has burned. Where
-several maps of the same fire are known (`FireHistory`), the share follows from them: its mean
-between two of them is (f₂ − f₁) / (t₂ − t₁), and it never falls.
+A fire may know how much of every cell had burned by when, or have several maps, from which that
+follows (`FireHistory`, `compute.burned`).
 
 A single map must tell it alone. While the front crosses the cell in a time D at a
 constant rate, the age is s² / (2 D) at a time s after the front entered it; afterwards it is
@@ -22,7 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, clip, is_numpy_array, like
-from plumecast.operators.physics.weather import interpolation
+from plumecast.compute.burned import Shares, shares_of
 
 LEAST_CROSSING = 0.5
 """Shortest time that a front needs to cross a cell, h."""
@@ -62,32 +61,16 @@ class Front:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """Burned shares (M, K, ny, nx) at the hours (M, K), linear in between."""
-
-    hours: Array  # on the host, ascending
-    shares: Array
-
-    def by(self, hours: Array) -> Array:
-        """(n, M) hours → (n, M, ny, nx) shares."""
-        xp = array_namespace(self.shares)
-        count, nodes, *grid = self.shares.shape
-        weights = interpolation(self.hours, np.asarray(hours).T).astype(np.float32)  # (M, n, K)
-        flat = xp.reshape(self.shares, (count, nodes, -1))
-        made = xp.permute_dims(like(weights, self.shares) @ flat, (1, 0, 2))
-        return xp.reshape(made, (*made.shape[:2], *grid))
-
-
-@dataclass(frozen=True, slots=True)
 class FireHistory:
-    """The maps of every fire, which its snapshots share.
+    """Maps of every fire, which its snapshots share: of its age, or of its burned share.
 
     Smoke of a snapshot is released up to its own hour; maps may be later.
     """
 
-    fields: Array  # (U, ny, nx) ages, or an object that gives them when indexed by rows
+    fields: Array  # (U, ny, nx), or an object that gives them when indexed by rows
     hours: Array  # (U,)
     rows: Array  # (M, K) numbers of the maps, ascending in time; −1 before the first
+    ages: int | None = None  # so many of the fields are ages, the others burned shares; None: all
 
     def at(self, rows: Array | slice) -> FireHistory:
         """The history of some fires."""
@@ -101,7 +84,8 @@ class FireHistory:
         absent = int(numbers.size > 0 and numbers[0] < 0)
         used = numbers[absent:]
         places = places.reshape(self.rows.shape) - absent
-        return FireHistory(np.asarray(self.fields[used]), self.hours[used], places)
+        ages = None if self.ages is None else int((used < self.ages).sum())
+        return FireHistory(np.asarray(self.fields[used]), self.hours[used], places, ages)
 
     def known(self, first: float) -> Array:
         """(M,) whether the history tells more than a single map.
@@ -118,43 +102,25 @@ class FireHistory:
         numbers, places = np.unique(used, return_inverse=True)
         absent = int(numbers[0] < 0)
         stored = np.asarray(self.fields[numbers[absent:]], dtype=np.float32)
-        ages = np.concatenate([np.zeros((absent, *stored.shape[1:]), np.float32), stored])
+        maps = np.concatenate([np.zeros((absent, *stored.shape[1:]), np.float32), stored])
         hours = np.concatenate([np.zeros(absent), self.hours[numbers[absent:]]])
         places = places.reshape(used.shape)
-        return shares_of(hours[places], like(ages[places], fire))
-
-
-def shares_of(hours: Array, ages: Array) -> Shares:
-    """Burned shares of (M, K, ny, nx) ages at the hours (M, K), which rise from 0.
-
-    The mean share between two snapshots holds at the middle of the two. It is extrapolated to the
-    last snapshot, and never falls.
-    """
-    xp = array_namespace(ages)
-    hours = np.asarray(hours, dtype=np.float64)
-    begin = np.concatenate([np.zeros_like(hours[:, :1]), hours], axis=1)
-    gaps = np.diff(begin, axis=1)
-    before = xp.concat([xp.zeros_like(ages[:, :1, ...]), ages[:, :-1, ...]], axis=1)
-    spread = np.where(gaps > 0.0, gaps, np.inf).astype(np.float32)[..., None, None]
-    means = clip((ages - before) / like(spread, ages), 0.0, 1.0)
-    middles = np.concatenate([np.zeros_like(hours[:, :1]), begin[:, :-1] + 0.5 * gaps], axis=1)
-    shares = xp.concat([xp.zeros_like(means[:, :1, ...]), means], axis=1)
-    apart = middles[:, -1] - middles[:, -2]
-    ahead = 0.5 * gaps[:, -1] / np.where(apart > 0.0, apart, np.inf)
-    ahead = like(ahead.astype(np.float32)[:, None, None, None], ages)
-    last, second = shares[:, -1:, ...], shares[:, -2:-1, ...]
-    end = clip(last + ahead * (last - second), 0.0, 1.0)
-    shares = _never_falling(xp.concat([shares, end], axis=1))
-    return Shares(np.concatenate([middles, hours[:, -1:]], axis=1), shares)
-
-
-def _never_falling(values: Array) -> Array:
-    """(M, K, …) running maximum along the second axis; K is a handful."""
-    xp = array_namespace(values)
-    parts = [values[:, :1, ...]]
-    for number in range(1, values.shape[1]):
-        parts.append(xp.maximum(parts[-1], values[:, number : number + 1, ...]))
-    return xp.concat(parts, axis=1)
+        fields, times = like(maps[places], fire), hours[places]
+        known = np.zeros(len(used), dtype=bool) if self.ages is None else used[:, -1] >= self.ages
+        if not known.any():
+            return shares_of(times, fields)
+        xp = array_namespace(fields)
+        nothing, last = xp.zeros_like(fields[:, :1, ...]), fields[:, -1:, ...]
+        shares = xp.concat([nothing, fields, last], axis=1)
+        nodes = np.concatenate([np.zeros_like(times[:, :1]), times, times[:, -1:]], axis=1)
+        if known.all():
+            return Shares(nodes, shares)
+        others = shares_of(times, fields)
+        chosen = like(known.astype(np.float32)[:, None, None, None], fields)
+        return Shares(
+            np.where(known[:, None], nodes, others.hours),
+            chosen * shares + (1.0 - chosen) * others.shares,
+        )
 
 
 def release_of(fire: Array, until: Array) -> Front:

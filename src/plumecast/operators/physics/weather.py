@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumecast.compute.arrays import Array, like
+from plumecast.compute.linalg import interpolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +46,3 @@ class WeatherSeries:
             by_time @ v @ by_height,
             (by_time @ depth[..., None])[..., 0],
         )
-
-
-def interpolation(places: Array, wanted: Array) -> Array:
-    """(…, n, K) matrices of linear interpolation from (…, K) ascending places to (…, n) others.
-
-    Beyond the ends, and where all places are one, the nearest place is used. A value is the first
-    one plus the share of every gap that has been passed times the change across it.
-    """
-    gaps = np.diff(places, axis=-1)
-    passed = (wanted[..., None] - places[..., None, :-1]) / np.where(gaps > 0.0, gaps, 1.0)[
-        ..., None, :
-    ]
-    passed = np.where(gaps[..., None, :] > 0.0, np.clip(passed, 0.0, 1.0), 1.0)
-    whole = np.ones((*passed.shape[:-1], 1))
-    reached = np.concatenate([whole, passed, np.zeros_like(whole)], axis=-1)
-    weights: Array = reached[..., :-1] - reached[..., 1:]
-    return weights

@@ -18,9 +18,6 @@ from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import (
     FIRE,
-    HISTORY,
-    HISTORY_FIRE,
-    HISTORY_HOURS,
     SNAPSHOT,
     TABLE,
 )
@@ -28,6 +25,7 @@ from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import Runner, map_over
+from plumecast.sources.history import PER_FIRE, BurnedShares, burned_shares, with_burned_shares
 from plumecast.sources.rasters.files import find_rasters
 from plumecast.sources.rasters.fires import read_fires
 from plumecast.sources.rasters.georeference import (
@@ -49,7 +47,7 @@ class FireSnapshots(NamedTuple):
     hours: Array  # (k,) since ignition
     acres: Array  # (k,) burned area
     target: TargetGrid
-    history: tuple[Array, Array]  # hours (k, n), NaN for none, and maps (k, n, ny, nx)
+    kept: BurnedShares | None  # of the whole fire, which its last snapshot keeps
     assumed_crs: str | None = None  # its name, if the file has none and the grid has one
     lasts: float = 0.0  # hours from ignition to the last arrival
 
@@ -262,51 +260,26 @@ def _fire_snapshots(fire: RasterFire, options: Options) -> FireSnapshots:
     if assumed is not None:
         fire = fire._replace(crs=target.crs)
 
-    def draw(fields: Array, hours: Array) -> None:
-        for out, t in zip(fields, hours, strict=True):
-            age = np.maximum(t - fire.arrival, 0.0)
-            if weights is None:
-                out.ravel()[fire.cells] = age
-            else:
-                combine = weights.mean if options.aggregate == "mean" else weights.max
-                out[:] = combine(age).reshape(shape)
-
-    draw(fields, hours)
-    # The last snapshot holds the maps of all; snapshots at every step are maps themselves.
-    count = HISTORY_MAPS if options.step is None else 0
-    history = (
-        np.full((hours.size, count), np.nan),
-        np.zeros((hours.size, count, *shape), np.float32),
-    )
-    if count:
-        history[0][-1] = _history_hours(fire.arrival, float(hours[-1]))
-        known = np.count_nonzero(np.isfinite(history[0][-1]))
-        draw(history[1][-1, :known], history[0][-1, :known])
+    for out, t in zip(fields, hours, strict=True):
+        age = np.maximum(t - fire.arrival, 0.0)
+        if weights is None:
+            out.ravel()[fire.cells] = age
+        else:
+            combine = weights.mean if options.aggregate == "mean" else weights.max
+            out[:] = combine(age).reshape(shape)
+    # Cells of the file itself burn at once, and snapshots at every step tell when.
+    kept = None
+    if weights is not None and options.step is None:
+        kept = burned_shares(
+            fire.arrival,
+            weights,
+            np.array([fire.arrival.max()]),
+            most=PER_FIRE,
+            aggregate=options.aggregate,
+        )
     area = cell_areas(fire) / M2_PER_ACRE
     acres = np.array([area[fire.arrival <= t].sum() for t in hours])
-    return FireSnapshots(fire.fire_id, fields, hours, acres, target, history, assumed, float(last))
-
-
-def _history_hours(arrival: Array, until: float) -> Array:
-    """Hours of the maps of a fire before a snapshot at `until`, NaN where two would be one.
-
-    Half of them are evenly spaced in time, the others where equal parts of the area have burned:
-    fires grow in bursts, and smoke of what burned stays while nothing more burns.
-    """
-    shares = np.arange(1, HISTORY_MAPS // 2 + 1) / (HISTORY_MAPS // 2 + 1)
-    burned = arrival[arrival <= until]
-    grown = np.quantile(burned, shares) if burned.size else shares
-    times = np.unique(np.concatenate([shares * until, grown]).round(4))
-    times = times[np.diff(times, prepend=0.0) > LEAST_GAP]
-    times = times[times < until - LEAST_GAP]
-    return np.concatenate([times, np.full(HISTORY_MAPS - times.size, np.nan)])
-
-
-LEAST_GAP = 1e-2
-"""Hours that two of these maps are apart."""
-
-HISTORY_MAPS = 8
-"""Maps that are kept with every snapshot, for when its smoke was released."""
+    return FireSnapshots(fire.fire_id, fields, hours, acres, target, kept, assumed, float(last))
 
 
 def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:
@@ -323,13 +296,7 @@ def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:
     fields: dict[str, Any] = {
         FIRE: ((SNAPSHOT, "y", "x"), np.concatenate([fire.fields for fire in fires]), attrs)
     }
-    if options.step is None:
-        times, maps = (
-            np.concatenate(parts) for parts in zip(*(f.history for f in fires), strict=True)
-        )
-        fields[HISTORY_FIRE] = ((SNAPSHOT, HISTORY, "y", "x"), maps, {"units": "h"})
-        fields[HISTORY_HOURS] = ((SNAPSHOT, HISTORY), times, {"units": "h"})
-    return xr.Dataset(
+    made = xr.Dataset(
         fields,
         coords={
             **_snapshot_coordinates(fires, options.drought or "unknown"),
@@ -342,6 +309,15 @@ def to_dataset(fires: Sequence[FireSnapshots], options: Options) -> xr.Dataset:
             "settings": json.dumps(settings),
         },
     )
+    if all(fire.kept is None for fire in fires):
+        return made
+    rows = np.cumsum([fire.hours.size for fire in fires]) - 1
+    times = np.full((rows[-1] + 1, PER_FIRE), np.nan)
+    shares = np.zeros((rows[-1] + 1, PER_FIRE, target.grid.ny * target.grid.nx), np.float32)
+    for row, fire in zip(rows, fires, strict=True):
+        if fire.kept is not None:
+            times[row], shares[row] = (values[0] for values in fire.kept)
+    return with_burned_shares(made, (times, shares))
 
 
 def _snapshot_coordinates(fires: Sequence[FireSnapshots], drought: str) -> dict[str, Any]:

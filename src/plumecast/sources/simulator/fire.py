@@ -17,6 +17,12 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.version import __version__
 from plumecast.compute.dose import running_dose
 from plumecast.sources.fuels.table import fuel_table
+from plumecast.sources.history import (
+    PER_SNAPSHOT,
+    block_parts,
+    burned_shares,
+    with_burned_shares,
+)
 from plumecast.sources.simulator.air.atmosphere import (
     FaceSteering,
     Layers,
@@ -131,6 +137,9 @@ def simulate_fire(
         },
         weather=hourly_weather(weather, float(hours[-1])),
     )
+    parts = block_parts(np.isfinite(arrival), ground.block, ground.block)
+    kept = burned_shares(arrival[np.isfinite(arrival)], parts, hours, most=PER_SNAPSHOT)
+    made = with_burned_shares(made, kept)
     if with_smoke:
         entry = names.TABLE[names.DOSE_SCALE]
         made = made.assign_coords({entry.name: (names.SNAPSHOT, scale, entry.attrs)})

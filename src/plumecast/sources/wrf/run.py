@@ -170,6 +170,7 @@ class WrfFire(NamedTuple):
     findings: tuple[Finding, ...]
     weather: xr.Dataset | None = None  # hourly since ignition; None if it is not known
     totals: tuple[Total, ...] = ()  # of all frames, also of those that are no checkpoints
+    last: FireState | None = None  # of the last frame
 
     @property
     def ignition(self) -> float:
@@ -200,7 +201,7 @@ def read_fire(paths: Paths, options: Options, *, columns: str = "median") -> Wrf
         raise PlumecastError(
             f"{run.kept[-1].path}: no cell burns in {len(frames)} frames; was the fire ignited?"
         )
-    fire = WrfFire(run, burning, findings, totals=tuple(beside.totals))
+    fire = WrfFire(run, burning, findings, totals=tuple(beside.totals), last=beside.last)
     weather, problems = weather_of(
         beside.profiles,
         ignition=fire.ignition,
@@ -295,6 +296,7 @@ class Beside:
 
     profiles: list[FrameProfile] = field(default_factory=list)  # hourly ambient weather
     totals: list[Total] = field(default_factory=list)
+    last: FireState | None = None
 
 
 def read_frames(
@@ -338,7 +340,7 @@ def read_frames(
             summary = _summary(run, state, before, columns=found, mass=mass, extremes=extremes)
             result = _frame_result(run, state, summary=summary, total=total, further=further)
             yield result._replace(wind=_wind(run, frame, reader))
-        before = state
+        before = beside.last = state
 
 
 def _profile(run: Run, frame: Frame, reader: FrameReader, columns: str) -> FrameProfile:

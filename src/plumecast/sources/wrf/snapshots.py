@@ -35,6 +35,12 @@ from plumecast.base.names import (
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.compute.dose import dose_error, running_dose, stored_dose
+from plumecast.sources.history import (
+    PER_SNAPSHOT,
+    block_parts,
+    burned_shares,
+    with_burned_shares,
+)
 from plumecast.sources.regrid import Grid
 from plumecast.sources.weather.default import SURFACE
 from plumecast.sources.weather.series import mean_wind
@@ -110,7 +116,20 @@ def to_dataset(fire: WrfFire, labels: FireLabels) -> xr.Dataset:
         made[entry.name] = (entry.dims, run.fuel, {**entry.attrs, **mapping})
     scheme = smoke_scheme(run.attributes)
     made = made if scheme is None else made.assign_attrs({SMOKE_SCHEME: scheme})
+    made = _with_history(made, fire)
     return made if fire.weather is None else _with_weather(made, fire.weather)
+
+
+def _with_history(snapshots: xr.Dataset, fire: WrfFire) -> xr.Dataset:
+    """The snapshots with the burned shares that the arrivals of the last frame give."""
+    if fire.last is None:
+        return snapshots
+    layout = fire.run.layout
+    arrival = np.maximum(fire.last.arrival.astype(np.float64) - fire.ignition, 0.0) / 3600.0
+    parts = block_parts(fire.last.burned, layout.refine_y, layout.refine_x)
+    hours, aggregate = snapshots["hours"].values, fire.run.options.aggregate
+    kept = burned_shares(arrival, parts, hours, most=PER_SNAPSHOT, aggregate=aggregate)
+    return with_burned_shares(snapshots, kept)
 
 
 def _dose(fire: WrfFire, seconds: Array) -> tuple[Array, float]:

@@ -1,9 +1,9 @@
 """Fires at any hour since ignition, from their stored maps.
 
-Between two maps of a fire the share of a cell that has burned grows evenly from the one it has at
-the first to that at the second, so that f is a parabola in time that meets both maps. A single map
-gives earlier hours by the front that `operators.physics.release` reads from it. After the last map
-nothing more burns.
+The age f of a cell is the integral of its burned share, which a fire holds or which follows from
+its maps (`compute.burned`); it is scaled between two maps so that it meets both. A single map gives
+earlier hours by the front that `operators.physics.release` reads from it. After the last map, or
+the end of the history, nothing more burns.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from plumecast.base.names import (
     TABLE,
 )
 from plumecast.compute.arrays import Array
-from plumecast.data.clock import held_maps, with_history
+from plumecast.compute.burned import Shares, shares_of
+from plumecast.data.clock import BurnedBy, burned_by, held_shares, pooled, with_history
 from plumecast.data.conditions.covariates import WIND
 from plumecast.data.conditions.weather import SURFACE, has_weather, with_mean_winds
 from plumecast.data.schema import further_outputs
-from plumecast.operators.physics.release import partial_release_of, shares_of
+from plumecast.operators.physics.release import partial_release_of
 from plumecast.surrogate.weather import complete_weather
 
 
@@ -44,8 +45,8 @@ def at_hours(
     """The fires of stored snapshots at other hours since ignition; without any, as they are.
 
     Every fire gets every hour of `hours`, by default its own last one. With a `step` it also gets
-    the multiples of the step before. The stored maps are kept beside as its
-    history, and a warning says for how many fires hours lie after the last map.
+    the multiples of the step before. What the stored maps tell is kept beside as its history, and a
+    warning says for how many fires hours lie after the last map.
     """
     if hours is None and step is None:
         return fires
@@ -58,24 +59,23 @@ def at_hours(
         )
     labels = fires["fire_id"].values.astype(str)
     stored = fires["hours"].values.astype(np.float64)
-    order, held = np.lexsort((stored, labels)), held_maps(fires)
+    order, held = np.lexsort((stored, labels)), held_shares(fires)
     fields = fires[FIRE].transpose(SNAPSHOT, ...).values
-    ages, rows, times, past, beyond = [], [], [], [], 0
+    ages, rows, times, beyond = [], [], [], 0
+    past: list[BurnedBy | None] = []
     for name in dict.fromkeys(labels.tolist()):
         own = order[labels[order] == name]
         if (np.diff(stored[own]) <= 0.0).any():
             raise PlumecastError(f"fire {name}: two snapshots at one hour; each may occur once")
         last = float(stored[own[-1]])
         wanted = np.array(hour_ladder([last] if asked is None else asked.tolist(), step))
-        maps = {float(time): field for row in own for time, field in held[row]}
-        maps |= {float(stored[row]): fields[row] for row in own}
-        known = np.array(sorted(maps))
-        ages.append(ages_at(wanted, known, np.stack([maps[time] for time in known])))
+        history = pooled(held, own)
+        ages.append(ages_at(wanted, stored[own], fields[own], history))
+        history = history or burned_by(stored[own], fields[own])
         rows.append(own[np.minimum(np.searchsorted(stored[own], wanted - 1e-9), own.size - 1)])
         times.append(wanted)
-        # The snapshots of a fire share the maps that its first one holds.
-        past += [list(maps.items()), *([] for _ in wanted[1:])]
-        beyond += bool(wanted[-1] > last + 1e-6)
+        past += [history, *([None] * (wanted.size - 1))]  # its first snapshot holds it for all
+        beyond += bool(wanted[-1] > max(last, float(history[0][-1])) + 1e-6)
     if beyond and asked is not None:
         warnings.warn(
             f"{beyond} of {len(rows)} fires have no map as late as {asked[-1]:g} h: after their "
@@ -101,10 +101,13 @@ def checked_hours(hours: Sequence[float]) -> Array:
     return asked
 
 
-def ages_at(asked: Array, hours: Array, maps: Array) -> Array:
-    """(n,) hours → (n, ny, nx) ages of a fire with the maps (k, ny, nx) at (k,) hours."""
+def ages_at(asked: Array, hours: Array, maps: Array, history: BurnedBy | None = None) -> Array:
+    """(n,) hours → (n, ny, nx) ages of a fire with the maps (k, ny, nx) at (k,) ascending hours.
+
+    `history` is what the fire holds beside.
+    """
     maps = np.asarray(maps, dtype=np.float64)
-    if hours.size == 1 and hours[0] > 0.0:
+    if history is None and hours.size == 1 and hours[0] > 0.0:
         front = partial_release_of(maps, np.full((1, 1, 1), hours[0]))
         own = np.asarray(front.ages(np.full((1, 1), hours[0]))[0, 0], dtype=np.float64)
         scale = np.where(own > 0.0, maps[0] / np.where(own > 0.0, own, 1.0), 0.0)
@@ -112,23 +115,32 @@ def ages_at(asked: Array, hours: Array, maps: Array) -> Array:
         share = np.asarray(front.by(np.full((1, 1), hours[0]))[0, 0])
         late = np.maximum(asked - hours[0], 0.0)[:, None, None]
         return np.asarray(early + late * share)
-    shares = shares_of(hours[None], maps[None])
     nodes = np.append(0.0, hours)
     values = np.concatenate([np.zeros_like(maps[:1]), maps])
-    burned = np.asarray(shares.by(nodes[:, None])[:, 0], dtype=np.float64)
+    shares = shares_of(hours[None], maps[None]) if history is None else _shares(*history)
+    times = np.concatenate([asked, nodes])
+    grown = np.asarray(shares.ages(times[:, None])[:, 0], dtype=np.float64)
+    grown, at_nodes = grown[: asked.size], grown[asked.size :]
     made = np.empty((asked.size, *maps.shape[1:]))
-    for out, time in zip(made, asked, strict=True):
+    for out, time, age in zip(made, asked, grown, strict=True):
         if time >= hours[-1]:
-            out[:] = maps[-1] + (time - hours[-1]) * burned[-1]
+            out[:] = maps[-1] + age - at_nodes[-1]
             continue
         after = int(np.searchsorted(nodes, time, side="right"))
-        gap, since = nodes[after] - nodes[after - 1], time - nodes[after - 1]
-        low, high = burned[after - 1], burned[after]
-        whole = 0.5 * (low + high) * gap
-        part = low * since + 0.5 * (high - low) * since**2 / gap
-        share = np.where(whole > 0.0, part / np.where(whole > 0.0, whole, 1.0), since / gap)
-        out[:] = values[after - 1] + share * (values[after] - values[after - 1])
+        whole, part = at_nodes[after] - at_nodes[after - 1], age - at_nodes[after - 1]
+        evenly = (time - nodes[after - 1]) / (nodes[after] - nodes[after - 1])
+        share = np.where(whole > ROUNDING, part / np.maximum(whole, ROUNDING), evenly)
+        out[:] = values[after - 1] + np.clip(share, 0.0, 1.0) * (values[after] - values[after - 1])
     return made
+
+
+ROUNDING = 1e-5
+"""Hours: ages of single precision."""
+
+
+def _shares(hours: Array, shares: Array) -> Shares:
+    start = np.zeros_like(shares[:1])
+    return Shares(np.append(0.0, hours)[None], np.concatenate([start, shares])[None])
 
 
 def _labelled(made: xr.Dataset, fires: xr.Dataset, times: Sequence[Array]) -> xr.Dataset:

@@ -88,9 +88,7 @@ class LiveFire:
                     return
                 # The first part of a fire ends before its last frame.
                 final = {"is_final": (SNAPSHOT, [k + 1 == last])}
-                # As much of the fire as is known at that hour; later maps come later.
-                known = burned.isel({SNAPSHOT: slice(0, k + 1)})
-                part = take_final(known, np.array([k]), history=True)
+                part = take_final(burned, np.array([k]), history=True)
                 yield self.predict(part.assign_coords(final))
 
     def predict(self, snapshot: xr.Dataset) -> xr.Dataset:
