@@ -11,6 +11,8 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.base.names import COORDINATES, FIRE, GRID, SMOKE, SNAPSHOT, TABLE
+from plumecast.compute.burned import Shares
+from plumecast.data.clock import held_shares, pooled
 from plumecast.data.schema import validate_snapshots
 from support.raster_files import COARSE, fire, write_ascii, write_landscape
 from support.wrf_files import write_run
@@ -84,3 +86,22 @@ def test_the_grid_is_evenly_spaced_in_metres(made):
         steps = np.diff(snapshots[axis].values.astype(np.float64))
         assert (steps != 0.0).all()
         np.testing.assert_allclose(steps, steps[0], rtol=1e-6)
+
+
+def test_burned_shares_give_the_ages_of_every_snapshot(made):
+    """f is the integral of the burned share: both are of the same arrival times.
+
+    The shares are known at a few hours, which misplaces a few hundredths of the hours of a fire.
+    """
+    snapshots, _ = made
+    held = held_shares(snapshots)
+    hours, shares = pooled(held, np.arange(len(held)))
+    assert (np.diff(hours) > 0.0).all()
+    assert (np.diff(shares, axis=0) >= -1e-6).all()
+    whole = np.concatenate([np.zeros_like(shares[:1]), shares])
+    known = Shares(np.append(0.0, hours)[None], whole[None])
+    at = snapshots.hours.values
+    ages = known.ages(at[:, None])[:, 0]
+    expected = snapshots[FIRE].values
+    wrong = np.abs(ages - expected).sum(axis=(1, 2))
+    assert (wrong <= 0.03 * expected.sum(axis=(1, 2)) + 0.03).all()

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, clip, like
-from plumecast.compute.linalg import interpolation
+from plumecast.compute.linalg import integration, interpolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,7 @@ class Shares:
 
     def ages(self, hours: Array) -> Array:
         """(n, M) hours → (n, M, ny, nx) ages: the integral of the share since ignition."""
-        times = np.asarray(hours, dtype=np.float64).T  # (M, n)
-        passed = np.clip(times[..., None] - self.hours[:, None, :-1], 0.0, None)
-        gaps = np.diff(self.hours, axis=1)[:, None, :]
-        passed = np.minimum(passed, gaps)
-        # ∫ over a gap: the share at its begin, falling to that at its end, each weighted by time.
-        late = 0.5 * passed**2 / np.where(gaps > 0.0, gaps, 1.0)
-        weights = np.zeros((*times.shape, self.hours.shape[1]))
-        weights[..., :-1] += passed - late
-        weights[..., 1:] += late
-        weights[..., -1] += np.clip(times - self.hours[:, -1:], 0.0, None)
-        return self._combined(weights)
+        return self._combined(integration(self.hours, np.asarray(hours, dtype=np.float64).T))
 
     def _combined(self, weights: Array) -> Array:
         """(M, n, K) weights of the nodes → (n, M, ny, nx)."""

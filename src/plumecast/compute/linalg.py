@@ -236,3 +236,19 @@ def interpolation(places: Array, wanted: Array) -> Array:
     reached = np.concatenate([whole, passed, np.zeros_like(whole)], axis=-1)
     weights: Array = reached[..., :-1] - reached[..., 1:]
     return weights
+
+
+def integration(places: Array, wanted: Array) -> Array:
+    """(…, n, K) weights of the integral of a piecewise linear function from the first place on.
+
+    Its values are known at (…, K) ascending places; (…, n) are the upper limits. After the last
+    place it keeps its value, before the first one the integral is 0.
+    """
+    gaps = np.diff(places, axis=-1)[..., None, :]
+    passed = np.minimum(np.clip(wanted[..., None] - places[..., None, :-1], 0.0, None), gaps)
+    late = 0.5 * passed**2 / np.where(gaps > 0.0, gaps, 1.0)
+    weights = np.zeros((*wanted.shape, places.shape[-1]))
+    weights[..., :-1] += passed - late
+    weights[..., 1:] += late
+    weights[..., -1] += np.clip(wanted - places[..., -1:], 0.0, None)
+    return weights

@@ -10,7 +10,9 @@ snapshot. Its size depends on Δ; what is read does not:
 The dose of stored smoke is the trapezoid over the frames, from no smoke at ignition: Δ g without
 half of the newest frame, which is g minus that of the frame before (`stored_dose`). The dose of
 predicted smoke is Δ g ρ(h): the surrogate records the factor ρ of its training fires by hour
-(`dose_table`), so that an answer does not depend on which other hours were asked for.
+(`dose_table`). Where smoke is predicted at least twice in every Δ, as for hourly answers of a
+surrogate with six-hourly frames, it is the integral of g over the last Δ hours (`sliding_dose`): a
+sum over few frames depends on whether the fire happened to burn just before them.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from plumecast.base.checkpoints import (
 )
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, shown_units
-from plumecast.compute.dose import even_factor, previous_snapshot, stored_dose
+from plumecast.compute.dose import even_factor, previous_snapshot, sliding_dose, stored_dose
 
 DOSE_HOURS, DOSE_FACTORS = "dose_hours", "dose_factors"
 """Attributes of predicted smoke: hours since ignition, and there the factor ρ = D / (Δ g)."""
@@ -232,8 +234,12 @@ def doses(
     if DOSE_HOURS not in smoke.attrs and fire is not None:
         made = stored_dose(values, fire, hours, spacing, _scale(smoke, hours.size))
     else:
+        shape = (-1,) + (1,) * (values.ndim - 1)
         factors = spacing * dose_factor(smoke.attrs, hours, spacing)
-        made = values * factors.reshape((-1,) + (1,) * (values.ndim - 1))
+        made = values * factors.reshape(shape)
+        if fire is not None:
+            sliding, known = sliding_dose(values, fire, hours, spacing)
+            made = np.where(known.reshape(shape), sliding, made)
     made = made.astype(smoke.dtype, copy=False)
     return made if fire is None else never_falling(made, fire, hours)
 
