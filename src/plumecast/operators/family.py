@@ -105,6 +105,10 @@ class Operator(abc.ABC):
         """Outputs and detection score within [0, 1], (M, Ñ) each, from one pass."""
         return self.predict(inputs, given), None
 
+    def dose_ratios(self, inputs: Array, given: Conditions = NOTHING) -> Array | None:
+        """(M,) doses of the cheap physics over the sums over their frames; None without it."""
+        return None
+
     def represented(self, inputs: Array) -> Array | None:
         """(M,) share of the squared norm of each input that the operator's basis represents.
 
@@ -164,6 +168,10 @@ class OneOutput(Operator):
         values, score = self.operator.predict_both(inputs, given)
         own = slice(self.start, self.stop)
         return self.scale * values[:, own], None if score is None else score[:, own]
+
+    def dose_ratios(self, inputs: Array, given: Conditions = NOTHING) -> Array | None:
+        """As for all outputs."""
+        return self.operator.dose_ratios(inputs, given)
 
     def represented(self, inputs: Array) -> Array | None:
         """As for all outputs."""

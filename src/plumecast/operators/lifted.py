@@ -86,6 +86,16 @@ class LiftedOperator(Operator):
         score = self._decoded(Targets.score, fields) if self.detects else None
         return self._decoded(Targets.smoke, fields), score
 
+    def dose_ratios(self, inputs: Array, given: Conditions = NOTHING) -> Array | None:
+        """(M,) ∫ c dt / (Δ Σ c) of the total smoke that the weather carries.
+
+        None without carried smoke, or where its frames are so close that the ratio hardly varies.
+        """
+        if self.physics is None or self.physics.interval <= CLOSE_FRAMES or given.weather is None:
+            return None
+        fire = array_namespace(inputs).reshape(inputs, (-1, *self.shape))
+        return self.physics.dose_ratios(fire, given.weather, given.fuel, given.history)
+
     def _decoded(self, decode: Callable[[Targets, Array], Array], fields: Array) -> Array:
         """(M, T, *grid) targets → (M, K N) rows, the K outputs side by side."""
         if not self.further:
@@ -333,3 +343,7 @@ def update_lifted_operator(
     )
     updated = replace(operator, field_map=field_map, targets=grown[0], further=grown[1:])
     return updated, replace(sums, own=own)
+
+
+CLOSE_FRAMES = 1.5
+"""Hours between frames up to which the dose needs no ratio of the fire's own."""

@@ -10,9 +10,10 @@ snapshot. Its size depends on Δ; what is read does not:
 The dose of stored smoke is the trapezoid over the frames, from no smoke at ignition: Δ g without
 half of the newest frame, which is g minus that of the frame before (`stored_dose`). The dose of
 predicted smoke is Δ g ρ(h): the surrogate records the factor ρ of its training fires by hour
-(`dose_table`). Where smoke is predicted at least twice in every Δ, as for hourly answers of a
-surrogate with six-hourly frames, it is the integral of g over the last Δ hours (`sliding_dose`): a
-sum over few frames depends on whether the fire happened to burn just before them.
+(`dose_table`). A sum over few frames depends on whether the fire happened to burn just before them.
+So where frames are hours apart, the factor is scaled as that of the carried smoke (`TIMING`), and
+where smoke is predicted at least twice in every Δ, as for hourly answers, the dose is the integral
+of g over the last Δ hours (`sliding_dose`).
 """
 
 from __future__ import annotations
@@ -35,8 +36,16 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, shown_units
 from plumecast.compute.dose import even_factor, previous_snapshot, sliding_dose, stored_dose
 
-DOSE_HOURS, DOSE_FACTORS = "dose_hours", "dose_factors"
-"""Attributes of predicted smoke: hours since ignition, and there the factor ρ = D / (Δ g)."""
+DOSE_HOURS, DOSE_FACTORS, DOSE_CARRIED = "dose_hours", "dose_factors", "dose_carried"
+"""Attributes of predicted smoke: hours since ignition, and there the mean factor ρ = D / (Δ g) of
+training fires, and the same factor of their carried smoke where it is known."""
+
+TIMING = "dose_timing"
+"""Coordinate of predicted smoke: the factor of its carried smoke over that of training fires."""
+
+TIMING_ATTRIBUTES = {
+    "units": "1", "long_name": "dose over the sum of smoke, relative to training fires"
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +159,8 @@ def quantity_factors(
             "'hours'); add them, or use quantity='sum'"
         )
     hours = np.broadcast_to(snapshots["hours"].values.astype(float), (count,))
-    return factors_at(hours, chosen, spacing, smoke.attrs)
+    factors = factors_at(hours, chosen, spacing, smoke.attrs)
+    return np.asarray(factors * _timing(snapshots, count))
 
 
 def factors_at(
@@ -235,13 +245,32 @@ def doses(
         made = stored_dose(values, fire, hours, spacing, _scale(smoke, hours.size))
     else:
         shape = (-1,) + (1,) * (values.ndim - 1)
-        factors = spacing * dose_factor(smoke.attrs, hours, spacing)
+        factors = spacing * dose_factor(smoke.attrs, hours, spacing) * _timing(smoke, hours.size)
         made = values * factors.reshape(shape)
         if fire is not None:
             sliding, known = sliding_dose(values, fire, hours, spacing)
             made = np.where(known.reshape(shape), sliding, made)
     made = made.astype(smoke.dtype, copy=False)
     return made if fire is None else never_falling(made, fire, hours)
+
+
+def timing(ratios: np.ndarray, hours: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:
+    """The coordinate `TIMING` of (M,) `dose_ratios` of carried smoke; 1 where there is none."""
+    interval = recorded_interval(attrs)
+    assert interval is not None
+    expected = dose_factor({**attrs, DOSE_FACTORS: attrs[DOSE_CARRIED]}, hours, interval)
+    found = np.where(ratios > 0.0, ratios / np.where(expected > 0.0, expected, 1.0), 1.0)
+    return np.asarray(np.clip(found, 1.0 / MOST_TIMING, MOST_TIMING))
+
+
+MOST_TIMING = 4.0
+"""By which the factor of a fire differs from that of training fires at most."""
+
+
+def _timing(snapshots: xr.Dataset | xr.DataArray, count: int) -> np.ndarray:
+    if TIMING not in snapshots.coords:
+        return np.ones(count)
+    return np.broadcast_to(snapshots[TIMING].values.astype(float), (count,))
 
 
 def _scale(smoke: xr.DataArray, count: int) -> np.ndarray | None:

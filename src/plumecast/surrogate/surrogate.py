@@ -40,6 +40,7 @@ from plumecast.data.layout import (
     leading_dims,
 )
 from plumecast.operators.family import NOTHING, Conditions, OneOutput, Operator
+from plumecast.scores.quantities import DOSE_CARRIED, TIMING, TIMING_ATTRIBUTES, timing
 from plumecast.surrogate.covered.guards import (
     COVARIATE,
     Checked,
@@ -283,6 +284,7 @@ class Surrogate:
         out = np.empty((matrix.shape[0], layout.size), dtype=dtype if plain else np.float64)
         stated = stated_measures(self.training.get("ranges", {}), data, like, lead)
         measured: list[dict[str, Array]] = []
+        ratios: list[Array] = []
         for start in range(0, matrix.shape[0], PREDICT_BLOCK):
             rows = slice(start, start + PREDICT_BLOCK)
             with np.errstate(over="ignore", invalid="ignore"):  # checked below
@@ -294,15 +296,28 @@ class Surrogate:
             if layout is not self.outputs:
                 peak = largest_sizes(out[rows, : self.outputs.size])
             known = (matrix[rows], given.at(rows), peak)
+            ratios.append(self._dose_ratios(matrix[rows], given.at(rows)))
             here = {name: values[rows] for name, values in stated.items()}
             measured.append(measure_rows(self, *known, here))
         fields = [
             from_rows(values.astype(dtype, copy=False), part, like, lead).drop_vars(
-                DOSE_SCALE, errors="ignore"
+                [DOSE_SCALE, TIMING], errors="ignore"
             )
             for part, values in zip(layout.fields, layout.split(out), strict=True)
         ]
+        attrs = self.outputs.fields[0].attrs
+        if DOSE_CARRIED in attrs and len(lead) == 1 and all(own is not None for own in ratios):
+            assert given.weather is not None
+            found = timing(np.concatenate(ratios), given.weather.until, attrs)
+            factors = (lead[0], found, TIMING_ATTRIBUTES)
+            fields = [field.assign_coords({TIMING: factors}) for field in fields]
         return fields, Checked(join_measures(measured), snapshot_labels(like, lead))
+
+    def _dose_ratios(self, inputs: np.ndarray, given: Conditions) -> Array | None:
+        """As of the operator, for surrogates that know those of their training fires."""
+        if DOSE_CARRIED not in self.outputs.fields[0].attrs:
+            return None
+        return self.operator.dose_ratios(to_device_of(self.operator, inputs), given)
 
     def _warn(self, checked: Checked) -> None:
         """Warn once of every kind of extrapolation; covariates have warned when they were read."""

@@ -30,6 +30,7 @@ from plumecast.compute.arrays import (
     like,
     positive_part,
     take_rows,
+    to_numpy,
 )
 from plumecast.compute.blocks import row_blocks
 from plumecast.compute.device import free_bytes
@@ -119,12 +120,29 @@ class ColumnTransport:
         shape = (count, len(self.groups) - 1, *grid)
         return assembled(self._parts(fire, weather, fuel, history), shape, fire)
 
+    def dose_ratios(
+        self,
+        fire: Array,
+        weather: WeatherSeries,
+        fuel: FuelLoads | None = None,
+        history: FireHistory | None = None,
+    ) -> np.ndarray:
+        """(M,) mean over the steps of the smoke in the air, over that at the frames, times their
+        number: ∫ c dt / (Δ Σ c) of the total carried smoke; 0 where there is none.
+        """
+        made = np.zeros(fire.shape[0])
+        for rows, values in self._parts(fire, weather, fuel, history, total=True):
+            made[rows] = to_numpy(values)
+        return made
+
     def _parts(
         self,
         fire: Array,
         weather: WeatherSeries,
         fuel: FuelLoads | None,
         history: FireHistory | None,
+        *,
+        total: bool = False,
     ) -> Iterator[tuple[Array, Array]]:
         on_host = is_numpy_array(fire)
         order = np.argsort(weather.until, kind="stable")
@@ -142,7 +160,8 @@ class ColumnTransport:
         def carry(rows: Array) -> Array:
             own = None if fuel is None else fuel.at(rows)
             past = history.at(rows) if history is not None and told[rows[0]] else None
-            return self._carried(take_rows(fire, rows), weather.at(rows), own, past)
+            part = take_rows(fire, rows)
+            return self._carried(part, weather.at(rows), own, past, total=total)
 
         yield from zip(parts, map_threads(carry, parts, max(threads, 1)), strict=True)
 
@@ -177,8 +196,13 @@ class ColumnTransport:
         weather: WeatherSeries,
         fuel: FuelLoads | None,
         history: FireHistory | None,
+        *,
+        total: bool = False,
     ) -> Array:
-        """The smoke of one block of snapshots. All end together; the youngest start last."""
+        """The smoke of one block of snapshots, or their `dose_ratios` of the `total` smoke.
+
+        All end together; the youngest start last.
+        """
         xp = array_namespace(fire)
         fire = xp.astype(fire, xp.float32, copy=False)
         until = np.asarray(weather.until, dtype=np.float64)
@@ -190,8 +214,9 @@ class ColumnTransport:
         load = self._load(fire, fuel)
         count, ny, nx = fire.shape
         layers = len(EDGES) - 1
-        state = total = like(np.zeros((count, layers, ny, nx), dtype=np.float32), fire)
+        state = summed = like(np.zeros((count, layers, ny, nx), dtype=np.float32), fire)
         per = max(1, round(self.interval / self.step))
+        at_frames = always = xp.zeros_like(state[:, 0, 0, 0])
         for some in row_blocks(steps, STEP_ROWS // max(1, count)):
             hours = ends[some.start : some.stop + 1]
             since = like(burning[some.start : some.stop].astype(np.float32), fire)
@@ -204,10 +229,18 @@ class ColumnTransport:
                 state = _moved(state, *(whole[i, ...] for _, whole in along)) + source
                 mixed = air.mixing[:, n, ...] @ xp.reshape(state, (count, layers, ny * nx))
                 state = xp.reshape(mixed, state.shape)
-                if (steps - 1 - n) % per == 0:
-                    total = total + state
+                is_frame = (steps - 1 - n) % per == 0
+                if is_frame and not total:
+                    summed = summed + state
+                if total:
+                    in_air = xp.sum(state, axis=(1, 2, 3))
+                    always = always + in_air / per
+                    at_frames = at_frames + in_air if is_frame else at_frames
+        if total:
+            known = at_frames > 0.0
+            return xp.where(known, always / xp.where(known, at_frames, 1.0), 0.0 * always)
         bounds = zip(self.groups[:-1], self.groups[1:], strict=True)
-        sums = [xp.sum(total[:, low:high, :, :], axis=1, keepdims=True) for low, high in bounds]
+        sums = [xp.sum(summed[:, low:high, :, :], axis=1, keepdims=True) for low, high in bounds]
         return xp.concat(sums, axis=1)
 
     def _release(self, fire: Array, until: Array, history: FireHistory | None) -> Release:

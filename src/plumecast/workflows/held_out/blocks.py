@@ -12,7 +12,7 @@ import xarray as xr
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over
 from plumecast.compute.device import refuse_device
-from plumecast.data.clock import fire_blocks
+from plumecast.data.clock import by_fire, fire_blocks
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.memory_plan import CLUSTER_MEMORY, prediction_rows
@@ -62,7 +62,7 @@ def in_blocks(
     memory: str | int | None,
     runner: Runner | None,
 ) -> HeldOutBlocks:
-    """Blocks of snapshots that keep to the memory limit; sorting for the ROC needs most of it."""
+    """Blocks of whole fires that keep to the memory limit; sorting for the ROC needs most of it."""
     if runner is not None:
         memory = memory or CLUSTER_MEMORY
         refuse_device(device)
@@ -77,4 +77,4 @@ def in_blocks(
             most=BLOCK,
         )
     placed = surrogate.on_device(device)
-    return HeldOutBlocks(placed, snapshots, size, memory is not None, runner)
+    return HeldOutBlocks(placed, by_fire(snapshots), size, memory is not None, runner)
