@@ -59,7 +59,7 @@ def as_shares(hours: np.ndarray, shares: np.ndarray) -> Shares:
     gaps=st.sampled_from([(1, 16), (4, 6), (12, 3)]),
 )
 def test_a_few_hours_tell_when_a_fire_burned(seed, bursts, length, gaps):
-    """Interpolation between the nodes misplaces at most 2 % of all that burns, in the mean."""
+    """At most 2 % of all that burns is misplaced, in the mean over the fire or an hour."""
     parts = fire(seed, bursts, length)
     count, most = gaps
     ends = np.linspace(0.0, parts[0].max(), count + 1)[1:]
@@ -75,7 +75,7 @@ def test_a_few_hours_tell_when_a_fire_burned(seed, bursts, length, gaps):
     times = np.linspace(0.0, 1.2 * parts[0].max(), 97)[1:]
     found = as_shares(hours, shares).by(times[:, None])[:, 0, 0]
     wrong = np.abs(found - exact(*parts, times)).sum(axis=1)
-    assert wrong.mean() <= 0.02 * shares[-1].sum()
+    assert wrong.mean() <= 0.02 * shares[-1].sum() * max(1.0, 1.0 / times[-1])
 
 
 def test_what_burns_after_the_last_end_is_left_out():
@@ -84,6 +84,9 @@ def test_what_burns_after_the_last_end_is_left_out():
     hours, shares = shares_of_arrival(arrival, where, part, 1, ends=np.array([2.0, 4.0]), most=3)
     assert np.nanmax(hours) == 4.0
     assert shares.max() == pytest.approx(41.0 / 101.0)
+    begin = shares_of_arrival(arrival, where, part, 1, ends=np.array([2.0]), most=3)
+    np.testing.assert_array_equal(begin[0], hours[:1])
+    np.testing.assert_array_equal(begin[1], shares[:1])
 
 
 def test_what_burns_at_ignition_is_released_soon():

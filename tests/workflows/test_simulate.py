@@ -167,7 +167,14 @@ def test_every_fire_is_stored_with_its_own_weather(windy):
     stored = pc.open_snapshots(windy)
     assert stored.fire_id.values.tolist() == ["s0-i0000-w0", "s0-i0000-w1"]
     assert stored.drought.values.tolist() == ["own", "own"]
-    assert stored.sizes == {"snapshot": 2, "y": 40, "x": 50, "weather_hour": 7, "height": 10}
+    assert stored.sizes == {
+        "snapshot": 2,
+        "y": 40,
+        "x": 50,
+        "weather_hour": 7,
+        "height": 10,
+        "history": 3,
+    }
     assert not (stored.wind_u[0].values == stored.wind_u[1].values).any()
     in_memory = pc.simulate(**OWN)
     for name in ("smoke", "wind_u", "wind_v", "boundary_layer_depth", "fuel_load"):

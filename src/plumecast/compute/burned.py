@@ -73,15 +73,12 @@ def _never_falling(values: Array) -> Array:
     return xp.concat(parts, axis=1)
 
 
-CANDIDATES = 120
-"""Hours that nodes are chosen from: at least so many evenly in time, and evenly in burned area."""
-
-PER_GAP = 8
-"""… and at least so many for every gap."""
+CANDIDATES = 8
+"""Hours per node that nodes are chosen from: so many evenly in time, and evenly in burned area."""
 
 SMALL_SHARE, SMALL_ERROR = 2e-3, 2e-3
-"""Of all that burns: the least area that errors are divided by, and an error for an hour, in which
-no further node is needed."""
+"""Of all that has burned by the end of a gap: the least area that errors are divided by, and an
+error for an hour, below which no further node is needed."""
 
 
 def shares_of_arrival(
@@ -94,14 +91,13 @@ def shares_of_arrival(
     last node of a gap is its end. Further ones are added where interpolation between the nodes so
     far is worst: by the area that is in error, integrated over time, and divided by the root of the
     area that has burned, so that the first hours of a fire that grows large are not neglected.
-    Hours are NaN where fewer suffice.
+    Hours are NaN where fewer suffice. A gap does not depend on what burns later.
     """
     ends = np.maximum(np.asarray(ends, dtype=np.float64), SHORTEST)
     hours = np.full((ends.size, most), np.nan)
     made = np.zeros((ends.size, most, cells), dtype=np.float32)
-    even = np.linspace(0.0, 1.0, max(CANDIDATES // ends.size, PER_GAP))
+    even = np.linspace(0.0, 1.0, CANDIDATES * most)
     gap_of = np.searchsorted(ends, arrival)
-    final = part[gap_of < ends.size].sum()
     before, begin = np.zeros(cells), 0.0
     for row, end in enumerate(ends.tolist()):
         own = np.flatnonzero(gap_of == row)
@@ -113,7 +109,8 @@ def shares_of_arrival(
         shares = before[burned] + np.cumsum(grown.reshape(times.size, burned.size), axis=0)
         area = before.sum() + (shares - before[burned]).sum(axis=1)
         shares[0] = before[burned]  # what burns at hour 0 is released after it
-        nodes = _gap_nodes(times, shares, np.maximum(area, SMALL_SHARE * final) * final, most)
+        scale = np.maximum(area, SMALL_SHARE * area[-1]) * area[-1]
+        nodes = _gap_nodes(times, shares, scale, most)
         hours[row, : nodes.size] = times[nodes]
         before[burned] = shares[-1]
         made[row, : nodes.size] = np.minimum(before, 1.0)

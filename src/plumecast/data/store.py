@@ -343,7 +343,7 @@ def _with_optional(store: xr.Dataset, fire: xr.Dataset) -> xr.Dataset:
         if name not in store.variables or name in fire.variables:
             continue
         like = store[name]
-        shape = [fire.sizes[SNAPSHOT], *(store.sizes[dim] for dim in like.dims[1:])]
+        shape = [fire.sizes.get(dim, store.sizes[dim]) for dim in like.dims]
         values = np.full(shape, EMPTY[name], dtype=like.dtype if like.dtype.kind == "f" else None)
         fire = fire.assign({name: (like.dims, values, TABLE[name].attrs if name in TABLE else {})})
         fire = fire.set_coords(name) if name in store.coords else fire

@@ -47,7 +47,7 @@ def test_frames_are_those_of_the_library(client, page):
     world = page.world
     burned = world.burn(world.ignited([tuple(MIDDLE)]), world.weather(request), 3)
     for k in range(3):
-        known = take_final(burned.isel(snapshot=slice(0, k + 1)), np.array([k]), history=True)
+        known = take_final(burned, np.array([k]), history=True)
         fields = predict_fires(
             model.surrogate, known, threshold=model.threshold, interval=0.9,
             notify=lambda notice: None,

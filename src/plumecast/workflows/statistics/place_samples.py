@@ -22,6 +22,7 @@ from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.family import Conditions
 from plumecast.scores.quantities import (
     DEFAULT,
+    TIMING,
     checkpoint_hours,
     find_quantity,
     quantity_factors,
@@ -236,7 +237,7 @@ def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any
         for name in LABELS
         if name in block.variables
     }
-    for name in (DOSE_SCALE, DOSE_RATIO):
+    for name in (DOSE_SCALE, DOSE_RATIO, TIMING):
         if name in block.variables:
             known[name] = np.broadcast_to(block[name].values.astype(float), (count,))
     if "fire_id" not in known:
