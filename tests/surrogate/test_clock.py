@@ -102,6 +102,20 @@ def test_an_answer_does_not_depend_on_the_other_hours(surrogate, fires, hour, ot
     np.testing.assert_allclose(together, alone.values, rtol=1e-4, atol=1e-4 * alone.values.max())
 
 
+def test_a_single_hour_and_hourly_answers_have_one_dose(surrogate, fires):
+    """Frames are three hours apart, and the fires burn in two or three moments.
+
+    To a third: the operators have learned no hours between the frames.
+    """
+    hours = np.arange(1.0, LONGEST + 1.0)
+    hourly = doses(surrogate, fires, hours)[:, -1].sum((-2, -1))
+    alone = doses(surrogate, fires, [LONGEST])[:, 0].sum((-2, -1))
+    smoke = surrogate.predict(fires)
+    assert "dose_timing" in smoke.coords
+    assert "dose_timing" not in pc.as_quantity(smoke, "mean").coords
+    np.testing.assert_allclose(alone, hourly, rtol=0.35)
+
+
 @pytest.mark.parametrize("shift", [-0.06, 0.05, 0.1])
 def test_labels_that_are_shifted_move_the_dose_by_what_it_gains_in_that_time(
     surrogate, fires, shift

@@ -339,7 +339,8 @@ def described(field: xr.DataArray, quantity: Quantity, interval: float | None) -
     if not quantity.needs_interval:
         attrs["comment"] = smoke_comment(interval)
         attrs |= {} if interval is None else {INTERVAL: interval}
-    return field.drop_attrs(deep=False).assign_attrs(attrs)
+    kept_coords = field.drop_vars(TIMING, errors="ignore") if quantity.needs_interval else field
+    return kept_coords.drop_attrs(deep=False).assign_attrs(attrs)
 
 
 def smoke_between(

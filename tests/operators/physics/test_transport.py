@@ -324,3 +324,15 @@ def test_thin_smoke_does_not_run_ahead_just_after_a_whole_number_of_steps(steps,
     farther = speed * 3600.0 * later / CELL  # cells
     # One more step interpolates and diffuses once more: a cell each.
     assert reach[0] <= reach[1] <= reach[0] + np.ceil(farther) + 2
+
+
+@pytest.mark.parametrize("until", [2.5, 4.0, 7.0])
+def test_dose_ratios_are_those_of_frames_at_every_step(until):
+    """∫ c dt / (Δ Σ c) with the integral as a sum over steps, by two transports."""
+    coarse = transport(interval=2.0, partial=True)
+    fine = replace(coarse, interval=coarse.step)
+    fires, air = two_cells(until - 0.5), weather(3.0, 1.0, until)
+    sums = [float(own.smoke(fires, air).sum(dtype=np.float64)) for own in (fine, coarse)]
+    expected = sums[0] * coarse.step / (sums[1] * coarse.interval)
+    np.testing.assert_allclose(coarse.dose_ratios(fires, air), expected, rtol=1e-4)
+    assert coarse.dose_ratios(0.0 * fires, air).tolist() == [0.0]
