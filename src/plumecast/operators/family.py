@@ -36,7 +36,7 @@ class Conditions:
     scenario_count: int = 0  # 0: one map for all scenarios
     weather: WeatherSeries | None = None
     fuel: FuelLoads | None = None  # None: that of the training fires
-    history: FireHistory | None = None  # earlier snapshots of the same fires
+    history: FireHistory | None = None  # what tells when the fires burned
     physics: Array | None = None  # (M, K, *grid), smoke of cheap physics, on the fire's device
 
     def at(self, rows: Array | slice) -> Conditions:
@@ -48,6 +48,10 @@ class Conditions:
             if (part := getattr(self, name)) is not None:
                 found[name] = part.at(rows)
         return replace(self, **found)
+
+    def loaded(self) -> Conditions:
+        """The same with the history of the fires in memory; each map is read once."""
+        return self if self.history is None else replace(self, history=self.history.loaded())
 
     def scalars(self) -> Array | None:
         """(M, P + S): the covariates, then the scenario as an indicator of each of S scenarios."""

@@ -93,8 +93,11 @@ class LiftedOperator(Operator):
         """
         if self.physics is None or self.physics.interval <= CLOSE_FRAMES or given.weather is None:
             return None
-        fire = array_namespace(inputs).reshape(inputs, (-1, *self.shape))
-        return self.physics.dose_ratios(fire, given.weather, given.fuel, given.history)
+        fire, past = (
+            array_namespace(inputs).reshape(inputs, (-1, *self.shape)),
+            given.loaded().history,
+        )
+        return self.physics.dose_ratios(fire, given.weather, given.fuel, past)
 
     def _decoded(self, decode: Callable[[Targets, Array], Array], fields: Array) -> Array:
         """(M, T, *grid) targets → (M, K N) rows, the K outputs side by side."""
@@ -114,7 +117,8 @@ class LiftedOperator(Operator):
                     "this surrogate was trained with the weather of every fire; pass a Dataset "
                     "with 'wind_u', 'wind_v' and 'boundary_layer_depth'"
                 )
-            carried = self.physics.smoke(fire, given.weather, given.fuel, given.history)
+            past = given.loaded().history
+            carried = self.physics.smoke(fire, given.weather, given.fuel, past)
             if self.frame is not None and given.wind is not None:
                 carried = self.frame.to_wind(carried, given.wind)
             known = replace(known, physics=carried)

@@ -287,16 +287,17 @@ class Surrogate:
         ratios: list[Array] = []
         for start in range(0, matrix.shape[0], PREDICT_BLOCK):
             rows = slice(start, start + PREDICT_BLOCK)
+            own = given.at(rows).loaded()
             with np.errstate(over="ignore", invalid="ignore"):  # checked below
-                out[rows] = to_numpy(predict(matrix[rows], given.at(rows)))
+                out[rows] = to_numpy(predict(matrix[rows], own))
             peak = largest_sizes(out[rows])
             if not np.isfinite(peak).all():
                 wrong = start + int(np.argmin(np.isfinite(peak)))
                 raise PlumecastError(_not_finite(snapshot_labels(like, lead)[wrong], out.dtype))
             if layout is not self.outputs:
                 peak = largest_sizes(out[rows, : self.outputs.size])
-            known = (matrix[rows], given.at(rows), peak)
-            ratios.append(self._dose_ratios(matrix[rows], given.at(rows)))
+            known = (matrix[rows], own, peak)
+            ratios.append(self._dose_ratios(matrix[rows], own))
             here = {name: values[rows] for name, values in stated.items()}
             measured.append(measure_rows(self, *known, here))
         fields = [
@@ -306,7 +307,7 @@ class Surrogate:
             for part, values in zip(layout.fields, layout.split(out), strict=True)
         ]
         attrs = self.outputs.fields[0].attrs
-        if DOSE_CARRIED in attrs and len(lead) == 1 and all(own is not None for own in ratios):
+        if DOSE_CARRIED in attrs and len(lead) == 1 and all(known is not None for known in ratios):
             assert given.weather is not None
             found = timing(np.concatenate(ratios), given.weather.until, attrs)
             factors = (lead[0], found, TIMING_ATTRIBUTES)

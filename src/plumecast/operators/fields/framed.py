@@ -78,10 +78,9 @@ class CarriedFields:
         return (count, kinds, *(grid if self.frame is None else self.frame.canvas))
 
     def __getitem__(self, rows: Array | slice) -> Array:
-        fire, given = self.put(self.fire[rows]), self.given.at(rows)
+        fire, given = self.put(self.fire[rows]), self.given.at(rows).loaded()
         assert given.weather is not None
-        past = None if given.history is None else given.history.loaded()
-        carried = self.physics.smoke(fire, given.weather, given.fuel, past)
+        carried = self.physics.smoke(fire, given.weather, given.fuel, given.history)
         if self.frame is not None and given.wind is not None:
             carried = self.frame.to_wind(carried, given.wind)
         return to_numpy(carried)

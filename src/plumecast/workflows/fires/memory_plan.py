@@ -14,6 +14,10 @@ AGREEMENT_BYTES = 48.0
 """Bytes per cell while smoke and detection score are reconciled: six arrays."""
 
 
+HISTORY_BYTES = 64.0
+"""Bytes per cell of what a snapshot may hold of its fire: sixteen burned shares."""
+
+
 def prediction_rows(
     surrogate: Surrogate,
     memory: str | int | None,
@@ -32,6 +36,8 @@ def prediction_rows(
     if memory is None:
         return most
     work, per_row = surrogate.operator.working_bytes()
+    if surrogate.operator.needs_weather:
+        input_bytes += HISTORY_BYTES
     if any(stored_agreements(surrogate.training, surrogate.outputs.names)):
         output_bytes += AGREEMENT_BYTES
     cells = input_bytes * surrogate.inputs.size + output_bytes * surrogate.outputs.size
