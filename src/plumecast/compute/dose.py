@@ -93,11 +93,12 @@ def sliding_dose(
     """Doses D(h) = ∫ g ds over the Δ hours before h, and (M,) where the sums (M, …) give it.
 
     With g(s) = c(s) + c(s − Δ) + …, the integral over one interval is that of c since ignition. It
-    needs sums at hours that are at most Δ / 2 apart, from ignition on; between them g is linear.
+    needs sums at hours that are at most about Δ / 3 apart, from ignition on; between them g is
+    linear.
 
-    >>> sums, fire = np.array([1.0, 2.0, 4.0, 6.0]), np.array(["a"] * 4)  # c = t, Δ = 2 h
-    >>> sliding_dose(sums, fire, np.array([1.0, 2.0, 3.0, 4.0]), 2.0)[0].tolist()
-    [0.5, 2.0, 4.5, 8.0]
+    >>> sums, fire = np.array([1.0, 2.0, 3.0, 5.0, 7.0, 9.0]), np.array(["a"] * 6)  # c = t, Δ = 3 h
+    >>> sliding_dose(sums, fire, np.arange(1.0, 7.0), 3.0)[0].tolist()
+    [0.5, 2.0, 4.5, 8.0, 12.5, 18.0]
     """
     made, known = np.zeros_like(sums), np.zeros(hours.size, dtype=bool)
     for name in np.unique(fire):
@@ -114,7 +115,7 @@ def sliding_dose(
     return made, known
 
 
-DENSE = 0.5
+DENSE = 0.35
 """Largest distance, in intervals Δ, of hours whose sums give a sliding dose."""
 
 

@@ -12,7 +12,7 @@ half of the newest frame, which is g minus that of the frame before (`stored_dos
 predicted smoke is Δ g ρ(h): the surrogate records the factor ρ of its training fires by hour
 (`dose_table`). A sum over few frames depends on whether the fire happened to burn just before them.
 So where frames are hours apart, the factor is scaled as that of the carried smoke (`TIMING`), and
-where smoke is predicted at least twice in every Δ, as for hourly answers, the dose is the integral
+where smoke is predicted three times in every Δ, as for hourly answers, the dose is the integral
 of g over the last Δ hours (`sliding_dose`).
 """
 
