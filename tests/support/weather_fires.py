@@ -100,3 +100,17 @@ def _column(
             width = 0.8 + 0.1 * (end - start)
             total += puff(row + way[0], column + way[1], width, SHAPE) / width**2
     return 10.0 * total
+
+
+def true_doses(fires: xr.Dataset, step: float = 0.1) -> np.ndarray:
+    """(M, y, x) integrals of the column mean since ignition, from every tenth of an hour."""
+    made = np.zeros(fires.time_since_ignition.shape)
+    hours = fires.weather_hour.values
+    for row in range(fires.sizes["snapshot"]):
+        fire = fires.isel(snapshot=row)
+        age, until = fire.time_since_ignition.values.astype(float), float(fire.hours)
+        arrival = np.where(age > 0.0, until - age, np.inf)
+        wind = [fire[name].values[:, 0].astype(float) for name in ("wind_u", "wind_v")]
+        for end in np.arange(step, until + 0.5 * step, step):
+            made[row] += step * _column(arrival, end, hours, *wind)
+    return made

@@ -17,7 +17,7 @@ from plumecast.data.conditions.weather import with_mean_winds
 from plumecast.surrogate.weather import CompletedWeather, complete_weather
 from plumecast.workflows.fires.hours import BeyondLastMap, ages_at
 from plumecast.workflows.predict import predict_store
-from support.weather_fires import weather_fires
+from support.weather_fires import true_doses, weather_fires
 
 FAMILIES = {
     "spectral": {"preset": "recommended", "physics": "calibrated"},
@@ -71,20 +71,23 @@ def doses(surrogate: pc.Surrogate, fires: xr.Dataset, hours) -> np.ndarray:
 
 
 @SLOW
-@given(hour=st.floats(1.5, 11.0) | st.sampled_from([1.5, 2.0, 2.5, 3.0, 6.0, 9.0]))
+@given(hour=st.floats(0.1, 11.0) | st.sampled_from([1.0, 1.5, 2.0, 2.5, 3.0, 6.0, 9.0]))
 def test_the_dose_is_continuous(surrogate, fires, hour):
     """From one to the next hundredth of an hour it changes by less than 3 %.
 
+    Before half of the first frame, where nothing was learned, by less than 8 % of that at 1 h.
     Whole hours and steps are where frames and steps begin to count.
     """
     before, after = np.moveaxis(doses(surrogate, fires, [hour, hour + 0.01]).sum((-2, -1)), 1, 0)
-    assert (np.abs(after - before) <= 0.03 * after).all()
+    least = doses(surrogate, fires, [1.0])[:, 0].sum((-2, -1))
+    most = 0.03 * after if hour >= 1.5 else 0.08 * np.maximum(after, least)
+    assert (np.abs(after - before) <= most).all()
 
 
 @SLOW
 @given(hours=st.lists(st.floats(0.05, 11.0), min_size=2, max_size=6, unique=True))
 def test_the_dose_never_falls_and_is_zero_at_ignition(surrogate, fires, hours):
-    found = doses(surrogate, fires, np.unique([1e-3, *np.round(hours, 3)]))
+    found = doses(surrogate, fires, np.unique([1e-4, *np.round(hours, 3)]))
     assert (np.diff(found, axis=1) >= 0.0).all()
     whole = doses(surrogate, fires, [LONGEST])[:, 0].sum((-2, -1))
     assert (found[:, 0].sum((-2, -1)) < 1e-3 * whole).all()
@@ -93,27 +96,43 @@ def test_the_dose_never_falls_and_is_zero_at_ignition(surrogate, fires, hours):
 @SLOW
 @given(hour=st.floats(2.0, LONGEST), others=st.lists(st.floats(0.5, LONGEST), max_size=4))
 def test_an_answer_does_not_depend_on_the_other_hours(surrogate, fires, hour, others):
-    """Except that a dose is never below that of an earlier hour."""
+    """Except that a dose is never below that of an earlier hour, in a cell."""
     hours = sorted({round(hour, 3), *np.round(others, 3)})
     smoke = surrogate.predict(pc.at_hours(fires, hours))
     alone = surrogate.predict(pc.at_hours(fires, [round(hour, 3)]))
     row = hours.index(round(hour, 3))
-    together = smoke.values.reshape(-1, len(hours), *smoke.shape[1:])[:, row]
-    np.testing.assert_allclose(together, alone.values, rtol=1e-4, atol=1e-4 * alone.values.max())
+    rounding = {"rtol": 1e-4, "atol": 1e-4 * float(alone.max())}
+    for one, other in ((smoke, alone), (smoke.dose_of_smoke, alone.dose_of_smoke)):
+        together = one.values.reshape(-1, len(hours), *smoke.shape[1:])[:, row]
+        np.testing.assert_allclose(together, other.values, **rounding)
 
 
 def test_a_single_hour_and_hourly_answers_have_one_dose(surrogate, fires):
     """Frames are three hours apart, and the fires burn in two or three moments.
 
-    To a third: the operators have learned no hours between the frames.
+    Hourly answers have the largest dose so far in every cell. Networks are trained here for a few
+    epochs, after which their smoke hardly follows the fire.
     """
+    if surrogate.settings.get("family") in ("unet", "fno", "deeponet"):
+        pytest.skip("networks of three epochs")
     hours = np.arange(1.0, LONGEST + 1.0)
     hourly = doses(surrogate, fires, hours)[:, -1].sum((-2, -1))
     alone = doses(surrogate, fires, [LONGEST])[:, 0].sum((-2, -1))
-    smoke = surrogate.predict(fires)
-    assert "dose_timing" in smoke.coords
-    assert "dose_timing" not in pc.as_quantity(smoke, "mean").coords
-    np.testing.assert_allclose(alone, hourly, rtol=0.35)
+    np.testing.assert_allclose(alone, hourly, rtol=0.2)
+
+
+def test_the_dose_is_nearer_to_the_truth_than_that_of_its_frames(train):
+    """Of fires that were not in training, at single hours, where frames are three hours apart."""
+    new = record_interval(weather_fires(12)).isel(snapshot=slice(30, None))
+    surrogate = pc.fit_surrogate(train, **FAMILIES["spectral"])
+    true = true_doses(new)
+    errors = []
+    for smoke in (surrogate.predict(new.drop_vars("smoke")), new.smoke):
+        dose = pc.as_quantity(smoke, "dose").values
+        squares = ((dose - true) ** 2).sum((1, 2)) / (true**2).sum((1, 2))
+        errors.append(np.sqrt(squares))
+    assert (np.median(errors, axis=1) < [0.4, np.inf]).all(), errors
+    assert np.median(errors[0]) < 0.8 * np.median(errors[1]), errors
 
 
 @pytest.mark.parametrize("shift", [-0.06, 0.05, 0.1])

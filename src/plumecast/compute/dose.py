@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.linalg import integration
 
 
 def running_dose(hours: Sequence[float], totals: Sequence[float]) -> list[float]:
@@ -85,38 +84,6 @@ def stored_dose(
     made = np.where(((before < 0) | (gap < 0.9 * interval)).reshape(shape), alone, made)
     made = np.maximum(made, 0.0)
     return np.asarray(made if scale is None else made * scale.reshape(shape))
-
-
-def sliding_dose(
-    sums: np.ndarray, fire: np.ndarray, hours: np.ndarray, interval: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Doses D(h) = ∫ g ds over the Δ hours before h, and (M,) where the sums (M, …) give it.
-
-    With g(s) = c(s) + c(s − Δ) + …, the integral over one interval is that of c since ignition. It
-    needs sums at hours that are at most about Δ / 3 apart, from ignition on; between them g is
-    linear.
-
-    >>> sums, fire = np.array([1.0, 2.0, 3.0, 5.0, 7.0, 9.0]), np.array(["a"] * 6)  # c = t, Δ = 3 h
-    >>> sliding_dose(sums, fire, np.arange(1.0, 7.0), 3.0)[0].tolist()
-    [0.5, 2.0, 4.5, 8.0, 12.5, 18.0]
-    """
-    made, known = np.zeros_like(sums), np.zeros(hours.size, dtype=bool)
-    for name in np.unique(fire):
-        own = np.flatnonzero(fire == name)
-        own = own[np.argsort(hours[own], kind="stable")]
-        times = np.append(0.0, hours[own])
-        close = np.diff(times) <= DENSE * interval
-        count = int(close.size if close.all() else np.argmin(close))
-        own, times = own[:count], times[: count + 1]
-        begin = np.maximum(times[1:] - interval, 0.0)
-        weights = (integration(times, times[1:]) - integration(times, begin))[:, 1:]
-        made[own] = np.tensordot(weights, sums[own], axes=1)
-        known[own] = True
-    return made, known
-
-
-DENSE = 0.35
-"""Largest distance, in intervals Δ, of hours whose sums give a sliding dose."""
 
 
 def _first_snapshot(before: np.ndarray) -> np.ndarray:

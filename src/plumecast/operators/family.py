@@ -38,10 +38,12 @@ class Conditions:
     fuel: FuelLoads | None = None  # None: that of the training fires
     history: FireHistory | None = None  # what tells when the fires burned
     physics: Array | None = None  # (M, K, *grid), smoke of cheap physics, on the fire's device
+    carried: Array | None = None  # (M, 2, K, *grid), it and ∫ c dt / Δ, before any rotation
+    integrated: bool = False  # whether the integral is what predictions are made of
 
     def at(self, rows: Array | slice) -> Conditions:
         """The conditions of some snapshots."""
-        parts = ("labels", "covariates", "wind", "scenarios", "physics")
+        parts = ("labels", "covariates", "wind", "scenarios", "physics", "carried")
         known = {name: getattr(self, name) for name in parts}
         found = {n: v[rows] for n, v in known.items() if v is not None}
         for name in ("weather", "fuel", "history"):
@@ -109,9 +111,9 @@ class Operator(abc.ABC):
         """Outputs and detection score within [0, 1], (M, Ñ) each, from one pass."""
         return self.predict(inputs, given), None
 
-    def dose_ratios(self, inputs: Array, given: Conditions = NOTHING) -> Array | None:
-        """(M,) doses of the cheap physics over the sums over their frames; None without it."""
-        return None
+    def prepared(self, inputs: Array, given: Conditions = NOTHING) -> Conditions:
+        """The conditions with what several predictions of the same inputs share."""
+        return given
 
     def represented(self, inputs: Array) -> Array | None:
         """(M,) share of the squared norm of each input that the operator's basis represents.
@@ -134,17 +136,22 @@ class Operator(abc.ABC):
 
 @dataclass(frozen=True, slots=True)
 class OneOutput(Operator):
-    """One of several outputs of an operator, in its own unit: scale · columns [start, stop)."""
+    """One of several outputs of an operator, in its own unit: scale · columns [start, stop).
+
+    With `integrated` it is ∫ c dt / Δ instead of the sum over frames: the operator is applied to
+    the integral of the carried smoke. It has no detection score, which is one of the sum.
+    """
 
     operator: Operator
     start: int
     stop: int
     scale: float = 1.0
+    integrated: bool = False
 
     @property
     def detects(self) -> bool:
         """Whether the operator detects."""
-        return self.operator.detects
+        return self.operator.detects and not self.integrated
 
     @property
     def needs_wind(self) -> bool:
@@ -163,19 +170,22 @@ class OneOutput(Operator):
 
     def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) inputs → (M, Ñ) values of this output."""
+        given = replace(given, integrated=True) if self.integrated else given
         return self.scale * self.operator.predict(inputs, given)[:, self.start : self.stop]
 
     def predict_both(
         self, inputs: Array, given: Conditions = NOTHING
     ) -> tuple[Array, Array | None]:
         """Values and detection score of this output."""
+        if self.integrated:
+            return self.predict(inputs, given), None
         values, score = self.operator.predict_both(inputs, given)
         own = slice(self.start, self.stop)
         return self.scale * values[:, own], None if score is None else score[:, own]
 
-    def dose_ratios(self, inputs: Array, given: Conditions = NOTHING) -> Array | None:
+    def prepared(self, inputs: Array, given: Conditions = NOTHING) -> Conditions:
         """As for all outputs."""
-        return self.operator.dose_ratios(inputs, given)
+        return self.operator.prepared(inputs, given)
 
     def represented(self, inputs: Array) -> Array | None:
         """As for all outputs."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Array, array_namespace
+from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import sampled_rows
 from plumecast.compute.device import DEFAULT_RESOURCES, Resources
 from plumecast.operators.coded.correction import SHARES, CorrectedMap
@@ -76,7 +76,15 @@ class LiftedOperator(Operator):
 
     def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, N) smoke, (M, K N) of K outputs."""
-        return self._decoded(Targets.smoke, self.target_fields(inputs, given))
+        smoke = self._decoded(Targets.smoke, self.target_fields(inputs, given))
+        return self._since_ignition(smoke, given) if given.integrated else smoke
+
+    def _since_ignition(self, smoke: Array, given: Conditions) -> Array:
+        """Integrals that are 0 at ignition, also of families that predict smoke without a fire."""
+        assert self.physics is not None
+        assert given.weather is not None
+        grown = np.clip(given.weather.until / self.physics.step, 0.0, 1.0)
+        return smoke * like(grown, smoke, smoke.dtype)[:, None]
 
     def predict_both(
         self, inputs: Array, given: Conditions = NOTHING
@@ -86,18 +94,21 @@ class LiftedOperator(Operator):
         score = self._decoded(Targets.score, fields) if self.detects else None
         return self._decoded(Targets.smoke, fields), score
 
-    def dose_ratios(self, inputs: Array, given: Conditions = NOTHING) -> Array | None:
-        """(M,) ∫ c dt / (Δ Σ c) of the total smoke that the weather carries.
-
-        None without carried smoke, or where its frames are so close that the ratio hardly varies.
-        """
-        if self.physics is None or self.physics.interval <= CLOSE_FRAMES or given.weather is None:
-            return None
-        fire, past = (
-            array_namespace(inputs).reshape(inputs, (-1, *self.shape)),
-            given.loaded().history,
-        )
-        return self.physics.dose_ratios(fire, given.weather, given.fuel, past)
+    def prepared(
+        self, inputs: Array, given: Conditions = NOTHING, *, integrals: bool = True
+    ) -> Conditions:
+        """The conditions with the smoke that the weather carries."""
+        if self.physics is None or given.carried is not None:
+            return given
+        if given.weather is None:
+            raise PlumecastError(
+                "this surrogate was trained with the weather of every fire; pass a Dataset "
+                "with 'wind_u', 'wind_v' and 'boundary_layer_depth'"
+            )
+        fire = array_namespace(inputs).reshape(inputs, (-1, *self.shape))
+        past = given.loaded().history
+        carried = self.physics.summed(fire, given.weather, given.fuel, past, integrals=integrals)
+        return replace(given, carried=carried)
 
     def _decoded(self, decode: Callable[[Targets, Array], Array], fields: Array) -> Array:
         """(M, T, *grid) targets → (M, K N) rows, the K outputs side by side."""
@@ -112,13 +123,9 @@ class LiftedOperator(Operator):
         fire = array_namespace(inputs).reshape(inputs, (-1, *self.shape))
         known = self.numbered(fire.shape[0], given)
         if self.physics is not None:
-            if given.weather is None:
-                raise PlumecastError(
-                    "this surrogate was trained with the weather of every fire; pass a Dataset "
-                    "with 'wind_u', 'wind_v' and 'boundary_layer_depth'"
-                )
-            past = given.loaded().history
-            carried = self.physics.smoke(fire, given.weather, given.fuel, past)
+            carried = self.prepared(inputs, given, integrals=given.integrated).carried
+            assert carried is not None
+            carried = carried[:, int(given.integrated), ...]
             if self.frame is not None and given.wind is not None:
                 carried = self.frame.to_wind(carried, given.wind)
             known = replace(known, physics=carried)
@@ -347,7 +354,3 @@ def update_lifted_operator(
     )
     updated = replace(operator, field_map=field_map, targets=grown[0], further=grown[1:])
     return updated, replace(sums, own=own)
-
-
-CLOSE_FRAMES = 1.5
-"""Hours between frames up to which the dose needs no ratio of the fire's own."""

@@ -114,6 +114,7 @@ def field_sums(
     thresholds: tuple[float, ...],
     *,
     quantiles: bool,
+    read: Array | None = None,
     error: float = QUANTILE_ERROR,
     factors: np.ndarray | None = None,
     clusters: Clusters | None = None,
@@ -121,12 +122,14 @@ def field_sums(
 ) -> FieldSums:
     """The statistics of a block of non-negative (m, N) fields.
 
-    `factors` (m,) turn smoke into the quantity of means, thresholds and quantiles. The sums by
+    The logarithm is that of `fields`. `factors` (m,) turn these, or `read` in
+    their place, into the quantity of means, thresholds and quantiles. The sums by
     cluster are of `expected` statistics instead, if they are given; their changes come with them.
     """
     xp = array_namespace(fields)
     log = xp.log1p(fields)
-    scaled = fields if factors is None else scaled_by(fields, factors)
+    read = fields if read is None else read
+    scaled = read if factors is None else scaled_by(read, factors)
     passed = [scaled > threshold for threshold in thresholds]
     above = [xp.count_nonzero(part, axis=0) for part in passed]
     empty = xp.zeros((0, fields.shape[1]), dtype=xp.int64, device=device_of(fields))

@@ -8,12 +8,10 @@ snapshot. Its size depends on Δ; what is read does not:
 - the mean concentration between two snapshots, (D₂ − D₁) / (h₂ − h₁), in µg m⁻³.
 
 The dose of stored smoke is the trapezoid over the frames, from no smoke at ignition: Δ g without
-half of the newest frame, which is g minus that of the frame before (`stored_dose`). The dose of
-predicted smoke is Δ g ρ(h): the surrogate records the factor ρ of its training fires by hour
-(`dose_table`). A sum over few frames depends on whether the fire happened to burn just before them.
-So where frames are hours apart, the factor is scaled as that of the carried smoke (`TIMING`), and
-where smoke is predicted three times in every Δ, as for hourly answers, the dose is the integral
-of g over the last Δ hours (`sliding_dose`).
+half of the newest frame, which is g minus that of the frame before (`stored_dose`). Surrogates that
+carry smoke predict the dose itself, from the integral of the carried smoke, and keep it beside the
+sum (`dose_name`). That of others is Δ g ρ(h), with the factor ρ of the training fires by hour
+(`dose_table`).
 """
 
 from __future__ import annotations
@@ -34,18 +32,19 @@ from plumecast.base.checkpoints import (
 )
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, shown_units
-from plumecast.compute.dose import even_factor, previous_snapshot, sliding_dose, stored_dose
+from plumecast.compute.dose import even_factor, previous_snapshot, stored_dose
 
-DOSE_HOURS, DOSE_FACTORS, DOSE_CARRIED = "dose_hours", "dose_factors", "dose_carried"
+DOSE_HOURS, DOSE_FACTORS = "dose_hours", "dose_factors"
 """Attributes of predicted smoke: hours since ignition, and there the mean factor ρ = D / (Δ g) of
-training fires, and the same factor of their carried smoke where it is known."""
+training fires."""
 
-TIMING = "dose_timing"
-"""Coordinate of predicted smoke: the factor of its carried smoke over that of training fires."""
+INTEGRATED = "integrated"
+"""Attribute of predicted values that are ∫ c dt / Δ instead of the sum over frames."""
 
-TIMING_ATTRIBUTES = {
-    "units": "1", "long_name": "dose over the sum of smoke, relative to training fires"
-}  # fmt: skip
+
+def dose_name(smoke: str) -> str:
+    """The coordinate of predicted smoke with its dose."""
+    return f"dose_of_{smoke}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +61,11 @@ class Quantity:
     def shown_units(self) -> str:
         """The units for people: "µg m⁻³ h"."""
         return shown_units(self.units)
+
+    @property
+    def attrs(self) -> dict[str, str]:
+        """Name and units, as attributes."""
+        return {"long_name": self.long_name, "units": self.units}
 
 
 LEAST_HOURS = 1e-3
@@ -159,8 +163,7 @@ def quantity_factors(
             "'hours'); add them, or use quantity='sum'"
         )
     hours = np.broadcast_to(snapshots["hours"].values.astype(float), (count,))
-    factors = factors_at(hours, chosen, spacing, smoke.attrs)
-    return np.asarray(factors * _timing(snapshots, count))
+    return factors_at(hours, chosen, spacing, smoke.attrs)
 
 
 def factors_at(
@@ -183,11 +186,13 @@ def dose_factor(attrs: Mapping[str, Any], hours: np.ndarray, interval: float) ->
     They are those of a table in the attributes, linear in between, and of even growth before its
     first hour. Beyond its last hour the share of the newest frame, 2 (1 − ρ), falls with 1 / h.
     Without a table the column mean is taken to grow evenly: ρ = n / (n + 1) with n = h / Δ frames,
-    and n / 2 before the first frame.
+    and n / 2 before the first frame. Values that are integrated have no factor.
 
     >>> dose_factor({}, np.array([0.5, 1.0, 2.0]), 1.0).round(3).tolist()
     [0.25, 0.5, 0.667]
     """
+    if attrs.get(INTEGRATED):
+        return np.ones(hours.shape)
     if DOSE_HOURS not in attrs:
         return even_factor(hours, interval)
     known, factors = (np.atleast_1d(attrs[name]) for name in (DOSE_HOURS, DOSE_FACTORS))
@@ -203,7 +208,8 @@ def dose_factor(attrs: Mapping[str, Any], hours: np.ndarray, interval: float) ->
 
 def dose_attributes(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the attributes of smoke that its dose depends on, for its error bars."""
-    return {name: attrs[name] for name in (INTERVAL, DOSE_HOURS, DOSE_FACTORS) if name in attrs}
+    names = (INTERVAL, DOSE_HOURS, DOSE_FACTORS, INTEGRATED)
+    return {name: attrs[name] for name in names if name in attrs}
 
 
 def dose_table(
@@ -241,36 +247,15 @@ def doses(
     hours = np.broadcast_to(_hours_of(smoke), values.shape[:1])
     if fire is None and "fire_id" in smoke.coords:
         fire = np.broadcast_to(smoke["fire_id"].values.astype(str), values.shape[:1])
-    if DOSE_HOURS not in smoke.attrs and fire is not None:
+    if (predicted := smoke.coords.get(dose_name(str(smoke.name)))) is not None:
+        made = predicted.transpose(*smoke.dims).transpose(SNAPSHOT, ...).values
+    elif not {DOSE_HOURS, INTEGRATED} & set(smoke.attrs) and fire is not None:
         made = stored_dose(values, fire, hours, spacing, _scale(smoke, hours.size))
     else:
         shape = (-1,) + (1,) * (values.ndim - 1)
-        factors = spacing * dose_factor(smoke.attrs, hours, spacing) * _timing(smoke, hours.size)
-        made = values * factors.reshape(shape)
-        if fire is not None:
-            sliding, known = sliding_dose(values, fire, hours, spacing)
-            made = np.where(known.reshape(shape), sliding, made)
+        made = values * (spacing * dose_factor(smoke.attrs, hours, spacing)).reshape(shape)
     made = made.astype(smoke.dtype, copy=False)
     return made if fire is None else never_falling(made, fire, hours)
-
-
-def timing(ratios: np.ndarray, hours: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:
-    """The coordinate `TIMING` of (M,) `dose_ratios` of carried smoke; 1 where there is none."""
-    interval = recorded_interval(attrs)
-    assert interval is not None
-    expected = dose_factor({**attrs, DOSE_FACTORS: attrs[DOSE_CARRIED]}, hours, interval)
-    found = np.where(ratios > 0.0, ratios / np.where(expected > 0.0, expected, 1.0), 1.0)
-    return np.asarray(np.clip(found, 1.0 / MOST_TIMING, MOST_TIMING))
-
-
-MOST_TIMING = 4.0
-"""By which the factor of a fire differs from that of training fires at most."""
-
-
-def _timing(snapshots: xr.Dataset | xr.DataArray, count: int) -> np.ndarray:
-    if TIMING not in snapshots.coords:
-        return np.ones(count)
-    return np.broadcast_to(snapshots[TIMING].values.astype(float), (count,))
 
 
 def _scale(smoke: xr.DataArray, count: int) -> np.ndarray | None:
@@ -335,11 +320,12 @@ def described(field: xr.DataArray, quantity: Quantity, interval: float | None) -
     """
     keys = ("grid_mapping", DOSE_ERROR) if quantity.needs_interval else ("grid_mapping",)
     kept = {key: value for key, value in field.attrs.items() if key in keys}
-    attrs = kept | {"long_name": quantity.long_name, "units": quantity.units}
+    attrs = kept | quantity.attrs
     if not quantity.needs_interval:
         attrs["comment"] = smoke_comment(interval)
         attrs |= {} if interval is None else {INTERVAL: interval}
-    kept_coords = field.drop_vars(TIMING, errors="ignore") if quantity.needs_interval else field
+    name = dose_name(str(field.name))
+    kept_coords = field.drop_vars(name, errors="ignore") if quantity.needs_interval else field
     return kept_coords.drop_attrs(deep=False).assign_attrs(attrs)
 
 

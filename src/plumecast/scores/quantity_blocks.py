@@ -20,6 +20,7 @@ from plumecast.scores.quantities import (
     as_quantity,
     checkpoint_hours,
     described,
+    dose_name,
     quantity_factors,
     refuse_other_interval,
     smoke_between,
@@ -59,7 +60,10 @@ class Reading:
                 of_smoke = made[variable_name(self.bands[name], self.quantity.name)]
                 made[variable_name(name, self.quantity.name)] = self._of_band(block, name, of_smoke)
             rest = self._stated(block) if keep else block.drop_vars((*self.names, *self.bands))
-            yield xr.Dataset(made | dict(rest.data_vars), rest.coords, rest.attrs)
+            unused = map(dose_name, self.bands if keep else (*self.names, *self.bands))
+            rest = rest.drop_vars(list(unused), errors="ignore")
+            plain = {name: own.reset_coords(drop=True) for name, own in made.items()}
+            yield xr.Dataset(plain | dict(rest.data_vars), rest.coords, rest.attrs)
 
     def _stated(self, block: xr.Dataset) -> xr.Dataset:
         """The block with the stated interval as an attribute of its sums."""
@@ -74,18 +78,22 @@ class Reading:
     def _of_band(self, block: xr.Dataset, name: str, made: xr.DataArray) -> xr.DataArray:
         """An end of the error bars, as the quantity of the smoke that they belong to.
 
-        It has the factor of its snapshot, and lies on its side of the quantity `made`, which may be
-        that of an earlier hour.
+        It has a dose of its own, or the factor of its snapshot, and lies on its side of the
+        quantity `made`, which may be that of an earlier hour.
         """
-        smoke = block[self.bands[name]]
-        factors = quantity_factors(block, smoke, self.quantity.name, self.interval)
-        alone = block[name] * xr.DataArray(factors.astype(smoke.dtype), dims=SNAPSHOT)
+        smoke, field = block[self.bands[name]], block[name]
+        if dose_name(name) in field.coords:
+            interval = checkpoint_hours(smoke, self.interval)
+            alone = as_quantity(field, self.quantity.name, checkpoint_interval=interval)
+        else:
+            factors = quantity_factors(block, smoke, self.quantity.name, self.interval)
+            alone = field * xr.DataArray(factors.astype(smoke.dtype), dims=SNAPSHOT)
         side = np.minimum if name.startswith("lower") else np.maximum
         limited = alone.copy(data=side(alone.values, made.transpose(*alone.dims).values))
-        made = described(limited.assign_attrs(block[name].attrs), self.quantity, self.interval)
+        made = described(limited.assign_attrs(field.attrs), self.quantity, self.interval)
         end = name.removesuffix(f"_{self.bands[name]}")
         meaning = f"{end} end of the error bar of the {self.quantity.long_name}"
-        return made.assign_attrs(block[name].attrs | made.attrs | {"long_name": meaning})
+        return made.assign_attrs(field.attrs | made.attrs | {"long_name": meaning})
 
     @property
     def _multiplied_bands(self) -> tuple[str, ...]:
@@ -163,7 +171,8 @@ class _Carried:
                 "quantity='between' needs the coordinates fire_id and hours of every snapshot; "
                 "add them, or use quantity='mean'"
             )
-        plain = smoke.drop_vars([name for name in smoke.coords if name not in LABELS])
+        kept = (*LABELS, dose_name(str(smoke.name)))
+        plain = smoke.drop_vars([name for name in smoke.coords if name not in kept])
         fires = np.unique(smoke.fire_id.values.astype(str)).tolist()
         last = self.last if self.last is not None and self.last.fire_id[0].item() in fires else None
         if quantity is BETWEEN:

@@ -13,10 +13,9 @@ import xarray as xr
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT, is_smoke
-from plumecast.compute.arrays import Array, read_rows, to_device_of
+from plumecast.compute.arrays import Array, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.device import advice, choose_resources, naming_memory, no_progress
-from plumecast.data.clock import fire_blocks
 from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.conditions.weather import with_mean_winds
 from plumecast.data.layout import Layout
@@ -32,7 +31,7 @@ from plumecast.operators.coded.update import coded_sums
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Operator
 from plumecast.operators.settings import Settings, choose_settings, for_signed
-from plumecast.scores.quantities import DOSE_CARRIED, DOSE_HOURS, dose_table
+from plumecast.scores.quantities import dose_table
 from plumecast.surrogate.covered.ranges import training_ranges
 from plumecast.surrogate.fit_lifted import fit_lifted
 from plumecast.surrogate.surrogate import Surrogate
@@ -298,7 +297,7 @@ def label_operator(
         names = [*data.input_layout.names, *data.output_layout.names]
         chosen = (chosen or {}) | updatable_record(data.snapshots, names)
     covered = {"ranges": training_ranges(data, operator, runner)} if ranges else {}
-    made = Surrogate(
+    return Surrogate(
         inputs=data.input_layout,
         outputs=with_dose_tables(data),
         operator=operator,
@@ -311,41 +310,6 @@ def label_operator(
         covariates=covariates,
         sums=sums,
     )
-    return with_carried_doses(made, data.snapshots)
-
-
-def with_carried_doses(surrogate: Surrogate, snapshots: xr.Dataset) -> Surrogate:
-    """The surrogate with the mean `dose_ratios` of training fires at the hours of its dose table.
-
-    They are of at most `RATIO_ROWS` snapshots, those of whole fires.
-    """
-    smoke, *others = surrogate.outputs.fields
-    interval = recorded_interval(smoke.attrs)
-    if DOSE_HOURS not in smoke.attrs or interval is None or not surrogate.operator.needs_weather:
-        return surrogate
-    blocks = list(fire_blocks(snapshots, RATIO_BLOCK))
-    hours, ratios = list[np.ndarray](), list[np.ndarray]()
-    for block in blocks[:: max(1, len(blocks) * RATIO_BLOCK // RATIO_ROWS)]:
-        part = snapshots.isel({SNAPSHOT: block})
-        inputs, given = surrogate.read_rows(part)
-        found = surrogate.operator.dose_ratios(to_device_of(surrogate.operator, inputs), given)
-        if found is None:
-            return surrogate
-        hours.append(part["hours"].values.astype(float))
-        ratios.append(found)
-    at, known = np.concatenate(hours), np.concatenate(ratios)
-    near = [
-        (np.abs(at - hour) < 0.25 * interval) & (known > 0.0) for hour in smoke.attrs[DOSE_HOURS]
-    ]
-    if not all(own.any() for own in near):
-        return surrogate
-    table = {DOSE_CARRIED: [float(known[own].mean()) for own in near]}
-    own = replace(smoke, attrs={**smoke.attrs, **table})
-    return replace(surrogate, outputs=replace(surrogate.outputs, fields=(own, *others)))
-
-
-RATIO_BLOCK, RATIO_ROWS = 64, 512
-"""Snapshots whose ratios are computed at a time, and of how many at most, or somewhat more."""
 
 
 def with_dose_tables(data: TrainingMatrices) -> Layout:

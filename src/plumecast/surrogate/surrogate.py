@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE
 from plumecast.compute.arrays import (
@@ -40,7 +41,7 @@ from plumecast.data.layout import (
     leading_dims,
 )
 from plumecast.operators.family import NOTHING, Conditions, OneOutput, Operator
-from plumecast.scores.quantities import DOSE_CARRIED, TIMING, TIMING_ATTRIBUTES, timing
+from plumecast.scores.quantities import INTEGRATED, QUANTITIES, dose_name
 from plumecast.surrogate.covered.guards import (
     COVARIATE,
     Checked,
@@ -115,10 +116,15 @@ class Surrogate:
         are several outputs); an array (…, *grid) gives an array, a PyTorch tensor a tensor on its
         device (without gradients). The floating-point type of the input is kept; the arithmetic is
         float64 (float32 within a spectral operator).
+
+        Labelled smoke of a surrogate that carries smoke has its dose beside it (`dose_name`), which
+        `pc.as_quantity` reads.
         """
         if _is_device_array(data):
             return like(self.predict(to_numpy(data)), data)
-        fields, checked = self._labelled(self._as_labelled(data), self.predict_rows, self.outputs)
+        labelled = self._as_labelled(data)
+        own = _is_labelled(data)
+        fields, checked = self._labelled(labelled, self.predict_rows, self.outputs, dose=own)
         self._warn(checked)
         return self._as_given(fields, data)
 
@@ -181,7 +187,7 @@ class Surrogate:
 
         Of several outputs, they are those of the first; see `output` for the others.
         """
-        fields, checked = self.predict_checked(data, score=True)
+        fields, checked = self._both(data, dose=False)
         self._warn(checked)
         return fields[0], fields[len(self.outputs.fields)]
 
@@ -218,10 +224,10 @@ class Surrogate:
         With `score` the detection score of every output follows; its smoke again if there is none.
         """
         if not score:
-            return self._labelled(data, self.predict_rows, self.outputs)
+            return self._labelled(data, self.predict_rows, self.outputs, dose=True)
         return self._both(data)
 
-    def _both(self, data: Labelled) -> tuple[list[xr.DataArray], Checked]:
+    def _both(self, data: Labelled, *, dose: bool = True) -> tuple[list[xr.DataArray], Checked]:
         score = score_layout(self.outputs) if self.detects else self.outputs
         layout = Layout((*self.outputs.fields, *score.fields))
 
@@ -229,7 +235,7 @@ class Surrogate:
             smoke, score = self.predict_both_rows(inputs, given)
             return np.concatenate([to_numpy(smoke), to_numpy(score)], axis=1)
 
-        return self._labelled(data, both, layout)
+        return self._labelled(data, both, layout, dose=dose)
 
     @property
     def grid(self) -> xr.Dataset:
@@ -273,8 +279,13 @@ class Surrogate:
         data: Labelled,
         predict: Callable[[np.ndarray, Conditions], Array],
         layout: Layout,
+        *,
+        dose: bool = False,
     ) -> tuple[list[xr.DataArray], Checked]:
-        """Predict all rows block by block: a labelled field per field of the layout, and checks."""
+        """Predict all rows block by block: a labelled field per field of the layout, and checks.
+
+        With `dose` the outputs, which come first, get the coordinate `dose_name`.
+        """
         matrix, given = self.read_rows(data)
         like = data[self.inputs.fields[0].name]
         lead = leading_dims(like, self.inputs.fields[0])
@@ -284,10 +295,13 @@ class Surrogate:
         out = np.empty((matrix.shape[0], layout.size), dtype=dtype if plain else np.float64)
         stated = stated_measures(self.training.get("ranges", {}), data, like, lead)
         measured: list[dict[str, Array]] = []
-        ratios: list[Array] = []
+        integrated = self.integrated() if dose else self
+        doses = np.empty((matrix.shape[0], self.outputs.size if integrated is not self else 0))
         for start in range(0, matrix.shape[0], PREDICT_BLOCK):
             rows = slice(start, start + PREDICT_BLOCK)
             own = given.at(rows).loaded()
+            if integrated is not self:
+                own = self.prepared(matrix[rows], own)
             with np.errstate(over="ignore", invalid="ignore"):  # checked below
                 out[rows] = to_numpy(predict(matrix[rows], own))
             peak = largest_sizes(out[rows])
@@ -297,28 +311,46 @@ class Surrogate:
             if layout is not self.outputs:
                 peak = largest_sizes(out[rows, : self.outputs.size])
             known = (matrix[rows], own, peak)
-            ratios.append(self._dose_ratios(matrix[rows], own))
+            if integrated is not self:
+                doses[rows] = to_numpy(integrated.predict_rows(matrix[rows], own))
             here = {name: values[rows] for name, values in stated.items()}
             measured.append(measure_rows(self, *known, here))
         fields = [
             from_rows(values.astype(dtype, copy=False), part, like, lead).drop_vars(
-                [DOSE_SCALE, TIMING], errors="ignore"
+                [DOSE_SCALE, *map(dose_name, self.outputs.names)], errors="ignore"
             )
             for part, values in zip(layout.fields, layout.split(out), strict=True)
         ]
-        attrs = self.outputs.fields[0].attrs
-        if DOSE_CARRIED in attrs and len(lead) == 1 and all(known is not None for known in ratios):
-            assert given.weather is not None
-            found = timing(np.concatenate(ratios), given.weather.until, attrs)
-            factors = (lead[0], found, TIMING_ATTRIBUTES)
-            fields = [field.assign_coords({TIMING: factors}) for field in fields]
+        if integrated is not self:
+            fields = self._with_doses(fields, self.outputs.split(doses))
         return fields, Checked(join_measures(measured), snapshot_labels(like, lead))
 
-    def _dose_ratios(self, inputs: np.ndarray, given: Conditions) -> Array | None:
-        """As of the operator, for surrogates that know those of their training fires."""
-        if DOSE_CARRIED not in self.outputs.fields[0].attrs:
-            return None
-        return self.operator.dose_ratios(to_device_of(self.operator, inputs), given)
+    def _with_doses(
+        self, fields: list[xr.DataArray], integrals: Sequence[np.ndarray]
+    ) -> list[xr.DataArray]:
+        """The fields; outputs, which come first, with their dose beside them."""
+        made = []
+        parts = zip(fields, self.outputs.fields, integrals, strict=False)
+        for field, part, values in parts:
+            interval = recorded_interval(part.attrs)
+            assert interval is not None  # of what can be integrated
+            dose = (interval * values).reshape(field.shape).astype(field.dtype, copy=False)
+            own = {dose_name(part.name): (field.dims, dose, QUANTITIES["dose"].attrs)}
+            made.append(field.assign_coords(own))
+        return made + fields[len(made) :]
+
+    def integrated(self) -> Surrogate:
+        """The surrogate of ∫ c dt / Δ instead of the sum over frames, where it carries smoke.
+
+        The operator is applied to the integral of the carried smoke. Other surrogates, and those of
+        fields without a recorded interval, are returned as they are.
+        """
+        parts = self.outputs.fields
+        if not self.operator.needs_weather or not all(recorded_interval(p.attrs) for p in parts):
+            return self
+        fields = tuple(replace(part, attrs={**part.attrs, INTEGRATED: 1}) for part in parts)
+        operator = OneOutput(self.operator, 0, self.outputs.size, integrated=True)
+        return replace(self, outputs=replace(self.outputs, fields=fields), operator=operator)
 
     def _warn(self, checked: Checked) -> None:
         """Warn once of every kind of extrapolation; covariates have warned when they were read."""
@@ -358,6 +390,10 @@ class Surrogate:
         return matrix, Conditions(
             labels, covariates, wind, weather=weather, fuel=fuel, history=history
         )
+
+    def prepared(self, inputs: np.ndarray, given: Conditions) -> Conditions:
+        """The conditions with what predictions of sums and of their integrals share."""
+        return self.operator.prepared(to_device_of(self.operator, inputs), given)
 
     def predict_rows(self, inputs: np.ndarray, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, Ñ), rows in the layouts of inputs and outputs, on the operator's device."""

@@ -47,8 +47,8 @@ from plumecast.workflows.statistics.smoke import (
     calibrated_smoke,
     chosen_quantity,
     cluster_names,
-    nonnegative_smoke,
     only_output,
+    predicted_smoke,
 )
 from plumecast.workflows.statistics.truth import open_truth, truth_sums
 
@@ -192,7 +192,6 @@ def block_size(
 
 def block_sums(surrogate: Surrogate, request: Request, block: xr.Dataset) -> EnsembleSums:
     """Predict one block on the surrogate's device and sum it there; the sums are on the host."""
-    field = only_output(surrogate)
     named = "fire_id" in block.variables
     names = frozenset(block.fire_id.values.astype(str).tolist()) if named else frozenset()
     rows = surrogate.read_rows(block)
@@ -200,7 +199,7 @@ def block_sums(surrogate: Surrogate, request: Request, block: xr.Dataset) -> Ens
     clusters = None if ignitions is None else Clusters(ignitions, request.groups)
     factors = None
     if not _mean_in_codes(surrogate, request):
-        factors = block_factors(block, field, request.quantity, request.interval)
+        factors = block_factors(block, surrogate, request.quantity, request.interval)
     # The memory of a GPU is planned for one block at a time.
     with contextlib.nullcontext() if device_memory(surrogate) is None else _DEVICE:
         sums, predicted = _device_sums(surrogate, request, rows, factors, clusters)
@@ -227,16 +226,16 @@ def _device_sums(
         inputs = to_device_of(operator, rows[0])
         codes = operator.code_map.predict(operator.input_basis.encode(inputs))
         return map_arrays(code_sums(codes, clusters), to_numpy), None
-    predicted = surrogate.predict_rows(*rows)
-    smoke = nonnegative_smoke(surrogate, predicted)
+    predicted, smoke, read = predicted_smoke(surrogate, request.quantity, rows)
     expected = None
     if request.expected is not None and clusters is not None:
-        found = expected_block(request.expected, smoke, request.thresholds, factors)
+        found = expected_block(request.expected, smoke, request.thresholds, factors, read=read)
         expected = found.fields, found.changes
     sums = field_sums(
         smoke,
         request.thresholds,
         quantiles=bool(request.quantiles),
+        read=read,
         error=request.error,
         factors=factors,
         clusters=clusters,

@@ -326,13 +326,33 @@ def test_thin_smoke_does_not_run_ahead_just_after_a_whole_number_of_steps(steps,
     assert reach[0] <= reach[1] <= reach[0] + np.ceil(farther) + 2
 
 
-@pytest.mark.parametrize("until", [2.5, 4.0, 7.0])
-def test_dose_ratios_are_those_of_frames_at_every_step(until):
-    """∫ c dt / (Δ Σ c) with the integral as a sum over steps, by two transports."""
+@pytest.mark.parametrize("steps", [1, 2, 5, 14])
+def test_the_integral_is_the_trapezoid_of_the_smoke_at_every_step(steps):
+    """By three transports: the sums over frames, over all steps, and of the last step alone."""
     coarse = transport(interval=2.0, partial=True)
-    fine = replace(coarse, interval=coarse.step)
-    fires, air = two_cells(until - 0.5), weather(3.0, 1.0, until)
-    sums = [float(own.smoke(fires, air).sum(dtype=np.float64)) for own in (fine, coarse)]
-    expected = sums[0] * coarse.step / (sums[1] * coarse.interval)
-    np.testing.assert_allclose(coarse.dose_ratios(fires, air), expected, rtol=1e-4)
-    assert coarse.dose_ratios(0.0 * fires, air).tolist() == [0.0]
+    until = steps * coarse.step
+    fires, air = two_cells(until), weather(3.0, 1.0, until)
+    sums, integral = coarse.summed(fires, air)[0]
+    every, last = (
+        replace(coarse, interval=own).smoke(fires, air)[0]
+        for own in (coarse.step, 100.0 * coarse.step)
+    )
+    np.testing.assert_array_equal(sums, coarse.smoke(fires, air)[0])
+    expected = coarse.step * (every - 0.5 * last) / coarse.interval
+    np.testing.assert_allclose(integral, expected, rtol=SINGLE, atol=SINGLE * expected.max())
+
+
+@given(hour=st.floats(0.5, 8.0))
+@settings(max_examples=20, deadline=None)
+def test_the_integral_grows_by_what_is_in_the_air(hour):
+    """D(t + δ) − D(t) is between 0 and about δ times the smoke in the air, in total."""
+    plain = transport(interval=3.0, partial=True)
+    made = []
+    for until in (hour, hour + 0.05):
+        maps = two_cells(8.5)
+        history = FireHistory(maps, np.array([8.5]), np.array([[0]]))
+        burned = two_cells(until)
+        sums, integral = plain.summed(burned, weather(0.5, 0.2, until), None, history)[0]
+        made.append((float(sums.sum()), 3.0 * float(integral.sum())))
+    grown = made[1][1] - made[0][1]
+    assert -1e-4 * made[0][1] <= grown <= 1.2 * 0.05 * max(total for total, _ in made)

@@ -124,7 +124,7 @@ def compare_scenarios(
         else:
             found[name] = _named(
                 name, sample_predicted, cells, surrogate, source, given=stated(winds, weather),
-                memory=None if everywhere else memory, progress=progress,
+                quantity=quantity, memory=None if everywhere else memory, progress=progress,
             )  # fmt: skip
         if everywhere:
             _check_memory(found, len(sources), memory)

@@ -38,6 +38,7 @@ from plumecast.workflows.statistics.place_samples import (
     PlaceSamples,
     label_samples,
 )
+from plumecast.workflows.statistics.smoke import read_from
 
 CONTENT = "content"
 """Label of samples: a checksum of the fire and its smoke."""
@@ -182,17 +183,18 @@ def sample_predicted(
     source: xr.Dataset | FireSource,
     *,
     given: Stated | None,
+    quantity: str,
     memory: str | int | None,
     progress: Progress,
 ) -> Sampled:
-    """The predicted smoke of the last snapshot of every fire in some cells."""
+    """The predicted smoke of the last snapshot of every fire in some cells, for a quantity."""
     size = prediction_rows(
         surrogate, memory, input_bytes=24.0, output_bytes=24.0, what="comparing", most=BLOCK
     )
     marked, fires = True, source
     if isinstance(source, xr.Dataset) and "is_final" not in source.variables:
         marked, fires = False, last_of_each(source)
-    function = partial(_predicted_block, cells, surrogate)
+    function = partial(_predicted_block, cells, read_from(surrogate, quantity))
     sampled: Sampled = reduce_fires(
         function, surrogate, fires, size=size, final=marked, given=given, progress=progress
     )

@@ -30,7 +30,6 @@ from plumecast.compute.arrays import (
     like,
     positive_part,
     take_rows,
-    to_numpy,
 )
 from plumecast.compute.blocks import row_blocks
 from plumecast.compute.device import free_bytes
@@ -116,24 +115,25 @@ class ColumnTransport:
         another unit, takes none. Where the `history` tells more than the map, it sets the release.
         Snapshots are carried in the order of their hours, so that those of a block start together.
         """
-        count, *grid = fire.shape
-        shape = (count, len(self.groups) - 1, *grid)
-        return assembled(self._parts(fire, weather, fuel, history), shape, fire)
+        return self.summed(fire, weather, fuel, history, integrals=False)[:, 0, ...]
 
-    def dose_ratios(
+    def summed(
         self,
         fire: Array,
         weather: WeatherSeries,
         fuel: FuelLoads | None = None,
         history: FireHistory | None = None,
-    ) -> np.ndarray:
-        """(M,) mean over the steps of the smoke in the air, over that at the frames, times their
-        number: ∫ c dt / (Δ Σ c) of the total carried smoke; 0 where there is none.
+        *,
+        integrals: bool = True,
+    ) -> Array:
+        """(M, ny, nx) ages → (M, 2, K, ny, nx): `smoke`, and ∫ c dt / Δ instead of the sum Σ c.
+
+        The integral is the trapezoid rule over the steps. Without `integrals` it is left out.
         """
-        made = np.zeros(fire.shape[0])
-        for rows, values in self._parts(fire, weather, fuel, history, total=True):
-            made[rows] = to_numpy(values)
-        return made
+        count, *grid = fire.shape
+        shape = (count, 1 + integrals, len(self.groups) - 1, *grid)
+        parts = self._parts(fire, weather, fuel, history, integrals=integrals)
+        return assembled(parts, shape, fire)
 
     def _parts(
         self,
@@ -142,7 +142,7 @@ class ColumnTransport:
         fuel: FuelLoads | None,
         history: FireHistory | None,
         *,
-        total: bool = False,
+        integrals: bool,
     ) -> Iterator[tuple[Array, Array]]:
         on_host = is_numpy_array(fire)
         order = np.argsort(weather.until, kind="stable")
@@ -161,7 +161,7 @@ class ColumnTransport:
             own = None if fuel is None else fuel.at(rows)
             past = history.at(rows) if history is not None and told[rows[0]] else None
             part = take_rows(fire, rows)
-            return self._carried(part, weather.at(rows), own, past, total=total)
+            return self._carried(part, weather.at(rows), own, past, integrals=integrals)
 
         yield from zip(parts, map_threads(carry, parts, max(threads, 1)), strict=True)
 
@@ -197,12 +197,9 @@ class ColumnTransport:
         fuel: FuelLoads | None,
         history: FireHistory | None,
         *,
-        total: bool = False,
+        integrals: bool,
     ) -> Array:
-        """The smoke of one block of snapshots, or their `dose_ratios` of the `total` smoke.
-
-        All end together; the youngest start last.
-        """
+        """The smoke of one block of snapshots. All end together; the youngest start last."""
         xp = array_namespace(fire)
         fire = xp.astype(fire, xp.float32, copy=False)
         until = np.asarray(weather.until, dtype=np.float64)
@@ -214,9 +211,9 @@ class ColumnTransport:
         load = self._load(fire, fuel)
         count, ny, nx = fire.shape
         layers = len(EDGES) - 1
-        state = summed = like(np.zeros((count, layers, ny, nx), dtype=np.float32), fire)
+        state = at_frames = always = like(np.zeros((count, layers, ny, nx), dtype=np.float32), fire)
         per = max(1, round(self.interval / self.step))
-        at_frames = always = xp.zeros_like(state[:, 0, 0, 0])
+        weights = like(_trapezoid(self.step / self.interval * burning), fire)
         for some in row_blocks(steps, STEP_ROWS // max(1, count)):
             hours = ends[some.start : some.stop + 1]
             since = like(burning[some.start : some.stop].astype(np.float32), fire)
@@ -229,19 +226,19 @@ class ColumnTransport:
                 state = _moved(state, *(whole[i, ...] for _, whole in along)) + source
                 mixed = air.mixing[:, n, ...] @ xp.reshape(state, (count, layers, ny * nx))
                 state = xp.reshape(mixed, state.shape)
-                is_frame = (steps - 1 - n) % per == 0
-                if is_frame and not total:
-                    summed = summed + state
-                if total:
-                    in_air = xp.sum(state, axis=(1, 2, 3))
-                    always = always + in_air / per
-                    at_frames = at_frames + in_air if is_frame else at_frames
-        if total:
-            known = at_frames > 0.0
-            return xp.where(known, always / xp.where(known, at_frames, 1.0), 0.0 * always)
-        bounds = zip(self.groups[:-1], self.groups[1:], strict=True)
-        sums = [xp.sum(summed[:, low:high, :, :], axis=1, keepdims=True) for low, high in bounds]
-        return xp.concat(sums, axis=1)
+                if (steps - 1 - n) % per == 0:
+                    at_frames = at_frames + state
+                if integrals:
+                    always = always + weights[n, :, None, None, None] * state
+        found = (at_frames, always) if integrals else (at_frames,)
+        bounds = list(zip(self.groups[:-1], self.groups[1:], strict=True))
+        return xp.stack(
+            [
+                xp.stack([xp.sum(part[:, low:high, :, :], axis=1) for low, high in bounds], axis=1)
+                for part in found
+            ],
+            axis=1,
+        )
 
     def _release(self, fire: Array, until: Array, history: FireHistory | None) -> Release:
         if history is not None:
@@ -259,7 +256,8 @@ class ColumnTransport:
         layer are divided by 2^q: the halvings of a step only add.
         """
         xp = array_namespace(burned_by)
-        burned = burned_by[1:, ...] - burned_by[:-1, ...]
+        # The shares are sums of products, whose rounding may let them fall.
+        burned = xp.clip(burned_by[1:, ...] - burned_by[:-1, ...], 0.0, None)
         if load is not None:
             burned = burned * load
         shares = self._injected(burned, xp.permute_dims(depth, (1, 0)), burning)
@@ -318,6 +316,16 @@ def _burning_shares(ends: Array, step: float) -> Array:
     """
     split = (ends[:-1] < -ROUNDING) & (ends[1:] > ROUNDING)
     return np.where(split, ends[1:] / step, 1.0)
+
+
+def _trapezoid(lengths: Array) -> Array:
+    """(n, M) weights of the ends of steps of these lengths; there is no smoke at the first begin.
+
+    >>> _trapezoid(np.array([[0.5], [1.0], [1.0]])).ravel().tolist()
+    [0.75, 1.0, 0.5]
+    """
+    after = np.concatenate([lengths[1:], np.zeros_like(lengths[:1])])
+    return (0.5 * (lengths + after)).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,19 +64,25 @@ def expected_smoke(calibration: Calibration, most: int = PARTS) -> Expected:
 
 
 def expected_block(
-    expected: Expected, smoke: Array, thresholds: tuple[float, ...], factors: Array | None = None
+    expected: Expected,
+    smoke: Array,
+    thresholds: tuple[float, ...],
+    factors: Array | None = None,
+    *,
+    read: Array | None = None,
 ) -> ExpectedBlock:
     """What is expected of ln(g + 1), of the quantity q = a g, and of q > each threshold.
 
-    `smoke` (m, N) is predicted and on any device, where the results stay; `factors` a (m,) on the
-    host turn it into the quantity. Coefficients are interpolated between the middles of the bins,
-    but not into the first one.
+    The smoke g (m, N) is predicted and on any device, where the results stay; `factors` a (m,) on
+    the host turn it, or `read` in its place, into the quantity. Coefficients are interpolated
+    between the middles of the bins, but not into the first one.
     """
     scale = np.ones(smoke.shape[0]) if factors is None else np.asarray(factors, dtype=np.float64)
     cells = _Cells.of(smoke, expected.edges)
     log = cells.linear(
         expected.log, np.ones_like(scale), base=array_namespace(smoke).log1p(cells.smoke)
     )
+    cells = cells if read is None else _Cells.of(read, expected.edges)
     mean = cells.linear(expected.ratio, scale, times=cells.smoke)
     found = [log, mean, *(cells.exceeding(expected, scale, level) for level in thresholds)]
     fields, changes = zip(*found, strict=True)

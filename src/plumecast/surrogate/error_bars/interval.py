@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.scores.quantities import checkpoint_hours, dose_name
 from plumecast.surrogate.error_bars.calibration import (
     BY_FIRE,
     FEWEST,
@@ -53,7 +54,10 @@ def output_intervals(
         if table is not None:
             made = interval_fields(table, field, score, coverage)
             output = str(field.name) if number else None
-            found |= {interval_name(str(name), output): made[name] for name in made.data_vars}
+            for name, own in made.items():
+                new = interval_name(str(name), output)
+                doses = {dose_name(str(name)): dose_name(new)} if name in (LOWER, UPPER) else {}
+                found[new] = own.rename({k: v for k, v in doses.items() if k in own.coords})
     return xr.Dataset(found)
 
 
@@ -65,18 +69,31 @@ def interval_name(field: str, output: str | None) -> str:
 def interval_fields(
     calibration: Calibration, smoke: xr.DataArray, score: xr.DataArray, coverage: float
 ) -> xr.Dataset:
-    """Lower and upper smoke, and where smoke is certain and possible, with their attributes."""
-    low, high = calibration.interval(
-        smoke.values.astype(np.float64), coverage, _leading_hours(smoke)
-    )
+    """Lower and upper smoke, and where smoke is certain and possible, with their attributes.
+
+    The ends of a dose are those of a sum as large as dose / Δ.
+    """
+    hours = _leading_hours(smoke)
+    low, high = calibration.interval(smoke.values.astype(np.float64), coverage, hours)
+    dose = smoke.coords.get(dose_name(str(smoke.name)))
+    smoke = smoke.drop_vars(dose_name(str(smoke.name)), errors="ignore")
+    doses = (low, high)
+    if dose is not None:
+        spacing = checkpoint_hours(smoke)
+        doses = calibration.interval(dose.values.astype(np.float64) / spacing, coverage, hours)
     known = interval_attributes(calibration, coverage)
     kept = {name: smoke.attrs[name] for name in ("units", "grid_mapping") if name in smoke.attrs}
     what = str(smoke.attrs.get("long_name", smoke.name))
     fields = {}
-    for name, values, bound in ((LOWER, low, np.minimum), (UPPER, high, np.maximum)):
+    ends = ((LOWER, low, doses[0], np.minimum), (UPPER, high, doses[1], np.maximum))
+    for name, values, of_dose, bound in ends:
         rounded = bound(values.astype(smoke.dtype), smoke.values)  # rounding may cross the smoke
         attrs = kept | {"long_name": f"{name} end of the error bar of {what}"} | known
         fields[name] = smoke.copy(data=rounded).drop_attrs(deep=False).assign_attrs(attrs)
+        if dose is not None:
+            rounded = bound((spacing * of_dose).astype(smoke.dtype), dose.values)
+            own = {dose_name(name): (dose.dims, rounded, dose.attrs)}
+            fields[name] = fields[name].assign_coords(own)
     thresholds = calibration.footprint_thresholds(coverage)
     promises = calibration.promised_footprint(coverage)
     for name, threshold, promise in zip((CERTAIN, POSSIBLE), thresholds, promises, strict=True):

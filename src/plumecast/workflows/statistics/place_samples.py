@@ -22,7 +22,6 @@ from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.family import Conditions
 from plumecast.scores.quantities import (
     DEFAULT,
-    TIMING,
     checkpoint_hours,
     find_quantity,
     quantity_factors,
@@ -39,7 +38,7 @@ from plumecast.workflows.fires.stated import stated
 from plumecast.workflows.fires.weather import WeatherGiven
 from plumecast.workflows.fires.winds import WindsGiven
 from plumecast.workflows.predict import Notify
-from plumecast.workflows.statistics.smoke import nonnegative_smoke, only_output
+from plumecast.workflows.statistics.smoke import nonnegative_smoke, only_output, read_from
 
 BLOCK = 1024
 """Largest number of snapshots predicted at a time."""
@@ -123,6 +122,7 @@ def predicted_at(
     *,
     winds: WindsGiven | None = None,
     weather: WeatherGiven | None = None,
+    quantity: str = DEFAULT,
     final: bool = False,
     device: str = "cpu",
     precision: str = "float64",
@@ -133,7 +133,8 @@ def predicted_at(
 ) -> PlaceSamples:
     """The predicted smoke of many fires at places; only the values there are kept.
 
-    The arguments are those of `ensemble_statistics`. If snapshots lie beyond the training fires,
+    The arguments are those of `ensemble_statistics`; samples are of sums only for the `quantity`
+    "sum", if the surrogate predicts their integrals. If snapshots lie beyond the training fires,
     `notify` is called once at the end; without it they are not counted.
     """
     size = prediction_rows(
@@ -143,7 +144,7 @@ def predicted_at(
         partial(
             _block_at,
             places,
-            surrogate_at(surrogate, places).on_device(device, precision),
+            surrogate_at(read_from(surrogate, quantity), places).on_device(device, precision),
             notify is not None,
         ),
         surrogate,
@@ -237,7 +238,7 @@ def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any
         for name in LABELS
         if name in block.variables
     }
-    for name in (DOSE_SCALE, DOSE_RATIO, TIMING):
+    for name in (DOSE_SCALE, DOSE_RATIO):
         if name in block.variables:
             known[name] = np.broadcast_to(block[name].values.astype(float), (count,))
     if "fire_id" not in known:

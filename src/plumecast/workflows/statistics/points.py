@@ -77,7 +77,12 @@ def evaluate_points(
         expected=calibrated_smoke(surrogate) if truth is None else None,
     )
     known = None if truth is None else open_truth(surrogate, truth, final=final)
-    run: dict[str, Any] = {"device": device, "precision": precision, "memory": memory}
+    run: dict[str, Any] = {
+        "quantity": request.quantity,
+        "device": device,
+        "precision": precision,
+        "memory": memory,
+    }
     paired = None
     if known is not None:
         observed = stored_at(at, known, name=truth_name(surrogate))

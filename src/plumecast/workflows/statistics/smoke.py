@@ -10,6 +10,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace
 from plumecast.data.layout import Field
+from plumecast.operators.family import Conditions
 from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.scores.quantities import DEFAULT, find_quantity, quantity_factors
 from plumecast.surrogate.error_bars.expected import PARTS, Expected, expected_smoke
@@ -48,6 +49,30 @@ def nonnegative_smoke(surrogate: Surrogate, predicted: Array) -> Array:
     return xp.expm1(clipped) if surrogate.outputs.names == (LOG_SMOKE,) else clipped
 
 
+def predicted_smoke(
+    surrogate: Surrogate, quantity: str, rows: tuple[np.ndarray, Conditions]
+) -> tuple[Array, Array, Array]:
+    """The prediction, its non-negative smoke, and what a quantity is read from.
+
+    The last is the integral of the smoke, if the surrogate predicts one and the quantity is one.
+    """
+    integrated = read_from(surrogate, quantity)
+    if integrated is surrogate:
+        predicted = surrogate.predict_rows(*rows)
+        smoke = nonnegative_smoke(surrogate, predicted)
+        return predicted, smoke, smoke
+    inputs, given = rows[0], surrogate.prepared(*rows)
+    predicted = surrogate.predict_rows(inputs, given)
+    read = nonnegative_smoke(surrogate, integrated.predict_rows(inputs, given))
+    return predicted, nonnegative_smoke(surrogate, predicted), read
+
+
+def read_from(surrogate: Surrogate, quantity: str) -> Surrogate:
+    """The surrogate whose predictions a quantity is read from: of sums, or of their integrals."""
+    needed = find_quantity(quantity).needs_interval and surrogate.outputs.names != (LOG_SMOKE,)
+    return surrogate.integrated() if needed else surrogate
+
+
 def chosen_quantity(surrogate: Surrogate, quantity: str | None) -> str:
     """The quantity of means, thresholds and quantiles.
 
@@ -69,11 +94,12 @@ def calibrated_smoke(surrogate: Surrogate, most: int = PARTS) -> Expected | None
 
 
 def block_factors(
-    block: xr.Dataset, field: Field, quantity: str, interval: float | None
+    block: xr.Dataset, surrogate: Surrogate, quantity: str, interval: float | None
 ) -> np.ndarray | None:
-    """(M,) factors from smoke to a quantity; None for smoke as it is."""
+    """(M,) factors from what `predicted_smoke` reads to a quantity; None for smoke as it is."""
     if not find_quantity(quantity).needs_interval:
         return None
+    field = only_output(read_from(surrogate, quantity))
     smoke = xr.DataArray(0.0, attrs=field.attrs, name=field.name)
     return quantity_factors(block, smoke, quantity, interval)
 

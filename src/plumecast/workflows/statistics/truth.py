@@ -19,11 +19,12 @@ from plumecast.data.schema import final_snapshots
 from plumecast.data.store import open_snapshots
 from plumecast.scores.field_statistics import scaled_by
 from plumecast.scores.optical_depth import LOG_SMOKE
+from plumecast.scores.quantities import quantity_factors
 from plumecast.scores.sampling.cluster_sums import ClusterSums, block_cluster_sums
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.held_out.unseen import is_same_simulation
 from plumecast.workflows.statistics.request import Request
-from plumecast.workflows.statistics.smoke import block_factors, nonnegative_smoke, only_output
+from plumecast.workflows.statistics.smoke import block_factors, only_output, predicted_smoke
 
 GROUP = "ignition_id"
 
@@ -100,23 +101,27 @@ def truth_sums(surrogate: Surrogate, truth: xr.Dataset, request: Request, size: 
 def _block_sums(surrogate: Surrogate, request: Request, block: xr.Dataset) -> TruthSums:
     field = only_output(surrogate)
     with extrapolating():
-        predicted = surrogate.predict_rows(*surrogate.read_rows(block))
-    predicted = nonnegative_smoke(surrogate, predicted)
+        given = surrogate.read_rows(block)
+    _, predicted, read = predicted_smoke(surrogate, request.quantity, given)
     name = truth_name(surrogate)
     rows = to_rows(block[name], replace(field, name=name), [SNAPSHOT])
     observed = like(np.maximum(rows, 0.0), predicted, predicted.dtype)
-    factors = block_factors(block, field, request.quantity, request.interval)
+    factors = block_factors(block, surrogate, request.quantity, request.interval)
+    sums = xr.DataArray(0.0, attrs=field.attrs, name=field.name)
+    seen = quantity_factors(block, sums, request.quantity, request.interval)
     names = block[GROUP].values.astype(str)
     observed_sums, predicted_sums = (
-        block_cluster_sums(_statistics(part, factors, request), names, request.groups)
-        for part in (observed, predicted)
+        block_cluster_sums(_statistics(*part, request), names, request.groups)
+        for part in ((observed, observed, seen), (predicted, read, factors))
     )
     return TruthSums(observed_sums, predicted_sums, block.attrs[LEFT_OUT])
 
 
-def _statistics(smoke: Array, factors: np.ndarray | None, request: Request) -> list[Array]:
+def _statistics(
+    smoke: Array, read: Array, factors: np.ndarray | None, request: Request
+) -> list[Array]:
     """ln(g + 1), the quantity, and whether it exceeds each threshold, as in `field_sums`."""
-    scaled = smoke if factors is None else scaled_by(smoke, factors)
+    scaled = read if factors is None else scaled_by(read, factors)
     log = array_namespace(smoke).log1p(smoke)
     return [log, scaled, *(scaled > threshold for threshold in request.thresholds)]
 

@@ -17,7 +17,7 @@ from plumecast.data.clock import take_final
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.split import SplitRecipe
 from plumecast.scores.exceedance import exceedance_counts, exceedance_of
-from plumecast.scores.quantities import as_quantity, factors_at, find_quantity, quantity_factors
+from plumecast.scores.quantities import as_quantity, factors_at, find_quantity
 from plumecast.scores.roc import roc_curves
 from plumecast.workflows.held_out.unseen import unseen_snapshots
 
@@ -36,7 +36,7 @@ class Compared:
 
     predicted: np.ndarray
     observed: np.ndarray
-    factors: dict[str, tuple[np.ndarray, np.ndarray]]  # (M, 1) of both, by quantity
+    factors: dict[str, np.ndarray]  # (M, 1) by quantity
 
 
 class Store:
@@ -106,8 +106,8 @@ class Store:
     def scores(self, model: Model, threshold: float, quantity: str) -> dict[str, Any]:
         """Scores of smoke above a threshold on the snapshots that the model has not seen."""
         found = self._compare(model)
-        of_predicted, of_observed = found.factors[quantity]
-        predicted, observed = found.predicted * of_predicted, found.observed * of_observed
+        factor = found.factors[quantity]
+        predicted, observed = found.predicted * factor, found.observed * factor
         counts = exceedance_counts(predicted, observed, [threshold])[0]
         scores = exceedance_of(threshold, counts)
         return {
@@ -143,19 +143,16 @@ class Store:
             rows = np.sort(draw.choice(unseen.sizes[SNAPSHOT], MOST_SCORED, replace=False))
             unseen = unseen.isel({SNAPSHOT: rows})
         with extrapolating():
-            predicted = _smoke(model, unseen)
+            predicted = _smoke(model, unseen).values
         count = unseen.sizes[SNAPSHOT]
         hours = unseen["hours"].values.astype(float)
         attrs = model.surrogate.outputs.fields[0].attrs
         factors = {
-            name: (
-                quantity_factors(predicted, predicted, name, self.interval)[:, np.newaxis],
-                factors_at(hours, find_quantity(name), self.interval, attrs)[:, np.newaxis],
-            )
+            name: factors_at(hours, find_quantity(name), self.interval, attrs)[:, np.newaxis]
             for name in ("mean", "dose", "sum")
         }
         return Compared(
-            predicted.values.reshape(count, -1), unseen[SMOKE].values.reshape(count, -1), factors
+            predicted.reshape(count, -1), unseen[SMOKE].values.reshape(count, -1), factors
         )
 
 
