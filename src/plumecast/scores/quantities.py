@@ -10,7 +10,7 @@ snapshot. Its size depends on Δ; what is read does not:
 The dose of stored smoke is the trapezoid over the frames, from no smoke at ignition: Δ g without
 half of the newest frame, which is g minus that of the frame before (`stored_dose`). Surrogates that
 carry smoke predict the dose itself, from the integral of the carried smoke, and keep it beside the
-sum (`dose_name`). That of others is Δ g ρ(h), with the factor ρ of the training fires by hour
+sum (`with_dose`). That of others is Δ g ρ(h), with the factor ρ of the training fires by hour
 (`dose_table`).
 """
 
@@ -42,9 +42,8 @@ INTEGRATED = "integrated"
 """Attribute of predicted values that are ∫ c dt / Δ instead of the sum over frames."""
 
 
-def dose_name(smoke: str) -> str:
-    """The coordinate of predicted smoke with its dose."""
-    return f"dose_of_{smoke}"
+DOSE_OF = "ancillary_variables"
+"""Attribute of predicted smoke, of the CF conventions: its coordinate with the predicted dose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +246,9 @@ def doses(
     hours = np.broadcast_to(_hours_of(smoke), values.shape[:1])
     if fire is None and "fire_id" in smoke.coords:
         fire = np.broadcast_to(smoke["fire_id"].values.astype(str), values.shape[:1])
-    if (predicted := smoke.coords.get(dose_name(str(smoke.name)))) is not None:
-        made = predicted.transpose(*smoke.dims).transpose(SNAPSHOT, ...).values
+    if (predicted := predicted_dose(smoke)) is not None:
+        order = smoke.transpose(SNAPSHOT, ..., missing_dims="ignore").dims
+        made = predicted.transpose(*order).values.reshape(values.shape)
     elif not {DOSE_HOURS, INTEGRATED} & set(smoke.attrs) and fire is not None:
         made = stored_dose(values, fire, hours, spacing, _scale(smoke, hours.size))
     else:
@@ -256,6 +256,40 @@ def doses(
         made = values * (spacing * dose_factor(smoke.attrs, hours, spacing)).reshape(shape)
     made = made.astype(smoke.dtype, copy=False)
     return made if fire is None else never_falling(made, fire, hours)
+
+
+def with_dose(smoke: xr.DataArray, dose: np.ndarray) -> xr.DataArray:
+    """Predicted smoke with its dose, of the same shape, as a coordinate."""
+    name = f"dose_of_{smoke.name}"
+    known = {name: (smoke.dims, dose, QUANTITIES["dose"].attrs)}
+    return smoke.assign_coords(known).assign_attrs({DOSE_OF: name})
+
+
+def predicted_dose(smoke: xr.DataArray) -> xr.DataArray | None:
+    """What `with_dose` put beside smoke; None if there is none."""
+    return smoke.coords.get(smoke.attrs.get(DOSE_OF))
+
+
+def without_dose(smoke: xr.DataArray) -> xr.DataArray:
+    """The smoke without what `with_dose` put beside it."""
+    kept = {name: value for name, value in smoke.attrs.items() if name != DOSE_OF}
+    beside = smoke.attrs.get(DOSE_OF, DOSE_OF)
+    return smoke.drop_vars(beside, errors="ignore").drop_attrs(deep=False).assign_attrs(kept)
+
+
+def dose_coords(data: xr.Dataset) -> dict[str, xr.Variable]:
+    """The coordinates that `with_dose` put beside the variables of a Dataset, by name."""
+    names = {item.attrs.get(DOSE_OF) for item in data.data_vars.values()} & set(data.coords)
+    return {str(name): data[name].variable for name in names}
+
+
+def as_integrals(smoke: xr.DataArray) -> xr.DataArray:
+    """Smoke with a predicted dose as values of ∫ c dt / Δ; other smoke as it is."""
+    dose = predicted_dose(smoke)
+    if dose is None:
+        return smoke
+    values = dose.transpose(*smoke.dims).values / checkpoint_hours(smoke)
+    return without_dose(smoke).copy(data=values).assign_attrs({INTEGRATED: 1})
 
 
 def _scale(smoke: xr.DataArray, count: int) -> np.ndarray | None:
@@ -324,8 +358,7 @@ def described(field: xr.DataArray, quantity: Quantity, interval: float | None) -
     if not quantity.needs_interval:
         attrs["comment"] = smoke_comment(interval)
         attrs |= {} if interval is None else {INTERVAL: interval}
-    name = dose_name(str(field.name))
-    kept_coords = field.drop_vars(name, errors="ignore") if quantity.needs_interval else field
+    kept_coords = without_dose(field) if quantity.needs_interval else field
     return kept_coords.drop_attrs(deep=False).assign_attrs(attrs)
 
 

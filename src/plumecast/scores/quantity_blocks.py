@@ -15,12 +15,13 @@ from plumecast.base.names import SMOKE, SNAPSHOT, TABLE
 from plumecast.scores.quantities import (
     BETWEEN,
     DEFAULT,
+    DOSE_OF,
     QUANTITIES,
     Quantity,
     as_quantity,
     checkpoint_hours,
     described,
-    dose_name,
+    predicted_dose,
     quantity_factors,
     refuse_other_interval,
     smoke_between,
@@ -59,9 +60,11 @@ class Reading:
             for name in self._multiplied_bands:
                 of_smoke = made[variable_name(self.bands[name], self.quantity.name)]
                 made[variable_name(name, self.quantity.name)] = self._of_band(block, name, of_smoke)
-            rest = self._stated(block) if keep else block.drop_vars((*self.names, *self.bands))
-            unused = map(dose_name, self.bands if keep else (*self.names, *self.bands))
-            rest = rest.drop_vars(list(unused), errors="ignore")
+            sums = (*self.names, *self.bands)
+            rest = self._stated(block) if keep else block.drop_vars(sums)
+            if not keep:
+                beside = [block[name].attrs.get(DOSE_OF, name) for name in sums]
+                rest = rest.drop_vars(beside, errors="ignore")
             plain = {name: own.reset_coords(drop=True) for name, own in made.items()}
             yield xr.Dataset(plain | dict(rest.data_vars), rest.coords, rest.attrs)
 
@@ -82,7 +85,7 @@ class Reading:
         quantity `made`, which may be that of an earlier hour.
         """
         smoke, field = block[self.bands[name]], block[name]
-        if dose_name(name) in field.coords:
+        if predicted_dose(field) is not None:
             interval = checkpoint_hours(smoke, self.interval)
             alone = as_quantity(field, self.quantity.name, checkpoint_interval=interval)
         else:
@@ -171,7 +174,7 @@ class _Carried:
                 "quantity='between' needs the coordinates fire_id and hours of every snapshot; "
                 "add them, or use quantity='mean'"
             )
-        kept = (*LABELS, dose_name(str(smoke.name)))
+        kept = (*LABELS, smoke.attrs.get(DOSE_OF))
         plain = smoke.drop_vars([name for name in smoke.coords if name not in kept])
         fires = np.unique(smoke.fire_id.values.astype(str)).tolist()
         last = self.last if self.last is not None and self.last.fire_id[0].item() in fires else None

@@ -41,7 +41,7 @@ from plumecast.data.layout import (
     leading_dims,
 )
 from plumecast.operators.family import NOTHING, Conditions, OneOutput, Operator
-from plumecast.scores.quantities import INTEGRATED, QUANTITIES, dose_name
+from plumecast.scores.quantities import INTEGRATED, with_dose
 from plumecast.surrogate.covered.guards import (
     COVARIATE,
     Checked,
@@ -117,8 +117,8 @@ class Surrogate:
         device (without gradients). The floating-point type of the input is kept; the arithmetic is
         float64 (float32 within a spectral operator).
 
-        Labelled smoke of a surrogate that carries smoke has its dose beside it (`dose_name`), which
-        `pc.as_quantity` reads.
+        Labelled smoke of a surrogate that carries smoke has its dose beside it, as a coordinate,
+        which `pc.as_quantity` reads.
         """
         if _is_device_array(data):
             return like(self.predict(to_numpy(data)), data)
@@ -284,7 +284,7 @@ class Surrogate:
     ) -> tuple[list[xr.DataArray], Checked]:
         """Predict all rows block by block: a labelled field per field of the layout, and checks.
 
-        With `dose` the outputs, which come first, get the coordinate `dose_name`.
+        With `dose` the outputs, which come first, get their dose as a coordinate.
         """
         matrix, given = self.read_rows(data)
         like = data[self.inputs.fields[0].name]
@@ -317,7 +317,7 @@ class Surrogate:
             measured.append(measure_rows(self, *known, here))
         fields = [
             from_rows(values.astype(dtype, copy=False), part, like, lead).drop_vars(
-                [DOSE_SCALE, *map(dose_name, self.outputs.names)], errors="ignore"
+                [DOSE_SCALE, *(f"dose_of_{name}" for name in self.outputs.names)], errors="ignore"
             )
             for part, values in zip(layout.fields, layout.split(out), strict=True)
         ]
@@ -335,8 +335,7 @@ class Surrogate:
             interval = recorded_interval(part.attrs)
             assert interval is not None  # of what can be integrated
             dose = (interval * values).reshape(field.shape).astype(field.dtype, copy=False)
-            own = {dose_name(part.name): (field.dims, dose, QUANTITIES["dose"].attrs)}
-            made.append(field.assign_coords(own))
+            made.append(with_dose(field, dose))
         return made + fields[len(made) :]
 
     def integrated(self) -> Surrogate:

@@ -25,7 +25,7 @@ from plumecast.app.maps.scenes import (
 from plumecast.app.maps.sources import as_read, beside, open_source
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.scores.quantities import DEFAULT
+from plumecast.scores.quantities import DEFAULT, dose_coords
 from plumecast.sources.places import read_places
 from plumecast.sources.rasters.georeference import crs_of
 from plumecast.sources.regrid import Grid, grid_from_centres
@@ -145,7 +145,7 @@ def _with_prediction(
     first = surrogate.outputs.names[0]
     if first == SMOKE:
         fields[PREDICTED] = fields.pop(SMOKE)
-    return data.assign(fields), notes
+    return data.assign(fields).assign_coords(dose_coords(made)), notes
 
 
 def _heights(

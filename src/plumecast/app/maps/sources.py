@@ -17,6 +17,7 @@ from plumecast.scores.quantities import (
     QUANTITIES,
     as_quantity,
     dose_attributes,
+    dose_coords,
     find_quantity,
     refuse_other_interval,
 )
@@ -102,7 +103,7 @@ def beside(observed: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
     renamed = fields.rename(dict.fromkeys(smoke, PREDICTED))
     return first.assign(
         {str(name): (item.dims, item.data, item.attrs) for name, item in renamed.data_vars.items()}
-    )
+    ).assign_coords(dose_coords(fields))
 
 
 def _keys(data: xr.Dataset) -> list[tuple[str, float]]:

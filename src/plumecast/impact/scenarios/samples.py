@@ -23,7 +23,7 @@ from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_snapshots
 from plumecast.data.store import open_snapshots
 from plumecast.impact.scenarios.matching import ORIGIN
-from plumecast.scores.quantities import DOSE_HOURS
+from plumecast.scores.quantities import DOSE_HOURS, INTEGRATED, Quantity, as_integrals
 from plumecast.sources.places import Places
 from plumecast.sources.rasters.georeference import is_mapping
 from plumecast.surrogate.covered.guards import refuse_infinite
@@ -101,9 +101,14 @@ def grid_of(source: xr.Dataset | FireSource) -> xr.Dataset:
     return xr.Dataset(coords=kept)
 
 
-def sample_stored(cells: Places, source: xr.Dataset | FireSource, progress: Progress) -> Sampled:
-    """The stored or simulated smoke of the last snapshot of every fire in some cells."""
-    function = partial(_stored_block, cells)
+def sample_stored(
+    cells: Places, source: xr.Dataset | FireSource, quantity: Quantity, progress: Progress
+) -> Sampled:
+    """The stored or simulated smoke of the last snapshot of every fire in some cells.
+
+    Of smoke that was predicted with its dose, the `quantity` is read from that.
+    """
+    function = partial(_stored_block, cells, quantity)
     if isinstance(source, FireSource):
         simulated: Sampled = add_up(source.sums(function, None, progress))
         return simulated
@@ -145,7 +150,9 @@ def last_of_each(data: xr.Dataset) -> xr.Dataset:
     return data.isel({SNAPSHOT: np.sort(order[last])})
 
 
-def _stored_block(cells: Places, block: xr.Dataset) -> Sampled:
+def _stored_block(cells: Places, quantity: Quantity, block: xr.Dataset) -> Sampled:
+    if quantity.needs_interval:
+        block = block.assign({SMOKE: as_integrals(block[SMOKE])})
     block = last_of_each(_with_dose_ratio(block))
     smoke = np.asarray(block[SMOKE].transpose(SNAPSHOT, ...).values, dtype=np.float64)
     values = smoke.reshape(smoke.shape[0], -1)
@@ -165,7 +172,11 @@ def _with_dose_ratio(block: xr.Dataset) -> xr.Dataset:
     Smoke that a surrogate predicted has factors of its own.
     """
     interval = checkpoint_interval(block)
-    if interval is None or "hours" not in block.variables or DOSE_HOURS in block[SMOKE].attrs:
+    if (
+        interval is None
+        or "hours" not in block.variables
+        or {DOSE_HOURS, INTEGRATED} & set(block[SMOKE].attrs)
+    ):
         return block
     smoke = block[SMOKE].transpose(SNAPSHOT, ...).values
     totals = smoke.reshape(smoke.shape[0], -1).sum(axis=1, dtype=np.float64)[:, np.newaxis]

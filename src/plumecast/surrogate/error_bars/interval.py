@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.scores.quantities import checkpoint_hours, dose_name
+from plumecast.scores.quantities import checkpoint_hours, predicted_dose, with_dose, without_dose
 from plumecast.surrogate.error_bars.calibration import (
     BY_FIRE,
     FEWEST,
@@ -52,12 +52,8 @@ def output_intervals(
     found: dict[str, xr.DataArray] = {}
     for number, (table, field, score) in enumerate(zip(calibrations, smoke, scores, strict=True)):
         if table is not None:
-            made = interval_fields(table, field, score, coverage)
             output = str(field.name) if number else None
-            for name, own in made.items():
-                new = interval_name(str(name), output)
-                doses = {dose_name(str(name)): dose_name(new)} if name in (LOWER, UPPER) else {}
-                found[new] = own.rename({k: v for k, v in doses.items() if k in own.coords})
+            found |= interval_fields(table, field, score, coverage, output)
     return xr.Dataset(found)
 
 
@@ -67,16 +63,19 @@ def interval_name(field: str, output: str | None) -> str:
 
 
 def interval_fields(
-    calibration: Calibration, smoke: xr.DataArray, score: xr.DataArray, coverage: float
-) -> xr.Dataset:
-    """Lower and upper smoke, and where smoke is certain and possible, with their attributes.
+    calibration: Calibration,
+    smoke: xr.DataArray,
+    score: xr.DataArray,
+    coverage: float,
+    output: str | None = None,
+) -> dict[str, xr.DataArray]:
+    """Lower and upper smoke, and where smoke is certain and possible, by `interval_name`.
 
     The ends of a dose are those of a sum as large as dose / Δ.
     """
     hours = _leading_hours(smoke)
     low, high = calibration.interval(smoke.values.astype(np.float64), coverage, hours)
-    dose = smoke.coords.get(dose_name(str(smoke.name)))
-    smoke = smoke.drop_vars(dose_name(str(smoke.name)), errors="ignore")
+    dose, smoke = predicted_dose(smoke), without_dose(smoke)
     doses = (low, high)
     if dose is not None:
         spacing = checkpoint_hours(smoke)
@@ -84,16 +83,16 @@ def interval_fields(
     known = interval_attributes(calibration, coverage)
     kept = {name: smoke.attrs[name] for name in ("units", "grid_mapping") if name in smoke.attrs}
     what = str(smoke.attrs.get("long_name", smoke.name))
-    fields = {}
+    fields: list[xr.DataArray] = []
     ends = ((LOWER, low, doses[0], np.minimum), (UPPER, high, doses[1], np.maximum))
     for name, values, of_dose, bound in ends:
         rounded = bound(values.astype(smoke.dtype), smoke.values)  # rounding may cross the smoke
         attrs = kept | {"long_name": f"{name} end of the error bar of {what}"} | known
-        fields[name] = smoke.copy(data=rounded).drop_attrs(deep=False).assign_attrs(attrs)
+        made = smoke.copy(data=rounded).drop_attrs(deep=False).assign_attrs(attrs)
+        fields.append(made.rename(interval_name(name, output)))
         if dose is not None:
             rounded = bound((spacing * of_dose).astype(smoke.dtype), dose.values)
-            own = {dose_name(name): (dose.dims, rounded, dose.attrs)}
-            fields[name] = fields[name].assign_coords(own)
+            fields[-1] = with_dose(fields[-1], rounded)
     thresholds = calibration.footprint_thresholds(coverage)
     promises = calibration.promised_footprint(coverage)
     for name, threshold, promise in zip((CERTAIN, POSSIBLE), thresholds, promises, strict=True):
@@ -101,8 +100,9 @@ def interval_fields(
         own = known | {"promised_coverage": round(promise, 4), "comment": meaning}
         present = (score.values > threshold).astype(np.int8)
         field = smoke.copy(data=present).drop_attrs(deep=False)
-        fields[name] = field.assign_attrs(_set_attributes(name, threshold, kept, own))
-    return xr.Dataset(fields)
+        made = field.assign_attrs(_set_attributes(name, threshold, kept, own))
+        fields.append(made.rename(interval_name(name, output)))
+    return {str(field.name): field for field in fields}
 
 
 def _leading_hours(smoke: xr.DataArray) -> np.ndarray | None:

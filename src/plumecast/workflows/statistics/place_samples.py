@@ -22,6 +22,7 @@ from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.family import Conditions
 from plumecast.scores.quantities import (
     DEFAULT,
+    as_integrals,
     checkpoint_hours,
     find_quantity,
     quantity_factors,
@@ -226,8 +227,9 @@ def stored_at(places: Places, store: xr.Dataset | str | Path, *, name: str = SMO
     data = store if isinstance(store, xr.Dataset) else open_snapshots(store, fields=[name])
     if name not in data:
         raise PlumecastError(f"{store}: has no '{name}'; give a surrogate that predicts it")
-    values = places.at(data[name]).transpose(SNAPSHOT, "place").values
-    return label_samples(np.asarray(values, dtype=np.float64), data, data[name].attrs)
+    smoke = as_integrals(data[name])
+    values = places.at(smoke).transpose(SNAPSHOT, "place").values
+    return label_samples(np.asarray(values, dtype=np.float64), data, smoke.attrs)
 
 
 def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any]) -> PlaceSamples:
