@@ -3,7 +3,8 @@
 When smoke was released follows from how much of each cell had burned by when. A snapshot may hold
 this along the dimension `history` (burned shares at some hours): from readers that know the arrival
 times, or for snapshots that are predicted without the others of their fire. Otherwise it follows
-from all snapshots of the fire.
+from all snapshots of the fire. What is held counts only if it agrees with the maps: snapshots are
+left out, and maps are edited.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from plumecast.base.names import FIRE, HISTORY, HISTORY_HOURS, HISTORY_SHARE, SN
 from plumecast.compute.arrays import Array, is_numpy_array
 from plumecast.compute.blocks import row_blocks
 from plumecast.compute.burned import SHORTEST, Shares, shares_of
+from plumecast.compute.dose import previous_snapshot
 from plumecast.data.conditions.covariates import read_scalar
 
 LABELS = ("fire_id", "hours")
@@ -87,41 +89,41 @@ def take_final(fires: xr.Dataset, rows: Array, *, history: bool) -> xr.Dataset:
         return block
     names = fires["fire_id"].values
     runs = np.cumsum(np.append(False, names[1:] != names[:-1]))  # number of the fire of every row
-    wanted = np.asarray(rows)
-    needed = np.flatnonzero(np.isin(runs, runs[wanted]))
+    needed = np.flatnonzero(np.isin(runs, runs[rows]))
     told = Histories.of(fires.isel({SNAPSHOT: needed}))
-    by_row: dict[int, Array] = {}
-    for own in np.split(np.arange(needed.size), np.flatnonzero(np.diff(runs[needed])) + 1):
-        ordered = own[np.argsort(told.hours[own], kind="stable")]
-        by_row |= dict(zip(needed[ordered].tolist(), told.of_fire(ordered), strict=True))
-    return with_history(block, [told.read(by_row[row]) for row in wanted.tolist()])
+    numbers = told.of_every()
+    places = np.searchsorted(needed, np.asarray(rows)).tolist()
+    return with_history(block, [told.read(numbers[place]) for place in places])
 
 
 GROWTH_TOLERANCE = 0.1
 """Ages of one fire may fall, or grow faster than time, by this share of the time between two
 snapshots: WRF moves arrival times a little. More means that two fires have one name."""
 
-AGE_TOLERANCE, SMALL_AGE = 0.1, 0.02
-"""Shares that a fire holds are used if the ages that they give are right but for this part of the
-sum over each map, and this part of the sum over its oldest. Of 68 whole fires, simulated or of WRF,
-with snapshots every 1 to 6 h, none needs more than .6 of this; their last snapshots alone need 1.1
-to 6.7 times as much, because they hold nothing of the hours before the snapshot before."""
+AGE_TOLERANCE, NODE_TOLERANCE = 0.1, 0.25
+"""Shares that a fire holds are used if the ages that they give at each snapshot are wrong, on
+average over what has burned, by at most this part of the age, and this part of the longest time
+between two shares of a snapshot: cells that burn at once between two are wrong by that. Whole fires
+of the simulator and of WRF, with snapshots every 1 to 6 h, need at most .6 of this, last snapshots
+alone .7 to 6.7, and these at most .8 once they are completed. Fires moved by two cells need 1.3."""
 
 
 @dataclass(frozen=True, slots=True)
 class Histories:
     """What tells the histories of fires: maps of their snapshots, and the shares that these hold.
 
-    Numbers below M are those of maps, the others of burned shares.
+    Numbers below M are those of maps. Next are those of the shares, and last two for each snapshot
+    that stand for the shares of snapshots that are missing before it.
     """
 
     ages: Array  # (M, ny, nx), or an object that gives them when indexed by rows
     names: Array  # (M,)
+    before: Array  # (M,) rows of the snapshots before of the fire; −1 for none
     times: Array  # of all numbers
     held: Sequence[Array]  # M arrays of the numbers of shares
     whole: Array  # (M,) whether a snapshot holds the history since ignition (`with_history`)
-    shares: xr.DataArray | None = None  # (M, history, ny, nx)
-    places: Array | None = None  # (n, 2) rows and nodes of the shares
+    shares: xr.DataArray  # (M, history, ny, nx)
+    places: Array  # (n, 2) rows and nodes of the shares
 
     @classmethod
     def of(
@@ -130,24 +132,29 @@ class Histories:
         """Those of snapshots with fire_id and hours; `ages` (M, ny, nx) are by default read."""
         grid = [dim for dim in data[FIRE].dims if dim != SNAPSHOT] if grid is None else grid
         ages = data[FIRE].transpose(SNAPSHOT, *grid).values if ages is None else ages
-        count = ages.shape[0]
         names, hours = (read_scalar(data, name, None) for name in LABELS)
-        hours = hours.astype(np.float64)
-        held = data.get(HISTORY_SHARE, xr.DataArray())
-        lead = [dim for dim in held.dims if dim not in (HISTORY, *grid)]
-        sizes = [held.sizes.get(dim) for dim in (*lead, *grid)]
-        if HISTORY not in held.dims or sizes != list(ages.shape):
-            nothing = [np.empty(0, dtype=np.int64)] * count
-            return cls(ages, names.astype(str), hours, nothing, np.zeros(count, dtype=bool))
-        known = data[HISTORY_HOURS].transpose(*lead, HISTORY).values.astype(np.float64)
+        names, hours, count = names.astype(str), hours.astype(np.float64), ages.shape[0]
+        shares, known = data.get(HISTORY_SHARE, xr.DataArray()), np.empty((count, 0))
+        lead = [dim for dim in shares.dims if dim not in (HISTORY, *grid)]
+        sizes = [shares.sizes.get(dim) for dim in (*lead, *grid)]
+        if HISTORY in shares.dims and sizes == list(ages.shape):
+            shares = shares.transpose(*lead, HISTORY, *grid)
+            known = data[HISTORY_HOURS].transpose(*lead, HISTORY).values.astype(np.float64)
         rows, nodes = np.nonzero(known > 0.0)  # NaN where there is none
+        held = np.split(count + np.arange(rows.size), np.searchsorted(rows, np.arange(1, count)))
+        times = np.concatenate([hours, known[rows, nodes]])
+        before = _snapshot_before(names, hours, ages)
+        begin = np.where(before >= 0, hours[before], 0.0)
+        first = np.array([times[own[0]] if own.size else 0.0 for own in held])
+        filled = begin[:, None] + (first - begin)[:, None] * np.array([1.0, 2.0]) / 3.0
         return cls(
             ages,
-            names.astype(str),
-            np.concatenate([hours, known[rows, nodes]]),
-            np.split(count + np.arange(rows.size), np.searchsorted(rows, np.arange(1, count))),
+            names,
+            before,
+            np.concatenate([times, filled.ravel()]),
+            held,
             (known == 0.0).any(axis=1),
-            held.transpose(*lead, HISTORY, *grid),
+            shares,
             np.stack([rows, nodes], axis=1),
         )
 
@@ -156,45 +163,74 @@ class Histories:
         """(M,) hours of the snapshots."""
         return self.times[: len(self.held)]
 
+    def of_every(self) -> list[Array]:
+        """The numbers that tell each snapshot its history (`of_fire`)."""
+        order, made = np.lexsort((self.hours, self.names)), dict[int, Array]()
+        names = self.names[order]
+        for rows in np.split(order, np.flatnonzero(names[1:] != names[:-1]) + 1):
+            made |= dict(zip(rows.tolist(), self.of_fire(rows), strict=True))
+        return [made[row] for row in range(order.size)]
+
     def of_fire(self, rows: Array) -> list[Array]:
         """Numbers, ascending in time, that tell each of the rows of a name its history.
 
-        They are the shares that the fire holds if these agree with its maps, else all its maps,
-        else none: a single map is read by itself. Rows ascend in time. If they cannot be of one
-        fire, with the same hour or with ages that do not grow with time, each stands alone.
+        They are the shares that the fire holds, if need be completed, if these agree with its maps;
+        else all its maps; else none, so that a single map is read by itself. Rows ascend in time.
+        If they cannot be of one fire, each stands alone.
         """
         whole = rows[self.whole[rows]]
         if whole.size:  # one may hold it for the others, too
             return [self._distinct(self.held[row if self.whole[row] else whole[0]]) for row in rows]
-        if not self._are_one_fire(rows):
+        if (self.before[rows[1:]] != rows[:-1]).any():
             return [self._agreeing(rows[k : k + 1]) for k in range(rows.size)]
         shares = self._agreeing(rows)
         maps = rows if rows.size > 1 else rows[:0]
         return [shares if shares.size else self._distinct(maps)] * rows.size
 
     def _agreeing(self, rows: Array) -> Array:
-        """Numbers of the shares that rows of one fire hold; none if they give other ages."""
-        numbers = self._distinct(np.concatenate([self.held[row] for row in rows]))
-        if not numbers.size:
-            return numbers
-        maps = self[rows]
-        ages = np.asarray(self.read(numbers).ages(self.hours[rows][:, None])[:, 0])
-        wrong, right = (np.abs(part).sum(axis=(1, 2)) for part in (ages - maps, maps))
-        slack = AGE_TOLERANCE * right + SMALL_AGE * right.max()
-        return numbers if (wrong <= slack).all() else numbers[:0]
+        """Numbers of the shares that rows of one fire hold, as they are or completed.
 
-    def _are_one_fire(self, rows: Array) -> bool:
-        """Whether rows, ascending in time, can be snapshots of one fire."""
-        gaps = np.diff(self.hours[rows])
-        if (gaps <= 0.0).any():
-            return False
-        if is_numpy_array(self.ages):  # stored fires were checked when they were written
-            for before, after, gap in zip(rows[:-1], rows[1:], gaps, strict=True):
-                grown = self.ages[after] - self.ages[before]
-                slack = GROWTH_TOLERANCE * gap
-                if grown.min() < -slack or grown.max() > gap + slack:
-                    return False
-        return True
+        None if the ages that they give are not those of the maps.
+        """
+        rows = np.sort(rows)
+        held = self._distinct(np.concatenate([self.held[row] for row in rows]))
+        if not held.size:
+            return held
+        maps, hours = self[rows], self.hours[rows][:, None]
+        between = max(np.diff(self.times[self.held[row]]).max(initial=0.0) for row in rows)
+        holding = np.array([row for row in rows if self.held[row].size])
+        filled = self._first_filled + 2 * holding[:, None] + np.arange(2)
+        for numbers in (held, self._distinct(np.append(held, filled))):
+            told = self.read(numbers)
+            slack = AGE_TOLERANCE * maps + NODE_TOLERANCE * between * told.by(hours)[:, 0]
+            wrong = np.abs(told.ages(hours)[:, 0] - maps)
+            if (wrong.sum(axis=(1, 2)) <= slack.sum(axis=(1, 2))).all():
+                return numbers
+        return held[:0]
+
+    @property
+    def _first_filled(self) -> int:
+        """The first number of shares that are filled in, two before those of each snapshot."""
+        return len(self.held) + len(self.places)
+
+    def _filled(self, row: int) -> Array:
+        """(2, ny, nx) shares after the snapshot before, and before the first that `row` holds.
+
+        The age of a cell at the end of this gap tells how long before the end it burned on average.
+        All of it burns evenly within a third of the gap about this hour.
+        """
+        own, before = self.held[row], self.before[row]
+        earlier = self.held[before][-1:] if before >= 0 else own[:0]
+        shares = self[own]
+        start = self[earlier][0] if earlier.size else np.zeros_like(shares[0])
+        begin, end = (self.hours[before] if before >= 0 else 0.0), self.times[own[0]]
+        later = Shares(self.times[own][None], shares[None]).ages(self.hours[[row]][:, None])[0, 0]
+        aged = self[np.array([row])][0] - later - (end - begin) * start
+        aged = aged - self[np.array([before])][0] if before >= 0 else aged
+        grown = shares[0] - start
+        since = aged / np.where(grown > 0.0, grown, np.inf)  # hours before the end
+        part = 3.0 * since / max(end - begin, SHORTEST) - np.array([1.5, 0.5])[:, None, None]
+        return np.asarray(start + grown * np.clip(part, 0.0, 1.0))
 
     def _distinct(self, numbers: Array) -> Array:
         """Numbers, ascending in time, without those within seconds before another one."""
@@ -210,18 +246,38 @@ class Histories:
         return told(self.times[numbers][None], self[numbers][None])
 
     def __getitem__(self, numbers: Array) -> Array:
-        """Maps and shares by their numbers, maps first."""
-        count = len(self.held)
-        of_maps, of_shares = numbers[numbers < count], numbers[numbers >= count] - count
-        parts = [np.asarray(self.ages[of_maps], dtype=np.float32)] if of_maps.size else []
-        if of_shares.size:
-            assert self.shares is not None
-            assert self.places is not None
-            places = self.places[of_shares]
-            rows, place = np.unique(places[:, 0], return_inverse=True)
-            loaded = self.shares.isel({self.shares.dims[0]: rows}).values
-            parts.append(loaded[place, places[:, 1]].astype(np.float32, copy=False))
-        return np.concatenate(parts)
+        """Maps and shares by their numbers."""
+        count, first = len(self.held), self._first_filled
+        made = np.empty((numbers.size, *self.ages.shape[1:]), dtype=np.float32)
+        of_maps, filled = numbers < count, numbers >= first
+        if of_maps.any():
+            made[of_maps] = self.ages[numbers[of_maps]]
+        held = ~(of_maps | filled)
+        if held.any():
+            rows, nodes = self.places[numbers[held] - count].T
+            rows, place = np.unique(rows, return_inverse=True)
+            made[held] = self.shares.isel({self.shares.dims[0]: rows}).values[place, nodes]
+        rows, parts = np.divmod(numbers - first, 2)
+        for row in np.unique(rows[filled]).tolist():
+            own = filled & (rows == row)
+            made[own] = self._filled(row)[parts[own]]
+        return made
+
+
+def _snapshot_before(names: Array, hours: Array, ages: Array) -> Array:
+    """(M,) row of the snapshot before of the same fire; −1 where it is of another of this name.
+
+    Of two fires with one name, hours are the same, or ages do not grow with time.
+    """
+    before = previous_snapshot(names, hours)
+    for row in np.flatnonzero(before >= 0).tolist():
+        gap = hours[row] - hours[before[row]]
+        possible = gap > 0.0
+        if is_numpy_array(ages):  # stored fires were checked when they were written
+            grown, slack = ages[row] - ages[before[row]], GROWTH_TOLERANCE * gap
+            possible &= grown.min() >= -slack and grown.max() <= gap + slack
+        before[row] = before[row] if possible else -1
+    return before
 
 
 def with_history(block: xr.Dataset, history: Sequence[Shares | None]) -> xr.Dataset:

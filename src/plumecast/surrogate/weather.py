@@ -14,6 +14,7 @@ from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import (
     HEIGHT,
     SMOKE,
+    SNAPSHOT,
     TABLE,
     WEATHER_HOUR,
 )
@@ -192,27 +193,22 @@ def fire_history(
     It is what `data.clock` finds in the snapshots of each fire, also in later ones: what burned by
     an hour is one function of time. Otherwise a snapshot has its own map.
     """
-    if not set(LABELS) <= set(data.variables) or len(fire.shape) != 3:
+    count, known = fire.shape[0], set(LABELS) <= set(data.variables)
+    if not known or len(fire.shape) != 3 or data.sizes.get(SNAPSHOT) != count:
         return None
     try:
         told = Histories.of(data, fire, grid)
     except (PlumecastError, ValueError):
         return None
-    count = fire.shape[0]
-    if told.names.shape != (count,) or told.hours.shape != (count,):
-        return None
-    known = [np.array([row]) for row in range(count)]
-    order = np.lexsort((told.hours, told.names))
-    starts = np.flatnonzero(np.append(True, told.names[order][1:] != told.names[order][:-1]))
-    for rows in np.split(order, starts[1:]):
-        for row, numbers in zip(rows, told.of_fire(rows), strict=True):
-            is_shares = numbers.size and numbers[0] >= count  # needed up to the snapshot's hour
-            last = (told.times[numbers] < told.hours[row]).sum() if is_shares else numbers.size
-            known[row] = numbers[: 1 + last] if numbers.size else known[row]
-    made = np.full((count, max(map(len, known), default=1)), -1, dtype=np.int64)
-    for row, numbers in enumerate(known):
-        made[row, -len(numbers) :] = numbers
-    return FireHistory(fire if told.shares is None else told, told.times, made, count)
+    every = told.of_every()
+    made = np.full((count, max(1, *(own.size for own in every))), -1, dtype=np.int64)
+    for row, numbers in enumerate(every):
+        own = numbers if numbers.size else np.array([row])
+        if own[0] >= count:  # shares up to the hour of the snapshot
+            own = own[: 1 + (told.times[own] < told.hours[row]).sum()]
+        made[row, -own.size :] = own
+    made = made[:, made.max(axis=0) >= 0]
+    return FireHistory(told if len(told.places) else fire, told.times, made, count)
 
 
 def frame_interval(data: xr.Dataset) -> float:

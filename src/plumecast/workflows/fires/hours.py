@@ -57,10 +57,9 @@ def at_hours(
         raise PlumecastError(
             f"'{missing[0]}' is missing, which fires at other hours than stored need"
         )
-    labels = fires["fire_id"].values.astype(str)
-    stored = fires["hours"].values.astype(np.float64)
-    order, told = np.lexsort((stored, labels)), Histories.of(fires)
-    fields = fires[FIRE].transpose(SNAPSHOT, ...).values
+    told = Histories.of(fires)
+    labels, stored, fields = told.names, told.hours, told.ages
+    order = np.lexsort((stored, labels))
     ages, rows, times, beyond = [], [], [], 0
     past: list[Shares | None] = []
     for name in dict.fromkeys(labels.tolist()):
@@ -126,7 +125,7 @@ def ages_at(asked: Array, hours: Array, maps: Array, history: Shares | None = No
     made = np.empty((asked.size, *maps.shape[1:]))
     for out, time, age in zip(made, asked, grown, strict=True):
         if time >= hours[-1]:
-            out[:] = maps[-1] + age - at_nodes[-1]
+            out[:] = maps[-1] + np.maximum(age - at_nodes[-1], 0.0)
             continue
         after = int(np.searchsorted(nodes, time, side="right"))
         whole, part = at_nodes[after] - at_nodes[after - 1], age - at_nodes[after - 1]
