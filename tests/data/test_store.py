@@ -14,6 +14,7 @@ import xarray as xr
 
 from plumecast import data
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import FIRE
 from plumecast.data.schema import validate_snapshots
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots, stored_fires
 from support.places import shared_data
@@ -464,3 +465,38 @@ def test_real_wrf_fire_snapshots_meet_the_contract():
     assert dict(checked.sizes)["y"] == 32
     assert dict(checked.sizes)["x"] == 40
     assert float(checked.smoke.max()) > 0.0
+
+
+def with_shares(fire: xr.Dataset, count: int) -> xr.Dataset:
+    """A fire with burned shares at some hours of each snapshot."""
+    shape = (fire.sizes["snapshot"], count)
+    hours = np.sort(np.random.default_rng(count).uniform(1.0, 5.0, shape)).astype(np.float32)
+    shares = np.linspace(0.1, 1.0, count)[:, None, None] * (fire[FIRE].values[:, None] > 0.0)
+    dims = ("snapshot", "history", *fire[FIRE].dims[1:])
+    return fire.assign(
+        history_burned_share=(dims, np.float32(shares), {"units": "1"}),
+        history_hours=(dims[:2], hours, {"units": "h"}),
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_fire_with_fewer_hours_of_history_is_appended(tmp_path, snapshots, count):
+    path, (first, second) = tmp_path / "ensemble.zarr", fires_of(snapshots)[:2]
+    added = with_shares(second, count)
+    append_fire(path, with_shares(first, 3))
+    append_fire(path, added)
+    found = select_fire(open_snapshots(path).load(), str(second.fire_id.values[0]))
+    for name in ("history_burned_share", "history_hours"):
+        np.testing.assert_array_equal(found[name][:, :count], added[name])
+        assert found[name].attrs == added[name].attrs
+    assert np.isnan(found.history_hours[:, count:]).all()
+    assert not found.history_burned_share[:, count:].any()
+
+
+def test_a_fire_with_more_hours_of_history_is_told_what_to_do(tmp_path, snapshots):
+    path, (first, second) = tmp_path / "ensemble.zarr", fires_of(snapshots)[:2]
+    append_fire(path, with_shares(first, 3))
+    with pytest.raises(PlumecastError, match=r"16 hours .* more than the 3 .*; put it .* or drop"):
+        append_fire(path, with_shares(second, 16))
+    append_fire(path, with_shares(second, 16).drop_dims("history"))
+    assert stored_fires(path) == {str(fire.fire_id.values[0]) for fire in (first, second)}

@@ -11,8 +11,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.base.names import COORDINATES, FIRE, GRID, SMOKE, SNAPSHOT, TABLE
-from plumecast.compute.burned import Shares
-from plumecast.data.clock import held_shares, pooled
+from plumecast.data.clock import Histories
 from plumecast.data.schema import validate_snapshots
 from support.raster_files import COARSE, fire, write_ascii, write_landscape
 from support.wrf_files import write_run
@@ -94,12 +93,12 @@ def test_burned_shares_give_the_ages_of_every_snapshot(made):
     The shares are known at a few hours, which misplaces a few hundredths of the hours of a fire.
     """
     snapshots, _ = made
-    held = held_shares(snapshots)
-    hours, shares = pooled(held, np.arange(len(held)))
-    assert (np.diff(hours) > 0.0).all()
-    assert (np.diff(shares, axis=0) >= -1e-6).all()
-    whole = np.concatenate([np.zeros_like(shares[:1]), shares])
-    known = Shares(np.append(0.0, hours)[None], whole[None])
+    told = Histories.of(snapshots)
+    (numbers, *_) = told.of_fire(np.arange(snapshots.sizes[SNAPSHOT]))
+    assert numbers[0] >= snapshots.sizes[SNAPSHOT], "shares tell it, not maps"
+    known = told.read(numbers)
+    assert (np.diff(known.hours) > 0.0).all()
+    assert (np.diff(known.shares, axis=1) >= -1e-6).all()
     at = snapshots.hours.values
     ages = known.ages(at[:, None])[:, 0]
     expected = snapshots[FIRE].values

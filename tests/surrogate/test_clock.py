@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import plumecast as pc
 from plumecast.data.checks.checkpoints import record_interval
-from plumecast.data.clock import fire_blocks, held_shares, take_final, whole_fires
+from plumecast.data.clock import Histories, fire_blocks, take_final, whole_fires
 from plumecast.data.conditions.weather import with_mean_winds
 from plumecast.surrogate.weather import CompletedWeather, complete_weather
 from plumecast.workflows.fires.hours import BeyondLastMap, ages_at
@@ -233,7 +233,7 @@ def test_blocks_hold_whole_fires(fires):
     mixed = fires.isel(snapshot=[0, 3, 1, 4, 2, 5])
     (rows,) = whole_fires(mixed.fire_id.values, 6)
     assert rows.tolist() == [0, 2, 4, 1, 3, 5]
-    assert held_shares(fires) == [None] * 6
+    assert not any(own.size for own in Histories.of(fires).held)
 
 
 def test_the_order_of_snapshots_does_not_change_a_prediction(train, monkeypatch):

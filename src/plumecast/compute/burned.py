@@ -23,6 +23,15 @@ class Shares:
     hours: Array  # on the host, ascending from 0
     shares: Array
 
+    @classmethod
+    def since_ignition(cls, hours: Array, shares: Array) -> Shares:
+        """Shares (M, K, ny, nx) at the hours (M, K) after ignition, when nothing had burned."""
+        xp = array_namespace(shares)
+        return cls(
+            np.concatenate([np.zeros_like(hours[:, :1]), hours], axis=1),
+            xp.concat([xp.zeros_like(shares[:, :1, ...]), shares], axis=1),
+        )
+
     def by(self, hours: Array) -> Array:
         """(n, M) hours → (n, M, ny, nx) shares."""
         return self._combined(interpolation(self.hours, np.asarray(hours).T))

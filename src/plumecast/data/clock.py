@@ -3,26 +3,26 @@
 When smoke was released follows from how much of each cell had burned by when. A snapshot may hold
 this along the dimension `history` (burned shares at some hours): from readers that know the arrival
 times, or for snapshots that are predicted without the others of their fire. Otherwise it follows
-from all snapshots of the fire.
+from all snapshots of the fire. What is held counts only if it agrees with the maps: snapshots are
+left out, and maps are edited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.names import FIRE, HISTORY, HISTORY_HOURS, HISTORY_SHARE, SNAPSHOT
-from plumecast.compute.arrays import Array
+from plumecast.compute.arrays import Array, is_numpy_array
 from plumecast.compute.blocks import row_blocks
-from plumecast.compute.burned import shares_of
+from plumecast.compute.burned import SHORTEST, Shares, shares_of
+from plumecast.compute.dose import previous_snapshot
+from plumecast.data.conditions.covariates import read_scalar
 
 LABELS = ("fire_id", "hours")
-
-BurnedBy: TypeAlias = tuple[Array, Array]
-"""Hours (K,) and the shares (K, ny, nx) of the cells that had burned by then; 0 at hour 0."""
 
 
 def fire_blocks(fires: xr.Dataset, size: int) -> Iterator[slice | Array]:
@@ -79,7 +79,7 @@ def by_fire(fires: xr.Dataset) -> xr.Dataset:
 
 
 def take_final(fires: xr.Dataset, rows: Array, *, history: bool) -> xr.Dataset:
-    """Some snapshots of different fires; with `history` also what the others of their fires tell.
+    """Some snapshots; with `history` they hold that of their fires, which the others tell, too.
 
     Stores hold the snapshots of a fire one after the other, so that only neighbours are looked at.
     """
@@ -87,73 +87,215 @@ def take_final(fires: xr.Dataset, rows: Array, *, history: bool) -> xr.Dataset:
     known = FIRE in fires and set(LABELS) <= set(fires.variables)
     if not history or not known or fires["hours"].dims != (SNAPSHOT,):
         return block
-    names, hours = fires["fire_id"].values, fires["hours"].values
-    others = []
-    for row in np.asarray(rows).tolist():
-        first = last = row
-        while first > 0 and names[first - 1] == names[row]:
-            first -= 1
-        while last + 1 < names.size and names[last + 1] == names[row]:
-            last += 1
-        others.append(first + np.argsort(hours[first : last + 1], kind="stable"))
-    needed = np.unique(np.concatenate(others))
-    places = [np.searchsorted(needed, own) for own in others]
-    part = fires.isel({SNAPSHOT: needed})
-    held = held_shares(part)
-    if any(own is not None for own in held):
-        return with_history(block, [pooled(held, own) for own in places])
-    maps = part[FIRE].transpose(SNAPSHOT, ...).values
-    return with_history(block, [burned_by(hours[needed[own]], maps[own]) for own in places])
+    names = fires["fire_id"].values
+    runs = np.cumsum(np.append(False, names[1:] != names[:-1]))  # number of the fire of every row
+    needed = np.flatnonzero(np.isin(runs, runs[rows]))
+    told = Histories.of(fires.isel({SNAPSHOT: needed}))
+    numbers = told.of_every()
+    places = np.searchsorted(needed, np.asarray(rows)).tolist()
+    return with_history(block, [told.read(numbers[place]) for place in places])
 
 
-def pooled(held: Sequence[BurnedBy | None], rows: Array) -> BurnedBy | None:
-    """What all snapshots of a fire, given by their rows, hold together."""
-    known = [own for row in rows if (own := held[int(row)]) is not None]
-    if not known:
-        return None
-    hours = np.concatenate([item[0] for item in known])
-    order = np.argsort(hours, kind="stable")
-    return hours[order], np.concatenate([item[1] for item in known])[order]
+GROWTH_TOLERANCE = 0.1
+"""Ages of one fire may fall, or grow faster than time, by this share of the time between two
+snapshots: WRF moves arrival times a little. More means that two fires have one name."""
+
+AGE_TOLERANCE, NODE_TOLERANCE = 0.1, 0.25
+"""Shares that a fire holds are used if the ages that they give at each snapshot are wrong, on
+average over what has burned, by at most this part of the age, and this part of the longest time
+between two shares of a snapshot: cells that burn at once between two are wrong by that. Whole fires
+of the simulator and of WRF, with snapshots every 1 to 6 h, need at most .6 of this, last snapshots
+alone .7 to 6.7, and these at most .8 once they are completed. Fires moved by two cells need 1.3."""
 
 
-def burned_by(hours: Array, maps: Array) -> BurnedBy:
-    """The history that maps of a fire (K, ny, nx) at ascending hours (K,) tell.
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """What tells the histories of fires: maps of their snapshots, and the shares that these hold.
 
-    That of a single map has one node, which leaves the release of smoke to the map.
+    Numbers below M are those of maps. Next are those of the shares, and last two for each snapshot
+    that stand for the shares of snapshots that are missing before it.
     """
-    shares = shares_of(hours[None], maps[None])
-    first = 1 if hours.size > 1 else -1
-    return shares.hours[0, first:], shares.shares[0, first:]
+
+    ages: Array  # (M, ny, nx), or an object that gives them when indexed by rows
+    names: Array  # (M,)
+    before: Array  # (M,) rows of the snapshots before of the fire; −1 for none
+    times: Array  # of all numbers
+    held: Sequence[Array]  # M arrays of the numbers of shares
+    whole: Array  # (M,) whether a snapshot holds the history since ignition (`with_history`)
+    shares: xr.DataArray  # (M, history, ny, nx)
+    places: Array  # (n, 2) rows and nodes of the shares
+
+    @classmethod
+    def of(
+        cls, data: xr.Dataset, ages: Array | None = None, grid: Sequence[Hashable] | None = None
+    ) -> Histories:
+        """Those of snapshots with fire_id and hours; `ages` (M, ny, nx) are by default read."""
+        grid = [dim for dim in data[FIRE].dims if dim != SNAPSHOT] if grid is None else grid
+        ages = data[FIRE].transpose(SNAPSHOT, *grid).values if ages is None else ages
+        names, hours = (read_scalar(data, name, None) for name in LABELS)
+        names, hours, count = names.astype(str), hours.astype(np.float64), ages.shape[0]
+        shares, known = data.get(HISTORY_SHARE, xr.DataArray()), np.empty((count, 0))
+        lead = [dim for dim in shares.dims if dim not in (HISTORY, *grid)]
+        sizes = [shares.sizes.get(dim) for dim in (*lead, *grid)]
+        if HISTORY in shares.dims and sizes == list(ages.shape):
+            shares = shares.transpose(*lead, HISTORY, *grid)
+            known = data[HISTORY_HOURS].transpose(*lead, HISTORY).values.astype(np.float64)
+        rows, nodes = np.nonzero(known > 0.0)  # NaN where there is none
+        held = np.split(count + np.arange(rows.size), np.searchsorted(rows, np.arange(1, count)))
+        times = np.concatenate([hours, known[rows, nodes]])
+        before = _snapshot_before(names, hours, ages)
+        begin = np.where(before >= 0, hours[before], 0.0)
+        first = np.array([times[own[0]] if own.size else 0.0 for own in held])
+        filled = begin[:, None] + (first - begin)[:, None] * np.array([1.0, 2.0]) / 3.0
+        return cls(
+            ages,
+            names,
+            before,
+            np.concatenate([times, filled.ravel()]),
+            held,
+            (known == 0.0).any(axis=1),
+            shares,
+            np.stack([rows, nodes], axis=1),
+        )
+
+    @property
+    def hours(self) -> Array:
+        """(M,) hours of the snapshots."""
+        return self.times[: len(self.held)]
+
+    def of_every(self) -> list[Array]:
+        """The numbers that tell each snapshot its history (`of_fire`)."""
+        order, made = np.lexsort((self.hours, self.names)), dict[int, Array]()
+        names = self.names[order]
+        for rows in np.split(order, np.flatnonzero(names[1:] != names[:-1]) + 1):
+            made |= dict(zip(rows.tolist(), self.of_fire(rows), strict=True))
+        return [made[row] for row in range(order.size)]
+
+    def of_fire(self, rows: Array) -> list[Array]:
+        """Numbers, ascending in time, that tell each of the rows of a name its history.
+
+        They are the shares that the fire holds, if need be completed, if these agree with its maps;
+        else all its maps; else none, so that a single map is read by itself. Rows ascend in time.
+        If they cannot be of one fire, each stands alone.
+        """
+        whole = rows[self.whole[rows]]
+        if whole.size:  # one may hold it for the others, too
+            return [self._distinct(self.held[row if self.whole[row] else whole[0]]) for row in rows]
+        if (self.before[rows[1:]] != rows[:-1]).any():
+            return [self._agreeing(rows[k : k + 1]) for k in range(rows.size)]
+        shares = self._agreeing(rows)
+        maps = rows if rows.size > 1 else rows[:0]
+        return [shares if shares.size else self._distinct(maps)] * rows.size
+
+    def _agreeing(self, rows: Array) -> Array:
+        """Numbers of the shares that rows of one fire hold, as they are or completed.
+
+        None if the ages that they give are not those of the maps.
+        """
+        rows = np.sort(rows)
+        held = self._distinct(np.concatenate([self.held[row] for row in rows]))
+        if not held.size:
+            return held
+        maps, hours = self[rows], self.hours[rows][:, None]
+        between = max(np.diff(self.times[self.held[row]]).max(initial=0.0) for row in rows)
+        holding = np.array([row for row in rows if self.held[row].size])
+        filled = self._first_filled + 2 * holding[:, None] + np.arange(2)
+        for numbers in (held, self._distinct(np.append(held, filled))):
+            told = self.read(numbers)
+            slack = AGE_TOLERANCE * maps + NODE_TOLERANCE * between * told.by(hours)[:, 0]
+            wrong = np.abs(told.ages(hours)[:, 0] - maps)
+            if (wrong.sum(axis=(1, 2)) <= slack.sum(axis=(1, 2))).all():
+                return numbers
+        return held[:0]
+
+    @property
+    def _first_filled(self) -> int:
+        """The first number of shares that are filled in, two before those of each snapshot."""
+        return len(self.held) + len(self.places)
+
+    def _filled(self, row: int) -> Array:
+        """(2, ny, nx) shares after the snapshot before, and before the first that `row` holds.
+
+        The age of a cell at the end of this gap tells how long before the end it burned on average.
+        All of it burns evenly within a third of the gap about this hour.
+        """
+        own, before = self.held[row], self.before[row]
+        earlier = self.held[before][-1:] if before >= 0 else own[:0]
+        shares = self[own]
+        start = self[earlier][0] if earlier.size else np.zeros_like(shares[0])
+        begin, end = (self.hours[before] if before >= 0 else 0.0), self.times[own[0]]
+        later = Shares(self.times[own][None], shares[None]).ages(self.hours[[row]][:, None])[0, 0]
+        aged = self[np.array([row])][0] - later - (end - begin) * start
+        aged = aged - self[np.array([before])][0] if before >= 0 else aged
+        grown = shares[0] - start
+        since = aged / np.where(grown > 0.0, grown, np.inf)  # hours before the end
+        part = 3.0 * since / max(end - begin, SHORTEST) - np.array([1.5, 0.5])[:, None, None]
+        return np.asarray(start + grown * np.clip(part, 0.0, 1.0))
+
+    def _distinct(self, numbers: Array) -> Array:
+        """Numbers, ascending in time, without those within seconds before another one."""
+        numbers = numbers[np.argsort(self.times[numbers], kind="stable")]
+        return numbers[np.diff(self.times[numbers], append=np.inf) > SHORTEST]
+
+    def read(self, numbers: Array) -> Shares:
+        """The history (1, K, ny, nx) that maps or shares tell; without any, ignition alone."""
+        if not numbers.size:
+            return Shares(np.zeros((1, 1)), np.zeros((1, 1, *self.ages.shape[1:]), np.float32))
+        is_maps = numbers[0] < len(self.held)
+        told = shares_of if is_maps else Shares.since_ignition
+        return told(self.times[numbers][None], self[numbers][None])
+
+    def __getitem__(self, numbers: Array) -> Array:
+        """Maps and shares by their numbers."""
+        count, first = len(self.held), self._first_filled
+        made = np.empty((numbers.size, *self.ages.shape[1:]), dtype=np.float32)
+        of_maps, filled = numbers < count, numbers >= first
+        if of_maps.any():
+            made[of_maps] = self.ages[numbers[of_maps]]
+        held = ~(of_maps | filled)
+        if held.any():
+            rows, nodes = self.places[numbers[held] - count].T
+            rows, place = np.unique(rows, return_inverse=True)
+            made[held] = self.shares.isel({self.shares.dims[0]: rows}).values[place, nodes]
+        rows, parts = np.divmod(numbers - first, 2)
+        for row in np.unique(rows[filled]).tolist():
+            own = filled & (rows == row)
+            made[own] = self._filled(row)[parts[own]]
+        return made
 
 
-def with_history(block: xr.Dataset, history: Sequence[BurnedBy | None]) -> xr.Dataset:
-    """Snapshots that hold how much of their fires had burned by when; None for none."""
-    most = max((own[0].size for own in history if own is not None), default=0)
+def _snapshot_before(names: Array, hours: Array, ages: Array) -> Array:
+    """(M,) row of the snapshot before of the same fire; −1 where it is of another of this name.
+
+    Of two fires with one name, hours are the same, or ages do not grow with time.
+    """
+    before = previous_snapshot(names, hours)
+    for row in np.flatnonzero(before >= 0).tolist():
+        gap = hours[row] - hours[before[row]]
+        possible = gap > 0.0
+        if is_numpy_array(ages):  # stored fires were checked when they were written
+            grown, slack = ages[row] - ages[before[row]], GROWTH_TOLERANCE * gap
+            possible &= grown.min() >= -slack and grown.max() <= gap + slack
+        before[row] = before[row] if possible else -1
+    return before
+
+
+def with_history(block: xr.Dataset, history: Sequence[Shares | None]) -> xr.Dataset:
+    """Snapshots that hold how much of their fires had burned by when, from ignition on.
+
+    A first node at hour 0 tells that the history is whole. Others of the fire, with None, share it.
+    """
+    most = max((own.hours.size for own in history if own is not None), default=0)
     grid = tuple(dim for dim in block[FIRE].dims if dim != SNAPSHOT)
     shape = tuple(block.sizes[dim] for dim in grid)
     shares = np.zeros((len(history), most, *shape), dtype=np.float32)
     hours = np.full((len(history), most), np.nan)
     for row, own in enumerate(history):
         if own is not None:
-            hours[row, : own[0].size], shares[row, : own[0].size] = own
+            hours[row, : own.hours.size], shares[row, : own.hours.size] = own.hours, own.shares[0]
     return block.drop_dims(HISTORY, errors="ignore").assign(
         {
             HISTORY_SHARE: ((SNAPSHOT, HISTORY, *grid), shares, {"units": "1"}),
             HISTORY_HOURS: ((SNAPSHOT, HISTORY), hours, {"units": "h"}),
         }
     )
-
-
-def held_shares(block: xr.Dataset) -> list[BurnedBy | None]:
-    """What every snapshot holds of its fire itself; None where it holds nothing."""
-    count = block.sizes[SNAPSHOT]
-    if HISTORY_SHARE not in block.variables:
-        return [None] * count
-    hours = block[HISTORY_HOURS].transpose(SNAPSHOT, HISTORY).values
-    known = np.isfinite(hours)
-    rows = np.flatnonzero(known.any(axis=1))
-    shares = block[HISTORY_SHARE].isel({SNAPSHOT: rows}).transpose(SNAPSHOT, HISTORY, ...).values
-    made: list[BurnedBy | None] = [None] * count
-    for row, own in zip(rows.tolist(), shares, strict=True):
-        made[row] = hours[row, known[row]], own[known[row]]
-    return made

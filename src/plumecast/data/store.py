@@ -25,6 +25,7 @@ from plumecast.base.names import DATA_VERSION as DATA_VERSION
 from plumecast.base.names import (
     DOSE_SCALE,
     HEIGHT,
+    HISTORY,
     HISTORY_HOURS,
     HISTORY_SHARE,
     IGNITION_TIME,
@@ -330,7 +331,7 @@ def like_stored(store: xr.Dataset, fire: xr.Dataset, path: Path) -> xr.Dataset:
             )
         fire = on_weather_hours(fire, store[WEATHER_HOUR].values)
         _check_same_weather_axes(store, fire, path)
-    fire = _with_optional(store, fire)
+    fire = _with_optional(store, _on_stored_history(store, fire, path))
     check_same_grid(store, fire, path)
     return fire
 
@@ -348,6 +349,21 @@ def _with_optional(store: xr.Dataset, fire: xr.Dataset) -> xr.Dataset:
         fire = fire.assign({name: (like.dims, values, TABLE[name].attrs if name in TABLE else {})})
         fire = fire.set_coords(name) if name in store.coords else fire
     return fire
+
+
+def _on_stored_history(store: xr.Dataset, fire: xr.Dataset, path: Path) -> xr.Dataset:
+    """The fire with as many hours of its history as the store has; raises if it has more."""
+    if any(HISTORY_SHARE not in data.variables for data in (store, fire)):
+        return fire
+    most, own = (data.sizes[HISTORY] for data in (store, fire))
+    if own > most:
+        raise PlumecastError(
+            f"fire '{fire.fire_id.values[0]}' has burned shares at {own} hours of each snapshot, "
+            f"more than the {most} of {path}; put it into a store of its own, or drop its "
+            f"dimension '{HISTORY}', so that its maps tell its history"
+        )
+    empty = {name: EMPTY[name] for name in (HISTORY_SHARE, HISTORY_HOURS)}
+    return fire.pad({HISTORY: (0, most - own)}, constant_values=empty, keep_attrs=True)
 
 
 EMPTY: dict[str, Any] = {

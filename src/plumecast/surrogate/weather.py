@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -14,15 +13,14 @@ from plumecast.base.checkpoints import LOCAL_HOUR as IGNITION_LOCAL_HOUR
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import (
     HEIGHT,
-    HISTORY,
-    HISTORY_HOURS,
-    HISTORY_SHARE,
     SMOKE,
+    SNAPSHOT,
     TABLE,
     WEATHER_HOUR,
 )
-from plumecast.compute.arrays import Array, is_numpy_array
+from plumecast.compute.arrays import Array
 from plumecast.data.checks.checkpoints import checkpoint_interval
+from plumecast.data.clock import LABELS, Histories
 from plumecast.data.conditions.covariates import WIND, read_scalar, wind_vector
 from plumecast.data.conditions.fuels import read_fuel_maps
 from plumecast.data.conditions.weather import (
@@ -187,118 +185,30 @@ def fuel_loads(
     return None if found is None else FuelLoads(*found)
 
 
-GROWTH_TOLERANCE = 0.1
-"""Ages of one fire may fall, or grow faster than time, by this share of the time between two
-snapshots: WRF moves arrival times a little. More means that two fires have one name."""
-
-
 def fire_history(
     data: xr.Dataset, fire: Array, grid: Sequence[Hashable] = ("y", "x")
 ) -> FireHistory | None:
     """What tells when the fires of (M, ny, nx) snapshots burned; None if these are not labelled.
 
-    It is the burned shares that the snapshots of the fire hold (`data.clock`), and otherwise their
-    maps, also later ones: what burned by an hour is one function of time.
-    Snapshots that cannot be of one fire, with the same hour or with ages that do not grow with
-    time, stand alone.
+    It is what `data.clock` finds in the snapshots of each fire, also in later ones: what burned by
+    an hour is one function of time. Otherwise a snapshot has its own map.
     """
-    if not {"fire_id", "hours"} <= set(data.variables) or len(fire.shape) != 3:
+    count, known = fire.shape[0], set(LABELS) <= set(data.variables)
+    if not known or len(fire.shape) != 3 or data.sizes.get(SNAPSHOT) != count:
         return None
-    count = fire.shape[0]
     try:
-        names = read_scalar(data, "fire_id", None).astype(str)
-        hours = read_scalar(data, "hours", None).astype(np.float64)
+        told = Histories.of(data, fire, grid)
     except (PlumecastError, ValueError):
         return None
-    if hours.shape != (count,) or names.shape != hours.shape:
-        return None
-    held = _Held.of(data, grid, fire)
-    fields, times = (fire, hours) if held is None else (held, np.concatenate([hours, held.hours]))
-    known: list[list[int]] = [[] for _ in range(count)]
-    for number, row in enumerate(() if held is None else held.rows.tolist()):
-        known[row].append(count + number)
-    order = np.lexsort((hours, names))
-    starts = np.flatnonzero(np.r_[True, names[order][1:] != names[order][:-1]])
-    for rows in np.split(order, starts[1:]):
-        run = _one_fire(rows, hours, fire).tolist()
-        holding = [row for row in rows.tolist() if known[row]]
-        pool = holding if run or len(holding) == 1 else []  # several may be fires of one name
-        told = sorted((n for row in pool for n in known[row]), key=lambda n: times[n])
-        for row in rows.tolist():
-            known[row] = (told and _until(told, times, hours[row])) or known[row] or run or [row]
-    ordered = [_distinct(sorted(numbers, key=lambda n: times[n]), times) for numbers in known]
-    made = np.full((count, max(map(len, ordered), default=1)), -1, dtype=np.int64)
-    for row, numbers in enumerate(ordered):
-        made[row, -len(numbers) :] = numbers
-    return FireHistory(fields, times, made, count)
-
-
-def _until(numbers: list[int], times: Array, hour: float) -> list[int]:
-    """Those of the numbers, ascending in time, up to the first that is not before an hour."""
-    return numbers[: 1 + sum(times[number] < hour for number in numbers)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """The maps of snapshots, and behind them the burned shares that snapshots hold."""
-
-    fire: Array  # (M, ny, nx) ages
-    shares: xr.DataArray  # (M, history, ny, nx)
-    rows: Array  # (n,) of the shares
-    nodes: Array  # (n,) their numbers along the dimension history
-    hours: Array  # (n,)
-
-    @classmethod
-    def of(cls, data: xr.Dataset, grid: Sequence[Hashable], fire: Array) -> _Held | None:
-        """What the snapshots of (M, ny, nx) ages hold; None if they hold nothing."""
-        if HISTORY_SHARE not in data.variables:
-            return None
-        held = data[HISTORY_SHARE]
-        lead = [dim for dim in held.dims if dim not in (HISTORY, *grid)]
-        if len(lead) != 1 or not set(grid) <= set(held.dims):
-            return None
-        if (held.sizes[lead[0]], *(held.sizes[dim] for dim in grid)) != tuple(fire.shape):
-            return None
-        hours = data[HISTORY_HOURS].transpose(*lead, HISTORY).values.astype(np.float64)
-        rows, nodes = np.nonzero(hours > 0.0)  # NaN where there is none
-        shares = held.transpose(*lead, HISTORY, *grid)
-        return cls(fire, shares, rows, nodes, hours[rows, nodes]) if rows.size else None
-
-    def __getitem__(self, numbers: Array) -> Array:
-        """Maps by their numbers, ascending."""
-        count = self.fire.shape[0]
-        of_fire, of_shares = numbers[numbers < count], numbers[numbers >= count] - count
-        parts = [np.asarray(self.fire[of_fire], dtype=np.float32)] if of_fire.size else []
-        if of_shares.size:
-            rows, place = np.unique(self.rows[of_shares], return_inverse=True)
-            loaded = self.shares.isel({self.shares.dims[0]: rows}).values
-            parts.append(loaded[place, self.nodes[of_shares]].astype(np.float32, copy=False))
-        return np.concatenate(parts)
-
-
-def _distinct(numbers: Sequence[int], hours: Array) -> list[int]:
-    """Numbers of maps, ascending in time, without those within seconds before another one."""
-    later = [*numbers[1:], None]
-    return [n for n, after in zip(numbers, later, strict=True)
-            if after is None or hours[after] - hours[n] > SHORTEST]  # fmt: skip
-
-
-SHORTEST = 1e-3
-"""Hours that two maps of one fire must be apart."""
-
-
-def _one_fire(rows: Array, hours: Array, fire: Array) -> Array:
-    """Rows, ascending in time, that can be snapshots of one fire; none if they cannot."""
-    gaps = np.diff(hours[rows])
-    if (gaps <= 0.0).any():
-        return rows[:0]
-    if is_numpy_array(fire):  # stored fires were checked when they were written
-        for before, after, gap in zip(rows[:-1], rows[1:], gaps, strict=True):
-            grown = fire[after] - fire[before]
-            slack = GROWTH_TOLERANCE * gap
-            if grown.min() < -slack or grown.max() > gap + slack:
-                return rows[:0]
-    return rows
+    every = told.of_every()
+    made = np.full((count, max(1, *(own.size for own in every))), -1, dtype=np.int64)
+    for row, numbers in enumerate(every):
+        own = numbers if numbers.size else np.array([row])
+        if own[0] >= count:  # shares up to the hour of the snapshot
+            own = own[: 1 + (told.times[own] < told.hours[row]).sum()]
+        made[row, -own.size :] = own
+    made = made[:, made.max(axis=0) >= 0]
+    return FireHistory(told if len(told.places) else fire, told.times, made, count)
 
 
 def frame_interval(data: xr.Dataset) -> float:

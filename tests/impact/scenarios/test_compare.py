@@ -177,6 +177,16 @@ def test_the_note_states_the_error_of_a_calibrated_surrogate(split, before, town
     assert "not the error of the surrogate" in " ".join(found.notes)
 
 
+def test_last_snapshots_that_are_not_marked_are_those_by_their_hours(split, before, towns):
+    surrogate = pc.fit_surrogate(split.train, "paper-linear")
+    other = before.assign(time_since_ignition=0.5 * before.time_since_ignition)
+    marked, unmarked = (
+        pc.compare_scenarios({"a": before, "b": b}, model=surrogate, places=towns, maps=False)
+        for b in (other, other.drop_vars("is_final"))
+    )
+    xr.testing.assert_equal(marked.places, unmarked.places)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -20,7 +20,7 @@ from plumecast.compute.dose import previous_snapshot, stored_dose
 from plumecast.data.checks.checkpoints import checkpoint_interval
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.lazy_store import check_unchanged
-from plumecast.data.schema import final_snapshots
+from plumecast.data.schema import final_rows
 from plumecast.data.store import open_snapshots
 from plumecast.impact.scenarios.matching import ORIGIN
 from plumecast.scores.quantities import DOSE_HOURS, INTEGRATED, Quantity, as_integrals
@@ -118,8 +118,7 @@ def sample_stored(
 
 def _final_blocks(data: xr.Dataset) -> Iterator[xr.Dataset]:
     """The last two snapshots of every fire: the one before tells the newest frame of the sum."""
-    count = data.sizes[SNAPSHOT]
-    rows = last_of_each(data.assign_coords({_ROW: (SNAPSHOT, np.arange(count))}))[_ROW].values
+    count, rows = data.sizes[SNAPSHOT], last_rows(data)
     before = np.full(count, -1)
     if "hours" in data.variables:
         before = previous_snapshot(data.fire_id.values.astype(str), data.hours.values.astype(float))
@@ -129,13 +128,10 @@ def _final_blocks(data: xr.Dataset) -> Iterator[xr.Dataset]:
         yield data.isel({SNAPSHOT: wanted[wanted >= 0]})
 
 
-_ROW = "row of the store"
-
-
-def last_of_each(data: xr.Dataset) -> xr.Dataset:
-    """The last snapshot of every fire: as marked, or by its hours."""
+def last_rows(data: xr.Dataset) -> np.ndarray:
+    """Rows of the last snapshot of every fire: as marked, or by its hours."""
     if "is_final" in data.variables:
-        return final_snapshots(data)
+        return final_rows(data)
     if "hours" not in data.variables:
         names, counts = np.unique(data.fire_id.values.astype(str), return_counts=True)
         if (counts > 1).any():
@@ -143,17 +139,17 @@ def last_of_each(data: xr.Dataset) -> xr.Dataset:
                 f"fire '{names[counts > 1][0]}' has {counts.max()} snapshots, but neither 'hours' "
                 "nor 'is_final' tells which is the last; add one of them"
             )
-        return data
+        return np.arange(data.sizes[SNAPSHOT])
     fires, hours = data.fire_id.values.astype(str), data.hours.values.astype(float)
     order = np.lexsort((hours, fires))
     last = np.append(fires[order][1:] != fires[order][:-1], True)
-    return data.isel({SNAPSHOT: np.sort(order[last])})
+    return np.sort(order[last])
 
 
 def _stored_block(cells: Places, quantity: Quantity, block: xr.Dataset) -> Sampled:
     if quantity.needs_interval:
         block = block.assign({SMOKE: as_integrals(block[SMOKE])})
-    block = last_of_each(_with_dose_ratio(block))
+    block = _with_dose_ratio(block).isel({SNAPSHOT: last_rows(block)})
     smoke = np.asarray(block[SMOKE].transpose(SNAPSHOT, ...).values, dtype=np.float64)
     values = smoke.reshape(smoke.shape[0], -1)
     if not np.isfinite(values).all():
@@ -202,12 +198,12 @@ def sample_predicted(
     size = prediction_rows(
         surrogate, memory, input_bytes=24.0, output_bytes=24.0, what="comparing", most=BLOCK
     )
-    marked, fires = True, source
-    if isinstance(source, xr.Dataset) and "is_final" not in source.variables:
-        marked, fires = False, last_of_each(source)
+    if isinstance(source, xr.Dataset):
+        last = np.isin(np.arange(source.sizes[SNAPSHOT]), last_rows(source))
+        source = source.assign_coords(is_final=(SNAPSHOT, last))
     function = partial(_predicted_block, cells, read_from(surrogate, quantity))
     sampled: Sampled = reduce_fires(
-        function, surrogate, fires, size=size, final=marked, given=given, progress=progress
+        function, surrogate, source, size=size, final=True, given=given, progress=progress
     )
     return sampled
 

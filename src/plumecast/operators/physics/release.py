@@ -109,17 +109,16 @@ class FireHistory:
         known = np.zeros(len(used), dtype=bool) if self.ages is None else used[:, -1] >= self.ages
         if not known.any():
             return shares_of(times, fields)
-        xp = array_namespace(fields)
-        nothing, last = xp.zeros_like(fields[:, :1, ...]), fields[:, -1:, ...]
-        shares = xp.concat([nothing, fields, last], axis=1)
-        nodes = np.concatenate([np.zeros_like(times[:, :1]), times, times[:, -1:]], axis=1)
+        again = np.concatenate([times, times[:, -1:]], axis=1)  # as many nodes as of maps
+        last = fields[:, -1:, ...]
+        held = Shares.since_ignition(again, array_namespace(fields).concat([fields, last], axis=1))
         if known.all():
-            return Shares(nodes, shares)
+            return held
         others = shares_of(times, fields)
         chosen = like(known.astype(np.float32)[:, None, None, None], fields)
         return Shares(
-            np.where(known[:, None], nodes, others.hours),
-            chosen * shares + (1.0 - chosen) * others.shares,
+            np.where(known[:, None], held.hours, others.hours),
+            chosen * held.shares + (1.0 - chosen) * others.shares,
         )
 
 

@@ -27,7 +27,7 @@ from plumecast.base.names import (
 )
 from plumecast.compute.arrays import Array
 from plumecast.compute.burned import Shares, shares_of
-from plumecast.data.clock import BurnedBy, burned_by, held_shares, pooled, with_history
+from plumecast.data.clock import Histories, with_history
 from plumecast.data.conditions.covariates import WIND
 from plumecast.data.conditions.weather import SURFACE, has_weather, with_mean_winds
 from plumecast.data.schema import further_outputs
@@ -57,25 +57,25 @@ def at_hours(
         raise PlumecastError(
             f"'{missing[0]}' is missing, which fires at other hours than stored need"
         )
-    labels = fires["fire_id"].values.astype(str)
-    stored = fires["hours"].values.astype(np.float64)
-    order, held = np.lexsort((stored, labels)), held_shares(fires)
-    fields = fires[FIRE].transpose(SNAPSHOT, ...).values
+    told = Histories.of(fires)
+    labels, stored, fields = told.names, told.hours, told.ages
+    order = np.lexsort((stored, labels))
     ages, rows, times, beyond = [], [], [], 0
-    past: list[BurnedBy | None] = []
+    past: list[Shares | None] = []
     for name in dict.fromkeys(labels.tolist()):
         own = order[labels[order] == name]
         if (np.diff(stored[own]) <= 0.0).any():
             raise PlumecastError(f"fire {name}: two snapshots at one hour; each may occur once")
         last = float(stored[own[-1]])
         wanted = np.array(hour_ladder([last] if asked is None else asked.tolist(), step))
-        history = pooled(held, own)
+        numbers = told.of_fire(own)
+        alone = any(not np.array_equal(other, numbers[-1]) for other in numbers)
+        history = told.read(numbers[-1][:0] if alone else numbers[-1])
         ages.append(ages_at(wanted, stored[own], fields[own], history))
-        history = history or burned_by(stored[own], fields[own])
         rows.append(own[np.minimum(np.searchsorted(stored[own], wanted - 1e-9), own.size - 1)])
         times.append(wanted)
         past += [history, *([None] * (wanted.size - 1))]  # its first snapshot holds it for all
-        beyond += bool(wanted[-1] > max(last, float(history[0][-1])) + 1e-6)
+        beyond += bool(wanted[-1] > max(last, float(history.hours[0, -1])) + 1e-6)
     if beyond and asked is not None:
         warnings.warn(
             f"{beyond} of {len(rows)} fires have no map as late as {asked[-1]:g} h: after their "
@@ -101,12 +101,13 @@ def checked_hours(hours: Sequence[float]) -> Array:
     return asked
 
 
-def ages_at(asked: Array, hours: Array, maps: Array, history: BurnedBy | None = None) -> Array:
+def ages_at(asked: Array, hours: Array, maps: Array, history: Shares | None = None) -> Array:
     """(n,) hours → (n, ny, nx) ages of a fire with the maps (k, ny, nx) at (k,) ascending hours.
 
-    `history` is what the fire holds beside.
+    `history` is that of the fire; without nodes after ignition, the maps alone tell it.
     """
     maps = np.asarray(maps, dtype=np.float64)
+    history = None if history is None or history.hours.size == 1 else history
     if history is None and hours.size == 1 and hours[0] > 0.0:
         front = partial_release_of(maps, np.full((1, 1, 1), hours[0]))
         own = np.asarray(front.ages(np.full((1, 1), hours[0]))[0, 0], dtype=np.float64)
@@ -117,14 +118,14 @@ def ages_at(asked: Array, hours: Array, maps: Array, history: BurnedBy | None = 
         return np.asarray(early + late * share)
     nodes = np.append(0.0, hours)
     values = np.concatenate([np.zeros_like(maps[:1]), maps])
-    shares = shares_of(hours[None], maps[None]) if history is None else _shares(*history)
+    shares = history or shares_of(hours[None], maps[None])
     times = np.concatenate([asked, nodes])
     grown = np.asarray(shares.ages(times[:, None])[:, 0], dtype=np.float64)
     grown, at_nodes = grown[: asked.size], grown[asked.size :]
     made = np.empty((asked.size, *maps.shape[1:]))
     for out, time, age in zip(made, asked, grown, strict=True):
         if time >= hours[-1]:
-            out[:] = maps[-1] + age - at_nodes[-1]
+            out[:] = maps[-1] + np.maximum(age - at_nodes[-1], 0.0)
             continue
         after = int(np.searchsorted(nodes, time, side="right"))
         whole, part = at_nodes[after] - at_nodes[after - 1], age - at_nodes[after - 1]
@@ -136,11 +137,6 @@ def ages_at(asked: Array, hours: Array, maps: Array, history: BurnedBy | None = 
 
 ROUNDING = 1e-5
 """Hours: ages of single precision."""
-
-
-def _shares(hours: Array, shares: Array) -> Shares:
-    start = np.zeros_like(shares[:1])
-    return Shares(np.append(0.0, hours)[None], np.concatenate([start, shares])[None])
 
 
 def _labelled(made: xr.Dataset, fires: xr.Dataset, times: Sequence[Array]) -> xr.Dataset:

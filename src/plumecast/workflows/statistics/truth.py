@@ -12,10 +12,10 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import add_up
-from plumecast.data.clock import by_fire, fire_blocks
+from plumecast.data.clock import by_fire, fire_blocks, take_final
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.layout import to_rows
-from plumecast.data.schema import final_snapshots
+from plumecast.data.schema import final_rows
 from plumecast.data.store import open_snapshots
 from plumecast.scores.field_statistics import scaled_by
 from plumecast.scores.optical_depth import LOG_SMOKE
@@ -79,7 +79,9 @@ def open_truth(
         )
     data = data.isel({SNAPSHOT: np.flatnonzero(~seen)})
     data = data.assign_attrs({LEFT_OUT: int(np.unique(labels[seen]).size)})
-    return final_snapshots(data) if final else data
+    if not final:
+        return data
+    return take_final(data, final_rows(data), history=surrogate.operator.needs_weather)
 
 
 def truth_name(surrogate: Surrogate) -> str:

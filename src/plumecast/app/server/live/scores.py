@@ -141,7 +141,7 @@ class Store:
         if unseen.sizes[SNAPSHOT] > MOST_SCORED:
             draw = np.random.default_rng(0)
             rows = np.sort(draw.choice(unseen.sizes[SNAPSHOT], MOST_SCORED, replace=False))
-            unseen = unseen.isel({SNAPSHOT: rows})
+            unseen = take_final(unseen, rows, history=model.surrogate.operator.needs_weather)
         with extrapolating():
             predicted = _smoke(model, unseen).values
         count = unseen.sizes[SNAPSHOT]
