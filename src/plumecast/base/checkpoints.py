@@ -23,6 +23,9 @@ FRAME_WEIGHTS = "frame_weights"
 LOCAL_HOUR = "ignition_local_hour"
 """Attribute of fires that all ignite at one hour: that hour, in local solar time."""
 
+DOSE_OF = "dose_coordinate"
+"""Attribute of predicted smoke: its coordinate with the predicted dose."""
+
 DOSE_ERROR = "dose_discretisation_error"
 """Attribute of smoke: relative error of its dose that the times of the source's frames leave."""
 

@@ -16,6 +16,7 @@ import xarray as xr
 from plumecast.base.checkpoints import (
     DEPTH,
     DOSE_ERROR,
+    DOSE_OF,
     INTERVAL,
     recorded_depth,
     recorded_interval,
@@ -188,7 +189,10 @@ def _refuse_truncated_classic(path: Path) -> None:
 
 
 def _plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:
-    """Load the variables on `snapshot` alone as coordinates, with texts as fixed-width strings."""
+    """Load the variables on `snapshot` alone as coordinates, with texts as fixed-width strings.
+
+    Predicted doses, which stay lazy, become coordinates too.
+    """
     names = [name for name, item in snapshots.variables.items() if item.dims == (SNAPSHOT,)]
     loaded = {}
     for name in names:
@@ -197,7 +201,8 @@ def _plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:
             item = item.copy(data=np.array(item.values.tolist(), dtype=str))
             item.encoding.clear()
         loaded[name] = item
-    return snapshots.assign_coords(loaded)
+    doses = {item.attrs.get(DOSE_OF) for item in snapshots.variables.values()}
+    return snapshots.assign_coords(loaded).set_coords(doses & set(snapshots.data_vars))
 
 
 def check_store_path(path: str | Path) -> None:

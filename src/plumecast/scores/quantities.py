@@ -25,6 +25,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import (
     DOSE_ERROR,
+    DOSE_OF,
     INTERVAL,
     equal_interval,
     recorded_interval,
@@ -40,10 +41,6 @@ training fires."""
 
 INTEGRATED = "integrated"
 """Attribute of predicted values that are ∫ c dt / Δ instead of the sum over frames."""
-
-
-DOSE_OF = "ancillary_variables"
-"""Attribute of predicted smoke, of the CF conventions: its coordinate with the predicted dose."""
 
 
 @dataclass(frozen=True, slots=True)

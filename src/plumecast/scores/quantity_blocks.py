@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import INTERVAL, recorded_interval
+from plumecast.base.checkpoints import DOSE_OF, INTERVAL, recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT, TABLE
 from plumecast.scores.quantities import (
     BETWEEN,
     DEFAULT,
-    DOSE_OF,
     QUANTITIES,
     Quantity,
     as_quantity,

@@ -53,7 +53,7 @@ def test_frames_are_those_of_the_library(client, page):
             notify=lambda notice: None,
         )  # fmt: skip
         for layer in ("smoke", "lower", "upper"):
-            field = fields[layer].isel(snapshot=0).assign_attrs(fields.smoke.attrs)
+            field = fields[layer].isel(snapshot=0)
             expected = as_quantity(field, "mean", checkpoint_interval=6.0)
             found = octets(client.get(f"{address}/frames/{k}?layer={layer}"))
             # Frames are predicted one at a time; the order of sums differs.
