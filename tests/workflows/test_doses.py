@@ -1,0 +1,110 @@
+"""A predicted dose is one number, whatever command asks for it and through whatever file."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import plumecast as pc
+from plumecast.data.checks.checkpoints import record_interval
+from plumecast.data.checks.duplicates import DuplicateWarning
+from support.weather_fires import weather_fires
+
+ROUNDING = {"rtol": 1e-5, "atol": 1e-5}  # of float32
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A store of fires, and a surrogate with error bars whose training fires it has in part."""
+    where = tmp_path_factory.mktemp("doses")
+    fires = record_interval(weather_fires(12))
+    pc.export_snapshots(fires, where / "fires.nc")
+    train = fires.isel(snapshot=slice(0, 24))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DuplicateWarning)  # two drawn fires burn equal cells
+        made = pc.train_surrogate(
+            train, "recommended", physics="column", frame="map", split=None, folds=4
+        )
+    made.save(where / "smoke.plume")
+    return where
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+@pytest.mark.parametrize("hours", [[], ["--hours", "2.5,7"]])
+def test_a_file_has_the_dose_of_python(run, folder, tmp_path, suffix, hours):
+    out = tmp_path / f"smoke{suffix}"
+    run("predict", folder / "smoke.plume", folder / "fires.nc", *hours, "-o", out)
+    surrogate = pc.load_surrogate(folder / "smoke.plume")
+    fires = pc.open_snapshots(folder / "fires.nc")
+    fires = pc.at_hours(fires, [2.5, 7.0]) if hours else fires
+    expected = pc.as_quantity(surrogate.predict(fires), "mean")
+    written = pc.open_snapshots(out, fields=["smoke"])
+    assert expected.max() > 1.0
+    np.testing.assert_allclose(written["smoke_mean"], expected, **ROUNDING)
+    np.testing.assert_allclose(pc.as_quantity(written["smoke"], "mean"), expected, **ROUNDING)
+    between = tmp_path / f"between{suffix}"
+    run("predict", folder / "smoke.plume", folder / "fires.nc", *hours, "--quantity", "between",
+        "-o", between)  # fmt: skip
+    dose = pc.as_quantity(written["smoke"], "dose").values
+    first = written.fire_id.values == written.fire_id.values[0]
+    gaps = np.diff(np.append(0.0, written.hours.values[first]))
+    found = (
+        xr.open_zarr(between, consolidated=False) if suffix == ".zarr" else xr.open_dataset(between)
+    )
+    with found:
+        means = found["smoke_between"].values[first]
+    made = np.cumsum(means * gaps[:, None, None], axis=0)
+    np.testing.assert_allclose(made, dose[first], rtol=1e-4, atol=1e-3)
+
+
+def test_error_bars_lie_around_the_dose(run, folder, tmp_path):
+    out = tmp_path / "smoke.nc"
+    run("predict", folder / "smoke.plume", folder / "fires.nc", "--interval", "0.9", "-o", out)
+    with xr.open_dataset(out) as made:
+        assert (made.lower_mean <= made.smoke_mean + 1e-5).all()
+        assert (made.smoke_mean <= made.upper_mean + 1e-5).all()
+        wide = (made.upper_mean - made.lower_mean).where(made.smoke_mean > 1.0)
+        assert (wide.max(("y", "x")) > 0.0).all()
+
+
+def test_statistics_of_one_fire_are_its_prediction(folder):
+    surrogate = pc.load_surrogate(folder / "smoke.plume")
+    fire = pc.open_snapshots(folder / "fires.nc").isel(snapshot=slice(33, 36)).load()
+    mean = pc.as_quantity(surrogate.predict(pc.at_hours(fire, [9.0])), "mean").isel(snapshot=0)
+    bare = surrogate.__class__(**{**_fields(surrogate), "error_bars": None})
+    found = pc.ensemble_statistics(bare, fire, final=True)
+    np.testing.assert_allclose(found["mean_smoke"], mean, rtol=1e-3, atol=1e-4 * float(mean.max()))
+    # Q is that of the sum, as in the paper.
+    expected = np.log1p(np.maximum(surrogate.predict(fire).isel(snapshot=-1).values, 0.0))
+    np.testing.assert_allclose(found["mean_log_smoke"], expected, rtol=1e-3, atol=1e-3)
+
+
+def _fields(surrogate: pc.Surrogate) -> dict[str, object]:
+    return {name: getattr(surrogate, name) for name in surrogate.__dataclass_fields__}
+
+
+def test_stored_and_fresh_predictions_are_compared_equally(run, folder, tmp_path):
+    """`compare` of predictions in files, and of the fires with the model, at two towns."""
+    (tmp_path / "towns.csv").write_text("name,x,y\nAsh,25500,25500\nElm,31500,28500\n")
+    fires = pc.open_snapshots(folder / "fires.nc")
+    tables = []
+    for part, rows in {"a": slice(0, 18), "b": slice(18, 36)}.items():
+        pc.export_snapshots(fires.isel(snapshot=rows).load(), tmp_path / f"{part}.nc")
+        run("predict", folder / "smoke.plume", tmp_path / f"{part}.nc",
+            "-o", tmp_path / f"{part}_smoke.nc")  # fmt: skip
+    for names, options in (
+        (["a_smoke.nc", "b_smoke.nc"], {}),
+        (["a.nc", "b.nc"], {"model": folder / "smoke.plume"}),
+    ):
+        scenarios = {name[0]: tmp_path / name for name in names}
+        found = pc.compare_scenarios(
+            scenarios, places=tmp_path / "towns.csv", maps=False, **options
+        )
+        tables.append(found.places)
+    for name in ("reference_mean", "scenario_mean", "difference"):
+        stored, fresh = (table[name].values for table in tables)
+        assert np.abs(fresh).max() > 0.0
+        np.testing.assert_allclose(stored, fresh, rtol=1e-3, atol=1e-3)
