@@ -90,7 +90,7 @@ def test_wrong_quantities_are_refused(refused, folder, tmp_path):
     common = (folder / "fires.plume", folder / "fires.nc")
     out = ("-o", tmp_path / "s.nc")
     said = refused("predict", *common, *out, "--quantity", "median")
-    assert said == "--quantity='median' is unknown; choose from mean, dose, sum, between"
+    assert said == "--quantity='median' is unknown; choose from mean, dose, sum, between, peak"
     said = refused("predict", *common, *out, "--checkpoint-interval", 1)
     assert said.startswith("--checkpoint-interval=1 contradicts the 6 h")
     said = refused("evaluate", *common, "--thresholds", 1, "--quantity", "between")

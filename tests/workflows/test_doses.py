@@ -108,3 +108,18 @@ def test_stored_and_fresh_predictions_are_compared_equally(run, folder, tmp_path
         stored, fresh = (table[name].values for table in tables)
         assert np.abs(fresh).max() > 0.0
         np.testing.assert_allclose(stored, fresh, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("block", [2, 512])
+def test_the_peak_is_the_highest_hourly_mean(run, folder, tmp_path, monkeypatch, block):
+    monkeypatch.setattr("plumecast.workflows.predict.BLOCK", block)
+    hours = ["--hours", "1,2,3,4,5,6,7,8,9"]
+    made = {}
+    for name in ("between", "peak"):
+        out = tmp_path / f"{name}.nc"
+        run("predict", folder / "smoke.plume", folder / "fires.nc", *hours, "--quantity", name,
+            "-o", out)  # fmt: skip
+        with xr.open_dataset(out) as found:
+            made[name] = found[f"smoke_{name}"].values.reshape(12, 9, -1)
+    np.testing.assert_array_equal(made["peak"], np.maximum.accumulate(made["between"], axis=1))
+    assert (made["peak"][:, -1] > made["between"][:, -1]).any()

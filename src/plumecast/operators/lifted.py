@@ -145,7 +145,7 @@ class LiftedOperator(Operator):
         cells = math.prod(self.shape)
         if self.physics is not None:
             fixed += self.physics.working_bytes(cells)
-            per_row += 8.0 * (len(self.physics.groups) - 1) * cells
+            per_row += 16.0 * (len(self.physics.groups) - 1) * cells
         channels = sum(len(own.names) for own in (self.targets, *self.further))
         return fixed, per_row + 16.0 * channels * cells
 

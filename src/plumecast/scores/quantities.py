@@ -5,7 +5,8 @@ snapshot. Its size depends on Δ; what is read does not:
 
 - the dose D(h), in µg m⁻³ h;
 - the time-mean column concentration D(h) / h, in µg m⁻³;
-- the mean concentration between two snapshots, (D₂ − D₁) / (h₂ − h₁), in µg m⁻³.
+- the mean concentration between two snapshots, (D₂ − D₁) / (h₂ − h₁), in µg m⁻³, and its peak, the
+  highest one so far.
 
 The dose of stored smoke is the trapezoid over the frames, from no smoke at ignition: Δ g without
 half of the newest frame, which is g minus that of the frame before (`stored_dose`). Surrogates that
@@ -102,6 +103,14 @@ BETWEEN = Quantity(
     np.ones_like,
 )
 """What `smoke_between` gives: no multiple of one snapshot, so that it is not in `QUANTITIES`."""
+
+PEAK = Quantity(
+    "peak",
+    "highest mean column concentration of smoke between snapshots since ignition",
+    "ug m-3",
+    np.ones_like,
+)
+"""What `smoke_peak` gives."""
 
 
 def find_quantity(name: str) -> Quantity:
@@ -384,3 +393,14 @@ def smoke_between(
     axis = smoke.dims.index(SNAPSHOT)
     made = np.moveaxis(rates.astype(smoke.dtype, copy=False), 0, axis)
     return described(smoke.copy(data=made), BETWEEN, spacing)
+
+
+def smoke_peak(
+    smoke: xr.DataArray, fire: np.ndarray, *, checkpoint_interval: float | None = None
+) -> xr.DataArray:
+    """The highest `smoke_between` of each fire so far: of hourly snapshots, of hourly means."""
+    means = smoke_between(smoke, fire, checkpoint_interval=checkpoint_interval)
+    rows = means.transpose(SNAPSHOT, ...)
+    highest = rows.copy(data=never_falling(rows.values, fire, _hours_of(smoke)))
+    spacing = checkpoint_hours(smoke, checkpoint_interval)
+    return described(highest.transpose(*means.dims), PEAK, spacing)

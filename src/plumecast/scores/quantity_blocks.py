@@ -15,6 +15,7 @@ from plumecast.base.names import SMOKE, SNAPSHOT, TABLE
 from plumecast.scores.quantities import (
     BETWEEN,
     DEFAULT,
+    PEAK,
     QUANTITIES,
     Quantity,
     as_quantity,
@@ -24,9 +25,13 @@ from plumecast.scores.quantities import (
     quantity_factors,
     refuse_other_interval,
     smoke_between,
+    smoke_peak,
 )
 
-NAMES = (*QUANTITIES, BETWEEN.name)
+OF_SEVERAL = {BETWEEN.name: (BETWEEN, smoke_between), PEAK.name: (PEAK, smoke_peak)}
+"""Quantities of the snapshots of a fire together; they have no error bars."""
+
+NAMES = (*QUANTITIES, *OF_SEVERAL)
 """The quantities of a prediction."""
 
 
@@ -99,7 +104,7 @@ class Reading:
 
     @property
     def _multiplied_bands(self) -> tuple[str, ...]:
-        return () if self.quantity is BETWEEN else tuple(self.bands)
+        return () if self.quantity.name in OF_SEVERAL else tuple(self.bands)
 
     def written(self, fields: Sequence[str], *, keep: bool) -> list[str]:
         """The variables of a file, in order; `fields` are those of a prediction."""
@@ -147,7 +152,7 @@ def read_as(
 def _find(name: str) -> Quantity:
     if name not in NAMES:
         raise PlumecastError(f"quantity={name!r} is unknown; choose from {', '.join(NAMES)}")
-    return BETWEEN if name == BETWEEN.name else QUANTITIES[name]
+    return OF_SEVERAL[name][0] if name in OF_SEVERAL else QUANTITIES[name]
 
 
 LABELS = ("fire_id", "hours")
@@ -167,17 +172,17 @@ class _Carried:
         Without the names of fires, snapshots are read one by one; smoke between them is unknown.
         """
         if not set(LABELS) <= set(smoke.coords):
-            if quantity is not BETWEEN:
+            if quantity.name not in OF_SEVERAL:
                 return self._as(smoke, quantity)
             raise PlumecastError(
-                "quantity='between' needs the coordinates fire_id and hours of every snapshot; "
-                "add them, or use quantity='mean'"
+                f"quantity='{quantity.name}' needs the coordinates fire_id and hours of every "
+                "snapshot; add them, or use quantity='mean'"
             )
         kept = (*LABELS, smoke.attrs.get(DOSE_OF))
         plain = smoke.drop_vars([name for name in smoke.coords if name not in kept])
         fires = np.unique(smoke.fire_id.values.astype(str)).tolist()
         last = self.last if self.last is not None and self.last.fire_id[0].item() in fires else None
-        if quantity is BETWEEN:
+        if quantity.name in OF_SEVERAL:
             self._refuse_scattered(plain, fires, last)
         joined = plain if last is None else xr.concat([last, plain], SNAPSHOT)
         made = self._as(joined, quantity)
@@ -188,9 +193,10 @@ class _Carried:
         return smoke.copy(data=added.values).drop_attrs(deep=False).assign_attrs(made.attrs)
 
     def _as(self, smoke: xr.DataArray, quantity: Quantity) -> xr.DataArray:
-        if quantity is BETWEEN:
+        if quantity.name in OF_SEVERAL:
             fire = smoke.fire_id.values.astype(str)
-            return smoke_between(smoke, fire, checkpoint_interval=self.interval)
+            read = OF_SEVERAL[quantity.name][1]
+            return read(smoke, fire, checkpoint_interval=self.interval)
         return as_quantity(smoke, quantity.name, checkpoint_interval=self.interval)
 
     def _refuse_scattered(

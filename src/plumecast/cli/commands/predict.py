@@ -36,8 +36,8 @@ from plumecast.cli.weather_options import (
     wind_options,
 )
 from plumecast.data.store import open_snapshots
-from plumecast.scores.quantities import BETWEEN, QUANTITIES
-from plumecast.scores.quantity_blocks import Reading, read_as, variable_name
+from plumecast.scores.quantities import QUANTITIES
+from plumecast.scores.quantity_blocks import OF_SEVERAL, Reading, read_as, variable_name
 from plumecast.sources.rasters import find_rasters
 from plumecast.surrogate.covered.guards import Notice
 from plumecast.surrogate.error_bars.interval import (
@@ -93,7 +93,8 @@ def command(
     quantity: str = typer.Option(
         None,
         help="Quantity of smoke to write: mean (time mean since ignition, µg m⁻³), dose "
-        "(µg m⁻³ h), between (mean since the snapshot before, µg m⁻³) or sum (over "
+        "(µg m⁻³ h), between (mean since the snapshot before, µg m⁻³), peak (the highest of these "
+        "so far; with hourly --hours, of hourly means) or sum (over "
         "checkpoints, as predicted).",
         show_default="mean",
     ),
@@ -249,10 +250,11 @@ def _with_bands(reading: Reading, surrogate: Surrogate, *, keep: bool) -> Readin
     }
     if not bands:
         return reading
-    if reading.quantity is BETWEEN and not keep:
+    if reading.quantity.name in OF_SEVERAL and not keep:
         raise PlumecastError(
-            "quantity='between' has no error bars, which are of smoke since ignition; use "
-            "quantity='mean', or write .nc or .zarr, which have the sums and their error bars"
+            f"quantity='{reading.quantity.name}' has no error bars, which are of smoke since "
+            "ignition; use quantity='mean', or write .nc or .zarr, which have the sums and their "
+            "error bars"
         )
     return replace(reading, bands=bands)
 
@@ -270,7 +272,7 @@ def _contents(reading: Reading, *, keep: bool) -> Iterator[str]:
 def _band_contents(reading: Reading, smoke: str, *, keep: bool) -> Iterator[str]:
     """Which variables are the error bars of a smoke variable."""
     bands = [name for name, own in reading.bands.items() if own == smoke]
-    if bands and reading.quantity is not BETWEEN:
+    if bands and reading.quantity.name not in OF_SEVERAL:
         ends = (variable_name(name, reading.quantity.name) for name in bands)
         yield f"{', '.join(ends)}: the ends of its error bars"
     if bands and keep and reading.quantity.needs_interval:

@@ -18,6 +18,10 @@ HISTORY_BYTES = 64.0
 """Bytes per cell of what a snapshot may hold of its fire: sixteen burned shares."""
 
 
+DOSE_BYTES = 24.0
+"""Bytes per cell of a dose that is predicted beside the smoke: in float64, rounded, as written."""
+
+
 def prediction_rows(
     surrogate: Surrogate,
     memory: str | int | None,
@@ -38,6 +42,7 @@ def prediction_rows(
     work, per_row = surrogate.operator.working_bytes()
     if surrogate.operator.needs_weather:
         input_bytes += HISTORY_BYTES
+        output_bytes += DOSE_BYTES
     if any(stored_agreements(surrogate.training, surrogate.outputs.names)):
         output_bytes += AGREEMENT_BYTES
     cells = input_bytes * surrogate.inputs.size + output_bytes * surrogate.outputs.size
