@@ -123,3 +123,55 @@ def test_the_peak_is_the_highest_hourly_mean(run, folder, tmp_path, monkeypatch,
             made[name] = found[f"smoke_{name}"].values.reshape(12, 9, -1)
     np.testing.assert_array_equal(made["peak"], np.maximum.accumulate(made["between"], axis=1))
     assert (made["peak"][:, -1] > made["between"][:, -1]).any()
+
+
+def test_smoke_that_was_changed_or_summed_has_no_predicted_dose(folder):
+    """The dose beside it would be that of other values; subsets and copies are unchanged."""
+    surrogate = pc.load_surrogate(folder / "smoke.plume")
+    smoke = surrogate.predict(pc.open_snapshots(folder / "fires.nc").isel(snapshot=slice(0, 6)))
+    mean = pc.as_quantity(smoke, "mean")
+    for changed in (0.5 * smoke, smoke.where(smoke > 5.0, 0.0), smoke - smoke, smoke.clip(max=1.0)):
+        if "dose_coordinate" in changed.attrs:  # older versions of xarray drop attributes
+            with pytest.raises(pc.PlumecastError, match="was changed after it was predicted"):
+                pc.as_quantity(changed, "mean")
+    with pytest.raises(pc.PlumecastError, match="has lost its predicted dose"):
+        pc.as_quantity(smoke.drop_vars("dose_of_smoke"), "mean")
+    for same, expected in (
+        (smoke.isel(snapshot=[2], y=slice(3, 9)), mean.isel(snapshot=[2], y=slice(3, 9))),
+        (smoke.transpose("x", "snapshot", "y"), mean.transpose("x", "snapshot", "y")),
+        (smoke.rename("other").astype(np.float64), mean),
+        (smoke.isel(snapshot=2, y=5, x=6), mean.isel(snapshot=2, y=5, x=6)),
+        (xr.concat([smoke.isel(snapshot=[0, 1, 2]), smoke.isel(snapshot=[3, 4, 5])], "snapshot"),
+         mean),
+    ):  # fmt: skip
+        np.testing.assert_allclose(pc.as_quantity(same, "mean"), expected, rtol=0.03, atol=0.1)
+
+
+@pytest.mark.parametrize("quantity", ["mean", "dose", "sum"])
+@pytest.mark.parametrize("final", [True, False])
+def test_a_perfect_surrogate_needs_no_correction_by_true_fires(folder, tmp_path, quantity, final):
+    """Its own predictions, with their doses, as the truth: on the map and at places."""
+    surrogate = pc.load_surrogate(folder / "smoke.plume")
+    bare = surrogate.__class__(**{**_fields(surrogate), "error_bars": None})
+    fires = record_interval(weather_fires(16, seed=3)).drop_vars("smoke")
+    fires = fires.assign_coords(
+        {
+            n: ("snapshot", "new" + fires[n].values.astype(object))
+            for n in ("fire_id", "ignition_id")
+        }
+    )
+    single = [surrogate.predict(pc.at_hours(fires, [hour])) for hour in (3.0, 6.0, 9.0)]
+    truth = xr.concat(single, "snapshot").sortby(["fire_id", "hours"])
+    truth = fires.sortby(["fire_id", "hours"]).assign(smoke=truth.transpose("snapshot", ...))
+    truth = truth.assign_coords(hours=fires.sortby(["fire_id", "hours"]).hours)
+    options = {"quantity": quantity, "truth": truth, "final": final, "thresholds": [1.0]}
+    made = pc.ensemble_statistics(bare, fires, **options)
+    scale = float(made["mean_smoke_surrogate"].max())
+    np.testing.assert_allclose(
+        made["mean_smoke"], made["mean_smoke_surrogate"], rtol=0.05, atol=0.01 * scale
+    )
+    (tmp_path / "towns.csv").write_text("name,x,y\nAsh,25500,25500\nElm,31500,28500\n")
+    at = pc.evaluate_points(bare, fires, tmp_path / "towns.csv", **options)
+    np.testing.assert_allclose(
+        at["mean_smoke"], at["mean_smoke_surrogate"], rtol=0.05, atol=0.01 * scale
+    )

@@ -247,40 +247,96 @@ def doses(
 
     `fire` (M,) names the fire of every snapshot, by default its coordinate `fire_id`.
     """
-    spacing = checkpoint_hours(smoke, interval)
+    made, fire = _each_dose(smoke, fire, interval)
+    hours = np.broadcast_to(_hours_of(smoke), made.shape[:1])
+    return made if fire is None else never_falling(made, fire, hours)
+
+
+def _each_dose(
+    smoke: xr.DataArray, fire: np.ndarray | None = None, interval: float | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """(M, …) doses that may fall within a fire, where they are predicted, and the (M,) fires."""
     values = smoke.transpose(SNAPSHOT, ...).values if SNAPSHOT in smoke.dims else smoke.values[None]
     hours = np.broadcast_to(_hours_of(smoke), values.shape[:1])
     if fire is None and "fire_id" in smoke.coords:
-        fire = np.broadcast_to(smoke["fire_id"].values.astype(str), values.shape[:1])
+        names = np.array(smoke["fire_id"].values.tolist(), dtype=str)  # or strings of NumPy 2
+        fire = np.broadcast_to(names, values.shape[:1])
     if (predicted := predicted_dose(smoke)) is not None:
         order = smoke.transpose(SNAPSHOT, ..., missing_dims="ignore").dims
         made = predicted.transpose(*order).values.reshape(values.shape)
     elif not {DOSE_HOURS, INTEGRATED} & set(smoke.attrs) and fire is not None:
+        spacing = checkpoint_hours(smoke, interval)
         made = stored_dose(values, fire, hours, spacing, _scale(smoke, hours.size))
     else:
+        spacing = checkpoint_hours(smoke, interval)
         shape = (-1,) + (1,) * (values.ndim - 1)
         made = values * (spacing * dose_factor(smoke.attrs, hours, spacing)).reshape(shape)
-    made = made.astype(smoke.dtype, copy=False)
-    return made if fire is None else never_falling(made, fire, hours)
+    return made.astype(smoke.dtype, copy=False), fire
 
 
 def with_dose(smoke: xr.DataArray, dose: np.ndarray) -> xr.DataArray:
-    """Predicted smoke with its dose, of the same shape, as a coordinate."""
+    """Predicted smoke with its dose, of the same shape, as a coordinate.
+
+    A second one tells whether the smoke has been changed since, of which the dose knows nothing.
+    """
     name = f"dose_of_{smoke.name}"
-    known = {name: (smoke.dims, dose, QUANTITIES["dose"].attrs)}
+    known = {
+        name: (smoke.dims, dose, QUANTITIES["dose"].attrs),
+        _mark(name): (smoke.dims, _fingerprints(smoke.values)),
+    }
     return smoke.assign_coords(known).assign_attrs({DOSE_OF: name})
 
 
 def predicted_dose(smoke: xr.DataArray) -> xr.DataArray | None:
-    """What `with_dose` put beside smoke; None if there is none."""
-    return smoke.coords.get(smoke.attrs.get(DOSE_OF))
+    """What `with_dose` put beside smoke; None if there is none.
+
+    Raises if it was lost, or if the smoke is no longer what was predicted.
+    """
+    name = smoke.attrs.get(DOSE_OF)
+    if name is None:
+        return None
+    first = "take pc.as_quantity(smoke, …) of the prediction first, and then compute with it"
+    if name not in smoke.coords:
+        raise PlumecastError(
+            f"'{smoke.name}' has lost its predicted dose (coordinate '{name}'), as by a mean or a "
+            f"sum; {first}"
+        )
+    mark = smoke.coords.get(_mark(name))
+    if mark is not None and (
+        set(mark.dims) != set(smoke.dims)
+        or (mark.transpose(*smoke.dims).values != _fingerprints(smoke.values)).any()
+    ):
+        raise PlumecastError(
+            f"'{smoke.name}' was changed after it was predicted, so that its predicted dose "
+            f"(coordinate '{name}') is not that of these values; {first}"
+        )
+    found: xr.DataArray = smoke.coords[name]
+    return found
+
+
+def _mark(dose: str) -> str:
+    """The coordinate with the fingerprints of the smoke that a dose belongs to."""
+    return f"{dose}_mark"
+
+
+def _fingerprints(values: np.ndarray) -> np.ndarray:
+    """16 bits of every value, in single precision."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    return ((bits >> 16) ^ bits).astype(np.uint16).reshape(values.shape)
+
+
+def without_marks(data: xr.Dataset) -> xr.Dataset:
+    """Predictions for files, without the fingerprints."""
+    names = [_mark(str(name)) for name in data.coords]
+    return data.drop_vars(names, errors="ignore")
 
 
 def without_dose(smoke: xr.DataArray) -> xr.DataArray:
     """The smoke without what `with_dose` put beside it."""
     kept = {name: value for name, value in smoke.attrs.items() if name != DOSE_OF}
-    beside = smoke.attrs.get(DOSE_OF, DOSE_OF)
-    return smoke.drop_vars(beside, errors="ignore").drop_attrs(deep=False).assign_attrs(kept)
+    name = str(smoke.attrs.get(DOSE_OF, DOSE_OF))
+    plain = smoke.drop_vars([name, _mark(name)], errors="ignore")
+    return plain.drop_attrs(deep=False).assign_attrs(kept)
 
 
 def dose_coords(data: xr.Dataset) -> dict[str, xr.Variable]:
@@ -289,13 +345,17 @@ def dose_coords(data: xr.Dataset) -> dict[str, xr.Variable]:
     return {str(name): data[name].variable for name in names}
 
 
-def as_integrals(smoke: xr.DataArray) -> xr.DataArray:
-    """Smoke with a predicted dose as values of ∫ c dt / Δ; other smoke as it is."""
-    dose = predicted_dose(smoke)
-    if dose is None:
+def as_integrals(smoke: xr.DataArray, interval: float | None = None) -> xr.DataArray:
+    """Stored or predicted smoke as values of ∫ c dt / Δ; as it is where this is unknown.
+
+    All snapshots of a fire should be there, or at least the one before each.
+    """
+    known = recorded_interval(smoke.attrs) if interval is None else interval
+    if known is None or "hours" not in smoke.coords or INTEGRATED in smoke.attrs:
         return smoke
-    values = dose.transpose(*smoke.dims).values / checkpoint_hours(smoke)
-    return without_dose(smoke).copy(data=values).assign_attrs({INTEGRATED: 1})
+    made = _each_dose(smoke, interval=known)[0] / known
+    values = np.moveaxis(made, 0, smoke.dims.index(SNAPSHOT)) if SNAPSHOT in smoke.dims else made[0]
+    return without_dose(smoke).copy(data=values).assign_attrs({INTERVAL: known, INTEGRATED: 1})
 
 
 def _scale(smoke: xr.DataArray, count: int) -> np.ndarray | None:
@@ -311,7 +371,7 @@ def never_falling(values: np.ndarray, fire: np.ndarray, hours: np.ndarray) -> np
     before = previous_snapshot(fire, hours)
     for row in np.argsort(hours, kind="stable"):
         if before[row] >= 0:
-            np.maximum(made[row], made[before[row]], out=made[row])
+            made[row] = np.maximum(made[row], made[before[row]])
     return made
 
 

@@ -21,11 +21,11 @@ from plumecast.scores.quantities import (
     as_quantity,
     checkpoint_hours,
     described,
-    predicted_dose,
     quantity_factors,
     refuse_other_interval,
     smoke_between,
     smoke_peak,
+    without_dose,
 )
 
 OF_SEVERAL = {BETWEEN.name: (BETWEEN, smoke_between), PEAK.name: (PEAK, smoke_peak)}
@@ -89,9 +89,8 @@ class Reading:
         quantity `made`, which may be that of an earlier hour.
         """
         smoke, field = block[self.bands[name]], block[name]
-        if predicted_dose(field) is not None:
-            interval = checkpoint_hours(smoke, self.interval)
-            alone = as_quantity(field, self.quantity.name, checkpoint_interval=interval)
+        if DOSE_OF in field.attrs:
+            alone = as_quantity(field, self.quantity.name)
         else:
             factors = quantity_factors(block, smoke, self.quantity.name, self.interval)
             alone = field * xr.DataArray(factors.astype(smoke.dtype), dims=SNAPSHOT)
@@ -100,7 +99,8 @@ class Reading:
         made = described(limited.assign_attrs(field.attrs), self.quantity, self.interval)
         end = name.removesuffix(f"_{self.bands[name]}")
         meaning = f"{end} end of the error bar of the {self.quantity.long_name}"
-        return made.assign_attrs(field.attrs | made.attrs | {"long_name": meaning})
+        own = without_dose(field).attrs
+        return made.assign_attrs(own | made.attrs | {"long_name": meaning})
 
     @property
     def _multiplied_bands(self) -> tuple[str, ...]:

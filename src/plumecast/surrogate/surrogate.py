@@ -13,7 +13,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import DOSE_SCALE
+from plumecast.base.names import DOSE_SCALE, SMOKE, TABLE
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
@@ -300,25 +300,22 @@ class Surrogate:
         for start in range(0, matrix.shape[0], PREDICT_BLOCK):
             rows = slice(start, start + PREDICT_BLOCK)
             own = given.at(rows).loaded()
-            if integrated is not self:
-                own = self.prepared(matrix[rows], own)
             with np.errstate(over="ignore", invalid="ignore"):  # checked below
+                if integrated is not self:
+                    own = self.prepared(matrix[rows], own)
+                    doses[rows] = to_numpy(integrated.predict_rows(matrix[rows], own))
                 out[rows] = to_numpy(predict(matrix[rows], own))
-            peak = largest_sizes(out[rows])
+            peak = largest_sizes(np.concatenate([out[rows], doses[rows]], axis=1))
             if not np.isfinite(peak).all():
                 wrong = start + int(np.argmin(np.isfinite(peak)))
                 raise PlumecastError(_not_finite(snapshot_labels(like, lead)[wrong], out.dtype))
-            if layout is not self.outputs:
-                peak = largest_sizes(out[rows, : self.outputs.size])
+            peak = largest_sizes(out[rows, : self.outputs.size])
             known = (matrix[rows], own, peak)
-            if integrated is not self:
-                doses[rows] = to_numpy(integrated.predict_rows(matrix[rows], own))
             here = {name: values[rows] for name, values in stated.items()}
             measured.append(measure_rows(self, *known, here))
+        bare = like.drop_vars([DOSE_SCALE, *_doses_in(like)], errors="ignore")
         fields = [
-            from_rows(values.astype(dtype, copy=False), part, like, lead).drop_vars(
-                [DOSE_SCALE, *(f"dose_of_{name}" for name in self.outputs.names)], errors="ignore"
-            )
+            from_rows(values.astype(dtype, copy=False), part, bare, lead)
             for part, values in zip(layout.fields, layout.split(out), strict=True)
         ]
         if integrated is not self:
@@ -342,10 +339,11 @@ class Surrogate:
         """The surrogate of ∫ c dt / Δ instead of the sum over frames, where it carries smoke.
 
         The operator is applied to the integral of the carried smoke. Other surrogates, and those of
-        fields without a recorded interval, are returned as they are.
+        fields that are no smoke or have no recorded interval, are returned as they are.
         """
-        parts = self.outputs.fields
-        if not self.operator.needs_weather or not all(recorded_interval(p.attrs) for p in parts):
+        parts, units = self.outputs.fields, TABLE[SMOKE].units
+        summed = all(recorded_interval(p.attrs) and p.attrs.get("units") == units for p in parts)
+        if not self.operator.needs_weather or not summed:
             return self
         fields = tuple(replace(part, attrs={**part.attrs, INTEGRATED: 1}) for part in parts)
         operator = OneOutput(self.operator, 0, self.outputs.size, integrated=True)
@@ -447,6 +445,11 @@ class Surrogate:
     def save(self, path: str | Path) -> Path:
         """Write the surrogate to one safetensors file; a failed write leaves no file."""
         return save_value(replace(self, operator=map_arrays(self.operator, to_numpy)), path)
+
+
+def _doses_in(field: xr.DataArray) -> list[Hashable]:
+    """Coordinates of a field that are those of other predictions."""
+    return [name for name in field.coords if str(name).startswith("dose_of_")]
 
 
 def _not_finite(label: str, dtype: np.dtype[Any]) -> str:

@@ -116,10 +116,10 @@ def ensemble_statistics(
         groups,
         calibrated_smoke(surrogate, groups) if truth is None else None,
     )
-    known = None if truth is None else open_truth(surrogate, truth, final=final)
+    known = None if truth is None else open_truth(surrogate, truth)
     placed = surrogate.on_device(device, precision)
     size = block_size(surrogate, request, memory, device_memory(placed))
-    paired = None if known is None else truth_sums(placed, known, request, size)
+    paired = None if known is None else truth_sums(placed, known, request, size, final=final)
     with extrapolating():  # one notice at the end tells it
         total: EnsembleSums = reduce_fires(
             partial(block_sums if runner is None else _sums_on_worker, placed, request),

@@ -268,7 +268,7 @@ def _score_block(
     return _BlockScores(
         each | {"relative_error": row_errors(predicted, truth)},
         levels.counts(
-            surrogate, _observed(surrogate.outputs, block), predicted, truth, chosen.smoke
+            surrogate, block, _observed(surrogate.outputs, block), predicted, truth, chosen.smoke
         ),
         wrong,
         float(xp.sum(truth**2)),

@@ -21,6 +21,7 @@ from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapola
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
+from plumecast.scores.quantities import without_marks
 from plumecast.sources.rasters import find_rasters, map_arrival_times, reduce_arrival_times
 from plumecast.surrogate.covered.guards import (
     EXTRAPOLATES,
@@ -390,6 +391,7 @@ def predict_block(
     if interval is not None:
         bars = output_intervals(surrogate.calibrations(), predicted, scores[: len(names)], interval)
         fields = fields.assign(bars.data_vars)
+    fields = without_marks(fields)
     flags = xr.Variable(SNAPSHOT, checked.flags(limits(surrogate)), flag_attributes())
     measures = {MEASURE + name: (SNAPSHOT, values) for name, values in checked.measures.items()}
     made = fields.assign_coords({EXTRAPOLATES: flags}).assign(measures)

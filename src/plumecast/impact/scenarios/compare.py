@@ -120,7 +120,9 @@ def compare_scenarios(
     found: dict[str, Sampled] = {}
     for name, source in sources.items():
         if surrogate is None:
-            found[name] = _named(name, sample_stored, cells, source, meaning.quantity, progress)
+            found[name] = _named(
+                name, sample_stored, cells, source, meaning.quantity, checkpoint_interval, progress
+            )
         else:
             found[name] = _named(
                 name, sample_predicted, cells, surrogate, source, given=stated(winds, weather),

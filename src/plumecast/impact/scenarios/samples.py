@@ -13,17 +13,16 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import to_numpy
 from plumecast.compute.blocks import add_up, row_blocks
-from plumecast.compute.dose import previous_snapshot, stored_dose
-from plumecast.data.checks.checkpoints import checkpoint_interval
+from plumecast.compute.dose import previous_snapshot
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_rows
 from plumecast.data.store import open_snapshots
 from plumecast.impact.scenarios.matching import ORIGIN
-from plumecast.scores.quantities import DOSE_HOURS, INTEGRATED, Quantity, as_integrals
+from plumecast.scores.quantities import Quantity, as_integrals
 from plumecast.sources.places import Places
 from plumecast.sources.rasters.georeference import is_mapping
 from plumecast.surrogate.covered.guards import refuse_infinite
@@ -34,7 +33,6 @@ from plumecast.workflows.fires.reduce import FireSource, Progress, reduce_fires
 from plumecast.workflows.fires.stated import Stated
 from plumecast.workflows.statistics.place_samples import (
     BLOCK,
-    DOSE_RATIO,
     PlaceSamples,
     label_samples,
 )
@@ -102,13 +100,17 @@ def grid_of(source: xr.Dataset | FireSource) -> xr.Dataset:
 
 
 def sample_stored(
-    cells: Places, source: xr.Dataset | FireSource, quantity: Quantity, progress: Progress
+    cells: Places,
+    source: xr.Dataset | FireSource,
+    quantity: Quantity,
+    interval: float | None,
+    progress: Progress,
 ) -> Sampled:
     """The stored or simulated smoke of the last snapshot of every fire in some cells.
 
-    Of smoke that was predicted with its dose, the `quantity` is read from that.
+    It is what the `quantity` is read from; `interval` is that between checkpoints, if stated.
     """
-    function = partial(_stored_block, cells, quantity)
+    function = partial(_stored_block, cells, quantity, interval)
     if isinstance(source, FireSource):
         simulated: Sampled = add_up(source.sums(function, None, progress))
         return simulated
@@ -146,10 +148,12 @@ def last_rows(data: xr.Dataset) -> np.ndarray:
     return np.sort(order[last])
 
 
-def _stored_block(cells: Places, quantity: Quantity, block: xr.Dataset) -> Sampled:
+def _stored_block(
+    cells: Places, quantity: Quantity, interval: float | None, block: xr.Dataset
+) -> Sampled:
     if quantity.needs_interval:
-        block = block.assign({SMOKE: as_integrals(block[SMOKE])})
-    block = _with_dose_ratio(block).isel({SNAPSHOT: last_rows(block)})
+        block = block.assign({SMOKE: as_integrals(block[SMOKE], interval)})
+    block = block.isel({SNAPSHOT: last_rows(block)})
     smoke = np.asarray(block[SMOKE].transpose(SNAPSHOT, ...).values, dtype=np.float64)
     values = smoke.reshape(smoke.shape[0], -1)
     if not np.isfinite(values).all():
@@ -160,28 +164,6 @@ def _stored_block(cells: Places, quantity: Quantity, block: xr.Dataset) -> Sampl
         )
     samples = label_samples(values[:, cells.cells], block, block[SMOKE].attrs)
     return Sampled(_described(samples, block, values))
-
-
-def _with_dose_ratio(block: xr.Dataset) -> xr.Dataset:
-    """Snapshots with the ratio of their total dose to Δ times their total sum, where it is known.
-
-    Smoke that a surrogate predicted has factors of its own.
-    """
-    interval = checkpoint_interval(block)
-    if (
-        interval is None
-        or "hours" not in block.variables
-        or {DOSE_HOURS, INTEGRATED} & set(block[SMOKE].attrs)
-    ):
-        return block
-    smoke = block[SMOKE].transpose(SNAPSHOT, ...).values
-    totals = smoke.reshape(smoke.shape[0], -1).sum(axis=1, dtype=np.float64)[:, np.newaxis]
-    scale = block[DOSE_SCALE].values if DOSE_SCALE in block.variables else None
-    fires, hours = block.fire_id.values.astype(str), block.hours.values.astype(float)
-    doses = stored_dose(totals, fires, hours, interval, scale)[:, 0]
-    known = totals[:, 0] > 0.0
-    ratio = np.where(known, doses / np.where(known, interval * totals[:, 0], 1.0), 1.0)
-    return block.assign_coords({DOSE_RATIO: (SNAPSHOT, ratio)})
 
 
 def sample_predicted(

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import equal_interval, recorded_interval
+from plumecast.base.checkpoints import recorded_interval
+from plumecast.base.names import SNAPSHOT
 from plumecast.base.values import check_number
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.scores.exceedance import Exceedance, exceedance_counts, exceedance_of
 from plumecast.scores.quantities import (
     DEFAULT,
-    checkpoint_hours,
+    as_integrals,
     find_quantity,
     quantity_factors,
     refuse_other_interval,
@@ -39,6 +40,7 @@ class Levels:
     def counts(
         self,
         surrogate: Surrogate,
+        block: xr.Dataset,
         smoke: xr.DataArray,
         predicted: Array,
         observed: Array,
@@ -46,26 +48,29 @@ class Levels:
     ) -> np.ndarray:
         """(1 + T, 3) counts of `exceedance_counts`: of sums above τ, of quantities above values.
 
-        `smoke` has the hours and the interval of the (M, N) observed sums. Predicted sums have the
-        interval of the training fires, where the surrogate records it.
+        `smoke` is the observed smoke of the block, whose (M, N) sums are `observed`. The quantity
+        is read as `predict` writes it, from what the surrogate predicts of it.
         """
         sums = exceedance_counts(predicted, observed, [tau])
         if not self.values:
             return sums
-        attrs = surrogate.outputs.fields[0].attrs
-        learned = recorded_interval(attrs)
+        seen, own = smoke, surrogate
+        if find_quantity(self.quantity).needs_interval:
+            seen, own = as_integrals(smoke, self.interval), surrogate.integrated()
+        if own is not surrogate:
+            predicted = own.predict_rows(*own.read_rows(block))
+        if seen is not smoke:
+            values = seen.transpose(SNAPSHOT, ...).values.reshape(observed.shape)
+            observed = like(values, observed, observed.dtype)
+        attrs = own.outputs.fields[0].attrs
         called = smoke.copy().assign_attrs(attrs)
-        # The factors of the training fires are for sums over frames as far apart as theirs.
-        same = learned is not None and equal_interval(
-            [learned, checkpoint_hours(smoke, self.interval)]
-        )
-        present = called if same else smoke
+        learned = recorded_interval(attrs)
         called_as = self._read(predicted, called, self.interval if learned is None else learned)
-        present_as = self._read(observed, present, None if same else self.interval)
+        present_as = self._read(observed, seen, self.interval)
         return np.concatenate([sums, exceedance_counts(called_as, present_as, self.values)])
 
     def _read(self, sums: Array, smoke: xr.DataArray, interval: float | None) -> Array:
-        """(M, N) sums as the quantity."""
+        """(M, N) values like those of smoke as the quantity."""
         factors = quantity_factors(smoke, smoke, self.quantity, interval)
         return sums * array_namespace(sums).reshape(like(factors, sums), (-1, 1))
 

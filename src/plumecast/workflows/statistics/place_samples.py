@@ -13,7 +13,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import DOSE_SCALE, IGNITION_TIME, SMOKE, SNAPSHOT
+from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import contiguous, to_numpy
 from plumecast.compute.blocks import Runner
 from plumecast.data.conditions.covariates import extrapolating
@@ -23,7 +23,6 @@ from plumecast.operators.family import Conditions
 from plumecast.scores.quantities import (
     DEFAULT,
     as_integrals,
-    checkpoint_hours,
     find_quantity,
     quantity_factors,
     smoke_between,
@@ -45,9 +44,6 @@ BLOCK = 1024
 """Largest number of snapshots predicted at a time."""
 
 LABELS = ("fire_id", "ignition_id", "drought", IGNITION_TIME)
-
-DOSE_RATIO = "dose_ratio"
-"""Label of stored samples: their total dose over Δ times their total sum, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +89,6 @@ class PlaceSamples:
     def factors(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
         """(M,) factors from smoke to a quantity."""
         array = self.as_array()
-        chosen = find_quantity(name)
-        if chosen.needs_interval and DOSE_RATIO in self.labels:
-            spacing = checkpoint_hours(array, interval)
-            return np.asarray(spacing * self.labels[DOSE_RATIO] * chosen.factor(self.hours))
         return quantity_factors(array, array, name, interval)
 
     def between(self, interval: float | None = None) -> np.ndarray:
@@ -222,13 +214,22 @@ def join_samples(parts: Sequence[PlaceSamples]) -> PlaceSamples:
     )
 
 
-def stored_at(places: Places, store: xr.Dataset | str | Path, *, name: str = SMOKE) -> PlaceSamples:
-    """The smoke that a store or a Dataset holds, at places."""
+def stored_at(
+    places: Places,
+    store: xr.Dataset | str | Path,
+    *,
+    name: str = SMOKE,
+    quantity: str = DEFAULT,
+    interval: float | None = None,
+) -> PlaceSamples:
+    """The smoke that a store or a Dataset holds, at places, for a quantity."""
     data = store if isinstance(store, xr.Dataset) else open_snapshots(store, fields=[name])
     if name not in data:
         raise PlumecastError(f"{store}: has no '{name}'; give a surrogate that predicts it")
-    smoke = as_integrals(data[name])
-    values = places.at(smoke).transpose(SNAPSHOT, "place").values
+    smoke = places.at(data[name]).transpose(SNAPSHOT, "place")
+    if find_quantity(quantity).needs_interval:
+        smoke = as_integrals(smoke, interval)
+    values = smoke.values
     return label_samples(np.asarray(values, dtype=np.float64), data, smoke.attrs)
 
 
@@ -240,9 +241,6 @@ def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any
         for name in LABELS
         if name in block.variables
     }
-    for name in (DOSE_SCALE, DOSE_RATIO):
-        if name in block.variables:
-            known[name] = np.broadcast_to(block[name].values.astype(float), (count,))
     if "fire_id" not in known:
         raise PlumecastError("fires at places need the coordinate 'fire_id'; name every fire")
     hours = np.full(count, np.nan)

@@ -11,6 +11,7 @@ import xarray as xr
 
 from plumecast.base.version import __version__
 from plumecast.compute.blocks import Runner
+from plumecast.data.schema import final_rows
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.origin import fires_origin
@@ -76,7 +77,7 @@ def evaluate_points(
         coverage=coverage,
         expected=calibrated_smoke(surrogate) if truth is None else None,
     )
-    known = None if truth is None else open_truth(surrogate, truth, final=final)
+    known = None if truth is None else open_truth(surrogate, truth)
     run: dict[str, Any] = {
         "quantity": request.quantity,
         "device": device,
@@ -85,8 +86,10 @@ def evaluate_points(
     }
     paired = None
     if known is not None:
-        observed = stored_at(at, known, name=truth_name(surrogate))
-        paired = observed, predicted_at(at, surrogate, known, **run)
+        name, interval = truth_name(surrogate), request.interval
+        observed = stored_at(at, known, name=name, quantity=request.quantity, interval=interval)
+        observed = observed.at(final_rows(known)) if final else observed
+        paired = observed, predicted_at(at, surrogate, known, final=final, **run)
     cheap = predicted_at(
         at,
         surrogate,

@@ -69,8 +69,7 @@ def predicted_smoke(
 
 def read_from(surrogate: Surrogate, quantity: str) -> Surrogate:
     """The surrogate whose predictions a quantity is read from: of sums, or of their integrals."""
-    needed = find_quantity(quantity).needs_interval and surrogate.outputs.names != (LOG_SMOKE,)
-    return surrogate.integrated() if needed else surrogate
+    return surrogate.integrated() if find_quantity(quantity).needs_interval else surrogate
 
 
 def chosen_quantity(surrogate: Surrogate, quantity: str | None) -> str:

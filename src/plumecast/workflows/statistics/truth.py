@@ -19,7 +19,7 @@ from plumecast.data.schema import final_rows
 from plumecast.data.store import open_snapshots
 from plumecast.scores.field_statistics import scaled_by
 from plumecast.scores.optical_depth import LOG_SMOKE
-from plumecast.scores.quantities import quantity_factors
+from plumecast.scores.quantities import as_integrals, find_quantity, quantity_factors
 from plumecast.scores.sampling.cluster_sums import ClusterSums, block_cluster_sums
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.held_out.unseen import is_same_simulation
@@ -50,10 +50,10 @@ class TruthSums:
         return len(self.observed.clusters)
 
 
-def open_truth(
-    surrogate: Surrogate, truth: xr.Dataset | str | Path, *, final: bool = False
-) -> xr.Dataset:
+def open_truth(surrogate: Surrogate, truth: xr.Dataset | str | Path) -> xr.Dataset:
     """Fires with true smoke, without the ignitions that the surrogate was trained on.
+
+    All their snapshots are there, as the dose of one is told by the one before.
 
     The attribute `LEFT_OUT` is the number of those. Raises if fewer than two ignitions are left, or
     if it cannot be known.
@@ -78,10 +78,7 @@ def open_truth(
             "better 8"
         )
     data = data.isel({SNAPSHOT: np.flatnonzero(~seen)})
-    data = data.assign_attrs({LEFT_OUT: int(np.unique(labels[seen]).size)})
-    if not final:
-        return data
-    return take_final(data, final_rows(data), history=surrogate.operator.needs_weather)
+    return data.assign_attrs({LEFT_OUT: int(np.unique(labels[seen]).size)})
 
 
 def truth_name(surrogate: Surrogate) -> str:
@@ -90,31 +87,48 @@ def truth_name(surrogate: Surrogate) -> str:
     return SMOKE if name == LOG_SMOKE else name
 
 
-def truth_sums(surrogate: Surrogate, truth: xr.Dataset, request: Request, size: int) -> TruthSums:
-    """The sums over all fires of `open_truth`; `surrogate` is on its device."""
+def truth_sums(
+    surrogate: Surrogate, truth: xr.Dataset, request: Request, size: int, *, final: bool
+) -> TruthSums:
+    """The sums over all fires of `open_truth`; `surrogate` is on its device.
+
+    With `final` the last snapshot of each fire counts.
+    """
     truth = by_fire(truth)
     blocks = fire_blocks(truth, size)
     total: TruthSums = add_up(
-        _block_sums(surrogate, request, truth.isel({SNAPSHOT: rows})) for rows in blocks
+        _block_sums(surrogate, request, truth.isel({SNAPSHOT: rows}), final=final)
+        for rows in blocks
     )
     return total
 
 
-def _block_sums(surrogate: Surrogate, request: Request, block: xr.Dataset) -> TruthSums:
-    field = only_output(surrogate)
+def _block_sums(
+    surrogate: Surrogate, request: Request, block: xr.Dataset, *, final: bool
+) -> TruthSums:
+    name = truth_name(surrogate)
+    field = replace(only_output(surrogate), name=name)
+    read = block[name]
+    if find_quantity(request.quantity).needs_interval:
+        read = as_integrals(read, request.interval)
+    if final:
+        last = final_rows(block)
+        block = take_final(block, last, history=surrogate.operator.needs_weather)
+        read = read.isel({SNAPSHOT: last})
     with extrapolating():
         given = surrogate.read_rows(block)
-    _, predicted, read = predicted_smoke(surrogate, request.quantity, given)
-    name = truth_name(surrogate)
-    rows = to_rows(block[name], replace(field, name=name), [SNAPSHOT])
-    observed = like(np.maximum(rows, 0.0), predicted, predicted.dtype)
+    _, predicted, read_of = predicted_smoke(surrogate, request.quantity, given)
+
+    def rows(smoke: xr.DataArray) -> Array:
+        values = np.maximum(to_rows(smoke, field, [SNAPSHOT]), 0.0)
+        return like(values, predicted, predicted.dtype)
+
     factors = block_factors(block, surrogate, request.quantity, request.interval)
-    sums = xr.DataArray(0.0, attrs=field.attrs, name=field.name)
-    seen = quantity_factors(block, sums, request.quantity, request.interval)
+    seen = quantity_factors(block, read, request.quantity, request.interval)
     names = block[GROUP].values.astype(str)
     observed_sums, predicted_sums = (
         block_cluster_sums(_statistics(*part, request), names, request.groups)
-        for part in ((observed, observed, seen), (predicted, read, factors))
+        for part in ((rows(block[name]), rows(read), seen), (predicted, read_of, factors))
     )
     return TruthSums(observed_sums, predicted_sums, block.attrs[LEFT_OUT])
 

@@ -17,7 +17,7 @@ from plumecast.data.clock import take_final
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.split import SplitRecipe
 from plumecast.scores.exceedance import exceedance_counts, exceedance_of
-from plumecast.scores.quantities import as_quantity, factors_at, find_quantity
+from plumecast.scores.quantities import as_integrals, as_quantity, find_quantity
 from plumecast.scores.roc import roc_curves
 from plumecast.workflows.held_out.unseen import unseen_snapshots
 
@@ -32,11 +32,11 @@ HELD_OUT = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Smoke of the snapshots that a model has not seen, (M, N), as the paper's sum."""
+    """Predicted and observed smoke (M, N) of the snapshots that a model has not seen."""
 
-    predicted: np.ndarray
-    observed: np.ndarray
-    factors: dict[str, np.ndarray]  # (M, 1) by quantity
+    hours: np.ndarray  # (M,)
+    sums: tuple[np.ndarray, np.ndarray]  # the paper's
+    integrals: tuple[np.ndarray, np.ndarray]  # ∫ c dt / Δ
 
 
 class Store:
@@ -106,8 +106,11 @@ class Store:
     def scores(self, model: Model, threshold: float, quantity: str) -> dict[str, Any]:
         """Scores of smoke above a threshold on the snapshots that the model has not seen."""
         found = self._compare(model)
-        factor = found.factors[quantity]
-        predicted, observed = found.predicted * factor, found.observed * factor
+        predicted, observed = found.sums
+        chosen = find_quantity(quantity)
+        if chosen.needs_interval:
+            factor = self.interval * chosen.factor(found.hours)[:, np.newaxis]
+            predicted, observed = (factor * part for part in found.integrals)
         counts = exceedance_counts(predicted, observed, [threshold])[0]
         scores = exceedance_of(threshold, counts)
         return {
@@ -138,21 +141,26 @@ class Store:
                 f"{model.name} was trained on all fires of the store, so that none is left to "
                 "score; train a model here, which leaves some out"
             )
+        read = as_integrals(unseen[SMOKE], self.interval)  # of whole fires
         if unseen.sizes[SNAPSHOT] > MOST_SCORED:
             draw = np.random.default_rng(0)
             rows = np.sort(draw.choice(unseen.sizes[SNAPSHOT], MOST_SCORED, replace=False))
             unseen = take_final(unseen, rows, history=model.surrogate.operator.needs_weather)
+            read = read.isel({SNAPSHOT: rows})
         with extrapolating():
-            predicted = _smoke(model, unseen).values
-        count = unseen.sizes[SNAPSHOT]
-        hours = unseen["hours"].values.astype(float)
-        attrs = model.surrogate.outputs.fields[0].attrs
-        factors = {
-            name: factors_at(hours, find_quantity(name), self.interval, attrs)[:, np.newaxis]
-            for name in ("mean", "dose", "sum")
-        }
+            predicted = _smoke(model, unseen)
+
+        def rows_of(one: xr.DataArray, other: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
+            first, second = (
+                field.transpose(SNAPSHOT, ...).values.reshape(field.sizes[SNAPSHOT], -1)
+                for field in (one, other)
+            )
+            return first, second
+
         return Compared(
-            predicted.reshape(count, -1), unseen[SMOKE].values.reshape(count, -1), factors
+            unseen["hours"].values.astype(float),
+            rows_of(predicted, unseen[SMOKE]),
+            rows_of(as_integrals(predicted, self.interval), read),
         )
 
 
