@@ -173,5 +173,5 @@ def test_last_snapshots_of_true_smoke_keep_their_history():
     surrogate = pc.fit_surrogate(train, preset="quick", physics="column", frame="map")
     last = np.flatnonzero(truth.is_final.values)
     expected = surrogate.predict(truth).isel(snapshot=last)
-    found = surrogate.predict(open_truth(surrogate, truth, final=True))
+    found = surrogate.predict(take_final(open_truth(surrogate, truth), last, history=True))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * float(expected.max()))

@@ -86,7 +86,7 @@ def test_the_mean_is_the_default_and_is_what_its_formula_says(ensembles):
     surrogate = pc.fit_surrogate(parts.train, "paper-linear")
     found = pc.evaluate({"a": surrogate}, parts.validation, parts.test, thresholds=LEVELS)
     predicted = surrogate.predict(parts.test)
-    called, present = (time_mean(field, predicted) for field in (predicted, parts.test.smoke))
+    called, present = time_mean(predicted), pc.as_quantity(parts.test.smoke, "mean")
     for item in found.scores[0].exceedances[1:]:
         bias = (called > item.threshold).sum() / (present > item.threshold).sum()
         assert item.bias == pytest.approx(bias)

@@ -9,7 +9,7 @@ import numpy as np
 
 from plumecast.app.server.live.scores import LAYERS
 from plumecast.scores.exceedance import exceedance_counts, exceedance_of
-from plumecast.scores.quantities import as_quantity
+from plumecast.scores.quantities import as_integrals, as_quantity
 from plumecast.surrogate.load import load_surrogate
 from support.live_page import events, lit, wind
 from support.quantities import time_mean
@@ -35,7 +35,7 @@ def test_scores_are_of_unseen_fires(client, page, live_files):
     fires = page.store.snapshots
     unseen = fires.isel(snapshot=np.flatnonzero(fires.ignition_id.values >= "s0-i0008"))
     sums = load_surrogate(live_files[1]).predict(unseen)
-    predicted, observed = time_mean(sums), time_mean(unseen.smoke, sums)
+    predicted, observed = (time_mean(as_integrals(part)) for part in (sums, unseen.smoke))
     counts = exceedance_counts(predicted.values, observed.values, [0.1])[0]
     expected = exceedance_of(0.1, counts)
     assert found["iou"] == expected.iou

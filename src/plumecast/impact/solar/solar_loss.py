@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import LOCAL_HOUR
+from plumecast.base.checkpoints import DOSE_OF, LOCAL_HOUR, recorded_interval
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
 from plumecast.data.store import open_snapshots
@@ -29,7 +29,7 @@ from plumecast.impact.solar.optics import (
 from plumecast.impact.solar.plants import ALTITUDE, Panels, plants_of
 from plumecast.impact.solar.result import Fires, labelled
 from plumecast.impact.solar.sun import read_ignition_time, read_ignition_times
-from plumecast.scores.quantities import checkpoint_hours
+from plumecast.scores.quantities import as_integrals, checkpoint_hours
 from plumecast.scores.sampling.intervals import check_coverage
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.surrogate import Surrogate
@@ -180,10 +180,12 @@ def stored_bands(
     """The bands (M, P) that a prediction with error bars holds at places; None without them."""
     if not {"lower", "upper"} <= set(data.data_vars):
         return None, None
-    ends = [
-        places.at(data[name]).transpose(SNAPSHOT, "place").values.astype(np.float64)
-        for name in ("lower", "upper")
-    ]
+    interval = recorded_interval(data[SMOKE].attrs)
+    ends = []
+    for name in ("lower", "upper"):
+        end = places.at(data[name]).transpose(SNAPSHOT, "place")
+        end = as_integrals(end, interval) if DOSE_OF in end.attrs else end
+        ends.append(end.values.astype(np.float64))
     return ends[0], ends[1]
 
 

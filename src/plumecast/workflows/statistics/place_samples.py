@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import recorded_interval
+from plumecast.base.checkpoints import DOSE_OF, recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import contiguous, to_numpy
@@ -219,15 +219,19 @@ def stored_at(
     store: xr.Dataset | str | Path,
     *,
     name: str = SMOKE,
-    quantity: str = DEFAULT,
+    quantity: str | None = None,
     interval: float | None = None,
 ) -> PlaceSamples:
-    """The smoke that a store or a Dataset holds, at places, for a quantity."""
+    """The smoke that a store or a Dataset holds, at places, as a `quantity` is read from it.
+
+    Without a quantity it is the sums, or the predicted doses where there are some.
+    """
     data = store if isinstance(store, xr.Dataset) else open_snapshots(store, fields=[name])
     if name not in data:
         raise PlumecastError(f"{store}: has no '{name}'; give a surrogate that predicts it")
     smoke = places.at(data[name]).transpose(SNAPSHOT, "place")
-    if find_quantity(quantity).needs_interval:
+    dosed = DOSE_OF in smoke.attrs if quantity is None else find_quantity(quantity).needs_interval
+    if dosed:
         smoke = as_integrals(smoke, interval)
     values = smoke.values
     return label_samples(np.asarray(values, dtype=np.float64), data, smoke.attrs)
