@@ -11,7 +11,7 @@ snapshot. Its size depends on Δ; what is read does not:
 The dose of stored smoke is the trapezoid over the frames, from no smoke at ignition: Δ g without
 half of the newest frame, which is g minus that of the frame before (`stored_dose`). Surrogates that
 carry smoke predict the dose itself, from the integral of the carried smoke, and keep it beside the
-sum (`with_dose`). That of others is Δ g ρ(h), with the factor ρ of the training fires by hour
+sum (`predicted_dose`). That of others is Δ g ρ(h), with the factor ρ of the training fires by hour
 (`dose_table`).
 """
 
@@ -26,7 +26,6 @@ import xarray as xr
 
 from plumecast.base.checkpoints import (
     DOSE_ERROR,
-    DOSE_OF,
     INTERVAL,
     equal_interval,
     recorded_interval,
@@ -35,6 +34,7 @@ from plumecast.base.checkpoints import (
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, shown_units
 from plumecast.compute.dose import even_factor, previous_snapshot, stored_dose
+from plumecast.scores.predicted_dose import DOSE_ATTRIBUTES, predicted_dose, without_dose
 
 DOSE_HOURS, DOSE_FACTORS = "dose_hours", "dose_factors"
 """Attributes of predicted smoke: hours since ignition, and there the mean factor ρ = D / (Δ g) of
@@ -79,8 +79,8 @@ QUANTITIES = {
         ),
         Quantity(
             "dose",
-            "time integral of the column concentration of smoke since ignition",
-            "ug m-3 h",
+            DOSE_ATTRIBUTES["long_name"],
+            DOSE_ATTRIBUTES["units"],
             np.ones_like,
         ),
         Quantity(
@@ -272,77 +272,6 @@ def _each_dose(
         shape = (-1,) + (1,) * (values.ndim - 1)
         made = values * (spacing * dose_factor(smoke.attrs, hours, spacing)).reshape(shape)
     return made.astype(smoke.dtype, copy=False), fire
-
-
-def with_dose(smoke: xr.DataArray, dose: np.ndarray) -> xr.DataArray:
-    """Predicted smoke with its dose, of the same shape, as a coordinate.
-
-    A second one tells whether the smoke has been changed since, of which the dose knows nothing.
-    """
-    name = f"dose_of_{smoke.name}"
-    known = {
-        name: (smoke.dims, dose, QUANTITIES["dose"].attrs),
-        _mark(name): (smoke.dims, _fingerprints(smoke.values)),
-    }
-    return smoke.assign_coords(known).assign_attrs({DOSE_OF: name})
-
-
-def predicted_dose(smoke: xr.DataArray) -> xr.DataArray | None:
-    """What `with_dose` put beside smoke; None if there is none.
-
-    Raises if it was lost, or if the smoke is no longer what was predicted.
-    """
-    name = smoke.attrs.get(DOSE_OF)
-    if name is None:
-        return None
-    first = "take pc.as_quantity(smoke, …) of the prediction first, and then compute with it"
-    if name not in smoke.coords:
-        raise PlumecastError(
-            f"'{smoke.name}' has lost its predicted dose (coordinate '{name}'), as by a mean or a "
-            f"sum; {first}"
-        )
-    mark = smoke.coords.get(_mark(name))
-    if mark is not None and (
-        set(mark.dims) != set(smoke.dims)
-        or (mark.transpose(*smoke.dims).values != _fingerprints(smoke.values)).any()
-    ):
-        raise PlumecastError(
-            f"'{smoke.name}' was changed after it was predicted, so that its predicted dose "
-            f"(coordinate '{name}') is not that of these values; {first}"
-        )
-    found: xr.DataArray = smoke.coords[name]
-    return found
-
-
-def _mark(dose: str) -> str:
-    """The coordinate with the fingerprints of the smoke that a dose belongs to."""
-    return f"{dose}_mark"
-
-
-def _fingerprints(values: np.ndarray) -> np.ndarray:
-    """16 bits of every value, in single precision."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    return ((bits >> 16) ^ bits).astype(np.uint16).reshape(values.shape)
-
-
-def without_marks(data: xr.Dataset) -> xr.Dataset:
-    """Predictions for files, without the fingerprints."""
-    names = [_mark(str(name)) for name in data.coords]
-    return data.drop_vars(names, errors="ignore")
-
-
-def without_dose(smoke: xr.DataArray) -> xr.DataArray:
-    """The smoke without what `with_dose` put beside it."""
-    kept = {name: value for name, value in smoke.attrs.items() if name != DOSE_OF}
-    name = str(smoke.attrs.get(DOSE_OF, DOSE_OF))
-    plain = smoke.drop_vars([name, _mark(name)], errors="ignore")
-    return plain.drop_attrs(deep=False).assign_attrs(kept)
-
-
-def dose_coords(data: xr.Dataset) -> dict[str, xr.Variable]:
-    """The coordinates that `with_dose` put beside the variables of a Dataset, by name."""
-    names = {item.attrs.get(DOSE_OF) for item in data.data_vars.values()} & set(data.coords)
-    return {str(name): data[name].variable for name in names}
 
 
 def as_integrals(smoke: xr.DataArray, interval: float | None = None) -> xr.DataArray:

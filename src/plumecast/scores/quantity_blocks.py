@@ -12,6 +12,7 @@ import xarray as xr
 from plumecast.base.checkpoints import DOSE_OF, INTERVAL, recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT, TABLE
+from plumecast.scores.predicted_dose import without_dose
 from plumecast.scores.quantities import (
     BETWEEN,
     DEFAULT,
@@ -25,7 +26,6 @@ from plumecast.scores.quantities import (
     refuse_other_interval,
     smoke_between,
     smoke_peak,
-    without_dose,
 )
 
 OF_SEVERAL = {BETWEEN.name: (BETWEEN, smoke_between), PEAK.name: (PEAK, smoke_peak)}

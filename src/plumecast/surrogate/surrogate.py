@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
@@ -41,7 +41,8 @@ from plumecast.data.layout import (
     leading_dims,
 )
 from plumecast.operators.family import NOTHING, Conditions, OneOutput, Operator
-from plumecast.scores.quantities import INTEGRATED, with_dose
+from plumecast.scores.predicted_dose import with_doses, without_other_doses
+from plumecast.scores.quantities import INTEGRATED
 from plumecast.surrogate.covered.guards import (
     COVARIATE,
     Checked,
@@ -313,27 +314,16 @@ class Surrogate:
             known = (matrix[rows], own, peak)
             here = {name: values[rows] for name, values in stated.items()}
             measured.append(measure_rows(self, *known, here))
-        bare = like.drop_vars([DOSE_SCALE, *_doses_in(like)], errors="ignore")
+        bare = without_other_doses(like).drop_vars(DOSE_SCALE, errors="ignore")
         fields = [
             from_rows(values.astype(dtype, copy=False), part, bare, lead)
             for part, values in zip(layout.fields, layout.split(out), strict=True)
         ]
         if integrated is not self:
-            fields = self._with_doses(fields, self.outputs.split(doses))
+            intervals = [recorded_interval(part.attrs) or np.nan for part in self.outputs.fields]
+            pairs = zip(intervals, self.outputs.split(doses), strict=True)
+            fields = with_doses(fields, [interval * own for interval, own in pairs])
         return fields, Checked(join_measures(measured), snapshot_labels(like, lead))
-
-    def _with_doses(
-        self, fields: list[xr.DataArray], integrals: Sequence[np.ndarray]
-    ) -> list[xr.DataArray]:
-        """The fields; outputs, which come first, with their dose beside them."""
-        made = []
-        parts = zip(fields, self.outputs.fields, integrals, strict=False)
-        for field, part, values in parts:
-            interval = recorded_interval(part.attrs)
-            assert interval is not None  # of what can be integrated
-            dose = (interval * values).reshape(field.shape).astype(field.dtype, copy=False)
-            made.append(with_dose(field, dose))
-        return made + fields[len(made) :]
 
     def integrated(self) -> Surrogate:
         """The surrogate of ∫ c dt / Δ instead of the sum over frames, where it carries smoke.
@@ -445,11 +435,6 @@ class Surrogate:
     def save(self, path: str | Path) -> Path:
         """Write the surrogate to one safetensors file; a failed write leaves no file."""
         return save_value(replace(self, operator=map_arrays(self.operator, to_numpy)), path)
-
-
-def _doses_in(field: xr.DataArray) -> list[Hashable]:
-    """Coordinates of a field that are those of other predictions."""
-    return [name for name in field.coords if str(name).startswith("dose_of_")]
 
 
 def _not_finite(label: str, dtype: np.dtype[Any]) -> str:

@@ -21,7 +21,7 @@ from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapola
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
-from plumecast.scores.quantities import without_marks
+from plumecast.scores.predicted_dose import without_marks
 from plumecast.sources.rasters import find_rasters, map_arrival_times, reduce_arrival_times
 from plumecast.surrogate.covered.guards import (
     EXTRAPOLATES,

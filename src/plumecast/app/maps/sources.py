@@ -13,11 +13,11 @@ from plumecast.base.checkpoints import INTERVAL, recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.data.store import open_fields
+from plumecast.scores.predicted_dose import dose_coords
 from plumecast.scores.quantities import (
     QUANTITIES,
     as_quantity,
     dose_attributes,
-    dose_coords,
     find_quantity,
     refuse_other_interval,
 )

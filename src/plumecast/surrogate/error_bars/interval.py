@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.scores.quantities import checkpoint_hours, predicted_dose, with_dose, without_dose
+from plumecast.scores.predicted_dose import predicted_dose, with_dose, without_dose
+from plumecast.scores.quantities import checkpoint_hours
 from plumecast.surrogate.error_bars.calibration import (
     BY_FIRE,
     FEWEST,
