@@ -43,6 +43,28 @@ def test_predict_at_any_hours_of_a_store(succeed, model, tmp_path):
     np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-4 * one.max())
 
 
+ENDS = {"7": "10 of 10 fires have maps later than 7 h, until 9 h", "9": "", "12": "10 of 10 fires "
+        "have no map as late as 12 h"}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["predict", "ensemble", "compare"])
+@pytest.mark.parametrize("hours", ENDS)
+def test_what_is_left_out_is_said(run, model, tmp_path, command, hours):
+    append_fire(tmp_path / "other.zarr", weather_fires(10, seed=1))
+    (tmp_path / "towns.csv").write_text("name,x,y\nAsh,25500,25500\n")
+    fires, surrogate = model / "fires.zarr", model / "smoke.plume"
+    given = {
+        "predict": [surrogate, fires, "-o", tmp_path / "smoke.nc"],
+        "ensemble": [surrogate, fires, "-o", tmp_path / "statistics.nc"],
+        "compare": [f"a={fires}", f"b={tmp_path / 'other.zarr'}", "--model", surrogate,
+                    "--points", tmp_path / "towns.csv"],
+    }  # fmt: skip
+    result = run(command, *given[command], "--hours", hours)
+    assert result.code == 0, result.err
+    said = " ".join(result.err.split())
+    assert (ENDS[hours] in said) if ENDS[hours] else ("maps" not in said and "no map" not in said)
+
+
 @pytest.mark.parametrize("minutes", [359.0, 359.9, 360.0, 361.0])
 def test_a_raster_that_ends_about_an_hour_has_the_smoke_of_that_hour(
     succeed, model, tmp_path, minutes

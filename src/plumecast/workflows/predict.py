@@ -39,7 +39,7 @@ from plumecast.surrogate.thresholds import output_record, stored_agreement, stor
 from plumecast.workflows.export import FOOTPRINT, footprint_of
 from plumecast.workflows.fires.extrapolation import trained_ignitions, trained_notice
 from plumecast.workflows.fires.fuels import Fuels, FuelsGiven, as_fuels, with_fuels
-from plumecast.workflows.fires.hours import at_hours
+from plumecast.workflows.fires.hours import moved_to, warn_of_ends
 from plumecast.workflows.fires.memory_plan import prediction_rows
 from plumecast.workflows.fires.stated import (
     Stated,
@@ -112,6 +112,7 @@ def predict_store(
     _check_interval(surrogate, interval)
     fires = open_fires(surrogate, path, stated(winds, weather))
     fires = fires if drought is None else label_drought(fires, drought)
+    warn_of_ends(fires, hours)
     total = fires.sizes[SNAPSHOT]
     size = prediction_rows(
         surrogate,
@@ -182,7 +183,7 @@ def _predict_part(shared: _Shared, rows: slice | np.ndarray) -> xr.Dataset:
     surrogate, fires, fuels, threshold, interval, (hours, step) = shared
     check_unchanged(fires)
     part = fires.isel({SNAPSHOT: rows})
-    part = at_hours(part, hours, step=step)
+    part = moved_to(part, hours, step=step)
     part = part if fuels is None else with_fuels(part, fuels)
     return predict_block(surrogate, part, threshold, interval)
 
@@ -317,6 +318,7 @@ class StoreFires:
         """`function` of the snapshots of a few fires at a time."""
         for store in self.stores:
             fires = open_fires(self.surrogate, store, self.given)
+            warn_of_ends(fires, self.hours)
             total = fires.sizes[SNAPSHOT]
             parts = list(whole_fires(fires["fire_id"].values, TOGETHER))
             shared = (function, fires, self.hours, self.step)
@@ -337,7 +339,7 @@ def _at_hours(
 ) -> Any:
     function, fires, hours, step = shared
     check_unchanged(fires)
-    return function(at_hours(fires.isel({SNAPSHOT: rows}), hours, step=step))
+    return function(moved_to(fires.isel({SNAPSHOT: rows}), hours, step=step))
 
 
 def raster_fires(

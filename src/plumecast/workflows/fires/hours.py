@@ -21,6 +21,7 @@ from plumecast.base.names import (
     FIRE,
     HEIGHT,
     HISTORY,
+    HISTORY_HOURS,
     SMOKE,
     SNAPSHOT,
     TABLE,
@@ -39,15 +40,56 @@ class BeyondLastMap(PlumecastWarning):
     """Hours were asked for after the last map of a fire."""
 
 
+class LeftOut(PlumecastWarning):
+    """A fire has maps after the last of the hours that were asked for."""
+
+
+def warn_of_ends(fires: xr.Dataset, hours: Sequence[float] | None) -> None:
+    """Warn where the last of the hours asked for is after, or before, the end of fires."""
+    if hours is None or len(hours) == 0 or not {"fire_id", "hours"} <= set(fires.variables):
+        return
+    asked = float(max(hours))
+    ends = fires["hours"].values.astype(np.float64)
+    if HISTORY_HOURS in fires.variables:
+        held = fires[HISTORY_HOURS].transpose(SNAPSHOT, HISTORY).values
+        ends = np.fmax(ends, np.max(held, axis=1, initial=0.0, where=np.isfinite(held)))
+    names, fire = np.unique(fires["fire_id"].values.astype(str), return_inverse=True)
+    last = np.zeros(names.size)
+    np.maximum.at(last, fire, ends)
+    early, late = (last > asked + 1e-6).sum(), (last < asked - 1e-6).sum()
+    if early:
+        warnings.warn(
+            f"{early} of {last.size} fires have maps later than {asked:g} h, until "
+            f"{last.max():.4g} h: what is after the last of the hours asked for is left out",
+            LeftOut,
+            stacklevel=3,
+        )
+    if late:
+        warnings.warn(
+            f"{late} of {last.size} fires have no map as late as {asked:g} h: after their last map "
+            "nothing more burns",
+            BeyondLastMap,
+            stacklevel=3,
+        )
+
+
 def at_hours(
     fires: xr.Dataset, hours: Sequence[float] | None = None, *, step: float | None = None
 ) -> xr.Dataset:
     """The fires of stored snapshots at other hours since ignition; without any, as they are.
 
     Every fire gets every hour of `hours`, by default its own last one. With a `step` it also gets
-    the multiples of the step before. What the stored maps tell is kept beside as its history, and a
-    warning says for how many fires hours lie after the last map.
+    the multiples of the step before. What the stored maps tell is kept beside as its history.
+    Warnings say how many fires have maps after the last hour, and how many have none as late.
     """
+    warn_of_ends(fires, hours)
+    return moved_to(fires, hours, step=step)
+
+
+def moved_to(
+    fires: xr.Dataset, hours: Sequence[float] | None = None, *, step: float | None = None
+) -> xr.Dataset:
+    """`at_hours` of a part of the fires, without warnings of their ends."""
     if hours is None and step is None:
         return fires
     fires = complete_weather(fires)
@@ -60,7 +102,7 @@ def at_hours(
     told = Histories.of(fires)
     labels, stored, fields = told.names, told.hours, told.ages
     order = np.lexsort((stored, labels))
-    ages, rows, times, beyond = [], [], [], 0
+    ages, rows, times = [], [], []
     past: list[Shares | None] = []
     for name in dict.fromkeys(labels.tolist()):
         own = order[labels[order] == name]
@@ -75,14 +117,6 @@ def at_hours(
         rows.append(own[np.minimum(np.searchsorted(stored[own], wanted - 1e-9), own.size - 1)])
         times.append(wanted)
         past += [history, *([None] * (wanted.size - 1))]  # its first snapshot holds it for all
-        beyond += bool(wanted[-1] > max(last, float(history.hours[0, -1])) + 1e-6)
-    if beyond and asked is not None:
-        warnings.warn(
-            f"{beyond} of {len(rows)} fires have no map as late as {asked[-1]:g} h: after their "
-            "last map nothing more burns",
-            BeyondLastMap,
-            stacklevel=2,
-        )
     others = [SMOKE, DOSE_SCALE, *further_outputs(fires)]  # of the stored hours
     made = fires.drop_vars(others, errors="ignore").drop_dims(HISTORY, errors="ignore")
     made = made.isel({SNAPSHOT: np.concatenate(rows)})
