@@ -15,6 +15,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
+    clip,
     contiguous,
     device_of,
     is_cupy_array,
@@ -227,13 +228,13 @@ def interpolation(places: Array, wanted: Array) -> Array:
     Beyond the ends, and where all places are one, the nearest place is used. A value is the first
     one plus the share of every gap that has been passed times the change across it.
     """
-    gaps = np.diff(places, axis=-1)
-    passed = (wanted[..., None] - places[..., None, :-1]) / np.where(gaps > 0.0, gaps, 1.0)[
-        ..., None, :
-    ]
-    passed = np.where(gaps[..., None, :] > 0.0, np.clip(passed, 0.0, 1.0), 1.0)
-    whole = np.ones((*passed.shape[:-1], 1))
-    reached = np.concatenate([whole, passed, np.zeros_like(whole)], axis=-1)
+    xp = array_namespace(wanted)
+    gaps = (places[..., 1:] - places[..., :-1])[..., None, :]
+    lengths = xp.where(gaps > 0.0, gaps, xp.ones_like(gaps))
+    passed = clip((wanted[..., None] - places[..., None, :-1]) / lengths, 0.0, 1.0)
+    passed = xp.where(gaps > 0.0, passed, xp.ones_like(passed))
+    end = xp.zeros_like(wanted)[..., None]
+    reached = xp.concat([end + 1.0, passed, end], axis=-1)
     weights: Array = reached[..., :-1] - reached[..., 1:]
     return weights
 

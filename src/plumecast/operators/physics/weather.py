@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumecast.compute.arrays import Array, like
+from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.linalg import interpolation
 
 
@@ -32,11 +32,10 @@ class WeatherSeries:
         They are linear in time and height. Beyond the first and last hour and height, the nearest
         is used.
         """
-        in_time = interpolation(self.hours, times)
-        in_height = interpolation(self.heights, heights)
-        by_time, by_height = (
-            like(matrix.astype(np.float32), like_array) for matrix in (in_time, in_height.T)
-        )
+        known, asked = (like(values, like_array) for values in (self.hours, times))
+        xp = array_namespace(like_array)
+        by_time = xp.astype(interpolation(known, asked), xp.float32)  # many: made on the device
+        by_height = like(interpolation(self.heights, heights).T.astype(np.float32), like_array)
         u, v, depth = (
             like(np.asarray(values, dtype=np.float32), like_array)
             for values in (self.u, self.v, self.depth)
