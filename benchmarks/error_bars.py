@@ -31,7 +31,13 @@ import xarray as xr
 from plumecast.data.store import open_snapshots
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.error_bars.calibration import Calibration, make_calibration
-from plumecast.surrogate.error_bars.interval import interval_fields
+from plumecast.surrogate.error_bars.interval import (
+    CERTAIN,
+    LOWER,
+    POSSIBLE,
+    UPPER,
+    interval_fields,
+)
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.held_out.out_of_fold import score_out_of_fold
 from plumecast.workflows.train import train_surrogate
@@ -70,9 +76,11 @@ def shares(surrogate: Surrogate, test: xr.Dataset, rng: np.random.Generator) -> 
     found: dict[str, Any] = {"ignitions": len(table.groups), "tau": table.tau}
     for nominal in NOMINAL:
         bars = interval_fields(table, smoke, score, nominal)
-        inside = (bars.lower.values <= observed) & (observed <= bars.upper.values)
-        width = (bars.upper - bars.lower).values.astype(np.float64)
-        certain, possible = bars.certain_smoke.values > 0, bars.possible_smoke.values > 0
+        names = (LOWER, UPPER, CERTAIN, POSSIBLE)
+        low, high, certain, possible = (bars[name].values for name in names)
+        inside = (low <= observed) & (observed <= high)
+        width = high.astype(np.float64) - low
+        certain, possible = certain > 0, possible > 0
         real = observed > table.tau
         each = {
             "scored": by_fire(inside, scored, fires),

@@ -65,6 +65,7 @@ def doses(surrogate: pc.Surrogate, fires: xr.Dataset, hours) -> np.ndarray:
     """(fire, hour, y, x)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BeyondLastMap)
+        warnings.filterwarnings("ignore", "the weather of the fires ends", CompletedWeather)
         smoke = surrogate.predict(pc.at_hours(fires, hours))
     dose = pc.as_quantity(smoke, "dose").values
     return dose.reshape(-1, len(hours), *dose.shape[1:])
@@ -172,11 +173,14 @@ def test_blocks_do_not_change_a_prediction(surrogate, fires, tmp_path):
 
 
 def test_hours_after_the_last_map_are_said_and_flagged(surrogate, fires):
-    with pytest.warns(BeyondLastMap, match="2 of 2 fires have no map as late as 40 h"):
+    with (
+        pytest.warns(BeyondLastMap, match="2 of 2 fires have no map as late as 40 h"),
+        pytest.warns(CompletedWeather, match=r"ends at 9 h: until 40 h its last winds .* are held"),
+    ):
         late = pc.at_hours(fires, [40.0])
-    longer = late.pad(weather_hour=(0, 31), mode="edge").assign_coords(weather_hour=np.arange(41.0))
+    assert late.weather_hour.values[-1] == 40.0
     with pytest.warns(UserWarning, match=r"hours|train"):
-        smoke = surrogate.predict(longer)
+        smoke = surrogate.predict(late)
     assert np.isfinite(smoke).all()
 
 

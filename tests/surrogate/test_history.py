@@ -26,7 +26,6 @@ from support.weather_fires import weather_fires
 
 BLOCKS, FINE = 8, 6  # cells on each side, and fine cells in each
 HOURS = np.arange(3.0, 25.0, 3.0)
-YOUNG = 3.15  # h, of maps that tell their release without others
 
 
 def spreading(seed: int, name: str = "", hours=HOURS, *, whole: bool = False) -> xr.Dataset:
@@ -74,7 +73,7 @@ def released(fires: xr.Dataset) -> np.ndarray:
     history = fire_history(fires, maps).loaded()
     told = np.asarray(history.release(maps).by(times))
     alone = np.asarray(partial_release_of(maps, until[:, None, None]).by(times))
-    return np.where(history.known(YOUNG)[:, None, None], told, alone).swapaxes(0, 1)
+    return np.where(history.known()[:, None, None], told, alone).swapaxes(0, 1)
 
 
 def assert_same(found: xr.Dataset, expected: np.ndarray) -> None:

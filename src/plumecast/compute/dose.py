@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import Array, array_namespace, take_rows
 
 
 def running_dose(hours: Sequence[float], totals: Sequence[float]) -> list[float]:
@@ -67,12 +68,7 @@ def stored_dose(
     before = previous_snapshot(fire, hours)
     first = _first_snapshot(before)
     shape = (-1,) + (1,) * (sums.ndim - 1)
-    gap = np.where(before < 0, np.inf, hours - hours[before])
-    if (gap <= 0.0).any():
-        row = int(np.argmax(gap <= 0.0))
-        raise PlumecastError(
-            f"fire {fire[row]}: two snapshots at {hours[row]:g} h; every hour may occur once"
-        )
+    gap = hours_since_previous(fire, hours)
     frames = np.maximum(np.round(gap / interval), 1.0)
     newest = np.maximum(sums - sums[before], 0.0)
     newest = newest / np.where(np.isfinite(frames), frames, 1.0).reshape(shape)
@@ -84,6 +80,49 @@ def stored_dose(
     made = np.where(((before < 0) | (gap < 0.9 * interval)).reshape(shape), alone, made)
     made = np.maximum(made, 0.0)
     return np.asarray(made if scale is None else made * scale.reshape(shape))
+
+
+def hours_since_previous(fire: np.ndarray, hours: np.ndarray) -> np.ndarray:
+    """(M,) hours since the snapshot of the same fire before each one; infinite for the first.
+
+    Raises if a fire has two snapshots at one hour: two fires may have one name.
+    """
+    before = previous_snapshot(fire, hours)
+    gap = np.where(before < 0, np.inf, hours - hours[before])
+    if (gap <= 0.0).any():
+        row = int(np.argmax(gap <= 0.0))
+        raise PlumecastError(
+            f"fire {fire[row]}: two snapshots at {hours[row]:g} h; every hour may occur once"
+        )
+    return gap
+
+
+def limited_by_later(values: Array, fire: np.ndarray, hours: np.ndarray) -> Array:
+    """(M, …) predicted doses → the smallest of a fire from each of its snapshots on.
+
+    Doses never fall. A prediction for a later hour knows more of the fire, so that it limits those
+    before; the last one does not depend on which other hours are there.
+
+    >>> doses = np.array([[5.0], [3.0], [4.0]])
+    >>> limited_by_later(doses, np.array(["a"] * 3), np.array([1.0, 2.0, 3.0])).ravel().tolist()
+    [3.0, 3.0, 4.0]
+    """
+    hours_since_previous(fire, hours)
+    xp = array_namespace(values)
+    order = np.lexsort((hours, fire))
+    names, member, counts = np.unique(fire[order], return_inverse=True, return_counts=True)
+    most = int(counts.max(initial=1))
+    if most == 1:
+        return values
+    end = np.cumsum(counts)
+    place = np.arange(order.size) - (end - counts)[member]
+    table = order[np.minimum((end - counts)[:, None] + np.arange(most), (end - 1)[:, None])]
+    parts = [take_rows(values, table[:, number]) for number in range(most)]
+    for number in range(most - 2, -1, -1):
+        parts[number] = xp.minimum(parts[number], parts[number + 1])
+    rows = np.empty(order.size, dtype=np.int64)
+    rows[order] = place * names.size + member
+    return take_rows(xp.concat(parts, axis=0), rows)
 
 
 def _first_snapshot(before: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from plumecast.compute.blocks import row_blocks
 from plumecast.compute.burned import SHORTEST, Shares, shares_of
 from plumecast.compute.dose import previous_snapshot
 from plumecast.data.conditions.covariates import read_scalar
+from plumecast.data.lazy_store import lazy_variable
 
 LABELS = ("fire_id", "hours")
 
@@ -178,14 +179,20 @@ class Histories:
         else all its maps; else none, so that a single map is read by itself. Rows ascend in time.
         If they cannot be of one fire, each stands alone.
         """
-        whole = rows[self.whole[rows]]
-        if whole.size:  # one may hold it for the others, too
-            return [self._distinct(self.held[row if self.whole[row] else whole[0]]) for row in rows]
-        if (self.before[rows[1:]] != rows[:-1]).any():
+        one = not (self.before[rows[1:]] != rows[:-1]).any()
+        if self.whole[rows].all():
+            whole = [self._distinct(self.held[row]) for row in rows]
+            shared = one and all(self._equal(own, whole[0]) for own in whole)
+            return [whole[0]] * rows.size if shared else whole
+        if not one:
             return [self._agreeing(rows[k : k + 1]) for k in range(rows.size)]
         shares = self._agreeing(rows)
         maps = rows if rows.size > 1 else rows[:0]
         return [shares if shares.size else self._distinct(maps)] * rows.size
+
+    def _equal(self, one: Array, other: Array) -> bool:
+        """Whether numbers of shares have the same hours."""
+        return np.array_equal(self.times[one], self.times[other])
 
     def _agreeing(self, rows: Array) -> Array:
         """Numbers of the shares that rows of one fire hold, as they are or completed.
@@ -280,22 +287,40 @@ def _snapshot_before(names: Array, hours: Array, ages: Array) -> Array:
     return before
 
 
-def with_history(block: xr.Dataset, history: Sequence[Shares | None]) -> xr.Dataset:
+def with_history(block: xr.Dataset, history: Sequence[Shares]) -> xr.Dataset:
     """Snapshots that hold how much of their fires had burned by when, from ignition on.
 
-    A first node at hour 0 tells that the history is whole. Others of the fire, with None, share it.
+    A first node at hour 0 tells that the history is whole. Snapshots may share one: it is read when
+    it is needed.
     """
-    most = max((own.hours.size for own in history if own is not None), default=0)
+    most = max((own.hours.size for own in history), default=0)
     grid = tuple(dim for dim in block[FIRE].dims if dim != SNAPSHOT)
-    shape = tuple(block.sizes[dim] for dim in grid)
-    shares = np.zeros((len(history), most, *shape), dtype=np.float32)
+    dims = (SNAPSHOT, HISTORY, *grid)
     hours = np.full((len(history), most), np.nan)
     for row, own in enumerate(history):
-        if own is not None:
-            hours[row, : own.hours.size], shares[row, : own.hours.size] = own.hours, own.shares[0]
+        hours[row, : own.hours.size] = own.hours
+    shape = (len(history), most, *(block.sizes[dim] for dim in grid))
+    like = xr.Variable(dims, np.broadcast_to(np.float32(0.0), shape), {"units": "1"})
     return block.drop_dims(HISTORY, errors="ignore").assign(
         {
-            HISTORY_SHARE: ((SNAPSHOT, HISTORY, *grid), shares, {"units": "1"}),
+            HISTORY_SHARE: lazy_variable(like, _SharedHistories(tuple(history), shape[1:])),
             HISTORY_HOURS: ((SNAPSHOT, HISTORY), hours, {"units": "h"}),
         }
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedHistories:
+    """Reads the shares of snapshots, several of which may have one history."""
+
+    history: tuple[Shares, ...]
+    shape: tuple[int, ...]
+
+    def __call__(self, key: tuple[int | slice | Array, ...]) -> Array:
+        rows = np.arange(len(self.history))[key[0]]
+        made = np.zeros((rows.size, *self.shape), dtype=np.float32)
+        for out, row in zip(made, np.atleast_1d(rows), strict=True):
+            own = self.history[row]
+            out[: own.hours.size] = own.shares[0]
+        dims = [f"axis {number}" for number in range(made.ndim)]  # xarray indexes orthogonally
+        return xr.Variable(dims, made)[(slice(None) if rows.ndim else 0, *key[1:])].values

@@ -33,7 +33,13 @@ from plumecast.base.checkpoints import (
 )
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, shown_units
-from plumecast.compute.dose import even_factor, previous_snapshot, stored_dose
+from plumecast.compute.dose import (
+    even_factor,
+    hours_since_previous,
+    limited_by_later,
+    previous_snapshot,
+    stored_dose,
+)
 from plumecast.scores.predicted_dose import DOSE_ATTRIBUTES, predicted_dose, without_dose
 
 DOSE_HOURS, DOSE_FACTORS = "dose_hours", "dose_factors"
@@ -245,11 +251,13 @@ def doses(
 ) -> np.ndarray:
     """(M, …) doses of stored or predicted smoke, snapshots first; they never fall within a fire.
 
+    A predicted dose may, and is then limited by later ones (`limited_by_later`).
+
     `fire` (M,) names the fire of every snapshot, by default its coordinate `fire_id`.
     """
     made, fire = _each_dose(smoke, fire, interval)
     hours = np.broadcast_to(_hours_of(smoke), made.shape[:1])
-    return made if fire is None else never_falling(made, fire, hours)
+    return made if fire is None else np.asarray(limited_by_later(made, fire, hours))
 
 
 def _each_dose(
@@ -292,16 +300,6 @@ def _scale(smoke: xr.DataArray, count: int) -> np.ndarray | None:
     if DOSE_SCALE not in smoke.coords or smoke.name not in (SMOKE, None):
         return None
     return np.broadcast_to(smoke[DOSE_SCALE].values.astype(float), (count,))
-
-
-def never_falling(values: np.ndarray, fire: np.ndarray, hours: np.ndarray) -> np.ndarray:
-    """(M, …) running maximum over the snapshots of each fire in the order of their hours."""
-    made = values.copy()
-    before = previous_snapshot(fire, hours)
-    for row in np.argsort(hours, kind="stable"):
-        if before[row] >= 0:
-            made[row] = np.maximum(made[row], made[before[row]])
-    return made
 
 
 def _hours_of(smoke: xr.DataArray) -> np.ndarray:
@@ -369,12 +367,8 @@ def smoke_between(
     spacing = checkpoint_hours(smoke, checkpoint_interval)
     hours = _hours_of(smoke)
     before = previous_snapshot(fire, hours)
-    gap = np.where(before < 0, np.maximum(hours, LEAST_HOURS), hours - hours[before])
-    if (gap <= 0.0).any():
-        row = int(np.argmax(gap <= 0.0))
-        raise PlumecastError(
-            f"fire {fire[row]}: two snapshots at {hours[row]:g} h; every hour may occur once"
-        )
+    gap = hours_since_previous(fire, hours)
+    gap = np.where(before < 0, np.maximum(hours, LEAST_HOURS), gap)
     dose = doses(smoke, fire, checkpoint_interval)
     shape = (-1,) + (1,) * (dose.ndim - 1)
     rates = dose - np.where((before < 0).reshape(shape), 0.0, dose[before])
@@ -390,6 +384,8 @@ def smoke_peak(
     """The highest `smoke_between` of each fire so far: of hourly snapshots, of hourly means."""
     means = smoke_between(smoke, fire, checkpoint_interval=checkpoint_interval)
     rows = means.transpose(SNAPSHOT, ...)
-    highest = rows.copy(data=never_falling(rows.values, fire, _hours_of(smoke)))
+    hours = _hours_of(smoke)
+    # The running maximum of a fire is the running minimum of −c from its last snapshot back.
+    highest = rows.copy(data=-np.asarray(limited_by_later(-rows.values, fire, -hours)))
     spacing = checkpoint_hours(smoke, checkpoint_interval)
     return described(highest.transpose(*means.dims), PEAK, spacing)

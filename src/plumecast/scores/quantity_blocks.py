@@ -52,15 +52,15 @@ class Reading:
     def applied(self, blocks: Iterable[xr.Dataset], *, keep: bool) -> Iterator[xr.Dataset]:
         """The blocks with the quantity of each smoke variable first; with `keep` also the sums.
 
+        A block holds all snapshots of its fires.
         Error bars of a sum are those of its multiples; of smoke between snapshots there are none.
         """
         if not self.names or not self.quantity.needs_interval:
             yield from blocks
             return
-        carried = {name: _Carried(self.interval) for name in self.names}
         for block in blocks:
-            made = {variable_name(n, self.quantity.name): self._of(block, n, carried[n])
-                    for n in self.names}  # fmt: skip
+            made = {variable_name(name, self.quantity.name): self._of(block[name])
+                    for name in self.names}  # fmt: skip
             for name in self._multiplied_bands:
                 of_smoke = made[variable_name(self.bands[name], self.quantity.name)]
                 made[variable_name(name, self.quantity.name)] = self._of_band(block, name, of_smoke)
@@ -79,8 +79,16 @@ class Reading:
         return block.assign({n: block[n].assign_attrs({INTERVAL: self.interval})
                              for n in self.names})  # fmt: skip
 
-    def _of(self, block: xr.Dataset, name: str, carried: _Carried) -> xr.DataArray:
-        return carried.read(block[name], self.quantity)
+    def _of(self, smoke: xr.DataArray) -> xr.DataArray:
+        if self.quantity.name not in OF_SEVERAL:
+            return as_quantity(smoke, self.quantity.name, checkpoint_interval=self.interval)
+        if not {"fire_id", "hours"} <= set(smoke.coords):
+            raise PlumecastError(
+                f"quantity='{self.quantity.name}' needs the coordinates fire_id and hours of every "
+                "snapshot; add them, or use quantity='mean'"
+            )
+        read, fire = OF_SEVERAL[self.quantity.name][1], smoke.fire_id.values.astype(str)
+        return read(smoke, fire, checkpoint_interval=self.interval)
 
     def _of_band(self, block: xr.Dataset, name: str, made: xr.DataArray) -> xr.DataArray:
         """An end of the error bars, as the quantity of the smoke that they belong to.
@@ -153,64 +161,3 @@ def _find(name: str) -> Quantity:
     if name not in NAMES:
         raise PlumecastError(f"quantity={name!r} is unknown; choose from {', '.join(NAMES)}")
     return OF_SEVERAL[name][0] if name in OF_SEVERAL else QUANTITIES[name]
-
-
-LABELS = ("fire_id", "hours")
-
-
-@dataclass(slots=True)
-class _Carried:
-    """The snapshots so far of the last fire of a block, which may go on in the next block."""
-
-    interval: float | None
-    last: xr.DataArray | None = None  # with the coordinates hours and fire_id
-    seen: set[str] = field(default_factory=set)
-
-    def read(self, smoke: xr.DataArray, quantity: Quantity) -> xr.DataArray:
-        """A quantity of the smoke of a block; a fire may continue the last one of the block before.
-
-        Without the names of fires, snapshots are read one by one; smoke between them is unknown.
-        """
-        if not set(LABELS) <= set(smoke.coords):
-            if quantity.name not in OF_SEVERAL:
-                return self._as(smoke, quantity)
-            raise PlumecastError(
-                f"quantity='{quantity.name}' needs the coordinates fire_id and hours of every "
-                "snapshot; add them, or use quantity='mean'"
-            )
-        kept = (*LABELS, smoke.attrs.get(DOSE_OF))
-        plain = smoke.drop_vars([name for name in smoke.coords if name not in kept])
-        fires = np.unique(smoke.fire_id.values.astype(str)).tolist()
-        last = self.last if self.last is not None and self.last.fire_id[0].item() in fires else None
-        if quantity.name in OF_SEVERAL:
-            self._refuse_scattered(plain, fires, last)
-        joined = plain if last is None else xr.concat([last, plain], SNAPSHOT)
-        made = self._as(joined, quantity)
-        added = made.isel({SNAPSHOT: slice(0 if last is None else last.sizes[SNAPSHOT], None)})
-        own = np.flatnonzero(joined.fire_id.values == plain.fire_id.values[-1])
-        self.last = joined.isel({SNAPSHOT: own}).copy()
-        self.seen.update(fires)
-        return smoke.copy(data=added.values).drop_attrs(deep=False).assign_attrs(made.attrs)
-
-    def _as(self, smoke: xr.DataArray, quantity: Quantity) -> xr.DataArray:
-        if quantity.name in OF_SEVERAL:
-            fire = smoke.fire_id.values.astype(str)
-            read = OF_SEVERAL[quantity.name][1]
-            return read(smoke, fire, checkpoint_interval=self.interval)
-        return as_quantity(smoke, quantity.name, checkpoint_interval=self.interval)
-
-    def _refuse_scattered(
-        self, plain: xr.DataArray, fires: Sequence[str], last: xr.DataArray | None
-    ) -> None:
-        """Raise if a snapshot before one of these is in an earlier block and was not carried."""
-        known = "" if last is None else str(last.fire_id[0].item())
-        again = [fire for fire in fires if fire in self.seen and fire != known]
-        if last is not None:
-            own = plain.hours.values[plain.fire_id.values.astype(str) == known]
-            again += [known] if own.min() <= last.hours.max().item() else []
-        if again:
-            raise PlumecastError(
-                f"fire {again[0]}: its snapshots do not follow one another in the order of their "
-                "hours, so that the smoke between them is unknown; sort them by fire and hours, or "
-                "use quantity='mean'"
-            )

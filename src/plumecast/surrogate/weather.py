@@ -20,6 +20,7 @@ from plumecast.base.names import (
 )
 from plumecast.compute.arrays import Array
 from plumecast.data.checks.checkpoints import checkpoint_interval
+from plumecast.data.checks.weather import check_weather_covers
 from plumecast.data.clock import LABELS, Histories
 from plumecast.data.conditions.covariates import WIND, read_scalar, wind_vector
 from plumecast.data.conditions.fuels import read_fuel_maps
@@ -75,6 +76,7 @@ def weather_series(
             "this surrogate carries smoke by the weather, for which it needs the coordinate "
             "'hours' of every snapshot"
         )
+    check_weather_covers(data, until if kind == HOURLY else None)
     if has_weather(data) and kind == HOURLY:
         return WeatherSeries(**read_weather_rows(data, sizes), until=until)
     missing = [name for name in WIND if name not in data.variables]
@@ -127,8 +129,9 @@ U, V, DEPTH = WEATHER_NAMES
 def complete_weather(data: xr.Dataset) -> xr.Dataset:
     """Snapshots whose hourly weather is complete; a warning says what was filled in.
 
-    A boundary layer that is missing is that of the hour of the day, and winds at one height become
-    the default profile. Without hourly winds nothing is filled in.
+    A boundary layer that is missing is that of the hour of the day, and winds at one height, or at
+    several below `POWER_LAW_TOP`, are extended by the default profile. Without hourly winds
+    nothing is filled in.
     """
     if not all(name in data.variables and WEATHER_HOUR in data[name].dims for name in (U, V)):
         return data
@@ -146,31 +149,60 @@ def complete_weather(data: xr.Dataset) -> xr.Dataset:
             f"no '{DEPTH}': taken from the hour of the day ({local[0]:g} h local time {start}), "
             f"{depth.min():.0f} to {depth.max():.0f} m"
         )
-    if HEIGHT not in data[U].dims or data.sizes[HEIGHT] == 1:
+    levels = [HEIGHT in data[name].dims for name in (U, V)]
+    if levels[0] != levels[1]:
+        with_one = (U, V)[levels.index(True)]
+        raise PlumecastError(
+            f"'{with_one}' has heights and the other wind has none; give both at the same heights"
+        )
+    if levels[0] and HEIGHT not in data.variables:
+        raise PlumecastError(f"the winds have no coordinate '{HEIGHT}'; add their heights in m")
+    if not levels[0]:
         height = float(data[HEIGHT].values.item()) if HEIGHT in data.variables else SURFACE
-        flat = [
-            data[name].squeeze(HEIGHT, drop=True) if HEIGHT in data[name].dims else data[name]
-            for name in (U, V)
-        ]
-        parts = xr.broadcast(*flat, data[DEPTH])
-        dims = (*(dim for dim in parts[0].dims if dim != WEATHER_HOUR), WEATHER_HOUR)
-        east, north, layer = (
-            part.transpose(*dims).values.astype(np.float64).reshape(-1, local.size)
-            for part in parts
-        )
-        made = extended_profile((east, north), height, local=local, depth=layer)
-        shape = (*(parts[0].sizes[dim] for dim in dims), len(HEIGHTS))
-        data = data.drop_vars([U, V, HEIGHT], errors="ignore").assign(
-            {
-                name: ((*dims, HEIGHT), part.reshape(shape).astype(np.float32), TABLE[name].attrs)
-                for name, part in zip((U, V), made, strict=True)
-            }
-        )
-        data = data.assign_coords({HEIGHT: (HEIGHT, np.asarray(HEIGHTS), TABLE[HEIGHT].attrs)})
-        said.append(f"winds at {height:g} m alone: extended upwards by the default profile")
+        winds = data.drop_vars(HEIGHT, errors="ignore")
+        data = winds.assign({name: winds[name].expand_dims({HEIGHT: [height]}) for name in (U, V)})
+    heights = data[HEIGHT].values.astype(np.float64)
+    if heights.size and heights[-1] < POWER_LAW_TOP and (np.diff(heights) > 0.0).all():
+        data = _extended(data, local)
+        known = " and ".join(f"{height:g}" for height in heights[[0, -1][: heights.size]])
+        said.append(f"winds at {known} m alone: extended upwards by the default profile")
     if said:
         warnings.warn(f"the weather has {'; '.join(said)}", CompletedWeather, stacklevel=3)
     return data
+
+
+def _extended(data: xr.Dataset, local: Array) -> xr.Dataset:
+    """Winds of some heights that rise, with those of the default profile below and above."""
+    heights = data[HEIGHT].values.astype(np.float64)
+    parts = xr.broadcast(data[U], data[V], data[DEPTH].astype(np.float64))
+    lead = [dim for dim in parts[0].dims if dim not in (WEATHER_HOUR, HEIGHT)]
+    dims = (*lead, WEATHER_HOUR, HEIGHT)
+    sizes = [parts[0].sizes[dim] for dim in lead]
+    u, v, depth = (
+        part.transpose(*dims).values.astype(np.float64).reshape(-1, local.size, heights.size)
+        for part in parts
+    )
+    below, above = (
+        extended_profile((u[..., k], v[..., k]), heights[k], local=local, depth=depth[..., k])
+        for k in (0, -1)
+    )
+    low, high = (np.asarray(HEIGHTS) < heights[0]), (np.asarray(HEIGHTS) > heights[-1])
+    axis = np.concatenate([np.asarray(HEIGHTS)[low], heights, np.asarray(HEIGHTS)[high]])
+    made = {
+        name: np.concatenate([first[..., low], own, last[..., high]], axis=-1)
+        for name, own, first, last in zip((U, V), (u, v), below, above, strict=True)
+    }
+    return (
+        data.drop_vars([U, V, HEIGHT])
+        .assign(
+            {
+                name: (dims, wind.astype(np.float32).reshape(*sizes, local.size, axis.size),
+                       TABLE[name].attrs)
+                for name, wind in made.items()
+            }
+        )
+        .assign_coords({HEIGHT: (HEIGHT, axis, TABLE[HEIGHT].attrs)})
+    )  # fmt: skip
 
 
 class CompletedWeather(PlumecastWarning):

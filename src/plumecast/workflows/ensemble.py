@@ -202,7 +202,7 @@ def block_sums(surrogate: Surrogate, request: Request, block: xr.Dataset) -> Ens
         factors = block_factors(block, surrogate, request.quantity, request.interval)
     # The memory of a GPU is planned for one block at a time.
     with contextlib.nullcontext() if device_memory(surrogate) is None else _DEVICE:
-        sums, predicted = _device_sums(surrogate, request, rows, factors, clusters)
+        sums, predicted = _device_sums(surrogate, request, rows, block, factors, clusters)
     refuse_infinite(*(part for part in arrays_in(sums) if part.dtype.kind == "f"))
     return EnsembleSums(sums, names, extrapolation_of(surrogate, block, rows, predicted))
 
@@ -216,6 +216,7 @@ def _device_sums(
     surrogate: Surrogate,
     request: Request,
     rows: tuple[np.ndarray, Conditions],
+    block: xr.Dataset,
     factors: np.ndarray | None,
     clusters: Clusters | None,
 ) -> tuple[FieldSums | CodeSums, Array | None]:
@@ -226,7 +227,7 @@ def _device_sums(
         inputs = to_device_of(operator, rows[0])
         codes = operator.code_map.predict(operator.input_basis.encode(inputs))
         return map_arrays(code_sums(codes, clusters), to_numpy), None
-    predicted, smoke, read = predicted_smoke(surrogate, request.quantity, rows)
+    predicted, smoke, read = predicted_smoke(surrogate, request.quantity, rows, block, factors)
     expected = None
     if request.expected is not None and clusters is not None:
         found = expected_block(request.expected, smoke, request.thresholds, factors, read=read)

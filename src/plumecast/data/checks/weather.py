@@ -20,7 +20,8 @@ from plumecast.compute.blocks import row_blocks
 from plumecast.data.checks.damage import DamagedError
 
 LATE_START = 1.0
-"""The first hour of a weather may be this much after ignition, h; its wind is used until then."""
+"""The first hour of a weather may be this much after ignition, h; its wind is used until then. Its
+last hour may be as much before that of a snapshot."""
 
 _HOURS_TOLERANCE = 0.01  # h; hours of fires are rounded, and counted from a second
 _BLOCK = 256  # snapshots read at once
@@ -33,17 +34,11 @@ def check_weather_axes(snapshots: xr.Dataset) -> None:
 
     Only axes and labels are read.
     """
-    known = [entry.name for entry in WEATHER if entry.name in snapshots.variables]
-    if not known:
+    if not _has_all_parts(snapshots):
         return
     for entry in (*WEATHER, *WEATHER_AXES):
-        if entry.name == _DEPTH and entry.name not in snapshots.variables:
-            continue  # filled in where smoke is carried, with a warning
         if entry.name not in snapshots.variables:
-            raise PlumecastError(
-                f"there is '{known[0]}', but no '{entry.name}'; a weather has "
-                f"{', '.join(one.name for one in (*WEATHER, *WEATHER_AXES))}"
-            )
+            continue  # a boundary layer is filled in where smoke is carried, with a warning
         array = snapshots[entry.name]
         if array.dims != entry.dims:
             raise PlumecastError(
@@ -51,14 +46,47 @@ def check_weather_axes(snapshots: xr.Dataset) -> None:
             )
         if array.dtype.kind not in "fiu":
             raise PlumecastError(f"'{entry.name}' holds {array.dtype}, not numbers")
-    _check_axis(snapshots, HEIGHT, "m")
-    _check_axis(snapshots, WEATHER_HOUR, "h")
-    lowest = float(snapshots[HEIGHT].values[0])
+    check_weather_covers(snapshots, _until(snapshots))
+
+
+def _has_all_parts(data: xr.Dataset) -> bool:
+    """Whether there is a weather; raises if a part of it is missing, but for the boundary layer."""
+    known = [entry.name for entry in WEATHER if entry.name in data.variables]
+    needed = [entry.name for entry in (*WEATHER, *WEATHER_AXES) if entry.name != _DEPTH]
+    for name in needed if known else ():
+        if name not in data.variables:
+            raise PlumecastError(
+                f"there is '{known[0]}', but no '{name}'; a weather has "
+                f"{', '.join(one.name for one in (*WEATHER, *WEATHER_AXES))}"
+            )
+    return bool(known)
+
+
+def check_weather_covers(data: xr.Dataset, until: Array | None) -> None:
+    """Raise unless a weather has all parts, axes that rise, and the hours `until` (M,) of fires."""
+    if not _has_all_parts(data):
+        return
+    _check_axis(data, HEIGHT, "m")
+    _check_axis(data, WEATHER_HOUR, "h")
+    lowest = float(data[HEIGHT].values[0])
     if lowest <= 0.0:
         raise PlumecastError(
             f"'{HEIGHT}' begins at {lowest:g} m; heights are above ground, give them above 0 m"
         )
-    _check_covers(snapshots)
+    axis = data[WEATHER_HOUR].values.astype(np.float64)
+    if axis[0] > LATE_START:
+        raise PlumecastError(
+            f"the weather begins {axis[0]:g} h after ignition ('{WEATHER_HOUR}'); add the hours "
+            "from 0 on"
+        )
+    if until is None or not until.size:
+        return
+    last = int(np.argmax(until))
+    if until[last] > axis[-1] + LATE_START:
+        raise PlumecastError(
+            f"{_who(data, last)} lasts until {until[last]:g} h, but the weather ends at "
+            f"{axis[-1]:g} h ('{WEATHER_HOUR}'); add the hours up to {np.ceil(until[last]):g}"
+        )
 
 
 def _check_axis(snapshots: xr.Dataset, name: str, unit: str) -> None:
@@ -76,24 +104,6 @@ def _check_axis(snapshots: xr.Dataset, name: str, unit: str) -> None:
         )
 
 
-def _check_covers(snapshots: xr.Dataset) -> None:
-    axis = snapshots[WEATHER_HOUR].values.astype(np.float64)
-    if axis[0] > LATE_START:
-        raise PlumecastError(
-            f"the weather begins {axis[0]:g} h after ignition ('{WEATHER_HOUR}'); add the hours "
-            "from 0 on"
-        )
-    until = _until(snapshots)
-    if until is None or not until.size:
-        return
-    last = int(np.argmax(until))
-    if until[last] > axis[-1] + _HOURS_TOLERANCE:
-        raise PlumecastError(
-            f"{_who(snapshots, last)} lasts until {until[last]:g} h, but the weather ends at "
-            f"{axis[-1]:g} h ('{WEATHER_HOUR}'); add the hours up to {np.ceil(until[last]):g}"
-        )
-
-
 def _until(snapshots: xr.Dataset) -> Array | None:
     """(M,) hour of each snapshot; None if it is not known."""
     hours = snapshots.variables.get("hours")
@@ -105,7 +115,9 @@ def _until(snapshots: xr.Dataset) -> Array | None:
 
 def _who(snapshots: xr.Dataset, row: int) -> str:
     fires = snapshots.variables.get("fire_id")
-    return f"snapshot {row}" if fires is None else f"fire '{fires.values[row]}'"
+    if fires is None or fires.dims != (SNAPSHOT,):
+        return f"snapshot {row}"
+    return f"fire '{fires.values[row]}'"
 
 
 class _Problem(NamedTuple):

@@ -141,6 +141,11 @@ def pad_weather(data: xr.Dataset, last: float) -> xr.Dataset:
     return _with_hours(data, wanted)
 
 
+def hold_weather(data: xr.Dataset, until: float) -> xr.Dataset:
+    """Snapshots whose weather has one more hour, `until`, with the values of the last one."""
+    return _with_hours(data, np.append(data[WEATHER_HOUR].values, until))
+
+
 def _with_hours(data: xr.Dataset, hours: Array) -> xr.Dataset:
     """Snapshots with the first values of their weather, or the last one repeated, at `hours`."""
     axis = data[WEATHER_HOUR]

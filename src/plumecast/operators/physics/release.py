@@ -87,14 +87,10 @@ class FireHistory:
         ages = None if self.ages is None else int((used < self.ages).sum())
         return FireHistory(np.asarray(self.fields[used]), self.hours[used], places, ages)
 
-    def known(self, first: float) -> Array:
-        """(M,) whether the history tells more than a single map.
-
-        It does if there are two maps, or could be none before one within the `first` hours.
-        """
-        last = self.rows[:, -1]
-        young = (last >= 0) & (self.hours[last] <= first)
-        return young if self.rows.shape[1] == 1 else young | (self.rows[:, -2] >= 0)
+    def known(self) -> Array:
+        """(M,) whether the history tells more than a single map: several maps, or burned shares."""
+        told = (self.rows >= 0).sum(axis=1) > 1
+        return told if self.ages is None else told | (self.rows[:, -1] >= self.ages)
 
     def release(self, fire: Array) -> Shares:
         """The release of M fires on the device of their maps `fire`; each has a snapshot."""

@@ -77,9 +77,6 @@ DEVICE_SHARE = 0.4
 STEP_ROWS = 24
 """Steps times snapshots whose matrices are made at a time; single fires need fewer calls."""
 
-YOUNG = 1.05
-"""Intervals since ignition up to which a fire can have no earlier snapshot."""
-
 SECONDS = 3600.0
 ROUNDING = 1e-6  # hours
 SURFACE = 10.0  # m, height of the wind that makes turbulence
@@ -148,7 +145,7 @@ class ColumnTransport:
         order = np.argsort(weather.until, kind="stable")
         told = np.zeros(order.size, dtype=bool)
         if history is not None and self.partial:
-            told = history.known(self.interval * YOUNG)
+            told = history.known()
         size = self._block(fire, 0 if history is None else history.rows.shape[1])
         parts = [
             rows[start : start + size]

@@ -25,15 +25,22 @@ from plumecast.base.names import (
     SMOKE,
     SNAPSHOT,
     TABLE,
+    WEATHER_HOUR,
 )
 from plumecast.compute.arrays import Array
 from plumecast.compute.burned import Shares, shares_of
+from plumecast.data.checks.weather import LATE_START
 from plumecast.data.clock import Histories, with_history
-from plumecast.data.conditions.covariates import WIND
-from plumecast.data.conditions.weather import SURFACE, has_weather, with_mean_winds
+from plumecast.data.conditions.covariates import WIND, read_scalar, wind_vector
+from plumecast.data.conditions.weather import (
+    SURFACE,
+    has_weather,
+    hold_weather,
+    with_mean_winds,
+)
 from plumecast.data.schema import further_outputs
-from plumecast.operators.physics.release import partial_release_of
-from plumecast.surrogate.weather import complete_weather
+from plumecast.operators.physics.release import Front, partial_release_of
+from plumecast.surrogate.weather import CompletedWeather, complete_weather
 
 
 class BeyondLastMap(PlumecastWarning):
@@ -45,7 +52,10 @@ class LeftOut(PlumecastWarning):
 
 
 def warn_of_ends(fires: xr.Dataset, hours: Sequence[float] | None) -> None:
-    """Warn where the last of the hours asked for is after, or before, the end of fires."""
+    """Warn where the last of the hours asked for is after, or before, the end of fires.
+
+    And where it is after that of their weather.
+    """
     if hours is None or len(hours) == 0 or not {"fire_id", "hours"} <= set(fires.variables):
         return
     asked = float(max(hours))
@@ -71,6 +81,18 @@ def warn_of_ends(fires: xr.Dataset, hours: Sequence[float] | None) -> None:
             BeyondLastMap,
             stacklevel=3,
         )
+    if (end := _weather_end(fires)) < asked - LATE_START:
+        warnings.warn(
+            f"the weather of the fires ends at {end:g} h: until {asked:g} h its last winds and "
+            "boundary layers are held",
+            CompletedWeather,
+            stacklevel=3,
+        )
+
+
+def _weather_end(fires: xr.Dataset) -> float:
+    """The last hour of the weather; infinite without one."""
+    return float(fires[WEATHER_HOUR].values[-1]) if has_weather(fires) else np.inf
 
 
 def at_hours(
@@ -92,8 +114,10 @@ def moved_to(
     """`at_hours` of a part of the fires, without warnings of their ends."""
     if hours is None and step is None:
         return fires
-    fires = complete_weather(fires)
     asked = None if hours is None else checked_hours(hours)
+    fires = complete_weather(fires)
+    if asked is not None and _weather_end(fires) < asked[-1]:
+        fires = hold_weather(fires, float(asked[-1]))
     missing = [name for name in (FIRE, "fire_id", "hours") if name not in fires.variables]
     if missing:
         raise PlumecastError(
@@ -102,8 +126,9 @@ def moved_to(
     told = Histories.of(fires)
     labels, stored, fields = told.names, told.hours, told.ages
     order = np.lexsort((stored, labels))
-    ages, rows, times = [], [], []
-    past: list[Shares | None] = []
+    ages, rows, times, areas = [], [], [], []
+    past: list[Shares] = []
+    area = fires["burned_area"].values if "burned_area" in fires.coords else np.zeros(labels.size)
     for name in dict.fromkeys(labels.tolist()):
         own = order[labels[order] == name]
         if (np.diff(stored[own]) <= 0.0).any():
@@ -113,10 +138,12 @@ def moved_to(
         numbers = told.of_fire(own)
         alone = any(not np.array_equal(other, numbers[-1]) for other in numbers)
         history = told.read(numbers[-1][:0] if alone else numbers[-1])
-        ages.append(ages_at(wanted, stored[own], fields[own], history))
+        burning = burning_of(stored[own], fields[own], history)
+        ages.append(_ages(wanted, stored[own], fields[own], burning))
+        areas.append(_areas(wanted, stored[own], area[own], burning))
         rows.append(own[np.minimum(np.searchsorted(stored[own], wanted - 1e-9), own.size - 1)])
         times.append(wanted)
-        past += [history, *([None] * (wanted.size - 1))]  # its first snapshot holds it for all
+        past += [history] * wanted.size
     others = [SMOKE, DOSE_SCALE, *further_outputs(fires)]  # of the stored hours
     made = fires.drop_vars(others, errors="ignore").drop_dims(HISTORY, errors="ignore")
     made = made.isel({SNAPSHOT: np.concatenate(rows)})
@@ -124,7 +151,15 @@ def moved_to(
     made = made.assign(
         {FIRE: (dims, np.concatenate(ages).astype(fires[FIRE].dtype), fires[FIRE].attrs)}
     )
-    return with_history(_labelled(made, fires, times), past)
+    final = np.concatenate([np.arange(own.size) == own.size - 1 for own in times])
+    made = made.assign_coords(
+        hours=(SNAPSHOT, np.concatenate(times), TABLE["hours"].attrs),
+        is_final=(SNAPSHOT, final, TABLE["is_final"].attrs),
+    )
+    if "burned_area" in fires.coords:
+        values = (SNAPSHOT, np.concatenate(areas), fires["burned_area"].attrs)
+        made = made.assign_coords(burned_area=values)
+    return with_history(_with_winds(made, fires), past)
 
 
 def checked_hours(hours: Sequence[float]) -> Array:
@@ -135,26 +170,35 @@ def checked_hours(hours: Sequence[float]) -> Array:
     return asked
 
 
-def ages_at(asked: Array, hours: Array, maps: Array, history: Shares | None = None) -> Array:
-    """(n,) hours → (n, ny, nx) ages of a fire with the maps (k, ny, nx) at (k,) ascending hours.
+def burning_of(hours: Array, maps: Array, history: Shares | None = None) -> Shares | Front:
+    """How a fire with the maps (k, ny, nx) at (k,) ascending hours burns.
 
     `history` is that of the fire; without nodes after ignition, the maps alone tell it.
     """
     maps = np.asarray(maps, dtype=np.float64)
-    history = None if history is None or history.hours.size == 1 else history
-    if history is None and hours.size == 1 and hours[0] > 0.0:
-        front = partial_release_of(maps, np.full((1, 1, 1), hours[0]))
-        own = np.asarray(front.ages(np.full((1, 1), hours[0]))[0, 0], dtype=np.float64)
-        scale = np.where(own > 0.0, maps[0] / np.where(own > 0.0, own, 1.0), 0.0)
-        early = scale * np.asarray(front.ages(np.minimum(asked, hours[0])[:, None])[:, 0])
-        share = np.asarray(front.by(np.full((1, 1), hours[0]))[0, 0])
-        late = np.maximum(asked - hours[0], 0.0)[:, None, None]
-        return np.asarray(early + late * share)
+    if history is not None and history.hours.size > 1:
+        return history
+    if hours.size == 1 and hours[0] > 0.0:
+        return partial_release_of(maps, np.full((1, 1, 1), hours[0]))
+    return shares_of(hours[None], maps[None])
+
+
+def ages_at(asked: Array, hours: Array, maps: Array, history: Shares | None = None) -> Array:
+    """(n,) hours → (n, ny, nx) ages of a fire, as `burning_of`."""
+    return _ages(asked, hours, maps, burning_of(hours, maps, history))
+
+
+def _ages(asked: Array, hours: Array, maps: Array, burning: Shares | Front) -> Array:
+    """The ages at the hours asked for, scaled between two maps so that they meet both."""
+    maps = np.asarray(maps, dtype=np.float64)
     nodes = np.append(0.0, hours)
     values = np.concatenate([np.zeros_like(maps[:1]), maps])
-    shares = history or shares_of(hours[None], maps[None])
     times = np.concatenate([asked, nodes])
-    grown = np.asarray(shares.ages(times[:, None])[:, 0], dtype=np.float64)
+    ended = isinstance(burning, Front)  # nothing more burns after a single map
+    until = np.minimum(times, hours[-1]) if ended else times
+    grown = np.asarray(burning.ages(until[:, None])[:, 0], dtype=np.float64)
+    if ended:
+        grown += (times - until)[:, None, None] * np.asarray(burning.by(hours[-1:, None])[0])
     grown, at_nodes = grown[: asked.size], grown[asked.size :]
     made = np.empty((asked.size, *maps.shape[1:]))
     for out, time, age in zip(made, asked, grown, strict=True):
@@ -169,30 +213,58 @@ def ages_at(asked: Array, hours: Array, maps: Array, history: Shares | None = No
     return made
 
 
+def _areas(asked: Array, hours: Array, areas: Array, burning: Shares | Front) -> Array:
+    """(n,) burned areas at the hours asked for; between two maps they follow the burned shares."""
+    times = np.concatenate([asked, hours])
+    shares = np.asarray(burning.by(np.minimum(times, hours[-1])[:, None])[:, 0], dtype=np.float64)
+    burned = shares.sum(axis=(-2, -1))
+    known = np.maximum.accumulate(np.append(0.0, burned[asked.size :]))
+    return np.asarray(np.interp(burned[: asked.size], known, np.append(0.0, areas)))
+
+
 ROUNDING = 1e-5
 """Hours: ages of single precision."""
 
 
-def _labelled(made: xr.Dataset, fires: xr.Dataset, times: Sequence[Array]) -> xr.Dataset:
-    """The snapshots with their hours, and the scalars of a fire at these."""
-    hours = np.concatenate(times)
-    final = np.concatenate([np.arange(own.size) == own.size - 1 for own in times])
-    coords = {
-        "hours": (SNAPSHOT, hours, TABLE["hours"].attrs),
-        "is_final": (SNAPSHOT, final, TABLE["is_final"].attrs),
-    }
-    if "burned_area" in fires.coords:
-        names, known = fires["fire_id"].values.astype(str), fires["hours"].values
-        area = fires["burned_area"].values
-        values = np.empty(hours.size)
-        for row, name in enumerate(made["fire_id"].values.astype(str)):
-            own = np.flatnonzero(names == name)
-            own = own[np.argsort(known[own])]
-            values[row] = np.interp(
-                hours[row], np.append(0.0, known[own]), np.append(0.0, area[own])
-            )
-        coords["burned_area"] = (SNAPSHOT, values, fires["burned_area"].attrs)
-    made = made.assign_coords(coords)
-    if not has_weather(made) or made[HEIGHT].values[0] > SURFACE:
-        return made  # winds of the nearest later map
-    return with_mean_winds(made.drop_vars(list(WIND), errors="ignore"))
+def _along(made: xr.Dataset, fires: xr.Dataset, values: Array) -> Array:
+    """(n, k) values of stored snapshots → (m, k) at the hours of others, linear within a fire."""
+    names, known = fires["fire_id"].values.astype(str), fires["hours"].values.astype(np.float64)
+    asked, hours = made["fire_id"].values.astype(str), made["hours"].values
+    out = np.empty((asked.size, values.shape[1]))
+    for name in np.unique(asked):
+        own, rows = np.flatnonzero(names == name), asked == name
+        own = own[np.argsort(known[own])]
+        out[rows] = np.stack([np.interp(hours[rows], known[own], v) for v in values[own].T], axis=1)
+    return out
+
+
+def _with_winds(made: xr.Dataset, fires: xr.Dataset) -> xr.Dataset:
+    """Snapshots with their mean winds since ignition: at stored hours the stored ones.
+
+    In between they follow the hourly weather, if its lowest winds are those at 10 m. Their
+    differences to the stored ones, or without it the stored ones themselves, are interpolated.
+    """
+    moved = made.drop_vars(list(WIND), errors="ignore")
+    follows = has_weather(made) and made[HEIGHT].values[0] <= SURFACE
+    if any(name not in fires.variables for name in WIND):
+        return with_mean_winds(moved) if follows else made
+    winds = _wind_vectors(fires)
+    if not follows:
+        winds = _along(made, fires, winds)
+    else:
+        difference = winds - _wind_vectors(with_mean_winds(fires.drop_vars(list(WIND))))
+        moved = with_mean_winds(moved)
+        winds = _wind_vectors(moved) + _along(made, fires, difference)
+    east, north = winds.T
+    values = np.hypot(east, north), np.rad2deg(np.arctan2(-east, -north)) % 360.0
+    return made.assign_coords(
+        {
+            name: (SNAPSHOT, value, TABLE[name].attrs)
+            for name, value in zip(WIND, values, strict=True)
+        }
+    )
+
+
+def _wind_vectors(snapshots: xr.Dataset) -> Array:
+    """(M, 2) mean winds towards east and north."""
+    return wind_vector(*(read_scalar(snapshots, name) for name in WIND))

@@ -23,6 +23,7 @@ from plumecast.operators.family import Conditions
 from plumecast.scores.quantities import (
     DEFAULT,
     as_integrals,
+    as_quantity,
     find_quantity,
     quantity_factors,
     smoke_between,
@@ -83,8 +84,8 @@ class PlaceSamples:
 
     def quantity(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
         """(M, P) values of a quantity, by default the time-mean column concentration."""
-        scaled: np.ndarray = self.values * self.factors(name, interval)[:, None]
-        return scaled
+        read: np.ndarray = as_quantity(self.as_array(), name, checkpoint_interval=interval).values
+        return read
 
     def factors(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
         """(M,) factors from smoke to a quantity."""

@@ -9,8 +9,10 @@ from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace
+from plumecast.compute.dose import limited_by_later
 from plumecast.data.layout import Field
 from plumecast.operators.family import Conditions
+from plumecast.scores.field_statistics import scaled_by
 from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.scores.quantities import DEFAULT, find_quantity, quantity_factors
 from plumecast.surrogate.error_bars.expected import PARTS, Expected, expected_smoke
@@ -50,21 +52,39 @@ def nonnegative_smoke(surrogate: Surrogate, predicted: Array) -> Array:
 
 
 def predicted_smoke(
-    surrogate: Surrogate, quantity: str, rows: tuple[np.ndarray, Conditions]
+    surrogate: Surrogate,
+    quantity: str,
+    rows: tuple[np.ndarray, Conditions],
+    block: xr.Dataset,
+    factors: np.ndarray | None,
 ) -> tuple[Array, Array, Array]:
-    """The prediction, its non-negative smoke, and what a quantity is read from.
+    """The prediction, its non-negative smoke, and what a quantity is read from by the factors.
 
     The last is the integral of the smoke, if the surrogate predicts one and the quantity is one.
+    `block` has the labels of the rows: the doses of a fire never fall (`limited_by_later`).
     """
     integrated = read_from(surrogate, quantity)
     if integrated is surrogate:
         predicted = surrogate.predict_rows(*rows)
         smoke = nonnegative_smoke(surrogate, predicted)
-        return predicted, smoke, smoke
+        return predicted, smoke, _limited(smoke, quantity, block, factors)
     inputs, given = rows[0], surrogate.prepared(*rows)
     predicted = surrogate.predict_rows(inputs, given)
     read = nonnegative_smoke(surrogate, integrated.predict_rows(inputs, given))
+    read = _limited(read, quantity, block, factors)
     return predicted, nonnegative_smoke(surrogate, predicted), read
+
+
+def _limited(read: Array, quantity: str, block: xr.Dataset, factors: np.ndarray | None) -> Array:
+    """What a quantity is read from, with doses that never fall within a fire."""
+    if factors is None or "fire_id" not in block.variables:
+        return read
+    names, hours = block["fire_id"].values.astype(str), block["hours"].values.astype(np.float64)
+    if names.shape != hours.shape or np.unique(names).size == names.size:
+        return read
+    to_dose = factors / find_quantity(quantity).factor(hours)
+    to_dose = np.where(to_dose > 0.0, to_dose, 1.0)  # at ignition
+    return scaled_by(limited_by_later(scaled_by(read, to_dose), names, hours), 1.0 / to_dose)
 
 
 def read_from(surrogate: Surrogate, quantity: str) -> Surrogate:

@@ -117,13 +117,13 @@ def _block_sums(
         read = read.isel({SNAPSHOT: last})
     with extrapolating():
         given = surrogate.read_rows(block)
-    _, predicted, read_of = predicted_smoke(surrogate, request.quantity, given)
+    factors = block_factors(block, surrogate, request.quantity, request.interval)
+    _, predicted, read_of = predicted_smoke(surrogate, request.quantity, given, block, factors)
 
     def rows(smoke: xr.DataArray) -> Array:
         values = np.maximum(to_rows(smoke, field, [SNAPSHOT]), 0.0)
         return like(values, predicted, predicted.dtype)
 
-    factors = block_factors(block, surrogate, request.quantity, request.interval)
     seen = quantity_factors(block, read, request.quantity, request.interval)
     names = block[GROUP].values.astype(str)
     observed_sums, predicted_sums = (
