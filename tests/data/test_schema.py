@@ -232,8 +232,22 @@ def test_final_snapshots_are_one_per_fire_at_its_last_hour(snapshots):
     final = final_snapshots(snapshots)
     assert sorted(final.fire_id.values) == sorted(set(snapshots.fire_id.values))
     assert (final.hours == 24.0).all()
-    with pytest.raises(PlumecastError, match="is_final"):
-        final_snapshots(snapshots.isel(snapshot=np.flatnonzero(~snapshots.is_final.values)))
+
+
+def test_a_fire_without_a_mark_ends_at_its_last_hour(snapshots):
+    """Its last snapshot was left out; it counts like the others."""
+    fires = snapshots.fire_id.values
+    last = snapshots.is_final.values
+    first = last & (fires == fires[0])
+    final = final_snapshots(snapshots.isel(snapshot=np.flatnonzero(~first)))
+    assert sorted(final.fire_id.values) == sorted(set(fires))
+    assert sorted(set(final.hours.values.tolist())) == [18.0, 24.0]
+    none = final_snapshots(snapshots.isel(snapshot=np.flatnonzero(~last)))
+    assert sorted(none.fire_id.values) == sorted(set(fires))
+    assert (none.hours == 18.0).all()
+    bare = snapshots.isel(snapshot=slice(0, 2)).drop_vars(["hours", "is_final"])
+    with pytest.raises(PlumecastError, match="neither 'hours' nor 'is_final' tells which"):
+        final_snapshots(bare)
 
 
 def test_droughts_are_selected_by_label(snapshots):

@@ -1,4 +1,4 @@
-"""Smoke as a quantity by the factors of its snapshots, without the running maximum of a fire."""
+"""Smoke as a quantity by the factors of its snapshots, whatever their fires have later."""
 
 from __future__ import annotations
 

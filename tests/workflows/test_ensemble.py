@@ -86,7 +86,7 @@ def test_errors_take_a_fire_for_one_sample(surrogate, fires, statistics):
 
 def test_means_and_thresholds_are_of_the_time_mean_unless_asked_otherwise(surrogate, fires):
     found = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0])
-    smoke = time_mean(surrogate.predict(fires.astype(np.float64)))
+    smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     xr.testing.assert_allclose(found.mean_smoke, smoke.mean(SNAPSHOT), rtol=ROUNDING)
     np.testing.assert_allclose(found.exceedance[0], (smoke > 1.0).mean(SNAPSHOT))
     assert found.attrs["quantity"] == "mean"
@@ -97,7 +97,7 @@ def test_means_and_thresholds_are_of_the_time_mean_unless_asked_otherwise(surrog
 
 def test_intervals_are_clustered_by_ignition(surrogate, fires):
     found = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], coverage=0.9)
-    smoke = time_mean(surrogate.predict(fires.astype(np.float64)))
+    smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     want = cluster_mean(smoke.values, fires.ignition_id.values)
     upper = np.where(want.mean > 0.0, want.interval(0.9)[1], np.nan)  # no smoke at all: unknown
     np.testing.assert_allclose(found.mean_smoke_upper, upper, rtol=1e-9)

@@ -350,11 +350,30 @@ def final_snapshots(snapshots: xr.Dataset) -> xr.Dataset:
 
 
 def final_rows(snapshots: xr.Dataset) -> np.ndarray:
-    """Rows of the last checkpoint of every fire."""
-    rows = np.flatnonzero(snapshots.is_final.values)
-    if rows.size == 0:
-        raise PlumecastError("no snapshot is marked is_final")
-    return rows
+    """Rows of the last checkpoint of every fire: as marked by `is_final`, or by its hours."""
+    count = snapshots.sizes[SNAPSHOT]
+    marked = np.zeros(count, dtype=bool)
+    if "is_final" in snapshots.variables:
+        marked = snapshots.is_final.values.astype(bool)
+    if "fire_id" not in snapshots.variables:
+        return np.flatnonzero(marked)
+    fires = snapshots.fire_id.values.astype(str)
+    others = np.flatnonzero(~np.isin(fires, fires[marked]))
+    if not others.size:
+        return np.flatnonzero(marked)
+    names, counts = np.unique(fires[others], return_counts=True)
+    hours = np.zeros(count)
+    if "hours" in snapshots.variables:
+        hours = snapshots.hours.values.astype(np.float64)
+    elif (counts > 1).any():
+        raise PlumecastError(
+            f"fire '{names[counts > 1][0]}' has {counts.max()} snapshots, but neither 'hours' nor "
+            "'is_final' tells which is the last; add one of them"
+        )
+    order = others[np.lexsort((hours[others], fires[others]))]
+    last = np.append(fires[order][1:] != fires[order][:-1], True)
+    marked[order[last]] = True
+    return np.flatnonzero(marked)
 
 
 def select_drought(snapshots: xr.Dataset, drought: str | Iterable[str]) -> xr.Dataset:

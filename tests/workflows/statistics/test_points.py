@@ -52,7 +52,7 @@ def towns(tmp_path):
 
 def test_statistics_are_those_of_the_time_mean_at_the_cells(surrogate, fires, towns):
     found = pc.evaluate_points(surrogate, fires, towns, thresholds=[1.0], quantiles=[0.5])
-    smoke = time_mean(surrogate.predict(fires.astype(np.float64)))
+    smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     mean = smoke.values[:, [3, 5, 0], [5, 7, 2]]
     want = cluster_mean(mean, fires.ignition_id.values)
     np.testing.assert_allclose(found.mean_smoke, want.mean, rtol=1e-9)
@@ -77,7 +77,7 @@ def test_only_the_columns_of_places_are_decoded(surrogate, fires, towns):
     restricted = surrogate_at(surrogate, places)
     assert restricted.operator.output_basis.modes.shape[1] == 3
     fields = surrogate.predict(fires.astype(np.float64)).values.reshape(120, -1)
-    found = predicted_at(places, surrogate, fires)
+    found = predicted_at(places, surrogate, fires, quantity="sum")
     np.testing.assert_allclose(found.values, fields[:, places.cells], rtol=1e-9, atol=1e-12)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from plumecast.app.drawing.content import Content, Scene
 from plumecast.app.drawing.layers import DIFFERENCE, PREDICTED
 from plumecast.app.maps.content import Given, Source, listed, map_content
@@ -115,14 +117,19 @@ def _chosen(content: Content, layers: Sequence[str], hours: Sequence[float]) -> 
     return replace(content, scenes=[_at_hours(scene, hours) for scene in content.scenes])
 
 
+NEAR = 0.01
+"""Hours that a time which is asked for may differ from that of a map, which is shown rounded."""
+
+
 def _at_hours(scene: Scene, hours: Sequence[float]) -> Scene:
     """A scene at some of its hours; raises for one that it does not have."""
-    known = [] if scene.hours is None else [round(float(hour), 6) for hour in scene.hours]
-    missing = [hour for hour in hours if round(float(hour), 6) not in known]
-    if scene.hours is None or missing:
-        has = ", ".join(f"{hour:g}" for hour in known)
-        whose = f"fire {scene.name} has {has} h" if has else "the source has no times"
-        raise PlumecastError(f"hours={hours[0] if not missing else missing[0]:g}: {whose}")
-    rows = [known.index(round(float(hour), 6)) for hour in hours]
+    known = np.array([] if scene.hours is None else scene.hours, dtype=np.float64)
+    rows = [int(np.argmin(np.abs(known - hour))) if known.size else 0 for hour in hours]
+    for hour, row in zip(hours, rows, strict=True):
+        if not known.size or abs(known[row] - hour) > NEAR:
+            has = ", ".join(f"{own:g}" for own in known)
+            whose = f"fire {scene.name} has {has} h" if has else "the source has no times"
+            raise PlumecastError(f"hours={hour:g}: {whose}")
+    assert scene.hours is not None
     fields = {name: field[rows] for name, field in scene.fields.items()}
     return Scene(scene.name, scene.hours[rows], fields)

@@ -120,7 +120,7 @@ def sample_stored(
 
 def _final_blocks(data: xr.Dataset) -> Iterator[xr.Dataset]:
     """The last two snapshots of every fire: the one before tells the newest frame of the sum."""
-    count, rows = data.sizes[SNAPSHOT], last_rows(data)
+    count, rows = data.sizes[SNAPSHOT], final_rows(data)
     before = np.full(count, -1)
     if "hours" in data.variables:
         before = previous_snapshot(data.fire_id.values.astype(str), data.hours.values.astype(float))
@@ -130,30 +130,12 @@ def _final_blocks(data: xr.Dataset) -> Iterator[xr.Dataset]:
         yield data.isel({SNAPSHOT: wanted[wanted >= 0]})
 
 
-def last_rows(data: xr.Dataset) -> np.ndarray:
-    """Rows of the last snapshot of every fire: as marked, or by its hours."""
-    if "is_final" in data.variables:
-        return final_rows(data)
-    if "hours" not in data.variables:
-        names, counts = np.unique(data.fire_id.values.astype(str), return_counts=True)
-        if (counts > 1).any():
-            raise PlumecastError(
-                f"fire '{names[counts > 1][0]}' has {counts.max()} snapshots, but neither 'hours' "
-                "nor 'is_final' tells which is the last; add one of them"
-            )
-        return np.arange(data.sizes[SNAPSHOT])
-    fires, hours = data.fire_id.values.astype(str), data.hours.values.astype(float)
-    order = np.lexsort((hours, fires))
-    last = np.append(fires[order][1:] != fires[order][:-1], True)
-    return np.sort(order[last])
-
-
 def _stored_block(
     cells: Places, quantity: Quantity, interval: float | None, block: xr.Dataset
 ) -> Sampled:
     if quantity.needs_interval:
         block = block.assign({SMOKE: as_integrals(block[SMOKE], interval)})
-    block = block.isel({SNAPSHOT: last_rows(block)})
+    block = block.isel({SNAPSHOT: final_rows(block)})
     smoke = np.asarray(block[SMOKE].transpose(SNAPSHOT, ...).values, dtype=np.float64)
     values = smoke.reshape(smoke.shape[0], -1)
     if not np.isfinite(values).all():
@@ -181,7 +163,7 @@ def sample_predicted(
         surrogate, memory, input_bytes=24.0, output_bytes=24.0, what="comparing", most=BLOCK
     )
     if isinstance(source, xr.Dataset):
-        last = np.isin(np.arange(source.sizes[SNAPSHOT]), last_rows(source))
+        last = np.isin(np.arange(source.sizes[SNAPSHOT]), final_rows(source))
         source = source.assign_coords(is_final=(SNAPSHOT, last))
     function = partial(_predicted_block, cells, read_from(surrogate, quantity))
     sampled: Sampled = reduce_fires(

@@ -151,7 +151,8 @@ def _with(origin: Origin, notes: Mapping[str, str]) -> Origin:
 
 def _hourly(series: Series, times: Array, rules: Rules) -> Hourly:
     at_ignition = LOCAL_HOUR if series.local_hour is None else series.local_hour
-    hours = np.array([sounding.hour for sounding in series.soundings])
+    soundings = _at_each(series.soundings, times)
+    hours = np.array([sounding.hour for sounding in soundings])
     depths = _depths(series, hours, at_ignition, rules)
     profiles = np.array(
         [
@@ -162,7 +163,7 @@ def _hourly(series: Series, times: Array, rules: Rules) -> Hourly:
                 depth=float(depth),
                 veer=rules.veer,
             )
-            for sounding, depth in zip(series.soundings, depths, strict=True)
+            for sounding, depth in zip(soundings, depths, strict=True)
         ]
     )
     u, v = (
@@ -171,6 +172,24 @@ def _hourly(series: Series, times: Array, rules: Rules) -> Hourly:
     )
     depth = _depths(series, times, at_ignition, rules)
     return Hourly(wind_u=u, wind_v=v, boundary_layer_depth=depth)
+
+
+def _at_each(known: Sequence[Sounding], times: Array) -> Sequence[Sounding]:
+    """Soundings at these hours, if all have the same heights: each hour has a default profile.
+
+    Winds are linear in between; before the first and after the last one they are held.
+    """
+    if any(not np.array_equal(one.height, known[0].height) for one in known):
+        return known
+    hours = np.array([one.hour for one in known])
+    u, v = (
+        np.stack([np.interp(times, hours, column) for column in np.transpose(part)], axis=1)
+        for part in ([one.u for one in known], [one.v for one in known])
+    )
+    return [
+        Sounding(hour, known[0].height, *winds)
+        for hour, *winds in zip(times.tolist(), u, v, strict=True)
+    ]
 
 
 def _knows_depth(series: Series) -> bool:

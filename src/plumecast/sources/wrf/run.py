@@ -198,9 +198,13 @@ def read_fire(paths: Paths, options: Options, *, columns: str = "median") -> Wrf
     )
     burning = [frame for frame in frames if frame.summary.burned_cells]
     if not burning:
+        of = "" if options.every is None else f" of every {options.every}"
         raise PlumecastError(
-            f"{run.kept[-1].path}: no cell burns in {len(frames)} frames; was the fire ignited?"
+            f"{run.kept[-1].path}: no cell burns in {len(frames)} frames{of}; was the fire ignited?"
         )
+    if (cut := run.frames[-1].seconds - run.kept[-1].seconds) > 0.0:
+        text = f"every={options.every} leaves out the last {cut / 3600.0:.3g} h of the run"
+        findings = (*findings, Finding("end left out", text))
     fire = WrfFire(run, burning, findings, totals=tuple(beside.totals), last=beside.last)
     weather, problems = weather_of(
         beside.profiles,

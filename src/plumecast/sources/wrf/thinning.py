@@ -25,6 +25,12 @@ def thin(frames: Sequence[Frame], every: float | None) -> list[Frame]:
             f"{frames[0].path}: every={every / 3600:g} h is finer than the frames, which are "
             f"{spacing / 3600:g} h apart; give at least that"
         )
+    even = float(np.diff(seconds).max()) < (1 + _TOLERANCE) * spacing
+    if even and abs(every / spacing - round(every / spacing)) > _TOLERANCE:
+        raise PlumecastError(
+            f"{frames[0].path}: every={every / 3600:g} h is no multiple of the "
+            f"{spacing / 3600:g} h between the frames; give one"
+        )
     targets = np.arange(seconds[0], seconds[-1] + _TOLERANCE * every, every)
     nearest = np.abs(seconds - targets[:, None]).argmin(axis=1)
     close = np.abs(seconds[nearest] - targets) <= _TOLERANCE * every

@@ -10,7 +10,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.scores.predicted_dose import predicted_dose, with_dose, without_dose
-from plumecast.scores.quantities import checkpoint_hours
+from plumecast.scores.quantities import checkpoint_hours, dose_attributes
 from plumecast.surrogate.error_bars.calibration import (
     BY_FIRE,
     FEWEST,
@@ -83,16 +83,17 @@ def interval_fields(
         doses = calibration.interval(dose.values.astype(np.float64) / spacing, coverage, hours)
     known = interval_attributes(calibration, coverage)
     kept = {name: smoke.attrs[name] for name in ("units", "grid_mapping") if name in smoke.attrs}
+    of_dose = dose_attributes(smoke.attrs)
     what = str(smoke.attrs.get("long_name", smoke.name))
     fields: list[xr.DataArray] = []
     ends = ((LOWER, low, doses[0], np.minimum), (UPPER, high, doses[1], np.maximum))
-    for name, values, of_dose, bound in ends:
+    for name, values, own_dose, bound in ends:
         rounded = bound(values.astype(smoke.dtype), smoke.values)  # rounding may cross the smoke
-        attrs = kept | {"long_name": f"{name} end of the error bar of {what}"} | known
+        attrs = kept | of_dose | {"long_name": f"{name} end of the error bar of {what}"} | known
         made = smoke.copy(data=rounded).drop_attrs(deep=False).assign_attrs(attrs)
         fields.append(made.rename(interval_name(name, output)))
         if dose is not None:
-            rounded = bound((spacing * of_dose).astype(smoke.dtype), dose.values)
+            rounded = bound((spacing * own_dose).astype(smoke.dtype), dose.values)
             fields[-1] = with_dose(fields[-1], rounded)
     thresholds = calibration.footprint_thresholds(coverage)
     promises = calibration.promised_footprint(coverage)

@@ -12,6 +12,7 @@ named after its begin. Files of values have no colours, and the height is "colum
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -29,7 +30,8 @@ from plumecast.scores.quantities import BETWEEN
 from plumecast.sources.rasters.georeference import as_crs, grid_mapping
 from plumecast.sources.regrid import Grid
 from plumecast.workflows.export.fields import HISTORY, Exported, field_grid, write_geotiff
-from plumecast.workflows.export.hours import HOUR, hourly_means
+from plumecast.workflows.export.hours import HOUR, NEARLY, hourly_means
+from plumecast.workflows.fires.hours import LeftOut
 
 NAMES = ("plumecast", "bluesky")
 """How the GeoTIFFs of a prediction are named: by fire and hours since ignition, or by the clock."""
@@ -84,7 +86,8 @@ def export_bluesky(
     Blocks have the dose of smoke since ignition (variables "…_dose", µg m⁻³ h), all snapshots of a
     fire one after the other. Hours are those of UTC, days those of the offset of `ignition_time`;
     by default each fire ignites when its coordinate `ignition_time` says, and days are those of
-    UTC. Smoke between two snapshots is spread evenly. A day has the hours that the fire covers.
+    UTC. Smoke between two snapshots is spread evenly. A day has the hours that the fire covers; a
+    warning says if its last hour is not a whole one, and left out.
     """
     where = refuse_existing(Path(path))
     count, has_crs = 0, False
@@ -143,6 +146,14 @@ def _write_fire(fire: xr.Dataset, folder: Path, start: datetime, tags: Mapping[s
                 f"fire {tags['fire_id']} ends {hours[-1]:g} h after ignition at "
                 f"{start.isoformat(timespec='minutes')}: no complete hour of the clock; use "
                 "names='plumecast'"
+            )
+        end = (means[-1][0] + HOUR - start) / HOUR
+        if hours[-1] > end + NEARLY:
+            warnings.warn(
+                f"fire {tags['fire_id']} is known until {hours[-1]:g} h after ignition; the last "
+                f"{hours[-1] - end:.2g} h do not fill an hour of the clock and are left out",
+                LeftOut,
+                stacklevel=2,
             )
         place.write_hours(label, means)
         place.write_days(label, means, start)

@@ -14,7 +14,9 @@ import numpy as np
 from plumecast.compute.arrays import Array
 
 HOUR = timedelta(hours=1)
-_ROUNDING = 1e-6  # hours; those of snapshots are in single precision
+NEARLY = 0.02
+"""Hours by which a fire may end before a full hour of the clock, whose mean is written all the
+same: FARSITE ends seconds before."""
 
 
 def dose_at(dose: Array, hours: Array, edge: float) -> Array:
@@ -33,13 +35,14 @@ def dose_at(dose: Array, hours: Array, edge: float) -> Array:
 
 
 def hourly_means(dose: Array, hours: Array, ignition: datetime) -> Iterator[tuple[datetime, Array]]:
-    """(begin, mean) of every hour of the clock from ignition that the snapshots cover completely.
+    """(begin, mean) of every hour of the clock from ignition to the end of the snapshots.
 
-    There is no smoke before ignition. A predicted dose may fall; no mean is below 0.
+    There is no smoke before ignition. What is left at the end, if it is more than `NEARLY` less
+    than an hour, is left out. A predicted dose may fall; no mean is below 0.
     """
     begin = ignition.replace(minute=0, second=0, microsecond=0)
     edge = (begin - ignition) / HOUR
-    while edge + 1.0 <= float(hours[-1]) + _ROUNDING:
+    while edge + 1.0 <= float(hours[-1]) + NEARLY:
         mean = dose_at(dose, hours, edge + 1.0) - dose_at(dose, hours, edge)
         yield begin, np.maximum(mean, 0.0)
         begin, edge = begin + HOUR, edge + 1.0

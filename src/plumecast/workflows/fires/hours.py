@@ -114,6 +114,8 @@ def moved_to(
     """`at_hours` of a part of the fires, without warnings of their ends."""
     if hours is None and step is None:
         return fires
+    if step is not None and not 0.0 < step < np.inf:
+        raise PlumecastError(f"step={step:g} must be a positive number of hours")
     asked = None if hours is None else checked_hours(hours)
     fires = complete_weather(fires)
     if asked is not None and _weather_end(fires) < asked[-1]:
@@ -164,9 +166,11 @@ def moved_to(
 
 def checked_hours(hours: Sequence[float]) -> Array:
     """Ascending hours above 0, each once."""
-    asked = np.unique(np.asarray(hours, dtype=np.float64))
+    asked = np.unique(np.atleast_1d(np.asarray(hours, dtype=np.float64)))
     if asked.size == 0 or not np.isfinite(asked).all() or asked[0] <= 0.0:
-        raise PlumecastError(f"hours={list(hours)!r}; give hours since ignition above 0")
+        raise PlumecastError(
+            f"hours={np.atleast_1d(hours).tolist()}; give hours since ignition above 0"
+        )
     return asked
 
 

@@ -23,7 +23,6 @@ from plumecast.operators.family import Conditions
 from plumecast.scores.quantities import (
     DEFAULT,
     as_integrals,
-    as_quantity,
     find_quantity,
     quantity_factors,
     smoke_between,
@@ -39,7 +38,7 @@ from plumecast.workflows.fires.stated import stated
 from plumecast.workflows.fires.weather import WeatherGiven
 from plumecast.workflows.fires.winds import WindsGiven
 from plumecast.workflows.predict import Notify
-from plumecast.workflows.statistics.smoke import nonnegative_smoke, only_output, read_from
+from plumecast.workflows.statistics.smoke import limited, nonnegative_smoke, only_output, read_from
 
 BLOCK = 1024
 """Largest number of snapshots predicted at a time."""
@@ -84,8 +83,8 @@ class PlaceSamples:
 
     def quantity(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
         """(M, P) values of a quantity, by default the time-mean column concentration."""
-        read: np.ndarray = as_quantity(self.as_array(), name, checkpoint_interval=interval).values
-        return read
+        scaled: np.ndarray = self.values * self.factors(name, interval)[:, None]
+        return scaled
 
     def factors(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
         """(M,) factors from smoke to a quantity."""
@@ -117,6 +116,7 @@ def predicted_at(
     winds: WindsGiven | None = None,
     weather: WeatherGiven | None = None,
     quantity: str = DEFAULT,
+    interval: float | None = None,
     final: bool = False,
     device: str = "cpu",
     precision: str = "float64",
@@ -128,7 +128,8 @@ def predicted_at(
     """The predicted smoke of many fires at places; only the values there are kept.
 
     The arguments are those of `ensemble_statistics`; samples are of sums only for the `quantity`
-    "sum", if the surrogate predicts their integrals. If snapshots lie beyond the training fires,
+    "sum", if the surrogate predicts their integrals. For others their doses never fall; `interval`
+    is that between checkpoints, if stated. If snapshots lie beyond the training fires,
     `notify` is called once at the end; without it they are not counted.
     """
     size = prediction_rows(
@@ -150,6 +151,10 @@ def predicted_at(
         progress=progress,
     )
     samples = join_samples(found.samples)
+    if find_quantity(quantity).needs_interval:
+        factors = samples.factors(quantity, interval)
+        values = limited(samples.values, quantity, samples.fires, samples.hours, factors)
+        samples = replace(samples, values=np.asarray(values))
     if notify is not None:
         for notice in found.beyond.notices(surrogate, samples.hours.size):
             notify(notice)

@@ -80,6 +80,7 @@ def evaluate_points(
     known = None if truth is None else open_truth(surrogate, truth)
     run: dict[str, Any] = {
         "quantity": request.quantity,
+        "interval": request.interval,
         "device": device,
         "precision": precision,
         "memory": memory,

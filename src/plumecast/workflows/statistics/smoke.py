@@ -79,12 +79,24 @@ def _limited(read: Array, quantity: str, block: xr.Dataset, factors: np.ndarray 
     """What a quantity is read from, with doses that never fall within a fire."""
     if factors is None or "fire_id" not in block.variables:
         return read
-    names, hours = block["fire_id"].values.astype(str), block["hours"].values.astype(np.float64)
-    if names.shape != hours.shape or np.unique(names).size == names.size:
+    names, hours = (block[name].values for name in ("fire_id", "hours"))
+    if names.shape != hours.shape:
+        return read
+    return limited(read, quantity, names.astype(str), hours.astype(np.float64), factors)
+
+
+def limited(
+    read: Array, quantity: str, fires: np.ndarray, hours: np.ndarray, factors: np.ndarray
+) -> Array:
+    """Values (M, N) of fires and hours (M,), so that what they are by the factors never falls.
+
+    Of a time mean, this is its dose (`limited_by_later`).
+    """
+    if np.unique(fires).size == fires.size:
         return read
     to_dose = factors / find_quantity(quantity).factor(hours)
     to_dose = np.where(to_dose > 0.0, to_dose, 1.0)  # at ignition
-    return scaled_by(limited_by_later(scaled_by(read, to_dose), names, hours), 1.0 / to_dose)
+    return scaled_by(limited_by_later(scaled_by(read, to_dose), fires, hours), 1.0 / to_dose)
 
 
 def read_from(surrogate: Surrogate, quantity: str) -> Surrogate:
