@@ -274,6 +274,114 @@ def test_a_missing_boundary_layer_is_filled_in_and_said(train, fires):
     np.testing.assert_array_equal(surrogate.predict(filled), smoke)
 
 
+def bare_of(fires: xr.Dataset, *names: str) -> xr.Dataset:
+    return fires.drop_vars(names)
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (lambda d: bare_of(d, "wind_v"), "there is 'wind_u', but no 'wind_v'"),
+        (lambda d: bare_of(d, "wind_u", "wind_v"), "there is 'boundary_layer_depth', but no"),
+        (lambda d: d.isel(weather_hour=slice(0, 5)), r"lasts until 9 h, but the weather ends at 4"),
+        (lambda d: d.isel(weather_hour=slice(3, None)), "the weather begins 3 h after ignition"),
+        (lambda d: d.isel(height=slice(None, None, -1)), "'height' must increase"),
+        (lambda d: d.isel(weather_hour=slice(None, None, -1)), "'weather_hour' must increase"),
+        (lambda d: bare_of(d, "height"), "no coordinate 'height'"),
+        (lambda d: d.assign(wind_u=d.wind_u.isel(height=0, drop=True)), "'wind_v' has heights"),
+    ],
+)
+def test_a_weather_that_is_wrong_is_refused_from_python_too(train, fires, broken, words):
+    surrogate = pc.fit_surrogate(train, **FAMILIES["spectral, one layer"])
+    with pytest.raises(pc.PlumecastError, match=words):
+        surrogate.predict(broken(fires))
+
+
+def test_a_constant_wind_is_said_where_training_had_an_hourly_one(train, fires):
+    surrogate = pc.fit_surrogate(train, **FAMILIES["spectral, one layer"])
+    mean = with_mean_winds(fires)
+    calm = mean.drop_dims("weather_hour").drop_vars("height", errors="ignore")
+    with pytest.warns(CompletedWeather, match="is taken as constant since ignition"):
+        surrogate.predict(calm)
+
+
+def test_low_winds_are_extended_as_one_is(train):
+    """Winds of two heights below 300 m: above them the default profile, not the upper one."""
+    train = train.assign_coords(height=[10.0, 50.0, *train.height.values[2:]])
+    two = train.isel(height=[0, 1])
+    with pytest.warns(CompletedWeather, match="winds at 10 and 50 m alone: extended upwards"):
+        filled = complete_weather(two)
+    xr.testing.assert_allclose(filled.wind_u.isel(height=[0, 1]), two.wind_u)
+    speed = np.hypot(filled.wind_u, filled.wind_v)
+    assert (speed.isel(height=-1) > speed.isel(height=1)).all()
+    with pytest.warns(CompletedWeather):
+        upper = complete_weather(train.isel(height=[1]))
+    np.testing.assert_allclose(
+        filled.wind_u.isel(height=slice(2, None)),
+        upper.wind_u.isel(height=slice(2, None)),
+        rtol=1e-5,
+    )
+
+
+def test_stored_hours_have_their_stored_winds(train):
+    """Winds that were measured otherwise than by the hourly weather: 30° and a quarter off."""
+    fires = with_mean_winds(train.drop_vars(["wind_speed", "wind_from_direction"]))
+    off = fires.assign_coords(
+        wind_speed=1.25 * fires.wind_speed,
+        wind_from_direction=(fires.wind_from_direction + 30.0) % 360.0,
+    )
+    for own in (off, off.drop_dims("weather_hour")):
+        again = pc.at_hours(own, [3.0, 6.0, 9.0])
+        for name in ("wind_speed", "wind_from_direction"):
+            np.testing.assert_allclose(again[name], own[name], rtol=1e-6)
+        close = pc.at_hours(own, [6.0, 6.001])
+        turned = np.diff(close.wind_from_direction.values.reshape(-1, 2), axis=1)
+        assert (np.abs((turned + 180.0) % 360.0 - 180.0) < 0.1).all()
+
+
+def test_burned_areas_between_maps_follow_the_shares(fires):
+    """They meet the stored ones, and grow when cells burn, not evenly in between."""
+    areas = fires.assign_coords(burned_area=(fires.time_since_ignition > 0.0).sum(("y", "x")) * 1.0)
+    hourly = pc.at_hours(areas, np.arange(1.0, 10.0))
+    found = hourly.burned_area.values.reshape(-1, 9)
+    np.testing.assert_allclose(found[:, [2, 5, 8]].ravel(), areas.burned_area, rtol=1e-6)
+    assert (np.diff(found, axis=1) >= 0.0).all()
+
+
+def test_some_of_the_hours_asked_for_are_predicted_as_all(surrogate, fires):
+    """Every snapshot holds the history of its fire; one alone needs no dimension."""
+    asked = pc.at_hours(fires, [2.0, 5.0, 9.0])
+    whole = surrogate.predict(asked)
+    rounding = {"rtol": 1e-4, "atol": 1e-5 * float(whole.max())}  # of float32
+    rows = np.flatnonzero(asked.hours.values == 5.0)
+    np.testing.assert_allclose(
+        surrogate.predict(asked.isel(snapshot=rows)), whole[rows], **rounding
+    )
+    one = surrogate.predict(asked.isel(snapshot=int(rows[0])))
+    np.testing.assert_allclose(one, whole[rows[0]], **rounding)
+
+
+def test_the_last_hour_is_the_same_in_every_answer(surrogate, fires):
+    """Asked alone, with earlier hours, and in statistics of the last snapshots."""
+    alone = doses(surrogate, fires, [LONGEST])[:, 0]
+    hourly = doses(surrogate, fires, np.arange(0.5, LONGEST + 0.25, 0.5))[:, -1]
+    rounding = {"rtol": 1e-4, "atol": 1e-5 * float(alone.max())}
+    np.testing.assert_allclose(hourly, alone, **rounding)
+    asked = pc.at_hours(fires, np.arange(1.0, LONGEST + 1.0))
+    for final in (True, False):
+        read = pc.as_quantity(surrogate.predict(asked), "dose")
+        read = read[asked.is_final.values] if final else read
+        found = pc.ensemble_statistics(surrogate, asked, quantity="dose", final=final)
+        np.testing.assert_allclose(found.mean_smoke, read.mean("snapshot"), **rounding)
+
+
+def test_two_snapshots_at_one_hour_have_no_dose(surrogate, fires):
+    """Two fires with one name: their doses would limit one another."""
+    alike = fires.assign_coords(fire_id=("snapshot", ["a"] * fires.sizes["snapshot"]))
+    with pytest.raises(pc.PlumecastError, match="fire a: two snapshots at 3 h"):
+        pc.as_quantity(surrogate.predict(alike), "dose")
+
+
 def test_winds_at_one_height_become_a_profile(train):
     low = train.isel(height=[0])
     with pytest.warns(CompletedWeather, match="winds at 10 m alone: extended upwards"):

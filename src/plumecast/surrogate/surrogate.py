@@ -13,7 +13,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import DOSE_SCALE, SMOKE, TABLE
+from plumecast.base.names import DOSE_SCALE, SNAPSHOT, SMOKE, TABLE
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
@@ -63,7 +63,13 @@ from plumecast.surrogate.thresholds import (
     score_layout,
     stored_agreements,
 )
-from plumecast.surrogate.weather import HOURLY, fire_history, fuel_loads, weather_series
+from plumecast.surrogate.weather import (
+    HOURLY,
+    fire_history,
+    fuel_loads,
+    note_constant_wind,
+    weather_series,
+)
 
 PREDICT_BLOCK = 2048
 """Rows predicted at a time; bounds the memory of kernels and decoded fields."""
@@ -366,11 +372,14 @@ class Surrogate:
         if operator.needs_wind:
             wind = wind_vector(*(read_scalar(found, name, sizes) for name in WIND))
         if operator.needs_weather:
-            weather = weather_series(found, sizes, kind=self.training.get("weather", HOURLY))
+            trained = self.training.get("weather", HOURLY)
+            weather = weather_series(found, sizes, kind=trained)
+            note_constant_wind(found, trained)
             shape = self.inputs.fields[0].shape
             maps = matrix.reshape(-1, *shape)
             grid = self.inputs.fields[0].dims
-            history = fire_history(found, maps, grid) if len(lead) == 1 else None
+            whole = found if lead else found.expand_dims(SNAPSHOT)
+            history = fire_history(whole, maps, grid) if len(lead) <= 1 else None
         if operator.uses_fuel:
             fuel = fuel_loads(found, self.inputs.fields[0].dims, sizes)
         covariates = read_covariates(found, self.covariates, sizes)

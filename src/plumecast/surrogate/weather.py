@@ -53,6 +53,17 @@ def weather_known(data: xr.Dataset) -> bool:
     )
 
 
+def note_constant_wind(data: xr.Dataset, trained: str) -> None:
+    """Warn where fires have a mean wind alone, and those of training had an hourly weather."""
+    if trained == HOURLY and WEATHER_HOUR not in data.dims:
+        warnings.warn(
+            "the wind of these fires is taken as constant since ignition, with the default profile "
+            "above 10 m and the default boundary layer; an hourly weather is better",
+            CompletedWeather,
+            stacklevel=4,
+        )
+
+
 LONGEST = 8784.0
 """Hours of a leap year; no fire is carried for longer with a constant wind."""
 

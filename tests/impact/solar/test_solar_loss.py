@@ -200,7 +200,8 @@ def test_error_bars_of_a_surrogate_become_its_part(table):
     labels = hourly.fire_id.values.astype(str), hourly.hours.values
     factors = quantity_factors(predicted, predicted, "dose")
     rows = limited(values.reshape(len(values), -1), "dose", *labels, factors)
-    ends = surrogate.error_bars.interval(rows.reshape(values.shape), 0.9)
+    predicted = predicted.copy(data=rows.reshape(values.shape))
+    ends = surrogate.error_bars.interval(predicted.values, 0.9)
     bands = {
         name: predicted.copy(data=end) for name, end in zip(("lower", "upper"), ends, strict=True)
     }

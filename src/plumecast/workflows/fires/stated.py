@@ -88,12 +88,7 @@ def use_of(surrogate: Surrogate, given: Stated | None) -> str | None:
                 "uses only the mean 10 m wind"
             )
         return "the surrogate was trained without weather and makes no use of the one that you gave"
-    if surrogate.operator.needs_weather:
-        return (
-            "the wind that you gave is taken as constant since ignition, with the default profile "
-            "above 10 m and the default boundary layer; --weather gives an hourly one"
-        )
-    if not winds_needed(surrogate):
+    if not surrogate.operator.needs_weather and not winds_needed(surrogate):
         return "the surrogate does not use the wind, so the winds that you gave change nothing"
     return None
 
