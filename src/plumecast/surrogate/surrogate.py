@@ -13,7 +13,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import DOSE_SCALE, SNAPSHOT, SMOKE, TABLE
+from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, TABLE
 from plumecast.compute.arrays import (
     Array,
     array_namespace,

@@ -14,8 +14,6 @@ from plumecast.impact.solar.optics import Optics
 from plumecast.impact.solar.plants import Exposure, Panels, Plants, ac_power
 from plumecast.impact.solar.sky import Air, spectrl2, tabulate
 from plumecast.impact.solar.sun import read_ignition_time, sun_position
-from plumecast.scores.quantities import quantity_factors
-from plumecast.workflows.statistics.smoke import limited
 from support.calibrations import calibrate
 from support.plants import NOON, smoky, write_plants
 
@@ -196,12 +194,7 @@ def test_error_bars_of_a_surrogate_become_its_part(table):
     found = pc.solar_loss(data, table, surrogate=surrogate, **GIVEN)
     hourly = pc.at_hours(data, step=1.0)
     predicted = surrogate.predict(hourly)
-    values = predicted.values.astype(np.float64)
-    labels = hourly.fire_id.values.astype(str), hourly.hours.values
-    factors = quantity_factors(predicted, predicted, "dose")
-    rows = limited(values.reshape(len(values), -1), "dose", *labels, factors)
-    predicted = predicted.copy(data=rows.reshape(values.shape))
-    ends = surrogate.error_bars.interval(predicted.values, 0.9)
+    ends = surrogate.error_bars.interval(predicted.values.astype(np.float64), 0.9)
     bands = {
         name: predicted.copy(data=end) for name, end in zip(("lower", "upper"), ends, strict=True)
     }

@@ -205,7 +205,8 @@ def _samples(
         return fires
     if surrogate is None:
         return stored_at(places, fires)
-    return predicted_at(places, surrogate, StoreFires(surrogate, [fires], step=STEP))
+    stores = StoreFires(surrogate, [fires], step=STEP)
+    return predicted_at(places, surrogate, stores, settled=False)
 
 
 def smoke_at(

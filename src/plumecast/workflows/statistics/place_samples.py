@@ -16,16 +16,17 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import contiguous, to_numpy
 from plumecast.compute.blocks import Runner
+from plumecast.compute.dose import limited_by_later, previous_snapshot
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.store import open_snapshots
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.family import Conditions
 from plumecast.scores.quantities import (
     DEFAULT,
+    LEAST_HOURS,
     as_integrals,
     find_quantity,
     quantity_factors,
-    smoke_between,
 )
 from plumecast.sources.places import Places
 from plumecast.surrogate.covered.guards import refuse_infinite
@@ -92,8 +93,19 @@ class PlaceSamples:
         return quantity_factors(array, array, name, interval)
 
     def between(self, interval: float | None = None) -> np.ndarray:
-        """(M, P) mean concentration between each snapshot and the one before of its fire."""
-        return smoke_between(self.as_array(), self.fires, checkpoint_interval=interval).values
+        """(M, P) mean concentration between each snapshot and the one before of its fire.
+
+        It is the growth of the largest dose so far, so that it does not depend on later snapshots.
+        """
+        smoke = as_integrals(self.as_array(), interval)
+        dose = smoke.values * quantity_factors(smoke, smoke, "dose", interval)[:, None]
+        largest = -np.asarray(limited_by_later(-dose, self.fires, -self.hours))
+        before = previous_snapshot(self.fires, self.hours)
+        first = (before < 0)[:, None]
+        gap = np.where(before < 0, self.hours, self.hours - self.hours[before])
+        grown = largest - np.where(first, 0.0, largest[before])
+        rates: np.ndarray = grown / np.maximum(gap, LEAST_HOURS)[:, None]
+        return rates
 
     def at(self, rows: np.ndarray) -> PlaceSamples:
         """The samples of some rows."""
@@ -117,6 +129,7 @@ def predicted_at(
     weather: WeatherGiven | None = None,
     quantity: str = DEFAULT,
     interval: float | None = None,
+    settled: bool = True,
     final: bool = False,
     device: str = "cpu",
     precision: str = "float64",
@@ -128,9 +141,9 @@ def predicted_at(
     """The predicted smoke of many fires at places; only the values there are kept.
 
     The arguments are those of `ensemble_statistics`; samples are of sums only for the `quantity`
-    "sum", if the surrogate predicts their integrals. For others their doses never fall; `interval`
-    is that between checkpoints, if stated. If snapshots lie beyond the training fires,
-    `notify` is called once at the end; without it they are not counted.
+    "sum", if the surrogate predicts their integrals. For others doses are limited by later ones if
+    they are `settled`; `interval` is that between checkpoints, if stated. If snapshots lie beyond
+    the training fires, `notify` is called once at the end; without it they are not counted.
     """
     size = prediction_rows(
         surrogate, memory, input_bytes=24.0, output_bytes=24.0, what="smoke at places", most=BLOCK
@@ -151,7 +164,7 @@ def predicted_at(
         progress=progress,
     )
     samples = join_samples(found.samples)
-    if find_quantity(quantity).needs_interval:
+    if settled and find_quantity(quantity).needs_interval:
         factors = samples.factors(quantity, interval)
         values = limited(samples.values, quantity, samples.fires, samples.hours, factors)
         samples = replace(samples, values=np.asarray(values))

@@ -209,6 +209,6 @@ def _predicted(
         else:
             blocks = StoreFires(surrogate, fires, options["hours"], STEP, stated(**air))
         return predicted_at(
-            places, surrogate, blocks, device=device, precision=precision,
+            places, surrogate, blocks, settled=False, device=device, precision=precision,
             memory=place["memory"], runner=runner, progress=step, notify=notify,
         )  # fmt: skip
