@@ -172,3 +172,11 @@ def test_the_scale_of_a_dose_is_that_of_smoke_alone():
     plain = as_quantity(sums.drop_vars("dose_scale"), "dose").values
     np.testing.assert_allclose(as_quantity(sums.rename("smoke"), "dose"), 2.0 * plain)
     np.testing.assert_allclose(as_quantity(sums.rename("surface_smoke"), "dose"), plain)
+
+
+def test_a_dataset_is_no_smoke():
+    data = xr.Dataset({"smoke": ("x", [1.0]), "other": ("x", [1.0])})
+    with pytest.raises(
+        pc.PlumecastError, match=r"one variable, such as data\['smoke'\], of smoke, oth"
+    ):
+        pc.as_quantity(data, "mean")

@@ -309,7 +309,7 @@ def test_low_winds_are_extended_as_one_is(train):
     """Winds of two heights below 300 m: above them the default profile, not the upper one."""
     train = train.assign_coords(height=[10.0, 50.0, *train.height.values[2:]])
     two = train.isel(height=[0, 1])
-    with pytest.warns(CompletedWeather, match="winds at 10 and 50 m alone: extended upwards"):
+    with pytest.warns(CompletedWeather, match="winds up to 50 m alone: extended upwards"):
         filled = complete_weather(two)
     xr.testing.assert_allclose(filled.wind_u.isel(height=[0, 1]), two.wind_u)
     speed = np.hypot(filled.wind_u, filled.wind_v)

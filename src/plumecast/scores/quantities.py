@@ -325,6 +325,9 @@ def as_quantity(
     >>> as_quantity(fields, "dose").values.ravel().tolist()  # 6 · 6 / 2, + 6 · (6 + 2) / 2
     [18.0, 42.0]
     """
+    if isinstance(smoke, xr.Dataset):
+        names = ", ".join(map(str, smoke.data_vars))
+        raise PlumecastError(f"give one variable, such as data['{SMOKE}'], of {names}")
     chosen = find_quantity(quantity)
     refuse_other_interval(smoke, checkpoint_interval)
     known = recorded_interval(smoke.attrs) if checkpoint_interval is None else checkpoint_interval

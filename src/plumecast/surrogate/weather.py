@@ -175,8 +175,8 @@ def complete_weather(data: xr.Dataset) -> xr.Dataset:
     heights = data[HEIGHT].values.astype(np.float64)
     if heights.size and heights[-1] < POWER_LAW_TOP and (np.diff(heights) > 0.0).all():
         data = _extended(data, local)
-        known = " and ".join(f"{height:g}" for height in heights[[0, -1][: heights.size]])
-        said.append(f"winds at {known} m alone: extended upwards by the default profile")
+        known = f"{'at' if heights.size == 1 else 'up to'} {heights[-1]:g} m"
+        said.append(f"winds {known} alone: extended upwards by the default profile")
     if said:
         warnings.warn(f"the weather has {'; '.join(said)}", CompletedWeather, stacklevel=3)
     return data

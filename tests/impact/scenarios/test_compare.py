@@ -105,6 +105,14 @@ def test_what_is_shared_is_paired(before):
     assert any("3 fires of 'a' and 0 of 'b' have no partner" in text for text in found.notes)
 
 
+def test_pairs_that_do_not_last_equally_long_are_named(before):
+    """Every second fire ends earlier in one of the two, so that the means are equal."""
+    hours, odd = before.hours.values, np.isin(before.fire_id.values, before.fire_id.values[::6])
+    one, two = (before.isel(snapshot=hours <= np.where(part, 12.0, 18.0)) for part in (odd, ~odd))
+    found = pc.compare_scenarios({"a": one, "b": two})
+    assert any("12 of 12 pairs do not last equally long" in text for text in found.notes)
+
+
 def renamed(snapshots: xr.Dataset) -> xr.Dataset:
     """The same fires under other names."""
     names = {key: ("snapshot", np.char.add("x", snapshots[key].values)) for key in

@@ -113,6 +113,14 @@ def pair_notes(
             f"the fires of '{names[0]}' last {hours[0]:.3g} h and those of '{names[1]}' "
             f"{hours[1]:.3g} h in the mean: the difference contains that of the durations"
         )
+    elif pairs is not None:
+        first, second = pairs.means(one.hours[:, None], two.hours[:, None])
+        other = int((np.abs(second - first) > LONGER * first).sum())
+        if other:
+            found.append(
+                f"{other} of {first.size} pairs do not last equally long: their "
+                "difference contains that of the durations; --hours gives a common one"
+            )
     return found
 
 
