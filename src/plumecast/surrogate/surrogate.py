@@ -374,7 +374,7 @@ class Surrogate:
         if operator.needs_weather:
             trained = self.training.get("weather", HOURLY)
             weather = weather_series(found, sizes, kind=trained)
-            note_constant_wind(found, trained)
+            note_constant_wind(found, self.training.get("weather"))
             shape = self.inputs.fields[0].shape
             maps = matrix.reshape(-1, *shape)
             grid = self.inputs.fields[0].dims

@@ -53,7 +53,7 @@ def weather_known(data: xr.Dataset) -> bool:
     )
 
 
-def note_constant_wind(data: xr.Dataset, trained: str) -> None:
+def note_constant_wind(data: xr.Dataset, trained: str | None) -> None:
     """Warn where fires have a mean wind alone, and those of training had an hourly weather."""
     if trained == HOURLY and WEATHER_HOUR not in data.dims:
         warnings.warn(
