@@ -274,6 +274,15 @@ def test_a_missing_boundary_layer_is_filled_in_and_said(train, fires):
     np.testing.assert_array_equal(surrogate.predict(filled), smoke)
 
 
+def test_hours_that_no_fire_lasts_are_refused(train, fires):
+    """Before anything of their length is made."""
+    surrogate = pc.fit_surrogate(train, **FAMILIES["spectral, one layer"])
+    with pytest.raises(pc.PlumecastError, match=r"hours=1e\+09 is more than the 8784 h"):
+        pc.at_hours(fires, [1.0, 1e9])
+    with pytest.raises(pc.PlumecastError, match=r"hours=\[0\.0\]; give hours .* above 0"):
+        list(predict_store(surrogate, fires, hours=[0.0]))  # and no warning of their ends
+
+
 def bare_of(fires: xr.Dataset, *names: str) -> xr.Dataset:
     return fires.drop_vars(names)
 

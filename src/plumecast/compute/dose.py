@@ -125,6 +125,26 @@ def limited_by_later(values: Array, fire: np.ndarray, hours: np.ndarray) -> Arra
     return take_rows(xp.concat(parts, axis=0), rows)
 
 
+def largest_so_far(values: Array, fire: np.ndarray, hours: np.ndarray) -> Array:
+    """(M, …) running maximum over the snapshots of each fire in the order of their hours."""
+    hours_since_previous(fire, hours)
+    return -limited_by_later(-values, fire, -hours)
+
+
+LEAST_HOURS = 1e-3
+"""Hours at least that a mean in time is taken over; there is no smoke at ignition."""
+
+
+def growth_rates(doses: np.ndarray, fire: np.ndarray, hours: np.ndarray) -> np.ndarray:
+    """(M, …) growth of doses per hour since the snapshot of the fire before, or since ignition."""
+    before = previous_snapshot(fire, hours)
+    first, shape = before < 0, (-1,) + (1,) * (doses.ndim - 1)
+    gap = np.where(first, np.maximum(hours, LEAST_HOURS), hours_since_previous(fire, hours))
+    grown = doses - np.where(first.reshape(shape), 0.0, doses[before])
+    rates: np.ndarray = np.maximum(grown, 0.0) / gap.reshape(shape)
+    return rates
+
+
 def _first_snapshot(before: np.ndarray) -> np.ndarray:
     """(M,) row of the first snapshot of every snapshot's fire, from the rows before each."""
     first = np.where(before < 0, np.arange(before.size), before)

@@ -34,10 +34,11 @@ from plumecast.base.checkpoints import (
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, shown_units
 from plumecast.compute.dose import (
+    LEAST_HOURS,
     even_factor,
-    hours_since_previous,
+    growth_rates,
+    largest_so_far,
     limited_by_later,
-    previous_snapshot,
     stored_dose,
 )
 from plumecast.scores.predicted_dose import DOSE_ATTRIBUTES, predicted_dose, without_dose
@@ -70,9 +71,6 @@ class Quantity:
         """Name and units, as attributes."""
         return {"long_name": self.long_name, "units": self.units}
 
-
-LEAST_HOURS = 1e-3
-"""Hours at least that a time mean is taken over; there is no smoke at ignition."""
 
 QUANTITIES = {
     item.name: item
@@ -368,14 +366,7 @@ def smoke_between(
     """
     refuse_other_interval(smoke, checkpoint_interval)
     spacing = checkpoint_hours(smoke, checkpoint_interval)
-    hours = _hours_of(smoke)
-    before = previous_snapshot(fire, hours)
-    gap = hours_since_previous(fire, hours)
-    gap = np.where(before < 0, np.maximum(hours, LEAST_HOURS), gap)
-    dose = doses(smoke, fire, checkpoint_interval)
-    shape = (-1,) + (1,) * (dose.ndim - 1)
-    rates = dose - np.where((before < 0).reshape(shape), 0.0, dose[before])
-    rates = np.maximum(rates, 0.0) / gap.reshape(shape)
+    rates = growth_rates(doses(smoke, fire, checkpoint_interval), fire, _hours_of(smoke))
     axis = smoke.dims.index(SNAPSHOT)
     made = np.moveaxis(rates.astype(smoke.dtype, copy=False), 0, axis)
     return described(smoke.copy(data=made), BETWEEN, spacing)
@@ -387,8 +378,6 @@ def smoke_peak(
     """The highest `smoke_between` of each fire so far: of hourly snapshots, of hourly means."""
     means = smoke_between(smoke, fire, checkpoint_interval=checkpoint_interval)
     rows = means.transpose(SNAPSHOT, ...)
-    hours = _hours_of(smoke)
-    # The running maximum of a fire is the running minimum of −c from its last snapshot back.
-    highest = rows.copy(data=-np.asarray(limited_by_later(-rows.values, fire, -hours)))
+    highest = rows.copy(data=np.asarray(largest_so_far(rows.values, fire, _hours_of(smoke))))
     spacing = checkpoint_hours(smoke, checkpoint_interval)
     return described(highest.transpose(*means.dims), PEAK, spacing)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,18 @@ def test_increments_of_a_fire_add_up_to_its_dose(fires, places):
     sums = found.values[mine]
     dose = 6.0 * 0.5 * (sums[-1] + sums[-2])
     np.testing.assert_allclose(6.0 * found.between()[mine].sum(axis=0), dose)
+
+
+def test_increments_of_a_predicted_fire_depend_on_no_later_hour(fires, places):
+    """They are the growth of the largest dose so far, also where a predicted dose falls."""
+    found = stored_at(places, fires.isel(snapshot=slice(0, 3)))
+    falling = np.array([[1.0, 4.0], [3.0, 1.0], [2.0, 6.0]])
+    samples = replace(found, values=falling, attrs={**found.attrs, "integrated": 1})
+    np.testing.assert_allclose(samples.between(), [[1.0, 4.0], [2.0, 0.0], [0.0, 2.0]])
+    np.testing.assert_allclose(samples.at(np.arange(2)).between(), samples.between()[:2])
+    twice = replace(samples, hours=np.full(3, 6.0))
+    with pytest.raises(pc.PlumecastError, match="two snapshots at 6 h"):
+        twice.between()
 
 
 def test_a_store_without_smoke_is_refused(fires, places):

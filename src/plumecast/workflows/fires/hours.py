@@ -40,7 +40,7 @@ from plumecast.data.conditions.weather import (
 )
 from plumecast.data.schema import further_outputs
 from plumecast.operators.physics.release import Front, partial_release_of
-from plumecast.surrogate.weather import CompletedWeather, complete_weather
+from plumecast.surrogate.weather import LONGEST, CompletedWeather, complete_weather
 
 
 class BeyondLastMap(PlumecastWarning):
@@ -56,9 +56,9 @@ def warn_of_ends(fires: xr.Dataset, hours: Sequence[float] | None) -> None:
 
     And where it is after that of their weather.
     """
-    if hours is None or len(hours) == 0 or not {"fire_id", "hours"} <= set(fires.variables):
+    if hours is None or not {"fire_id", "hours"} <= set(fires.variables):
         return
-    asked = float(max(hours))
+    asked = float(checked_hours(hours)[-1])
     ends = fires["hours"].values.astype(np.float64)
     if HISTORY_HOURS in fires.variables:
         held = fires[HISTORY_HOURS].transpose(SNAPSHOT, HISTORY).values
@@ -170,6 +170,11 @@ def checked_hours(hours: Sequence[float]) -> Array:
     if asked.size == 0 or not np.isfinite(asked).all() or asked[0] <= 0.0:
         raise PlumecastError(
             f"hours={np.atleast_1d(hours).tolist()}; give hours since ignition above 0"
+        )
+    if asked[-1] > LONGEST:
+        raise PlumecastError(
+            f"hours={asked[-1]:g} is more than the {LONGEST:g} h over which smoke is carried; "
+            "check the unit, or ask for fewer"
         )
     return asked
 

@@ -16,14 +16,13 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import contiguous, to_numpy
 from plumecast.compute.blocks import Runner
-from plumecast.compute.dose import limited_by_later, previous_snapshot
+from plumecast.compute.dose import growth_rates, largest_so_far
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.store import open_snapshots
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.family import Conditions
 from plumecast.scores.quantities import (
     DEFAULT,
-    LEAST_HOURS,
     as_integrals,
     find_quantity,
     quantity_factors,
@@ -99,13 +98,8 @@ class PlaceSamples:
         """
         smoke = as_integrals(self.as_array(), interval)
         dose = smoke.values * quantity_factors(smoke, smoke, "dose", interval)[:, None]
-        largest = -np.asarray(limited_by_later(-dose, self.fires, -self.hours))
-        before = previous_snapshot(self.fires, self.hours)
-        first = (before < 0)[:, None]
-        gap = np.where(before < 0, self.hours, self.hours - self.hours[before])
-        grown = largest - np.where(first, 0.0, largest[before])
-        rates: np.ndarray = grown / np.maximum(gap, LEAST_HOURS)[:, None]
-        return rates
+        largest = np.asarray(largest_so_far(dose, self.fires, self.hours))
+        return growth_rates(largest, self.fires, self.hours)
 
     def at(self, rows: np.ndarray) -> PlaceSamples:
         """The samples of some rows."""
