@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.compute.device import DEFAULT_RESOURCES
+from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.compute.selection import METHODS, Choice
 from plumecast.data.conditions.covariates import read_wind
 from plumecast.data.conditions.weather import without_weather
@@ -132,9 +132,7 @@ def _part(path: Path, ensembles: Sequence[str], every: int, until: float) -> xr.
 def scores(fires: Fires, chosen: Sequence[str], test: Sequence[str]) -> dict[str, float]:
     """Median IoU, mean and worst relative error of ln(1 + g/ε), over test fires."""
     rows = fires.rows(test)
-    fitted = FAMILIES["spectral"].fit(
-        fires.training(fires.rows(chosen)), SETTINGS, DEFAULT_RESOURCES
-    )
+    fitted = FAMILIES["spectral"].fit(fires.training(fires.rows(chosen)), SETTINGS, DEFAULT_BUDGET)
     given = Conditions(physics=fires.carried[rows])
     predicted = np.asarray(fitted.field_map.predict(fires.fire[rows], given))[:, 0]
     observed = fires.log[rows]

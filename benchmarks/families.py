@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from plumecast.compute.arrays import map_arrays, to_numpy
-from plumecast.compute.device import Resources, choose_device
+from plumecast.compute.device import Budget, choose_device
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions, Family, FittedMap, TrainingSet
 from plumecast.operators.fields.lift import fit_lift
@@ -177,7 +177,7 @@ def evaluate(
 def limited(family: Family, seconds: float | None) -> Family:
     """A family of networks whose training ends after some seconds."""
 
-    def fit(training: TrainingSet, settings: Settings, resources: Resources) -> FittedMap:
+    def fit(training: TrainingSet, settings: Settings, resources: Budget) -> FittedMap:
         lift = fit_lift(
             training.fire,
             settings.lift,
@@ -264,7 +264,7 @@ def main() -> None:
                 ),
                 choose_settings(**own),
                 threshold=tau,
-                resources=Resources(device),
+                resources=Budget(device),
             )
             seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
             scores, smoke, score = evaluate(operator, data, tau, device.put)

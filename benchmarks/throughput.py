@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 
 from plumecast.compute.arrays import map_arrays, to_numpy
-from plumecast.compute.device import Device, Resources, choose_device
+from plumecast.compute.device import Budget, Device, choose_device
 from plumecast.compute.threads import cores
 from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.fields.wind_frame import fit_wind_frame
@@ -183,7 +183,7 @@ def fit(case: Case, data: Fires, device: Device) -> LiftedOperator:
         threshold=threshold,
         frame=frame,
         physics=physics,
-        resources=Resources(device=device),
+        resources=Budget(device=device),
     )
     return operator
 

@@ -35,7 +35,7 @@ import numpy as np
 
 from families import limited, relative_errors
 from plumecast.compute.arrays import map_arrays, to_numpy
-from plumecast.compute.device import Device, Resources, choose_device
+from plumecast.compute.device import Budget, Device, choose_device
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.fields.wind_frame import fit_wind_frame
@@ -113,7 +113,7 @@ def read(path: Path) -> Snapshots:
 
 
 def fit_operator(
-    data: Snapshots, rows: np.ndarray, method: str, resources: Resources
+    data: Snapshots, rows: np.ndarray, method: str, resources: Budget
 ) -> tuple[Predictor, float]:
     """A lifted operator, and its out-of-fold error."""
     frame, physics, *layers = ("wind", "column") if method == "unet" else method.split("+")
@@ -235,7 +235,7 @@ def designs(data: Snapshots, options: argparse.Namespace) -> Iterator[tuple[str,
 
 
 def score_line(
-    data: Snapshots, folds: list[Any], method: str, resources: Resources
+    data: Snapshots, folds: list[Any], method: str, resources: Budget
 ) -> dict[str, float]:
     """Fit a method in every fold; scores of all held-out snapshots, seconds of a fit."""
     found, taus, seconds, errors = [], [], [], []
@@ -271,7 +271,7 @@ def chosen_line(lines: dict[str, dict[str, float]]) -> dict[str, float] | None:
 
 def score(options: argparse.Namespace) -> None:
     data = read(options.data)
-    resources = Resources(device=choose_device(options.device))
+    resources = Budget(device=choose_device(options.device))
     FAMILIES["unet"] = limited(FAMILIES["unet"], options.seconds)
     done: dict[str, dict[str, dict[str, float]]] = defaultdict(dict)
     if options.out.exists():

@@ -14,7 +14,7 @@ import pytest
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
-from plumecast.compute.device import Device, Resources, choose_device
+from plumecast.compute.device import Budget, Device, choose_device
 from plumecast.operators.baselines import MeanField, NearestFire
 from plumecast.operators.coded.correction import CorrectedMap, fit_correction
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
@@ -46,8 +46,8 @@ def put_on(device):
 
 
 def resources(put):
-    """Resources of a fit on the device that `put` copies to."""
-    return Resources(Device("cpu" if put is np.asarray else "other", put, lambda: None))
+    """Budget of a fit on the device that `put` copies to."""
+    return Budget(Device("cpu" if put is np.asarray else "other", put, lambda: None))
 
 
 @pytest.fixture(params=["array-api-strict", "cupy"])

@@ -19,7 +19,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.compute.arrays import bytes_in, to_device_of, to_numpy
-from plumecast.compute.device import HOST, Device, Resources, choose_device
+from plumecast.compute.device import HOST, Budget, Device, choose_device
 from plumecast.operators.coded.correction import CorrectedMap
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import NOTHING, Family, FittedMap, TrainingSet
@@ -107,7 +107,7 @@ def fit_fields(family: Family, training: TrainingSet, *, device: Device = HOST, 
     """The fit of a family's field map, straight from its registry entry."""
     chosen = replace(family.settings(), **quick(family) | own)
     settings = Settings(chosen, family=family.name, **LIFTED)
-    return family.fit(training, settings, Resources(device))
+    return family.fit(training, settings, Budget(device))
 
 
 @pytest.fixture(scope="module")

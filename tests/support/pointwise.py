@@ -10,7 +10,7 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like
-from plumecast.compute.device import Resources
+from plumecast.compute.device import Budget
 from plumecast.operators.family import NOTHING, Conditions, Family, FittedMap, TrainingSet
 from plumecast.operators.fields.lift import Lift, fit_lift
 
@@ -67,7 +67,7 @@ class PointwiseOutOfFold:
         )
 
 
-def fit_pointwise(training: TrainingSet, settings: Settings, resources: Resources) -> FittedMap:
+def fit_pointwise(training: TrainingSet, settings: Settings, resources: Budget) -> FittedMap:
     """Weights of all snapshots, and weights without each fold: sums over the folds give both."""
     lift = fit_lift(training.fire, settings.lift, settings.products, bins=settings.age_bins)
     folds, penalty = training.folds(), settings.own.penalty

@@ -16,7 +16,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import TABLE
 from plumecast.compute.blocks import Passes, group_blocks, row_blocks
-from plumecast.compute.device import Resources
+from plumecast.compute.device import Budget
 from plumecast.compute.memory import parse_memory, rows_within
 from plumecast.data.row_source import StoredRows, floor_as_read
 from plumecast.data.schema import apply_smoke_floor
@@ -160,8 +160,8 @@ def test_the_limits_of_these_tests_make_blocks(store):
     """Or they would compare the whole with itself."""
     train = split_by_fire(open_snapshots(store), seed=2).train
     rows = StoredRows(fit_surrogate(train, "paper-linear").inputs, train)
-    assert pca_rows(Resources(limit=parse_memory("75kB")), rows.shape) < rows.shape[0] / 2
-    assert pca_rows(Resources(limit=parse_memory("2MB")), rows.shape) == rows.shape[0]
+    assert pca_rows(Budget(limit=parse_memory("75kB")), rows.shape) < rows.shape[0] / 2
+    assert pca_rows(Budget(limit=parse_memory("2MB")), rows.shape) == rows.shape[0]
 
 
 SPECTRAL = {"preset": "recommended", "layers": 2, "correction": True}
@@ -207,7 +207,7 @@ def test_coded_fit_of_lifted_fields_from_a_store_equals_the_fit_in_memory(store,
     else:
         other, limit = fit_surrogate(lazy.train, **choices, memory=memory), parse_memory(memory)
     count, cells = split.train.sizes["snapshot"], split.train.smoke[0].size
-    block = pca_rows(Resources(limit=limit), (count, 4 * cells))
+    block = pca_rows(Budget(limit=limit), (count, 4 * cells))
     assert block < count or memory != "tight" or choice == "wind"  # whose canvas is larger
     assert lazy.train.smoke.variable._in_memory is False
     for a, b in zip(other.predict_both(split.train), one.predict_both(split.train), strict=True):

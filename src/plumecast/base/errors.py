@@ -1,8 +1,29 @@
-"""The error and the warning that users see. A message has the values and says what to do."""
+"""The errors and the warning that users see. A message has the values and says what to do."""
+
+from __future__ import annotations
 
 
 class PlumecastError(ValueError):
     """Bad input or a request that cannot be met. The message names the value and the next step."""
+
+
+class ArgumentError(PlumecastError):
+    """A value of an argument that cannot be used.
+
+    The message words it for Python: "weather='9': advice". A surface with other names for its
+    arguments, such as the command line with `--weather`, words it with `worded(name)`.
+    """
+
+    def __init__(self, argument: str, value: object, advice: str) -> None:
+        self.argument, self.value, self.advice = argument, value, advice
+        super().__init__(f"{argument}={value!r}: {advice}")
+
+    def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, object, str]]:
+        return type(self), (self.argument, self.value, self.advice)  # errors of worker processes
+
+    def worded(self, name: str) -> str:
+        """The message of a surface that calls the argument by `name`."""
+        return f"{name} {self.value}: {self.advice}"
 
 
 class PlumecastWarning(UserWarning):

@@ -66,7 +66,7 @@ def no_progress(step: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Resources:
+class Budget:
     """What a fit may use: a device, bytes of memory and an executor; and how it reports progress.
 
     Without a limit all snapshots are in memory; with one they are read in blocks that fit into it.
@@ -82,12 +82,12 @@ class Resources:
         """A NumPy array, copied to the device."""
         return self.device.put(array)
 
-    def with_taken(self, size: float) -> Resources:
+    def with_taken(self, size: float) -> Budget:
         """The same resources with `size` more bytes in use."""
         return replace(self, taken=self.taken + size)
 
 
-DEFAULT_RESOURCES = Resources()
+DEFAULT_BUDGET = Budget()
 """The host, with all snapshots in memory."""
 
 
@@ -187,7 +187,7 @@ def naming_memory(device: Device, advice: Callable[[], str]) -> Iterator[None]:
         ) from error
 
 
-def choose_resources(
+def choose_budget(
     device: str,
     memory: str | int | None,
     runner: Runner | None,
@@ -195,7 +195,7 @@ def choose_resources(
     *,
     size: tuple[int, int],
     cluster_memory: str,
-) -> Resources:
+) -> Budget:
     """The resources of a fit of `size` = (snapshots, cells of inputs and outputs).
 
     If not all snapshots fit on a GPU, its free memory is the limit. On a cluster the limit of each
@@ -211,7 +211,7 @@ def choose_resources(
     needed = READ * rows * cells + 5 * FLOAT * min(rows, cells) ** 2
     if free is not None and needed > RESERVE * free:
         limit = free if limit is None else min(limit, free)
-    return Resources(place, limit, runner, progress)
+    return Budget(place, limit, runner, progress)
 
 
 def refuse_device(device: str) -> None:
@@ -220,7 +220,7 @@ def refuse_device(device: str) -> None:
         raise PlumecastError(f"give a runner or device '{device}', not both")
 
 
-def advice(resources: Resources, size: tuple[int, int]) -> str:
+def advice(resources: Budget, size: tuple[int, int]) -> str:
     """The advice in the error message when a device runs out of memory."""
     rows, cells = size
     free = resources.device.free_bytes() or 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, is_numpy_array, map_arrays
-from plumecast.compute.device import Resources
+from plumecast.compute.device import Budget
 from plumecast.operators.physics.fuels import FuelLoads
 from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.weather import WeatherSeries
@@ -333,11 +333,11 @@ class OwnSettings(Protocol):
         ...
 
 
-FitFields = Callable[[TrainingSet, "Settings", Resources], FittedMap]
+FitFields = Callable[[TrainingSet, "Settings", Budget], FittedMap]
 """Fit a field map to lifted fires and targets."""
 
 
-UpdateFields = Callable[[Any, Any, TrainingSet, Resources], tuple[FieldMap, Any]]
+UpdateFields = Callable[[Any, Any, TrainingSet, Budget], tuple[FieldMap, Any]]
 """Field map, its sums and new snapshots alone → the map and the sums of all snapshots."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import sampled_rows
-from plumecast.compute.device import DEFAULT_RESOURCES, Resources
+from plumecast.compute.device import DEFAULT_BUDGET, Budget
 from plumecast.operators.coded.correction import SHARES, CorrectedMap
 from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import (
@@ -204,7 +204,7 @@ def fit_lifted_operator(
     epsilon: float | None = None,
     frame: WindFrame | None = None,
     physics: ColumnTransport | None = None,
-    resources: Resources = DEFAULT_RESOURCES,
+    resources: Budget = DEFAULT_BUDGET,
 ) -> tuple[LiftedOperator, float]:
     """The operator of `fit_lifted_parts`, and its error."""
     fitted = fit_lifted_parts(
@@ -227,7 +227,7 @@ def fit_lifted_parts(
     epsilon: float | None = None,
     frame: WindFrame | None = None,
     physics: ColumnTransport | None = None,
-    resources: Resources = DEFAULT_RESOURCES,
+    resources: Budget = DEFAULT_BUDGET,
 ) -> FittedLifted:
     """Fit an operator from (M, *grid) fires to (M, *grid) smoke, the `targets` of the training set.
 
@@ -327,7 +327,7 @@ def update_lifted_operator(
     sums: LiftedSums,
     training: TrainingSet,
     family: str,
-    resources: Resources = DEFAULT_RESOURCES,
+    resources: Budget = DEFAULT_BUDGET,
 ) -> tuple[LiftedOperator, LiftedSums]:
     """The operator and its sums with further snapshots on the map; `training` has only these.
 

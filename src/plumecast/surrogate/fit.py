@@ -15,7 +15,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT, is_smoke
 from plumecast.compute.arrays import Array, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
-from plumecast.compute.device import advice, choose_resources, naming_memory, no_progress
+from plumecast.compute.device import advice, choose_budget, naming_memory, no_progress
 from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.conditions.weather import with_mean_winds
 from plumecast.data.layout import Layout
@@ -197,7 +197,7 @@ def fit_with_settings(
     train = with_mean_winds(train) if SNAPSHOT in train.dims else train
     size = training_size(train, inputs, outputs)
     cluster_memory = FAMILIES[settings.family].cluster_memory
-    resources = choose_resources(
+    resources = choose_budget(
         device, memory, runner, progress, size=size, cluster_memory=cluster_memory
     )
     data = training_matrices(

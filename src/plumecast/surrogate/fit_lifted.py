@@ -12,7 +12,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
-from plumecast.compute.device import Resources
+from plumecast.compute.device import Budget
 from plumecast.data.checks.trainable import check_group_count
 from plumecast.data.conditions.covariates import (
     ALIKE,
@@ -88,7 +88,7 @@ def fit_lifted(
     data: TrainingMatrices,
     settings: Settings,
     group_by: str,
-    resources: Resources,
+    resources: Budget,
     *,
     signed: bool = False,
 ) -> LiftedFit:
@@ -155,7 +155,7 @@ class _Fits:
 
     data: TrainingMatrices
     on_map: TrainingSet
-    resources: Resources
+    resources: Budget
     signed: bool
 
     @cached_property

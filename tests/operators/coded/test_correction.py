@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.compute.device import Resources
+from plumecast.compute.device import Budget
 from plumecast.operators.coded import correction
 from plumecast.operators.coded.correction import fit_correction
 from plumecast.operators.family import NOTHING, Conditions, TrainingSet
@@ -125,7 +125,7 @@ def test_a_limit_below_what_it_needs_is_refused():
     fire = fires(10)
     training = unconditioned(fire, fire[:, None], np.arange(10))
     with pytest.raises(pc.PlumecastError, match="a correction from 10 snapshots needs at least"):
-        fit_correction(training, 0.0 * fire[:, None], Resources(limit=10_000))
+        fit_correction(training, 0.0 * fire[:, None], Budget(limit=10_000))
 
 
 def test_only_the_spectral_family_is_corrected(world):

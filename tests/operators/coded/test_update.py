@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumecast.compute.device import DEFAULT_RESOURCES
+from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.operators.coded.fit import CodedSettings, fit_coded_operator
 from plumecast.operators.coded.kernel_map import KernelMap
 from plumecast.operators.coded.operator import CodedOperator
@@ -38,7 +38,7 @@ def fit(rows: int, **own) -> tuple[CodedOperator, float]:
     inputs, outputs = (part[:rows] for part in fields())
     groups = np.array_split(np.arange(rows), rows // 4)
     operator, chosen = fit_coded_operator(
-        inputs, outputs, CodedSettings(**own), DEFAULT_RESOURCES, groups=groups, names=("f", "g")
+        inputs, outputs, CodedSettings(**own), DEFAULT_BUDGET, groups=groups, names=("f", "g")
     )
     return operator, chosen["penalty"]
 

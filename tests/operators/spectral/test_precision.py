@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plumecast.compute.device import Device, Resources, free_bytes
+from plumecast.compute.device import Budget, Device, free_bytes
 from plumecast.operators.family import NOTHING, TrainingSet
 from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.spectral import map as spectral_map
@@ -98,7 +98,7 @@ def test_a_fit_copies_its_snapshots_to_a_device_once():
         copied.append(array.shape)
         return torch.from_numpy(np.ascontiguousarray(array))
 
-    resources = Resources(Device("other", put, lambda: None))
+    resources = Budget(Device("other", put, lambda: None))
     lift = fit_lift(data.fire, bins=3)
     found, _ = fit_spectral(data, lift, layers=3, resources=resources)
     whole = [shape for shape in copied if shape in (data.fire.shape, data.targets.shape)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumecast.compute.device import DEFAULT_RESOURCES
+from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.operators.family import NOTHING, TrainingSet
 from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.spectral.equations import Equations
@@ -78,7 +78,7 @@ def fitted():
 
 
 def update(fitted, sums, rows: slice):
-    return update_spectral(fitted, sums, training(rows), DEFAULT_RESOURCES)
+    return update_spectral(fitted, sums, training(rows), DEFAULT_BUDGET)
 
 
 def test_one_layer_equals_a_fit_to_all_snapshots_with_the_same_choices():

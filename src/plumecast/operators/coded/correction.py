@@ -14,7 +14,7 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like, map_arrays, take_rows, to_numpy
-from plumecast.compute.device import DEFAULT_RESOURCES, Resources
+from plumecast.compute.device import DEFAULT_BUDGET, Budget
 from plumecast.compute.memory import RESERVE, show_memory
 from plumecast.operators.coded.fields import CodedMap, code_size, encode, join_codes, lifted
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
@@ -81,7 +81,7 @@ class FittedCorrection:
 
 
 def fit_correction(
-    training: TrainingSet, predicted: Array, resources: Resources = DEFAULT_RESOURCES
+    training: TrainingSet, predicted: Array, resources: Budget = DEFAULT_BUDGET
 ) -> FittedCorrection | None:
     """Fit the residuals of (M, T, *grid) out-of-fold predictions, which may be on the device.
 

@@ -19,7 +19,7 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.blocks import Passes
-from plumecast.compute.device import Resources
+from plumecast.compute.device import Budget
 from plumecast.operators.coded.fields import (
     CodedMap,
     CodedOutOfFold,
@@ -106,7 +106,7 @@ def fit_coded_operator(
     inputs: Rows,
     outputs: Rows,
     own: CodedSettings,
-    resources: Resources,
+    resources: Budget,
     *,
     groups: list[Array],
     names: tuple[str, str],
@@ -146,9 +146,7 @@ def fit_coded_operator(
     return map_arrays(operator, to_numpy), ranks | chosen
 
 
-def fit_side(
-    matrix: Rows, rule: Truncation, center: bool, name: str, resources: Resources
-) -> Basis:
+def fit_side(matrix: Rows, rule: Truncation, center: bool, name: str, resources: Budget) -> Basis:
     """The basis of inputs or outputs; an error names their variables."""
     passes = Passes(pca_rows(resources, matrix.shape), resources.runner)
     try:
@@ -158,7 +156,7 @@ def fit_side(
 
 
 def fit_code_map(
-    codes: Array, targets: Array, own: CodedSettings, groups: list[Array], resources: Resources
+    codes: Array, targets: Array, own: CodedSettings, groups: list[Array], resources: Budget
 ) -> tuple[PrimalMap | DualMap | KernelMap, dict[str, Any]]:
     """The map between in-memory codes, and the chosen penalty and length scale by name.
 
@@ -242,7 +240,7 @@ def _fit_kernel(
     return fitted, {**found, "leave_out_error": scan.error}
 
 
-def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Resources) -> FittedMap:
+def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Budget) -> FittedMap:
     """The coded family on lifted fields, several targets and covariates.
 
     The bases are fitted to all snapshots; out-of-fold predictions are those of the last fold, by a
@@ -293,7 +291,7 @@ def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Resou
 
 
 def _encode(
-    matrix: Rows, rule: Truncation, center: bool, name: str, resources: Resources
+    matrix: Rows, rule: Truncation, center: bool, name: str, resources: Budget
 ) -> tuple[Basis, Array]:
     """The basis of a matrix, and the codes of all its rows in memory."""
     rows = on_device(resources, matrix if resources.limit is not None else Passes().whole(matrix))

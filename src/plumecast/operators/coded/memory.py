@@ -8,7 +8,7 @@ from __future__ import annotations
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, Rows
 from plumecast.compute.blocks import Passes
-from plumecast.compute.device import Resources
+from plumecast.compute.device import Budget
 from plumecast.compute.memory import FLOAT, READ, RESERVE, rows_within, show_memory
 from plumecast.operators.pca import Basis, EncodedRows
 from plumecast.operators.ridge import GROUP_ROWS
@@ -17,19 +17,19 @@ PENALTIES = 40
 """Penalties of a scan, each with a residual block of every group."""
 
 
-def on_device(resources: Resources, matrix: Rows) -> Rows:
+def on_device(resources: Budget, matrix: Rows) -> Rows:
     """The matrix on the device; with a limit, its rows are copied there when they are read."""
     if resources.limit is None:
         return resources.put(matrix)
     return resources.device.rows(matrix)
 
 
-def codes_of(resources: Resources, basis: Basis, matrix: Rows) -> Rows:
+def codes_of(resources: Budget, basis: Basis, matrix: Rows) -> Rows:
     """The codes of a matrix; with a limit, they are computed when they are read."""
     return basis.encode(matrix) if resources.limit is None else EncodedRows(basis, matrix)
 
 
-def all_codes(resources: Resources, basis: Basis, matrix: Rows) -> Array:
+def all_codes(resources: Budget, basis: Basis, matrix: Rows) -> Array:
     """The codes of all rows in memory."""
     if resources.limit is None:
         return basis.encode(matrix)
@@ -44,7 +44,7 @@ def all_codes(resources: Resources, basis: Basis, matrix: Rows) -> Array:
     return Passes(block, resources.runner).whole(EncodedRows(basis, matrix))
 
 
-def pca_rows(resources: Resources, shape: tuple[int, ...]) -> int | None:
+def pca_rows(resources: Budget, shape: tuple[int, ...]) -> int | None:
     """Rows of a block while a basis is fitted to an (M, N) matrix; None for all."""
     if resources.limit is None:
         return None
@@ -71,7 +71,7 @@ def pca_rows(resources: Resources, shape: tuple[int, ...]) -> int | None:
 
 
 def map_rows(
-    resources: Resources,
+    resources: Budget,
     codes: tuple[int, ...],
     outputs: int,
     *,

@@ -12,7 +12,7 @@ import numpy as np
 
 from plumecast.compute.arrays import Array, to_numpy
 from plumecast.compute.blocks import field_blocks, row_blocks
-from plumecast.compute.device import Resources
+from plumecast.compute.device import Budget
 from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.fields.targets import Targets, encode_outputs
 from plumecast.operators.fields.wind_frame import WindFrame
@@ -102,7 +102,7 @@ def in_frame(
     targets: tuple[Targets, ...],
     frame: WindFrame | None,
     physics: ColumnTransport | None,
-    resources: Resources,
+    resources: Budget,
     *,
     mirrored: bool,
 ) -> TrainingSet:

@@ -29,7 +29,7 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.blocks import row_blocks
-from plumecast.compute.device import Resources
+from plumecast.compute.device import Budget
 from plumecast.operators.family import NOTHING, Conditions, Family, FittedMap, TrainingSet
 from plumecast.operators.fields.lift import fit_lift
 from plumecast.operators.fields.targets import are_indicators, check_choice, target_sizes
@@ -174,7 +174,7 @@ class NeuralSettings:
         return self
 
 
-def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Resources) -> FittedMap:
+def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Budget) -> FittedMap:
     """Train the network of the settings' family."""
     own = settings.own
     assert isinstance(own, NeuralSettings)

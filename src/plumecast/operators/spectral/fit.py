@@ -29,7 +29,7 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.blocks import Runner, sampled_rows
-from plumecast.compute.device import DEFAULT_RESOURCES, Resources
+from plumecast.compute.device import DEFAULT_BUDGET, Budget
 from plumecast.compute.memory import rows_within
 from plumecast.compute.threads import cores, map_threads
 from plumecast.operators.coded.correction import CorrectedMap, correction_rows, fit_correction
@@ -104,9 +104,7 @@ class SpectralSettings:
         return SpectralSettings(layers=1)
 
 
-def fit_spectral_fields(
-    training: TrainingSet, settings: Settings, resources: Resources
-) -> FittedMap:
+def fit_spectral_fields(training: TrainingSet, settings: Settings, resources: Budget) -> FittedMap:
     """Fit the spectral family, with a correction if the settings request it."""
     own = settings.own
     assert isinstance(own, SpectralSettings)
@@ -136,7 +134,7 @@ def fit_spectral(
     *,
     layers: int = 3,
     budget: int = BUDGET,
-    resources: Resources = DEFAULT_RESOURCES,
+    resources: Budget = DEFAULT_BUDGET,
 ) -> tuple[SpectralMap, SpectralOutOfFold]:
     """Fit layers; also out-of-fold predictions of every snapshot."""
     fitted, out_of_fold, _ = fit_layers(
@@ -151,7 +149,7 @@ def fit_layers(
     *,
     layers: int = 3,
     budget: int = BUDGET,
-    resources: Resources = DEFAULT_RESOURCES,
+    resources: Budget = DEFAULT_BUDGET,
     updatable: bool = False,
 ) -> tuple[SpectralMap, SpectralOutOfFold, LayerSums | None]:
     """`fit_spectral`; with `updatable` also the sums of the last layer, for `update_spectral`.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumecast.compute.arrays import Array, like, to_numpy
-from plumecast.compute.device import Resources
+from plumecast.compute.device import Budget
 from plumecast.operators.family import TrainingSet
 from plumecast.operators.spectral.blocks import SpectralBlocks
 from plumecast.operators.spectral.equations import Equations
@@ -70,7 +70,7 @@ def paired_weights(weights: list[Array]) -> Array:
 
 
 def update_spectral(
-    fitted: SpectralMap, sums: LayerSums, training: TrainingSet, resources: Resources
+    fitted: SpectralMap, sums: LayerSums, training: TrainingSet, resources: Budget
 ) -> tuple[SpectralMap, LayerSums]:
     """The map and its sums with further snapshots; `training` has only the new ones."""
     given = training.given

@@ -11,7 +11,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DATA_VERSION, SIMULATION, SNAPSHOT
-from plumecast.compute.device import Resources, choose_device
+from plumecast.compute.device import Budget, choose_device
 from plumecast.data.checks.fingerprints import fire_fingerprints
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.schema import check_values
@@ -67,7 +67,7 @@ def take_in(surrogate: Surrogate, fires: xr.Dataset, device: str = "cpu") -> Sur
     inputs, given = surrogate.read_rows(fires)
     outputs = surrogate.outputs.to_matrix(fires)
     data = TrainingMatrices(fires, surrogate.inputs, surrogate.outputs, inputs, outputs)
-    grown = _Update(surrogate, data, given, Resources(choose_device(device)))
+    grown = _Update(surrogate, data, given, Budget(choose_device(device)))
     operator, sums = grown.operator()
     first, *others = _joined_error_bars(surrogate, fires, inputs, given, outputs)
     named = zip(surrogate.outputs.names[1:], others, strict=True)
@@ -85,7 +85,7 @@ class _Update:
     surrogate: Surrogate
     data: TrainingMatrices
     given: Conditions
-    resources: Resources
+    resources: Budget
 
     def operator(self) -> tuple[Operator, Any]:
         """The operator with the new snapshots, and its sums."""

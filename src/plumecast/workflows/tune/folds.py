@@ -12,7 +12,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.compute.device import DEFAULT_RESOURCES
+from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.data.layout import fit_layout
 from plumecast.data.split import group_rows
 from plumecast.data.training import TrainingMatrices, training_matrices
@@ -106,6 +106,6 @@ class Fold:
         own = CodedSettings(
             **{n: plan.choices[n] for n in ("degree", "kernel") if n in plan.choices}
         )
-        code_map, _ = fit_code_map(codes[:, :rank], targets, own, groups, DEFAULT_RESOURCES)
+        code_map, _ = fit_code_map(codes[:, :rank], targets, own, groups, DEFAULT_BUDGET)
         operator = CodedOperator(whole.truncate(rank), code_map, output_basis)
         return label_operator(operator, self.data, ranges=False)
