@@ -6,11 +6,12 @@ text belongs, and it is put there when Sphinx reads the page.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from plumecast.base.names import TABLE
-from tools.docs.site.commands import commands_text
+from tools.docs.site.commands import command_text, commands_text
 from tools.docs.site.docstrings import docstring_lines, with_values
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -34,6 +35,9 @@ def variables_text() -> str:
 TEXTS = {"commands": commands_text, "changelog": changelog_text, "variables": variables_text}
 """What replaces a mark such as `<!-- commands -->` in a page."""
 
+COMMAND = re.compile(r"<!-- command (\w+) -->")
+"""The mark of one command, in the page of that command."""
+
 
 def insert_texts(app: Any, page: str, source: list[str]) -> None:
     """Put the texts that are made from the package in the place of their marks."""
@@ -41,6 +45,7 @@ def insert_texts(app: Any, page: str, source: list[str]) -> None:
         mark = f"<!-- {name} -->"
         if mark in source[0]:
             source[0] = source[0].replace(mark, text())
+    source[0] = COMMAND.sub(lambda mark: command_text(mark[1]), source[0])
 
 
 def convert_docstring(

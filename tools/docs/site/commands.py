@@ -1,7 +1,8 @@
-"""The reference of the commands: their help as Markdown, one section per command."""
+"""The reference of the commands: their help as Markdown, one page per command."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,30 +10,43 @@ import typer
 
 from plumecast.cli import COMMANDS, load_command
 
+EXAMPLE = re.compile(r"^Example: (.*)", re.MULTILINE | re.DOTALL)
+"""The last paragraph of a command's help: what to type, and `or` or `then` what else."""
+
 
 def commands_text() -> str:
-    """The sections of all commands, in the order of `plumecast --help`."""
-    return "\n\n".join(section for name in COMMANDS for section in sections(name))
+    """The list of all commands, in the order of `plumecast --help`."""
+    rows = [f"| [`{name}`]({name}.md) | {cell(line)} |" for name, line in COMMANDS.items()]
+    return "\n".join(["| command | what it does |", "| --- | --- |", *rows])
 
 
-def sections(name: str) -> Iterator[str]:
-    """The section of a command, then those of its subcommands."""
+def command_text(name: str) -> str:
+    """What the page of a command holds: usage, help, arguments and options, its subcommands."""
     command = load_command(name)
-    yield section(f"plumecast {name}", command, "##")
-    for sub_name, sub in getattr(command, "commands", {}).items():
-        yield section(f"plumecast {name} {sub_name}", sub, "###")
+    return "\n\n".join(
+        [*parts(f"plumecast {name}", command)]
+        + [
+            part
+            for sub_name, sub in getattr(command, "commands", {}).items()
+            for part in [f"## {sub_name}", *parts(f"plumecast {name} {sub_name}", sub)]
+        ]
+    )
 
 
-def section(title: str, command: Any, level: str) -> str:
-    """Heading, usage, help, and a table of arguments and options."""
+def parts(title: str, command: Any) -> Iterator[str]:
+    """Usage, help, and a table of arguments and options."""
     context = typer.Context(command, info_name=title)
     usage = " ".join([title, *command.collect_usage_pieces(context)])
-    parts = [f"{level} {title}", f"```text\n{usage}\n```", command.help or ""]
+    yield f"```text\n{usage}\n```"
+    text = command.help or ""
+    example = EXAMPLE.search(text)
+    yield text[: example.start()].strip() if example else text
+    if example:
+        yield f"For example: {' '.join(example[1].split())}."
     records = (item.get_help_record(context) for item in command.params)
     rows = [f"| `{cell(names)}` | {cell(text)} |" for names, text in filter(None, records)]
     if rows:
-        parts.append("\n".join(["| option | meaning |", "| --- | --- |", *rows]))
-    return "\n\n".join(part for part in parts if part)
+        yield "\n".join(["| option | meaning |", "| --- | --- |", *rows])
 
 
 def cell(text: str) -> str:
