@@ -11,10 +11,11 @@ from plumecast.base.tables import Column, TableFormat, parse_table, read_table, 
 TOWNS = TableFormat(
     columns=(
         Column("name", "place town"),
-        Column("lat", "latitude", "degree", -90.0, 90.0),
-        Column("wind_speed", "speed ws", "m/s", low=0.0, required=False),
-        Column("capacity", "power", "MW", low=0.0, required=False, filled=False),
-        Column("people", "population", "", low=0.0, required=False, filled=False),
+        Column("lat", "latitude", "angle", -90.0, 90.0),
+        Column("wind_speed", "speed ws", "speed", low=0.0, required=False),
+        Column("wind_from", "", "direction", 0.0, 360.0, required=False),
+        Column("capacity", "power", "power", low=0.0, required=False, filled=False),
+        Column("people", "population", "number", low=0.0, required=False, filled=False),
     ),
     row="town",
     row_name="name",
@@ -32,6 +33,7 @@ TOWNS = TableFormat(
         ("name,lat,wind_speed_mph\nA,1,10\nB,1,0\n", "wind_speed", [4.4704, 0.0]),
         ("name,lat,ws-km/h\nA,1,36\nB,1,0\n", "wind_speed", [10.0, 0.0]),
         ("name,lat,speed\nA,1,36\nB,1,0\n", "wind_speed", [36.0, 0.0]),
+        ("name,lat,Wind From (deg)\nA,1,SW\nB,1,270\n", "wind_from", [225.0, 270.0]),
         ("name,lat,capacity_kw\nA,1,500\nB,1,\n", "capacity", [0.5, np.nan]),
         ("# made by hand\nname,lat,Power (MW)\nA,1,500\n# no power\nB,1,2\n", "capacity", [500, 2]),
         ('"name","lat","people"\r"A, north","1","5"\r"B ""x""",2,6', "people", [5.0, 6.0]),
@@ -56,7 +58,10 @@ def test_headers_units_and_delimiters_are_understood(text, column, numbers):
         ("name,lat,latitude\nA,1,2\n", "'lat' and 'latitude' are both the lat; keep one"),
         ("name,lat,note,note\nA,1,2,3\n", "column 'note' occurs twice"),
         ("name,lat,\nA,1,2\n", "line 2, town 'A': a cell is in a column without a name"),
-        ("name,lat (m/s)\nA,1\n", r"'m/s' in the header 'lat \(m/s\)' .*; convert it to degree"),
+        (
+            "name,lat (m/s)\nA,1\n",
+            r"'m/s' in the header 'lat \(m/s\)' is no unit of lat; convert it to degree",
+        ),
         ("name,lat,people (thousands)\nA,1,2\n", "'thousands' in the header.*; leave it out"),
         ("name,lat\nA\n", "line 2 has 1 cell, but the header names 2 columns; separate .* commas"),
         ("name,lat\n\nA,1,5\n", "line 3 has 3 cells, .*; write decimals with a point"),
@@ -73,7 +78,7 @@ def test_headers_units_and_delimiters_are_understood(text, column, numbers):
         ("name,lat\nA,1_0\n", "lat '1_0' is not a number"),
         ("name,lat\nA,91\n", "line 2, town 'A': lat is '91'; give a number from -90 to 90 degree"),
         ("name,lat,speed\nA,1,-2\n", "speed is '-2'; give a number of at least 0 m/s"),
-        ("name,lat,speed\nA,1,1e999\n", "speed is '1e999'"),
+        ("name,lat,speed\nA,1,1e999\n", "speed '1e999' is not a number"),
         ("name,lat\nA,1\nB,1\nA,2\n", "lines 2 and 4 both have name 'A'; keep one"),
         ("name,lat\nMalmö,1\n".encode("latin-1"), "line 2 has the byte 0xf6, which is not UTF-8"),
         ("name,lat\nA,1\n".encode("utf-16-be"), "not a text file; save the table as CSV"),
@@ -100,9 +105,11 @@ def test_a_stated_unit_counts_where_the_header_has_none():
     stated = {"wind_speed": "knots"}
     text = "name,lat,speed\nA,1,10\n"
     assert parse_table(text, TOWNS, units=stated).numbers["wind_speed"] == [18520 / 3600]
-    with pytest.raises(PlumecastError, match=r"'speed \(mph\)' is in mph, but knots is stated"):
+    with pytest.raises(
+        PlumecastError, match=r"'speed \(mph\)' is in mph, but knots is stated; leave one"
+    ):
         parse_table(text.replace("speed", "speed (mph)"), TOWNS, units=stated)
-    with pytest.raises(PlumecastError, match="'bar' is not a unit of wind_speed; use m/s"):
+    with pytest.raises(PlumecastError, match="'bar' is no unit of wind_speed; use m/s"):
         parse_table(text, TOWNS, units={"wind_speed": "bar"})
 
 

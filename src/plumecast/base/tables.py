@@ -13,12 +13,13 @@ names and in the units that people use, and checks every line. Rules that hold f
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -28,10 +29,13 @@ import numpy as np
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.files import write_text
 from plumecast.base.paths import check_regular
+from plumecast.base.units import KINDS, Unit, parse_direction, parse_number, unit_named
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+NUMBER, TEXT, DIRECTION = "number", "text", "direction"
+"""Kinds of columns beside the kinds of units; a direction may be a compass point."""
+
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+", re.ASCII)
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^)\]]*?)\s*[)\]]")
 _SEPARATORS = re.compile(r"[\s\-_.]+")
@@ -43,11 +47,26 @@ class Column:
 
     name: str
     aliases: str = ""  # further names, separated by spaces, in lower case with underscores
-    unit: str | None = None  # that its numbers are read in, "" for pure numbers; None for text
+    kind: str = TEXT  # of its unit (`base.units.KINDS`), or NUMBER, TEXT or DIRECTION
     low: float = -math.inf
     high: float = math.inf
     required: bool = True  # a table must have the column
     filled: bool = True  # its cells must not be empty
+
+    @property
+    def units(self) -> Mapping[str, Unit]:
+        """The units that its numbers may have; numbers are converted into the first."""
+        return KINDS.get("angle" if self.kind == DIRECTION else self.kind, {})
+
+    @property
+    def unit(self) -> str:
+        """The unit that numbers are converted into; empty if there is none."""
+        return next(iter(self.units), "")
+
+    def unit_of(self, label: str) -> str | None:
+        """The unit that a label means; None if it is none of the column's."""
+        kind = "angle" if self.kind == DIRECTION else self.kind
+        return unit_named(label, kind) if self.units else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,7 +99,7 @@ class Table:
     format: TableFormat
     lines: tuple[int, ...]  # (n,) number of each line in the file
     headers: Mapping[str, str]  # column → its header in the file
-    units: Mapping[str, str]  # column → the unit that its header states
+    units: Mapping[str, str]  # column → its unit, if the header or the caller states it
     texts: Mapping[str, tuple[str, ...]]  # column → its cells (n,), without spaces at the ends
     numbers: Mapping[str, np.ndarray]  # column → (n,) in the unit of the column, NaN if empty
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # header → its cells
@@ -109,7 +128,7 @@ class _Header(NamedTuple):
 
     position: int  # of its cells in a line
     text: str
-    unit: str | None  # as written; None if it states none
+    unit: str | None  # None if it states none
 
 
 def read_table(
@@ -146,7 +165,7 @@ def parse_table(
         table_format,
         tuple(number for number, _ in rows),
         {name: found.text for name, found in headers.items()},
-        {name: found.unit for name, found in headers.items() if found.unit is not None},
+        _units(headers, table_format, units or {}, source),
         {name: tuple(row[found.position] for _, row in rows) for name, found in headers.items()},
         {},
         {name: tuple(row[index] for _, row in rows) for name, index in extra.items()},
@@ -159,7 +178,7 @@ def parse_table(
     for row, (_, cells) in enumerate(rows):
         if any(cells[index] for index in unnamed):
             raise table.error(row, "a cell is in a column without a name; name it in the header")
-    table = replace(table, numbers=_numbers(table, units or {}))
+    table = replace(table, numbers=_numbers(table))
     _check_unique(table)
     if extra:
         known = ", ".join(column.name for column in table_format.columns)
@@ -276,23 +295,49 @@ def _column_of(
     bracket = _BRACKETS.fullmatch(text)
     words = _SEPARATORS.split((bracket[1] if bracket else text).strip(" _-."))
     column = meanings.get("_".join(words).lower())
-    if column is not None:
-        label = bracket[2] if bracket and column.unit is not None else ""
-        if label and column.unit is not None and unit_factor(label, column.unit) is None:
+    if column is not None and (bracket is None or not bracket[2] or column.kind == TEXT):
+        return column, None
+    if column is not None and bracket is not None:
+        unit = column.unit_of(bracket[2])
+        if unit is None:
             raise PlumecastError(
-                f"{source}: '{label}' in the header '{text}' is not a unit that "
-                f"{column.name} is understood in; "
+                f"{source}: '{bracket[2]}' in the header '{text}' is no unit of {column.name}; "
                 + (f"convert it to {column.unit}" if column.unit else "leave it out")
             )
-        return column, label or None
+        return column, unit
     for end in range(1, 1 if bracket else len(words)):
-        column, label = meanings.get("_".join(words[:end]).lower()), " ".join(words[end:])
-        if column is not None and column.unit and unit_factor(label, column.unit) is not None:
-            return column, label
+        column = meanings.get("_".join(words[:end]).lower())
+        unit = column.unit_of(" ".join(words[end:])) if column is not None else None
+        if unit is not None:
+            return column, unit
     return None, None
 
 
-def _numbers(table: Table, units: Mapping[str, str]) -> dict[str, np.ndarray]:
+def _units(
+    headers: Mapping[str, _Header],
+    table_format: TableFormat,
+    stated: Mapping[str, str],
+    source: str | Path,
+) -> dict[str, str]:
+    """The unit of each column, from its header or from the caller."""
+    units = {name: header.unit for name, header in headers.items() if header.unit is not None}
+    for column in table_format.columns:
+        if column.name not in headers or column.name not in stated:
+            continue
+        unit = column.unit_of(stated[column.name])
+        if unit is None:
+            raise PlumecastError(
+                f"{stated[column.name]!r} is no unit of {column.name}; use {column.unit}"
+            )
+        if units.setdefault(column.name, unit) != unit:
+            raise PlumecastError(
+                f"{source}: the column '{headers[column.name].text}' is in {units[column.name]}, "
+                f"but {unit} is stated; leave one out"
+            )
+    return units
+
+
+def _numbers(table: Table) -> dict[str, np.ndarray]:
     """The numbers of each column; checks all cells."""
     numbers = {}
     for column in table.format.columns:
@@ -304,43 +349,33 @@ def _numbers(table: Table, units: Mapping[str, str]) -> dict[str, np.ndarray]:
                 cells.index(""),
                 f"{table.headers[column.name]} is empty; every {table.format.row} needs one",
             )
-        if column.unit is not None:
-            factor = _factor(table, column, units.get(column.name))
-            numbers[column.name] = np.array(
-                [_number(table, column, row, factor) for row in range(len(table))]
-            )
+        if column.kind != TEXT:
+            values = [_number(table, column, row) if cell else math.nan
+                      for row, cell in enumerate(cells)]  # fmt: skip
+            numbers[column.name] = np.array(values)
     return numbers
 
 
-def _factor(table: Table, column: Column, stated: str | None) -> float:
-    """What the numbers of a column are multiplied with; `stated` is the caller's unit."""
-    written = table.units.get(column.name)
-    factors = {label: unit_factor(label, column.unit or "") for label in (written, stated) if label}
-    if None in factors.values():
-        raise PlumecastError(f"{stated!r} is not a unit of {column.name}; use {column.unit}")
-    if len(set(factors.values())) > 1:
-        raise PlumecastError(
-            f"{table.source}: the column '{table.headers[column.name]}' is in {written}, but "
-            f"{stated} is stated; leave one out"
-        )
-    return next((factor for factor in factors.values() if factor is not None), 1.0)
-
-
-def _number(table: Table, column: Column, row: int, factor: float) -> float:
-    """The number in a cell, in the unit of its column; NaN if it is empty."""
+def _number(table: Table, column: Column, row: int) -> float:
+    """The number in a cell, in the unit of its column."""
     text, header = table.texts[column.name][row], table.headers[column.name]
-    if not text:
-        return math.nan
-    if not _NUMBER.fullmatch(text):
+    value = parse_number(text)
+    if value is None and column.kind == DIRECTION:
+        with contextlib.suppress(PlumecastError):
+            return parse_direction(text)
+    if value is None:
         advice = "write decimals with a point" if _DECIMAL_COMMA.fullmatch(text) else "change it"
         raise table.error(row, f"{header} '{text}' is not a number; {advice}")
-    value = float(text) * factor
-    if not (math.isfinite(value) and column.low <= value <= column.high):
+    if column.name in table.units:
+        unit = column.units[table.units[column.name]]
+        value = unit.factor * (value + unit.offset)
+    if not column.low <= value <= column.high:
         within = f"from {column.low:g} to {column.high:g}"
         if not math.isfinite(column.high):
-            within = "that is finite" if column.low < 0.0 else f"of at least {column.low:g}"
-        unit = f" {column.unit}" if column.unit else ""
-        raise table.error(row, f"{header} is '{text}'; give a number {within}{unit}")
+            within = f"of at least {column.low:g}"
+        raise table.error(
+            row, f"{header} is '{text}'; give a number {within} {column.unit}".rstrip()
+        )
     return value
 
 
@@ -361,42 +396,6 @@ def _check_unique(table: Table) -> None:
         earlier[key] = line
 
 
-_UNITS = {
-    "": {},
-    "m": {"m": 1.0, "km": 1000.0, "ft": 0.3048, "feet": 0.3048},
-    "m/s": {"m/s": 1.0, "km/h": 1.0 / 3.6, "mph": 1609.344 / 3600.0, "knots": 1852.0 / 3600.0},
-    "degree": {"deg": 1.0, "degree": 1.0, "degrees": 1.0, "°": 1.0},
-    "MW": {"mw": 1.0, "kw": 1e-3, "w": 1e-6, "gw": 1e3},
-    "h": {"h": 1.0, "hours": 1.0, "min": 1.0 / 60.0, "s": 1.0 / 3600.0},
-}
-
-
-def unit_factor(label: str, unit: str) -> float | None:
-    """Multiplier from the unit `label`, as people write it, to `unit`; None if it is no such."""
-    return _UNITS[unit].get(label.strip().lower())
-
-
-def table_text(
-    header: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    *,
-    formats: Mapping[str, str] | None = None,
-    floats: str = "",
-    missing: str = "",
-) -> str:
-    """The text of a CSV table that `parse_table` reads back.
-
-    `formats` are the format specifications of columns, and `floats` that of floating-point numbers
-    in other columns; an empty one writes the shortest text that reads back without loss. None and
-    NaN are written as `missing`.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(_formatted(header, rows, formats or {}, floats, missing))
-    return text.getvalue()
-
-
 def write_table(
     path: str | Path,
     header: Sequence[str],
@@ -407,25 +406,23 @@ def write_table(
     floats: str = "",
     missing: str = "",
 ) -> Path:
-    """Write a CSV table in UTF-8, atomically; the arguments are those of `table_text`."""
-    text = table_text(header, rows, formats=formats, floats=floats, missing=missing)
-    write_text(path, text, overwrite=overwrite)
-    return Path(path)
+    """Write a CSV table in UTF-8, atomically, or print it (`write_text`).
 
+    `formats` are the format specifications of columns, and `floats` that of floating-point numbers
+    in other columns; an empty one writes the shortest text that reads back without loss. None and
+    NaN are written as `missing`.
+    """
 
-def _formatted(
-    header: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    formats: Mapping[str, str],
-    floats: str,
-    missing: str,
-) -> Iterator[list[str]]:
+    def cell(name: str, value: object) -> str:
+        if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+            return missing
+        default = floats if isinstance(value, float | np.floating) else ""
+        return format(value, (formats or {}).get(name, default))
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
     for row in rows:
-        cells = []
-        for name, value in zip(header, row, strict=True):
-            if isinstance(value, float | np.floating):
-                spec = formats.get(name, floats)
-                cells.append(missing if math.isnan(value) else format(value, spec))
-            else:
-                cells.append(missing if value is None else format(value, formats.get(name, "")))
-        yield cells
+        writer.writerow([cell(name, value) for name, value in zip(header, row, strict=True)])
+    write_text(path, text.getvalue(), overwrite=overwrite)
+    return Path(path)
