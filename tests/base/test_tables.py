@@ -14,7 +14,7 @@ TOWNS = TableFormat(
         Column("lat", "latitude", "angle", -90.0, 90.0),
         Column("wind_speed", "speed ws", "speed", low=0.0, required=False),
         Column("wind_from", "", "direction", 0.0, 360.0, required=False),
-        Column("capacity", "power", "power", low=0.0, required=False, filled=False),
+        Column("mw", "", "power", low=0.0, required=False, filled=False, no_unit="power capacity"),
         Column("people", "population", "number", low=0.0, required=False, filled=False),
     ),
     row="town",
@@ -34,8 +34,8 @@ TOWNS = TableFormat(
         ("name,lat,ws-km/h\nA,1,36\nB,1,0\n", "wind_speed", [10.0, 0.0]),
         ("name,lat,speed\nA,1,36\nB,1,0\n", "wind_speed", [36.0, 0.0]),
         ("name,lat,Wind From (deg)\nA,1,SW\nB,1,270\n", "wind_from", [225.0, 270.0]),
-        ("name,lat,capacity_kw\nA,1,500\nB,1,\n", "capacity", [0.5, np.nan]),
-        ("# made by hand\nname,lat,Power (MW)\nA,1,500\n# no power\nB,1,2\n", "capacity", [500, 2]),
+        ("name,lat,capacity_kw\nA,1,500\nB,1,\n", "mw", [0.5, np.nan]),
+        ("# made by hand\nname,lat,Power (MW)\nA,1,500\n# no power\nB,1,2\n", "mw", [500, 2]),
         ('"name","lat","people"\r"A, north","1","5"\r"B ""x""",2,6', "people", [5.0, 6.0]),
         ("name,lat,\nA,1,\nB,2,\n,,\n", "lat", [1.0, 2.0]),
     ],
@@ -63,6 +63,7 @@ def test_headers_units_and_delimiters_are_understood(text, column, numbers):
             r"'m/s' in the header 'lat \(m/s\)' is no unit of lat; convert it to degree",
         ),
         ("name,lat,people (thousands)\nA,1,2\n", "'thousands' in the header.*; leave it out"),
+        ("name,lat,power\nA,1,2\n", r"'power' is not stated; write it .* 'power \(MW\)'"),
         ("name,lat\nA\n", "line 2 has 1 cell, but the header names 2 columns; separate .* commas"),
         ("name,lat\n\nA,1,5\n", "line 3 has 3 cells, .*; write decimals with a point"),
         ("name;lat\nA;1,5\n", "line 2, town 'A': lat '1,5' is not a number; write decimals with"),
@@ -116,13 +117,13 @@ def test_a_stated_unit_counts_where_the_header_has_none():
 def test_what_is_written_reads_back(tmp_path):
     path = tmp_path / "towns.csv"
     rows = [('A, "north"', 1.0 / 3.0, 0.123456789, None), ("B;2", -1.0, np.float32(2.0), 7)]
-    header = ("name", "lat", "capacity", "people")
-    write_table(path, header, rows, formats={"capacity": ".2f"}, overwrite=False)
+    header = ("name", "lat", "mw", "people")
+    write_table(path, header, rows, formats={"mw": ".2f"}, overwrite=False)
     assert path.read_bytes().splitlines()[-1] == b"B;2,-1.0,2.00,7"
     table = read_table(path, TOWNS)
     assert table.texts["name"] == ('A, "north"', "B;2")
     np.testing.assert_array_equal(table.numbers["lat"], [1.0 / 3.0, -1.0])
-    np.testing.assert_array_equal(table.numbers["capacity"], [0.12, 2.0])
+    np.testing.assert_array_equal(table.numbers["mw"], [0.12, 2.0])
     np.testing.assert_array_equal(table.numbers["people"], [np.nan, 7.0])
     with pytest.raises(PlumecastError, match="exists"):
         write_table(path, header, rows, overwrite=False)

@@ -52,6 +52,7 @@ class Column:
     high: float = math.inf
     required: bool = True  # a table must have the column
     filled: bool = True  # its cells must not be empty
+    no_unit: str = ""  # further names, whose unit must be stated in the header or by the caller
 
     @property
     def units(self) -> Mapping[str, Unit]:
@@ -71,7 +72,7 @@ class Column:
     @property
     def names(self) -> tuple[str, ...]:
         """All names of the column, in lower case with underscores."""
-        return (self.name.lower(), *self.aliases.split())
+        return (self.name.lower(), *self.aliases.split(), *self.no_unit.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +127,11 @@ class Table:
 class _Header(NamedTuple):
     """A header of the file that is understood."""
 
-    position: int  # of its cells in a line
     text: str
+    column: Column
     unit: str | None  # None if it states none
+    name: str  # the name of the column that it uses
+    position: int = 0  # of its cells in a line
 
 
 def read_table(
@@ -165,7 +168,7 @@ def parse_table(
         table_format,
         tuple(number for number, _ in rows),
         {name: found.text for name, found in headers.items()},
-        _units(headers, table_format, units or {}, source),
+        _units(headers, units or {}, source),
         {name: tuple(row[found.position] for _, row in rows) for name, found in headers.items()},
         {},
         {name: tuple(row[index] for _, row in rows) for name, index in extra.items()},
@@ -178,7 +181,7 @@ def parse_table(
     for row, (_, cells) in enumerate(rows):
         if any(cells[index] for index in unnamed):
             raise table.error(row, "a cell is in a column without a name; name it in the header")
-    table = replace(table, numbers=_numbers(table))
+    table = replace(table, numbers=_numbers(table, [header.column for header in headers.values()]))
     _check_unique(table)
     if extra:
         known = ", ".join(column.name for column in table_format.columns)
@@ -266,14 +269,14 @@ def _find_columns(
     headers: dict[str, _Header] = {}
     extra: dict[str, int] = {}
     for index, text in enumerate(header):
-        column, unit = _column_of(text, meanings, source)
-        if column is not None and column.name in headers:
+        found = _understand(text, meanings, source)
+        if found is not None and found.column.name in headers:
             raise PlumecastError(
-                f"{source}: the columns '{headers[column.name].text}' and '{text}' are both the "
-                f"{column.name}; keep one"
+                f"{source}: the columns '{headers[found.column.name].text}' and '{text}' are both "
+                f"the {found.column.name}; keep one"
             )
-        if column is not None:
-            headers[column.name] = _Header(index, text, unit)
+        if found is not None:
+            headers[found.column.name] = found._replace(position=index)
         elif text in extra:
             raise PlumecastError(f"{source}: column '{text}' occurs twice; keep one")
         elif text:
@@ -288,61 +291,59 @@ def _find_columns(
     return headers, extra
 
 
-def _column_of(
-    text: str, meanings: Mapping[str, Column], source: str | Path
-) -> tuple[Column | None, str | None]:
-    """The column that a header means, and the unit that it states."""
+def _understand(text: str, meanings: Mapping[str, Column], source: str | Path) -> _Header | None:
+    """The column that a header means, and the unit that it states; None if it is not known."""
     bracket = _BRACKETS.fullmatch(text)
-    words = _SEPARATORS.split((bracket[1] if bracket else text).strip(" _-."))
-    column = meanings.get("_".join(words).lower())
-    if column is not None and (bracket is None or not bracket[2] or column.kind == TEXT):
-        return column, None
-    if column is not None and bracket is not None:
-        unit = column.unit_of(bracket[2])
-        if unit is None:
+    words = _SEPARATORS.split((bracket[1] if bracket else text).strip(" _-.").lower())
+    name = "_".join(words)
+    if name in meanings:
+        column = meanings[name]
+        label = bracket[2] if bracket and column.kind != TEXT else ""
+        unit = column.unit_of(label) if label else None
+        if label and unit is None:
             raise PlumecastError(
-                f"{source}: '{bracket[2]}' in the header '{text}' is no unit of {column.name}; "
+                f"{source}: '{label}' in the header '{text}' is no unit of {column.name}; "
                 + (f"convert it to {column.unit}" if column.unit else "leave it out")
             )
-        return column, unit
+        return _Header(text, column, unit, name)
     for end in range(1, 1 if bracket else len(words)):
-        column = meanings.get("_".join(words[:end]).lower())
-        unit = column.unit_of(" ".join(words[end:])) if column is not None else None
+        name, label = "_".join(words[:end]), " ".join(words[end:])
+        unit = meanings[name].unit_of(label) if name in meanings else None
         if unit is not None:
-            return column, unit
-    return None, None
+            return _Header(text, meanings[name], unit, name)
+    return None
 
 
 def _units(
-    headers: Mapping[str, _Header],
-    table_format: TableFormat,
-    stated: Mapping[str, str],
-    source: str | Path,
+    headers: Mapping[str, _Header], stated: Mapping[str, str], source: str | Path
 ) -> dict[str, str]:
     """The unit of each column, from its header or from the caller."""
-    units = {name: header.unit for name, header in headers.items() if header.unit is not None}
-    for column in table_format.columns:
-        if column.name not in headers or column.name not in stated:
-            continue
-        unit = column.unit_of(stated[column.name])
-        if unit is None:
+    units = {}
+    for name, header in headers.items():
+        column, unit = header.column, header.unit
+        if name in stated:
+            unit = column.unit_of(stated[name])
+            if unit is None:
+                raise PlumecastError(f"{stated[name]!r} is no unit of {name}; use {column.unit}")
+            if header.unit not in (None, unit):
+                raise PlumecastError(
+                    f"{source}: the column '{header.text}' is in {header.unit}, but {unit} is "
+                    "stated; leave one out"
+                )
+        if unit is not None:
+            units[name] = unit
+        elif header.name in column.no_unit.split():
             raise PlumecastError(
-                f"{stated[column.name]!r} is no unit of {column.name}; use {column.unit}"
-            )
-        if units.setdefault(column.name, unit) != unit:
-            raise PlumecastError(
-                f"{source}: the column '{headers[column.name].text}' is in {units[column.name]}, "
-                f"but {unit} is stated; leave one out"
+                f"{source}: the unit of the column '{header.text}' is not stated; write it in the "
+                f"header, such as '{header.text} ({column.unit})'"
             )
     return units
 
 
-def _numbers(table: Table) -> dict[str, np.ndarray]:
+def _numbers(table: Table, columns: Iterable[Column]) -> dict[str, np.ndarray]:
     """The numbers of each column; checks all cells."""
     numbers = {}
-    for column in table.format.columns:
-        if column.name not in table:
-            continue
+    for column in columns:
         cells = table.texts[column.name]
         if column.filled and "" in cells:
             raise table.error(
