@@ -96,7 +96,9 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path, content, words):
 
 
 def test_columns_that_are_not_understood_are_kept_and_named():
-    with pytest.warns(PlumecastWarning, match="not read: columns 'county', 'people_2020'; a table"):
+    with pytest.warns(
+        PlumecastWarning, match="not read: 'county', 'people_2020'; a table of towns has"
+    ):
         table = parse_table("name,lat,county,people_2020\nA,1,Lake,5\n", TOWNS)
     assert table.extra == {"county": ("Lake",), "people_2020": ("5",)}
     assert "people" not in table

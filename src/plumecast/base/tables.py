@@ -187,8 +187,8 @@ def parse_table(
         known = ", ".join(column.name for column in table_format.columns)
         shown = ", ".join(f"'{name}'" for name in extra)
         warnings.warn(
-            f"{source}: not read: {'column' if len(extra) == 1 else 'columns'} {shown}; a table "
-            f"of {table_format.row}s has the columns {known}",
+            f"{source}: the {'column is' if len(extra) == 1 else 'columns are'} not read: {shown}; "
+            f"a table of {table_format.row}s has the columns {known}",
             PlumecastWarning,
             stacklevel=3,
         )
