@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
-from plumecast.base.files import atomic_write, refuse_existing, write_text
+from plumecast.base.files import atomic_write, refuse_existing
+from plumecast.base.tables import write_table
 from plumecast.data.writers import netcdf_encoding, netcdf_errors
 from plumecast.impact.solar.result import ALL, PARTS
 
@@ -53,12 +52,6 @@ def write_loss(loss: xr.Dataset, path: str | Path) -> Path:
             loss.to_netcdf(partial, engine="netcdf4", encoding=netcdf_encoding(loss))
         return where
     rows = loss_rows(loss)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow(
-            {key: f"{item:.6g}" if isinstance(item, float) else item for key, item in row.items()}
-        )
-    write_text(where, text.getvalue())
-    return where
+    return write_table(
+        where, list(rows[0]), [[*row.values()] for row in rows], floats=".6g", overwrite=False
+    )
