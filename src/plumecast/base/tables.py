@@ -29,12 +29,15 @@ import numpy as np
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.files import write_text
 from plumecast.base.paths import check_regular
-from plumecast.base.units import KINDS, Unit, parse_direction, parse_number, unit_named
+from plumecast.base.units import KINDS, parse_direction, parse_number, unit_named
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
-NUMBER, TEXT, DIRECTION = "number", "text", "direction"
-"""Kinds of columns beside the kinds of units; a direction may be a compass point."""
+DIRECTION = "direction"
+"""The unit of columns with degrees from north over east or compass points."""
+
+_KINDS = {next(iter(units)): kind for kind, units in KINDS.items()} | {DIRECTION: "angle"}
+"""Kind of units by the unit that its numbers are converted into."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+", re.ASCII)
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^)\]]*?)\s*[)\]]")
@@ -47,27 +50,30 @@ class Column:
 
     name: str
     aliases: str = ""  # further names, separated by spaces, in lower case with underscores
-    kind: str = TEXT  # of its unit (`base.units.KINDS`), or NUMBER, TEXT or DIRECTION
+    unit: str | None = None  # that its numbers are read in, "" for pure numbers; None for text
     low: float = -math.inf
     high: float = math.inf
     required: bool = True  # a table must have the column
     filled: bool = True  # its cells must not be empty
     no_unit: str = ""  # further names, whose unit must be stated in the header or by the caller
 
-    @property
-    def units(self) -> Mapping[str, Unit]:
-        """The units that its numbers may have; numbers are converted into the first."""
-        return KINDS.get("angle" if self.kind == DIRECTION else self.kind, {})
-
-    @property
-    def unit(self) -> str:
-        """The unit that numbers are converted into; empty if there is none."""
-        return next(iter(self.units), "")
+    def __post_init__(self) -> None:
+        if self.unit and self.unit not in _KINDS:
+            raise ValueError(f"unit={self.unit!r} of {self.name}: use one of {', '.join(_KINDS)}")
 
     def unit_of(self, label: str) -> str | None:
-        """The unit that a label means; None if it is none of the column's."""
-        kind = "angle" if self.kind == DIRECTION else self.kind
-        return unit_named(label, kind) if self.units else None
+        """The unit that a label means; None if the numbers cannot have it."""
+        return unit_named(label, _KINDS[self.unit]) if self.unit else None
+
+    def convert(self, value: float, unit: str) -> float:
+        """A number with a unit, in the unit of the column."""
+        factor, _, offset = KINDS[_KINDS[self.unit or ""]][unit]
+        return factor * (value + offset)
+
+    @property
+    def shown_unit(self) -> str:
+        """The unit of the column, for messages."""
+        return "degree" if self.unit == DIRECTION else self.unit or ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -298,12 +304,12 @@ def _understand(text: str, meanings: Mapping[str, Column], source: str | Path) -
     name = "_".join(words)
     if name in meanings:
         column = meanings[name]
-        label = bracket[2] if bracket and column.kind != TEXT else ""
+        label = bracket[2] if bracket and column.unit is not None else ""
         unit = column.unit_of(label) if label else None
         if label and unit is None:
             raise PlumecastError(
                 f"{source}: '{label}' in the header '{text}' is no unit of {column.name}; "
-                + (f"convert it to {column.unit}" if column.unit else "leave it out")
+                + (f"convert it to {column.shown_unit}" if column.unit else "leave it out")
             )
         return _Header(text, column, unit, name)
     for end in range(1, 1 if bracket else len(words)):
@@ -324,7 +330,9 @@ def _units(
         if name in stated:
             unit = column.unit_of(stated[name])
             if unit is None:
-                raise PlumecastError(f"{stated[name]!r} is no unit of {name}; use {column.unit}")
+                raise PlumecastError(
+                    f"{stated[name]!r} is no unit of {name}; use {column.shown_unit}"
+                )
             if header.unit not in (None, unit):
                 raise PlumecastError(
                     f"{source}: the column '{header.text}' is in {header.unit}, but {unit} is "
@@ -335,7 +343,7 @@ def _units(
         elif header.name in column.no_unit.split():
             raise PlumecastError(
                 f"{source}: the unit of the column '{header.text}' is not stated; write it in the "
-                f"header, such as '{header.text} ({column.unit})'"
+                f"header, such as '{header.text} ({column.shown_unit})'"
             )
     return units
 
@@ -350,7 +358,7 @@ def _numbers(table: Table, columns: Iterable[Column]) -> dict[str, np.ndarray]:
                 cells.index(""),
                 f"{table.headers[column.name]} is empty; every {table.format.row} needs one",
             )
-        if column.kind != TEXT:
+        if column.unit is not None:
             values = [_number(table, column, row) if cell else math.nan
                       for row, cell in enumerate(cells)]  # fmt: skip
             numbers[column.name] = np.array(values)
@@ -361,21 +369,20 @@ def _number(table: Table, column: Column, row: int) -> float:
     """The number in a cell, in the unit of its column."""
     text, header = table.texts[column.name][row], table.headers[column.name]
     value = parse_number(text)
-    if value is None and column.kind == DIRECTION:
+    if value is None and column.unit == DIRECTION:
         with contextlib.suppress(PlumecastError):
             return parse_direction(text)
     if value is None:
         advice = "write decimals with a point" if _DECIMAL_COMMA.fullmatch(text) else "change it"
         raise table.error(row, f"{header} '{text}' is not a number; {advice}")
     if column.name in table.units:
-        unit = column.units[table.units[column.name]]
-        value = unit.factor * (value + unit.offset)
+        value = column.convert(value, table.units[column.name])
     if not column.low <= value <= column.high:
         within = f"from {column.low:g} to {column.high:g}"
         if not math.isfinite(column.high):
             within = f"of at least {column.low:g}"
         raise table.error(
-            row, f"{header} is '{text}'; give a number {within} {column.unit}".rstrip()
+            row, f"{header} is '{text}'; give a number {within} {column.shown_unit}".rstrip()
         )
     return value
 

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.names import FIRE, SNAPSHOT
-from plumecast.base.tables import NUMBER, Column, TableFormat, read_table, write_table
+from plumecast.base.tables import Column, TableFormat, read_table, write_table
 from plumecast.compute.arrays import Array
 from plumecast.data.conditions.covariates import WIND
 from plumecast.workflows.design.candidates import Candidates
@@ -159,7 +159,7 @@ def read_values(path: str | Path, what: str) -> dict[str, float]:
     table = read_table(
         path,
         TableFormat(
-            columns=(Column("ignition_id", "ignition"), Column(what, "value", NUMBER)),
+            columns=(Column("ignition_id", "ignition"), Column(what, "value", "")),
             row="ignition",
             row_name="ignition_id",
             unique=("ignition_id",),
