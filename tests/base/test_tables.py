@@ -6,14 +6,21 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError, PlumecastWarning
-from plumecast.base.tables import Column, TableFormat, parse_table, read_table, write_table
+from plumecast.base.tables import (
+    DIRECTION,
+    Column,
+    TableFormat,
+    parse_table,
+    read_table,
+    write_table,
+)
 
 TOWNS = TableFormat(
     columns=(
         Column("name", "place town"),
         Column("lat", "latitude", "degree", -90.0, 90.0),
         Column("wind_speed", "speed ws", "m/s", low=0.0, required=False),
-        Column("wind_from", "", "direction", 0.0, 360.0, required=False),
+        Column("wind_from", "", DIRECTION, 0.0, 360.0, required=False),
         Column("mw", "", "MW", low=0.0, required=False, filled=False, no_unit="power capacity"),
         Column("people", "population", "", low=0.0, required=False, filled=False),
     ),

@@ -20,7 +20,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,8 +33,8 @@ from plumecast.base.units import KINDS, parse_direction, parse_number, unit_name
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
-DIRECTION = "direction"
-"""The unit of columns with degrees from north over east or compass points."""
+DIRECTION = "degrees from north"
+"""The unit of columns of directions, whose cells may also be compass points such as SW."""
 
 _KINDS = {next(iter(units)): kind for kind, units in KINDS.items()} | {DIRECTION: "angle"}
 """Kind of units by the unit that its numbers are converted into."""
@@ -71,11 +71,6 @@ class Column:
         return factor * (value + offset)
 
     @property
-    def shown_unit(self) -> str:
-        """The unit of the column, for messages."""
-        return "degree" if self.unit == DIRECTION else self.unit or ""
-
-    @property
     def names(self) -> tuple[str, ...]:
         """All names of the column, in lower case with underscores."""
         return (self.name.lower(), *self.aliases.split(), *self.no_unit.split())
@@ -109,7 +104,7 @@ class Table:
     units: Mapping[str, str]  # column → its unit, if the header or the caller states it
     texts: Mapping[str, tuple[str, ...]]  # column → its cells (n,), without spaces at the ends
     numbers: Mapping[str, np.ndarray]  # column → (n,) in the unit of the column, NaN if empty
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # header → its cells
+    extra: Mapping[str, tuple[str, ...]]  # header of a column that is not understood → its cells
 
     def __len__(self) -> int:
         """Number of lines."""
@@ -221,9 +216,11 @@ def _decode(content: bytes, source: str | Path) -> str:
 def _split(text: str, source: str | Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """Cells of the header, and number and cells of each further line."""
     lines = enumerate(re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")), start=1)
-    content = [(number, line) for number, line in lines if line.strip(" \t,;")]
-    comments = [(number, line) for number, line in content if line.lstrip().startswith("#")]
-    content = [item for item in content if item not in comments]
+    comments: list[tuple[int, str]] = []
+    content: list[tuple[int, str]] = []
+    for number, line in lines:
+        if line.strip(" \t,;"):
+            (comments if line.lstrip().startswith("#") else content).append((number, line))
     if not content:
         raise PlumecastError(f"{source}: the table is empty; its first line names the columns")
     first = content[0][1]
@@ -242,9 +239,16 @@ def _split(text: str, source: str | Path) -> tuple[list[str], list[tuple[int, li
             raise PlumecastError(
                 f"{source}: line {number} has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}"
                 f", but the header names {len(header)} columns; "
-                + _width_advice(len(cells) < len(header), delimiter)
+                + _width_advice(DELIMITERS[delimiter], is_short=len(cells) < len(header))
             )
     return header, rows
+
+
+def _width_advice(separators: str, *, is_short: bool) -> str:
+    if is_short:
+        return f"separate the cells of all lines by {separators}, also those that are empty"
+    decimals = "write decimals with a point, and " if separators == "commas" else ""
+    return f"{decimals}put quotes around text with {separators}"
 
 
 def _cells(line: str, delimiter: str, where: str) -> list[str]:
@@ -256,15 +260,6 @@ def _cells(line: str, delimiter: str, where: str) -> list[str]:
             "line, and double quotes within text"
         ) from None
     return [cell.strip() for cell in row]
-
-
-def _width_advice(is_short: bool, delimiter: str) -> str:
-    name = DELIMITERS[delimiter]
-    if is_short:
-        return f"separate the cells of all lines by {name}, also of those that are empty"
-    if delimiter == ",":
-        return "write decimals with a point, and put quotes around text with commas"
-    return f"put quotes around text with {name}"
 
 
 def _find_columns(
@@ -309,7 +304,7 @@ def _understand(text: str, meanings: Mapping[str, Column], source: str | Path) -
         if label and unit is None:
             raise PlumecastError(
                 f"{source}: '{label}' in the header '{text}' is no unit of {column.name}; "
-                + (f"convert it to {column.shown_unit}" if column.unit else "leave it out")
+                + (f"convert it to {column.unit}" if column.unit else "leave it out")
             )
         return _Header(text, column, unit, name)
     for end in range(1, 1 if bracket else len(words)):
@@ -330,9 +325,7 @@ def _units(
         if name in stated:
             unit = column.unit_of(stated[name])
             if unit is None:
-                raise PlumecastError(
-                    f"{stated[name]!r} is no unit of {name}; use {column.shown_unit}"
-                )
+                raise PlumecastError(f"{stated[name]!r} is no unit of {name}; use {column.unit}")
             if header.unit not in (None, unit):
                 raise PlumecastError(
                     f"{source}: the column '{header.text}' is in {header.unit}, but {unit} is "
@@ -343,7 +336,7 @@ def _units(
         elif header.name in column.no_unit.split():
             raise PlumecastError(
                 f"{source}: the unit of the column '{header.text}' is not stated; write it in the "
-                f"header, such as '{header.text} ({column.shown_unit})'"
+                f"header, such as '{header.text} ({column.unit})'"
             )
     return units
 
@@ -382,7 +375,7 @@ def _number(table: Table, column: Column, row: int) -> float:
         if not math.isfinite(column.high):
             within = f"of at least {column.low:g}"
         raise table.error(
-            row, f"{header} is '{text}'; give a number {within} {column.shown_unit}".rstrip()
+            row, f"{header} is '{text}'; give a number {within} {column.unit or ''}".rstrip()
         )
     return value
 
