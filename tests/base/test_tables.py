@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.tables import (
@@ -100,6 +102,21 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path, content, words):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(PlumecastError, match=f"towns.csv: .*{words}"):
         read_table(path, TOWNS)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    header=st.sampled_from(["name,lat", "name;lat;ws (mph)", "name\tlat\tmw"]),
+    body=st.text('AB,;\t"\n\r#-+.1e°\u2028 ', max_size=40),
+)
+@example("name,lat", '"A,1\nB",2')
+def test_any_text_is_a_table_or_a_plain_error(header, body):
+    try:
+        table = parse_table(f"{header}\n{body}", TOWNS)
+    except PlumecastError:
+        return
+    assert np.isfinite(table.numbers["lat"]).all()
+    assert len(set(table.texts["name"])) == len(table)
 
 
 def test_columns_that_are_not_understood_are_kept_and_named():
