@@ -13,14 +13,7 @@ import xarray as xr
 from scipy.spatial import cKDTree
 
 from plumecast.base.errors import PlumecastError, PlumecastWarning
-from plumecast.base.tables import (
-    DIRECTION,
-    Column,
-    Table,
-    TableFormat,
-    parse_table,
-    read_table,
-)
+from plumecast.base.tables import DIRECTION, Column, Table, TableFormat, parse_table, read_table
 from plumecast.sources.rasters.georeference import as_crs, crs_of, import_extra
 from plumecast.sources.regrid import Grid, grid_from_centres
 
@@ -108,7 +101,7 @@ def _locate(table: Table, like: xr.Dataset | xr.DataArray) -> Places:
     if len(pairs) != 1 or not set(pairs[0]) <= set(table.headers):
         raise PlumecastError(
             f"{table.source}: places need the columns lat and lon, or x and y, and not both; found "
-            f"{', '.join(table.headers.values())}"
+            f"{', '.join([*table.headers.values(), *table.extra])}"
         )
     grid = grid_from_centres(np.sort(like["x"].values), np.sort(like["y"].values), "the grid")
     numbers = table.numbers
