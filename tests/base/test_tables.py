@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.tables import (
     DIRECTION,
+    NUMBER,
     Column,
     TableFormat,
     parse_table,
@@ -20,11 +21,11 @@ from plumecast.base.tables import (
 TOWNS = TableFormat(
     columns=(
         Column("name", "place town"),
-        Column("lat", "latitude", "degree", -90.0, 90.0),
-        Column("wind_speed", "speed ws", "m/s", low=0.0, required=False),
+        Column("lat", "latitude", "angle", -90.0, 90.0),
+        Column("wind_speed", "speed ws", "speed", low=0.0, required=False),
         Column("wind_from", "", DIRECTION, 0.0, 360.0, required=False),
-        Column("mw", "", "MW", low=0.0, required=False, filled=False, no_unit="power capacity"),
-        Column("people", "population", "", low=0.0, required=False, filled=False),
+        Column("mw", "", "power", low=0.0, required=False, filled=False, no_unit="power capacity"),
+        Column("people", "population", NUMBER, low=0.0, required=False, filled=False),
     ),
     row="town",
     row_name="name",

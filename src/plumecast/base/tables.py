@@ -29,15 +29,12 @@ import numpy as np
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.files import write_text
 from plumecast.base.paths import check_regular
-from plumecast.base.units import KINDS, parse_direction, parse_number, unit_named
+from plumecast.base.units import KINDS, Unit, parse_direction, parse_number, unit_named
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
-DIRECTION = "degrees from north"
-"""The unit of columns of directions, whose cells may also be compass points such as SW."""
-
-_KINDS = {next(iter(units)): kind for kind, units in KINDS.items()} | {DIRECTION: "angle"}
-"""Kind of units by the unit that its numbers are converted into."""
+TEXT, NUMBER, DIRECTION = "text", "number", "direction"
+"""Kinds of columns beside the kinds of units. A direction is an angle or a compass point."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+", re.ASCII)
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^)\]]*?)\s*[)\]]")
@@ -50,7 +47,7 @@ class Column:
 
     name: str
     aliases: str = ""  # further names, separated by spaces, in lower case with underscores
-    unit: str | None = None  # that its numbers are read in, "" for pure numbers; None for text
+    kind: str = TEXT  # of its unit (`base.units.KINDS`), or TEXT, NUMBER or DIRECTION
     low: float = -math.inf
     high: float = math.inf
     required: bool = True  # a table must have the column
@@ -58,17 +55,23 @@ class Column:
     no_unit: str = ""  # further names, whose unit must be stated in the header or by the caller
 
     def __post_init__(self) -> None:
-        if self.unit and self.unit not in _KINDS:
-            raise ValueError(f"unit={self.unit!r} of {self.name}: use one of {', '.join(_KINDS)}")
+        if self.kind not in (TEXT, NUMBER, DIRECTION, *KINDS):
+            raise ValueError(f"kind={self.kind!r} of the column {self.name} is unknown")
+
+    @property
+    def units(self) -> Mapping[str, Unit]:
+        """The units that its numbers may have; they are converted into the first."""
+        return KINDS.get("angle" if self.kind == DIRECTION else self.kind, {})
+
+    @property
+    def unit(self) -> str:
+        """The unit that its numbers are converted into; empty if there is none."""
+        return next(iter(self.units), "")
 
     def unit_of(self, label: str) -> str | None:
         """The unit that a label means; None if the numbers cannot have it."""
-        return unit_named(label, _KINDS[self.unit]) if self.unit else None
-
-    def convert(self, value: float, unit: str) -> float:
-        """A number with a unit, in the unit of the column."""
-        factor, _, offset = KINDS[_KINDS[self.unit or ""]][unit]
-        return factor * (value + offset)
+        kind = "angle" if self.kind == DIRECTION else self.kind
+        return unit_named(label, kind) if self.units else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -299,7 +302,7 @@ def _understand(text: str, meanings: Mapping[str, Column], source: str | Path) -
     name = "_".join(words)
     if name in meanings:
         column = meanings[name]
-        label = bracket[2] if bracket and column.unit is not None else ""
+        label = bracket[2] if bracket and column.kind != TEXT else ""
         unit = column.unit_of(label) if label else None
         if label and unit is None:
             raise PlumecastError(
@@ -351,7 +354,7 @@ def _numbers(table: Table, columns: Iterable[Column]) -> dict[str, np.ndarray]:
                 cells.index(""),
                 f"{table.headers[column.name]} is empty; every {table.format.row} needs one",
             )
-        if column.unit is not None:
+        if column.kind != TEXT:
             values = [_number(table, column, row) if cell else math.nan
                       for row, cell in enumerate(cells)]  # fmt: skip
             numbers[column.name] = np.array(values)
@@ -362,20 +365,21 @@ def _number(table: Table, column: Column, row: int) -> float:
     """The number in a cell, in the unit of its column."""
     text, header = table.texts[column.name][row], table.headers[column.name]
     value = parse_number(text)
-    if value is None and column.unit == DIRECTION:
+    if value is None and column.kind == DIRECTION:
         with contextlib.suppress(PlumecastError):
             return parse_direction(text)
     if value is None:
         advice = "write decimals with a point" if _DECIMAL_COMMA.fullmatch(text) else "change it"
         raise table.error(row, f"{header} '{text}' is not a number; {advice}")
     if column.name in table.units:
-        value = column.convert(value, table.units[column.name])
+        unit = column.units[table.units[column.name]]
+        value = unit.factor * (value + unit.offset)
     if not column.low <= value <= column.high:
         within = f"from {column.low:g} to {column.high:g}"
         if not math.isfinite(column.high):
             within = f"of at least {column.low:g}"
         raise table.error(
-            row, f"{header} is '{text}'; give a number {within} {column.unit or ''}".rstrip()
+            row, f"{header} is '{text}'; give a number {within} {column.unit}".rstrip()
         )
     return value
 

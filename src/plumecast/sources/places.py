@@ -13,26 +13,34 @@ import xarray as xr
 from scipy.spatial import cKDTree
 
 from plumecast.base.errors import PlumecastError, PlumecastWarning
-from plumecast.base.tables import DIRECTION, Column, Table, TableFormat, parse_table, read_table
+from plumecast.base.tables import (
+    DIRECTION,
+    NUMBER,
+    Column,
+    Table,
+    TableFormat,
+    parse_table,
+    read_table,
+)
 from plumecast.sources.rasters.georeference import as_crs, crs_of, import_extra
 from plumecast.sources.regrid import Grid, grid_from_centres
 
 FORMAT = TableFormat(
     columns=(
         Column("name", "place town plant"),
-        Column("lat", "latitude", "degree", -90.0, 90.0, required=False),
-        Column("lon", "long lng longitude", "degree", -180.0, 360.0, required=False),
-        Column("x", "", "m", required=False),
-        Column("y", "", "m", required=False),
-        Column("population", "pop people persons inhabitants", "", low=0.0, required=False,
+        Column("lat", "latitude", "angle", -90.0, 90.0, required=False),
+        Column("lon", "long lng longitude", "angle", -180.0, 360.0, required=False),
+        Column("x", "", "length", required=False),
+        Column("y", "", "length", required=False),
+        Column("population", "pop people persons inhabitants", NUMBER, low=0.0, required=False,
                filled=False),
-        Column("megawatts", "mw", "MW", low=0.0, required=False, filled=False,
+        Column("megawatts", "mw", "power", low=0.0, required=False, filled=False,
                no_unit="capacity ac_capacity power"),
-        Column("tilt", "surface_tilt panel_tilt", "degree", 0.0, 90.0, required=False,
+        Column("tilt", "surface_tilt panel_tilt", "angle", 0.0, 90.0, required=False,
                filled=False),
         Column("azimuth", "surface_azimuth panel_azimuth", DIRECTION, 0.0, 360.0, required=False,
                filled=False),
-        Column("elevation", "elev altitude", "m", -500.0, 9000.0, required=False,
+        Column("elevation", "elev altitude", "length", -500.0, 9000.0, required=False,
                filled=False),
     ),
     row="place",
