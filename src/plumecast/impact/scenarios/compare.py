@@ -231,7 +231,7 @@ def _at_places(
     """The table of the places, of their people if populations are known, and of all cells."""
     names = list(places.names) if places is not None else []
     means: dict[str, np.ndarray] = {}
-    people = None if places is None else places.known("population")
+    people = None if places is None else places.numbers.get("population")
     if people is not None and np.nansum(people) > 0.0:
         means[EXPOSURE] = np.nan_to_num(people) / np.nansum(people)
     table = {}
