@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from plumecast.base.names import FIRE, SNAPSHOT
+from plumecast.base.names import FIRE, SNAPSHOT, WIND
 from plumecast.base.tables import NUMBER, Column, TableFormat, read_table, write_table
 from plumecast.compute.arrays import Array
-from plumecast.data.conditions.covariates import WIND
 from plumecast.workflows.design.candidates import Candidates
 
 CHOSEN, MUST_HAVE, HOLD_OUT = "chosen", "must-have", "hold-out"
