@@ -32,7 +32,7 @@ from plumecast.impact.scenarios.difference import (
     unpaired_difference,
 )
 from plumecast.impact.scenarios.draw import Change, draw_scenarios
-from plumecast.sources.fuels.table import FUEL_CODES
+from plumecast.physics.fuels import FUEL_CODES
 from plumecast.workflows.fires.draw_fires import DrawnFires
 
 SHAPE, CELL = (120, 160), 600.0  # of the fire grid; smoke cells are ten times as large

@@ -22,7 +22,7 @@ import xarray as xr
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.scores.quantities import factors_at, find_quantity
-from plumecast.sources.simulator.ensemble import simulate
+from plumecast.simulator.ensemble import simulate
 
 ROWS = ("factors", "predicted", "frames")
 

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
     from plumecast.sources.weather import constant_weather, read_weather
     from plumecast.sources.wrf import read_wrf, read_wrf_fires
-    from plumecast.sources.wrf_inputs import write_wrf_inputs
     from plumecast.surrogate.baselines import fit_baseline
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.load import load_surrogate
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from plumecast.workflows.train import train_surrogate
     from plumecast.workflows.tune.cross_validate import CrossValidation, cross_validate
     from plumecast.workflows.tune.tune import tune_surrogate
+    from plumecast.workflows.wrf_inputs import write_wrf_inputs
 
 _HOME = {
     "Basis": "operators.pca",
@@ -127,7 +127,7 @@ _HOME = {
     "with_weather": "workflows.fires.weather",
     "with_winds": "workflows.fires.winds",
     "wrap_operator": "surrogate.fit",
-    "write_wrf_inputs": "sources.wrf_inputs",
+    "write_wrf_inputs": "workflows.wrf_inputs",
 }
 """The module of each public name, imported on first use so that `import plumecast` is fast.
 `__all__` repeats the names for type checkers; a test keeps the two equal."""

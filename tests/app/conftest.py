@@ -9,8 +9,8 @@ import pytest
 from plumecast.base.names import SIMULATION
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.store import export_snapshots
-from plumecast.sources.simulator.ensemble import simulate
-from plumecast.sources.simulator.land.landscape import synthetic_landscape
+from plumecast.simulator.ensemble import simulate
+from plumecast.simulator.landscape import synthetic_landscape
 from plumecast.workflows.train import train_surrogate
 
 SHAPE, CELL, CHECKPOINTS = (160, 200), 600.0, 3

@@ -28,8 +28,8 @@ from plumecast.data.layout import fit_layout
 from plumecast.data.row_source import StoredRows
 from plumecast.data.store import open_snapshots
 from plumecast.operators.pca import Truncation, fit_truncated_basis
+from plumecast.simulator import ensemble as simulator
 from plumecast.sources.rasters import map_fires as where_read
-from plumecast.sources.simulator import ensemble as simulator
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.workflows.fires import draw_fires as drawing
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf

@@ -7,7 +7,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
-from plumecast.sources.simulator import ensemble as simulator
+from plumecast.simulator import ensemble as simulator
 from support.raster_files import write_landscape
 
 SHAPE, CELL = (65, 83), 600.0  # what does not fill a smoke cell of ten is cut off

@@ -10,7 +10,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.impact.scenarios.draw import Change, draw_scenarios
-from plumecast.sources.fuels.table import FUEL_CODES, fuel_table
+from plumecast.physics.fuels import FUEL_CODES, fuel_table
 from plumecast.surrogate.weather import CompletedWeather
 from plumecast.workflows.predict import raster_fires
 from support.raster_files import write_landscape

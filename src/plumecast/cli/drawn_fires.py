@@ -41,8 +41,8 @@ def drawing(surrogate: Surrogate | None, given: Mapping[str, Any]) -> dict[str, 
     weather.
     """
     # Imported here: only --simulate needs the `simulator` extra.
-    from plumecast.sources.simulator.air.weather import OWN
-    from plumecast.sources.simulator.ensemble import DROUGHTS
+    from plumecast.simulator.ensemble import DROUGHTS
+    from plumecast.simulator.weather import OWN
     from plumecast.workflows.simulate import WEATHER_KIND
 
     known: dict[str, Any] = {}

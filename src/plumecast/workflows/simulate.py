@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import GROUND, SIMULATION, WEATHER, WEATHER_AXES
 from plumecast.compute.blocks import Runner
 from plumecast.data.store import append_fire, check_store_path, open_snapshots, stored_fires
-from plumecast.sources.rasters.georeference import crs_of
-from plumecast.sources.simulator import ensemble
-from plumecast.sources.simulator.air.weather import OWN, STEERING_STRENGTH, check_steering
-from plumecast.sources.simulator.fire import BLOCK
-from plumecast.sources.simulator.land.landscape import Landscape, read_landscape
+from plumecast.simulator import ensemble
+from plumecast.simulator.weather import OWN, STEERING_STRENGTH
+from plumecast.workflows.landscape import Ground, in_plane_of
 
 SETTINGS = SIMULATION
 
@@ -30,47 +26,6 @@ _SHARED = "drought"
 
 _LATER = [entry.name for entry in (*WEATHER, *WEATHER_AXES, *GROUND)]
 """Variables that stores of earlier versions lack; such a store is continued without them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """The user's choice of landscape (rasters or synthetic) and of terrain steering."""
-
-    dem: str | Path | None = None
-    fuels: str | Path | None = None
-    bare_where_missing: bool = False
-    steering: float | None = None
-
-    @property
-    def strength(self) -> float:
-        """Strength of the steering; the default if none was given."""
-        strength = STEERING_STRENGTH if self.steering is None else float(self.steering)
-        check_steering(strength)
-        return strength
-
-    def landscape(self) -> Landscape | None:
-        """The landscape of the rasters; None for the synthetic one.
-
-        Rows in the north and columns in the east that do not fill a smoke cell are cut off.
-        """
-        if (self.dem is None) != (self.fuels is None):
-            raise PlumecastError("a landscape needs both an elevation and a fuel raster; give both")
-        if self.dem is None or self.fuels is None:
-            return None
-        whole = read_landscape(self.dem, self.fuels, bare_where_missing=self.bare_where_missing)
-        rows, columns = (size - size % BLOCK for size in whole.shape)
-        return replace(
-            whole, elevation=whole.elevation[:rows, :columns], fuel=whole.fuel[:rows, :columns]
-        )
-
-    def record(self) -> dict[str, Any]:
-        """The settings that a store records."""
-        return {
-            "dem": _recorded(self.dem),
-            "fuels": _recorded(self.fuels),
-            "bare_where_missing": self.bare_where_missing,
-            "steering": self.strength,
-        }
 
 
 def simulate(
@@ -94,7 +49,7 @@ def simulate(
 
     By default each ignition burns under all three droughts, whose weathers all fires share. With
     `weathers`, it burns under that number of weathers of its own instead, drawn from
-    `air.weather.RANGES`. The hourly weather is stored with every fire.
+    `simulator.weather.RANGES`. The hourly weather is stored with every fire.
 
     With `out`, finished fires are committed to that store, one at a time or a few together if they
     are finished faster than they are written. A store that holds some of the fires is continued; a
@@ -146,26 +101,6 @@ def simulate(
         return open_snapshots(out)
     assert made is not None
     return made
-
-
-def in_plane_of(like: xr.Dataset, landscape: Landscape) -> Landscape:
-    """The landscape or, if the grid of `like` has no CRS, the landscape without its own.
-
-    Versions up to 0.2 dropped the CRS of the rasters and counted y and x from their south-west
-    corner. Their stores are continued, and their surrogates used, in these coordinates.
-    """
-    if crs_of(like) is not None:
-        return landscape
-    return replace(landscape, corner=(0.0, 0.0), crs=None)
-
-
-def _recorded(path: str | Path | None) -> str | None:
-    """Name and hash of a raster, so that other content under the same name is another landscape."""
-    if path is None:
-        return None
-    if not Path(path).is_file():
-        raise PlumecastError(f"{path} does not exist or is not a file")
-    return f"{Path(path).name} sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:20]}"
 
 
 def weathers_of(size: ensemble.Preset, droughts: Sequence[str] | None, weathers: int | None) -> int:

@@ -37,7 +37,8 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SIMULATION
 from plumecast.data.store import open_snapshots
 from plumecast.surrogate.load import load_surrogate
-from plumecast.workflows.simulate import Ground, simulate
+from plumecast.workflows.landscape import Ground
+from plumecast.workflows.simulate import simulate
 from plumecast.workflows.train import DEFAULT_PRESET
 
 PRESET, IGNITIONS = "weathers", 32

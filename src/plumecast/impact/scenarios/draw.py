@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.sources.simulator.land.landscape import Landscape, ignition_mask
+from plumecast.simulator.landscape import Landscape, ignition_mask
 from plumecast.workflows.fires.draw_fires import DrawnFires, draw_fires
-from plumecast.workflows.simulate import Ground
+from plumecast.workflows.landscape import Ground
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,16 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import Mask
 from plumecast.compute.blocks import Runner, row_blocks
+from plumecast.data.assembly import concat_snapshots
 from plumecast.data.layout import GRID_TOLERANCE
-from plumecast.sources.concat import concat_snapshots
+from plumecast.simulator import ensemble
+from plumecast.simulator.fire import BLOCK
+from plumecast.simulator.landscape import Landscape, smoke_centres
 from plumecast.sources.rasters.georeference import target_grid
-from plumecast.sources.simulator import ensemble
-from plumecast.sources.simulator.fields import Mask
-from plumecast.sources.simulator.fire import BLOCK
-from plumecast.sources.simulator.land.landscape import Landscape
-from plumecast.sources.simulator.land.smoke_grid import smoke_centres
-from plumecast.workflows.simulate import Ground, in_plane_of, weather_record, weathers_of
+from plumecast.workflows.landscape import Ground, in_plane_of
+from plumecast.workflows.simulate import weather_record, weathers_of
 
 FIRST_DRAWN = 1_000_000
 """Number of the first ignition that is drawn. It is larger than those of any simulated ensemble, so
