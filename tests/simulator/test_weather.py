@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError
+from plumecast.simulator.atmosphere import steering
 from plumecast.simulator.weather import (
     IGNITION_LOCAL_HOUR,
     SCENARIOS,
     mean_wind,
-    steering,
     weather,
     wind_profile,
 )

@@ -1,11 +1,17 @@
-"""Compile a function with numba, and keep the machine code on disk where that is possible."""
+"""Reduced-physics fire and smoke model: landscape, weather, fire spread, emission, transport.
+
+The coupling is one-way: the wind drives the fire and transports its smoke, and neither fire nor
+smoke changes the wind. Modules compile their loops with `compiled`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from numba import njit
+from plumecast.base.extras import require
+
+njit = require("numba", "simulator", "the simulator").njit
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -1,4 +1,4 @@
-"""Air layers above ground and the air flux through every cell face.
+"""Air layers above ground, the steering of winds by terrain, and the air flux through every face.
 
 Layers follow the terrain. Each has the same depth and density everywhere, so a column contains
 `mass` kg m⁻² of air per layer. Horizontal winds are given. The vertical air flux follows from
@@ -11,12 +11,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.ndimage import gaussian_filter
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Field
 from plumecast.physics.air import standard_density
 from plumecast.physics.turbulence import exchange
 from plumecast.simulator import compiled
+
+STEERING_STRENGTH = 1.2
+"""Default strength: in a straight deep valley, wind along it is scaled by 1.6, across it by 0.4."""
+
+STEERING_RELIEF = 50.0
+"""Standard deviation of the elevation, m, at which steering has half of its full effect."""
 
 STEERING_HEIGHT = 600.0
 """Decay height of the terrain's steering of the wind, m: about from valley to ridge."""
@@ -85,6 +92,58 @@ def empty_flux(shape: tuple[int, int, int]) -> AirFlux:
     return AirFlux(
         np.zeros((count, ny, nx + 1)), np.zeros((count, ny + 1, nx)), np.zeros((count + 1, ny, nx))
     )
+
+
+def steering(
+    elevation: Field, cell: float, strength: float = STEERING_STRENGTH, *, scale: float = 3000.0
+) -> Field:
+    """Effect of the terrain on the wind near the ground: matrices T with local wind = T (u, v).
+
+    T = I + strength · w (P − ½ I), (ny, nx, 2, 2), where P projects on the axis of the valley or
+    ridge. Wind along the axis gains strength·w/2, wind across it loses as much, and oblique wind
+    turns towards the axis. The axis is normal to the main direction of the elevation gradient
+    within about `scale` m, from the structure tensor J of the gradient. w is the anisotropy of J (0
+    for round hills, 1 for a straight valley) times s / (s + `STEERING_RELIEF`), where s is the
+    local standard deviation of the elevation; flat ground does not steer. This is a kinematic
+    model of channelling (Whiteman and Doran 1993, J. Appl. Meteorol. 32, 1669), not a flow model.
+    With strength·w ≥ 2 the wind across a valley would reverse, so such a strength raises an error;
+    the largest possible strength depends on the terrain.
+    """
+    check_steering(strength)
+
+    def smooth(field: Field) -> Field:
+        return np.asarray(gaussian_filter(field, scale / cell, mode="nearest"))
+
+    slope_y, slope_x = np.gradient(gaussian_filter(elevation, 600.0 / cell, mode="nearest"), cell)
+    xx, xy, yy = smooth(slope_x**2), smooth(slope_x * slope_y), smooth(slope_y**2)
+    difference, twice = xx - yy, 2.0 * xy
+    size = np.hypot(difference, twice)
+    safe_size = np.where(size > 0.0, size, 1.0)
+    deviation = smooth((elevation - smooth(elevation)) ** 2) ** 0.5
+    anisotropy = size / np.where(size > 0.0, xx + yy, 1.0)
+    weight = anisotropy * deviation / (deviation + STEERING_RELIEF)
+    if strength * weight.max() >= 2.0:
+        most = np.floor(200.0 / weight.max()) / 100.0
+        raise PlumecastError(
+            f"steering strength={strength:g} would blow wind across a valley of this landscape "
+            f"backwards; use {most:g} or less"
+        )
+    half = 0.5 * strength * weight
+    # P − ½ I = −½ [[cos 2θ, sin 2θ], [sin 2θ, −cos 2θ]] with θ the direction of the gradient
+    cosine, sine = half * difference / safe_size, half * twice / safe_size
+    return np.stack(
+        [np.stack([1.0 - cosine, -sine], axis=-1), np.stack([-sine, 1.0 + cosine], axis=-1)],
+        axis=-2,
+    )
+
+
+def check_steering(strength: float) -> None:
+    """Raise if the strength is not possible for any landscape."""
+    if not 0.0 <= strength < np.inf:
+        raise PlumecastError(
+            f"steering strength={strength}; use 0 (none), {STEERING_STRENGTH} (default) or another "
+            "positive number"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from plumecast.compute.memory import keep_freed_memory
 from plumecast.compute.processes import new_pool, stop_pools, submit
 from plumecast.data.assembly import concat_snapshots
 from plumecast.physics.fuels import fuel_table
+from plumecast.simulator.atmosphere import STEERING_STRENGTH
 from plumecast.simulator.fire import (
     INTERVAL_HOURS,
     Terrain,
@@ -40,14 +41,7 @@ from plumecast.simulator.fire import (
 )
 from plumecast.simulator.front import Ignition
 from plumecast.simulator.landscape import Landscape, ignition_mask, synthetic_landscape
-from plumecast.simulator.weather import (
-    OWN,
-    SCENARIOS,
-    STEERING_STRENGTH,
-    Weather,
-    drawn_weather,
-    weather,
-)
+from plumecast.simulator.weather import OWN, SCENARIOS, Weather, drawn_weather, weather
 
 DROUGHTS = tuple(SCENARIOS)
 

@@ -19,18 +19,18 @@ from plumecast.compute.arrays import Field
 from plumecast.compute.dose import running_dose
 from plumecast.data.assembly import PER_SNAPSHOT, block_parts, burned_shares, with_burned_shares
 from plumecast.physics.fuels import fuel_table
-from plumecast.simulator.atmosphere import FaceSteering, Layers, face_steering, stretched_layers
+from plumecast.simulator.atmosphere import (
+    STEERING_STRENGTH,
+    FaceSteering,
+    Layers,
+    face_steering,
+    steering,
+    stretched_layers,
+)
 from plumecast.simulator.front import Ignition, arrival_times
 from plumecast.simulator.landscape import Landscape, smoke_grid, square_block_mean
 from plumecast.simulator.smoke import CarriedSmoke, carry_smoke, emission
-from plumecast.simulator.weather import (
-    IGNITION_LOCAL_HOUR,
-    STEERING_STRENGTH,
-    Weather,
-    hourly_weather,
-    mean_wind,
-    steering,
-)
+from plumecast.simulator.weather import IGNITION_LOCAL_HOUR, Weather, hourly_weather, mean_wind
 
 BLOCK = 10
 """Fire cells along one side of a smoke cell: 300 m and 3 km in the paper."""

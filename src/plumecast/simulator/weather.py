@@ -14,7 +14,6 @@ from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
-from scipy.ndimage import gaussian_filter
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import HEIGHT, WEATHER_HOUR
@@ -36,12 +35,6 @@ IGNITION_LOCAL_HOUR = 12.0
 
 JET_HEIGHT = 10_000.0
 """Height of the upper wind above ground, m."""
-
-STEERING_STRENGTH = 1.2
-"""Default strength: in a straight deep valley, wind along it is scaled by 1.6, across it by 0.4."""
-
-STEERING_RELIEF = 50.0
-"""Standard deviation of the elevation, m, at which steering has half of its full effect."""
 
 GUST_MEMORY_HOURS = 2.0
 """e-folding time of the gusts' autocorrelation, h."""
@@ -272,58 +265,6 @@ def mean_wind(series: Weather, hour: float) -> tuple[float, float]:
     speed = float(np.trapezoid(np.hypot(u, v), times)) / hour
     towards = np.arctan2(np.trapezoid(u, times), np.trapezoid(v, times))
     return speed, float((np.rad2deg(towards) + 180.0) % 360.0)
-
-
-def steering(
-    elevation: Field, cell: float, strength: float = STEERING_STRENGTH, *, scale: float = 3000.0
-) -> Field:
-    """Effect of the terrain on the wind near the ground: matrices T with local wind = T (u, v).
-
-    T = I + strength · w (P − ½ I), (ny, nx, 2, 2), where P projects on the axis of the valley or
-    ridge. Wind along the axis gains strength·w/2, wind across it loses as much, and oblique wind
-    turns towards the axis. The axis is normal to the main direction of the elevation gradient
-    within about `scale` m, from the structure tensor J of the gradient. w is the anisotropy of J (0
-    for round hills, 1 for a straight valley) times s / (s + `STEERING_RELIEF`), where s is the
-    local standard deviation of the elevation; flat ground does not steer. This is a kinematic
-    model of channelling (Whiteman and Doran 1993, J. Appl. Meteorol. 32, 1669), not a flow model.
-    With strength·w ≥ 2 the wind across a valley would reverse, so such a strength raises an error;
-    the largest possible strength depends on the terrain.
-    """
-    check_steering(strength)
-
-    def smooth(field: Field) -> Field:
-        return np.asarray(gaussian_filter(field, scale / cell, mode="nearest"))
-
-    slope_y, slope_x = np.gradient(gaussian_filter(elevation, 600.0 / cell, mode="nearest"), cell)
-    xx, xy, yy = smooth(slope_x**2), smooth(slope_x * slope_y), smooth(slope_y**2)
-    difference, twice = xx - yy, 2.0 * xy
-    size = np.hypot(difference, twice)
-    safe_size = np.where(size > 0.0, size, 1.0)
-    deviation = smooth((elevation - smooth(elevation)) ** 2) ** 0.5
-    anisotropy = size / np.where(size > 0.0, xx + yy, 1.0)
-    weight = anisotropy * deviation / (deviation + STEERING_RELIEF)
-    if strength * weight.max() >= 2.0:
-        most = np.floor(200.0 / weight.max()) / 100.0
-        raise PlumecastError(
-            f"steering strength={strength:g} would blow wind across a valley of this landscape "
-            f"backwards; use {most:g} or less"
-        )
-    half = 0.5 * strength * weight
-    # P − ½ I = −½ [[cos 2θ, sin 2θ], [sin 2θ, −cos 2θ]] with θ the direction of the gradient
-    cosine, sine = half * difference / safe_size, half * twice / safe_size
-    return np.stack(
-        [np.stack([1.0 - cosine, -sine], axis=-1), np.stack([-sine, 1.0 + cosine], axis=-1)],
-        axis=-2,
-    )
-
-
-def check_steering(strength: float) -> None:
-    """Raise if the strength is not possible for any landscape."""
-    if not 0.0 <= strength < np.inf:
-        raise PlumecastError(
-            f"steering strength={strength}; use 0 (none), {STEERING_STRENGTH} (default) or another "
-            "positive number"
-        )
 
 
 def _surface_wind(

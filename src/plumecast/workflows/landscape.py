@@ -16,9 +16,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Field, Mask
 from plumecast.data.crs import crs_of
 from plumecast.physics.fuels import NB9, Codes, fuel_codes
+from plumecast.simulator.atmosphere import STEERING_STRENGTH, check_steering
 from plumecast.simulator.fire import BLOCK
 from plumecast.simulator.landscape import Landscape
-from plumecast.simulator.weather import STEERING_STRENGTH, check_steering
 from plumecast.sources.rasters.geotiff import open_geotiff
 
 

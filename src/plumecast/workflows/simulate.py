@@ -14,7 +14,8 @@ from plumecast.base.names import GROUND, SIMULATION, WEATHER, WEATHER_AXES
 from plumecast.compute.blocks import Runner
 from plumecast.data.store import append_fire, check_store_path, open_snapshots, stored_fires
 from plumecast.simulator import ensemble
-from plumecast.simulator.weather import OWN, STEERING_STRENGTH
+from plumecast.simulator.atmosphere import STEERING_STRENGTH
+from plumecast.simulator.weather import OWN
 from plumecast.workflows.landscape import Ground, in_plane_of
 
 SETTINGS = SIMULATION
