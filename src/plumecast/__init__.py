@@ -11,6 +11,7 @@ from plumecast.base.version import __version__
 if TYPE_CHECKING:
     from plumecast.app.maps.draw import draw_map
     from plumecast.compute.cluster import cluster
+    from plumecast.compute.resources import Resources
     from plumecast.data.schema import (
         apply_smoke_floor,
         drop_small_fires,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from plumecast.workflows.fires.hours import at_hours
     from plumecast.workflows.fires.weather import with_weather
     from plumecast.workflows.fires.winds import with_winds
+    from plumecast.workflows.landscape import Ground
     from plumecast.workflows.simulate import simulate
     from plumecast.workflows.statistics.points import evaluate_points
     from plumecast.workflows.train import train_surrogate
@@ -68,7 +70,9 @@ _HOME = {
     "Basis": "operators.pca",
     "CrossValidation": "workflows.tune.cross_validate",
     "Design": "workflows.design.result",
+    "Ground": "workflows.landscape",
     "Operator": "operators.family",
+    "Resources": "compute.resources",
     "Split": "data.split",
     "SplitRecipe": "data.split",
     "Surrogate": "surrogate.surrogate",
@@ -136,8 +140,10 @@ __all__ = [
     "Basis",
     "CrossValidation",
     "Design",
+    "Ground",
     "Operator",
     "PlumecastError",
+    "Resources",
     "Split",
     "SplitRecipe",
     "Surrogate",

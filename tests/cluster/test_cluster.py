@@ -438,8 +438,8 @@ def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
 
 def test_fires_are_drawn_on_rasters_of_the_users_ground_on_a_cluster(runner, tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "TOGETHER", 1)
-    ground = write_landscape(tmp_path, (60, 80), 600.0)
-    chosen = {"droughts": ["high"], "checkpoints": 1, "steering": 0.5, **ground}
+    ground = pc.Ground(**write_landscape(tmp_path, (60, 80), 600.0), steering=0.5)
+    chosen = {"droughts": ["high"], "checkpoints": 1, "ground": ground}
     fires = pc.draw_fires(4, **chosen)
     surrogate = pc.fit_surrogate(pc.simulate(ignitions=4, **chosen), "paper-linear")
     other = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], runner=runner)

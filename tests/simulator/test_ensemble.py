@@ -10,12 +10,14 @@ from plumecast.base import names
 from plumecast.base.checkpoints import DEPTH, INTERVAL
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.resources import Resources
 from plumecast.physics.fuels import fuel_table
 from plumecast.simulator.ensemble import (
     DROUGHTS,
     PRESETS,
     World,
     call_together,
+    ensemble_size,
     plan_fires,
     run_fires,
     simulate,
@@ -166,7 +168,15 @@ def small(landscape, **choices):
     region = np.zeros(landscape.fuel.shape, dtype=bool)
     region[25:60, 25:75] = True
     given = {"ignitions": 2, "droughts": ("low", "high"), "checkpoints": 2, "region": region}
-    return simulate(landscape=landscape, **(given | choices))
+    given |= choices
+    world = World(
+        given.pop("seed", 0), given.pop("checkpoints"), landscape=landscape,
+        region=given.pop("region"),
+    )  # fmt: skip
+    plans = plan_fires(
+        given.pop("ignitions"), given.pop("droughts"), world.seed, weathers=given.pop("weathers", 0)
+    )
+    return simulate(world, plans, **given)
 
 
 def test_every_ignition_burns_under_its_own_drawn_weathers(landscape):
@@ -218,8 +228,9 @@ def test_resuming_skips_finished_fires_and_changes_nothing(landscape):
     done = set(whole.fire_id.values[:6])
     assert len(done) == 3
     result = small(
-        landscape, done=done, append=rest.append, progress=lambda *news: seen.append(news)
-    )
+        landscape, done=done, append=rest.append,
+        resources=Resources(progress=lambda *news: seen.append(news)),
+    )  # fmt: skip
     assert result is None
     assert [str(fire.fire_id.values[0]) for fire in rest] == ["s0-i0001-high"]
     assert seen == [(4, 4, "s0-i0001-high")]
@@ -246,12 +257,8 @@ def test_another_seed_moves_the_ignitions(landscape):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"checkpoints": 0}, "checkpoints=0"),
-        ({"ignitions": 0}, "ignitions=0"),
         ({"droughts": ("low", "severe")}, "unknown drought 'severe'; known are 'low', 'medium'"),
         ({"droughts": ()}, "droughts is empty; give at least one of"),
-        ({"preset": "huge"}, "unknown preset 'huge'; known are 'demo', 'paper'"),
-        ({"ignitions": None}, "how many fires"),
         ({"workers": 0}, "workers=0"),
         ({"weathers": -1}, "weathers=-1; give at least 0"),
     ],
@@ -259,6 +266,20 @@ def test_another_seed_moves_the_ignitions(landscape):
 def test_impossible_ensembles_are_refused(landscape, choices, message):
     with pytest.raises(PlumecastError, match=message):
         small(landscape, **choices)
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (("demo", 2, 0), "checkpoints=0"),
+        (("demo", 0, 2), "ignitions=0"),
+        (("huge", None, None), "unknown preset 'huge'; known are 'demo', 'paper'"),
+        ((None, None, 2), "how many fires"),
+    ],
+)
+def test_impossible_sizes_are_refused(size, message):
+    with pytest.raises(PlumecastError, match=message):
+        ensemble_size(*size)
 
 
 def test_a_region_that_cannot_burn_is_refused(landscape):

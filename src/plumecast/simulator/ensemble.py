@@ -28,6 +28,7 @@ from plumecast.compute.arrays import Field, Mask
 from plumecast.compute.blocks import Runner
 from plumecast.compute.memory import keep_freed_memory
 from plumecast.compute.processes import new_pool, stop_pools, submit
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.assembly import concat_snapshots
 from plumecast.physics.fuels import fuel_table
 from plumecast.simulator.atmosphere import STEERING_STRENGTH
@@ -87,6 +88,15 @@ class World:
     region: Mask | None = None  # cells that may ignite; default `ignition_mask`
     steering: float = STEERING_STRENGTH  # how strongly terrain steers the wind
 
+    @staticmethod
+    def of(size: Preset, seed: int = 0, **others: Any) -> World:
+        """The world of an ensemble of some size; `others` are further fields.
+
+        The fires on a landscape of the user's share its one fuel map.
+        """
+        years = size.years if others.get("landscape") is None else 1
+        return World(seed, size.checkpoints, years, size.shape, size.cell, **others)
+
 
 @dataclass(frozen=True, slots=True)
 class FirePlan:
@@ -100,34 +110,22 @@ class FirePlan:
 
 
 def simulate(
-    *, preset: str | None = None, ignitions: int | None = None,
-    droughts: Sequence[str] = DROUGHTS, checkpoints: int | None = None, seed: int = 0,
-    workers: int = 1, append: Callable[[xr.Dataset], object] | None = None,
-    done: Collection[str] = frozenset(), progress: Callable[[int, int, str], object] | None = None,
-    landscape: Landscape | None = None, region: Mask | None = None,
-    interval: float = INTERVAL_HOURS, runner: Runner | None = None,
-    steering: float = STEERING_STRENGTH, weathers: int | None = None,
-) -> xr.Dataset | None:  # fmt: skip
-    """Simulate an ensemble of fires with their smoke: each ignition under each drought.
+    world: World,
+    plans: Sequence[FirePlan],
+    *,
+    workers: int = 1,
+    append: Callable[[xr.Dataset], object] | None = None,
+    done: Collection[str] = frozenset(),
+    resources: Resources = LOCAL,
+) -> xr.Dataset | None:
+    """Simulate the planned fires of a world with their smoke.
 
-    With `weathers`, each ignition burns under that number of weathers of its own instead.
-
-    `preset` (of `PRESETS`) sets the sizes that are not given; without a preset the grid and the
-    checkpoints are those of the paper. Finished fires, a Dataset of their snapshots, are passed
-    to `append`, always in the same order: one at a time, or several if they are finished faster
-    than `append` returns. Without `append` all snapshots are returned as one Dataset. Fires whose
-    `fire_id` is in `done` are skipped, which resumes an interrupted ensemble.
-    `progress(finished, total, fire_id)` is called after every fire. `landscape` replaces the
-    synthetic landscapes; `region`, a boolean mask on its cells, selects where fires may ignite.
-    `steering` is the strength of `weather.steering`. For `workers` and `runner` see `run_fires`.
+    Finished fires, a Dataset of their snapshots, are passed to `append`, always in the same order:
+    one at a time, or several if they are finished faster than `append` returns. Without `append`
+    all snapshots are returned as one Dataset. Fires whose `fire_id` is in `done` are skipped, which
+    resumes an interrupted ensemble. `resources` report `(finished, total, fire_id)` after every
+    fire; for `workers` and their runner see `run_fires`.
     """
-    size = ensemble_size(preset, ignitions, checkpoints)
-    years = size.years if landscape is None else 1
-    world = World(
-        seed, size.checkpoints, years, size.shape, size.cell, interval, landscape, region, steering
-    )
-    own = size.weathers if weathers is None else weathers
-    plans = plan_fires(size.ignitions, droughts, seed, weathers=own)
     to_run = [fire for fire in plans if fire.fire_id not in done]
     kept: list[xr.Dataset] = []
     finished = len(plans) - len(to_run)
@@ -138,10 +136,9 @@ def simulate(
         receive(concat_snapshots(fires))
         for fire in fires:
             finished += 1
-            if progress is not None:
-                progress(finished, len(plans), str(fire.fire_id.values[0]))
+            resources.progress(finished, len(plans), str(fire.fire_id.values[0]))
 
-    with closing(run_fires(world, to_run, workers, runner)) as fires:
+    with closing(run_fires(world, to_run, workers, resources.runner)) as fires:
         call_together(hand_over, fires)
     return concat_snapshots(kept) if kept else None
 

@@ -23,7 +23,7 @@ from plumecast.physics.fuels import FUEL_CODES, Moisture, fuel_name
 from plumecast.simulator import compiled
 from plumecast.simulator.march import march
 from plumecast.simulator.spread import (
-    Ground,
+    CellProperties,
     front_speed,
     metric_in_wind,
     spread_coefficients,
@@ -130,7 +130,7 @@ def wind_steps(
 
 def _ground(
     landscape: Landscape, moisture: Moisture, steering: npt.NDArray[np.float32] | None
-) -> Ground:
+) -> CellProperties:
     """Properties of every cell from which its spread ellipse is computed."""
     shape = landscape.fuel.shape
     if steering is None:
@@ -146,7 +146,7 @@ def _ground(
     coefficients = np.zeros((256, 6))
     coefficients[codes] = np.stack(columns, axis=1)
     slope_x, slope_y = landscape.slope
-    return Ground(
+    return CellProperties(
         np.ascontiguousarray(landscape.fuel, dtype=np.int16),
         np.ascontiguousarray(slope_x, dtype=np.float32),
         np.ascontiguousarray(slope_y, dtype=np.float32),
@@ -156,7 +156,7 @@ def _ground(
     )
 
 
-def _check_ignition(ground: Ground, ignition: tuple[int, int]) -> None:
+def _check_ignition(ground: CellProperties, ignition: tuple[int, int]) -> None:
     row, column = ignition
     ny, nx = ground.fuel.shape
     if not (0 <= row < ny and 0 <= column < nx):
@@ -173,7 +173,7 @@ def _check_ignition(ground: Ground, ignition: tuple[int, int]) -> None:
 
 
 def _first_times(
-    ground: Ground, ignition: tuple[int, int], edges: Field, winds: Field
+    ground: CellProperties, ignition: tuple[int, int], edges: Field, winds: Field
 ) -> tuple[Field, Field]:
     """Arrival times and front normals near the ignition, from the finer grid; inf elsewhere."""
     rows, columns = (
@@ -200,7 +200,7 @@ def _first_times(
     return seed_time, seed_normal
 
 
-def _refined(ground: Ground, rows: slice, columns: slice) -> Ground:
+def _refined(ground: CellProperties, rows: slice, columns: slice) -> CellProperties:
     """Part of the ground, with every cell divided into REFINEMENT² equal cells."""
 
     def repeated(field: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -217,7 +217,7 @@ def _refined(ground: Ground, rows: slice, columns: slice) -> Ground:
 
 @compiled(nogil=True)  # other threads, such as a server's, go on
 def _exact_times(
-    ground: Ground, centre: tuple[int, int], edges: Field, winds: Field
+    ground: CellProperties, centre: tuple[int, int], edges: Field, winds: Field
 ) -> tuple[Field, Field]:
     """Exact arrival times around `centre`, where the ground is that of the centre.
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from plumecast.compute.arrays import Field, Mask
 from plumecast.simulator import compiled
-from plumecast.simulator.spread import Ground, front_speed, metric_in_wind
+from plumecast.simulator.spread import CellProperties, front_speed, metric_in_wind
 
 Indices = npt.NDArray[np.int64]
 
@@ -68,7 +68,7 @@ class Cells(NamedTuple):
 
 @compiled(nogil=True)  # other threads, such as a server's, go on
 def march(
-    ground: Ground, seed_time: Field, seed_normal: Field, edges: Field, winds: Field
+    ground: CellProperties, seed_time: Field, seed_normal: Field, edges: Field, winds: Field
 ) -> tuple[Field, Field]:
     """Arrival times (ny, nx) in h, inf where unburned, and directions of ∇T (ny, nx, 2).
 
@@ -94,7 +94,7 @@ def march(
 
 
 @compiled()
-def _initial_cells(ground: Ground, seed_time: Field, seed_normal: Field) -> Cells:
+def _initial_cells(ground: CellProperties, seed_time: Field, seed_normal: Field) -> Cells:
     """Cells before the first step, with the given arrival times."""
     ny, nx = ground.fuel.shape
     n = (ny + 2 * PAD) * (nx + 2 * PAD)
@@ -117,7 +117,7 @@ def _initial_cells(ground: Ground, seed_time: Field, seed_normal: Field) -> Cell
 
 
 @compiled()
-def _unpadded(ground: Ground, cells: Cells) -> tuple[Field, Field]:
+def _unpadded(ground: CellProperties, cells: Cells) -> tuple[Field, Field]:
     """Arrival times and gradients on the (ny, nx) grid."""
     ny, nx = ground.fuel.shape
     arrival, normal = np.empty((ny, nx)), np.empty((ny, nx, 2))
@@ -131,7 +131,7 @@ def _unpadded(ground: Ground, cells: Cells) -> tuple[Field, Field]:
 
 
 @compiled()
-def _update_metric(ground: Ground, cells: Cells, i: int, wind: Field, k: int) -> None:
+def _update_metric(ground: CellProperties, cells: Cells, i: int, wind: Field, k: int) -> None:
     """Compute the metric of a cell for wind number k; the first time, also reset its labels."""
     if cells.metric[i, 3] == k:
         return
@@ -146,7 +146,7 @@ def _update_metric(ground: Ground, cells: Cells, i: int, wind: Field, k: int) ->
 
 @compiled()
 def _spread(
-    ground: Ground,
+    ground: CellProperties,
     cells: Cells,
     queue: Indices,
     band: Indices,
@@ -252,7 +252,13 @@ def _planar_front(
 
 @compiled()
 def _record_burned(
-    ground: Ground, cells: Cells, band: Indices, in_band: int, end: float, wind: Field, k: int
+    ground: CellProperties,
+    cells: Cells,
+    band: Indices,
+    in_band: int,
+    end: float,
+    wind: Field,
+    k: int,
 ) -> int:
     """Record the cells that burn by `end`; returns the number of unburned cells in the band."""
     left = 0
@@ -286,7 +292,13 @@ def _scale_gradient(cells: Cells, i: int) -> float:
 
 @compiled()
 def _change_wind(
-    ground: Ground, cells: Cells, band: Indices, in_band: int, now: float, wind: Field, k: int
+    ground: CellProperties,
+    cells: Cells,
+    band: Indices,
+    in_band: int,
+    now: float,
+    wind: Field,
+    k: int,
 ) -> int:
     """Scale the times near the front to wind number k; drops cells far behind it from the band."""
     kept = 0

@@ -314,7 +314,7 @@ def _live_extinction(load: Field, sav: Field, wet: Field, extinction: float) -> 
     return float(max(limit, extinction))
 
 
-class Ground(NamedTuple):
+class CellProperties(NamedTuple):
     """Properties of every cell that determine its metric."""
 
     fuel: Codes  # (ny, nx) code
@@ -327,7 +327,7 @@ class Ground(NamedTuple):
 
 @compiled()
 def metric_in_wind(
-    ground: Ground, row: int, column: int, wind: Field
+    ground: CellProperties, row: int, column: int, wind: Field
 ) -> tuple[float, float, float]:
     """(r, g_x, g_y) in h per cell of one burnable cell, for a 10 m wind in m s⁻¹."""
     c = ground.coefficients[ground.fuel[row, column]]

@@ -24,7 +24,14 @@ from plumecast.sources.rasters.geotiff import open_geotiff
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The user's choice of landscape (rasters or synthetic) and of terrain steering."""
+    """The ground of simulated fires: rasters of the user's or the synthetic landscape.
+
+    `dem` and `fuels` are GeoTIFFs of elevation and of Scott & Burgan fuels that replace the
+    synthetic landscape; the snapshots keep their CRS and coordinates. With `bare_where_missing`,
+    missing cells become bare ground. `steering` is how strongly terrain turns the wind along its
+    valleys, from 0 (not at all); the default is 1.2. The wind along a straight deep valley gains
+    steering / 2 times its speed; the wind across it loses as much.
+    """
 
     dem: str | Path | None = None
     fuels: str | Path | None = None
@@ -61,6 +68,10 @@ class Ground:
             "bare_where_missing": self.bare_where_missing,
             "steering": self.strength,
         }
+
+
+SYNTHETIC = Ground()
+"""The synthetic landscape with the default steering."""
 
 
 def in_plane_of(like: xr.Dataset, landscape: Landscape) -> Landscape:

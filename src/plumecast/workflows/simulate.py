@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
+from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import GROUND, SIMULATION, WEATHER, WEATHER_AXES
-from plumecast.compute.blocks import Runner
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.store import append_fire, check_store_path, open_snapshots, stored_fires
 from plumecast.simulator import ensemble
 from plumecast.simulator.atmosphere import STEERING_STRENGTH
 from plumecast.simulator.weather import OWN
-from plumecast.workflows.landscape import Ground, in_plane_of
+from plumecast.workflows.landscape import SYNTHETIC, Ground, in_plane_of
 
 SETTINGS = SIMULATION
 
@@ -29,6 +30,7 @@ _LATER = [entry.name for entry in (*WEATHER, *WEATHER_AXES, *GROUND)]
 """Variables that stores of earlier versions lack; such a store is continued without them."""
 
 
+@folded_arguments(ground=Ground, resources=Resources)
 def simulate(
     out: str | Path | None = None,
     *,
@@ -38,13 +40,9 @@ def simulate(
     weathers: int | None = None,
     checkpoints: int | None = None,
     seed: int = 0,
+    ground: Ground = SYNTHETIC,
     workers: int = 1,
-    runner: Runner | None = None,
-    dem: str | Path | None = None,
-    fuels: str | Path | None = None,
-    bare_where_missing: bool = False,
-    steering: float | None = None,
-    progress: Callable[[int, int, str], object] | None = None,
+    resources: Resources = LOCAL,
 ) -> xr.Dataset:
     """Simulate fires and their smoke: `ignitions` times `droughts`, `checkpoints` six hours apart.
 
@@ -56,25 +54,21 @@ def simulate(
     are finished faster than they are written. A store that holds some of the fires is continued; a
     store made with other settings raises an error. Without `out`, the snapshots stay in memory.
     `preset` ("demo", "paper" or "weathers") sets the sizes that are not given; without it, the grid
-    is the paper's. `dem` and `fuels` are GeoTIFFs of elevation and of Scott & Burgan
-    fuels that replace the synthetic landscape; the snapshots keep their CRS and coordinates. With
-    `bare_where_missing`, missing cells become bare ground. `steering` is how strongly terrain turns
-    the wind along its valleys, from 0 (not at all); the default is 1.2. The wind along a straight
-    deep valley gains steering / 2 times its speed; the wind across it loses as much. With a
-    `runner` (`pc.cluster`), cluster workers simulate the fires; only this process writes.
-    `progress(finished, total, fire_id)` is called after each fire.
+    is the paper's. `ground` (`pc.Ground`) has rasters that replace the synthetic landscape, and the
+    steering of the wind by terrain. With the runner of `resources` (`pc.cluster`), cluster workers
+    simulate the fires instead of `workers` processes of this machine; only this process writes. The
+    progress of `resources` is `(finished, total, fire_id)` after each fire.
     """
     size = ensemble.ensemble_size(preset, ignitions, checkpoints)
-    ground = Ground(dem, fuels, bare_where_missing, steering)
     landscape = ground.landscape()
-    own = weathers_of(size, droughts, weathers)
+    drawn = weathers_of(size, droughts, weathers)
     settings = {
         "checkpoints": size.checkpoints,
         "years": size.years,
         "shape": list(size.shape),
         "cell": size.cell,
         "seed": seed,
-        **weather_record(own),
+        **weather_record(drawn),
         **ground.record(),
     }
     absent: list[str] = []
@@ -91,13 +85,15 @@ def simulate(
         like_stored = fire.drop_vars(absent, errors="ignore")
         append_fire(out, like_stored.assign_attrs({SETTINGS: json.dumps(settings)}))
 
+    labels = ensemble.DROUGHTS if droughts is None else droughts
     made = ensemble.simulate(
-        preset=preset, ignitions=size.ignitions, checkpoints=size.checkpoints, seed=seed,
-        droughts=ensemble.DROUGHTS if droughts is None else droughts, weathers=own,
-        landscape=landscape, steering=ground.strength, workers=workers,
-        runner=runner, progress=progress, append=None if out is None else append,
+        ensemble.World.of(size, seed, landscape=landscape, steering=ground.strength),
+        ensemble.plan_fires(size.ignitions, labels, seed, weathers=drawn),
+        workers=workers,
+        append=None if out is None else append,
         done=frozenset() if out is None else stored_fires(out),
-    )  # fmt: skip
+        resources=resources,
+    )
     if out is not None:
         return open_snapshots(out)
     assert made is not None
@@ -106,13 +102,14 @@ def simulate(
 
 def weathers_of(size: ensemble.Preset, droughts: Sequence[str] | None, weathers: int | None) -> int:
     """Number of drawn weathers of each ignition; 0 if the fires share the droughts' weathers."""
-    own = size.weathers if weathers is None else weathers
-    if own and droughts is not None:
+    drawn = size.weathers if weathers is None else weathers
+    if drawn and droughts is not None:
         raise PlumecastError(
-            f"droughts={','.join(droughts)} are weathers that all fires share, and weathers={own} "
-            "gives each its own; leave one of them out (weathers=0 with the preset 'weathers')"
+            f"droughts={','.join(droughts)} are weathers that all fires share, and "
+            f"weathers={drawn} gives each its own; leave one of them out "
+            "(weathers=0 with the preset 'weathers')"
         )
-    return own
+    return drawn
 
 
 def weather_record(weathers: int) -> dict[str, Any]:
