@@ -1,4 +1,6 @@
-"""Weather of the three droughts, and steering of the wind by terrain."""
+"""Weather of a drought, drawn and stated ones, their profile, and the steering by terrain."""
+
+from __future__ import annotations
 
 from dataclasses import replace
 
@@ -9,8 +11,15 @@ from plumecast.base.errors import PlumecastError
 from plumecast.simulator.atmosphere import steering
 from plumecast.simulator.weather import (
     IGNITION_LOCAL_HOUR,
+    JET_HEIGHT,
+    OWN,
+    RANGES,
     SCENARIOS,
+    STORED_HEIGHTS,
+    drawn_weather,
+    hourly_weather,
     mean_wind,
+    stated_weather,
     weather,
     wind_profile,
 )
@@ -122,3 +131,98 @@ def test_the_strongest_steering_stops_wind_across_a_valley_without_reversing_it(
     most = float(str(refusal.value).split()[-3])
     least = np.linalg.eigvalsh(steering(terrain, 300.0, most)).min()
     assert 0.0 < least < 0.01  # the number is rounded down to 0.01
+
+
+GUSTS = 1.3  # largest factor between a drawn speed and the mean of three gusty days
+SERIES = ("wind_u", "wind_v", "upper_u", "upper_v", "boundary_layer_depth")
+
+
+def test_drawn_weathers_fill_their_ranges():
+    drawn = [drawn_weather(0, ignition, 0, hours=72.0) for ignition in range(200)]
+    assert {series.drought for series in drawn} == {OWN}
+    speed, direction = np.array([mean_wind(series, 72.0) for series in drawn]).T
+    low, high = RANGES["wind_speed"]
+    assert low / GUSTS < speed.min() < 1.1 * low
+    assert 0.9 * high < speed.max() < GUSTS * high
+    assert (np.histogram(direction, bins=8, range=(0.0, 360.0))[0] > 10).all()  # of 25 expected
+    for name, found in {
+        "jet_speed": [np.hypot(series.upper_u, series.upper_v).max() for series in drawn],
+        "day_depth": [series.boundary_layer_depth.max() for series in drawn],
+        "stability": [series.stability for series in drawn],
+    }.items():
+        (low, high), span = RANGES[name], np.ptp(RANGES[name])
+        assert low <= min(found) < low + 0.05 * span, name
+        assert high - 0.05 * span < max(found) <= high * (1.0 + 1e-12), name
+    moisture = np.array([series.moisture for series in drawn])
+    driest, moistest = (np.array(SCENARIOS[name].moisture) for name in ("high", "low"))
+    assert (moisture >= driest).all()
+    assert (moisture <= moistest).all()
+
+
+def test_a_drawn_weather_depends_on_seed_ignition_and_number_alone():
+    first = drawn_weather(1, 2, 3, hours=24.0)
+    for name in SERIES:
+        again = getattr(drawn_weather(1, 2, 3, hours=48.0), name)
+        np.testing.assert_array_equal(getattr(first, name), again[: first.hours.size])
+        for other in ((0, 2, 3), (1, 0, 3), (1, 2, 0)):
+            assert not np.array_equal(
+                getattr(first, name), getattr(drawn_weather(*other, hours=24.0), name)
+            )
+
+
+@pytest.mark.parametrize(
+    "series", [weather("high", hours=30.0), drawn_weather(0, 5, 0, hours=30.0)]
+)
+def test_the_stored_weather_is_the_profile_of_every_hour(series):
+    stored = hourly_weather(series, 29.5)
+    np.testing.assert_array_equal(stored["weather_hour"], np.arange(31.0))
+    for hour in (0, 7, 30):
+        u, v = wind_profile(series, float(hour), STORED_HEIGHTS)
+        np.testing.assert_array_equal(stored["wind_u"][hour], u)
+        np.testing.assert_array_equal(stored["wind_v"][hour], v)
+        assert stored["boundary_layer_depth"][hour] == series.at(series.boundary_layer_depth, hour)
+    np.testing.assert_allclose(stored["wind_u"][:, 0], series.wind_u[::2], rtol=1e-3, atol=0.05)
+
+
+def direction(u, v):
+    """Where the wind comes from, degree."""
+    return np.rad2deg(np.arctan2(-u, -v)) % 360.0
+
+
+@pytest.mark.parametrize("way", [0.0, 90.0, 200.0, 359.0])
+def test_the_winds_are_those_stated(way):
+    made = stated_weather((8.0, way), (15.0, way + 30.0), hours=48.0)
+    np.testing.assert_allclose(direction(made.wind_u, made.wind_v), way, atol=1e-9)
+    speed, mean_from = mean_wind(made, 48.0)
+    # Over whole days the diurnal cycle cancels; the trapezoidal rule is exact for a cosine.
+    assert speed == pytest.approx(8.0, rel=1e-9)
+    assert mean_from == pytest.approx(way, abs=1e-6)
+    u, v = wind_profile(made, 5.0, JET_HEIGHT)
+    assert np.hypot(u, v) == pytest.approx(15.0)
+    assert direction(u, v) == pytest.approx((way + 30.0) % 360.0)
+    assert made.drought == OWN
+
+
+def test_the_hour_of_ignition_moves_the_day():
+    """The wind is strongest at 15 h local time, and the boundary layer is shallow at night."""
+    noon, midnight = (
+        stated_weather((8.0, 0.0), (9.0, 0.0), local_hour=hour, hours=24.0) for hour in (12.0, 0.0)
+    )
+    assert noon.hours[np.argmax(-noon.wind_v)] == 3.0
+    assert midnight.hours[np.argmax(-midnight.wind_v)] == 15.0
+    assert midnight.boundary_layer_depth[0] < 0.5 * noon.boundary_layer_depth[0]
+
+
+def test_moisture_is_that_of_the_drought():
+    made = stated_weather((8.0, 0.0), (9.0, 0.0), drought="low")
+    assert made.moisture == weather("low").moisture
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"surface": (-1.0, 0.0)}, {"aloft": (np.nan, 0.0)}, {"local_hour": 25.0}, {"drought": "x"}],
+)
+def test_impossible_weathers_are_refused(wrong):
+    good = {"surface": (5.0, 0.0), "aloft": (9.0, 0.0)}
+    with pytest.raises(PlumecastError):
+        stated_weather(**(good | wrong))

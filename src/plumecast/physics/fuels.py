@@ -171,22 +171,20 @@ def mass_burnout_time(load: npt.ArrayLike, sav_per_ft: npt.ArrayLike) -> Field:
 
 def fuel_codes(fuel_model: Any) -> Codes:
     """Codes or names of any shape → int16 codes; raises for an unknown code or name."""
-    given = np.asarray(fuel_model)
-    if given.dtype.kind in "UO":
-        found = [FUEL_CODES.get(str(name)) for name in given.ravel()]
-        unknown = sorted(
-            {str(name) for name, code in zip(given.flat, found, strict=True) if code is None}
-        )
+    models = np.asarray(fuel_model)
+    if models.dtype.kind in "UO":
+        named = [FUEL_CODES.get(str(name)) for name in models.flat]
+        unknown = {str(name) for name, code in zip(models.flat, named, strict=True) if code is None}
         if unknown:
-            raise _unknown_fuels(unknown)
-        return np.array(found, dtype=np.int16).reshape(given.shape)
-    in_range = (given >= 0) & (given < _TABLE_LENGTH)
-    known = in_range & fuel_table().known[np.where(in_range, given, 0).astype(np.intp)]
-    if given.dtype.kind == "f":
-        known &= given == np.floor(given)
+            raise _unknown_fuels(sorted(unknown))
+        return np.array(named, dtype=np.int16).reshape(models.shape)
+    in_range = (models >= 0) & (models < _TABLE_LENGTH)
+    known = in_range & fuel_table().known[np.where(in_range, models, 0).astype(np.intp)]
+    if models.dtype.kind == "f":
+        known &= models == np.floor(models)
     if not known.all():
-        raise _unknown_fuels([f"{code:g}" for code in np.unique(given[~known])])
-    return given.astype(np.int16)
+        raise _unknown_fuels([f"{code:g}" for code in np.unique(models[~known])])
+    return models.astype(np.int16)
 
 
 def fuel_name(code: int) -> str:

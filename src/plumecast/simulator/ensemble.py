@@ -177,11 +177,11 @@ def call_together(
 
 def ensemble_size(preset: str | None, ignitions: int | None, checkpoints: int | None) -> Preset:
     """The preset, with `ignitions` and `checkpoints` replaced if given."""
-    known = ", ".join(map(repr, PRESETS))
+    presets = ", ".join(map(repr, PRESETS))
     if preset is None and ignitions is None:
-        raise PlumecastError(f"how many fires? give ignitions, a number, or a preset: {known}")
+        raise PlumecastError(f"how many fires? give ignitions, a number, or a preset: {presets}")
     if preset is not None and preset not in PRESETS:
-        raise PlumecastError(f"unknown preset {preset!r}; known are {known}")
+        raise PlumecastError(f"unknown preset {preset!r}; known are {presets}")
     base = PRESETS[preset or "paper"]
     size = replace(
         base,
@@ -207,16 +207,20 @@ def plan_fires(
         raise PlumecastError(f"weathers={weathers}; give at least 0")
     if weathers:
         return [
-            FirePlan(number, OWN, f"s{seed}-i{number:04d}", f"s{seed}-i{number:04d}-w{own}", own)
+            FirePlan(
+                number, OWN, f"s{seed}-i{number:04d}", f"s{seed}-i{number:04d}-w{drawn}", drawn
+            )
             for number in range(first, first + ignitions)
-            for own in range(weathers)
+            for drawn in range(weathers)
         ]
-    known = ", ".join(map(repr, SCENARIOS))
+    scenarios = ", ".join(map(repr, SCENARIOS))
     if not droughts:
-        raise PlumecastError(f"droughts is empty; give at least one of {known}")
+        raise PlumecastError(f"droughts is empty; give at least one of {scenarios}")
     unknown = [drought for drought in droughts if drought not in SCENARIOS]
     if unknown:
-        raise PlumecastError(f"unknown drought {', '.join(map(repr, unknown))}; known are {known}")
+        raise PlumecastError(
+            f"unknown drought {', '.join(map(repr, unknown))}; known are {scenarios}"
+        )
     plans = []
     for number in range(first, first + ignitions):
         ignition_id = f"s{seed}-i{number:04d}"

@@ -54,6 +54,21 @@ MOISTURE = 0.08
 ALTITUDE = "surface_altitude"
 """Terrain of a store on its columns, m, if it has it."""
 
+OLD = 0.5
+"""Cells whose time since ignition is at least this share of the largest are near the ignition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Ignition, stability and ground of a fire; `None` where the ground is not known."""
+
+    x: float  # of the ignition, m
+    y: float
+    exact: bool  # whether the ignition is the simulator's own, not estimated from a field
+    stability: float = STABILITY  # N² of the free troposphere, s⁻²
+    terrain: Array | None = None  # (ny, nx) m on the columns
+    fuels: Array | None = None  # (ny·sr, nx·sr) Anderson categories on the fire cells
+
 
 def write_wrf_inputs(
     fires: xr.Dataset,
@@ -74,7 +89,7 @@ def write_wrf_inputs(
     """
     check_wrf_inputs(fires, hours=hours)
     domain = _domain(fires)
-    known = _known_fires(fires)
+    site_of = _sites(fires)
     target = Path(folder)
     names = _chosen(fires, ignitions)
     taken = [name for name in names if (target / _file_name(name)).exists()]
@@ -85,7 +100,8 @@ def write_wrf_inputs(
     written = []
     for name in names:
         fire = fires.isel({SNAPSHOT: np.flatnonzero(fires.fire_id.values == name)})
-        texts = _texts(name, fire.sortby("hours").load(), domain, known(name), hours)
+        fire = fire.sortby("hours").load()
+        texts = _texts(name, fire, domain, site_of(name) or _estimated_site(name, fire), hours)
         with atomic_write(target / _file_name(name), overwrite=False) as partial:
             partial.mkdir(parents=True)
             for file, text in texts.items():
@@ -108,38 +124,26 @@ def check_wrf_inputs(fires: xr.Dataset, *, hours: int | None = None) -> None:
 
 
 def _texts(
-    name: str, fire: xr.Dataset, domain: Domain, known: Known | None, hours: int | None
+    name: str, fire: xr.Dataset, domain: Domain, site: Site, hours: int | None
 ) -> dict[str, str]:
     """Contents of the files of one fire."""
-    known = known or _estimated(name, fire)
     weather = _profile(fire)
     length = hours or int(np.ceil(fire.hours.values[-1]))
     local_hour = float(fire.attrs.get(LOCAL_HOUR, NOON))
-    ignition = Ignition(known.x, known.y, local_hour, length)
-    ground = GroundFiles(known.terrain is not None, known.fuels is not None, DEFAULT_CATEGORY)
+    ignition = Ignition(site.x, site.y, local_hour, length)
+    ground = GroundFiles(site.terrain is not None, site.fuels is not None, DEFAULT_CATEGORY)
     moisture = float(fire.fuel_moisture.values[0]) if "fuel_moisture" in fire else MOISTURE
     texts = {
         "namelist.input": namelist_input(domain, ignition, ground),
         "namelist.fire": namelist_fire(moisture),
-        "input_sounding": input_sounding(sounding_table(weather, known.stability)),
-        "README.md": readme(name, known, ignition, fire),
+        "input_sounding": input_sounding(sounding_table(weather, site.stability)),
+        "README.md": readme(name, site, ignition, fire),
     }
-    if known.terrain is not None:
-        texts["input_ht"] = input_ht(rimmed_terrain(known.terrain))
-    if known.fuels is not None:
-        texts["input_fc"] = input_fc(known.fuels, domain)
+    if site.terrain is not None:
+        texts["input_ht"] = input_ht(rimmed_terrain(site.terrain))
+    if site.fuels is not None:
+        texts["input_fc"] = input_fc(site.fuels, domain)
     return texts
-
-
-def _estimated(name: str, fire: xr.Dataset) -> Known:
-    """What the snapshots tell of a fire from elsewhere."""
-    ages = fire[FIRE].values
-    burned = np.flatnonzero(ages.any(axis=(1, 2)))
-    if not burned.size:
-        raise PlumecastError(f"fire {name!r} has no burned cell, so no ignition; leave it out")
-    x, y = estimated_ignition(ages[burned[0]], fire.x.values, fire.y.values)
-    terrain = fire[ALTITUDE].values.astype(float) if ALTITUDE in fire else None
-    return Known(x, y, exact=False, terrain=terrain)
 
 
 def _profile(fire: xr.Dataset) -> Profile:
@@ -149,14 +153,60 @@ def _profile(fire: xr.Dataset) -> Profile:
     return Profile(fire[HEIGHT].values, u.astype(float), v.astype(float), float(depth))
 
 
-def _known_fires(fires: xr.Dataset) -> Callable[[str], Known | None]:
-    """What the simulator knows of a fire by its name; nothing of fires from elsewhere."""
+def _sites(fires: xr.Dataset) -> Callable[[str], Site | None]:
+    """Function from the name of a fire to the site that the simulator knows.
+
+    It returns None for fires from elsewhere, and for fires on the user's rasters, of which a store
+    records the name only.
+    """
     recorded = fires.attrs.get(SIMULATION)
-    if recorded is None:
+    settings = {} if recorded is None else json.loads(recorded)
+    if not settings or settings.get("dem") is not None:
         return lambda _: None
     require("numba", "simulator", "the ground of simulated fires")
+    from plumecast.simulator.ensemble import Simulator, plan_of, recorded_world
+    from plumecast.simulator.landscape import square_block_mean
 
-    return simulated_fires(recorded, REFINEMENT)
+    simulator = Simulator(recorded_world(settings))
+
+    def site_of(fire_id: str) -> Site | None:
+        plan = plan_of(fire_id)
+        if plan is None:
+            return None
+        landscape = simulator.landscape(simulator.year_of(plan))
+        row, column = simulator.ignition_cell(plan)
+        return Site(
+            x=(column + 0.5) * landscape.cell,
+            y=(row + 0.5) * landscape.cell,
+            exact=True,
+            stability=simulator.weather_of(plan).stability,
+            terrain=square_block_mean(landscape.elevation, REFINEMENT),
+            fuels=anderson_categories(landscape.fuel),
+        )
+
+    return site_of
+
+
+def _estimated_site(name: str, fire: xr.Dataset) -> Site:
+    """What the snapshots tell of a fire from elsewhere."""
+    ages = fire[FIRE].values
+    burned = np.flatnonzero(ages.any(axis=(1, 2)))
+    if not burned.size:
+        raise PlumecastError(f"fire {name!r} has no burned cell, so no ignition; leave it out")
+    x, y = estimated_ignition(ages[burned[0]], fire.x.values, fire.y.values)
+    terrain = fire[ALTITUDE].values.astype(float) if ALTITUDE in fire else None
+    return Site(x, y, exact=False, terrain=terrain)
+
+
+def estimated_ignition(age: Array, x: Array, y: Array) -> tuple[float, float]:
+    """Mean place of the oldest cells, weighted by their time since ignition (ny, nx).
+
+    x₀ = Σ f x / Σ f over the cells with f ≥ `OLD` max f: about a cell wrong, downwind if the
+    field is hours old.
+    """
+    weight = np.where(age >= OLD * age.max(), age, 0.0)
+    total = weight.sum()
+    return float((weight.sum(axis=0) @ x) / total), float((weight.sum(axis=1) @ y) / total)
 
 
 def _domain(fires: xr.Dataset) -> Domain:
@@ -185,33 +235,6 @@ def _file_name(fire_id: str) -> str:
     return re.sub(r"[^\w.-]", "_", fire_id)
 
 
-OLD = 0.5
-"""Cells whose time since ignition is at least this share of the largest are near the ignition."""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """Ignition, stability and ground of a fire; `None` where the ground is not known."""
-
-    x: float  # of the ignition, m
-    y: float
-    exact: bool  # whether the ignition is the simulator's own, not estimated from a field
-    stability: float = STABILITY  # N² of the free troposphere, s⁻²
-    terrain: Array | None = None  # (ny, nx) m on the columns
-    fuels: Array | None = None  # (ny·sr, nx·sr) Anderson categories on the fire cells
-
-
-def estimated_ignition(age: Array, x: Array, y: Array) -> tuple[float, float]:
-    """Mean place of the oldest cells, weighted by their time since ignition (ny, nx).
-
-    x₀ = Σ f x / Σ f over the cells with f ≥ `OLD` max f: about a cell wrong, downwind if the
-    field is hours old.
-    """
-    weight = np.where(age >= OLD * age.max(), age, 0.0)
-    total = weight.sum()
-    return float((weight.sum(axis=0) @ x) / total), float((weight.sum(axis=1) @ y) / total)
-
-
 _RUN = """\
 # Inputs of WRF-Fire for {name}
 
@@ -227,17 +250,17 @@ What to know:
 """
 
 
-def readme(name: str, known: Known, ignition: Ignition, fire: xr.Dataset) -> str:
+def readme(name: str, site: Site, ignition: Ignition, fire: xr.Dataset) -> str:
     """Text of `README.md`."""
     head = _RUN.format(
-        name=name, hours=ignition.hours, x=known.x, y=known.y, start=IGNITION_START
+        name=name, hours=ignition.hours, x=site.x, y=site.y, start=IGNITION_START
     )  # fmt: skip
-    notes = [*_place_notes(known), *_ground_notes(known), _weather_note(known, fire)]
+    notes = [*_place_notes(site), *_ground_notes(site), _weather_note(site, fire)]
     return head + "".join(f"- {note}\n" for note in notes)
 
 
-def _place_notes(known: Known) -> list[str]:
-    if known.exact:
+def _place_notes(site: Site) -> list[str]:
+    if site.exact:
         return []
     return [
         "The place of ignition is the mean of the oldest burned cells of the first snapshot: good "
@@ -245,28 +268,28 @@ def _place_notes(known: Known) -> list[str]:
     ]
 
 
-def _ground_notes(known: Known) -> list[str]:
+def _ground_notes(site: Site) -> list[str]:
     terrain = (
         f"`input_ht` is the terrain above its lowest ground; it falls to 0 over the {RIM} outer "
         "columns, for calm open boundaries."
-        if known.terrain is not None
+        if site.terrain is not None
         else "Missing: terrain. The run is flat. To change that, add `input_ht` and set "
         "`fire_read_atm_ht = .true.`"
     )
     fuels = (
         "`input_fc` has the Anderson category with the nearest spread rate to each fuel model."
-        if known.fuels is not None
+        if site.fuels is not None
         else f"Missing: fuels. All ground has category {DEFAULT_CATEGORY}. To change that, add "
         "`input_fc` and set `fire_fuel_read = 2`."
     )
     return [terrain, fuels]
 
 
-def _weather_note(known: Known, fire: xr.Dataset) -> str:
+def _weather_note(site: Site, fire: xr.Dataset) -> str:
     lowest = fire.isel({"snapshot": -1, HEIGHT: 0})
     last = int(np.searchsorted(fire.weather_hour.values, float(fire.hours.values[-1])))
     end = min(last, fire.weather_hour.size - 1)
-    u, v = (lowest[part].values[[0, end]] for part in _WINDS)
+    u, v = (lowest[part].values[[0, end]] for part in ("wind_u", "wind_v"))
     speed = np.hypot(u, v)
     origin = (np.rad2deg(np.arctan2(u, v)) + 180.0) % 360.0
     return (
@@ -274,39 +297,5 @@ def _weather_note(known: Known, fire: xr.Dataset) -> str:
         f"{float(fire[HEIGHT][0]):g} m; at the last hour {speed[1]:.1f} m/s from {origin[1]:.0f}°, "
         "which an ideal run does not know), a mixed boundary layer of "
         f"{MIXED_TEMPERATURE:g} K, an inversion of {INVERSION:g} K and N² = "
-        f"{known.stability:.2g} s⁻² above."
+        f"{site.stability:.2g} s⁻² above."
     )
-
-
-_WINDS = ("wind_u", "wind_v")
-
-
-def simulated_fires(recorded: str, block: int) -> Callable[[str], Known | None]:
-    """Function from the name of a fire to what the simulator knows of it.
-
-    `recorded` is the JSON of the settings that a store has, `block` the fire cells along one side
-    of a smoke cell. The function returns None for a name that is not the simulator's, and for fires
-    on the user's rasters, of which a store records the name only.
-    """
-    from plumecast.simulator.ensemble import Simulator, plan_of, recorded_world
-    from plumecast.simulator.landscape import square_block_mean
-
-    settings = json.loads(recorded)
-    simulator = Simulator(recorded_world(settings))
-
-    def known(fire_id: str) -> Known | None:
-        plan = plan_of(fire_id)
-        if plan is None or settings.get("dem") is not None:
-            return None
-        landscape = simulator.landscape(simulator.year_of(plan))
-        row, column = simulator.ignition_cell(plan)
-        return Known(
-            x=(column + 0.5) * landscape.cell,
-            y=(row + 0.5) * landscape.cell,
-            exact=True,
-            stability=simulator.weather_of(plan).stability,
-            terrain=square_block_mean(landscape.elevation, block),
-            fuels=anderson_categories(landscape.fuel),
-        )
-
-    return known
