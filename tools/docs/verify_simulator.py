@@ -101,11 +101,11 @@ def budget() -> float:
     source = emission(
         arrival, landscape.fuel, moisture=series.moisture, hours=ends, cell=300.0, block=10
     )
-    plume = carry_smoke(
+    smoke = carry_smoke(
         source, series, layers=ground.layers, steering=ground.faces, cell=3000.0,
         checkpoints=[6.0, 12.0, 18.0, 24.0],
     )  # fmt: skip
-    return float(plume.imbalance)
+    return float(smoke.state.imbalance)
 
 
 def main() -> None:

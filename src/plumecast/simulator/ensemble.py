@@ -205,13 +205,12 @@ def plan_fires(
     """
     if weathers < 0:
         raise PlumecastError(f"weathers={weathers}; give at least 0")
+    ignited = [(number, f"s{seed}-i{number:04d}") for number in range(first, first + ignitions)]
     if weathers:
         return [
-            FirePlan(
-                number, OWN, f"s{seed}-i{number:04d}", f"s{seed}-i{number:04d}-w{drawn}", drawn
-            )
-            for number in range(first, first + ignitions)
-            for drawn in range(weathers)
+            FirePlan(number, OWN, name, f"{name}-w{weather}", weather)
+            for number, name in ignited
+            for weather in range(weathers)
         ]
     scenarios = ", ".join(map(repr, SCENARIOS))
     if not droughts:
@@ -221,11 +220,11 @@ def plan_fires(
         raise PlumecastError(
             f"unknown drought {', '.join(map(repr, unknown))}; known are {scenarios}"
         )
-    plans = []
-    for number in range(first, first + ignitions):
-        ignition_id = f"s{seed}-i{number:04d}"
-        plans += [FirePlan(number, name, ignition_id, f"{ignition_id}-{name}") for name in droughts]
-    return plans
+    return [
+        FirePlan(number, drought, name, f"{name}-{drought}")
+        for number, name in ignited
+        for drought in droughts
+    ]
 
 
 _NAME = re.compile(r"(?P<ignition>s\d+-i(?P<number>\d+))-(?:w(?P<weather>\d+)|(?P<drought>\w+))")
