@@ -11,6 +11,7 @@ from plumecast.base.version import __version__
 if TYPE_CHECKING:
     from plumecast.app.maps.draw import draw_map
     from plumecast.compute.cluster import cluster
+    from plumecast.compute.resources import Resources
     from plumecast.data.schema import (
         apply_smoke_floor,
         drop_small_fires,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from plumecast.sources.places import read_places
     from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
     from plumecast.sources.wrf import read_wrf, read_wrf_fires
-    from plumecast.sources.wrf_inputs import write_wrf_inputs
     from plumecast.surrogate.baselines import fit_baseline
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.load import load_surrogate
@@ -58,17 +58,21 @@ if TYPE_CHECKING:
     from plumecast.workflows.fires.draw_fires import draw_fires
     from plumecast.workflows.fires.fuels import with_fuels
     from plumecast.workflows.fires.hours import at_hours
+    from plumecast.workflows.landscape import Ground
     from plumecast.workflows.simulate import simulate
     from plumecast.workflows.statistics.points import evaluate_points
     from plumecast.workflows.train import train_surrogate
     from plumecast.workflows.tune.cross_validate import CrossValidation, cross_validate
     from plumecast.workflows.tune.tune import tune_surrogate
+    from plumecast.workflows.wrf_inputs import write_wrf_inputs
 
 _HOME = {
     "Basis": "operators.pca",
     "CrossValidation": "workflows.tune.cross_validate",
     "Design": "workflows.design.result",
+    "Ground": "workflows.landscape",
     "Operator": "operators.family",
+    "Resources": "compute.resources",
     "Split": "data.split",
     "SplitRecipe": "data.split",
     "Surrogate": "surrogate.surrogate",
@@ -128,7 +132,7 @@ _HOME = {
     "with_weather": "weather.snapshots",
     "with_winds": "weather.snapshots",
     "wrap_operator": "surrogate.fit",
-    "write_wrf_inputs": "sources.wrf_inputs",
+    "write_wrf_inputs": "workflows.wrf_inputs",
 }
 """The module of each public name, imported on first use so that `import plumecast` is fast.
 `__all__` repeats the names for type checkers; a test keeps the two equal."""
@@ -137,8 +141,10 @@ __all__ = [
     "Basis",
     "CrossValidation",
     "Design",
+    "Ground",
     "Operator",
     "PlumecastError",
+    "Resources",
     "Split",
     "SplitRecipe",
     "Surrogate",

@@ -20,7 +20,7 @@ from plumecast.cli.fire_options import STEERING_STRENGTH
 from plumecast.cli.options import split_options, split_recipe, with_options
 from plumecast.cli.show import next_step
 from plumecast.data.split import SplitRecipe
-from plumecast.sources.simulator.air import weather
+from plumecast.simulator import weather
 
 HEAVY = (
     "scipy", "numba", "matplotlib", "torch", "xarray", "zarr", "icechunk", "numpy", "netCDF4",

@@ -7,7 +7,7 @@ import pytest
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import WEATHER, WEATHER_AXES
-from plumecast.sources.simulator.air import weather as simulated
+from plumecast.simulator import weather as simulated
 from plumecast.weather.checks import check_covers, check_weather
 from plumecast.weather.options import DefaultProfile
 from plumecast.weather.profile import (

@@ -22,8 +22,8 @@ from plumecast.base.tables import (
     parse_table,
     read_table,
 )
-from plumecast.sources.rasters.georeference import as_crs, crs_of, import_extra
-from plumecast.sources.regrid import Grid, grid_from_centres
+from plumecast.compute.regrid import Grid, grid_from_centres
+from plumecast.data.crs import as_crs, crs_of, import_extra
 
 FORMAT = TableFormat(
     columns=(

@@ -35,13 +35,13 @@ from plumecast.base.names import (
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.compute.dose import dose_error, running_dose, stored_dose
-from plumecast.sources.history import (
+from plumecast.compute.regrid import Grid
+from plumecast.data.assembly import (
     PER_SNAPSHOT,
     block_parts,
     burned_shares,
     with_burned_shares,
 )
-from plumecast.sources.regrid import Grid
 from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme
 from plumecast.sources.wrf.frame import Layout, mean_winds
 from plumecast.sources.wrf.map_plane import map_plane

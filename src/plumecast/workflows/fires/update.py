@@ -14,11 +14,11 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT, WEATHER_HOUR
 from plumecast.base.values import check_count, check_number
+from plumecast.data.assembly import concat_snapshots
 from plumecast.data.split import SplitRecipe, group_rows
 from plumecast.data.store import EmptyStoreError, open_snapshots
 from plumecast.operators.coded.kernels import POLYNOMIAL
 from plumecast.operators.settings import own_choices
-from plumecast.sources.concat import concat_snapshots
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.updating.new_fires import (
     FIRES,
