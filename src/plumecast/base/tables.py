@@ -52,7 +52,7 @@ class Column:
     high: float = math.inf
     required: bool = True  # a table must have the column
     filled: bool = True  # its cells must not be empty
-    no_unit: str = ""  # further names, whose unit must be stated in the header or by the caller
+    no_unit: str = ""  # further names, that are refused unless the header states a unit
 
     def __post_init__(self) -> None:
         if self.kind not in (TEXT, NUMBER, DIRECTION, *KINDS):
@@ -104,7 +104,7 @@ class Table:
     format: TableFormat
     lines: tuple[int, ...]  # (n,) number of each line in the file
     headers: Mapping[str, str]  # column → its header in the file
-    units: Mapping[str, str]  # column → its unit, if the header or the caller states it
+    units: Mapping[str, str]  # column → the unit that its header states
     texts: Mapping[str, tuple[str, ...]]  # column → its cells (n,), without spaces at the ends
     numbers: Mapping[str, np.ndarray]  # column → (n,) in the unit of the column, NaN if empty
     extra: Mapping[str, tuple[str, ...]]  # header of a column that is not understood → its cells
@@ -134,17 +134,11 @@ class _Header(NamedTuple):
     text: str
     column: Column
     unit: str | None  # None if it states none
-    name: str  # the name of the column that it uses
     position: int = 0  # of its cells in a line
 
 
-def read_table(
-    path: str | Path, table_format: TableFormat, *, units: Mapping[str, str] | None = None
-) -> Table:
-    """Read a CSV file; raises with the file, the line and what to do.
-
-    `units` are those of columns whose headers state none, where they are not the usual ones.
-    """
+def read_table(path: str | Path, table_format: TableFormat) -> Table:
+    """Read a CSV file; raises with the file, the line and what to do."""
     where = check_regular(path)
     try:
         content = where.read_bytes()
@@ -154,16 +148,10 @@ def read_table(
         ) from None
     except OSError as error:
         raise PlumecastError(f"{path}: not a readable table ({error.strerror})") from error
-    return parse_table(_decode(content, path), table_format, path, units=units)
+    return parse_table(_decode(content, path), table_format, path)
 
 
-def parse_table(
-    text: str,
-    table_format: TableFormat,
-    source: str | Path = "the table",
-    *,
-    units: Mapping[str, str] | None = None,
-) -> Table:
+def parse_table(text: str, table_format: TableFormat, source: str | Path = "the table") -> Table:
     """`read_table` of the text of a table; `source` is its name in messages."""
     header, rows = _split(text, source)
     headers, extra = _find_columns(header, table_format, source)
@@ -172,7 +160,7 @@ def parse_table(
         table_format,
         tuple(number for number, _ in rows),
         {name: found.text for name, found in headers.items()},
-        _units(headers, units or {}, source),
+        {name: found.unit for name, found in headers.items() if found.unit is not None},
         {name: tuple(row[found.position] for _, row in rows) for name, found in headers.items()},
         {},
         {name: tuple(row[index] for _, row in rows) for name, index in extra.items()},
@@ -309,39 +297,18 @@ def _understand(text: str, meanings: Mapping[str, Column], source: str | Path) -
                 f"{source}: '{label}' in the header '{text}' is no unit of {column.name}; "
                 + (f"convert it to {column.unit}" if column.unit else "leave it out")
             )
-        return _Header(text, column, unit, name)
+        if unit is None and name in column.no_unit.split():
+            raise PlumecastError(
+                f"{source}: the unit of the column '{text}' is not stated; write it in the "
+                f"header, such as '{text} ({column.unit})'"
+            )
+        return _Header(text, column, unit)
     for end in range(1, 1 if bracket else len(words)):
         name, label = "_".join(words[:end]), " ".join(words[end:])
         unit = meanings[name].unit_of(label) if name in meanings else None
         if unit is not None:
-            return _Header(text, meanings[name], unit, name)
+            return _Header(text, meanings[name], unit)
     return None
-
-
-def _units(
-    headers: Mapping[str, _Header], stated: Mapping[str, str], source: str | Path
-) -> dict[str, str]:
-    """The unit of each column, from its header or from the caller."""
-    units = {}
-    for name, header in headers.items():
-        column, unit = header.column, header.unit
-        if name in stated:
-            unit = column.unit_of(stated[name])
-            if unit is None:
-                raise PlumecastError(f"{stated[name]!r} is no unit of {name}; use {column.unit}")
-            if header.unit not in (None, unit):
-                raise PlumecastError(
-                    f"{source}: the column '{header.text}' is in {header.unit}, but {unit} is "
-                    "stated; leave one out"
-                )
-        if unit is not None:
-            units[name] = unit
-        elif header.name in column.no_unit.split():
-            raise PlumecastError(
-                f"{source}: the unit of the column '{header.text}' is not stated; write it in the "
-                f"header, such as '{header.text} ({column.unit})'"
-            )
-    return units
 
 
 def _numbers(table: Table, columns: Iterable[Column]) -> dict[str, np.ndarray]:
