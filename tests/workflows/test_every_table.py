@@ -57,6 +57,20 @@ READERS = {
     "costs": Reader(
         lambda path: read_values(path, "cost"), ("ignition_id", "cost"), VALUES, "ignition"
     ),
+    "winds": Reader(
+        lambda path: pc.read_weather(path, speed_unit="m/s"),
+        ("fire", "direction", "speed"),
+        (("a", "270", "1.5"), ("b", "90", "2")),
+        "fire",
+        needed="speed",
+    ),
+    "weather": Reader(
+        lambda path: pc.read_weather(path, speed_unit="m/s"),
+        ("fire", "hour", "height", "direction", "speed"),
+        (("a", "0", "10", "270", "1.5"), ("b", "0", "10", "90", "2")),
+        "fire",
+        needed="speed",
+    ),
 }
 
 
