@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plumecast as pc
-from plumecast.data.checks.checkpoints import record_interval
-from plumecast.data.clock import Histories, fire_blocks, take_final, whole_fires
+from plumecast.data.clock import Histories, fire_blocks, record_interval, take_final, whole_fires
 from plumecast.data.conditions.weather import with_mean_winds
 from plumecast.surrogate.weather import CompletedWeather, complete_weather
 from plumecast.workflows.fires.hours import BeyondLastMap, ages_at

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import plumecast as pc
 from plumecast.base.names import FIRE
-from plumecast.data.checks.checkpoints import record_interval
-from plumecast.data.clock import AGE_TOLERANCE, NODE_TOLERANCE, take_final
+from plumecast.data.clock import AGE_TOLERANCE, NODE_TOLERANCE, record_interval, take_final
 from plumecast.operators.physics.release import partial_release_of
 from plumecast.sources.history import (
     PER_FIRE,

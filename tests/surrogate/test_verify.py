@@ -13,7 +13,7 @@ import safetensors
 import safetensors.numpy
 
 from plumecast.base.errors import PlumecastError
-from plumecast.surrogate import file as saved_file
+from plumecast.base.integrity import digest_of
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.load import load_surrogate
@@ -51,7 +51,8 @@ def rewritten(source: Path, path: Path, edit: Edit) -> Path:
         header = json.loads(file.metadata()["plumecast"])
         arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
     edit(header, arrays)
-    header["checksum"] = saved_file._checksum(header, arrays)
+    del header["checksum"]
+    header["checksum"] = digest_of(header, arrays)
     path.write_bytes(safetensors.numpy.save(arrays, metadata={"plumecast": json.dumps(header)}))
     return path
 

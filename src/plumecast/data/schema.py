@@ -22,7 +22,7 @@ from plumecast.base.names import (
 )
 from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.data.checks.weather import check_weather_axes, check_weather_values
-from plumecast.data.conditions.fuels import read_fuel_maps
+from plumecast.data.conditions.covariates import read_fuel_maps
 from plumecast.data.lazy_store import check_unchanged, is_loaded
 
 PAPER_MIN_ACRES = 1e5

@@ -19,10 +19,10 @@ from plumecast.compute.device import advice, choose_budget, naming_memory, no_pr
 from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.conditions.weather import with_mean_winds
 from plumecast.data.layout import Layout
-from plumecast.data.samples import read_samples
 from plumecast.data.training import (
     TrainingMatrices,
     provenance,
+    read_samples,
     training_matrices,
     training_size,
 )

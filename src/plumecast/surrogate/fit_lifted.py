@@ -13,7 +13,6 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
 from plumecast.compute.device import Budget
-from plumecast.data.checks.trainable import check_group_count
 from plumecast.data.conditions.covariates import (
     ALIKE,
     SCENARIO,
@@ -26,6 +25,7 @@ from plumecast.data.conditions.covariates import (
     read_wind,
 )
 from plumecast.data.conditions.weather import STATE_WEATHER, has_weather
+from plumecast.data.findings import check_group_count
 from plumecast.data.layout import Field
 from plumecast.data.training import TrainingMatrices
 from plumecast.operators.coded.correction import CorrectedMap

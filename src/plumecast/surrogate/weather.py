@@ -19,11 +19,9 @@ from plumecast.base.names import (
     WEATHER_HOUR,
 )
 from plumecast.compute.arrays import Array
-from plumecast.data.checks.checkpoints import checkpoint_interval
 from plumecast.data.checks.weather import check_weather_covers
-from plumecast.data.clock import LABELS, Histories
-from plumecast.data.conditions.covariates import WIND, read_scalar, wind_vector
-from plumecast.data.conditions.fuels import read_fuel_maps
+from plumecast.data.clock import LABELS, Histories, checkpoint_interval
+from plumecast.data.conditions.covariates import WIND, read_fuel_maps, read_scalar, wind_vector
 from plumecast.data.conditions.weather import (
     STATE_WEATHER,
     WEATHER_NAMES,

@@ -15,7 +15,7 @@ from plumecast.data.conditions.weather import (
     read_weather_rows,
     with_mean_winds,
 )
-from plumecast.data.repository.rewrite import replace_fires
+from plumecast.data.rewrite import replace_fires
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots
 from plumecast.sources.concat import concat_snapshots

@@ -14,10 +14,10 @@ import xarray as xr
 from plumecast.base.constants import ALOFT_WIND_LIMIT, SURFACE_LAYER, SURFACE_WIND_LIMIT
 from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding
+from plumecast.base.integrity import DamagedError
 from plumecast.base.names import HEIGHT, SNAPSHOT, WEATHER, WEATHER_AXES, WEATHER_HOUR
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
-from plumecast.data.checks.damage import DamagedError
 
 LATE_START = 1.0
 """The first hour of a weather may be this much after ignition, h; its wind is used until then. Its

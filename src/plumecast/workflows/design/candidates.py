@@ -14,14 +14,14 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
-from plumecast.data.checks.checkpoints import checkpoint_interval
-from plumecast.data.conditions.covariates import WIND
-from plumecast.data.conditions.fuels import FUEL_LOAD
+from plumecast.data.clock import checkpoint_interval
+from plumecast.data.conditions.covariates import FUEL_LOAD, WIND
 from plumecast.data.conditions.weather import STATE_WEATHER, has_weather, with_mean_winds
 from plumecast.data.layout import checked_field, fit_layout
-from plumecast.data.samples import along_snapshots
 from plumecast.data.schema import check_structure, check_values
-from plumecast.data.store import describe_grid, open_snapshots
+from plumecast.data.store import open_snapshots
+from plumecast.data.training import along_snapshots
+from plumecast.data.writers import describe_grid
 
 SHARES = (0.5, 1.0)
 """Snapshots of every fire that count: those nearest to these shares of its last hour."""

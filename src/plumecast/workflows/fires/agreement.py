@@ -16,15 +16,14 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import WEATHER_HOUR
 from plumecast.compute.arrays import Array
-from plumecast.data.conditions.covariates import STATE_WIND, WIND
-from plumecast.data.conditions.fuels import FUEL_LOAD
+from plumecast.data.conditions.covariates import FUEL_LOAD, STATE_WIND, WIND
 from plumecast.data.conditions.weather import (
     STATE_WEATHER,
     has_weather,
     pad_weather,
     without_weather,
 )
-from plumecast.data.repository.rewrite import drop_variable, rewrite_fires
+from plumecast.data.rewrite import drop_variable, rewrite_fires
 from plumecast.data.store import open_snapshots
 from plumecast.sources.wrf.checks import SMOKE_SCHEME
 from plumecast.workflows.fires.stated import Stated, is_for, with_stated
