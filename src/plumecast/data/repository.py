@@ -25,8 +25,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.files import flush_files, flush_folder
-from plumecast.base.locks import has_locks, try_lock
+from plumecast.base.files import flush_files, flush_folder, try_lock
 from plumecast.data.lazy_store import lazy_variable
 
 if TYPE_CHECKING:
@@ -40,9 +39,6 @@ _UNNAMED = re.compile(r".+#\d+")  # a file under its temporary name; its writer 
 
 BRANCH = "main"
 _OF_A_BEGINNING = {"refs", "snapshots"}
-# Content of the lock file while a transaction goes on. The name of the machine is in it, because
-# the locks of some network file systems do not hold between machines.
-_UNFINISHED = f"unfinished on {platform.node()}\n"
 
 
 class _LostRaceError(Exception):
@@ -146,14 +142,17 @@ def _lock_file(where: Path) -> Path:
 class Transaction:
     """Changes of a store, for use within `writer`; those that are not committed are dropped.
 
-    What an unfinished transaction on this machine wrote is removed at the start of the next one.
+    What an unfinished transaction on this machine wrote is removed at the start of the next one. A
+    file beside the store marks it and names the machine, because the locks of some network file
+    systems do not hold between machines.
     """
 
     def __init__(self, where: Path) -> None:
         self._where, self._repository = where, open_repository(where)
-        if has_locks() and _lock_file(where).read_text() == _UNFINISHED:
+        self._mark = where.parent / f".{where.name}.unfinished"
+        if self._mark.exists() and self._mark.read_text() == platform.node():
             collect_garbage(self._repository, where)
-        _lock_file(where).write_text(_UNFINISHED)
+        self._mark.write_text(platform.node())
         self._before = _files(where)
         self._session = self._repository.writable_session(BRANCH)
         self._tip = self._session.snapshot_id
@@ -175,7 +174,7 @@ class Transaction:
         self._move_branch(version)
         branch = self._where / "refs" / f"branch.{BRANCH}"
         flush_files([branch / "ref.json", branch])
-        _lock_file(self._where).write_text("")
+        self._mark.unlink(missing_ok=True)
         return version
 
     def _move_branch(self, version: str) -> None:
