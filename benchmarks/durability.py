@@ -20,7 +20,7 @@ from unittest import mock
 
 import plumecast as pc
 from ingest import CLASSIC, SIZES, write_run
-from plumecast.data.repository import writing
+from plumecast.data import repository as writing
 from plumecast.workflows.ingest import ingest_wrf
 
 TARGET = 1.10

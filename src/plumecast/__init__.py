@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from plumecast.surrogate.surrogate import Surrogate
     from plumecast.weather.read import constant_weather, read_weather
     from plumecast.weather.snapshots import with_weather, with_winds
-    from plumecast.workflows.design.design import design_runs
-    from plumecast.workflows.design.result import Design
+    from plumecast.workflows.design.design import Design, design_runs
     from plumecast.workflows.ensemble import ensemble_statistics
     from plumecast.workflows.evaluate import evaluate
     from plumecast.workflows.fires.draw_fires import draw_fires
@@ -69,8 +68,8 @@ if TYPE_CHECKING:
 _HOME = {
     "Basis": "operators.pca",
     "CrossValidation": "workflows.tune.cross_validate",
-    "Design": "workflows.design.result",
     "Ground": "workflows.landscape",
+    "Design": "workflows.design.design",
     "Operator": "operators.family",
     "Resources": "compute.resources",
     "Split": "data.split",

@@ -9,8 +9,7 @@ import pytest
 import xarray as xr
 
 from plumecast.cli import main
-from plumecast.data.checks.duplicates import DuplicateWarning, find_duplicates
-from plumecast.data.split import split_by_fire
+from plumecast.data.split import DuplicateWarning, find_duplicates, split_by_fire
 from plumecast.data.store import export_snapshots
 from plumecast.surrogate.load import load_surrogate
 from support.snapshots import make_snapshots, select_fire

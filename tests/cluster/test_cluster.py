@@ -25,8 +25,8 @@ from plumecast.compute.arrays import bytes_in
 from plumecast.compute.blocks import Passes
 from plumecast.compute.gram import snapshot_gram
 from plumecast.data.layout import fit_layout
-from plumecast.data.row_source import StoredRows
 from plumecast.data.store import open_snapshots
+from plumecast.data.training import StoredRows
 from plumecast.operators.pca import Truncation, fit_truncated_basis
 from plumecast.simulator import ensemble as simulator
 from plumecast.sources.rasters import map_fires as where_read

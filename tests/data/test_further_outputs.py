@@ -8,7 +8,7 @@ import pytest
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.names import COLUMN, LEVEL
-from plumecast.data.checks.findings import check_fires
+from plumecast.data.findings import check_fires
 from plumecast.data.schema import further_outputs
 from plumecast.data.split import SplitRecipe
 from plumecast.data.store import append_fire, export_snapshots

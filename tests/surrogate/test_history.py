@@ -17,8 +17,7 @@ from plumecast.data.assembly import (
     burned_shares,
     with_burned_shares,
 )
-from plumecast.data.checks.checkpoints import record_interval
-from plumecast.data.clock import AGE_TOLERANCE, NODE_TOLERANCE, take_final
+from plumecast.data.clock import AGE_TOLERANCE, NODE_TOLERANCE, record_interval, take_final
 from plumecast.operators.physics.release import partial_release_of
 from plumecast.surrogate.weather import fire_history
 from plumecast.workflows.statistics.truth import open_truth

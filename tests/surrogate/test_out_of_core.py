@@ -18,10 +18,10 @@ from plumecast.base.names import TABLE
 from plumecast.compute.blocks import Passes, group_blocks, row_blocks
 from plumecast.compute.device import Budget
 from plumecast.compute.memory import parse_memory, rows_within
-from plumecast.data.row_source import StoredRows, floor_as_read
 from plumecast.data.schema import apply_smoke_floor
-from plumecast.data.split import split_by_fire
+from plumecast.data.split import floor_as_read, split_by_fire
 from plumecast.data.store import append_fire, open_snapshots
+from plumecast.data.training import StoredRows
 from plumecast.operators.coded.memory import pca_rows
 from plumecast.operators.coded.polynomial_map import (
     fit_linear_map,
@@ -219,7 +219,6 @@ def test_coded_fit_of_lifted_fields_from_a_store_equals_the_fit_in_memory(store,
 SMALL_NETWORKS = {
     "unet": {"width": 8, "levels": 1},
     "fno": {"width": 4, "modes": 3, "layers": 1},
-    "deeponet": {"width": 8, "levels": 1, "modes": 3, "layers": 1},
 }
 
 

@@ -8,7 +8,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.data.checks.findings import check_store
+from plumecast.data.findings import check_store
 from plumecast.data.schema import check_structure, validate_snapshots
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots
 from support.places import shared_data

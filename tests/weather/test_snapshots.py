@@ -9,7 +9,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT, WEATHER_NAMES
 from plumecast.data.assembly import concat_snapshots
-from plumecast.data.repository.rewrite import replace_fires
+from plumecast.data.rewrite import replace_fires
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots
 from plumecast.weather.profile import mean_wind

@@ -9,8 +9,8 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.data.checks.checkpoints import record_interval
-from plumecast.data.checks.duplicates import DuplicateWarning
+from plumecast.data.clock import record_interval
+from plumecast.data.split import DuplicateWarning
 from support.weather_fires import weather_fires
 
 ROUNDING = {"rtol": 1e-5, "atol": 1e-5}  # of float32

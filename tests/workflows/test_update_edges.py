@@ -11,8 +11,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
-from plumecast.data.checks.duplicates import DuplicateWarning
-from plumecast.data.split import SplitRecipe
+from plumecast.data.split import DuplicateWarning, SplitRecipe
 from plumecast.workflows.fires import update
 from plumecast.workflows.fires.update import take_in_fires, watch_store
 from plumecast.workflows.held_out.unseen import unseen_snapshots

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import plumecast as pc
-from plumecast.data.repository.tidy import tidy_store
+from plumecast.data.rewrite import tidy_store
 from tools.fuzz.commands import is_one_line, run_command
 from tools.fuzz.trials import CHANGED, TRACEBACK, UNCHANGED, Target
 from tools.fuzz.writers import FIRES, append, ask, difference, start, write_source

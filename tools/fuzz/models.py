@@ -19,7 +19,7 @@ import safetensors.numpy
 import xarray as xr
 
 import plumecast as pc
-from plumecast.surrogate import file as saved_file
+from plumecast.base.integrity import digest_of
 from plumecast.surrogate.thresholds import Thresholds
 from plumecast.workflows.evaluate import agreeing
 from tools.fuzz.data import small_fires
@@ -83,7 +83,8 @@ def edit_file(path: Path, rng: random.Random) -> tuple[str, bool]:
         header = json.loads(file.metadata()["plumecast"])
         arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
     edit = edit_array(arrays, rng) if rng.random() < 0.5 else edit_header(header["value"], rng)
-    header["checksum"] = saved_file._checksum(header, arrays)
+    del header["checksum"]
+    header["checksum"] = digest_of(header, arrays)
     content = safetensors.numpy.save(arrays, metadata={"plumecast": json.dumps(header)})
     path.write_bytes(content)
     return edit

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from plumecast.data.repository.tidy import tidy_store
+from plumecast.data.rewrite import tidy_store
 from tools.fuzz.trials import CHANGED, TRACEBACK, UNCHANGED, Target
 from tools.fuzz.writers import FIRES, append, ask, difference, export, start, write_source
 

@@ -13,9 +13,9 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.integrity import ChangedWarning
 from plumecast.base.names import DATA_VERSION
-from plumecast.data.checks.damage import ChangedWarning
-from plumecast.data.checks.findings import check_store
+from plumecast.data.findings import check_store
 from plumecast.data.schema import check_values
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots
 from tools.fuzz.mutations import ODD_NUMBERS, damage_file, damage_folder

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.locks import has_locks, try_lock
 
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/null")
 """Paths that a text may be written to, though they are no files."""
@@ -119,6 +118,17 @@ def _owned_folder(beside: Path) -> tuple[Path, IO[str]]:
         owner.close()
 
 
+def try_lock(file: IO[Any]) -> bool:
+    """Lock an open file until it is closed; False if another process has locked it.
+
+    The system releases the lock of a process that ends, however it ends. Raises OSError where the
+    file system has no locks.
+    """
+    from filelock import lock_descriptor  # here, because it imports asyncio
+
+    return lock_descriptor(file.fileno(), blocking=False)
+
+
 def find_leftovers(folder: Path, target: str | None = None) -> list[Path]:
     """Temporary folders in a folder, of one target or of all; their processes may still work."""
     name = ".+" if target is None else re.escape(target)
@@ -135,7 +145,7 @@ def remove_leftover(folder: Path, *, dry_run: bool = False) -> int | None:
     """
     try:
         with (folder / _OWNER).open("r+") as owner:
-            if not has_locks() or not try_lock(owner):
+            if not try_lock(owner):
                 return None
             size = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
             if not dry_run:

@@ -10,7 +10,7 @@ import typer
 
 from plumecast.base.files import write_json
 from plumecast.cli.show import count, fail, note, say, table, wrote
-from plumecast.data.checks.checkpoints import checkpoint_interval
+from plumecast.data.clock import checkpoint_interval
 from plumecast.data.store import open_snapshots, stored_fires
 from plumecast.workflows.fires.growing_store import Outcome
 

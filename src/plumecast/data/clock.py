@@ -15,13 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from plumecast.base.names import FIRE, HISTORY, HISTORY_HOURS, HISTORY_SHARE, SNAPSHOT
+from plumecast.base.checkpoints import INTERVAL, equal_interval, recorded_interval
+from plumecast.base.names import FIRE, HISTORY, HISTORY_HOURS, HISTORY_SHARE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array, is_numpy_array
 from plumecast.compute.blocks import row_blocks
 from plumecast.compute.burned import SHORTEST, Shares, shares_of
 from plumecast.compute.dose import previous_snapshot
 from plumecast.data.conditions.covariates import read_scalar
 from plumecast.data.lazy_store import lazy_variable
+from plumecast.data.schema import further_outputs
 
 LABELS = ("fire_id", "hours")
 
@@ -324,3 +326,30 @@ class _SharedHistories:
             out[: own.hours.size] = own.shares[0]
         dims = [f"axis {number}" for number in range(made.ndim)]  # xarray indexes orthogonally
         return xr.Variable(dims, made)[(slice(None) if rows.ndim else 0, *key[1:])].values
+
+
+def checkpoint_interval(snapshots: xr.Dataset) -> float | None:
+    """Hours between the checkpoints that smoke is a sum over; None if unknown or not the same.
+
+    It is the recorded one or, in data that records none, the one between the hours of each fire.
+    """
+    recorded = recorded_interval(snapshots[SMOKE].attrs) if SMOKE in snapshots else None
+    if recorded is not None or not {"fire_id", "hours"} <= set(snapshots.variables):
+        return recorded
+    fires, hours = snapshots.fire_id.values.astype(str), snapshots.hours.values
+    if hours.dtype.kind not in "fiu":
+        return None
+    order = np.lexsort((hours, fires))
+    same = fires[order][1:] == fires[order][:-1]
+    return equal_interval(np.diff(hours[order].astype(np.float64))[same].tolist())
+
+
+def record_interval(snapshots: xr.Dataset) -> xr.Dataset:
+    """The snapshots with the interval as an attribute of their smoke, where it is known."""
+    interval = checkpoint_interval(snapshots)
+    if interval is None or SMOKE not in snapshots:
+        return snapshots
+    names = [SMOKE, *further_outputs(snapshots)]
+    return snapshots.assign(
+        {name: snapshots[name].assign_attrs({INTERVAL: interval}) for name in names}
+    )

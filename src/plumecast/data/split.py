@@ -1,22 +1,28 @@
-"""Split snapshots into training, validation and test parts that share no ignition."""
+"""Split snapshots into training, validation and test parts that share no ignition.
+
+Fires that are stored twice under different names are found and stay in one part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import itertools
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.base.errors import PlumecastError, PlumecastWarning
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.values import check_count, check_fields, check_number
 from plumecast.compute.arrays import Array
-from plumecast.data.checks.duplicates import group_duplicates
 from plumecast.data.conditions.covariates import SCENARIO
-from plumecast.data.row_source import floor_as_read
-from plumecast.data.schema import drop_small_fires, select_drought
+from plumecast.data.lazy_store import lazy_variable
+from plumecast.data.schema import SMOKE_FLOOR, check_floor, drop_small_fires, select_drought
 
 PAPER_FRACTIONS = (0.45, 0.10, 0.45)
 
@@ -28,6 +34,11 @@ STRATIFIED_GROUPS = 12
 
 DRAWS = 200
 """Largest number of random splits drawn for that."""
+
+
+_BLOCK = 256  # snapshots read at once
+_NEEDED = ("fire_id", "hours", "burned_area", FIRE)  # to find fires that are stored twice
+_MOST_NAMES = 5  # groups in a warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,3 +262,106 @@ def group_rows(labels: Array) -> list[Array]:
     order = np.argsort(member, kind="stable")
     ends = np.cumsum(np.bincount(member))[:-1]
     return list(np.split(order, ends))
+
+
+class DuplicateWarning(PlumecastWarning):
+    """Fires with different names are the same run."""
+
+
+def find_duplicates(snapshots: xr.Dataset) -> list[tuple[str, ...]]:
+    """Groups of fires that are the same run under different names.
+
+    Two fires are the same if their last common checkpoint has equal hours, equal burned area and an
+    equal field of the time since ignition. Earlier checkpoints do not suffice: fires of one
+    ignition under different weathers may begin alike. Runs that differ only in the smoke count as
+    equal: their input would be in two parts of a split. Only the fields of snapshots that agree in
+    hours and burned area are read.
+    """
+    if not set(_NEEDED) <= set(snapshots.variables):
+        return []
+    fires, hours = snapshots.fire_id.values.astype(str), snapshots.hours.values
+    rows = _candidates(snapshots, fires)
+    alike: dict[tuple[float, str], list[str]] = defaultdict(list)
+    for row, digest in zip(rows, _digests(snapshots, rows), strict=True):
+        alike[float(hours[row]), digest].append(str(fires[row]))
+    checkpoints: dict[str, set[float]] = defaultdict(set)
+    for fire, hour in zip(fires.tolist(), hours.tolist(), strict=True):
+        checkpoints[fire].add(hour)
+    return _joined(
+        pair
+        for (hour, _), group in alike.items()
+        for pair in itertools.combinations(sorted(set(group)), 2)
+        if hour == max(checkpoints[pair[0]] & checkpoints[pair[1]])
+    )
+
+
+def group_duplicates(snapshots: xr.Dataset, by: str = "ignition_id") -> Array:
+    """(M,) labels `by` in which the duplicates of a fire have the label of the first of them.
+
+    Warns with the names of the fires. An ignition that one of them belongs to moves as a whole.
+    """
+    labels: Array = snapshots[by].values.astype(str)
+    groups = find_duplicates(snapshots)
+    if not groups:
+        return labels
+    fires = snapshots["fire_id"].values.astype(str)
+    linked = [np.unique(labels[np.isin(fires, group)]).tolist() for group in groups]
+    first = {label: group[0] for group in _joined(linked) for label in group}
+    shown = "; ".join(" = ".join(group) for group in groups[:_MOST_NAMES])
+    more = f" and {len(groups) - _MOST_NAMES} more" if len(groups) > _MOST_NAMES else ""
+    warnings.warn(
+        f"{sum(map(len, groups))} fires are only {len(groups)} different runs under several names "
+        f"({shown}{more}); copies stay in the same part of the split; remove them",
+        DuplicateWarning,
+        stacklevel=3,
+    )
+    return np.array([first.get(label, label) for label in labels.tolist()])
+
+
+def _candidates(snapshots: xr.Dataset, fires: Array) -> Array:
+    """Rows that agree with a row of another fire in hours and burned area, which is not zero."""
+    hours, area = snapshots.hours.values, snapshots.burned_area.values
+    keys = np.unique(np.stack([hours, area]), axis=1, return_inverse=True)[1].ravel()
+    pairs = np.unique(np.stack([keys, np.unique(fires, return_inverse=True)[1]]), axis=1)
+    several = np.bincount(pairs[0], minlength=keys.max(initial=0) + 1) > 1
+    return np.flatnonzero(several[keys] & (area > 0.0))
+
+
+def _digests(snapshots: xr.Dataset, rows: Array) -> Iterable[str]:
+    """Digest of the time since ignition of each of these rows, as stored in float32."""
+    for start in range(0, rows.size, _BLOCK):
+        fields = snapshots[FIRE].isel({SNAPSHOT: rows[start : start + _BLOCK]})
+        for field in fields.transpose(SNAPSHOT, ...).values:
+            stored = np.ascontiguousarray(field, dtype=np.float32)
+            yield hashlib.blake2b(stored.tobytes(), digest_size=16).hexdigest()
+
+
+def _joined(groups: Iterable[Iterable[str]]) -> list[tuple[str, ...]]:
+    """Groups that share a member become one; members and groups in the order of their names."""
+    joined: list[set[str]] = []
+    for group in map(set, groups):
+        touching = [other for other in joined if other & group]
+        joined = [other for other in joined if not other & group]
+        joined.append(group.union(*touching))
+    return sorted(tuple(sorted(group)) for group in joined)
+
+
+@dataclass(frozen=True, slots=True)
+class _Floored:
+    """Reads a stored variable and sets values below a floor to zero."""
+
+    variable: xr.Variable
+    floor: float
+
+    def __call__(self, key: tuple[Any, ...]) -> np.ndarray:
+        values = np.asarray(self.variable[key].values)
+        return np.where(values < self.floor, 0.0, values).astype(values.dtype, copy=False)
+
+
+def floor_as_read(snapshots: xr.Dataset, floor: float, name: str = SMOKE) -> xr.Dataset:
+    """`apply_smoke_floor` for lazily read fields: the floor is applied on reading."""
+    check_floor(floor)
+    smoke = snapshots[name].variable
+    lazy = lazy_variable(smoke, _Floored(smoke, floor))
+    lazy.attrs[SMOKE_FLOOR] = floor
+    return snapshots.assign({name: lazy})

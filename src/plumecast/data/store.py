@@ -22,38 +22,34 @@ from plumecast.base.checkpoints import (
     recorded_interval,
 )
 from plumecast.base.errors import PlumecastError
+from plumecast.base.integrity import RESTORE, DamagedError, check_seal, is_damage, short_reason
 from plumecast.base.names import DATA_VERSION as DATA_VERSION
 from plumecast.base.names import (
-    DOSE_SCALE,
-    HEIGHT,
-    HISTORY,
-    HISTORY_HOURS,
-    HISTORY_SHARE,
-    IGNITION_TIME,
     SMOKE,
     SNAPSHOT,
-    TABLE,
-    WEATHER_HOUR,
 )
+from plumecast.base.netcdf import check_complete
 from plumecast.base.paths import check_regular
 from plumecast.compute.blocks import row_blocks
-from plumecast.data.checks.checkpoints import record_interval
-from plumecast.data.checks.checksums import (
+from plumecast.data.checksums import (
     CHECKSUMS,
     describe_checksums,
     relabelled,
     verify_as_read,
     with_checksums,
 )
-from plumecast.data.checks.damage import RESTORE, DamagedError, is_damage, short_reason
-from plumecast.data.checks.seal import check_seal
-from plumecast.data.checks.shapes import refuse_absurd_zarr, refuse_missing_chunks
-from plumecast.data.lazy_store import open_netcdf, record_state
-from plumecast.data.repository.process import guard_fields
-from plumecast.data.repository.writing import (
+from plumecast.data.clock import record_interval
+from plumecast.data.lazy_store import (
+    open_netcdf,
+    record_state,
+    refuse_absurd_zarr,
+    refuse_missing_chunks,
+)
+from plumecast.data.repository import (
     BRANCH,
     Transaction,
     create_repository,
+    guard_fields,
     is_beginning,
     is_icechunk,
     open_repository,
@@ -65,15 +61,15 @@ from plumecast.data.schema import (
     further_outputs,
     validate_snapshots,
 )
-from plumecast.data.writers import quiet_zarr, to_stored_types, write_blocks, zarr_encoding
-from plumecast.weather.snapshots import (
-    STATE_WEATHER,
-    has_weather,
-    on_weather_hours,
-    with_mean_winds,
+from plumecast.data.writers import (
+    like_stored,
+    quiet_zarr,
+    to_stored_types,
+    write_blocks,
+    zarr_encoding,
 )
+from plumecast.weather.snapshots import with_mean_winds
 
-_PLANE = ("x", "y")
 _BLOCK = 256  # snapshots exported at once
 DEPTH_TOLERANCE = 0.05  # largest relative difference of column depths that count as equal
 _OF_FILES = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".tif", ".tiff", ".asc", ".csv")
@@ -174,18 +170,7 @@ def _refuse_other_files(path: Path) -> None:
         if path.suffix == ".plume":
             raise PlumecastError(f"{path} is a saved surrogate; here a store of fires is needed")
         raise PlumecastError(f"{path} is neither a snapshot store nor a NetCDF file")
-    if magic in (b"CDF\x01", b"CDF\x02"):
-        _refuse_truncated_classic(path)
-
-
-def _refuse_truncated_classic(path: Path) -> None:
-    """The NetCDF library reads zeros past the end of a truncated classic file; SciPy raises."""
-    import scipy.io
-
-    try:
-        scipy.io.netcdf_file(path, mmap=False).close()
-    except (OSError, ValueError, TypeError, IndexError) as error:
-        raise PlumecastError(f"{path} is truncated or damaged: {error}") from error
+    check_complete(path, set())
 
 
 def _plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:
@@ -324,114 +309,6 @@ def _drop_other_meaning(store: Any, fire: xr.Dataset) -> None:
     own, stored = recorded_depth(fire[SMOKE].attrs), recorded_depth(attrs)
     if stored is not None and (own is None or abs(own - stored) > DEPTH_TOLERANCE * stored):
         attrs.pop(DEPTH)
-
-
-def like_stored(store: xr.Dataset, fire: xr.Dataset, path: Path) -> xr.Dataset:
-    """A fire as a store can take it: on the hours of its weather; raises if the grid is another."""
-    if has_weather(store):
-        if not has_weather(fire):
-            raise PlumecastError(
-                f"fire '{fire.fire_id.values[0]}' has no weather, which the fires of {path} have; "
-                f"{STATE_WEATHER}, or put it into a store of its own"
-            )
-        fire = on_weather_hours(fire, store[WEATHER_HOUR].values)
-        _check_same_weather_axes(store, fire, path)
-    fire = _with_optional(store, _on_stored_history(store, fire, path))
-    check_same_grid(store, fire, path)
-    return fire
-
-
-def _with_optional(store: xr.Dataset, fire: xr.Dataset) -> xr.Dataset:
-    """The fire with just those notes of a reader, and earlier maps, that the store has."""
-    surplus = [name for name in OPTIONAL if name in fire.variables and name not in store.variables]
-    fire = fire.drop_vars(surplus)
-    for name in OPTIONAL:
-        if name not in store.variables or name in fire.variables:
-            continue
-        like = store[name]
-        shape = [fire.sizes.get(dim, store.sizes[dim]) for dim in like.dims]
-        values = np.full(shape, EMPTY[name], dtype=like.dtype if like.dtype.kind == "f" else None)
-        fire = fire.assign({name: (like.dims, values, TABLE[name].attrs if name in TABLE else {})})
-        fire = fire.set_coords(name) if name in store.coords else fire
-    return fire
-
-
-def _on_stored_history(store: xr.Dataset, fire: xr.Dataset, path: Path) -> xr.Dataset:
-    """The fire with as many hours of its history as the store has; raises if it has more."""
-    if any(HISTORY_SHARE not in data.variables for data in (store, fire)):
-        return fire
-    most, own = (data.sizes[HISTORY] for data in (store, fire))
-    if own > most:
-        raise PlumecastError(
-            f"fire '{fire.fire_id.values[0]}' has burned shares at {own} hours of each snapshot, "
-            f"more than the {most} of {path}; put it into a store of its own, or drop its "
-            f"dimension '{HISTORY}', so that its maps tell its history"
-        )
-    empty = {name: EMPTY[name] for name in (HISTORY_SHARE, HISTORY_HOURS)}
-    return fire.pad({HISTORY: (0, most - own)}, constant_values=empty, keep_attrs=True)
-
-
-EMPTY: dict[str, Any] = {
-    DOSE_SCALE: 1.0, IGNITION_TIME: "", HISTORY_SHARE: 0.0, HISTORY_HOURS: np.nan,
-}  # fmt: skip
-"""What a fire without these variables has in a store of fires with them."""
-
-OPTIONAL = tuple(EMPTY)
-
-
-def _check_same_weather_axes(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
-    for name, unit in ((WEATHER_HOUR, "h"), (HEIGHT, "m")):
-        own, others = (data[name].values for data in (fire, store))
-        if not np.array_equal(own, others):
-            raise PlumecastError(
-                f"the weather of fire '{fire.fire_id.values[0]}' has {own.size} values of '{name}' "
-                f"up to {own[-1]:g} {unit}, not the {others.size} up to {others[-1]:g} {unit} of "
-                f"{path}; begin a store with the longest fire, or put this one into its own"
-            )
-
-
-def check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
-    """Raise if a fire has another grid or other variables than a store; names the fire."""
-    who = f"fire '{fire.fire_id.values[0]}'"
-    sizes = {dim: size for dim, size in store.sizes.items() if dim != SNAPSHOT}
-    same_size = {dim: fire.sizes.get(dim) for dim in sizes} == sizes
-    differ = [
-        str(name)
-        for name, item in store.variables.items()
-        if SNAPSHOT not in item.dims
-        and name in fire.variables
-        and not np.array_equal(fire[name].values, item.values)
-    ]
-    if differ or not same_size:
-        what = f" ('{differ[0]}' differs)" if differ else ""
-        raise PlumecastError(
-            f"{who} is on another grid than {path}: {describe_grid(fire)}, not "
-            f"{describe_grid(store)}{what}; put it into a store of its own"
-        )
-    for name, item in store.variables.items():
-        if SNAPSHOT in item.dims and name not in fire.variables:
-            raise PlumecastError(f"{who} has no '{name}', which {path} has; add it")
-        if SNAPSHOT in item.dims and fire[name].dims != item.dims:
-            raise PlumecastError(
-                f"'{name}' of {who} has dimensions {fire[name].dims}; those in {path} "
-                f"are {item.dims}"
-            )
-    extra = {n for n in fire.variables if SNAPSHOT in fire[n].dims} - set(store.variables)
-    if extra:
-        raise PlumecastError(
-            f"{who} has '{sorted(map(str, extra))[0]}', which {path} lacks; drop it"
-        )
-
-
-def describe_grid(snapshots: xr.Dataset) -> str:
-    """A grid in words: number of cells (x by y), their size and the first of them."""
-    if not set(_PLANE) <= set(snapshots.variables):
-        sizes = [(dim, size) for dim, size in snapshots.sizes.items() if dim != SNAPSHOT]
-        return ", ".join(f"{dim} = {size}" for dim, size in sizes)
-    x, y = (snapshots[name].values for name in _PLANE)
-    step = [f"{np.median(np.diff(values)):g}" for values in (x, y) if values.size > 1]
-    first = f"from x = {x[0]:g}, y = {y[0]:g}"
-    return f"{x.size} × {y.size} cells of {' × '.join(step) or '?'} m {first}"
 
 
 def export_snapshots(snapshots: xr.Dataset, path: str | Path) -> Path:

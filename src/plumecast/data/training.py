@@ -1,4 +1,9 @@
-"""Training snapshots as matrices, in memory or read from their store, and their provenance."""
+"""Training snapshots as matrices, in memory or read from their store, and their provenance.
+
+Fields of any kind are taken: arrays, DataArrays, and Datasets with another sample dimension than
+`snapshot`. Predictions keep the sample dimensions of their input, so that only training data passes
+through here.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +16,190 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SIMULATION, SNAPSHOT, is_smoke
+from plumecast.base.names import FIRE, GRID, SIMULATION, SMOKE, SNAPSHOT, is_smoke
 from plumecast.base.version import __version__
-from plumecast.compute.arrays import Array, Rows, read_rows
+from plumecast.compute.arrays import Array, Rows, read_rows, to_numpy
 from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.memory import show_memory
 from plumecast.data.layout import Layout, fit_layout
-from plumecast.data.row_source import StoredFields, StoredRows
-from plumecast.data.samples import along_snapshots, field_names, sample_dimension
+from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import check_values
 from plumecast.data.split import group_rows
 from plumecast.data.store import DATA_VERSION
+
+INPUT, OUTPUT = "input", "output"
+"""Names of the variables that are made of arrays."""
+
+SAMPLE = "sample"
+"""Sample dimension of arrays, and the coordinate that groups them."""
+
+GROUP = "group"
+"""Coordinate of group labels that are given as an array."""
+
+Names = str | Sequence[str]
+
 
 IN_MEMORY_BYTES = 40
 """Bytes of working memory per field value for families that need all snapshots in memory."""
 
 _BLOCK = 256  # snapshots read at once
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Training data along `snapshot`, with the names of its variables and grouping coordinate."""
+
+    snapshots: xr.Dataset
+    inputs: Names
+    outputs: Names
+    group_by: str
+
+
+def field_names(names: Names) -> list[str]:
+    """One or several names, as a list."""
+    return [names] if isinstance(names, str) else list(names)
+
+
+def read_samples(
+    train: Any,
+    y: Any = None,
+    *,
+    inputs: Names = FIRE,
+    outputs: Names = SMOKE,
+    sample_dim: str | None = None,
+    group_by: str | Array = "ignition_id",
+) -> Samples:
+    """A Dataset, or inputs and outputs `y` as arrays (M, *grid), as snapshots.
+
+    `group_by` is a coordinate or an array of M labels. Where there is no such coordinate, samples
+    along another dimension than `snapshot` are groups of their own.
+    """
+    if not isinstance(train, xr.Dataset):
+        if y is None:
+            raise PlumecastError("y is missing; give inputs and outputs (X, y), or a Dataset")
+        train, inputs, outputs = _from_pair(train, y)
+    elif y is not None:
+        raise PlumecastError("y is for arrays; a Dataset names its outputs with outputs=…")
+    names = [*field_names(inputs), *field_names(outputs)]
+    dim = sample_dimension(train, names, sample_dim)
+    snapshots = along_snapshots(train, dim)
+    count = snapshots.sizes[SNAPSHOT]
+    if not isinstance(group_by, str):
+        labels = to_numpy(group_by)
+        if labels.shape != (count,):
+            raise PlumecastError(
+                f"group_by has shape {labels.shape}; give one label for each of {count} samples"
+            )
+        return Samples(snapshots.assign_coords({GROUP: (SNAPSHOT, labels)}), inputs, outputs, GROUP)
+    known = group_by in snapshots.variables
+    if not known and (dim != SNAPSHOT or group_by == dim):
+        snapshots = snapshots.assign_coords({dim: (SNAPSHOT, np.arange(count))})
+        group_by = dim
+    return Samples(snapshots, inputs, outputs, group_by)
+
+
+def sample_dimension(train: xr.Dataset, names: Sequence[str], given: str | None = None) -> str:
+    """The sample dimension: the given one, `snapshot`, or the first one of all variables."""
+    found = [train[name] for name in names if name in train]
+    if given is not None:
+        lacking = [array for array in found if given not in array.dims]
+        if lacking:
+            raise PlumecastError(
+                f"sample_dim='{given}' is not a dimension of '{lacking[0].name}', which has "
+                f"{lacking[0].dims}"
+            )
+        return given
+    if SNAPSHOT in train.dims or not found:
+        return SNAPSHOT
+    first = {str(array.dims[0]) for array in found if array.ndim > 1}
+    grid = {entry.name for entry in GRID}
+    if len(first) != 1 or first & grid:
+        raise PlumecastError(
+            f"there are no training snapshots: no dimension '{SNAPSHOT}' among "
+            f"{', '.join(map(str, train.dims))}; name the sample dimension with sample_dim=…"
+        )
+    return first.pop()
+
+
+def along_snapshots(train: xr.Dataset, dim: str) -> xr.Dataset:
+    """The same data with its sample dimension named `snapshot`."""
+    if dim == SNAPSHOT:
+        return train
+    if SNAPSHOT in train.variables or SNAPSHOT in train.dims:
+        raise PlumecastError(
+            f"the data has both sample_dim='{dim}' and '{SNAPSHOT}'; rename or drop '{SNAPSHOT}'"
+        )
+    return train.rename({dim: SNAPSHOT})
+
+
+def _from_pair(inputs: Any, outputs: Any) -> tuple[xr.Dataset, str, str]:
+    """Inputs and outputs, two DataArrays or two arrays (M, *grid), as a Dataset."""
+    if isinstance(inputs, xr.DataArray) and isinstance(outputs, xr.DataArray):
+        names = str(inputs.name or INPUT), str(outputs.name or OUTPUT)
+        pair = [array.rename(name) for array, name in zip((inputs, outputs), names, strict=True)]
+        try:
+            return xr.merge(pair, join="exact", compat="equals"), *names
+        except ValueError as error:
+            raise PlumecastError(
+                f"'{names[0]}' and '{names[1]}' do not fit together ({error}); rename the "
+                "dimensions that differ"
+            ) from error
+    x, y = to_numpy(inputs), to_numpy(outputs)
+    if x.ndim < 2 or y.ndim < 2 or x.shape[0] != y.shape[0]:
+        raise PlumecastError(
+            f"inputs {x.shape} and outputs {y.shape} must be (M, *grid) with the same M samples"
+        )
+    same = x.shape == y.shape
+    return (
+        xr.Dataset(
+            {
+                INPUT: ((SAMPLE, *(f"grid_{i}" for i in range(x.ndim - 1))), x),
+                OUTPUT: (
+                    (
+                        SAMPLE,
+                        *(f"{'grid' if same else 'output_grid'}_{i}" for i in range(y.ndim - 1)),
+                    ),
+                    y,
+                ),
+            }
+        ),
+        INPUT,
+        OUTPUT,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """The (M, N) matrix of a layout's fields; rows are read from the store when needed."""
+
+    layout: Layout
+    snapshots: xr.Dataset
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, N)."""
+        return (int(self.snapshots.sizes[SNAPSHOT]), self.layout.size)
+
+    def read(self, rows: slice | Array) -> Array:
+        """The rows as a float64 matrix; raises if the store changed since it was opened."""
+        check_unchanged(self.snapshots)
+        return self.layout.to_matrix(self.snapshots.isel({SNAPSHOT: rows}))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFields:
+    """(M, *grid) fields of one variable; indexing reads rows from the store."""
+
+    rows: StoredRows
+    grid: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, *grid)."""
+        return (self.rows.shape[0], *self.grid)
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        return self.rows.read(rows).reshape(-1, *self.grid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,10 +98,7 @@ class Settings:
 
 
 def own_choices(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in a saved record that its family and lift use, without the preset.
-
-    Files of version 0.1.0 recorded the settings of every family.
-    """
+    """The settings in a saved record that its family and lift use, without the preset."""
     family = FAMILIES[record.get("family", "coded")]
     names = {item.name for item in fields(family.settings)}  # type: ignore[arg-type]
     plain = family.name == "coded" and not record.get("lift") and not record.get("covariates")

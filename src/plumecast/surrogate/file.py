@@ -8,7 +8,6 @@ a checksum of both. Loading builds only the classes in a given list and runs no 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,10 +17,11 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import atomic_write
+from plumecast.base.integrity import digest_of
 from plumecast.base.version import __version__
 
 FORMAT = 2
-"""Files of format 1, which are read too, have a checksum that covers neither format nor version."""
+"""The format of the files; those of plumecast 0.1 have format 1 and are not read."""
 
 Classes = Mapping[str, Callable[..., Any]]
 """What builds a value, by the name of its class in the file."""
@@ -37,7 +37,7 @@ def save_value(value: Any, path: str | Path) -> Path:
     arrays: dict[str, np.ndarray] = {}
     tree = _flatten(value, "", arrays)
     header = {"format": FORMAT, "version": __version__, "value": tree}
-    header["checksum"] = _checksum(header, arrays)
+    header["checksum"] = digest_of(header, arrays)
     content = safetensors.numpy.save(arrays, metadata={_KEY: json.dumps(header)})
     with atomic_write(where) as partial:
         partial.write_bytes(content)
@@ -99,13 +99,14 @@ def _read(where: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         header = json.loads(metadata[_KEY])
         written, checksum, _ = header["format"], header["checksum"], header["value"]
-        expected = _checksum(header, arrays)
+        covered = {name: header[name] for name in header if name != "checksum"}
+        expected = digest_of(covered, arrays)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise PlumecastError(f"{where} has a damaged header; train again") from error
-    if written not in range(1, FORMAT + 1):
+    if written != FORMAT:
         raise PlumecastError(
             f"{where} has format {written} (plumecast {header.get('version')}), this plumecast "
-            f"{__version__} reads formats up to {FORMAT}; upgrade plumecast or train again"
+            f"{__version__} reads format {FORMAT}; train again, or use that version of plumecast"
         )
     if checksum != expected:
         raise PlumecastError(f"{where} was altered: its checksum does not match; train again")
@@ -152,15 +153,3 @@ def _unflatten(tree: Any, arrays: Mapping[str, np.ndarray], classes: Classes) ->
     if tree["@class"] not in classes:
         raise PlumecastError(f"the file holds a '{tree['@class']}', unknown to this plumecast")
     return classes[tree["@class"]](**items)
-
-
-def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
-    """The checksum of everything in a file but itself; of format 1, of value and arrays alone."""
-    named = {name: header[name] for name in header if name != "checksum"}
-    covered = header["value"] if header["format"] == 1 else named
-    digest = hashlib.sha256(json.dumps(covered, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.data if array.size else b"")
-    return f"sha256:{digest.hexdigest()}"

@@ -18,10 +18,10 @@ from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.device import advice, choose_budget, naming_memory, no_progress
 from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.layout import Layout
-from plumecast.data.samples import read_samples
 from plumecast.data.training import (
     TrainingMatrices,
     provenance,
+    read_samples,
     training_matrices,
     training_size,
 )
@@ -98,8 +98,8 @@ def fit_surrogate(
     (presets "recommended" and "quick") fits translation-equivariant operators in `layers`. If the
     data has several droughts, each has its own weights, regularised towards the common ones. A
     `correction` predicts the residuals from similar training fires (preset "thorough", which also
-    has more channels). The networks are the families "unet", "fno" and "deeponet",
-    trained for `epochs`.
+    has more channels). The networks are the families "unet" and "fno", trained
+    for `epochs`.
 
     `lift` names the fields that are computed from the input ("age-bins" has `age_bins` of them),
     `products` the scalars of a fire that multiply them, and `targets` the fitted quantities ("log",

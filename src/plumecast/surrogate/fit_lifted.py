@@ -14,7 +14,6 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.device import Budget
-from plumecast.data.checks.trainable import check_group_count
 from plumecast.data.conditions.covariates import (
     ALIKE,
     SCENARIO,
@@ -24,6 +23,7 @@ from plumecast.data.conditions.covariates import (
     read_covariates,
     read_wind,
 )
+from plumecast.data.findings import check_group_count
 from plumecast.data.layout import Field
 from plumecast.data.training import TrainingMatrices
 from plumecast.operators.coded.correction import CorrectedMap

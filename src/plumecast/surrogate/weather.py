@@ -12,10 +12,8 @@ from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT, WEATHER_HOUR, WIND
 from plumecast.compute.arrays import Array
-from plumecast.data.checks.checkpoints import checkpoint_interval
-from plumecast.data.clock import LABELS, Histories
-from plumecast.data.conditions.covariates import read_scalar, wind_vector
-from plumecast.data.conditions.fuels import read_fuel_maps
+from plumecast.data.clock import LABELS, Histories, checkpoint_interval
+from plumecast.data.conditions.covariates import read_fuel_maps, read_scalar, wind_vector
 from plumecast.operators.physics.fuels import FuelLoads
 from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.weather import WeatherSeries

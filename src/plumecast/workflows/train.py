@@ -15,9 +15,9 @@ from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.blocks import Runner
 from plumecast.compute.device import no_progress
 from plumecast.data.lazy_store import one_version
-from plumecast.data.samples import field_names
 from plumecast.data.split import SplitRecipe, group_rows, split_by_fire
 from plumecast.data.store import open_snapshots
+from plumecast.data.training import field_names
 from plumecast.scores.quantities import DEFAULT
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.error_bars.calibration import make_calibration

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.netcdf import check_complete
 from plumecast.sources.wrf import checks, read_wrf, read_wrf_fires
 from plumecast.sources.wrf.checks import FrameSummary
-from plumecast.sources.wrf.integrity import check_complete
 from support.wrf_files import NX, NY, NZ, Circle, plume, write_run
 
 HOUR = 3600.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import typer
 
 from plumecast.cli.show import count, note, say
-from plumecast.data.repository.garbage import Freed
-from plumecast.data.repository.tidy import tidy_store
+from plumecast.data.repository import Freed
+from plumecast.data.rewrite import tidy_store
 
 
 def command(

@@ -1,1 +1,1 @@
-"""Checks of the fires of a store: findings per fire, duplicate runs."""
+"""Checks of the weather of fires."""

@@ -1,1 +1,1 @@
-"""What is known of every snapshot beside its fields: covariates, winds, weather and fuel."""
+"""What is known of every snapshot beside its fields: covariates, winds, weather and fuels."""

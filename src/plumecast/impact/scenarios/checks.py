@@ -10,7 +10,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DATA_VERSION
 from plumecast.data.layout import GRID_TOLERANCE, grid_template
-from plumecast.data.store import describe_grid
+from plumecast.data.writers import describe_grid
 from plumecast.impact.scenarios.matching import Pairs, match
 from plumecast.impact.scenarios.samples import CONTENT, grid_of
 from plumecast.surrogate.surrogate import Surrogate

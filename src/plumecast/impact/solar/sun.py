@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.extras import require
 
 EXAMPLE = "2020-09-08T14:00-07:00"
 
@@ -96,13 +97,15 @@ def sun_position(
     """Zenith angle and azimuth (from north over east) in degrees, (T, P), at hours since ignition.
 
     cos z = sin φ sin δ + cos φ cos δ cos ω, with the declination δ and the equation of time E of
-    Spencer (1971), and the hour angle ω = 15° (t − 12) of the solar time t = UTC + λ / 15° + E.
-    Refraction, below 0.1° for a sun higher than 10°, is left out.
+    Spencer (1971), from pvlib, and the hour angle ω = 15° (t − 12) of the solar time
+    t = UTC + λ / 15° + E. Refraction, below 0.1° for a sun higher than 10°, is left out. The
+    azimuth is not pvlib's, which is south at noon also where the sun is in the north.
     """
+    sun = require("pvlib.solarposition", "power", "solar power")
     midnight = datetime(ignition.time.year, ignition.time.month, ignition.time.day)
     clock = (ignition.time - midnight).total_seconds() / 3600.0 + hours
-    angle = 2.0 * np.pi / 365.0 * (ignition.day - 1 + clock / 24.0)
-    declination, equation = _spencer(angle)
+    day = ignition.day + clock / 24.0
+    tilt = sun.declination_spencer71(day)[:, np.newaxis]
     solar = clock[:, np.newaxis] + np.zeros(latitude.size)
     if ignition.is_utc:
         if longitude is None:
@@ -111,25 +114,11 @@ def sun_position(
                 "and needs the longitude of the plants; give lat and lon in the table, or state "
                 "ignition_time in local solar time, without an offset"
             )
-        solar = solar + longitude / 15.0 + equation[:, np.newaxis] / 60.0
+        solar = solar + longitude / 15.0 + sun.equation_of_time_spencer71(day)[:, np.newaxis] / 60.0
     turn = np.radians(15.0 * (solar - 12.0))
-    north, tilt = np.radians(latitude), declination[:, np.newaxis]
+    north = np.radians(latitude)
     up = np.sin(north) * np.sin(tilt) + np.cos(north) * np.cos(tilt) * np.cos(turn)
     east = -np.cos(tilt) * np.sin(turn)
     ahead = np.cos(north) * np.sin(tilt) - np.sin(north) * np.cos(tilt) * np.cos(turn)
     zenith = np.degrees(np.arccos(np.clip(up, -1.0, 1.0)))
     return zenith, np.degrees(np.arctan2(east, ahead)) % 360.0
-
-
-def _spencer(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Declination (radians) and equation of time (minutes) at an angle of the year."""
-    cos1, cos2, cos3 = (np.cos(k * angle) for k in (1, 2, 3))
-    sin1, sin2, sin3 = (np.sin(k * angle) for k in (1, 2, 3))
-    declination = (
-        0.006918 - 0.399912 * cos1 + 0.070257 * sin1 - 0.006758 * cos2 + 0.000907 * sin2
-        - 0.002697 * cos3 + 0.00148 * sin3
-    )  # fmt: skip
-    equation = 229.18 * (
-        0.0000075 + 0.001868 * cos1 - 0.032077 * sin1 - 0.014615 * cos2 - 0.040849 * sin2
-    )
-    return declination, equation

@@ -12,7 +12,7 @@ import xarray as xr
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.data.checks.fingerprints import fire_fingerprints
+from plumecast.data.checksums import fire_fingerprints
 from plumecast.data.layout import checked_field
 from plumecast.data.split import SplitRecipe
 

@@ -12,7 +12,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DATA_VERSION, SIMULATION, SNAPSHOT
 from plumecast.compute.device import Budget, choose_device
-from plumecast.data.checks.fingerprints import fire_fingerprints
+from plumecast.data.checksums import fire_fingerprints
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.schema import check_values
 from plumecast.data.training import TrainingMatrices, provenance

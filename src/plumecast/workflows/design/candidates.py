@@ -14,12 +14,13 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT, WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
-from plumecast.data.checks.checkpoints import checkpoint_interval
-from plumecast.data.conditions.fuels import FUEL_LOAD
+from plumecast.data.clock import checkpoint_interval
+from plumecast.data.conditions.covariates import FUEL_LOAD
 from plumecast.data.layout import checked_field, fit_layout
-from plumecast.data.samples import along_snapshots
 from plumecast.data.schema import check_structure, check_values
-from plumecast.data.store import describe_grid, open_snapshots
+from plumecast.data.store import open_snapshots
+from plumecast.data.training import along_snapshots
+from plumecast.data.writers import describe_grid
 from plumecast.weather.snapshots import STATE_WEATHER, has_weather, with_mean_winds
 
 SHARES = (0.5, 1.0)

@@ -6,7 +6,7 @@ from dataclasses import astuple, fields
 from pathlib import Path
 
 from plumecast.base.tables import NUMBER, Column, TableFormat, read_table, write_table
-from plumecast.workflows.design.result import Design, Run
+from plumecast.workflows.design.design import Design, Run
 
 _DIGITS = {
     "x": ".0f",

@@ -14,10 +14,9 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding, read_findings, write_findings
 from plumecast.base.names import SNAPSHOT, TABLE
-from plumecast.data.checks.duplicates import find_duplicates
-from plumecast.data.checks.findings import QUALITY, check_fires, duplicate_run
-from plumecast.data.repository.rewrite import NewLabels, relabel_fires, replace_fires
-from plumecast.data.split import group_rows
+from plumecast.data.findings import QUALITY, check_fires, duplicate_run
+from plumecast.data.rewrite import NewLabels, relabel_fires, replace_fires
+from plumecast.data.split import find_duplicates, group_rows
 from plumecast.data.store import (
     append_fire,
     check_store_path,

@@ -12,8 +12,8 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE
 from plumecast.compute.arrays import Array, to_numpy
-from plumecast.data.samples import Names, field_names, read_samples, sample_dimension
 from plumecast.data.split import group_rows
+from plumecast.data.training import Names, field_names, read_samples, sample_dimension
 from plumecast.scores.footprint import (
     relative_error,
     score_footprints,

@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.data.conditions import fuels
-from plumecast.data.conditions.fuels import read_fuel_maps
+from plumecast.data.conditions import covariates
+from plumecast.data.conditions.covariates import read_fuel_maps
 from plumecast.data.schema import validate_snapshots
 from support.snapshots import make_snapshots
 
@@ -33,7 +33,7 @@ def test_one_map_is_that_of_all(data):
 
 
 def test_different_maps_are_kept_once(data, monkeypatch):
-    monkeypatch.setattr(fuels, "_BLOCK", 2)
+    monkeypatch.setattr(covariates, "_BLOCK", 2)
     number = np.arange(data.sizes["snapshot"]) % 2
     maps, found = read_fuel_maps(each(data, number), GRID)
     np.testing.assert_array_equal(maps, MAPS)

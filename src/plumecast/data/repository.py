@@ -6,29 +6,39 @@ fire, which the next writer replaces.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import datetime as dt
 import os
 import platform
 import re
 import shutil
+import sys
+import threading
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import xarray as xr
+
 from plumecast.base.errors import PlumecastError
-from plumecast.base.files import flush_files, flush_folder
-from plumecast.base.locks import has_locks, try_lock
-from plumecast.data.repository.garbage import collect_garbage
-from plumecast.data.repository.process import check_process
+from plumecast.base.files import flush_files, flush_folder, try_lock
+from plumecast.data.lazy_store import lazy_variable
 
 if TYPE_CHECKING:
     import icechunk
 
+LONGEST_WAIT = 2.0
+"""Seconds that the end of a process waits at most for threads of Icechunk."""
+
+_USED_IN: list[int] = []  # id of the first process to use Icechunk; a forked child inherits it
+_UNNAMED = re.compile(r".+#\d+")  # a file under its temporary name; its writer was killed
+
 BRANCH = "main"
 _OF_A_BEGINNING = {"refs", "snapshots"}
-# Content of the lock file while a transaction goes on. The name of the machine is in it, because
-# the locks of some network file systems do not hold between machines.
-_UNFINISHED = f"unfinished on {platform.node()}\n"
 
 
 class _LostRaceError(Exception):
@@ -132,14 +142,17 @@ def _lock_file(where: Path) -> Path:
 class Transaction:
     """Changes of a store, for use within `writer`; those that are not committed are dropped.
 
-    What an unfinished transaction on this machine wrote is removed at the start of the next one.
+    What an unfinished transaction on this machine wrote is removed at the start of the next one. A
+    file beside the store marks it and names the machine, because the locks of some network file
+    systems do not hold between machines.
     """
 
     def __init__(self, where: Path) -> None:
         self._where, self._repository = where, open_repository(where)
-        if has_locks() and _lock_file(where).read_text() == _UNFINISHED:
+        self._mark = where.parent / f".{where.name}.unfinished"
+        if self._mark.exists() and self._mark.read_text() == platform.node():
             collect_garbage(self._repository, where)
-        _lock_file(where).write_text(_UNFINISHED)
+        self._mark.write_text(platform.node())
         self._before = _files(where)
         self._session = self._repository.writable_session(BRANCH)
         self._tip = self._session.snapshot_id
@@ -161,7 +174,7 @@ class Transaction:
         self._move_branch(version)
         branch = self._where / "refs" / f"branch.{BRANCH}"
         flush_files([branch / "ref.json", branch])
-        _lock_file(self._where).write_text("")
+        self._mark.unlink(missing_ok=True)
         return version
 
     def _move_branch(self, version: str) -> None:
@@ -180,3 +193,106 @@ def _files(where: Path) -> set[str]:
     parts = ("chunks", "manifests", "snapshots", "transactions")
     folders = (where / part for part in parts)
     return {file.path for folder in folders if folder.is_dir() for file in os.scandir(folder)}
+
+
+# -- garbage: files of a repository that no version of the store needs
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """What was removed, or would be."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Freed) -> Freed:
+        return Freed(self.files + other.files, self.bytes + other.bytes)
+
+
+def collect_garbage(
+    repository: icechunk.Repository, where: Path, *, dry_run: bool = False
+) -> Freed:
+    """Remove what no version needs. Only the writer of the store may do so.
+
+    The files of a transaction that goes on are not yet needed by any version either.
+    """
+    unnamed = [path for path in where.rglob("*#*") if _UNNAMED.fullmatch(path.name)]
+    freed = Freed(len(unnamed), sum(path.stat().st_size for path in unnamed))
+    if not dry_run:
+        for path in unnamed:
+            path.unlink()
+    found = repository.garbage_collect(dt.datetime.now(dt.UTC), dry_run=dry_run)
+    files = (
+        found.chunks_deleted
+        + found.manifests_deleted
+        + found.snapshots_deleted
+        + found.attributes_deleted
+        + found.transaction_logs_deleted
+    )
+    return freed + Freed(files, found.bytes_deleted)
+
+
+def count_old_versions(repository: icechunk.Repository, branch: str) -> int:
+    """Versions before the newest, without the empty one that every repository begins with."""
+    return max(0, sum(1 for _ in repository.ancestry(branch=branch)) - 2)
+
+
+def forget_old_versions(repository: icechunk.Repository) -> None:
+    """Leave only the newest version in the history, so that garbage is what it does not need."""
+    repository.expire_snapshots(dt.datetime.now(dt.UTC))
+
+
+# -- threads
+#
+# Icechunk's threads exist only in the process that started them, and outlive its last read. A
+# forked child that calls Icechunk, even to open another store, would wait for those threads for
+# ever. They cannot be started again, so the child gets an error.
+#
+# A thread that hands over a result is still within Python for an instant after it. If the
+# interpreter ends in that instant, the whole process is aborted (exit code 134) although its work
+# is done. The end therefore waits for such threads.
+
+
+def check_process(path: object) -> None:
+    """Raise if this process was forked from one that had used Icechunk."""
+    if not _USED_IN:
+        _USED_IN.append(os.getpid())
+        atexit.register(wait_for_threads)
+    if _USED_IN[0] != os.getpid():
+        raise PlumecastError(
+            f"{path} cannot be read in a process that was forked after a store was opened; start "
+            "processes with multiprocessing.get_context('spawn'), or open stores only in them"
+        )
+
+
+def wait_for_threads(seconds: float = LONGEST_WAIT) -> None:
+    """Return when no thread that Python did not start runs Python code, or after some seconds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        own = {thread.ident for thread in threading.enumerate()}
+        if set(sys._current_frames()) <= own:
+            return
+        time.sleep(0.001)
+
+
+def guard_fields(snapshots: xr.Dataset, path: object) -> xr.Dataset:
+    """The data set with variables that check the process before they are read."""
+    guarded = {
+        name: lazy_variable(item, _Field(item, str(path)))
+        for name, item in snapshots.variables.items()
+        if name not in snapshots.indexes
+    }
+    coordinates = {name: item for name, item in guarded.items() if name in snapshots.coords}
+    fields = {name: item for name, item in guarded.items() if name not in coordinates}
+    return snapshots.assign_coords(coordinates).assign(fields)
+
+
+class _Field:
+    """Reads a variable of an Icechunk session. Both can be pickled, for workers."""
+
+    def __init__(self, variable: xr.Variable, path: str) -> None:
+        self.variable, self.path = variable, path
+
+    def __call__(self, key: tuple[Any, ...]) -> np.ndarray:
+        check_process(self.path)
+        return np.asarray(self.variable[key].values)

@@ -1,23 +1,33 @@
-"""Checks of the values in a store, fire by fire: every finding is listed, none stops the others."""
+"""Checks of a store: of its values, fire by fire, and of what training needs of it as a whole.
+
+Every finding is listed; none stops the others.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import xarray as xr
 
+from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding, read_findings
+from plumecast.base.integrity import RESTORE, DamagedError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
-from plumecast.data.checks.checksums import changed_attributes
-from plumecast.data.checks.damage import RESTORE, DamagedError
-from plumecast.data.checks.duplicates import find_duplicates
-from plumecast.data.checks.trainable import refusals
+from plumecast.data.checksums import changed_attributes
+from plumecast.data.conditions.covariates import read_wind
 from plumecast.data.lazy_store import check_unchanged, is_loaded
-from plumecast.data.schema import FIELD_NAMES, further_outputs
+from plumecast.data.schema import (
+    FIELD_NAMES,
+    check_axes,
+    check_ground,
+    check_values,
+    further_outputs,
+)
+from plumecast.data.split import find_duplicates
 from plumecast.weather.checks import weather_findings
 
 QUALITY = "quality"
@@ -30,6 +40,7 @@ LARGEST_SMOKE = 1e8
 _UNLIKE_OTHERS = 1e6  # factor between a fire's peak smoke and the median of all fires
 _HOURS_TOLERANCE = 0.01  # h, rounding of float32 ages
 _DECREASE = 1e-3  # of the total smoke between checkpoints, relative
+_GROUP = "ignition_id"
 _BLOCK = 256  # snapshots read at once
 _DAMAGED = "damaged"
 _COUNTED = ("damaged", "bad", "negative", "cells", "lowest", "highest", "total")
@@ -229,3 +240,44 @@ def _unlike_others(peaks: dict[str, float]) -> Iterator[tuple[str, Finding]]:
         if peak > 0.0 and max(peak / median, median / peak) > _UNLIKE_OTHERS:
             message = f"peak {peak:.3g} µg m⁻³, the median of the fires is {median:.3g}"
             yield fire, Finding(check, f"{message}; is the unit right?")
+
+
+def check_group_count(count: int, group_by: str) -> None:
+    """Raise if there are too few groups to leave one out."""
+    if count < 2:
+        raise PlumecastError(
+            "this surrogate leaves fires out to choose its penalties; it needs at least 2 "
+            f"'{group_by}', the training data has {count}; add fires, change --fractions or "
+            "--seed of the split, or train on all of them with --all"
+        )
+
+
+def refusals(snapshots: xr.Dataset, duplicates: Sequence[Sequence[str]] = ()) -> Iterator[Finding]:
+    """What `plumecast train` refuses beside the values of the fields.
+
+    `duplicates` are the fires that count as one. A store without smoke is not for training.
+    """
+    checks: dict[str, Callable[[], object]] = {
+        "labels": lambda: check_values(snapshots, ()),
+        "grid": lambda: check_axes(snapshots),
+        "wind": lambda: read_wind(snapshots),
+        "ground": lambda: check_ground(snapshots),
+    }
+    if SMOKE in snapshots:
+        checks["groups"] = lambda: check_group_count(_groups(snapshots, duplicates), _GROUP)
+    for name, check in checks.items():
+        try:
+            check()
+        except PlumecastError as error:
+            yield Finding(name, str(error))
+
+
+def _groups(snapshots: xr.Dataset, duplicates: Sequence[Sequence[str]]) -> int:
+    """The number of ignitions, with those of duplicate runs as one."""
+    fires, labels = (snapshots[name].values.astype(str) for name in ("fire_id", _GROUP))
+    joined = {label: {label} for label in np.unique(labels).tolist()}
+    for group in duplicates:
+        linked = np.unique(labels[np.isin(fires, list(group))]).tolist()
+        together = set().union(*(joined[label] for label in linked))
+        joined |= dict.fromkeys(together, together)
+    return len({min(group) for group in joined.values()})

@@ -13,9 +13,9 @@ import pytest
 
 from plumecast.base import files
 from plumecast.base.errors import PlumecastError
-from plumecast.data.repository import writing
-from plumecast.data.repository.rewrite import relabel_fires
-from plumecast.data.repository.writing import writer
+from plumecast.data import repository as writing
+from plumecast.data.repository import writer
+from plumecast.data.rewrite import relabel_fires
 from plumecast.data.store import append_fire, open_snapshots, stored_fires
 from support.snapshots import fires_of, select_fire
 

@@ -10,9 +10,8 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import temporary_folder
-from plumecast.data.repository.rewrite import relabel_fires
-from plumecast.data.repository.tidy import tidy_store
-from plumecast.data.repository.writing import Transaction, writer
+from plumecast.data.repository import Transaction, writer
+from plumecast.data.rewrite import relabel_fires, tidy_store
 from plumecast.data.store import append_fire, open_snapshots, write_fire
 from support.snapshots import fires_of
 

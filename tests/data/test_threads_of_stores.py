@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from plumecast.data.repository.process import wait_for_threads
+from plumecast.data.repository import wait_for_threads
 from plumecast.data.store import append_fire, open_snapshots
 
 FORKS = """

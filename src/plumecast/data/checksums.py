@@ -7,11 +7,11 @@ names the labels and holds the checksums of the grid and of the attributes.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
 import warnings
 import zlib
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,19 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import DATA_VERSION, SNAPSHOT
-from plumecast.compute.arrays import Array
-from plumecast.data.checks.damage import (
+from plumecast.base.integrity import (
     RESTORE,
     ChangedWarning,
     DamagedError,
+    field_checksums,
     is_damage,
     short_reason,
 )
+from plumecast.base.names import DATA_VERSION, SNAPSHOT
+from plumecast.compute.arrays import Array
+from plumecast.compute.blocks import row_blocks
 from plumecast.data.lazy_store import lazy_variable
+from plumecast.data.split import group_rows
 
 CHECKSUMS = "checksums"
 """Coordinate of a store, one text per snapshot, and the attribute that describes it. An opened
@@ -39,6 +42,7 @@ _KNOWN, _CHANGED = "plumecast_checksums", "plumecast_changed_attributes"  # keys
 _NOT_CHECKED = (CHECKSUMS, DATA_VERSION, "history")  # programs add lines to a history
 _LONG_NAME = "checksum of the labels, then CRC-32 of each field"
 _LABEL_DIGITS = 16
+_BLOCK = 256  # snapshots read at once
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -78,13 +82,6 @@ def checksum_texts(labels: Array, fields: Mapping[str, Array]) -> Array:
         [f"{name}:{value:08x}" for value in fields[name].tolist()] for name in sorted(fields)
     ]
     return np.array([" ".join(row) for row in zip(*columns, strict=True)], dtype=object)
-
-
-def field_checksums(values: Array) -> Array:
-    """(M,) CRC-32 of each row of a field (M, …), of its bytes in little-endian order."""
-    rows = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
-    data = rows.reshape(rows.shape[0], math.prod(rows.shape[1:])).view(np.uint8)
-    return np.array([zlib.crc32(row) for row in data], dtype=np.uint32)  # type: ignore[arg-type]
 
 
 def label_checksums(snapshots: xr.Dataset, names: Iterable[str]) -> Array:
@@ -303,3 +300,24 @@ def _verify(snapshots: xr.Dataset) -> tuple[dict[str, Array], list[str]]:
 def changed_attributes(snapshots: xr.Dataset) -> list[str]:
     """Variables of an opened store, "" for itself, whose attributes are not those written."""
     return list(snapshots.encoding.get(_CHANGED, ()))
+
+
+def fire_fingerprints(snapshots: xr.Dataset, fields: Sequence[str]) -> dict[str, str]:
+    """A short digest of the fields of every fire in single precision, by `fire_id`."""
+    if "fire_id" not in snapshots.variables:
+        raise PlumecastError(
+            "coordinate 'fire_id' is missing, so that it is unknown which fires are new; add it"
+        )
+    count = snapshots.sizes[SNAPSHOT]
+    sums = np.empty((count, len(fields)), dtype=np.uint32)
+    for rows in row_blocks(count, _BLOCK):
+        for column, name in enumerate(fields):
+            part = snapshots[name].isel({SNAPSHOT: rows}).transpose(SNAPSHOT, ...)
+            sums[rows, column] = field_checksums(part.values.astype(np.float32))
+    names = snapshots["fire_id"].values.astype(str)
+    found = {}
+    for rows in group_rows(names):
+        texts = sorted(" ".join(map(str, row)) for row in sums[rows].tolist())
+        digest = hashlib.blake2b(";".join(texts).encode(), digest_size=8)
+        found[str(names[rows[0]])] = digest.hexdigest()
+    return found

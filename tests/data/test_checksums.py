@@ -11,10 +11,10 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.data.checks.checksums import CHECKSUMS, field_checksums, has_checksums
-from plumecast.data.checks.damage import ChangedWarning, DamagedError
-from plumecast.data.checks.findings import check_store
-from plumecast.data.repository.rewrite import relabel_fires
+from plumecast.base.integrity import ChangedWarning, DamagedError
+from plumecast.data.checksums import CHECKSUMS, field_checksums, has_checksums
+from plumecast.data.findings import check_store
+from plumecast.data.rewrite import relabel_fires
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots
 from plumecast.data.writers import quiet_zarr, to_stored_types
 from plumecast.surrogate.fit import fit_surrogate

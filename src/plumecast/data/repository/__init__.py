@@ -1,1 +1,0 @@
-"""The Icechunk repository of a store: one writer, durable commits, rewriting, garbage."""
