@@ -189,7 +189,7 @@ def limited(family: Family, seconds: float | None) -> Family:
             training,
             lift,
             architecture=family.name,
-            epochs=settings.own.epochs,
+            epochs=settings.family_settings.epochs,
             seconds=seconds,
             device="cuda" if "cuda" in resources.device.name else "cpu",
         )

@@ -11,6 +11,7 @@ from plumecast.base.version import __version__
 if TYPE_CHECKING:
     from plumecast.app.maps.draw import draw_map
     from plumecast.compute.cluster import cluster
+    from plumecast.compute.resources import Resources
     from plumecast.data.schema import (
         apply_smoke_floor,
         drop_small_fires,
@@ -69,6 +70,7 @@ _HOME = {
     "CrossValidation": "workflows.tune.cross_validate",
     "Design": "workflows.design.result",
     "Operator": "operators.family",
+    "Resources": "compute.resources",
     "Split": "data.split",
     "SplitRecipe": "data.split",
     "Surrogate": "surrogate.surrogate",
@@ -138,6 +140,7 @@ __all__ = [
     "Design",
     "Operator",
     "PlumecastError",
+    "Resources",
     "Split",
     "SplitRecipe",
     "Surrogate",

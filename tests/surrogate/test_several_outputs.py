@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
+from plumecast.compute.resources import Resources
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import append_fire
 from support.snapshots import make_snapshots
@@ -137,7 +138,9 @@ def test_a_fit_from_a_store_equals_the_fit_in_memory(tmp_path, data):
     lazy = pc.open_snapshots(path, fields=["time_since_ignition", *OUTPUTS])
     one = pc.fit_surrogate(lazy.load(), **choices)
     other = pc.fit_surrogate(
-        pc.open_snapshots(path, fields=["time_since_ignition", *OUTPUTS]), **choices, memory="90MB"
+        pc.open_snapshots(path, fields=["time_since_ignition", *OUTPUTS]),
+        resources=Resources(memory="90MB"),
+        **choices,
     )
     for name in OUTPUTS:
         expected = one.predict(data)[name]

@@ -12,6 +12,7 @@ from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.cli.options import Given
 from plumecast.cli.show import note
 from plumecast.compute.blocks import Runner
+from plumecast.compute.resources import Resources
 from plumecast.data.split import Split, SplitRecipe
 from plumecast.data.store import open_snapshots
 from plumecast.surrogate.baselines import BASELINES, fit_baseline
@@ -126,6 +127,5 @@ class Task:
             train,
             inputs=self.recorded["inputs"].split(","),
             outputs=self.recorded["outputs"],
-            memory=self.limit,
-            runner=runner,
+            resources=Resources(memory=self.limit, runner=runner),
         )

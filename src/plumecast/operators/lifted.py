@@ -273,7 +273,7 @@ def _takes_mirrored(
     """
     few = np.unique(training.groups).size <= MIRRORED_GROUPS
     equivariant = FAMILIES[settings.family].equivariant
-    corrected = getattr(settings.own, "correction", False)
+    corrected = getattr(settings.family_settings, "correction", False)
     in_wind = frame is not None and physics is not None
     return few and equivariant and in_wind and not corrected
 

@@ -106,7 +106,9 @@ def fit_lifted(
     frame, physics = frames[-1], kinds[0]
     if len(frames) > 1 or len(kinds) > 1:
         resources.progress("comparing frames and physics")
-        simple = replace(settings, own=settings.own.simplified(), updatable=False)
+        simple = replace(
+            settings, family_settings=settings.family_settings.simplified(), updatable=False
+        )
         some = _some_groups(groups)
         frame, physics = _choose_inputs(
             frames, kinds, lambda frame, physics: fits.fit(frame, physics, simple, some).error
@@ -128,7 +130,7 @@ def fit_lifted(
     if operator.physics is not None:
         record["weather"] = HOURLY if has_weather(data.snapshots) else MEAN_WIND
         record["transport"] = {name: getattr(operator.physics, name) for name in LADDERS}
-    if getattr(settings.own, "correction", False):
+    if getattr(settings.family_settings, "correction", False):
         record["corrected"] = isinstance(operator.field_map, CorrectedMap)
     scenario = SCENARIO if operator.labels else None
     return LiftedFit(operator, record, scenario, covariates, fitted.sums)

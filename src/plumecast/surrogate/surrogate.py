@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
+from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, TABLE
 from plumecast.compute.arrays import (
@@ -25,6 +26,7 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.device import choose_device
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.conditions.covariates import (
     WIND,
     Covariate,
@@ -432,14 +434,16 @@ class Surrogate:
         operator = self.operator.for_float32() if precision == "float32" else self.operator
         return replace(self, operator=map_arrays(operator, lambda array: put(to_numpy(array))))
 
-    def update(self, fires: xr.Dataset, *, device: str = "cpu") -> Surrogate:
+    @folded_arguments(resources=Resources)
+    def update(self, fires: xr.Dataset, *, resources: Resources = LOCAL) -> Surrogate:
         """A surrogate that has also learned new fires; it must be trained with `updatable=True`.
 
-        `training["updates"]` lists what was kept. Error bars gain the new ignitions.
+        `training["updates"]` lists what was kept. Error bars gain the new ignitions. Of the
+        resources, the device is used.
         """
         from plumecast.surrogate.updating.update import update_surrogate
 
-        return update_surrogate(self, fires, device)
+        return update_surrogate(self, fires, resources)
 
     def save(self, path: str | Path) -> Path:
         """Write the surrogate to one safetensors file; a failed write leaves no file."""

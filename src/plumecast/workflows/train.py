@@ -14,6 +14,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.blocks import Runner
 from plumecast.compute.device import no_progress
+from plumecast.compute.resources import Resources
 from plumecast.data.lazy_store import one_version
 from plumecast.data.samples import field_names
 from plumecast.data.split import SplitRecipe, group_rows, split_by_fire
@@ -149,9 +150,8 @@ def _train(
             inputs=names,
             outputs=outputs,
             group_by=recipe.by,
-            progress=progress,
+            resources=Resources(**place, progress=lambda done, total, what: progress(what)),
             **(choices | settled),
-            **place,
         )
 
     progress(FITTING)
@@ -160,7 +160,7 @@ def _train(
     record: dict[str, Any] = {"split": recipe.record() | known}
     asked = {"thresholds": levels.values, "quantity": levels.quantity}
     scoring = place | asked | {"checkpoint_interval": levels.interval}
-    read: dict[str, Any] = {"memory": memory, "runner": runner}
+    read = Resources(memory=memory, runner=runner)
     # Frame and physics were chosen by out-of-fold errors; to choose them again in every fold would
     # take as long as all the fits.
     settled = {name: surrogate.training[name] for name in SETTLED if name in surrogate.training}
@@ -169,7 +169,7 @@ def _train(
         record[HELD_OUT] = _groups_apart(selected, train, recipe.by)
     fits: dict[str, Fit] = {_name(surrogate): partial(fit, **settled)}
     fits |= {
-        name: partial(fit_baseline, name, inputs=names, outputs=outputs, **read)
+        name: partial(fit_baseline, name, inputs=names, outputs=outputs, resources=read)
         for name in TRIVIAL
         if not lazy or name == "mean-field"  # the others need all training fires in memory
     }

@@ -246,7 +246,7 @@ def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Budge
     The bases are fitted to all snapshots; out-of-fold predictions are those of the last fold, by a
     map between codes that was fitted without it. The fitted map is on the host.
     """
-    own = settings.own
+    own = settings.family_settings
     assert isinstance(own, CodedSettings)
     targets, given = training.targets, training.given
     check_choice(targets.shape, resources.limit)

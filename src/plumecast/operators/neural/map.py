@@ -176,7 +176,7 @@ class NeuralSettings:
 
 def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Budget) -> FittedMap:
     """Train the network of the settings' family."""
-    own = settings.own
+    own = settings.family_settings
     assert isinstance(own, NeuralSettings)
     check_choice(training.targets.shape, resources.limit)
     lift = fit_lift(

@@ -106,7 +106,7 @@ class SpectralSettings:
 
 def fit_spectral_fields(training: TrainingSet, settings: Settings, resources: Budget) -> FittedMap:
     """Fit the spectral family, with a correction if the settings request it."""
-    own = settings.own
+    own = settings.family_settings
     assert isinstance(own, SpectralSettings)
     if own.correction:  # raises before the long fit if the limit is too small
         correction_rows(training.groups, training.targets.shape, resources.limit)

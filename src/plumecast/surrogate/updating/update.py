@@ -12,6 +12,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DATA_VERSION, SIMULATION, SNAPSHOT
 from plumecast.compute.device import Budget, choose_device
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.checks.fingerprints import fire_fingerprints
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.schema import check_values
@@ -41,11 +42,13 @@ UPDATES = "updates"
 ALWAYS_KEPT = ("penalties", "thresholds")
 
 
-def update_surrogate(surrogate: Surrogate, fires: xr.Dataset, device: str = "cpu") -> Surrogate:
+def update_surrogate(
+    surrogate: Surrogate, fires: xr.Dataset, resources: Resources = LOCAL
+) -> Surrogate:
     """The surrogate with further fires (`Surrogate.update`)."""
     found = find_new_fires(surrogate, fires)
     _refuse_known(found)
-    return take_in(surrogate, found.snapshots, device)
+    return take_in(surrogate, found.snapshots, resources)
 
 
 def _refuse_known(found: NewFires) -> None:
@@ -60,14 +63,14 @@ def _refuse_known(found: NewFires) -> None:
         raise PlumecastError("no snapshot passes the filters of this surrogate; give other fires")
 
 
-def take_in(surrogate: Surrogate, fires: xr.Dataset, device: str = "cpu") -> Surrogate:
+def take_in(surrogate: Surrogate, fires: xr.Dataset, resources: Resources = LOCAL) -> Surrogate:
     """The surrogate with fires that `find_new_fires` selected."""
     names = [*surrogate.inputs.names, *surrogate.outputs.names]
     fires = check_values(fires.compute(), names)
     inputs, given = surrogate.read_rows(fires)
     outputs = surrogate.outputs.to_matrix(fires)
     data = TrainingMatrices(fires, surrogate.inputs, surrogate.outputs, inputs, outputs)
-    grown = _Update(surrogate, data, given, Budget(choose_device(device)))
+    grown = _Update(surrogate, data, given, Budget(choose_device(resources.device)))
     operator, sums = grown.operator()
     first, *others = _joined_error_bars(surrogate, fires, inputs, given, outputs)
     named = zip(surrogate.outputs.names[1:], others, strict=True)

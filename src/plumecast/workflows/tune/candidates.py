@@ -168,7 +168,7 @@ def _spectral_cost(settings: Settings) -> float:
     scalars = 1 + product_count(settings.products) + len(settings.covariates)
     channels = field_count(settings.lift, settings.age_bins) * scalars
     framed = FRAME_COST if settings.frame.startswith("wind") else 1.0
-    own = settings.own
+    own = settings.family_settings
     assert isinstance(own, SpectralSettings)
     corrected = CORRECTION_COST if own.correction else 0.0
     share = len(settings.targets) / len(TARGETS)

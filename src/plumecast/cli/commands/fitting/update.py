@@ -13,6 +13,7 @@ from plumecast.base.outputs import check_output
 from plumecast.base.values import check_count, check_number
 from plumecast.cli.options import DATA, MODEL
 from plumecast.cli.show import count, next_step, note, say, when_stopped, wrote
+from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
 from plumecast.operators.settings import own_choices
 from plumecast.surrogate.error_bars.interval import promise_text
@@ -76,7 +77,7 @@ def command(
         stored = [open_snapshots(data, fields=names)] if watch and refit_after else []
         return take_in_fires(
             session.surrogate, fires, refit_after=refit_after, training=[*earlier, *stored],
-            device=device,
+            resources=Resources(device),
         )  # fmt: skip
 
     with when_stopped(session.kept):
