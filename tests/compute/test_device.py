@@ -17,7 +17,7 @@ from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
 from plumecast.compute.device import choose_device, naming_memory
 from plumecast.compute.resources import Resources
 from plumecast.data.store import export_snapshots
-from plumecast.operators.coded.kernel_map import KernelMap
+from plumecast.operators.coded.kernels import KernelMap
 from plumecast.operators.coded.operator import CodedOperator, folded
 from plumecast.operators.coded.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.operators.pca import fit_basis

@@ -14,7 +14,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.data.schema import select_drought
 from plumecast.data.split import split_by_fire
-from plumecast.operators.coded.monomials import monomials
+from plumecast.operators.coded.kernels import monomials
 from plumecast.operators.coded.polynomial_map import fit_polynomial_map
 from plumecast.scores.footprint import choose_decision_threshold, score_footprints
 from plumecast.scores.summary import known_median

@@ -12,7 +12,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.device import Budget
 from plumecast.operators.family import NOTHING, Conditions, Family, FittedMap, TrainingSet
-from plumecast.operators.fields.lift import Lift, fit_lift
+from plumecast.operators.lift import Lift, fit_lift
 
 if TYPE_CHECKING:
     from plumecast.operators.settings import Settings

@@ -23,13 +23,13 @@ from plumecast.data.row_source import StoredRows, floor_as_read
 from plumecast.data.schema import apply_smoke_floor
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import append_fire, open_snapshots
-from plumecast.operators.coded.memory import pca_rows
+from plumecast.operators.coded.fit import pca_rows
 from plumecast.operators.coded.polynomial_map import (
     fit_linear_map,
     fit_polynomial_map,
     tune_polynomial_map,
 )
-from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.neural import map as neural
 from plumecast.operators.pca import EncodedRows, Truncation, fit_truncated_basis
 from plumecast.operators.spectral.fit import rows_at_once
@@ -232,7 +232,7 @@ SMALL_NETWORKS = {
 def test_a_network_trained_from_a_store_equals_the_one_in_memory(
     tmp_path, monkeypatch, one_thread, family, frame
 ):
-    samples = importlib.import_module("plumecast.operators.neural.samples").StoredSamples
+    samples = importlib.import_module("plumecast.operators.neural.training").StoredSamples
     monkeypatch.setitem(neural.SIZES, family, SMALL_NETWORKS[family])
     path = tmp_path / "ensemble.zarr"
     append_fire(path, windy(make_snapshots(fires=72, checkpoints=5)))
@@ -398,18 +398,18 @@ if sizes is not None:
     import numpy as np
     from plumecast.operators.neural import map as neural
     from plumecast.operators.family import NOTHING, TrainingSet
-    from plumecast.operators.fields.lift import fit_lift
+    from plumecast.operators.lift import fit_lift
     neural.SIZES[choices["family"]] = sizes
     few = np.random.default_rng(0).random((8, 8, 8))
     training = TrainingSet(few, few[:, None], np.arange(8) % 2, NOTHING)
-    neural.fit_neural(training, fit_lift(few), epochs=1, batch=2)
+    neural.fit_neural(training, fit_lift(few), schedule=neural.Schedule(1, 2))
 # A fit of the smallest thing loads every library, and starts their threads, before the count.
 tiny = pc.open_snapshots(store).isel(snapshot=slice(0, 64)).load()
 fit_surrogate(tiny, degree=2, fire_rank=2, smoke_rank=2)
 split = SplitRecipe(smoke_floor=0.05).split(pc.open_snapshots(store))
 Path("/proc/self/clear_refs").write_text("5")  # the largest resident set is counted from here
 before = kilobytes("VmRSS")
-surrogate = fit_surrogate(split.train, **choices, memory=memory)
+surrogate = fit_surrogate(split.train, **choices, resources=pc.Resources(memory=memory))
 fitted = kilobytes("VmHWM")
 evaluate({"a": surrogate}, split.validation, split.test, memory=memory)
 blocks = sum(block.sizes["snapshot"] for block in predict_store(surrogate, store, memory=memory))

@@ -1,4 +1,7 @@
-"""The settings of a surrogate, and the presets."""
+"""The registry of families, the settings of a surrogate, and the presets.
+
+A new family is one file and one name in FAMILIES.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,20 @@ from typing import Any
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.values import check_count, check_fields, shown
-from plumecast.operators.coded.fit import CodedSettings
+from plumecast.operators.coded.fit import CODED, CodedSettings
 from plumecast.operators.coded.kernels import POLYNOMIAL
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.family import FamilySettings
-from plumecast.operators.fields.lift import check_lift
-from plumecast.operators.fields.targets import TARGETS, check_targets
+from plumecast.operators.family import Family, FamilySettings
+from plumecast.operators.lift import check_lift
+from plumecast.operators.neural.map import DEEPONET, FNO, UNET
 from plumecast.operators.pca import Truncation
-from plumecast.operators.spectral.fit import SpectralSettings
+from plumecast.operators.spectral.fit import SPECTRAL, SpectralSettings
+from plumecast.operators.targets import TARGETS, check_targets
+
+FAMILIES: dict[str, Family] = {one.name: one for one in (CODED, SPECTRAL, UNET, FNO, DEEPONET)}
+
+NETWORKS = tuple(name for name, family in FAMILIES.items() if family.extra == "neural")
+"""Families of neural networks."""
+
 
 FRAMES = {
     "map": "fields stay on the map",

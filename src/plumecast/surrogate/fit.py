@@ -30,14 +30,13 @@ from plumecast.data.training import (
 )
 from plumecast.operators.coded.fit import CodedSettings, fit_coded_operator
 from plumecast.operators.coded.update import coded_sums
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import FamilySettings, Operator
-from plumecast.operators.settings import Settings, choose_settings, for_signed
+from plumecast.operators.settings import FAMILIES, Settings, choose_settings, for_signed
 from plumecast.scores.quantities import dose_table
-from plumecast.surrogate.covered.ranges import training_ranges
 from plumecast.surrogate.fit_lifted import fit_lifted
+from plumecast.surrogate.ranges import training_ranges
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.updating.new_fires import updatable_record
+from plumecast.surrogate.update import updatable_record
 from plumecast.surrogate.weather import complete_weather
 
 

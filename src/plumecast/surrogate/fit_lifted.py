@@ -29,10 +29,7 @@ from plumecast.data.conditions.weather import STATE_WEATHER, has_weather
 from plumecast.data.layout import Field
 from plumecast.data.training import TrainingMatrices
 from plumecast.operators.coded.correction import CorrectedMap
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions, TrainingSet
-from plumecast.operators.fields.targets import each_output, value_range
-from plumecast.operators.fields.wind_frame import WindFrame, fit_wind_frame
 from plumecast.operators.lifted import (
     FittedLifted,
     LiftedOperator,
@@ -44,7 +41,9 @@ from plumecast.operators.physics.fuels import FuelLoads
 from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.transport import ColumnTransport, plan_transport
 from plumecast.operators.physics.weather import WeatherSeries
-from plumecast.operators.settings import Settings
+from plumecast.operators.settings import FAMILIES, Settings
+from plumecast.operators.targets import each_output, value_range
+from plumecast.operators.wind_frame import WindFrame, fit_wind_frame
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.weather import (
     HOURLY,

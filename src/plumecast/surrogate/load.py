@@ -13,15 +13,15 @@ from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.layout import Coordinate, Field, Layout
 from plumecast.operators.baselines import GaussianProcess, MeanField, NearestFire
 from plumecast.operators.coded.correction import CorrectedMap
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import FieldMap
-from plumecast.operators.fields.lift import Lift
-from plumecast.operators.fields.targets import Targets
-from plumecast.operators.fields.wind_frame import WindFrame
+from plumecast.operators.lift import Lift
 from plumecast.operators.lifted import LiftedOperator, LiftedSums
 from plumecast.operators.pca import Basis
 from plumecast.operators.physics.channels import PhysicsChannels
 from plumecast.operators.physics.transport import ColumnTransport
+from plumecast.operators.settings import FAMILIES
+from plumecast.operators.targets import Targets
+from plumecast.operators.wind_frame import WindFrame
 from plumecast.scores.quantities import DOSE_HOURS
 from plumecast.surrogate.error_bars.calibration import Calibration, TimeTable
 from plumecast.surrogate.file import load_value

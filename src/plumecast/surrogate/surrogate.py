@@ -45,7 +45,10 @@ from plumecast.data.layout import (
 from plumecast.operators.family import NOTHING, Conditions, OneOutput, Operator
 from plumecast.scores.predicted_dose import with_doses, without_other_doses
 from plumecast.scores.quantities import INTEGRATED
-from plumecast.surrogate.covered.guards import (
+from plumecast.surrogate.error_bars.calibration import Calibration
+from plumecast.surrogate.error_bars.interval import output_intervals, require_calibration
+from plumecast.surrogate.file import save_value
+from plumecast.surrogate.guards import (
     COVARIATE,
     Checked,
     join_measures,
@@ -55,10 +58,7 @@ from plumecast.surrogate.covered.guards import (
     notices,
     snapshot_labels,
 )
-from plumecast.surrogate.covered.ranges import stated_measures
-from plumecast.surrogate.error_bars.calibration import Calibration
-from plumecast.surrogate.error_bars.interval import output_intervals, require_calibration
-from plumecast.surrogate.file import save_value
+from plumecast.surrogate.ranges import stated_measures
 from plumecast.surrogate.thresholds import (
     output_record,
     reconcile_outputs,
@@ -441,7 +441,7 @@ class Surrogate:
         `training["updates"]` lists what was kept. Error bars gain the new ignitions. Of the
         resources, the device is used.
         """
-        from plumecast.surrogate.updating.update import update_surrogate
+        from plumecast.surrogate.update import update_surrogate
 
         return update_surrogate(self, fires, resources)
 

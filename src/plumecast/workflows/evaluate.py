@@ -28,8 +28,8 @@ from plumecast.scores.footprint import (
 from plumecast.scores.quantities import DEFAULT
 from plumecast.scores.roc import decision_threshold_over, iou_at
 from plumecast.scores.summary import known_median
-from plumecast.surrogate.covered.guards import refuse_infinite
 from plumecast.surrogate.error_bars.counting import CellBins, Cells, add_cells, choose_bins
+from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import AGREE, Thresholds, joint_score, stored_agreement
 from plumecast.workflows.held_out.blocks import HeldOutBlocks, in_blocks, visit_all

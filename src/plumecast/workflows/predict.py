@@ -23,7 +23,8 @@ from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
 from plumecast.scores.predicted_dose import without_marks
 from plumecast.sources.rasters import find_rasters, map_arrival_times, reduce_arrival_times
-from plumecast.surrogate.covered.guards import (
+from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
+from plumecast.surrogate.guards import (
     EXTRAPOLATES,
     Checked,
     Excess,
@@ -33,7 +34,6 @@ from plumecast.surrogate.covered.guards import (
     notices,
     snapshot_labels,
 )
-from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import output_record, stored_agreement, stored_thresholds
 from plumecast.workflows.export import FOOTPRINT, footprint_of

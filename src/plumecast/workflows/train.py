@@ -26,7 +26,7 @@ from plumecast.surrogate.error_bars.interval import NO_ERROR_BARS
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import FURTHER, Thresholds
-from plumecast.surrogate.updating.new_fires import HELD_OUT
+from plumecast.surrogate.update import HELD_OUT
 from plumecast.workflows.evaluate import agreeing, evaluate, fit_thresholds
 from plumecast.workflows.held_out.evaluation import Evaluation
 from plumecast.workflows.held_out.levels import Levels, make_levels

@@ -39,7 +39,7 @@ from plumecast.surrogate.baselines import BASELINES
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds, stored_thresholds
-from plumecast.surrogate.updating.new_fires import SINCE_FIT
+from plumecast.surrogate.update import SINCE_FIT
 from plumecast.workflows.evaluate import (
     CAPTURED,
     evaluate,

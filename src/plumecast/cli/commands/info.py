@@ -26,7 +26,7 @@ from plumecast.surrogate.file import is_saved, read_header
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import AGREE
-from plumecast.surrogate.updating.new_fires import SINCE_FIT
+from plumecast.surrogate.update import SINCE_FIT
 
 _UNKNOWN = "not recorded"
 

@@ -39,7 +39,6 @@ from plumecast.data.store import open_snapshots
 from plumecast.scores.quantities import QUANTITIES
 from plumecast.scores.quantity_blocks import OF_SEVERAL, Reading, read_as, variable_name
 from plumecast.sources.rasters import find_rasters
-from plumecast.surrogate.covered.guards import Notice
 from plumecast.surrogate.error_bars.interval import (
     INTERVAL_FIELDS,
     LOWER,
@@ -49,6 +48,7 @@ from plumecast.surrogate.error_bars.interval import (
     require_calibration,
     sets_text,
 )
+from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import (

@@ -34,10 +34,9 @@ from plumecast.cli.show import next_step, note, progress, say, warn, wrote
 from plumecast.data.schema import SMOKE_FLOOR
 from plumecast.data.split import SplitRecipe
 from plumecast.data.store import open_snapshots
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.fields.parts import PARTS, PRODUCTS
-from plumecast.operators.fields.targets import TARGETS
-from plumecast.operators.settings import FRAMES, PHYSICS, PRESETS
+from plumecast.operators.lift import PARTS, PRODUCTS
+from plumecast.operators.settings import FAMILIES, FRAMES, PHYSICS, PRESETS
+from plumecast.operators.targets import TARGETS
 from plumecast.surrogate.error_bars.interval import NO_ERROR_BARS, promise_text
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.held_out.evaluation import recorded_evaluation

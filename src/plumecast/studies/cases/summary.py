@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.operators.coded.monomials import monomials
+from plumecast.operators.coded.kernels import monomials
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.pca import projection_error
 from plumecast.operators.settings import PRESETS

@@ -15,8 +15,7 @@ import xarray as xr
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.arrays import Array, contiguous
 from plumecast.data.training import TrainingMatrices, training_matrices
-from plumecast.operators.coded.fields import CodeMap
-from plumecast.operators.coded.operator import CodedOperator
+from plumecast.operators.coded.operator import CodedOperator, CodeMap
 from plumecast.operators.coded.polynomial_map import (
     DualMap,
     PolynomialPath,

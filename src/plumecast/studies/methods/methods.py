@@ -14,9 +14,8 @@ from plumecast.base.files import write_json
 from plumecast.base.version import __version__
 from plumecast.compute.resources import Resources
 from plumecast.operators.baselines import fit_gaussian_process, sample_rows
-from plumecast.operators.families import NETWORKS
 from plumecast.operators.pca import Truncation
-from plumecast.operators.settings import choose_settings
+from plumecast.operators.settings import NETWORKS, choose_settings
 from plumecast.studies.context import Context, Stopwatch, is_baseline
 from plumecast.studies.methods.encoding import (
     encodings_of,

@@ -21,14 +21,15 @@ from plumecast.data.store import EmptyStoreError, open_snapshots
 from plumecast.operators.settings import recorded_choices
 from plumecast.sources.concat import concat_snapshots
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.updating.new_fires import (
+from plumecast.surrogate.update import (
     FIRES,
     HELD_OUT,
     SINCE_FIT,
+    UPDATES,
     find_new_fires,
     group_name,
+    take_in,
 )
-from plumecast.surrogate.updating.update import UPDATES, take_in
 from plumecast.workflows.held_out.stopping import CURVE, score_new
 from plumecast.workflows.train import train_surrogate
 

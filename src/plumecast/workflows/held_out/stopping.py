@@ -12,7 +12,7 @@ from plumecast.data.conditions.covariates import extrapolating
 from plumecast.scores.learning_curve import FEWEST, Forecast, Point, forecast
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import stored_thresholds
-from plumecast.surrogate.updating.new_fires import group_name
+from plumecast.surrogate.update import group_name
 from plumecast.workflows.evaluate import evaluate_at
 
 CURVE = "learning_curve"

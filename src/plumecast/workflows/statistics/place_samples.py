@@ -28,7 +28,7 @@ from plumecast.scores.quantities import (
     quantity_factors,
 )
 from plumecast.sources.places import Places
-from plumecast.surrogate.covered.guards import refuse_infinite
+from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import stored_agreement
 from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of

@@ -9,14 +9,12 @@ from typing import Any
 
 from plumecast.base.errors import PlumecastError
 from plumecast.data.conditions.covariates import WIND
-from plumecast.operators.coded.kernels import check_kernel
-from plumecast.operators.coded.monomials import monomial_count
-from plumecast.operators.families import NETWORKS
-from plumecast.operators.fields.parts import field_count, product_count
-from plumecast.operators.fields.targets import TARGETS
+from plumecast.operators.coded.kernels import check_kernel, monomial_count
+from plumecast.operators.lift import field_count, product_count
 from plumecast.operators.pca import Basis, Truncation, rank_for_std
-from plumecast.operators.settings import Settings, choose_settings
+from plumecast.operators.settings import NETWORKS, Settings, choose_settings
 from plumecast.operators.spectral.fit import SpectralSettings
+from plumecast.operators.targets import TARGETS
 
 STD_FRACTIONS = (0.5, 0.7, 0.8, 0.9, 0.95)
 """Shares of Σσ tried for the input basis; ranks are limited by MAX_RANK."""

@@ -19,9 +19,9 @@ from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.data.conditions.covariates import own_covariates, own_winds, read_wind
 from plumecast.data.split import check_apart
 from plumecast.operators.coded.fit import PAPER_TRUNCATION
-from plumecast.operators.families import NETWORKS
 from plumecast.operators.neural.map import check_torch
 from plumecast.operators.pca import Truncation
+from plumecast.operators.settings import NETWORKS
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.workflows.tune.candidates import (
     CLOSED_FORM,

@@ -24,7 +24,7 @@ from plumecast.cli.options import (
 from plumecast.cli.show import counted, next_step, note, table, wrote
 from plumecast.data.lazy_store import one_version
 from plumecast.data.store import open_snapshots
-from plumecast.operators.families import NETWORKS
+from plumecast.operators.settings import NETWORKS
 from plumecast.workflows.tune.candidates import CLOSED_FORM, KERNELS, STD_FRACTIONS
 from plumecast.workflows.tune.search import Candidate
 from plumecast.workflows.tune.tune import tune_surrogate

@@ -19,8 +19,7 @@ from plumecast.operators.settings import own_choices
 from plumecast.surrogate.error_bars.interval import promise_text
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.updating.new_fires import FIRES, check_updatable, find_new_fires
-from plumecast.surrogate.updating.update import UPDATES
+from plumecast.surrogate.update import FIRES, UPDATES, check_updatable, find_new_fires
 from plumecast.workflows.fires.update import Taken, take_in_fires, watch_store
 from plumecast.workflows.held_out.record import COVERAGE
 from plumecast.workflows.held_out.stopping import ignition_count, recommendation
