@@ -246,6 +246,10 @@ def main() -> None:
     counts = options.counts.split(",")
     limits = [float(text) for text in options.seconds.split(",")] if options.seconds else [None]
     limits *= len(counts) if len(limits) == 1 else 1
+    if "deeponet" in options.families.split(","):
+        import deeponet
+
+        deeponet.register()
     for count, limit in zip(counts, limits, strict=True):
         for family in options.families.split(","):
             rows = training_rows(data, count, options.seed)

@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.load import load_surrogate
     from plumecast.surrogate.surrogate import Surrogate
-    from plumecast.workflows.design.design import design_runs
-    from plumecast.workflows.design.result import Design
+    from plumecast.workflows.design.design import Design, design_runs
     from plumecast.workflows.ensemble import ensemble_statistics
     from plumecast.workflows.evaluate import evaluate
     from plumecast.workflows.fires.draw_fires import draw_fires
@@ -68,7 +67,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Basis": "operators.pca",
     "CrossValidation": "workflows.tune.cross_validate",
-    "Design": "workflows.design.result",
+    "Design": "workflows.design.design",
     "Operator": "operators.family",
     "Resources": "compute.resources",
     "Split": "data.split",

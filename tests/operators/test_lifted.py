@@ -164,7 +164,7 @@ def test_every_part_and_product_vanishes_with_the_fire():
         ({"frame": "sun"}, "frame 'sun' is unknown; choose from map, wind, wind-stretch, auto"),
         (
             {"family": "tree"},
-            "family 'tree' is unknown; choose from coded, spectral, unet, fno, deeponet",
+            "family 'tree' is unknown; choose from coded, spectral, unet, fno",
         ),
         ({"epochs": 3}, "the spectral family has no setting 'epochs'"),
         ({"covariates": "humidity"}, "covariate 'humidity' is missing"),

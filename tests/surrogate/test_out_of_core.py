@@ -223,7 +223,6 @@ def test_coded_fit_of_lifted_fields_from_a_store_equals_the_fit_in_memory(store,
 SMALL_NETWORKS = {
     "unet": {"width": 8, "levels": 1},
     "fno": {"width": 4, "modes": 3, "layers": 1},
-    "deeponet": {"width": 8, "levels": 1, "modes": 3, "layers": 1},
 }
 
 

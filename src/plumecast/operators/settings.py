@@ -15,12 +15,12 @@ from plumecast.operators.coded.fit import CODED, CodedSettings
 from plumecast.operators.coded.kernels import POLYNOMIAL
 from plumecast.operators.family import Family, FamilySettings
 from plumecast.operators.lift import check_lift
-from plumecast.operators.neural.map import DEEPONET, FNO, UNET
+from plumecast.operators.neural.map import FNO, UNET
 from plumecast.operators.pca import Truncation
 from plumecast.operators.spectral.fit import SPECTRAL, SpectralSettings
 from plumecast.operators.targets import TARGETS, check_targets
 
-FAMILIES: dict[str, Family] = {one.name: one for one in (CODED, SPECTRAL, UNET, FNO, DEEPONET)}
+FAMILIES: dict[str, Family] = {one.name: one for one in (CODED, SPECTRAL, UNET, FNO)}
 
 NETWORKS = tuple(name for name, family in FAMILIES.items() if family.extra == "neural")
 """Families of neural networks."""

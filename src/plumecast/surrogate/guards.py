@@ -158,7 +158,7 @@ class Limit:
 
 
 def limits(surrogate: Surrogate) -> dict[str, Limit]:
-    """The intervals of the measures; files of version 0.1.0 have only that of empty predictions."""
+    """The intervals of the measures that the training record has ranges of."""
     ranges = surrogate.training.get("ranges", {})
     tau = surrogate.training.get("thresholds", {}).get("smoke", 0.0)
     peak = ranges["peak"][1] if "peak" in ranges else tau

@@ -1,4 +1,4 @@
-"""Networks as field maps: U-Net, Fourier neural operator or DeepONet, trained with PyTorch.
+"""Networks as field maps: a U-Net or a Fourier neural operator, trained with PyTorch.
 
 They have the same inputs and targets as the spectral family: channels of the lifted fire, scalars
 of the snapshot (covariates, indicators of the scenario) as constant channels, all targets at once.
@@ -40,9 +40,8 @@ if TYPE_CHECKING:
 SIZES: dict[str, dict[str, int]] = {
     "unet": {"width": 32, "levels": 4},
     "fno": {"width": 32, "modes": 20, "layers": 4},
-    "deeponet": {"width": 32, "levels": 4, "modes": 256, "layers": 3},
 }
-"""The networks and their sizes: about 2, 6.6 and 2 million weights for a dozen channels."""
+"""The networks and their sizes: about 2 and 6.6 million weights for a dozen channels."""
 
 SHIFT = 0.1
 """Largest random shift in training, as a share of the grid's shorter side. With 12 ignitions of the
@@ -385,11 +384,5 @@ FNO = Family(
     name="fno",
     title="Fourier neural operator",
     summary="a Fourier neural operator, trained with PyTorch",
-    **_SHARED,
-)
-DEEPONET = Family(
-    name="deeponet",
-    title="DeepONet",
-    summary="a deep operator network (DeepONet), trained with PyTorch",
     **_SHARED,
 )

@@ -48,7 +48,6 @@ TITLES = {
     "recommended": "Recommended (spectral)",
     "unet": "U-Net",
     "fno": "Fourier neural operator",
-    "deeponet": "DeepONet",
     "spectral-no-physics": "Spectral without physics",
     "spectral-on-map": "Spectral on the map with physics",
     "physics-alone": "Physics alone",

@@ -27,7 +27,7 @@ class Score:
     snapshot_error: float  # median over snapshots of the relative ℓ² error
     auc_undefined: int  # number of snapshots without an AUC: no smoke, or smoke in every cell
     predict_ms: float  # per snapshot
-    smoke_iou: float = math.nan  # of predicted smoke above τ; NaN in records of version 0.1.0
+    smoke_iou: float  # of predicted smoke above τ
     exceedances: tuple[Exceedance, ...] = ()  # of smoke above τ and the thresholds of the user
 
 

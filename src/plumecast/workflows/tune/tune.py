@@ -67,9 +67,8 @@ def tune_surrogate(
     cross-validation scores, then those that failed or were not tried.
 
     `families` are "coded" (ranks, degrees and kernels), "lifted" (the coded family on lifted
-    fields), "spectral" (the recommended preset and single changes of it), "unet", "fno" and
-    "deeponet". `given` are candidates of your own: keywords of `fit_surrogate` by a name of your
-    choice.
+    fields), "spectral" (the recommended preset and single changes of it), "unet" and "fno". `given`
+    are candidates of your own: keywords of `fit_surrogate` by a name of your choice.
 
     At most `most` candidates are tried, and none is started after `budget_seconds`: first your own,
     then `recommended`, then the others by cost. The best `confirm` are fitted again. The decision
