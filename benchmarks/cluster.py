@@ -128,7 +128,10 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
 
     def evaluate(runner: Runner | None) -> float:
         found = pc.evaluate(
-            {"linear": surrogate}, split.validation, split.test, runner=runner, **blocks
+            {"linear": surrogate},
+            split.validation,
+            split.test,
+            resources=Resources(runner=runner, **blocks),
         )
         return found.scores[0].relative_error
 

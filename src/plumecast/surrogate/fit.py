@@ -17,7 +17,7 @@ from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT, is_smoke
 from plumecast.compute.arrays import Array, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.device import Budget, advice, naming_memory
-from plumecast.compute.resources import LOCAL, Resources
+from plumecast.compute.resources import LOCAL, Resources, hears_names
 from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.conditions.weather import with_mean_winds
 from plumecast.data.layout import Layout
@@ -49,7 +49,7 @@ Result = TypeVar("Result")
 
 
 def _old_arguments(function: Callable[P, Result]) -> Callable[P, Result]:
-    """Accept `fit(X, y, preset)`, `train=` and `progress(step)`, with a deprecation warning."""
+    """Accept `fit(X, y, preset)` and `train=`, with a deprecation warning."""
 
     @functools.wraps(function)
     def call(*positional: P.args, **keywords: P.kwargs) -> Result:
@@ -64,15 +64,13 @@ def _old_arguments(function: Callable[P, Result]) -> Callable[P, Result]:
             if y is not None:
                 deprecate("fit_surrogate(X, y)", "fit_surrogate((X, y))")
                 values[0] = (values[0], y)
-        if callable(tell := named.get("progress")):
-            named["progress"] = lambda done, total, what: tell(what)
         return function(*values, **named)
 
     return call
 
 
 @_old_arguments
-@folded_arguments(resources=Resources)
+@folded_arguments(resources=Resources, adapted={"progress": hears_names})
 def fit_surrogate(
     data: xr.Dataset | tuple[Array, Array],
     preset: str | None = None,

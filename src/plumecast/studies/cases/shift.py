@@ -24,7 +24,7 @@ from plumecast.data.conditions.covariates import WIND
 from plumecast.data.conditions.weather import has_weather
 from plumecast.data.schema import select_drought
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.scores.summary import known_median, known_values
+from plumecast.scores.tally import known_median, known_values
 from plumecast.studies import paper
 from plumecast.studies.context import Context, bounded
 from plumecast.studies.figures import style

@@ -19,7 +19,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.data.conditions.covariates import WIND, extrapolating
 from plumecast.operators.settings import NETWORKS
-from plumecast.scores.summary import known_median
+from plumecast.scores.tally import known_median
 from plumecast.studies.context import Context, bounded, is_baseline
 from plumecast.studies.figures import style
 from plumecast.studies.figures.bending import draw_bending

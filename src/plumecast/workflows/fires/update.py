@@ -122,7 +122,7 @@ def refit(
         split=replace(recipe, fractions=None),
         inputs=list(surrogate.inputs.names),
         outputs=list(surrogate.outputs.names),
-        device=resources.device,
+        resources=Resources(resources.device),
         updatable=True,
         **choices,
     )
