@@ -119,6 +119,14 @@ def test_out_of_fold_scores_of_every_output(data):
     assert records[0]["smoke_threshold"] != records[1]["smoke_threshold"]
 
 
+def test_records_of_outputs_are_read_as_they_were_written(trained):
+    again = trained.with_records(trained.records)
+    assert again.training == trained.training
+    assert again.records == trained.records
+    assert trained.record.thresholds == trained.records["smoke"].thresholds
+    assert trained.records["surface_smoke"] == trained.output("surface_smoke").record
+
+
 def test_a_saved_file_has_all_outputs(tmp_path, data, trained):
     again = pc.load_surrogate(trained.save(tmp_path / "both.plume"))
     xr.testing.assert_identical(again.predict(data), trained.predict(data))

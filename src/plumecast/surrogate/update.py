@@ -183,13 +183,14 @@ def take_in(surrogate: Surrogate, fires: xr.Dataset, resources: Resources = LOCA
     data = TrainingMatrices(fires, surrogate.inputs, surrogate.outputs, inputs, outputs)
     grown = _Update(surrogate, data, given, Budget(choose_device(resources.device)))
     operator, sums = grown.operator()
-    first, *others = _joined_error_bars(surrogate, fires, inputs, given, outputs)
-    named = zip(surrogate.outputs.names[1:], others, strict=True)
-    further = {name: bars for name, bars in named if bars is not None} or None
-    updated = replace(
-        surrogate, operator=operator, sums=sums, error_bars=first, further_bars=further
-    )
-    return replace(updated, training=_record(surrogate, data, operator, names))
+    tables = _joined_error_bars(surrogate, fires, inputs, given, outputs)
+    records = {
+        name: replace(record, error_bars=table)
+        for (name, record), table in zip(surrogate.records.items(), tables, strict=True)
+    }
+    training = _record(surrogate, data, operator, names)
+    updated = replace(surrogate, operator=operator, sums=sums, training=training)
+    return updated.with_records(records)
 
 
 @dataclass(frozen=True, slots=True)

@@ -317,7 +317,7 @@ def _promise(surrogate: Surrogate, model: Path, interval: float | None) -> list[
     if interval is None:
         return []
     try:
-        table = require_calibration(surrogate.error_bars, surrogate.training)
+        table = require_calibration(surrogate.record)
     except PlumecastError as error:
         raise PlumecastError(f"{model}: {error}") from None
     lines = [promise_text(table, interval), sets_text(table, interval)]
@@ -331,10 +331,10 @@ def _promise(surrogate: Surrogate, model: Path, interval: float | None) -> list[
 
 
 def _threshold(surrogate: Surrogate, model: Path) -> float:
-    alpha = surrogate.training.get("thresholds", {}).get("decision")
-    if alpha is None:
+    thresholds = surrogate.record.thresholds
+    if thresholds is None:
         raise PlumecastError(
             f"{model} has no decision threshold, which `plumecast train` chooses on fires that a "
             "fit has not seen; train it again, without --folds 0"
         )
-    return float(alpha)
+    return thresholds.decision
