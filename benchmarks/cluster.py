@@ -41,6 +41,7 @@ from ingest import HDF5, write_run  # noqa: E402
 from ingest import Size as RunSize  # noqa: E402
 from limits import into_document  # noqa: E402
 from plumecast.compute.blocks import Runner, add_up  # noqa: E402
+from plumecast.compute.resources import Resources  # noqa: E402
 from plumecast.workflows.ingest import ingest_wrf  # noqa: E402
 from plumecast.workflows.predict import predict_store  # noqa: E402
 
@@ -84,7 +85,9 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
     `folder` holds the WRF runs that are ingested, and the stores that they are read into.
     """
     split = pc.split_by_fire(pc.open_snapshots(store), seed=0)
-    surrogate = pc.fit_surrogate(split.train, "paper-linear", memory=size.memory)
+    surrogate = pc.fit_surrogate(
+        split.train, "paper-linear", resources=Resources(memory=size.memory)
+    )
     fires = pc.draw_fires(
         size.drawn, like=surrogate.grid, preset=size.preset, checkpoints=size.checkpoints
     )
@@ -125,12 +128,17 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
 
     def evaluate(runner: Runner | None) -> float:
         found = pc.evaluate(
-            {"linear": surrogate}, split.validation, split.test, runner=runner, **blocks
+            {"linear": surrogate},
+            split.validation,
+            split.test,
+            resources=Resources(runner=runner, **blocks),
         )
         return found.scores[0].relative_error
 
     def train(runner: Runner | None) -> float:
-        other = pc.fit_surrogate(split.train, "paper-linear", runner=runner, **blocks)
+        other = pc.fit_surrogate(
+            split.train, "paper-linear", resources=Resources(runner=runner, **blocks)
+        )
         return float(np.sum(other.operator.output_basis.singular_values))
 
     return {

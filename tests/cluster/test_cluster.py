@@ -24,6 +24,7 @@ from plumecast.compute import gram as gram_blocks
 from plumecast.compute.arrays import bytes_in
 from plumecast.compute.blocks import Passes
 from plumecast.compute.gram import snapshot_gram
+from plumecast.compute.resources import Resources
 from plumecast.data.layout import fit_layout
 from plumecast.data.store import open_snapshots
 from plumecast.data.training import StoredRows
@@ -182,7 +183,9 @@ def test_a_sum_keeps_few_parts_in_memory(runner, tmp_path):
 )
 def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
-    other = pc.fit_surrogate(split.train, **choices, memory="250kB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, resources=Resources(memory="250kB", runner=runner), **choices
+    )
     one = pc.fit_surrogate(split.train.load(), **choices)
     fires = split.test.astype(np.float64)
     expected = one.predict(fires).values
@@ -192,7 +195,9 @@ def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
 def test_coded_fit_of_lifted_fields_on_a_cluster_equals_the_fit_here(runner, store):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     choices = {"degree": 2, "fire_rank": 4, "smoke_rank": 5, "lift": "identity", "targets": "log"}
-    other = pc.fit_surrogate(split.train, **choices, memory="500kB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, resources=Resources(memory="500kB", runner=runner), **choices
+    )
     one = pc.fit_surrogate(split.train.load(), **choices)
     expected = one.predict(split.test).values
     found = other.predict(split.test).values
@@ -202,7 +207,9 @@ def test_coded_fit_of_lifted_fields_on_a_cluster_equals_the_fit_here(runner, sto
 def test_spectral_fit_on_a_cluster_equals_the_fit_here(runner, store):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     choices = {"preset": "recommended", "layers": 2}
-    other = pc.fit_surrogate(split.train, **choices, memory="100MB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, resources=Resources(memory="100MB", runner=runner), **choices
+    )
     one = pc.fit_surrogate(split.train.load(), **choices)
     expected = one.predict(split.test).values
     found = other.predict(split.test).values
@@ -243,13 +250,17 @@ class Unread(StoredRows):
 
 def test_fit_of_more_cells_than_snapshots_equals_the_fit_here(runner, wide):
     split = pc.split_by_fire(open_snapshots(wide), seed=2)
-    other = pc.fit_surrogate(split.train, "paper-linear", memory="500kB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, "paper-linear", resources=Resources(memory="500kB", runner=runner)
+    )
     one = pc.fit_surrogate(split.train.load(), "paper-linear")
     fires = split.test.astype(np.float64)
     expected = one.predict(fires).values
     np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
     with pytest.raises(PlumecastError, match=r"needs at least .* for a Gram matrix of 50 × 50"):
-        pc.fit_surrogate(split.train, "paper-linear", memory="80kB", runner=runner)
+        pc.fit_surrogate(
+            split.train, "paper-linear", resources=Resources(memory="80kB", runner=runner)
+        )
 
 
 class Reaper(scale.ClusterRunner):
@@ -305,7 +316,10 @@ def test_wrong_values_are_found_on_a_cluster(runner, tmp_path):
     said = []
     for where in (None, runner):
         with pytest.raises(PlumecastError) as caught:
-            pc.fit_surrogate(open_snapshots(tmp_path / "wrong.nc"), memory="5MB", runner=where)
+            pc.fit_surrogate(
+                open_snapshots(tmp_path / "wrong.nc"),
+                resources=Resources(memory="5MB", runner=where),
+            )
         said.append(str(caught.value))
     assert said[0] == said[1]
     assert said[0].startswith("'smoke' holds 1 NaN or infinite values in fire 'fire-33-low'")
@@ -324,9 +338,11 @@ def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store)
 
 
 def test_error_bars_made_on_a_cluster_equal_those_here(runner, store):
-    common = {"split": None, "degree": 1, "folds": 2, "memory": "2MB"}
+    common = {"split": None, "degree": 1, "folds": 2}
     one, other = (
-        pc.train_surrogate(open_snapshots(store), **common, runner=where)
+        pc.train_surrogate(
+            open_snapshots(store), **common, resources=Resources(memory="2MB", runner=where)
+        )
         for where in (None, runner)
     )
     assert other.error_bars.groups == one.error_bars.groups
@@ -345,14 +361,16 @@ def test_scores_on_a_cluster_equal_those_here(runner, store, choices):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     surrogates = {
         "own": pc.fit_surrogate(split.train.load(), **choices),
-        "mean": fit_baseline("mean-field", split.train, runner=runner),
+        "mean": fit_baseline("mean-field", split.train, resources=Resources(runner=runner)),
     }
     operator = surrogates["own"].operator
     # For several blocks.
     memory = 1.4 * (bytes_in(operator) + operator.working_bytes()[0]) + 150_000
     parts = (split.validation, split.test)
-    one = pc.evaluate(surrogates, *parts, memory=memory)
-    other = pc.evaluate(surrogates, *parts, memory=memory, runner=runner)
+    one, other = (
+        pc.evaluate(surrogates, *parts, resources=Resources(memory=memory, runner=where))
+        for where in (None, runner)
+    )
     for name in surrogates:
         xr.testing.assert_identical(other.details[name], one.details[name])
     for here, there in zip(one.scores, other.scores, strict=True):
@@ -363,10 +381,15 @@ def test_scores_on_a_cluster_equal_those_here(runner, store, choices):
 def test_scores_survive_a_killed_worker(mortal, store):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     surrogate = pc.fit_surrogate(split.train.load(), "paper-linear")
-    expected = pc.evaluate({"a": surrogate}, split.validation, split.test, memory="100kB")
     watched = Watched(mortal.client)
-    found = pc.evaluate(
-        {"a": surrogate}, split.validation, split.test, memory="100kB", runner=watched
+    expected, found = (
+        pc.evaluate(
+            {"a": surrogate},
+            split.validation,
+            split.test,
+            resources=Resources(memory="100kB", runner=where),
+        )
+        for where in (None, watched)
     )
     assert watched.blocks > 8, "or the worker that was killed had nothing to do"
     xr.testing.assert_identical(found.details["a"], expected.details["a"])
@@ -379,7 +402,7 @@ class Watched(scale.ClusterRunner):
 
     def map(self, function, shared, items):
         for number, part in enumerate(super().map(function, shared, items)):
-            if hasattr(part, "each"):  # scores, not counts for the thresholds
+            if isinstance(part, tuple):  # scores, not counts for the thresholds
                 type(self).blocks += 1
                 if number == 1:
                     victim = next(iter(self.client.run(os.getpid).values()))
@@ -395,7 +418,9 @@ def test_a_store_that_changes_while_it_is_scored_is_refused(runner, tmp_path, ki
     surrogate = pc.fit_surrogate(split.train.load(), "paper-linear")
     touch(path)
     with pytest.raises(PlumecastError, match="changed while it was read"):
-        pc.evaluate({"a": surrogate}, split.validation, split.test, runner=runner)
+        pc.evaluate(
+            {"a": surrogate}, split.validation, split.test, resources=Resources(runner=runner)
+        )
 
 
 def touch(path: Path) -> None:
@@ -692,7 +717,11 @@ def test_a_cluster_needs_workers_and_the_library(monkeypatch):
 
 def test_device_and_runner_exclude_each_other(runner, store):
     with pytest.raises(PlumecastError, match="give a runner or device 'torch', not both"):
-        pc.fit_surrogate(open_snapshots(store), "paper-linear", device="torch", runner=runner)
+        pc.fit_surrogate(
+            open_snapshots(store),
+            "paper-linear",
+            resources=Resources(device="torch", runner=runner),
+        )
 
 
 def test_commands_on_a_local_cluster(succeed, refused, store, on_raster_grid, tmp_path):
@@ -742,7 +771,7 @@ def test_an_icechunk_store_is_read_at_the_commit_it_was_opened_at(tmp_path):
     pc.append_fire(path, snapshots.isel(snapshot=names != names[-1]))
     opened = open_snapshots(path)
     pc.append_fire(path, snapshots.isel(snapshot=names == names[-1]))
-    surrogate = pc.fit_surrogate(opened, "paper-linear", memory="1MB")
+    surrogate = pc.fit_surrogate(opened, "paper-linear", resources=Resources(memory="1MB"))
     assert surrogate.training["data_version"] == opened.attrs["data_version"]
     assert surrogate.training["snapshots"] == np.count_nonzero(names != names[-1])
 

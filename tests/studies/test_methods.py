@@ -14,10 +14,10 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.data.schema import select_drought
 from plumecast.data.split import split_by_fire
-from plumecast.operators.coded.monomials import monomials
+from plumecast.operators.coded.kernels import monomials
 from plumecast.operators.coded.polynomial_map import fit_polynomial_map
 from plumecast.scores.footprint import choose_decision_threshold, score_footprints
-from plumecast.scores.summary import known_median
+from plumecast.scores.tally import known_median
 from plumecast.studies import paper
 from plumecast.studies.cases import learning_curve, sensitivity, shift, summary
 from plumecast.studies.context import Context, bounded
@@ -27,7 +27,7 @@ from plumecast.studies.methods.scoring import outcome, score_surrogate
 from plumecast.studies.table import rows_of, select
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.thresholds import Thresholds, joint_score
-from plumecast.workflows.evaluate import agreeing
+from plumecast.workflows.held_out.scoring import agreeing
 from support.snapshots import make_snapshots
 from support.study_runs import SMALL
 

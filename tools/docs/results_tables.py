@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from plumecast.scores.summary import known_median
+from plumecast.scores.tally import known_median
 from plumecast.studies.cases.shift import OTHERS
 from plumecast.studies.methods.methods import title_of
 from plumecast.studies.results import Finished, read_results

@@ -41,8 +41,8 @@ from plumecast.studies.report.page import write_report
 from plumecast.studies.run import claim_folder, describe_run, run_studies
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds
-from plumecast.workflows.evaluate import agreeing
-from plumecast.workflows.held_out.evaluation import Evaluation, Score
+from plumecast.workflows.held_out.record import Evaluation, Score
+from plumecast.workflows.held_out.scoring import agreeing
 from plumecast.workflows.simulate import simulate
 
 PERCENTILES = (10, 50, 90)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.scores.summary import known_median
+from plumecast.scores.tally import known_median
 from plumecast.studies import paper
 from plumecast.studies.context import Context
 from plumecast.studies.figures import style

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.scores.summary import known_median
+from plumecast.scores.tally import known_median
 from plumecast.studies.context import Context, bounded, is_baseline
 from plumecast.studies.figures import style
 from plumecast.studies.methods.methods import fitted, title_of

@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.scores.summary import known_median
+from plumecast.scores.tally import known_median
 from plumecast.studies import paper
 from plumecast.studies.context import Context, final_part
 from plumecast.studies.figures import style

@@ -21,7 +21,7 @@ from plumecast.data.conditions.covariates import extrapolating
 from plumecast.operators.coded.polynomial_map import fit_linear_map
 from plumecast.operators.pca import rank_for_std
 from plumecast.scores.footprint import score_footprints, smoke_threshold
-from plumecast.scores.summary import known_values
+from plumecast.scores.tally import known_values
 from plumecast.studies import paper
 from plumecast.studies.context import Context, Stopwatch
 from plumecast.studies.figures import style

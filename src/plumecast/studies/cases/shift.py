@@ -22,7 +22,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, WIND
 from plumecast.data.schema import select_drought
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.scores.summary import known_median, known_values
+from plumecast.scores.tally import known_median, known_values
 from plumecast.studies import paper
 from plumecast.studies.context import Context, bounded
 from plumecast.studies.figures import style

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, WIND
 from plumecast.data.conditions.covariates import extrapolating
-from plumecast.operators.families import NETWORKS
-from plumecast.scores.summary import known_median
+from plumecast.operators.settings import NETWORKS
+from plumecast.scores.tally import known_median
 from plumecast.studies.context import Context, bounded, is_baseline
 from plumecast.studies.figures import style
 from plumecast.studies.figures.bending import draw_bending

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plumecast.scores.summary import known_median, known_values
+from plumecast.scores.tally import known_median, known_values
 
 LONGEST = 40  # characters of a label from the data
 WIDTH = 7.2  # inches, the text width of a page

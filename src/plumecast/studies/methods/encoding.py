@@ -15,8 +15,7 @@ import xarray as xr
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.arrays import Array, contiguous
 from plumecast.data.training import TrainingMatrices, training_matrices
-from plumecast.operators.coded.fields import CodeMap
-from plumecast.operators.coded.operator import CodedOperator
+from plumecast.operators.coded.operator import CodedOperator, CodeMap
 from plumecast.operators.coded.polynomial_map import (
     DualMap,
     PolynomialPath,
@@ -85,7 +84,7 @@ def encode_both(train: xr.Dataset) -> Encodings:
 def linear_surrogate(encodings: Encodings) -> Surrogate:
     """The paper's linear operator on slices of the PCA (Theorem 1)."""
     settings = PRESETS["paper-linear"]
-    part = encodings.truncate(settings.own.fire, settings.own.smoke)
+    part = encodings.truncate(settings.family_settings.fire, settings.family_settings.smoke)
     code_map = fit_linear_map(part.input_codes, part.inputs.singular_values, part.output_codes)
     return part.surrogate(code_map, settings.record(), penalty=0.0)
 
@@ -108,7 +107,7 @@ def quadratic_of(context: Context) -> Quadratic:
 
 def quadratic_path(encodings: Encodings, by: str) -> Quadratic:
     """Eigendecompose the quadratic kernel and score the penalties by leave-one-group-out."""
-    settings = PRESETS["paper-quadratic"].own
+    settings = PRESETS["paper-quadratic"].family_settings
     part = encodings.truncate(settings.fire, settings.smoke)
     codes, targets = contiguous(part.input_codes), contiguous(part.output_codes)
     start = time.perf_counter()

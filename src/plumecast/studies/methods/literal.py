@@ -11,7 +11,7 @@ import scipy.linalg
 
 from plumecast.compute.arrays import Array
 from plumecast.compute.linalg import gram
-from plumecast.operators.coded.monomials import monomial_count, monomials
+from plumecast.operators.coded.kernels import monomial_count, monomials
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.extras import require
 from plumecast.base.files import write_json
 from plumecast.base.version import __version__
+from plumecast.compute.resources import Resources
 from plumecast.operators.baselines import fit_gaussian_process, sample_rows
-from plumecast.operators.families import NETWORKS
 from plumecast.operators.pca import Truncation
-from plumecast.operators.settings import choose_settings
+from plumecast.operators.settings import NETWORKS, choose_settings
 from plumecast.studies.context import Context, Stopwatch, is_baseline
 from plumecast.studies.methods.encoding import (
     encodings_of,
@@ -126,9 +126,10 @@ def _fit(context: Context, name: str) -> Fitted:
     if is_baseline(name):
         found = watch.time("training", lambda: fit_baseline(name, train, seed=context.seed))
     else:
-        by, tell = context.split.by, lambda step: context.tell(f"{name}: {step}")
+        by = context.split.by
+        tell = Resources(progress=lambda done, total, what: context.tell(f"{name}: {what}"))
         found = watch.time(
-            "training", lambda: fit_surrogate(train, group_by=by, progress=tell, **_choice(name))
+            "training", lambda: fit_surrogate(train, group_by=by, resources=tell, **_choice(name))
         )
     return Fitted(found, watch.seconds)
 

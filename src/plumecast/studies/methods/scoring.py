@@ -20,13 +20,13 @@ from plumecast.scores.footprint import (
     snapshot_relative_errors,
 )
 from plumecast.scores.roc import iou_at, roc_curves
-from plumecast.scores.summary import known_median
+from plumecast.scores.tally import known_median
 from plumecast.studies.context import Context, Stopwatch
 from plumecast.studies.figures.maps import percentile_rows
 from plumecast.studies.methods.methods import fitted
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds, joint_score
-from plumecast.workflows.evaluate import agreeing, separate
+from plumecast.workflows.held_out.scoring import agreeing, separate
 
 FPR_GRID = np.linspace(0.0, 1.0, 101)
 MAP_PERCENTILES = (5, 25, 50, 75, 95)

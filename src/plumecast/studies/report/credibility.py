@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.operators.families import NETWORKS
-from plumecast.scores.summary import known_median
+from plumecast.operators.settings import NETWORKS
+from plumecast.scores.tally import known_median
 from plumecast.studies.results import Finished
 from plumecast.studies.table import rows_of, select
 

@@ -20,7 +20,7 @@ from plumecast.compute.arrays import Array
 from plumecast.compute.regrid import Grid, grid_from_centres
 from plumecast.data.crs import as_crs, grid_mapping, import_extra, is_mapping
 from plumecast.data.writers import write_blocks
-from plumecast.surrogate.covered.guards import EXTRAPOLATES, flag_meanings
+from plumecast.surrogate.guards import EXTRAPOLATES, flag_meanings
 
 FORMATS = (".nc", ".zarr", ".tif")
 FOOTPRINT = "footprint"

@@ -24,14 +24,15 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.processes import end_with_parent, interrupts_blocked
+from plumecast.compute.resources import Resources
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.store import open_snapshots
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import Thresholds, stored_thresholds
+from plumecast.surrogate.thresholds import Thresholds
 from plumecast.workflows.evaluate import evaluate_at
-from plumecast.workflows.held_out.verdict import TRIVIAL
+from plumecast.workflows.held_out.record import TRIVIAL
 from plumecast.workflows.train import THRESHOLDS, train_surrogate
 
 FEWEST = 3
@@ -68,13 +69,14 @@ def train_and_score(task: Task, progress: Callable[[str], None]) -> dict[str, An
     )
     start, fitted = time.perf_counter(), 0.0
 
-    def tell(step: str) -> None:
+    def tell(done: int, total: int, step: str) -> None:
         nonlocal fitted
         if step == THRESHOLDS:
             fitted = time.perf_counter() - start
         progress(step)
 
-    surrogate = train_surrogate(train, split=None, progress=tell, **task.choices)
+    resources = Resources(progress=tell)
+    surrogate = train_surrogate(train, split=None, resources=resources, **task.choices)
     seconds = time.perf_counter() - start
     progress("scoring")
     scores = _scores(surrogate, train, test)
@@ -98,10 +100,10 @@ def _scores(
     surrogate: Surrogate, train: xr.Dataset, test: xr.Dataset
 ) -> dict[str, dict[str, float] | None]:
     """Scores on test of the surrogate and of the baselines, at thresholds chosen out of fold."""
-    own = stored_thresholds(surrogate.training)
+    own = surrogate.record.thresholds
     if own is None:
         return {}
-    chosen = {item["name"]: item for item in surrogate.training["out_of_fold"]["scores"]}
+    chosen = {item["name"]: item for item in surrogate.record.scores["out_of_fold"]["scores"]}
     compared = {"surrogate": (surrogate, own)}
     for name in TRIVIAL:
         if name in chosen:

@@ -19,9 +19,9 @@ from plumecast.base.names import FIRE
 from plumecast.compute.arrays import Array
 from plumecast.data.conditions.covariates import read_scalar
 from plumecast.data.layout import leading_dims
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions
-from plumecast.surrogate.covered.ranges import (
+from plumecast.operators.settings import FAMILIES
+from plumecast.surrogate.ranges import (
     fire_columns,
     mean_growth,
     represented_share,
@@ -30,6 +30,7 @@ from plumecast.surrogate.covered.ranges import (
 
 if TYPE_CHECKING:
     from plumecast.surrogate.surrogate import Labelled, Surrogate
+
 
 FLAGS = {
     "empty_prediction": 1,
