@@ -13,9 +13,9 @@ import xarray as xr
 from scipy.ndimage import distance_transform_edt
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import Field, Mask
+from plumecast.compute.arrays import Mask
 from plumecast.data.crs import crs_of
-from plumecast.physics.fuels import NB9, Codes, fuel_codes
+from plumecast.physics.fuels import NB9, fuel_codes
 from plumecast.simulator.atmosphere import STEERING_STRENGTH, check_steering
 from plumecast.simulator.fire import BLOCK
 from plumecast.simulator.landscape import Landscape
@@ -95,19 +95,13 @@ def _recorded(path: str | Path | None) -> str | None:
 
 
 def read_landscape(
-    dem: str | Path,
-    fbfm40: str | Path,
-    cell: float | None = None,
-    *,
-    bare_where_missing: bool = False,
+    dem: str | Path, fbfm40: str | Path, *, bare_where_missing: bool = False
 ) -> Landscape:
     """Landscape from a DEM (m) and an FBFM40 raster on one projected grid, e.g. from LANDFIRE.
 
-    `cell` (m) aggregates to coarser cells, with the mean elevation and the most frequent fuel of
-    the raster cells inside; incomplete cells at the north and east edges are cut off. A raster cell
-    without a value raises an error. With `bare_where_missing`, cells without a fuel become bare
-    ground (NB9) at the nearest known elevation; such cells occur in the corners of a reprojected
-    tile. The landscape keeps the CRS and the corner of the rasters.
+    A raster cell without a value raises an error. With `bare_where_missing`, cells without a fuel
+    become bare ground (NB9) at the nearest known elevation; such cells occur in the corners of a
+    reprojected tile. The landscape keeps the CRS and the corner of the rasters.
     """
     elevation, grid = _read_band(dem)
     fuel, fuel_grid = _read_band(fbfm40)
@@ -129,11 +123,7 @@ def read_landscape(
                 "bare_where_missing=True where the fuel is missing"
             )
     height, codes = np.asarray(elevation, dtype=float), fuel_codes(np.asarray(fuel))
-    if cell is None or np.isclose(cell, grid.cell):
-        ground = Landscape(height, codes, grid.cell)
-    else:
-        ground = _coarsen(height, codes, grid.cell, float(cell))
-    return replace(ground, corner=grid.corner, crs=grid.crs)
+    return Landscape(height, codes, grid.cell, grid.corner, grid.crs)
 
 
 class _RasterGrid(NamedTuple):
@@ -177,30 +167,3 @@ def _fill_from_nearest(field: npt.NDArray[Any], holes: Mask) -> npt.NDArray[Any]
         return field
     rows, columns = distance_transform_edt(holes, return_distances=False, return_indices=True)
     return np.asarray(field[rows, columns])
-
-
-def _coarsen(elevation: Field, fuel: Codes, native: float, cell: float) -> Landscape:
-    """Aggregate from cells of `native` m to `cell` m."""
-    if cell < native:
-        raise PlumecastError(
-            f"cell={cell:g} m is finer than the {native:g} m of the rasters; give a larger cell"
-        )
-    ny, nx = (int(size * native / cell + 1e-9) for size in fuel.shape)
-    if min(ny, nx) < 1:
-        raise PlumecastError(
-            f"rasters of {fuel.shape} cells of {native:g} m are smaller than one cell of "
-            f"cell={cell:g} m; give a smaller cell"
-        )
-    row, column = (((np.arange(size) + 0.5) * native / cell).astype(int) for size in fuel.shape)
-    inside = np.ix_(row < ny, column < nx)
-    target = (row[row < ny, None] * nx + column[None, column < nx]).ravel()
-
-    def total(values: npt.NDArray[Any]) -> Field:
-        weights = values[inside].ravel().astype(float)
-        sums = np.bincount(target, weights=weights, minlength=ny * nx)
-        return np.asarray(sums, dtype=float).reshape(ny, nx)
-
-    present = np.unique(fuel)
-    most = np.argmax([total(fuel == code) for code in present], axis=0)
-    mean = total(elevation) / total(np.ones(fuel.shape))
-    return Landscape(mean, present[most], cell)
