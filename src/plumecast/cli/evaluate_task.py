@@ -35,7 +35,6 @@ class Task:
     model: Path
     data: Path
     surrogate: Surrogate
-    captured: float
     baselines: str | None
     reading: Reading
     place: Given

@@ -176,6 +176,11 @@ def final_part(part: xr.Dataset, what: str) -> xr.Dataset:
     return final_snapshots(part)
 
 
+def with_groups(part: xr.Dataset, by: str, groups: np.ndarray) -> xr.Dataset:
+    """The snapshots of a part whose grouping coordinate is one of `groups`."""
+    return part.isel({SNAPSHOT: np.flatnonzero(np.isin(part[by].values.astype(str), groups))})
+
+
 def bounded(part: xr.Dataset, most: int, rng: np.random.Generator) -> xr.Dataset:
     """A random sample of at most `most` snapshots of a part, in their original order."""
     count = part.sizes[SNAPSHOT]

@@ -42,7 +42,6 @@ from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds, stored_thresholds
 from plumecast.surrogate.updating.new_fires import SINCE_FIT
 from plumecast.workflows.evaluate import (
-    CAPTURED,
     evaluate,
     evaluate_at,
     fit_thresholds,
@@ -62,9 +61,6 @@ def command(
         help="File to write the scores to.",
         show_default="MODEL with the ending .scores.json; for a store of other fires "
         ".DATA.scores.json",
-    ),
-    captured: float = typer.Option(
-        CAPTURED, help="Share of the footprint that the smoke threshold captures."
     ),
     baselines: str = typer.Option(
         None,
@@ -99,7 +95,7 @@ def command(
     Example: `plumecast evaluate smoke.plume ensemble.zarr`
     """
     reading = threshold_reading(thresholds, quantity, checkpoint_interval)
-    task = Task(model, data, load_surrogate(model), captured, baselines, reading, place, trained_on)
+    task = Task(model, data, load_surrogate(model), baselines, reading, place, trained_on)
     snapshots = task.open(data)
     split = None if task.is_whole else task.training_split(snapshots)
     if split is not None:
@@ -116,14 +112,14 @@ def command(
         note(f"{data} has changed since {model} was trained (version {version})")
     results: dict[str, Evaluation] = {}
     with one_version(snapshots):
-        for own in task.outputs():
+        for output_task in task.outputs():
             if split is not None:
-                found = _score_test_part(own, split)
+                evaluation = _score_test_part(output_task, split)
             elif ending == ".scores.json":
-                found = _recorded_scores(own)
+                evaluation = _recorded_scores(output_task)
             else:
-                found = _score_other_store(own, snapshots)
-            results[own.surrogate.outputs.names[0]] = found
+                evaluation = _score_other_store(output_task, snapshots)
+            results[output_task.surrogate.outputs.names[0]] = evaluation
     # First written, then shown: nobody may read the output to its end (`| head`).
     record = _record(next(iter(results.values())), model, data, version) | {"scored": scored}
     if len(results) > 1:
@@ -150,7 +146,6 @@ def _score_test_part(task: Task, split: Split) -> Evaluation:
             surrogates,
             validation,
             test,
-            captured=task.captured,
             reading=task.reading,
             by=split.by,
             resources=task.resources(runner, begin),
@@ -166,7 +161,6 @@ def _recorded_scores(task: Task) -> Evaluation:
             f"{task.model} was trained on every snapshot and nothing is held out ({why}); train "
             "again without --all or --folds 0, or give a store of other fires"
         )
-    _refuse_captured(task)
     later = task.surrogate.training.get(SINCE_FIT, 0)
     if later:
         note(f"these are scores of the last fit, before {later} ignitions were taken in")
@@ -202,7 +196,6 @@ def _score_other_store(task: Task, snapshots: xr.Dataset) -> Evaluation:
             f"{model} has no thresholds, which a store of other fires needs; train it again "
             "without --folds 0"
         )
-    _refuse_captured(task)
     unseen = task.unseen(snapshots)
     if unseen.snapshots.sizes[SNAPSHOT] == 0:
         raise PlumecastError(
@@ -284,14 +277,6 @@ def _placed_baselines(
         chosen = fit_thresholds(baseline, validation, resources=limits)
         found[name] = (baseline, Thresholds(tau, chosen.decision))
     return found
-
-
-def _refuse_captured(task: Task) -> None:
-    if task.captured != CAPTURED:
-        raise PlumecastError(
-            f"captured={task.captured} cannot be chosen here, because the thresholds of "
-            f"{task.model} were chosen at training with {CAPTURED}; leave it out"
-        )
 
 
 def _names(task: Task) -> list[str]:

@@ -15,7 +15,16 @@ from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.studies.context import Context, Study, bounded, is_baseline, rows_of, select, tidy
+from plumecast.studies.context import (
+    Context,
+    Study,
+    bounded,
+    is_baseline,
+    rows_of,
+    select,
+    tidy,
+    with_groups,
+)
 from plumecast.studies.figures import light_grid, look_of, new_figure
 from plumecast.studies.methods import fitted, title_of
 from plumecast.studies.scoring import MEDIAN_SCORES, score_surrogate
@@ -52,7 +61,7 @@ def run(context: Context) -> xr.Dataset:
     test = bounded(context.split.test, context.limits.scored, rng)
     rows, left_out = [], 0
     for size in curve_sizes(order.size):
-        part = _subset(train, by, order[:size])
+        part = with_groups(train, by, order[:size])
         whole = size == order.size
         for name in METHODS:
             if not whole and name == "recommended" and _too_large(context, part):
@@ -77,10 +86,6 @@ def curve_sizes(count: int) -> list[int]:
     """Doubling numbers of ignitions; the last size is `count`."""
     sizes = [FEWEST * 2**power for power in range(20) if FEWEST * 2**power < 0.75 * count]
     return [*sizes, count]
-
-
-def _subset(train: xr.Dataset, by: str, wanted: np.ndarray) -> xr.Dataset:
-    return train.isel({SNAPSHOT: np.flatnonzero(np.isin(train[by].values.astype(str), wanted))})
 
 
 def _fit(context: Context, name: str, part: xr.Dataset) -> Surrogate:

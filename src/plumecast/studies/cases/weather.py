@@ -24,7 +24,15 @@ from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.version import __version__
 from plumecast.data.conditions.covariates import WIND, extrapolating
 from plumecast.operators.families import NETWORKS
-from plumecast.studies.context import Context, Study, bounded, is_baseline, select, tidy
+from plumecast.studies.context import (
+    Context,
+    Study,
+    bounded,
+    is_baseline,
+    select,
+    tidy,
+    with_groups,
+)
 from plumecast.studies.figures import draw_bending, light_grid, look_of, new_figure
 from plumecast.studies.methods import PHYSICS_ALONE, fit_physics_alone, title_of
 from plumecast.studies.scoring import MEDIAN_SCORES, score_surrogate
@@ -69,7 +77,8 @@ def run(context: Context) -> xr.Dataset:
     sizes = training_sizes(context.limits.weather_sizes, pool.size)
     orders = [rng.permutation(pool) for _ in range(context.limits.weather_draws)]
     names = np.unique(context.split.test[by].values.astype(str))
-    test = _subset(context.split.test, by, rng.permutation(names)[: context.limits.weather_tested])
+    tested = rng.permutation(names)[: context.limits.weather_tested]
+    test = with_groups(context.split.test, by, tested)
     validation = bounded(context.split.validation, context.limits.scored // 2, rng)
     methods = methods_of(context)
     rows = [
@@ -146,7 +155,7 @@ def _fitted(
     """
 
     def fit() -> tuple[Surrogate, float]:
-        part = _subset(context.split.train, context.split.by, order[:size])
+        part = with_groups(context.split.train, context.split.by, order[:size])
         start = time.perf_counter()
         made = _fit(context, method, part)
         return made, time.perf_counter() - start
@@ -174,10 +183,6 @@ def _fit_network(context: Context, method: str, part: xr.Dataset) -> Surrogate:
     if all(name in part.variables for name in WIND):
         inputs |= {"frame": "wind"}
     return fit_surrogate(part, family=method, group_by=context.split.by, **inputs)
-
-
-def _subset(part: xr.Dataset, by: str, wanted: np.ndarray) -> xr.Dataset:
-    return part.isel({SNAPSHOT: np.flatnonzero(np.isin(part[by].values.astype(str), wanted))})
 
 
 def _maps(

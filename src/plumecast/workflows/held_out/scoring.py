@@ -299,15 +299,15 @@ def _counts_above(reading: Reading, block: Block) -> np.ndarray:
         return np.empty((0, 3), dtype=np.int64)
     name = reading.quantity_or(DEFAULT)
     smoke = observed_field(surrogate.outputs, snapshots)
-    seen, own, guess, truth = smoke, surrogate, block.smoke, block.observed
+    seen, predictor, guess, truth = smoke, surrogate, block.smoke, block.observed
     if find_quantity(name).needs_interval:
-        seen, own = as_integrals(smoke, reading.interval), surrogate.integrated()
-    if own is not surrogate:
-        guess = own.predict_rows(*own.read_rows(snapshots))
+        seen, predictor = as_integrals(smoke, reading.interval), surrogate.integrated()
+    if predictor is not surrogate:
+        guess = predictor.predict_rows(*predictor.read_rows(snapshots))
     if seen is not smoke:
         values = seen.transpose(SNAPSHOT, ...).values.reshape(truth.shape)
         truth = like(values, truth, truth.dtype)
-    attrs = own.outputs.fields[0].attrs
+    attrs = predictor.outputs.fields[0].attrs
     learned = recorded_interval(attrs)
 
     def read(sums: Array, field: xr.DataArray, interval: float | None) -> Array:

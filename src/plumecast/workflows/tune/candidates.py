@@ -183,11 +183,11 @@ def _spectral_cost(settings: Settings) -> float:
     scalars = 1 + product_count(settings.products) + len(settings.covariates)
     channels = field_count(settings.lift, settings.age_bins) * scalars
     framed = FRAME_COST if settings.frame.startswith("wind") else 1.0
-    own = settings.own
-    assert isinstance(own, SpectralSettings)
-    corrected = CORRECTION_COST if own.correction else 0.0
+    spectral = settings.own
+    assert isinstance(spectral, SpectralSettings)
+    corrected = CORRECTION_COST if spectral.correction else 0.0
     share = len(settings.targets) / len(TARGETS)
-    return SPECTRAL_COST * own.layers * channels * framed * share + corrected
+    return SPECTRAL_COST * spectral.layers * channels * framed * share + corrected
 
 
 def neural_plans(networks: Sequence[str]) -> list[Plan]:
@@ -228,11 +228,11 @@ class SearchSpace:
     smoke: Truncation = PAPER_TRUNCATION
 
     def __post_init__(self) -> None:
-        known = (*CLOSED_FORM, *NETWORKS)
-        unknown = [name for name in self.families if name not in known]
+        families = (*CLOSED_FORM, *NETWORKS)
+        unknown = [name for name in self.families if name not in families]
         if unknown:
             raise PlumecastError(
-                f"family '{unknown[0]}' is unknown; choose from {', '.join(known)}"
+                f"family '{unknown[0]}' is unknown; choose from {', '.join(families)}"
             )
 
     def plans(self, train: xr.Dataset, inputs: str | Sequence[str], group_by: str) -> list[Plan]:
