@@ -15,7 +15,8 @@ from plumecast.compute.arrays import Array, to_numpy
 from plumecast.data.samples import Names, field_names, read_samples, sample_dimension
 from plumecast.data.split import group_rows
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.workflows.held_out.scoring import Predicted, tally_parts
+from plumecast.workflows.held_out.parts import Predicted
+from plumecast.workflows.held_out.scoring import tally_parts
 from plumecast.workflows.tune.candidates import fold_rows
 
 Fit = Callable[[xr.Dataset], Any]
