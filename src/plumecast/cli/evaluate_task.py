@@ -29,7 +29,7 @@ from plumecast.workflows.held_out.unseen import (
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class EvaluationTask:
     """A surrogate and the options of the command."""
 
     model: Path
@@ -41,7 +41,7 @@ class Task:
     trained_on: Path | None
     quiet: bool = False  # notes were shown before, for the first output
 
-    def outputs(self) -> list[Task]:
+    def outputs(self) -> list[EvaluationTask]:
         """The same task for each of several outputs."""
         names = self.surrogate.outputs.names
         return [

@@ -170,7 +170,7 @@ PHYSICS_ALONE = "physics-alone"
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedSmoke(Operator):
+class PhysicsAlone(Operator):
     """Cheap physics without learning: smoke that the weather of every fire carries, times a factor.
 
     The constants of the carried smoke are calibrated on the training snapshots; it is in any unit.
@@ -221,7 +221,7 @@ def fit_physics_alone(train: xr.Dataset) -> Surrogate:
     tau = smoke_threshold(smoke)
     past = fire_history(train, fire)
     transport = calibrate(transport, fire, smoke, weather, threshold=tau, fuel=fuel, history=past)
-    unit = CarriedSmoke(transport, 1.0, (rows, columns))
+    unit = PhysicsAlone(transport, 1.0, (rows, columns))
     given = Conditions(weather=weather, fuel=fuel, history=past)
     carried, smoke = unit.predict(data.inputs, given), data.outputs
     squares = np.sum(carried**2, axis=1)

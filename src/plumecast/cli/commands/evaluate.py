@@ -16,7 +16,7 @@ from plumecast.base.files import write_json
 from plumecast.base.names import SNAPSHOT
 from plumecast.base.outputs import check_output
 from plumecast.base.version import __version__
-from plumecast.cli.evaluate_task import Task
+from plumecast.cli.evaluate_task import EvaluationTask
 from plumecast.cli.options import (
     CHECKPOINT_INTERVAL,
     DATA,
@@ -95,7 +95,7 @@ def command(
     Example: `plumecast evaluate smoke.plume ensemble.zarr`
     """
     reading = threshold_reading(thresholds, quantity, checkpoint_interval)
-    task = Task(model, data, load_surrogate(model), baselines, reading, place, trained_on)
+    task = EvaluationTask(model, data, load_surrogate(model), baselines, reading, place, trained_on)
     snapshots = task.open(data)
     split = None if task.is_whole else task.training_split(snapshots)
     if split is not None:
@@ -129,7 +129,7 @@ def command(
     wrote(where, "the scores")
 
 
-def _score_test_part(task: Task, split: Split) -> Evaluation:
+def _score_test_part(task: EvaluationTask, split: Split) -> Evaluation:
     """Thresholds from the validation part, scores on the test part."""
     names = _names(task)
     device, scheduler = task.place["device"], task.place["scheduler"]
@@ -152,7 +152,7 @@ def _score_test_part(task: Task, split: Split) -> Evaluation:
         )
 
 
-def _recorded_scores(task: Task) -> Evaluation:
+def _recorded_scores(task: EvaluationTask) -> Evaluation:
     """The out-of-fold scores that were recorded at training."""
     recorded = stored_scores(task.surrogate.training)
     if recorded is None or recorded.folds is None:
@@ -187,7 +187,7 @@ def _recorded_scores(task: Task) -> Evaluation:
     return replace(result, scores=[own, *(score for score in others if score.name in names)])
 
 
-def _score_other_store(task: Task, snapshots: xr.Dataset) -> Evaluation:
+def _score_other_store(task: EvaluationTask, snapshots: xr.Dataset) -> Evaluation:
     """Scores on all snapshots of a store of other fires, with the thresholds of training."""
     model, data, training = task.model, task.data, task.surrogate.training
     thresholds = stored_thresholds(training)
@@ -227,7 +227,7 @@ def _score_other_store(task: Task, snapshots: xr.Dataset) -> Evaluation:
         )
 
 
-def _note_other_interval(task: Task, snapshots: xr.Dataset) -> None:
+def _note_other_interval(task: EvaluationTask, snapshots: xr.Dataset) -> None:
     """Say that sums of this store and of the training store have other sizes."""
     name = task.recorded["outputs"]
     learned = recorded_interval(task.surrogate.outputs.fields[0].attrs)
@@ -241,7 +241,7 @@ def _note_other_interval(task: Task, snapshots: xr.Dataset) -> None:
 
 
 def _placed_baselines(
-    task: Task, tau: float, runner: Runner | None, begin: Callable[[str], None]
+    task: EvaluationTask, tau: float, runner: Runner | None, begin: Callable[[str], None]
 ) -> dict[str, tuple[Surrogate, Thresholds]]:
     """Baselines fitted to the store of training, each with its decision threshold."""
     if task.baselines == "none":
@@ -279,7 +279,7 @@ def _placed_baselines(
     return found
 
 
-def _names(task: Task) -> list[str]:
+def _names(task: EvaluationTask) -> list[str]:
     """The baselines of the option; by default all that fit into the memory."""
     if task.baselines == "none":
         return []

@@ -29,7 +29,7 @@ from plumecast.studies.figures import (
     plain,
 )
 from plumecast.studies.methods import fitted, title_of
-from plumecast.studies.scoring import FPR_GRID, SNAPSHOT_SCORES, Outcome, outcome
+from plumecast.studies.scoring import FPR_GRID, SNAPSHOT_SCORES, MethodScores, outcome
 from plumecast.surrogate.surrogate import Surrogate
 
 COLUMNS = {
@@ -66,7 +66,7 @@ def finding(context: Context, methods: tuple[str, ...]) -> xr.Dataset:
     )
 
 
-def _rows(name: str, found: Outcome) -> list[dict[str, object]]:
+def _rows(name: str, found: MethodScores) -> list[dict[str, object]]:
     scores = found.scores
     known = [column for column in COLUMNS if column in scores.variables]
     values = {column: scores[column].values.tolist() for column in known}
@@ -74,7 +74,7 @@ def _rows(name: str, found: Outcome) -> list[dict[str, object]]:
     return [{"name": name} | {c: values[c][i] for c in known} for i in range(count)]
 
 
-def _curves(found: Outcome, shown: np.ndarray) -> xr.Dataset:
+def _curves(found: MethodScores, shown: np.ndarray) -> xr.Dataset:
     known = found.curves[~np.isnan(found.curves).any(axis=1)]
     if known.shape[0] == 0:
         known = np.full((1, FPR_GRID.size), np.nan)

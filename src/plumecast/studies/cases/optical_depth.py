@@ -129,7 +129,7 @@ def _estimate(pool: Pool, draw: Array, carlo: Array, truth: Array) -> list[dict[
 
 
 @dataclass(frozen=True, slots=True)
-class Corrected:
+class CorrectedMean:
     """An estimate of Q and its standard error, both (N,)."""
 
     mean: Array
@@ -137,7 +137,7 @@ class Corrected:
     coefficient: float
 
 
-def corrected_mean(pool: Pool, draw: Array) -> Corrected:
+def corrected_mean(pool: Pool, draw: Array) -> CorrectedMean:
     """The operator as a control variate, with out-of-fold predictions of the samples.
 
     All cells share one coefficient c, from least squares of the centred samples on the centred
@@ -156,7 +156,7 @@ def corrected_mean(pool: Pool, draw: Array) -> Corrected:
     slope = float(np.sum(centred * (logs - logs.mean(axis=0))))
     coefficient = min(max(slope / size, 0.0), 1.0) if size > 0.0 else 0.0
     residuals = logs - coefficient * out_of_fold
-    return Corrected(
+    return CorrectedMean(
         mean=residuals.mean(axis=0) + coefficient * everywhere,
         standard_error=residuals.std(axis=0, ddof=1) / math.sqrt(residuals.shape[0]),
         coefficient=coefficient,

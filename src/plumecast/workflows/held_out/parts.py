@@ -40,7 +40,7 @@ SCORE_BYTES = 160.0
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PredictedBlock:
     """Predictions of some snapshots: (m, N) float64 matrices on one device."""
 
     smoke: Array
@@ -66,7 +66,7 @@ class HeldOut:
         """The coordinates of the snapshots."""
         return sample_coords(observed_field(self.surrogate.outputs, self.snapshots))
 
-    def visit(self, function: Callable[[Block], Any]) -> Iterator[Any]:
+    def visit(self, function: Callable[[PredictedBlock], Any]) -> Iterator[Any]:
         """function(block) of every predicted block, in order."""
         return self._visit(partial(_of_predicted, self.surrogate, function))
 
@@ -111,7 +111,9 @@ def _of_observed(outputs: Layout, function: Callable[[np.ndarray], Any], block: 
     return function(np.ascontiguousarray(observed.values).reshape(observed.shape[0], -1))
 
 
-def _of_predicted(surrogate: Surrogate, function: Callable[[Block], Any], block: xr.Dataset) -> Any:
+def _of_predicted(
+    surrogate: Surrogate, function: Callable[[PredictedBlock], Any], block: xr.Dataset
+) -> Any:
     """Values are rounded to the precision of the input, as in `Surrogate.predict`."""
     start = time.perf_counter()
     both = surrogate.predict_both_rows(*surrogate.read_rows(block))
@@ -129,7 +131,9 @@ def _of_predicted(surrogate: Surrogate, function: Callable[[Block], Any], block:
     observed = to_rows(
         observed_field(surrogate.outputs, block), surrogate.outputs.fields[0], [SNAPSHOT]
     )
-    return function(Block(smoke, detected, like(observed, smoke), seconds, surrogate, block))
+    return function(
+        PredictedBlock(smoke, detected, like(observed, smoke), seconds, surrogate, block)
+    )
 
 
 def observed_field(outputs: Layout, part: xr.Dataset) -> xr.DataArray:
@@ -157,7 +161,7 @@ class Predicted:
     seconds: float = math.nan  # of the prediction
     coords: Mapping[str, xr.DataArray] | None = None
 
-    def visit(self, function: Callable[[Block], Any]) -> Iterator[Any]:
+    def visit(self, function: Callable[[PredictedBlock], Any]) -> Iterator[Any]:
         """function(block) of every block, in order."""
         if self.smoke.shape != self.observed.shape:
             raise PlumecastError(
@@ -168,7 +172,7 @@ class Predicted:
             smoke = _matrix(self.smoke[rows])
             detected = smoke if self.detected is self.smoke else _matrix(self.detected[rows])
             seconds = self.seconds * smoke.shape[0] / self.smoke.shape[0]
-            yield function(Block(smoke, detected, _matrix(self.observed[rows]), seconds))
+            yield function(PredictedBlock(smoke, detected, _matrix(self.observed[rows]), seconds))
 
 
 def _matrix(values: Array) -> Array:
@@ -201,6 +205,6 @@ def predicted(
 Part: TypeAlias = HeldOut | Predicted
 
 
-def visit_parts(parts: Iterable[Part], function: Callable[[Block], Any]) -> Iterator[Any]:
+def visit_parts(parts: Iterable[Part], function: Callable[[PredictedBlock], Any]) -> Iterator[Any]:
     """function(block) of every block of every part, in order."""
     return chain.from_iterable(part.visit(function) for part in parts)

@@ -35,7 +35,13 @@ from plumecast.surrogate.covered.guards import refuse_infinite
 from plumecast.surrogate.error_bars.counting import CellBins, Cells, add_cells
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import AGREE, Thresholds, joint_score, stored_agreement
-from plumecast.workflows.held_out.parts import Block, HeldOut, Part, observed_field, visit_parts
+from plumecast.workflows.held_out.parts import (
+    HeldOut,
+    Part,
+    PredictedBlock,
+    observed_field,
+    visit_parts,
+)
 from plumecast.workflows.held_out.record import Score
 
 # -- Thresholds
@@ -81,7 +87,7 @@ def choose_decision(parts: Sequence[Part], tau: float, *, joint: bool = False) -
 
 
 def _of_detection(
-    tau: float, joint: bool, function: Callable[[Array, Array], np.ndarray], block: Block
+    tau: float, joint: bool, function: Callable[[Array, Array], np.ndarray], block: PredictedBlock
 ) -> np.ndarray:
     score = block.detected
     if joint and score is not block.smoke:
@@ -103,7 +109,7 @@ def check_reading(reading: Reading, observed: xr.DataArray) -> None:
         quantity_factors(observed, observed, reading.quantity_or(DEFAULT), reading.interval)
 
 
-def _counts_above(reading: Reading, block: Block) -> np.ndarray:
+def _counts_above(reading: Reading, block: PredictedBlock) -> np.ndarray:
     """(T, 3) counts of `exceedance_counts` at the thresholds of the reading.
 
     The quantity is read as `predict` writes it, from what the surrogate predicts of it.
@@ -161,7 +167,7 @@ def tally_parts(
     return join_tallies(visit_parts(parts, partial(_tally, tau, alpha)))
 
 
-def _tally(tau: float | None, alpha: float | None, block: Block) -> Tally:
+def _tally(tau: float | None, alpha: float | None, block: PredictedBlock) -> Tally:
     return tally_rows(
         block.smoke, block.detected, block.observed, tau=tau, alpha=alpha, seconds=block.seconds
     )
@@ -201,7 +207,7 @@ def score_parts(
 
 
 def _score_block(
-    chosen: Thresholds, reading: Reading, bins: CellBins | None, block: Block
+    chosen: Thresholds, reading: Reading, bins: CellBins | None, block: PredictedBlock
 ) -> tuple[Tally, Cells | None]:
     tally = _tally(chosen.smoke, chosen.decision, block)
     refuse_infinite(tally.wrong)

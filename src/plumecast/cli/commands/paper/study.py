@@ -29,7 +29,7 @@ from plumecast.data.schema import PAPER_MIN_ACRES
 from plumecast.data.split import Split, SplitRecipe
 from plumecast.data.store import open_snapshots
 from plumecast.studies.cases import STUDIES, find_studies
-from plumecast.studies.context import Context, Limits
+from plumecast.studies.context import Context, StudyLimits
 from plumecast.studies.methods import neural_methods
 from plumecast.studies.results import (
     StudyOutcome,
@@ -105,7 +105,7 @@ def command(
             folder=out / "surrogates",
             seed=recipe.seed,
             captured=captured,
-            limits=Limits(
+            limits=StudyLimits(
                 literal=literal, neural=networks, weather_sizes=counts, weather_draws=draws
             ),
             tell=step,
