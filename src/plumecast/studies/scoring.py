@@ -78,9 +78,8 @@ def _score_part(
 ) -> ScoredPart:
     part = predicted(surrogate, test)
     score, scores, _ = score_parts("", [part], chosen)
-    observed = test[SMOKE].transpose(SNAPSHOT, ...)
-    smoke, detected = (observed.copy(data=values) for values in (part.smoke, part.detected))
-    logs = np.log1p(smoke), np.log1p(observed)
+    smoke, detected = part.fields
+    logs = np.log1p(smoke), np.log1p(test[SMOKE])
     scores["log_error"] = (SNAPSHOT, snapshot_relative_errors(*logs))
     return ScoredPart(smoke, detected, score, scores, seconds | {"predicting": part.seconds})
 

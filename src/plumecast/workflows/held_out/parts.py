@@ -160,6 +160,7 @@ class Predicted:
     observed: Array
     seconds: float = math.nan  # of the prediction
     coords: Mapping[str, xr.DataArray] | None = None
+    fields: tuple[xr.DataArray, ...] = ()  # smoke and detection score of a surrogate, labelled
 
     def visit(self, function: Callable[[PredictedBlock], Any]) -> Iterator[Any]:
         """function(block) of every block, in order."""
@@ -199,7 +200,7 @@ def predicted(
         second = first
     elif joined_at is not None:
         second = joint_score(first, second, joined_at)
-    return Predicted(first, second, truth, seconds, sample_coords(observed))
+    return Predicted(first, second, truth, seconds, sample_coords(observed), (smoke, detected))
 
 
 Part: TypeAlias = HeldOut | Predicted

@@ -123,6 +123,11 @@ def tune_surrogate(
     """
     if rank_by not in RANK_BY:
         raise PlumecastError(f"rank_by='{rank_by}' is unknown; choose from {', '.join(RANK_BY)}")
+    if resources.lazy or resources.device != "cpu":
+        raise PlumecastError(
+            "candidates are fitted by the processor and in the memory of this machine; leave "
+            "device, memory and runner out"
+        )
     space, limits = space or SearchSpace(), limits or SearchLimits()
     check_apart(group_by, train=train, validation=validation)
     parts = fold_rows(train[group_by].values, limits.folds, group_by)
