@@ -27,7 +27,7 @@ from plumecast.operators.neural.map import check_torch
 from plumecast.operators.pca import Basis, Truncation, fit_truncated_basis, rank_for_std
 from plumecast.operators.settings import NETWORKS, Settings, choose_settings
 from plumecast.operators.spectral.fit import SpectralSettings
-from plumecast.operators.targets import TARGETS
+from plumecast.operators.targets import BLENDED
 from plumecast.surrogate.fit import fit_surrogate, label_operator
 from plumecast.surrogate.surrogate import Surrogate
 
@@ -65,7 +65,7 @@ LIFTED_MAPS: Mapping[str, dict[str, Any]] = MappingProxyType(
     {"linear": {"degree": 1}, "matern-5/2": {"kernel": "polynomial-1 + matern-5/2"}}
 )
 LIFTED_TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"log": ("log",), "all targets": tuple(TARGETS)}
+    {"log": ("log",), "all targets": BLENDED}
 )
 """Maps and targets of the coded family on lifted fields; all pairs are tried."""
 
@@ -184,7 +184,7 @@ def _spectral_cost(settings: Settings) -> float:
     own = settings.family_settings
     assert isinstance(own, SpectralSettings)
     corrected = CORRECTION_COST if own.correction else 0.0
-    share = len(settings.targets) / len(TARGETS)
+    share = len(settings.targets) / len(BLENDED)
     return SPECTRAL_COST * own.layers * channels * framed * share + corrected
 
 
