@@ -123,6 +123,5 @@ class EvaluationTask:
             train,
             inputs=self.recorded["inputs"].split(","),
             outputs=self.recorded["outputs"],
-            memory=self.limit,
-            runner=runner,
+            resources=Resources(memory=self.limit, runner=runner),
         )

@@ -13,7 +13,7 @@ from plumecast.base.files import atomic_write
 from plumecast.sources.rasters.georeference import target_grid
 from plumecast.sources.regrid import Grid
 from plumecast.studies.figures import BLUE, GRID, INK, ORANGE, VERMILION, WIDTH, plain, styled
-from plumecast.workflows.design.result import CHOSEN, HOLD_OUT, MUST_HAVE, Design, Run
+from plumecast.workflows.design.design import CHOSEN, HOLD_OUT, MUST_HAVE, Design, Run
 
 LOOKS = {CHOSEN: (VERMILION, "o"), MUST_HAVE: (ORANGE, "D"), HOLD_OUT: (BLUE, "s")}
 """Colour and marker of every role."""

@@ -39,8 +39,8 @@ from plumecast.scores.quantities import DEFAULT
 from plumecast.surrogate.baselines import BASELINES
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import Thresholds, stored_thresholds
-from plumecast.surrogate.updating.new_fires import SINCE_FIT
+from plumecast.surrogate.thresholds import Thresholds
+from plumecast.surrogate.update import SINCE_FIT
 from plumecast.workflows.evaluate import (
     evaluate,
     evaluate_at,
@@ -189,8 +189,8 @@ def _recorded_scores(task: EvaluationTask) -> Evaluation:
 
 def _score_other_store(task: EvaluationTask, snapshots: xr.Dataset) -> Evaluation:
     """Scores on all snapshots of a store of other fires, with the thresholds of training."""
-    model, data, training = task.model, task.data, task.surrogate.training
-    thresholds = stored_thresholds(training)
+    model, data = task.model, task.data
+    thresholds = task.surrogate.record.thresholds
     if thresholds is None:
         raise PlumecastError(
             f"{model} has no thresholds, which a store of other fires needs; train it again "

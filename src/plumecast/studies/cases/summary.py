@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.linalg import gram
-from plumecast.operators.coded.monomials import monomial_count, monomials
+from plumecast.operators.coded.kernels import monomial_count, monomials
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.pca import projection_error
 from plumecast.operators.settings import PRESETS
@@ -166,7 +166,7 @@ def _literal_row(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _projection_errors(context: Context) -> dict[str, float]:
     """Ranks at a std fraction of 95 % and their projection errors on validation."""
-    rules, validation = PRESETS["paper-linear"].own, context.split.validation
+    rules, validation = PRESETS["paper-linear"].family_settings, context.split.validation
     facts: dict[str, float] = {}
     part = encodings_of(context).truncate(rules.fire, rules.smoke)
     bases = (part.inputs, part.outputs)

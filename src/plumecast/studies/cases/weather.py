@@ -23,7 +23,7 @@ from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.version import __version__
 from plumecast.data.conditions.covariates import WIND, extrapolating
-from plumecast.operators.families import NETWORKS
+from plumecast.operators.settings import NETWORKS
 from plumecast.studies.context import (
     Context,
     Study,

@@ -31,10 +31,10 @@ from plumecast.scores.quantities import (
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.scores.roc import decision_threshold_over
 from plumecast.scores.tally import Tally, join_tallies, tally_rows
-from plumecast.surrogate.covered.guards import refuse_infinite
 from plumecast.surrogate.error_bars.counting import CellBins, Cells, add_cells
+from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import AGREE, Thresholds, joint_score, stored_agreement
+from plumecast.surrogate.thresholds import Agreement, Thresholds, joint_score
 from plumecast.workflows.held_out.parts import (
     HeldOut,
     Part,
@@ -49,14 +49,16 @@ from plumecast.workflows.held_out.record import Score
 
 def agreeing(surrogate: Surrogate, thresholds: Thresholds) -> Surrogate:
     """The surrogate with recorded thresholds: if it detects, its smoke and footprint agree."""
-    record = thresholds.record(agree=surrogate.detects)
-    return replace(surrogate, training=surrogate.training | record)
+    first, *_ = records = surrogate.records
+    agreement = Agreement(thresholds) if surrogate.detects else None
+    chosen = replace(records[first], thresholds=thresholds, agreement=agreement)
+    return surrogate.with_records(records | {first: chosen})
 
 
 def separate(surrogate: Surrogate) -> Surrogate:
     """The surrogate with smoke and detection score as they were fitted, two answers."""
-    kept = {name: value for name, value in surrogate.training.items() if name != AGREE}
-    return replace(surrogate, training=kept)
+    first, *_ = records = surrogate.records
+    return surrogate.with_records(records | {first: replace(records[first], agreement=None)})
 
 
 def choose_thresholds(
@@ -71,7 +73,7 @@ def choose_thresholds(
         lambda function: chain.from_iterable(part.visit_observed(function) for part in parts),
         captured,
     )
-    agreements = {stored_agreement(part.surrogate.training) for part in parts}
+    agreements = {part.surrogate.record.agreement for part in parts}
     if len(agreements) == 1:
         (agreement,) = agreements
         if agreement is not None and agreement.thresholds.smoke == tau:

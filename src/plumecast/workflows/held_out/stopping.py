@@ -11,8 +11,7 @@ import xarray as xr
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.scores.learning_curve import FEWEST, Forecast, Point, forecast
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import stored_thresholds
-from plumecast.surrogate.updating.new_fires import group_name
+from plumecast.surrogate.update import group_name
 from plumecast.workflows.evaluate import evaluate_at
 from plumecast.workflows.held_out.record import stored_scores
 
@@ -28,7 +27,7 @@ def score_new(surrogate: Surrogate, fires: xr.Dataset) -> dict[str, Any] | None:
     IoU and error are medians over snapshots of the first output.
     """
     first = surrogate.output(surrogate.outputs.names[0])
-    thresholds = stored_thresholds(first.training)
+    thresholds = first.record.thresholds
     if thresholds is None:
         return None
     with extrapolating():

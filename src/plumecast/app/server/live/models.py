@@ -10,7 +10,6 @@ from typing import Any
 from plumecast.app.server.live.kept import new_id
 from plumecast.base.errors import PlumecastError
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import stored_thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,7 @@ class Model:
     @property
     def threshold(self) -> float | None:
         """The decision threshold of its footprint, if it has one."""
-        found = stored_thresholds(self.surrogate.training)
+        found = self.surrogate.record.thresholds
         return None if found is None else found.decision
 
     @property

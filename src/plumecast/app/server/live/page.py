@@ -18,8 +18,7 @@ from plumecast.app.server.live.training import FEWEST, Jobs
 from plumecast.app.server.live.world import DROUGHTS, LiveWorld
 from plumecast.base.names import SMOKE
 from plumecast.base.version import __version__
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.settings import PRESETS
+from plumecast.operators.settings import FAMILIES, PRESETS
 from plumecast.scores.quantities import DEFAULT, QUANTITIES, as_quantity
 from plumecast.sources.places import Places
 from plumecast.sources.simulator.air.weather import JET_HEIGHT

@@ -30,7 +30,7 @@ from plumecast.data.store import open_snapshots
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import Thresholds, stored_thresholds
+from plumecast.surrogate.thresholds import Thresholds
 from plumecast.workflows.evaluate import evaluate_at
 from plumecast.workflows.held_out.record import TRIVIAL
 from plumecast.workflows.train import THRESHOLDS, train_surrogate
@@ -100,10 +100,10 @@ def _scores(
     surrogate: Surrogate, train: xr.Dataset, test: xr.Dataset
 ) -> dict[str, dict[str, float] | None]:
     """Scores on test of the surrogate and of the baselines, at thresholds chosen out of fold."""
-    own = stored_thresholds(surrogate.training)
+    own = surrogate.record.thresholds
     if own is None:
         return {}
-    chosen = {item["name"]: item for item in surrogate.training["out_of_fold"]["scores"]}
+    chosen = {item["name"]: item for item in surrogate.record.scores["out_of_fold"]["scores"]}
     compared = {"surrogate": (surrogate, own)}
     for name in TRIVIAL:
         if name in chosen:

@@ -17,8 +17,7 @@ from plumecast.app.server.http.requests import (
 )
 from plumecast.app.server.live.training import FEWEST, Job, Task, new_path
 from plumecast.app.server.routes.common import page_of, store_of
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.settings import PRESETS
+from plumecast.operators.settings import FAMILIES, PRESETS
 from plumecast.workflows.train import DEFAULT_PRESET
 
 if TYPE_CHECKING:
