@@ -114,7 +114,7 @@ CAPTIONS = {
 }
 
 
-def figures(found: xr.Dataset) -> dict[str, Figure]:
+def figures(finding: xr.Dataset) -> dict[str, Figure]:
     """AUC, IoU and relative error against the number of training ignitions."""
     figure = new_figure(3.1)
     axes = figure.subplots(1, 3)
@@ -125,14 +125,14 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
     )
     for ax, (name, label) in zip(axes, panels, strict=True):
         for method in METHODS:
-            part = select(found, method=method)
+            part = select(finding, method=method)
             ax.plot(part.ignitions, part[name], label=title_of(method), **look_of(method))
         ax.set(xscale="log", xlabel="training ignitions", title=label)
-        ticks = np.unique(found.ignitions.values)
+        ticks = np.unique(finding.ignitions.values)
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
         ax.minorticks_off()
         light_grid(ax)
-    axes[0].set_ylim(min(0.5, float(found.auc.min()) - 0.02), 1.01)
+    axes[0].set_ylim(min(0.5, float(finding.auc.min()) - 0.02), 1.01)
     axes[1].set_ylim(0.0, 1.01)
     axes[2].set_ylim(0.0, min(1.6, axes[2].get_ylim()[1]))
     handles, labels = axes[0].get_legend_handles_labels()
@@ -140,21 +140,21 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
     return {"curves": figure}
 
 
-def remarks(found: xr.Dataset) -> list[str]:
+def remarks(finding: xr.Dataset) -> list[str]:
     """Scores for the fewest ignitions, and the bounds of the study."""
-    smallest = int(found.ignitions.min())
+    smallest = int(finding.ignitions.min())
     listed = ", ".join(
         f"{row['deployable_iou']:.2f} for {title_of(row['method'])}"
-        for row in rows_of(select(found, ignitions=smallest))
+        for row in rows_of(select(finding, ignitions=smallest))
     )
     out = [f"With {smallest} training ignitions the median deployable IoU is {listed}."]
-    if found.attrs["recommended_left_out"]:
+    if finding.attrs["recommended_left_out"]:
         out.append(
             "The recommended operator was fitted to the whole training part, but not to subsets "
-            f"of more than {found.attrs['curve_train']:,} snapshots."
+            f"of more than {finding.attrs['curve_train']:,} snapshots."
         )
     out.append(
-        f"The scores are medians over {found.attrs['test_snapshots']} random test snapshots, for "
+        f"The scores are medians over {finding.attrs['test_snapshots']} random test snapshots, for "
         "one random sequence of nested subsets."
     )
     return out
