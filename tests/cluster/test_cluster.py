@@ -29,6 +29,7 @@ from plumecast.data.layout import fit_layout
 from plumecast.data.store import open_snapshots
 from plumecast.data.training import StoredRows
 from plumecast.operators.pca import Truncation, fit_truncated_basis
+from plumecast.scores.tally import Tally
 from plumecast.simulator import ensemble as simulator
 from plumecast.sources.rasters import map_fires as where_read
 from plumecast.surrogate.baselines import fit_baseline
@@ -402,7 +403,8 @@ class Watched(scale.ClusterRunner):
 
     def map(self, function, shared, items):
         for number, part in enumerate(super().map(function, shared, items)):
-            if isinstance(part, tuple):  # scores, not counts for the thresholds
+            # Scores, not the counts for the thresholds.
+            if isinstance(part, tuple) and isinstance(part[0], Tally):
                 type(self).blocks += 1
                 if number == 1:
                     victim = next(iter(self.client.run(os.getpid).values()))

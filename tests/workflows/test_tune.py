@@ -258,6 +258,7 @@ def test_progress_counts_candidates_and_confirmations(split):
         ({"std_fractions": (0.5, 1.5)}, r"std_fraction=1.5 is not within \(0, 1\]"),
         ({"captured": 2.0}, r"captured=2.0 is not within \(0, 1\)"),
         ({"group_by": "season"}, "'season'"),
+        ({"resources": Resources("torch")}, "leave device, memory and runner out"),
         ({"degrees": (), "kernels": ()}, "degrees"),
         ({"std_fractions": ()}, "std_fractions"),
         ({"confirm": 0}, "confirm=0 must be at least 1"),

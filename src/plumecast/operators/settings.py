@@ -17,8 +17,9 @@ from plumecast.operators.family import Family, FamilySettings
 from plumecast.operators.lift import check_lift
 from plumecast.operators.neural.map import FNO, UNET
 from plumecast.operators.pca import Truncation
+from plumecast.operators.physics.transport import CARRIED
 from plumecast.operators.spectral.fit import SPECTRAL, SpectralSettings
-from plumecast.operators.targets import TARGETS, check_targets
+from plumecast.operators.targets import BLENDED, TARGETS, check_targets
 
 FAMILIES: dict[str, Family] = {one.name: one for one in (CODED, SPECTRAL, UNET, FNO)}
 
@@ -35,9 +36,7 @@ FRAMES = {
 
 PHYSICS = {
     "none": "no smoke of cheap physics among the channels",
-    "column": "smoke that the weather of every fire carries, summed over the column",
-    "layers": "the same, summed over three parts of the column",
-    "calibrated": "as column, with its spread, rise and speed chosen on the training fires",
+    **{name: kind.summary for name, kind in CARRIED.items()},
     "auto": "whichever has the smallest out-of-fold error, if fires have a weather each",
 }
 
@@ -79,7 +78,7 @@ class Settings:
             raise PlumecastError(
                 f"frame '{self.frame}' is unknown; choose from {', '.join(FRAMES)}"
             )
-        if self.physics not in PHYSICS:
+        if self.physics not in {*PHYSICS, *CARRIED}:
             raise PlumecastError(
                 f"physics '{self.physics}' is unknown; choose from {', '.join(PHYSICS)}"
             )
@@ -175,7 +174,7 @@ _LIFTED: dict[str, Any] = {
     "family": "spectral",
     "lift": ("age-bins", "burned"),
     "products": ("hours",),
-    "targets": ("log", "smoke", "footprint"),
+    "targets": BLENDED,
     "frame": "auto",
     "physics": "auto",
 }

@@ -12,7 +12,7 @@ from plumecast.app.drawing.perimeter import outline
 from plumecast.base.files import atomic_write
 from plumecast.compute.regrid import Grid
 from plumecast.sources.rasters.georeference import target_grid
-from plumecast.studies.figures.style import BLUE, GRID, INK, ORANGE, VERMILION, WIDTH, plain, styled
+from plumecast.studies.figures import BLUE, GRID, INK, ORANGE, VERMILION, WIDTH, plain, styled
 from plumecast.workflows.design.design import CHOSEN, HOLD_OUT, MUST_HAVE, Design, Run
 
 LOOKS = {CHOSEN: (VERMILION, "o"), MUST_HAVE: (ORANGE, "D"), HOLD_OUT: (BLUE, "s")}

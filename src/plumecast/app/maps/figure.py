@@ -21,8 +21,7 @@ from plumecast.app.drawing.palettes import FIRE_COLOUR
 from plumecast.app.drawing.perimeter import outline
 from plumecast.app.drawing.scale import FIRST, MISSING, Scale, tick_text
 from plumecast.base.files import atomic_write
-from plumecast.studies.figures.maps import hours_text
-from plumecast.studies.figures.style import INK, MUTED, WIDTH, plain, styled
+from plumecast.studies.figures import INK, MUTED, WIDTH, hours_text, plain, styled
 
 MOST_TIMES = 4
 _LABEL = 20  # characters of a line of a label beside a map

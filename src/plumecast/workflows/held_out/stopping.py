@@ -65,26 +65,26 @@ def forecast_iou(surrogate: Surrogate, more: int) -> Forecast | None:
 
 def recommendation(surrogate: Surrogate, more: int, target: float | None = None) -> str:
     """What more ignitions would gain, in one line."""
-    found = forecast_iou(surrogate, more)
-    if found is None:
+    outlook = forecast_iou(surrogate, more)
+    if outlook is None:
         points = len(curve_points(surrogate.training))
         return (
             f"cannot say yet what more ignitions would gain: {points} of at least {FEWEST} scores "
             "of ignitions that a fit had not seen"
         )
     name = _WORDS[more] if more < len(_WORDS) else str(more)
-    now, later = 1.0 - found.now, 1.0 - found.later
+    now, later = 1.0 - outlook.now, 1.0 - outlook.later
     text = (
-        f"{name} more ignition{'' if more == 1 else 's'}: IoU {now:.2f} ± {found.now_spread:.2f} → "
-        f"{later:.2f} ± {found.later_spread:.2f}"
+        f"{name} more ignition{'' if more == 1 else 's'}: IoU {now:.2f} ± {outlook.now_spread:.2f} "
+        f"→ {later:.2f} ± {outlook.later_spread:.2f}"
     )
-    if not found.is_clear:
+    if not outlook.is_clear:
         text += "; the gain is not clear from these fires"
-    return text if target is None else f"{text}; {_towards(found, target)}"
+    return text if target is None else f"{text}; {_towards(outlook, target)}"
 
 
-def _towards(found: Forecast, target: float) -> str:
-    needed = found.ignitions_for(1.0 - target)
+def _towards(outlook: Forecast, target: float) -> str:
+    needed = outlook.ignitions_for(1.0 - target)
     if needed is None:
         return f"IoU {target:g} is out of reach of more fires alone"
     if needed == 0:

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.data.conditions.covariates import extrapolating
-from plumecast.scores.exceedance import Exceedance, exceedance_counts, exceedance_of
-from plumecast.scores.footprint import (
-    choose_decision_threshold,
-    relative_error,
-    score_footprints,
-    snapshot_relative_errors,
-)
-from plumecast.scores.roc import iou_at, roc_curves
+from plumecast.scores.footprint import snapshot_relative_errors
+from plumecast.scores.roc import roc_curves
 from plumecast.scores.tally import known_median
 from plumecast.studies.context import Context, Stopwatch
-from plumecast.studies.figures.maps import percentile_rows
-from plumecast.studies.methods.methods import fitted
+from plumecast.studies.figures import percentile_rows
+from plumecast.studies.methods import fitted
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import Thresholds, joint_score
-from plumecast.workflows.held_out.scoring import agreeing, separate
+from plumecast.surrogate.thresholds import Thresholds
+from plumecast.workflows.held_out.parts import predicted
+from plumecast.workflows.held_out.record import Score
+from plumecast.workflows.held_out.scoring import agreeing, choose_decision, score_parts, separate
 
 FPR_GRID = np.linspace(0.0, 1.0, 101)
 MAP_PERCENTILES = (5, 25, 50, 75, 95)
@@ -45,97 +39,78 @@ _BLOCK = 256  # snapshots whose cells are sorted together
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredPart:
     """Predictions and scores of a surrogate on some snapshots."""
 
     smoke: xr.DataArray
     detected: xr.DataArray  # detection score, or the smoke where the surrogate has none
-    scores: xr.Dataset  # per snapshot, with `relative_error`, and `log_error` of ln(g + 1)
-    decision_threshold: float  # α
+    score: Score
+    scores: xr.Dataset  # per snapshot, with `log_error`, the relative error of ln(g + 1)
     seconds: dict[str, float]  # `threshold`: choosing α; `predicting`: these snapshots
 
-
-def score_surrogate(
-    surrogate: Surrogate, validation: xr.Dataset, tests: Sequence[xr.Dataset], *, tau: float
-) -> list[Scored]:
-    """Choose α on the validation snapshots, then score each test set with it.
-
-    `tau` is the smoke threshold τ in the observed smoke. One pass predicts smoke and detection
-    score together; as after `train`, they agree at τ and α.
-    """
-    choosing = Stopwatch()
-    surrogate = separate(surrogate)
-    with extrapolating():
-        smoke, detected = surrogate.predict_both(validation)
-    if surrogate.detects:
-        detected = detected.copy(data=joint_score(smoke.values, detected.values, tau))
-    alpha = choosing.time(
-        "threshold", lambda: choose_decision_threshold(detected, validation[SMOKE], tau)
-    )
-    surrogate = agreeing(surrogate, Thresholds(tau, alpha))
-    scored = []
-    for test in tests:
-        watch = Stopwatch()
-        with extrapolating():
-            smoke, found = watch.time("predicting", partial(surrogate.predict_both, test))
-        scores = score_footprints(found, test[SMOKE], tau, alpha)
-        guess, truth = _matrices(smoke, test[SMOKE])
-        scores["smoke_iou"] = (SNAPSHOT, iou_at(guess, truth > tau, tau))
-        scores["relative_error"] = (SNAPSHOT, snapshot_relative_errors(smoke, test[SMOKE]))
-        logs = np.log1p(smoke), np.log1p(test[SMOKE])
-        scores["log_error"] = (SNAPSHOT, snapshot_relative_errors(*logs))
-        scored.append(Scored(smoke, found, scores, alpha, choosing.seconds | watch.seconds))
-    return scored
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Scores of one method on the test part, with the curves and maps that are shown."""
-
-    scores: xr.Dataset  # per snapshot
-    decision_threshold: float
-    relative_error: float  # Frobenius, over all snapshots
-    exceedance: Exceedance  # of smoke above τ
-    curves: Array  # (M, len(FPR_GRID)), NaN where a snapshot has only one class
-    maps: xr.Dataset  # (percentile, y, x): fire, observed and predicted smoke
-    seconds: dict[str, float]  # `threshold`: choosing α; `predicting`: the test part
-    snapshots: int
+    @property
+    def decision_threshold(self) -> float:
+        """α."""
+        return self.score.decision_threshold
 
     def median(self, name: str) -> float:
         """Median of a score over the snapshots for which it is defined."""
         return known_median(self.scores[name])
 
 
-def outcome(context: Context, name: str) -> Outcome:
+def score_surrogate(
+    surrogate: Surrogate, validation: xr.Dataset, tests: Sequence[xr.Dataset], *, tau: float
+) -> list[ScoredPart]:
+    """Choose α on the validation snapshots, then score each test set with it.
+
+    `tau` is the smoke threshold τ in the observed smoke. One pass predicts smoke and detection
+    score together; as after `train`, they agree at τ and α.
+    """
+    watch = Stopwatch()
+    held_out = predicted(separate(surrogate), validation, joined_at=tau)
+    alpha = watch.time("threshold", lambda: choose_decision([held_out], tau))
+    surrogate = agreeing(surrogate, Thresholds(tau, alpha))
+    return [_score_part(surrogate, test, Thresholds(tau, alpha), watch.seconds) for test in tests]
+
+
+def _score_part(
+    surrogate: Surrogate, test: xr.Dataset, chosen: Thresholds, seconds: dict[str, float]
+) -> ScoredPart:
+    part = predicted(surrogate, test)
+    score, scores, _ = score_parts("", [part], chosen)
+    smoke, detected = part.fields
+    logs = np.log1p(smoke), np.log1p(test[SMOKE])
+    scores["log_error"] = (SNAPSHOT, snapshot_relative_errors(*logs))
+    return ScoredPart(smoke, detected, score, scores, seconds | {"predicting": part.seconds})
+
+
+@dataclass(frozen=True, slots=True)
+class MethodScores:
+    """Scores of one method on the test part, with the curves and maps that are shown."""
+
+    score: Score
+    scores: xr.Dataset  # per snapshot
+    curves: Array  # (M, len(FPR_GRID)), NaN where a snapshot has only one class
+    maps: xr.Dataset  # (percentile, y, x): fire, observed and predicted smoke
+    seconds: dict[str, float]  # `threshold`: choosing α; `predicting`: the test part
+
+
+def outcome(context: Context, name: str) -> MethodScores:
     """The outcome of a method, computed once per run."""
     return context.once(f"scoring {name}", lambda: _score(context, name))
 
 
-def _score(context: Context, name: str) -> Outcome:
+def _score(context: Context, name: str) -> MethodScores:
     surrogate = fitted(context, name).surrogate
     test, tau = context.split.test, context.smoke_threshold
     [found] = score_surrogate(surrogate, context.split.validation, [test], tau=tau)
-    return Outcome(
+    return MethodScores(
+        score=replace(found.score, name=name),
         scores=found.scores,
-        decision_threshold=found.decision_threshold,
-        relative_error=relative_error(found.smoke, test[SMOKE]),
-        exceedance=_exceedance(found.smoke, test[SMOKE], tau),
         curves=curves_on_grid(found.detected, test[SMOKE], tau),
         maps=_maps(found.scores, found.smoke, test),
         seconds=found.seconds,
-        snapshots=int(test.sizes[SNAPSHOT]),
     )
-
-
-def _matrices(smoke: xr.DataArray, observed: xr.DataArray) -> tuple[Array, Array]:
-    """(M, N) predicted and observed smoke."""
-    fields = (smoke.transpose(*observed.dims), observed)
-    first, second = (field.transpose(SNAPSHOT, ...).values for field in fields)
-    return first.reshape(first.shape[0], -1), second.reshape(second.shape[0], -1)
-
-
-def _exceedance(smoke: xr.DataArray, observed: xr.DataArray, tau: float) -> Exceedance:
-    return exceedance_of(tau, exceedance_counts(*_matrices(smoke, observed), [tau])[0])
 
 
 def curves_on_grid(detected: xr.DataArray, observed: xr.DataArray, tau: float) -> Array:
