@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.app.drawing.perimeter import outline
+from plumecast.app.maps.ground import outline
 from plumecast.app.server.http.events import EventLog
 from plumecast.app.server.live.kept import Kept
 from plumecast.app.server.live.models import Model

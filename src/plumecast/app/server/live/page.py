@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from plumecast.app.drawing.scale import FIRST, MISSING, Scale, amount_scale
+from plumecast.app.maps.colours import FIRST, MISSING, Scale, amount_scale
 from plumecast.app.server.live.fires import COVERAGE, LAYERS, Fires
 from plumecast.app.server.live.kept import Kept
 from plumecast.app.server.live.limits import Limits

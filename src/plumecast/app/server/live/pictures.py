@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.app.drawing.palettes import FIRE_COLOUR
-from plumecast.app.drawing.scale import MISSING, Scale, even_scale
+from plumecast.app.maps.colours import FIRE_COLOUR, MISSING, Scale, even_scale
 from plumecast.app.server.live.fires import AMOUNTS, LiveFire
 from plumecast.base.extras import require
 from plumecast.base.names import SNAPSHOT, shown_units

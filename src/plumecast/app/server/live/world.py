@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.app.drawing.hillshade import shade
-from plumecast.app.drawing.png import encode_png
+from plumecast.app.maps.colours import encode_png
+from plumecast.app.maps.ground import shade
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SIMULATION, SMOKE
