@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-pytest.importorskip("starlette", reason="the extra serve is not installed")
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 from plumecast.app.server import start

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from plumecast.app.server.live.scores import LAYERS
+from plumecast.app.server.store import LAYERS
 from plumecast.scores.exceedance import exceedance_counts, exceedance_of
 from plumecast.scores.quantities import as_integrals, as_quantity
 from plumecast.surrogate.load import load_surrogate

@@ -48,6 +48,14 @@ def write_png(content: Content, path: Path, *, all_times: bool = False) -> None:
         draw_figure(content, all_times=all_times).savefig(partial, dpi=200, format="png")
 
 
+def figure_png(content: Content) -> bytes:
+    """The figure of the first scene as a picture in memory."""
+    with styled():
+        picture = io.BytesIO()
+        draw_figure(content).savefig(picture, dpi=160, format="png")
+    return picture.getvalue()
+
+
 def draw_figure(content: Content, *, all_times: bool = False) -> Figure:
     """Maps of every layer (rows) and time (columns), with a colour bar for every scale."""
     scene = content.scenes[0]

@@ -223,5 +223,7 @@ def _value_range(fields: Iterable[np.ndarray]) -> tuple[float, float, float]:
         finite = values[np.isfinite(values)]
         if finite.size:
             low, high = min(low, float(finite.min())), max(high, float(finite.max()))
-            least = min(least, float(finite[finite > 0.0].min(initial=np.inf)))
+        positive = finite[finite > 0.0]
+        if positive.size:
+            least = min(least, float(positive.min()))
     return (low, high, least if least < np.inf else 0.0) if low <= high else (0.0, 0.0, 0.0)

@@ -19,19 +19,20 @@ import uvicorn
 import xarray as xr
 
 from plumecast.app.server.application import make_application
-from plumecast.app.server.live.fires import LiveFire
-from plumecast.app.server.live.limits import Limits
-from plumecast.app.server.live.models import Model, Models
-from plumecast.app.server.live.page import LivePage
-from plumecast.app.server.live.scores import Store
-from plumecast.app.server.live.training import (
+from plumecast.app.server.fires import LiveFire
+from plumecast.app.server.kept import Limits
+from plumecast.app.server.models import (
     FEWEST,
+    Model,
+    Models,
     Task,
     new_path,
     saved_model,
     train_and_score,
 )
-from plumecast.app.server.live.world import live_world, store_interval, store_settings
+from plumecast.app.server.page import LivePage
+from plumecast.app.server.store import Store
+from plumecast.app.server.world import live_world, store_interval, store_settings
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SIMULATION

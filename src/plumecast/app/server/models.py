@@ -1,6 +1,7 @@
-"""Trainings: each in a process of its own, which can be stopped and does not slow the server.
+"""The surrogates that the page offers, and trainings of further ones.
 
-A finished training leaves two files in the folder of the server, the surrogate and its scores.
+Each training runs in a process of its own, which can be stopped and does not slow the server. A
+finished one leaves two files in the folder of the server, the surrogate and its scores.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,9 +18,7 @@ from typing import Any
 
 import xarray as xr
 
-from plumecast.app.server.http.events import EventLog
-from plumecast.app.server.live.kept import Kept, new_id
-from plumecast.app.server.live.models import Model
+from plumecast.app.server.kept import EventLog, Kept, Limits, new_id
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
 from plumecast.base.names import SNAPSHOT
@@ -38,6 +37,73 @@ FEWEST = 3
 """Ignitions that a training needs: thresholds are chosen by leaving some out."""
 
 _SCORES = ("iou", "deployable_iou", "auc", "relative_error", "snapshot_error", "smoke_iou")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A surrogate with its name on the page, and its scores if it was trained here."""
+
+    name: str
+    surrogate: Surrogate
+    result: Mapping[str, Any] | None = None
+    id: str = field(default_factory=new_id)
+
+    @property
+    def threshold(self) -> float | None:
+        """The decision threshold of its footprint, if it has one."""
+        stored = stored_thresholds(self.surrogate.training)
+        return None if stored is None else stored.decision
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether it has error bars."""
+        return self.surrogate.error_bars is not None
+
+    def record(self) -> dict[str, Any]:
+        """What the page shows of it."""
+        training, settings = self.surrogate.training, self.surrogate.settings
+        return {
+            "id": self.id,
+            "name": self.name,
+            "preset": settings.get("preset"),
+            "family": settings.get("family"),
+            "snapshots": training.get("snapshots"),
+            "ignitions": len(training.get("ignition_id", ())) or None,
+            "needs_weather": bool(
+                self.surrogate.operator.needs_weather or self.surrogate.operator.needs_wind
+            ),
+            "needs_drought": self.surrogate.scenario is not None,
+            "calibrated": self.calibrated,
+            "result": self.result,
+        }
+
+
+class Models:
+    """All models; those of the start stay, and new ones are added."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._models: dict[str, Model] = {}
+
+    def add(self, model: Model) -> None:
+        """Add a model; it becomes the last."""
+        self._models[model.id] = model
+
+    def all(self) -> list[Model]:
+        """The models in the order in which they came."""
+        return list(self._models.values())
+
+    def get(self, key: str | None) -> Model:
+        """The model of an id, or the latest without one."""
+        chosen = self.all()[-1] if key is None else self._models.get(key)
+        if chosen is None:
+            raise PlumecastError("this model is no longer loaded: reload the page")
+        return chosen
+
+    @property
+    def full(self) -> bool:
+        """Whether no further model can be kept."""
+        return len(self._models) >= self.most
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +230,13 @@ class Job:
 
 
 class Jobs:
-    """Trainings one after another, each in a process; at most `waiting` more wait."""
+    """Trainings one after another, each in a process."""
 
-    def __init__(
-        self, finished: Callable[[Model], object], *, kept: int, waiting: int, running: int = 1
-    ) -> None:
-        self.kept: Kept[Job] = Kept(kept, Job.stop)
+    def __init__(self, finished: Callable[[Model], object], limits: Limits) -> None:
+        self.kept: Kept[Job] = Kept(limits.jobs, Job.stop)
         self._finished = finished
-        self._open = threading.BoundedSemaphore(running + waiting)
-        self._turn = threading.BoundedSemaphore(running)
+        self._open = threading.BoundedSemaphore(1 + limits.jobs_waiting)
+        self._turn = threading.Lock()
         self._closed = False
 
     def begin(self, task: Task) -> tuple[str, Job] | None:

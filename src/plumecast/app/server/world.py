@@ -17,8 +17,7 @@ from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SIMULATION, SMOKE
 from plumecast.sources.fuels.table import fuel_name
-from plumecast.sources.rasters.georeference import crs_of
-from plumecast.sources.regrid import grid_from_centres
+from plumecast.sources.regrid import Grid, grid_from_centres
 from plumecast.sources.simulator.air.weather import OWN, SCENARIOS, Weather, stated_weather
 from plumecast.sources.simulator.ensemble import PRESETS, Simulator, World
 from plumecast.sources.simulator.fire import INTERVAL_HOURS
@@ -51,22 +50,16 @@ class LiveWorld:
         return [self.interval * (k + 1) for k in range(self.checkpoints)]
 
     @cached_property
-    def record(self) -> dict[str, Any]:
-        """The grid as the page needs it: cell sizes, and the lower left corner."""
-        x, y = (self.grid[axis].values for axis in "xy")
-        cells = grid_from_centres(np.sort(x), np.sort(y), "the grid")
-        return {
-            "ny": cells.ny, "nx": cells.nx, "x0": cells.left, "y0": cells.bottom,
-            "dx": cells.dx, "dy": cells.dy, "has_projection": crs_of(self.grid) is not None,
-        }  # fmt: skip
+    def cells(self) -> Grid:
+        """The smoke cells, from the south-west."""
+        x, y = (np.sort(self.grid[axis].values) for axis in "xy")
+        return grid_from_centres(x, y, "the grid")
 
     def cell_of(self, x: float, y: float) -> tuple[int, int]:
         """Row and column, from the south-west, of the smoke cell with a point."""
-        grid = self.record
-        column, row = (x - grid["x0"]) / grid["dx"], (y - grid["y0"]) / grid["dy"]
-        if not (0.0 <= column <= grid["nx"] and 0.0 <= row <= grid["ny"]):
-            raise PlumecastError(f"the point x={x:g}, y={y:g} lies outside the map")
-        return min(int(row), grid["ny"] - 1), min(int(column), grid["nx"] - 1)
+        cells = self.cells
+        at = (x - cells.left) / cells.dx, (y - cells.bottom) / cells.dy
+        return _cell_at(*at, cells.nx, cells.ny, f"the point x={x:g}, y={y:g} is outside the map")
 
     @property
     def ground(self) -> Landscape:
@@ -148,11 +141,15 @@ def along(points: Sequence[tuple[float, float]], spacing: float) -> list[tuple[f
 
 
 def _fire_cell(ground: Landscape, x: float, y: float) -> tuple[int, int]:
-    column, row = ((value - low) / ground.cell for value, low in zip((x, y), ground.corner,
-                                                                     strict=True))  # fmt: skip
     ny, nx = ground.shape
+    at = (x - ground.corner[0]) / ground.cell, (y - ground.corner[1]) / ground.cell
+    return _cell_at(*at, nx, ny, f"the point x={x:g}, y={y:g} is outside the landscape")
+
+
+def _cell_at(column: float, row: float, nx: int, ny: int, problem: str) -> tuple[int, int]:
+    """Row and column of the cell with a point, in cells from the corner; its far edges count."""
     if not (0.0 <= column <= nx and 0.0 <= row <= ny):
-        raise PlumecastError(f"the point x={x:g}, y={y:g} lies outside the landscape")
+        raise PlumecastError(problem)
     return min(int(row), ny - 1), min(int(column), nx - 1)
 
 
@@ -212,10 +209,10 @@ def _preset_like(grid: xr.Dataset) -> dict[str, Any]:
 def store_settings(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
     """The settings that simulated snapshots record; None for other sources."""
     try:
-        found = json.loads(attributes[SIMULATION])
+        settings = json.loads(attributes[SIMULATION])
     except (KeyError, TypeError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return settings if isinstance(settings, dict) else None
 
 
 def store_interval(snapshots: xr.Dataset) -> float | None:

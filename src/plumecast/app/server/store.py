@@ -9,34 +9,40 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.app.server.live.kept import Kept
-from plumecast.app.server.live.models import Model
+from plumecast.app.server.kept import Kept
+from plumecast.app.server.models import Model
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.data.clock import take_final
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.split import SplitRecipe
-from plumecast.scores.exceedance import exceedance_counts, exceedance_of
-from plumecast.scores.quantities import as_integrals, as_quantity, find_quantity
+from plumecast.scores.quantities import (
+    as_integrals,
+    as_quantity,
+    find_quantity,
+    quantity_factors,
+)
 from plumecast.scores.roc import roc_curves
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.thresholds import Thresholds
+from plumecast.workflows.evaluate import evaluate_at
 from plumecast.workflows.held_out.unseen import unseen_snapshots
 
 LAYERS = ("observed", "predicted", "difference")
 ROC_POINTS = 120
 MOST_SCORED = 96
-"""Snapshots that are scored at most, so that a threshold can be moved at once."""
+"""Snapshots of whole fires that are scored at most, so that a threshold can be moved."""
 
 HELD_OUT = 0.25
 """Share of the ignitions that trainings on the page never see."""
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """Predicted and observed smoke (M, N) of the snapshots that a model has not seen."""
+class Unseen:
+    """Fires that a model has not seen, and its prediction of them."""
 
-    hours: np.ndarray  # (M,)
-    sums: tuple[np.ndarray, np.ndarray]  # the paper's
-    integrals: tuple[np.ndarray, np.ndarray]  # ∫ c dt / Δ
+    snapshots: xr.Dataset
+    predicted: xr.DataArray
 
 
 class Store:
@@ -53,7 +59,7 @@ class Store:
             self.rows[fire] = rows[np.argsort(hours[rows])]
         self.ignitions = list(dict.fromkeys(snapshots["ignition_id"].values.astype(str).tolist()))
         self._lock = threading.Lock()
-        self._compared: Kept[Compared] = Kept(8)
+        self._unseen: Kept[Unseen] = Kept(8)
 
     def split(self) -> tuple[list[str], list[str]]:
         """Ignitions to train on, in the order in which they are added, and those held out."""
@@ -64,11 +70,11 @@ class Store:
     def listed(self) -> list[dict[str, Any]]:
         """What the page shows of every fire."""
         held = set(self.split()[1])
-        found = []
+        fires = []
         for fire, rows in self.rows.items():
             part = self.snapshots.isel({SNAPSHOT: rows})
             ignition = str(part["ignition_id"].values[0])
-            found.append({
+            fires.append({
                 "id": fire,
                 "ignition": ignition,
                 "drought": str(part["drought"].values[0]) if "drought" in part.coords else None,
@@ -76,22 +82,19 @@ class Store:
                 "burned_area": part["burned_area"].values.astype(float).tolist(),
                 "held_out": ignition in held,
             })  # fmt: skip
-        return found
+        return fires
 
     def snapshot(self, fire: str, k: int) -> xr.Dataset:
         """One snapshot of a fire, with the history of the fire."""
         return take_final(self.snapshots, np.array([int(self.rows[fire][k])]), history=True)
 
-    def layer(
-        self, fire: str, k: int, layer: str, quantity: str, model: Model | None
-    ) -> xr.DataArray:
+    def layer(self, fire: str, k: int, layer: str, quantity: str, model: Model) -> xr.DataArray:
         """Observed or predicted smoke (y, x), or predicted − observed."""
         part = self.snapshot(fire, k)
         whole = self.snapshots[SMOKE].isel({SNAPSHOT: self.rows[fire]})
         observed = self._quantity(whole, k, quantity)
         if layer == "observed":
             return observed
-        assert model is not None
         with extrapolating():
             predicted = self._quantity(_smoke(model, part), 0, quantity)
         if layer == "predicted":
@@ -104,36 +107,48 @@ class Store:
         return read.isel({SNAPSHOT: k}).sortby(["y", "x"])
 
     def scores(self, model: Model, threshold: float, quantity: str) -> dict[str, Any]:
-        """Scores of smoke above a threshold on the snapshots that the model has not seen."""
-        found = self._compare(model)
-        predicted, observed = found.sums
-        chosen = find_quantity(quantity)
-        if chosen.needs_interval:
-            factor = self.interval * chosen.factor(found.hours)[:, np.newaxis]
-            predicted, observed = (factor * part for part in found.integrals)
-        counts = exceedance_counts(predicted, observed, [threshold])[0]
-        scores = exceedance_of(threshold, counts)
+        """Scores of smoke above a threshold on fires that the model has not seen."""
+        unseen = self._of_unseen(model)
+        with extrapolating():
+            evaluation = evaluate_at(
+                {model.name: (_first_output(model), Thresholds(0.0, 0.0))},
+                unseen.snapshots,
+                thresholds=[threshold],
+                quantity=quantity,
+                checkpoint_interval=self.interval,
+            )
+        score = evaluation.scores[0].exceedances[-1]
+        predicted, observed = (
+            self._rows(smoke, quantity) for smoke in (unseen.predicted, unseen.snapshots[SMOKE])
+        )
         return {
-            "iou": scores.iou,
-            "hit_rate": scores.hit_rate,
-            "false_alarm_ratio": scores.false_alarm_ratio,
-            "bias": scores.bias,
+            "iou": score.iou,
+            "hit_rate": score.hit_rate,
+            "false_alarm_ratio": score.false_alarm_ratio,
+            "bias": score.bias,
             "threshold": threshold,
             "units": find_quantity(quantity).units,
-            "snapshots": int(predicted.shape[0]),
+            "snapshots": evaluation.snapshots,
             "roc": _roc(predicted, observed > threshold),
         }
 
-    def _compare(self, model: Model) -> Compared:
-        found = self._compared.get(model.id)
-        if found is not None:
-            return found
-        with self._lock:  # one prediction of the whole store at a time
-            found = self._compared.get(model.id) or self._predict_unseen(model)
-            self._compared.add(found, model.id)
-        return found
+    def _rows(self, smoke: xr.DataArray, quantity: str) -> np.ndarray:
+        """(M, N) values of a quantity of whole fires, as the scores read them."""
+        if find_quantity(quantity).needs_interval:
+            smoke = as_integrals(smoke, self.interval)
+        factors = quantity_factors(smoke, smoke, quantity, self.interval)
+        rows = smoke.transpose(SNAPSHOT, ...).values.reshape(smoke.sizes[SNAPSHOT], -1)
+        return np.asarray(factors[:, np.newaxis] * rows)
 
-    def _predict_unseen(self, model: Model) -> Compared:
+    def _of_unseen(self, model: Model) -> Unseen:
+        with self._lock:  # one prediction of the whole store at a time
+            unseen = self._unseen.get(model.id)
+            if unseen is None:
+                unseen = self._predict_unseen(model)
+                self._unseen.add(unseen, model.id)
+        return unseen
+
+    def _predict_unseen(self, model: Model) -> Unseen:
         recipe = SplitRecipe.from_record(model.surrogate.training.get("split", {}))
         unseen = unseen_snapshots(model.surrogate, recipe, self.snapshots, SMOKE).snapshots
         if not unseen.sizes[SNAPSHOT]:
@@ -141,31 +156,25 @@ class Store:
                 f"{model.name} was trained on all fires of the store, so that none is left to "
                 "score; train a model here, which leaves some out"
             )
-        read = as_integrals(unseen[SMOKE], self.interval)  # of whole fires
-        if unseen.sizes[SNAPSHOT] > MOST_SCORED:
-            draw = np.random.default_rng(0)
-            rows = np.sort(draw.choice(unseen.sizes[SNAPSHOT], MOST_SCORED, replace=False))
-            unseen = take_final(unseen, rows, history=model.surrogate.operator.needs_weather)
-            read = read.isel({SNAPSHOT: rows})
+        unseen = unseen.isel({SNAPSHOT: _whole_fires(unseen["fire_id"].values, MOST_SCORED)})
         with extrapolating():
-            predicted = _smoke(model, unseen)
+            return Unseen(unseen, _smoke(model, unseen))
 
-        def rows_of(one: xr.DataArray, other: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
-            first, second = (
-                field.transpose(SNAPSHOT, ...).values.reshape(field.sizes[SNAPSHOT], -1)
-                for field in (one, other)
-            )
-            return first, second
 
-        return Compared(
-            unseen["hours"].values.astype(float),
-            rows_of(predicted, unseen[SMOKE]),
-            rows_of(as_integrals(predicted, self.interval), read),
-        )
+def _whole_fires(fires: np.ndarray, most: int) -> np.ndarray:
+    """Rows of fires in a random order (fixed seed): as many as have at most `most` snapshots."""
+    names, counts = np.unique(fires.astype(str), return_counts=True)
+    order = np.random.default_rng(0).permutation(names.size)
+    number = max(1, int(np.searchsorted(np.cumsum(counts[order]), most, side="right")))
+    return np.flatnonzero(np.isin(fires.astype(str), names[order[:number]]))
+
+
+def _first_output(model: Model) -> Surrogate:
+    return model.surrogate.output(model.surrogate.outputs.names[0])
 
 
 def _smoke(model: Model, snapshots: xr.Dataset) -> xr.DataArray:
-    predicted = model.surrogate.output(model.surrogate.outputs.names[0]).predict(snapshots)
+    predicted = _first_output(model).predict(snapshots)
     assert isinstance(predicted, xr.DataArray)
     return predicted
 
