@@ -83,6 +83,14 @@ class Kept(Generic[Thing]):
                 self._things.move_to_end(key)
             return self._things.get(key)
 
+    def get_or_make(self, key: Any, make: Callable[[], Thing]) -> Thing:
+        """The thing of an id, made and kept if there is none."""
+        thing = self.get(key)
+        if thing is None:
+            thing = make()
+            self.add(thing, key)
+        return thing
+
     def remove(self, key: str) -> Thing | None:
         """Drop a thing."""
         with self._lock:

@@ -26,6 +26,7 @@ from plumecast.scores.roc import roc_curves
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds
 from plumecast.workflows.evaluate import evaluate_at
+from plumecast.workflows.held_out.evaluation import Evaluation
 from plumecast.workflows.held_out.unseen import unseen_snapshots
 
 LAYERS = ("observed", "predicted", "difference")
@@ -48,6 +49,9 @@ class Unseen:
 class Store:
     """The snapshots of a store in memory, and predictions of them by model."""
 
+    levels: tuple[float, ...] = ()
+    """Thresholds of the page's slider, which are scored together, so that it can be moved."""
+
     def __init__(self, snapshots: xr.Dataset, interval: float) -> None:
         self.snapshots = snapshots
         self.interval = interval
@@ -60,6 +64,7 @@ class Store:
         self.ignitions = list(dict.fromkeys(snapshots["ignition_id"].values.astype(str).tolist()))
         self._lock = threading.Lock()
         self._unseen: Kept[Unseen] = Kept(8)
+        self._evaluations: Kept[Evaluation] = Kept(16)
 
     def split(self) -> tuple[list[str], list[str]]:
         """Ignitions to train on, in the order in which they are added, and those held out."""
@@ -108,16 +113,11 @@ class Store:
 
     def scores(self, model: Model, threshold: float, quantity: str) -> dict[str, Any]:
         """Scores of smoke above a threshold on fires that the model has not seen."""
-        unseen = self._of_unseen(model)
-        with extrapolating():
-            evaluation = evaluate_at(
-                {model.name: (_first_output(model), Thresholds(0.0, 0.0))},
-                unseen.snapshots,
-                thresholds=[threshold],
-                quantity=quantity,
-                checkpoint_interval=self.interval,
-            )
-        score = evaluation.scores[0].exceedances[-1]
+        with self._lock:  # one prediction of the whole store at a time
+            unseen = self._unseen.get_or_make(model.id, lambda: self._predict_unseen(model))
+            evaluation = self._evaluate(model, unseen, threshold, quantity)
+        exceedances = evaluation.scores[0].exceedances[1:]  # the first is of the sum
+        score = min(exceedances, key=lambda item: abs(item.threshold - threshold))
         predicted, observed = (
             self._rows(smoke, quantity) for smoke in (unseen.predicted, unseen.snapshots[SMOKE])
         )
@@ -140,13 +140,25 @@ class Store:
         rows = smoke.transpose(SNAPSHOT, ...).values.reshape(smoke.sizes[SNAPSHOT], -1)
         return np.asarray(factors[:, np.newaxis] * rows)
 
-    def _of_unseen(self, model: Model) -> Unseen:
-        with self._lock:  # one prediction of the whole store at a time
-            unseen = self._unseen.get(model.id)
-            if unseen is None:
-                unseen = self._predict_unseen(model)
-                self._unseen.add(unseen, model.id)
-        return unseen
+    def _evaluate(
+        self, model: Model, unseen: Unseen, threshold: float, quantity: str
+    ) -> Evaluation:
+        """The evaluation at a threshold; at all of the slider together if it is one of them."""
+        on_slider = np.isclose(self.levels, threshold, rtol=1e-9, atol=0.0).any()
+        thresholds = self.levels if on_slider else (threshold,)
+
+        def evaluated() -> Evaluation:
+            compared = {model.name: (_first_output(model), Thresholds(0.0, 0.0))}
+            with extrapolating():
+                return evaluate_at(
+                    compared,
+                    unseen.snapshots,
+                    thresholds=thresholds,
+                    quantity=quantity,
+                    checkpoint_interval=self.interval,
+                )
+
+        return self._evaluations.get_or_make((model.id, quantity, thresholds), evaluated)
 
     def _predict_unseen(self, model: Model) -> Unseen:
         recipe = SplitRecipe.from_record(model.surrogate.training.get("split", {}))
