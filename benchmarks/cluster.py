@@ -41,6 +41,7 @@ from ingest import HDF5, write_run  # noqa: E402
 from ingest import Size as RunSize  # noqa: E402
 from limits import into_document  # noqa: E402
 from plumecast.compute.blocks import Runner, add_up  # noqa: E402
+from plumecast.compute.resources import Resources  # noqa: E402
 from plumecast.workflows.ingest import ingest_wrf  # noqa: E402
 from plumecast.workflows.predict import predict_store  # noqa: E402
 
@@ -125,7 +126,10 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
 
     def evaluate(runner: Runner | None) -> float:
         found = pc.evaluate(
-            {"linear": surrogate}, split.validation, split.test, runner=runner, **blocks
+            {"linear": surrogate},
+            split.validation,
+            split.test,
+            resources=Resources(runner=runner, **blocks),
         )
         return found.scores[0].relative_error
 

@@ -25,6 +25,7 @@ import numpy as np
 import xarray as xr
 
 from places import make_fires
+from plumecast.compute.resources import Resources
 from plumecast.data.writers import write_blocks
 from plumecast.workflows.ensemble import ensemble_statistics
 from plumecast.workflows.train import train_surrogate
@@ -63,7 +64,7 @@ def main() -> None:
 def run(preset: str, stores: list[Path], stored: int, options: argparse.Namespace) -> None:
     begun = time.perf_counter()
     training = make_fires(np.arange(options.trained), smoke=True)
-    surrogate = train_surrogate(training, preset, split=None, device=options.device)
+    surrogate = train_surrogate(training, preset, split=None, resources=Resources(options.device))
     trained = time.perf_counter() - begun
     profile = cProfile.Profile() if options.profile else None
     begun = time.perf_counter()

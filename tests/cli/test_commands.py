@@ -25,7 +25,9 @@ from plumecast.scores.optical_depth import with_log_smoke
 from plumecast.surrogate.baselines import BASELINES
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.load import load_surrogate
-from plumecast.workflows.evaluate import fit_thresholds, separate
+from plumecast.workflows.evaluate import fit_thresholds
+from plumecast.workflows.held_out.scoring import separate
+from plumecast.workflows.tune.candidates import SearchSpace
 from plumecast.workflows.tune.tune import tune_surrogate
 from support.snapshots import fires_of, make_snapshots
 from support.weather_fires import weather_fires
@@ -419,10 +421,7 @@ def test_tune_equals_the_function(succeed, ensemble, tmp_path):
     expected = tune_surrogate(
         split.train.load(),
         split.validation.load(),
-        families=["coded"],
-        degrees=[1],
-        kernels=[],
-        std_fractions=[0.5, 0.9],
+        space=SearchSpace(["coded"], degrees=[1], kernels=[], std_fractions=[0.5, 0.9]),
         rank_by="relative_error",
     )
     assert json.loads(where.read_text())["settings"] == expected[0].settings()

@@ -24,6 +24,7 @@ from plumecast.compute import gram as gram_blocks
 from plumecast.compute.arrays import bytes_in
 from plumecast.compute.blocks import Passes
 from plumecast.compute.gram import snapshot_gram
+from plumecast.compute.resources import Resources
 from plumecast.data.layout import fit_layout
 from plumecast.data.row_source import StoredRows
 from plumecast.data.store import open_snapshots
@@ -324,9 +325,11 @@ def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store)
 
 
 def test_error_bars_made_on_a_cluster_equal_those_here(runner, store):
-    common = {"split": None, "degree": 1, "folds": 2, "memory": "2MB"}
+    common = {"split": None, "degree": 1, "folds": 2}
     one, other = (
-        pc.train_surrogate(open_snapshots(store), **common, runner=where)
+        pc.train_surrogate(
+            open_snapshots(store), **common, resources=Resources(memory="2MB", runner=where)
+        )
         for where in (None, runner)
     )
     assert other.error_bars.groups == one.error_bars.groups
@@ -351,8 +354,10 @@ def test_scores_on_a_cluster_equal_those_here(runner, store, choices):
     # For several blocks.
     memory = 1.4 * (bytes_in(operator) + operator.working_bytes()[0]) + 150_000
     parts = (split.validation, split.test)
-    one = pc.evaluate(surrogates, *parts, memory=memory)
-    other = pc.evaluate(surrogates, *parts, memory=memory, runner=runner)
+    one, other = (
+        pc.evaluate(surrogates, *parts, resources=Resources(memory=memory, runner=where))
+        for where in (None, runner)
+    )
     for name in surrogates:
         xr.testing.assert_identical(other.details[name], one.details[name])
     for here, there in zip(one.scores, other.scores, strict=True):
@@ -363,10 +368,15 @@ def test_scores_on_a_cluster_equal_those_here(runner, store, choices):
 def test_scores_survive_a_killed_worker(mortal, store):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     surrogate = pc.fit_surrogate(split.train.load(), "paper-linear")
-    expected = pc.evaluate({"a": surrogate}, split.validation, split.test, memory="100kB")
     watched = Watched(mortal.client)
-    found = pc.evaluate(
-        {"a": surrogate}, split.validation, split.test, memory="100kB", runner=watched
+    expected, found = (
+        pc.evaluate(
+            {"a": surrogate},
+            split.validation,
+            split.test,
+            resources=Resources(memory="100kB", runner=where),
+        )
+        for where in (None, watched)
     )
     assert watched.blocks > 8, "or the worker that was killed had nothing to do"
     xr.testing.assert_identical(found.details["a"], expected.details["a"])
@@ -379,7 +389,7 @@ class Watched(scale.ClusterRunner):
 
     def map(self, function, shared, items):
         for number, part in enumerate(super().map(function, shared, items)):
-            if hasattr(part, "each"):  # scores, not counts for the thresholds
+            if isinstance(part, tuple):  # scores, not counts for the thresholds
                 type(self).blocks += 1
                 if number == 1:
                     victim = next(iter(self.client.run(os.getpid).values()))
@@ -395,7 +405,9 @@ def test_a_store_that_changes_while_it_is_scored_is_refused(runner, tmp_path, ki
     surrogate = pc.fit_surrogate(split.train.load(), "paper-linear")
     touch(path)
     with pytest.raises(PlumecastError, match="changed while it was read"):
-        pc.evaluate({"a": surrogate}, split.validation, split.test, runner=runner)
+        pc.evaluate(
+            {"a": surrogate}, split.validation, split.test, resources=Resources(runner=runner)
+        )
 
 
 def touch(path: Path) -> None:

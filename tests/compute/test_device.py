@@ -15,6 +15,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute import device as device_module
 from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
 from plumecast.compute.device import choose_device, naming_memory
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.store import export_snapshots
 from plumecast.operators.coded.kernel_map import KernelMap
 from plumecast.operators.coded.operator import CodedOperator, folded
@@ -29,6 +30,7 @@ from support.snapshots import make_snapshots
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+TORCH = Resources("torch")
 AGREE = 1e-8  # relative: another factorisation, the same mathematics in float64
 SINGLE = (
     1e-4  # relative: float32 rounds at 6e-8; weights of either sign cancel to a part of themselves
@@ -75,7 +77,7 @@ def test_a_surrogate_on_a_device_is_saved_as_any_other(split, tmp_path):
 def test_scores_on_torch_equal_numpy(split):
     surrogate = fit_surrogate(split.train, "paper-quadratic")
     ours = evaluate({"a": surrogate}, split.validation, split.test)
-    theirs = evaluate({"a": surrogate}, split.validation, split.test, device="torch")
+    theirs = evaluate({"a": surrogate}, split.validation, split.test, resources=TORCH)
     for name in ("auc", "iou", "deployable_iou", "relative_error"):
         np.testing.assert_allclose(
             theirs.details["a"][name].values, ours.details["a"][name].values, rtol=AGREE
@@ -84,7 +86,9 @@ def test_scores_on_torch_equal_numpy(split):
         ours.scores[0].relative_error, rel=AGREE
     )
     assert theirs.smoke_threshold == ours.smoke_threshold
-    one, other = (fit_thresholds(surrogate, split.validation, device=d) for d in ("cpu", "torch"))
+    one, other = (
+        fit_thresholds(surrogate, split.validation, resources=where) for where in (LOCAL, TORCH)
+    )
     assert other.decision == pytest.approx(one.decision, rel=AGREE)
 
 
@@ -279,8 +283,8 @@ def test_a_corrected_surrogate_predicts_and_is_scored_on_a_device(world, correct
         np.testing.assert_allclose(found, expected, atol=atol)
     validation, scored = test.isel(snapshot=slice(0, 12)), test.isel(snapshot=slice(12, None))
     ours, theirs = (
-        evaluate({"a": corrected}, validation, scored, device=device).scores[0]
-        for device in ("cpu", "torch")
+        evaluate({"a": corrected}, validation, scored, resources=where).scores[0]
+        for where in (LOCAL, TORCH)
     )
     for name in ("auc", "deployable_iou", "relative_error", "snapshot_error"):
         assert getattr(theirs, name) == pytest.approx(getattr(ours, name), rel=SINGLE)

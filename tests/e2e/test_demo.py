@@ -11,7 +11,7 @@ import xarray as xr
 import plumecast as pc
 import plumecast.cli.commands.demo
 from plumecast.cli import main
-from plumecast.studies.figures.maps import (
+from plumecast.studies.figures import (
     compare_maps,
     hours_text,
     percentile_rows,

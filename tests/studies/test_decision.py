@@ -14,11 +14,25 @@ from markupsafe import escape
 import plumecast as pc
 from plumecast.impact.scenarios.export import export_maps, write_json
 from plumecast.impact.solar.table import write_loss
-from plumecast.studies.decision.folder import COMMANDS, DIFFERENCES, ENERGY, PLACES, read_answers
-from plumecast.studies.decision.page import write_decision
-from plumecast.studies.decision.pictures import ordinal, smoke_pictures
-from plumecast.studies.decision.tables import difference_tables, place_table, settled
-from plumecast.studies.decision.words import between, chance, number, percents_between
+from plumecast.studies.report.answers import (
+    COMMANDS,
+    DIFFERENCES,
+    ENERGY,
+    PLACES,
+    between,
+    chance,
+    number,
+    percents_between,
+    read_answers,
+)
+from plumecast.studies.report.planner import write_decision
+from plumecast.studies.report.tables import (
+    difference_tables,
+    ordinal,
+    place_table,
+    settled,
+    smoke_pictures,
+)
 from plumecast.workflows.statistics.export import export_statistics
 from plumecast.workflows.statistics.point_table import write_points
 from support.plants import NOON, smoky, write_plants

@@ -14,14 +14,12 @@ from markupsafe import escape
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.data.split import split_by_fire
+from plumecast.studies.cases import STUDIES
 from plumecast.studies.cases.shift import _matrix
 from plumecast.studies.context import Context
-from plumecast.studies.figures.maps import compare_maps
-from plumecast.studies.figures.style import new_figure, plain, styled
-from plumecast.studies.registry import STUDIES
+from plumecast.studies.figures import compare_maps, new_figure, plain, styled
 from plumecast.studies.report.page import write_report
-from plumecast.studies.results import read_failures
-from plumecast.studies.run import run_studies
+from plumecast.studies.results import read_failures, run_studies
 from support.study_runs import SMALL, study_into, three_droughts
 
 ODD = [

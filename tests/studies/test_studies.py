@@ -15,16 +15,12 @@ from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.data.split import split_by_fire
 from plumecast.scores.optical_depth import with_log_smoke
 from plumecast.scores.roc import iou_at, iou_sums, rates_at, roc_scores
-from plumecast.studies.cases import optical_depth
-from plumecast.studies.context import Context, Limits
-from plumecast.studies.methods.encoding import encodings_of, linear_surrogate
-from plumecast.studies.methods.methods import fitted
-from plumecast.studies.methods.scoring import FPR_GRID, curves_on_grid
-from plumecast.studies.methods.subset_operator import fit_subset, make_pool
-from plumecast.studies.registry import STUDIES, find_studies
-from plumecast.studies.results import read_results
-from plumecast.studies.run import study_fingerprint
-from plumecast.studies.table import columns_of, rows_of, select, tidy, write_csv
+from plumecast.studies.cases import STUDIES, find_studies, optical_depth
+from plumecast.studies.cases.optical_depth import fit_subset, make_pool
+from plumecast.studies.context import Context, Limits, columns_of, rows_of, select, tidy, write_csv
+from plumecast.studies.methods import encodings_of, fitted, linear_surrogate
+from plumecast.studies.results import read_results, study_fingerprint
+from plumecast.studies.scoring import FPR_GRID, curves_on_grid
 from plumecast.surrogate.fit import fit_surrogate
 from support.snapshots import make_snapshots
 from support.study_runs import SMALL, three_droughts

@@ -9,9 +9,9 @@ import xarray as xr
 
 from plumecast.base.names import SNAPSHOT, TABLE
 from plumecast.data.split import split_by_fire
+from plumecast.studies.cases import find_studies
 from plumecast.studies.context import Context, Limits
-from plumecast.studies.registry import find_studies
-from plumecast.studies.run import StudyOutcome, claim_folder, describe_run, run_studies
+from plumecast.studies.results import StudyOutcome, claim_folder, describe_run, run_studies
 from support.snapshots import make_snapshots
 
 SMALL = Limits(

@@ -15,6 +15,7 @@ import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import to_numpy
 from plumecast.data.split import SplitRecipe
+from plumecast.scores.reading import Reading
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.thresholds import (
     AGREE,
@@ -23,7 +24,8 @@ from plumecast.surrogate.thresholds import (
     joint_score,
     stored_agreement,
 )
-from plumecast.workflows.evaluate import agreeing, evaluate, separate
+from plumecast.workflows.evaluate import evaluate
+from plumecast.workflows.held_out.scoring import agreeing, separate
 from plumecast.workflows.predict import predict_store
 from support.snapshots import make_snapshots
 
@@ -135,8 +137,8 @@ def test_recorded_scores_are_those_of_the_saved_surrogate(trained, fires):
 def test_scores_at_thresholds_are_those_of_the_predicted_smoke(trained, fires):
     split = RECIPE.split(fires)
     levels = [0.5, 2.0]
-    asked = {"thresholds": levels, "quantity": "sum"}
-    (score,) = evaluate({"own": trained}, split.validation, split.test, **asked).scores
+    reading = Reading("sum", levels)
+    (score,) = evaluate({"own": trained}, split.validation, split.test, reading=reading).scores
     tau = trained.training["thresholds"]["smoke"]
     assert [item.threshold for item in score.exceedances] == [tau, *levels]
     guess, truth = trained.predict(split.test), split.test.smoke
@@ -144,8 +146,8 @@ def test_scores_at_thresholds_are_those_of_the_predicted_smoke(trained, fires):
         called, present = guess > item.threshold, truth > item.threshold
         assert item.hit_rate == float((called & present).sum() / present.sum())
         assert item.bias == float(called.sum() / present.sum())
-    with pytest.raises(PlumecastError, match="thresholds=-1 must be ≥ 0"):
-        evaluate({"own": trained}, split.validation, split.test, thresholds=[-1])
+    with pytest.raises(PlumecastError, match=r"thresholds=-1\.0 must be ≥ 0"):
+        Reading(thresholds=[-1])
 
 
 def test_no_fire_still_makes_no_smoke(trained, fires):

@@ -18,6 +18,7 @@ from plumecast.base.names import TABLE
 from plumecast.compute.blocks import Passes, group_blocks, row_blocks
 from plumecast.compute.device import Budget
 from plumecast.compute.memory import parse_memory, rows_within
+from plumecast.compute.resources import Resources
 from plumecast.data.row_source import StoredRows, floor_as_read
 from plumecast.data.schema import apply_smoke_floor
 from plumecast.data.split import split_by_fire
@@ -297,7 +298,9 @@ def test_scores_and_predictions_from_a_store_equal_those_in_memory(store, memory
     surrogate = fit_surrogate(split.train.load(), "paper-linear")
     one = evaluate({"a": surrogate}, split.validation.load(), split.test.load())
     lazy = split_by_fire(open_snapshots(store), seed=2)
-    other = evaluate({"a": surrogate}, lazy.validation, lazy.test, memory=memory)
+    other = evaluate(
+        {"a": surrogate}, lazy.validation, lazy.test, resources=Resources(memory=memory)
+    )
     xr.testing.assert_allclose(other.details["a"], one.details["a"], rtol=1e-12)
     assert other.smoke_threshold == one.smoke_threshold
     assert other.scores[0].decision_threshold == one.scores[0].decision_threshold
@@ -378,6 +381,7 @@ def test_sizes_are_read_as_people_write_them():
 MEASURED = """
 import json, sys
 import plumecast as pc
+from plumecast.compute.resources import Resources
 from plumecast.data.split import SplitRecipe
 from plumecast.workflows.evaluate import evaluate, fit_thresholds
 from plumecast.surrogate.fit import fit_surrogate
@@ -407,7 +411,7 @@ Path("/proc/self/clear_refs").write_text("5")  # the largest resident set is cou
 before = kilobytes("VmRSS")
 surrogate = fit_surrogate(split.train, **choices, memory=memory)
 fitted = kilobytes("VmHWM")
-evaluate({"a": surrogate}, split.validation, split.test, memory=memory)
+evaluate({"a": surrogate}, split.validation, split.test, resources=Resources(memory=memory))
 blocks = sum(block.sizes["snapshot"] for block in predict_store(surrogate, store, memory=memory))
 after = kilobytes("VmHWM")
 surrogate.save(sys.argv[4])

@@ -16,7 +16,7 @@ from plumecast.compute.arrays import to_numpy
 from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
 from plumecast.scores.field_statistics import bin_count, count_bins, field_sums, quantile_fields
 from plumecast.scores.optical_depth import LOG_SMOKE, log_smoke, with_log_smoke
-from plumecast.scores.quantile_sketch import CEILING, FLOOR, bin_edges, count_above, edges_at
+from plumecast.scores.roc import CEILING, FLOOR, bin_edges, count_above, edges_at
 from plumecast.scores.sampling.intervals import cluster_mean
 from plumecast.sources.simulator import ensemble as simulator
 from plumecast.surrogate.covered.guards import check_prediction

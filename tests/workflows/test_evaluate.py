@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.resources import Resources
 from plumecast.scores.footprint import (
     choose_decision_threshold,
     relative_error,
@@ -17,10 +18,12 @@ from plumecast.scores.footprint import (
     snapshot_relative_errors,
 )
 from plumecast.scores.optical_depth import with_log_smoke
+from plumecast.scores.reading import Reading
 from plumecast.surrogate.baselines import BASELINES, fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.workflows.evaluate import evaluate, fit_thresholds, refuse_leaks
-from support.snapshots import select_fire
+from plumecast.workflows.evaluate import evaluate, evaluate_at, fit_thresholds, refuse_leaks
+from plumecast.workflows.held_out.unseen import predict_unseen
+from support.snapshots import CHECKPOINT, select_fire
 
 
 @pytest.fixture(scope="module")
@@ -180,14 +183,47 @@ def test_missing_observation_is_named(linear, split):
 
 
 def test_progress_hears_every_name_in_turn(linear, oracle, split):
-    heard: list[str] = []
+    heard: list[tuple[int, int, str]] = []
     evaluate(
         {"linear": linear, "oracle": oracle},
         split.validation,
         split.test,
-        progress=heard.append,
+        resources=Resources(progress=lambda *step: heard.append(step)),
     )
-    assert heard == ["linear", "oracle"]
+    assert heard == [(0, 2, "linear"), (1, 2, "oracle")]
+
+
+def test_loose_arguments_of_earlier_versions_still_work(linear, split):
+    heard: list[str] = []
+    values = Reading("sum", (1.0, 5.0))
+    parts = ({"linear": linear}, split.validation, split.test)
+    with (
+        pytest.deprecated_call(match="use reading=Reading"),
+        pytest.deprecated_call(match="use resources=Resources"),
+    ):
+        old = evaluate(*parts, thresholds=[1.0, 5.0], quantity="sum", progress=heard.append)
+    new = evaluate(*parts, reading=values)
+    assert old.scores[0].exceedances == new.scores[0].exceedances
+    assert heard == ["linear"]
+
+
+@pytest.mark.parametrize("quantity", ["sum", "mean", "dose"])
+def test_unseen_smoke_has_the_scores_of_evaluate_at_any_threshold(linear, split, quantity):
+    reading, chosen = Reading(quantity, [3.0]), fit_thresholds(linear, split.validation)
+    score = evaluate_at({"linear": (linear, chosen)}, split.test, reading=reading).scores[0]
+    unseen = predict_unseen(linear, split.test, CHECKPOINT, most=16)
+    found = unseen.above(3.0, quantity)
+    assert found == score.exceedances[1]
+    curve = np.array(unseen.roc(3.0, quantity))
+    assert (np.diff(curve, axis=0) >= 0.0).all()
+    assert np.abs(curve - [0.0, 1.0]).sum(axis=1).min() < 1.0
+    with pytest.raises(PlumecastError, match="trained on all fires of the store"):
+        predict_unseen(linear, split.train, CHECKPOINT, most=16)
+
+
+def test_hours_cannot_be_chosen_for_scores(linear, split):
+    with pytest.raises(PlumecastError, match="scores are of the snapshots as they are stored"):
+        evaluate({"a": linear}, split.validation, split.test, reading=Reading(hours=[2.0]))
 
 
 def test_order_of_the_test_snapshots_changes_no_score(linear, split):

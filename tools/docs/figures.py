@@ -16,7 +16,7 @@ from plumecast.sources.simulator.air.weather import SCENARIOS, steering, weather
 from plumecast.sources.simulator.fire import simulate_fire
 from plumecast.sources.simulator.land.landscape import Landscape, ignition_mask, synthetic_landscape
 from plumecast.sources.simulator.spread.front import arrival_times
-from plumecast.studies.figures.maps import COLOURS, FIRE_COLOUR, save_figure
+from plumecast.studies.figures import COLOURS, FIRE_COLOUR, save_figure
 
 OUT = Path(__file__).parents[2] / "docs" / "figures"
 SEED = 0

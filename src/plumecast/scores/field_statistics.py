@@ -1,7 +1,7 @@
 """Streaming statistics of many fields: sums and counts of blocks. Arrays only, no labels.
 
 The results of blocks can be added in any order: counts are then exact, sums equal up to rounding.
-Quantiles come from counts in logarithmic bins (see `quantile_sketch`).
+Quantiles come from counts in logarithmic bins (see `scores.roc`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plumecast.compute.arrays import (
     like,
     to_numpy,
 )
-from plumecast.scores.quantile_sketch import CEILING, FLOOR
+from plumecast.scores.roc import CEILING, FLOOR
 from plumecast.scores.sampling.cluster_sums import ClusterSums, block_cluster_sums
 
 if TYPE_CHECKING:

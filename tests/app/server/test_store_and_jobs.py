@@ -46,16 +46,6 @@ def test_scores_are_of_unseen_fires(client, page, live_files):
     assert roc[-1].tolist() == [1.0, 1.0]
 
 
-def test_thresholds_of_the_slider_have_the_scores_of_any_others(client, page):
-    level = page.store.levels[40]
-    on, beside = (
-        client.get(f"/api/store/scores?threshold={value!r}").json()
-        for value in (level, level * (1.0 + 1e-7))
-    )
-    assert on["threshold"] == level
-    assert (on["iou"], on["bias"], on["roc"]) == (beside["iou"], beside["bias"], beside["roc"])
-
-
 def test_a_training_adds_a_model_and_a_point_of_the_curve(client, page):
     """Meanwhile another client lights a fire, which does not wait for the training."""
     body = {"kind": "train", "preset": "paper-linear", "ignitions": 5}

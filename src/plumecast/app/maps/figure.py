@@ -20,8 +20,7 @@ from plumecast.app.maps.layers import Content, Layer, Scene
 from plumecast.base.files import atomic_write
 from plumecast.sources.rasters.georeference import target_grid
 from plumecast.sources.regrid import Grid
-from plumecast.studies.figures.maps import hours_text
-from plumecast.studies.figures.style import (
+from plumecast.studies.figures import (
     BLUE,
     GRID,
     INK,
@@ -29,6 +28,7 @@ from plumecast.studies.figures.style import (
     ORANGE,
     VERMILION,
     WIDTH,
+    hours_text,
     plain,
     styled,
 )

@@ -23,6 +23,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.processes import end_with_parent, interrupts_blocked
+from plumecast.compute.resources import Resources
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.store import open_snapshots
 from plumecast.surrogate.baselines import fit_baseline
@@ -30,7 +31,7 @@ from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds, stored_thresholds
 from plumecast.workflows.evaluate import evaluate_at
-from plumecast.workflows.held_out.verdict import TRIVIAL
+from plumecast.workflows.held_out.record import TRIVIAL
 from plumecast.workflows.train import THRESHOLDS, train_surrogate
 
 FEWEST = 3
@@ -134,13 +135,14 @@ def train_and_score(task: Task, progress: Callable[[str], None]) -> dict[str, An
     )
     start, fitted = time.perf_counter(), 0.0
 
-    def tell(step: str) -> None:
+    def tell(done: int, total: int, step: str) -> None:
         nonlocal fitted
         if step == THRESHOLDS:
             fitted = time.perf_counter() - start
         progress(step)
 
-    surrogate = train_surrogate(train, split=None, progress=tell, **task.choices)
+    resources = Resources(progress=tell)
+    surrogate = train_surrogate(train, split=None, resources=resources, **task.choices)
     seconds = time.perf_counter() - start
     progress("scoring")
     scores = _scores(surrogate, train, test)

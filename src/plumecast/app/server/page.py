@@ -23,7 +23,6 @@ from plumecast.sources.places import Places
 from plumecast.sources.rasters.georeference import crs_of
 from plumecast.sources.simulator.air.weather import JET_HEIGHT
 
-SLIDER = 101  # positions of the slider with the threshold of the scores
 _HIGH = 200.0  # µg m⁻³, end of the colours if there is no store to look at
 
 
@@ -43,9 +42,6 @@ class LivePage:
         self.jobs = Jobs(self.models.add, self.limits)
         self.places: Kept[Places] = Kept(self.limits.clients)
         self.scale = _scale(self.store)
-        if self.store is not None:
-            levels = np.geomspace(self.scale.low, self.scale.high, SLIDER)
-            self.store.levels = tuple(levels.tolist())
 
     def close(self) -> None:
         """Stop fires and trainings."""

@@ -23,14 +23,15 @@ from plumecast.cli.options import (
     MODEL,
     QUANTITY,
     Given,
-    numbers,
     place_options,
     running,
+    threshold_reading,
     with_options,
 )
 from plumecast.cli.show import note, progress, wrote
 from plumecast.cli.tables.scores import refuse_other_scores, show_results
 from plumecast.compute.blocks import Runner
+from plumecast.compute.resources import Resources
 from plumecast.data.lazy_store import one_version
 from plumecast.data.split import Split
 from plumecast.data.store import DATA_VERSION
@@ -46,8 +47,7 @@ from plumecast.workflows.evaluate import (
     evaluate_at,
     fit_thresholds,
 )
-from plumecast.workflows.held_out.evaluation import Evaluation, recorded_evaluation
-from plumecast.workflows.held_out.levels import make_levels
+from plumecast.workflows.held_out.record import Evaluation, stored_scores
 
 
 @with_options(place=place_options)
@@ -98,9 +98,8 @@ def command(
 
     Example: `plumecast evaluate smoke.plume ensemble.zarr`
     """
-    asked = numbers(thresholds, "--thresholds") if thresholds else ()
-    levels = make_levels(asked, quantity, checkpoint_interval)
-    task = Task(model, data, load_surrogate(model), captured, baselines, levels, place, trained_on)
+    reading = threshold_reading(thresholds, quantity, checkpoint_interval)
+    task = Task(model, data, load_surrogate(model), captured, baselines, reading, place, trained_on)
     snapshots = task.open(data)
     split = None if task.is_whole else task.training_split(snapshots)
     if split is not None:
@@ -152,19 +151,16 @@ def _score_test_part(task: Task, split: Split) -> Evaluation:
             validation,
             test,
             captured=task.captured,
-            **task.asked,
+            reading=task.reading,
             by=split.by,
-            progress=begin,
-            device=device,
-            memory=task.limit,
-            runner=runner,
+            resources=task.resources(runner, begin),
         )
 
 
 def _recorded_scores(task: Task) -> Evaluation:
     """The out-of-fold scores that were recorded at training."""
-    found = task.surrogate.training.get("out_of_fold")
-    if found is None:
+    recorded = stored_scores(task.surrogate.training)
+    if recorded is None or recorded.folds is None:
         why = task.surrogate.training.get("problem", "it has no out-of-fold scores")
         raise PlumecastError(
             f"{task.model} was trained on every snapshot and nothing is held out ({why}); train "
@@ -174,13 +170,12 @@ def _recorded_scores(task: Task) -> Evaluation:
     later = task.surrogate.training.get(SINCE_FIT, 0)
     if later:
         note(f"these are scores of the last fit, before {later} ignitions were taken in")
-    result = recorded_evaluation(found)
-    asked = task.levels
-    known = {(item.threshold, item.quantity) for item in result.scores[0].exceedances}
-    if not known.issuperset((value, asked.quantity) for value in asked.values):
-        levels = ",".join(f"{value:g}" for value in asked.values)
+    result, reading = recorded.evaluation, task.reading
+    scored = {(item.threshold, item.quantity) for item in result.scores[0].exceedances}
+    if not scored.issuperset((value, reading.quantity) for value in reading.thresholds):
+        levels = ",".join(f"{value:g}" for value in reading.thresholds)
         words = f"--thresholds {levels}"
-        words += "" if asked.quantity == DEFAULT else f" --quantity {asked.quantity}"
+        words += "" if reading.quantity == DEFAULT else f" --quantity {reading.quantity}"
         raise PlumecastError(
             f"{words}: the out-of-fold scores of {task.model} were recorded at training, for other "
             f"values or another quantity; train again with {words}, or give a store of other fires"
@@ -234,11 +229,8 @@ def _score_other_store(task: Task, snapshots: xr.Dataset) -> Evaluation:
         return evaluate_at(
             surrogates,
             test,
-            **task.asked,
-            progress=begin,
-            device=device,
-            memory=task.limit,
-            runner=runner,
+            reading=task.reading,
+            resources=task.resources(runner, begin),
         )
 
 
@@ -246,7 +238,7 @@ def _note_other_interval(task: Task, snapshots: xr.Dataset) -> None:
     """Say that sums of this store and of the training store have other sizes."""
     name = task.recorded["outputs"]
     learned = recorded_interval(task.surrogate.outputs.fields[0].attrs)
-    own = recorded_interval(snapshots[name].attrs) or task.levels.interval
+    own = recorded_interval(snapshots[name].attrs) or task.reading.interval
     if learned is not None and own is not None and equal_interval([learned, own]) is None:
         note(
             f"{task.data} has a checkpoint every {own:g} h and the training fires one every "
@@ -268,7 +260,6 @@ def _placed_baselines(
         return {}
     stored = task.open(task.trained_on)
     split = None if task.is_whole else task.training_split(stored)
-    known = task.surrogate.training.get("out_of_fold", {}).get("scores", [])[1:]
     if split is None and not (task.is_whole and task.is_all_seen(stored)):
         raise PlumecastError(
             f"--trained-on {task.trained_on} is not the store that {task.model} was trained on; "
@@ -276,17 +267,21 @@ def _placed_baselines(
         )
     if split is None:
         train = task.loaded(task.recipe.select(stored, task.output_names))
-        fitted = {score["name"]: task.fit_baseline(score["name"], train, runner) for score in known}
+        recorded = stored_scores(task.surrogate.training)
         return {
-            score["name"]: (fitted[score["name"]], Thresholds(tau, score["decision_threshold"]))
-            for score in known
+            score.name: (
+                task.fit_baseline(score.name, train, runner),
+                Thresholds(tau, score.decision_threshold),
+            )
+            for score in (recorded.evaluation.scores[1:] if recorded else ())
         }
     train, validation = task.loaded(split.train), task.loaded(split.validation)
     found = {}
     for name in _names(task):
         begin(f"fitting {name}")
         baseline = task.fit_baseline(name, train, runner)
-        chosen = fit_thresholds(baseline, validation, memory=task.limit, runner=runner)
+        limits = Resources(memory=task.limit, runner=runner)
+        chosen = fit_thresholds(baseline, validation, resources=limits)
         found[name] = (baseline, Thresholds(tau, chosen.decision))
     return found
 

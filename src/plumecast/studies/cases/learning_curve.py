@@ -15,13 +15,10 @@ from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.scores.summary import known_median
-from plumecast.studies.context import Context, bounded, is_baseline
-from plumecast.studies.figures import style
-from plumecast.studies.methods.methods import fitted, title_of
-from plumecast.studies.methods.scoring import MEDIAN_SCORES, Scored, score_surrogate
-from plumecast.studies.study import Study
-from plumecast.studies.table import rows_of, select, tidy
+from plumecast.studies.context import Context, Study, bounded, is_baseline, rows_of, select, tidy
+from plumecast.studies.figures import light_grid, look_of, new_figure
+from plumecast.studies.methods import fitted, title_of
+from plumecast.studies.scoring import MEDIAN_SCORES, score_surrogate
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
@@ -64,7 +61,9 @@ def run(context: Context) -> xr.Dataset:
             context.tell(f"{name} from {size} ignitions")
             made = fitted(context, name).surrogate if whole else _fit(context, name, part)
             [found] = score_surrogate(made, validation, [test], tau=context.smoke_threshold)
-            rows.append({"method": name, "ignitions": size, **_counts(part), **_medians(found)})
+            scores = {column: getattr(found.score, column) for column in MEDIAN_SCORES}
+            scores["median_error"] = found.score.snapshot_error
+            rows.append({"method": name, "ignitions": size, **_counts(part), **scores})
     return tidy(rows, COLUMNS).assign_attrs(
         test_snapshots=int(test.sizes[SNAPSHOT]),
         validation_snapshots=int(validation.sizes[SNAPSHOT]),
@@ -101,11 +100,6 @@ def _counts(part: xr.Dataset) -> dict[str, Any]:
     }
 
 
-def _medians(found: Scored) -> dict[str, Any]:
-    medians = {name: known_median(found.scores[name]) for name in MEDIAN_SCORES}
-    return medians | {"median_error": known_median(found.scores.relative_error)}
-
-
 CAPTIONS = {
     "curves": (
         "Median scores on the same test snapshots against the number of training ignitions, "
@@ -117,7 +111,7 @@ CAPTIONS = {
 
 def figures(found: xr.Dataset) -> dict[str, Figure]:
     """AUC, IoU and relative error against the number of training ignitions."""
-    figure = style.new_figure(3.1)
+    figure = new_figure(3.1)
     axes = figure.subplots(1, 3)
     panels = (
         ("auc", "AUC"),
@@ -127,12 +121,12 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
     for ax, (name, label) in zip(axes, panels, strict=True):
         for method in METHODS:
             part = select(found, method=method)
-            ax.plot(part.ignitions, part[name], label=title_of(method), **style.look_of(method))
+            ax.plot(part.ignitions, part[name], label=title_of(method), **look_of(method))
         ax.set(xscale="log", xlabel="training ignitions", title=label)
         ticks = np.unique(found.ignitions.values)
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
         ax.minorticks_off()
-        style.light_grid(ax)
+        light_grid(ax)
     axes[0].set_ylim(min(0.5, float(found.auc.min()) - 0.02), 1.01)
     axes[1].set_ylim(0.0, 1.01)
     axes[2].set_ylim(0.0, min(1.6, axes[2].get_ylim()[1]))

@@ -24,14 +24,12 @@ from plumecast.data.conditions.covariates import WIND
 from plumecast.data.conditions.weather import has_weather
 from plumecast.data.schema import select_drought
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.scores.summary import known_median, known_values
+from plumecast.scores.tally import known_median, known_values
 from plumecast.studies import paper
-from plumecast.studies.context import Context, bounded
-from plumecast.studies.figures import style
-from plumecast.studies.methods.methods import title_of
-from plumecast.studies.methods.scoring import SNAPSHOT_SCORES, score_surrogate
-from plumecast.studies.study import Study
-from plumecast.studies.table import select, tidy
+from plumecast.studies.context import Context, Study, bounded, select, tidy
+from plumecast.studies.figures import BLUE, INK, SHARE_COLOURS, VERMILION, new_figure, plain
+from plumecast.studies.methods import title_of
+from plumecast.studies.scoring import SNAPSHOT_SCORES, score_surrogate
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.weather import weather_known
@@ -182,7 +180,7 @@ def _pairs(found: xr.Dataset) -> Figure:
     kinds = sorted(_kinds(found), key=lambda kind: (kind[2], kind[1], kind[0]))
     tested = found.attrs["droughts"].split(",")
     trained = [*tested, OTHERS] if len(tested) > 2 else tested
-    figure = style.new_figure(2.6 * -(-len(kinds) // 2))
+    figure = new_figure(2.6 * -(-len(kinds) // 2))
     axes = figure.subplots(-(-len(kinds) // 2), 2, squeeze=False)
     for ax, (method, covariates, physics) in zip(axes.flat, kinds, strict=False):
         part = select(found, method=method, covariates=covariates, physics=physics)
@@ -212,13 +210,13 @@ def _median_iou(part: xr.Dataset, trained: str, tested: str) -> float:
 
 
 def _matrix(ax: Axes, values: np.ndarray, rows: list[str], columns: list[str], title: str) -> None:
-    ax.imshow(values, vmin=0.0, vmax=1.0, cmap=style.SHARE_COLOURS, aspect="auto")
+    ax.imshow(values, vmin=0.0, vmax=1.0, cmap=SHARE_COLOURS, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         text = "–" if np.isnan(value) else f"{value:.2f}"
         ax.text(column, row, text, ha="center", va="center",
                 color="black" if value > 0.55 else "white")  # fmt: skip
-    ax.set_xticks(range(len(columns)), [style.plain(name, 16) for name in columns])
-    ax.set_yticks(range(len(rows)), [style.plain(name, 16) for name in rows])
+    ax.set_xticks(range(len(columns)), [plain(name, 16) for name in columns])
+    ax.set_yticks(range(len(rows)), [plain(name, 16) for name in rows])
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
@@ -226,10 +224,10 @@ def _matrix(ax: Axes, values: np.ndarray, rows: list[str], columns: list[str], t
 
 
 def _medium(found: xr.Dataset) -> Figure:
-    figure = style.new_figure(2.7)
+    figure = new_figure(2.7)
     axes = figure.subplots(1, 2)
     part = select(found, method="paper-linear", trained_on="medium")
-    colours = {"low": style.BLUE, "medium": style.INK, "high": style.VERMILION}
+    colours = {"low": BLUE, "medium": INK, "high": VERMILION}
     bins = np.linspace(0.0, 1.0, 31).tolist()
     for drought, colour in colours.items():
         tested = select(part, tested_on=drought)

@@ -8,7 +8,10 @@ are kept in the folder of the run, so that a stopped study continues where it wa
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,19 +19,15 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.base.version import __version__
 from plumecast.data.conditions.covariates import WIND, extrapolating
 from plumecast.operators.families import NETWORKS
-from plumecast.scores.summary import known_median
-from plumecast.studies.context import Context, bounded, is_baseline
-from plumecast.studies.figures import style
-from plumecast.studies.figures.bending import draw_bending
-from plumecast.studies.methods.kept_rows import kept_row
-from plumecast.studies.methods.methods import title_of
-from plumecast.studies.methods.physics_alone import PHYSICS_ALONE, fit_physics_alone
-from plumecast.studies.methods.scoring import MEDIAN_SCORES, Scored, score_surrogate
-from plumecast.studies.study import Study
-from plumecast.studies.table import select, tidy
+from plumecast.studies.context import Context, Study, bounded, is_baseline, select, tidy
+from plumecast.studies.figures import draw_bending, light_grid, look_of, new_figure
+from plumecast.studies.methods import PHYSICS_ALONE, fit_physics_alone, title_of
+from plumecast.studies.scoring import MEDIAN_SCORES, score_surrogate
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
@@ -131,7 +130,9 @@ def _row(
         "method": method, "ignitions": size, "draw": draw,
         "snapshots": int(made.training["snapshots"]),
         **{name: str(made.training.get(name, "none")) for name in ("frame", "physics")},
-        **_medians(found),
+        **{column: getattr(found.score, column) for column in MEDIAN_SCORES},
+        "log_error": found.median("log_error"),
+        "median_error": found.score.snapshot_error,
         "seconds": seconds,
     }  # fmt: skip
 
@@ -173,12 +174,6 @@ def _fit_network(context: Context, method: str, part: xr.Dataset) -> Surrogate:
     if all(name in part.variables for name in WIND):
         inputs |= {"frame": "wind"}
     return fit_surrogate(part, family=method, group_by=context.split.by, **inputs)
-
-
-def _medians(found: Scored) -> dict[str, float]:
-    names = (*MEDIAN_SCORES, "log_error")
-    medians = {name: known_median(found.scores[name]) for name in names}
-    return medians | {"median_error": known_median(found.scores.relative_error)}
 
 
 def _subset(part: xr.Dataset, by: str, wanted: np.ndarray) -> xr.Dataset:
@@ -242,7 +237,7 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
 
 
 def _curves(found: xr.Dataset) -> Figure:
-    figure = style.new_figure(3.4)
+    figure = new_figure(3.4)
     panels = (
         ("iou", "IoU, swept"),
         ("deployable_iou", "IoU, deployable"),
@@ -251,7 +246,7 @@ def _curves(found: xr.Dataset) -> Figure:
     axes = figure.subplots(1, len(panels))
     sizes = np.unique(found.ignitions.values)
     for index, method in enumerate(found.attrs["methods"].split(",")):
-        look = style.look_of(method, index)
+        look = look_of(method, index)
         part = select(found, method=method)
         for ax, (name, _) in zip(axes, panels, strict=True):
             draws = [select(part, ignitions=size)[name].values for size in sizes]
@@ -263,7 +258,7 @@ def _curves(found: xr.Dataset) -> Figure:
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.minorticks_off()
         ax.set_ylim(0.0, 1.01 if name != "log_error" else min(1.6, ax.get_ylim()[1]))
-        style.light_grid(ax)
+        light_grid(ax)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure
@@ -302,6 +297,34 @@ def remarks(found: xr.Dataset) -> list[str]:
 def _range(values: xr.DataArray, digits: int = 2) -> str:
     low, high = (f"{value:.{digits}f}" for value in (float(values.min()), float(values.max())))
     return low if low == high else f"{low} to {high}"
+
+
+# -- Rows that are kept on disk as soon as they are computed
+
+
+def kept_row(context: Context, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The row that `make` computes, or the one that an earlier run with the same data kept.
+
+    Rows are kept in the folder of the context; without one they are always computed.
+    """
+    if context.folder is None:
+        context.tell(key)
+        return make()
+    where = context.folder / "rows" / f"{'-'.join(key.split())}.json"
+    limits = {name: getattr(context.limits, name) for name in ("weather_tested", "scored")}
+    content = [__version__, context.fingerprint, key, limits, context.captured]
+    mark = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+    try:
+        record = json.loads(where.read_text(encoding="utf-8"))
+        if record["fingerprint"] == mark:
+            return dict(record["row"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not kept, or damaged: compute it again
+    context.tell(key)
+    row = make()
+    where.parent.mkdir(parents=True, exist_ok=True)
+    write_json(where, {"fingerprint": mark, "row": row})
+    return row
 
 
 STUDY = Study(

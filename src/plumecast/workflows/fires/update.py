@@ -14,6 +14,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT, WEATHER_HOUR
 from plumecast.base.values import check_count, check_number
+from plumecast.compute.resources import Resources
 from plumecast.data.conditions.weather import has_weather, on_weather_hours
 from plumecast.data.split import SplitRecipe, group_rows
 from plumecast.data.store import EmptyStoreError, open_snapshots
@@ -120,7 +121,7 @@ def refit(surrogate: Surrogate, data: Sequence[xr.Dataset], device: str = "cpu")
         split=replace(recipe, fractions=None),
         inputs=list(surrogate.inputs.names),
         outputs=list(surrogate.outputs.names),
-        device=device,
+        resources=Resources(device),
         updatable=True,
         **choices,
     )

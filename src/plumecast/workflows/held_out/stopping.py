@@ -14,6 +14,7 @@ from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import stored_thresholds
 from plumecast.surrogate.updating.new_fires import group_name
 from plumecast.workflows.evaluate import evaluate_at
+from plumecast.workflows.held_out.record import stored_scores
 
 CURVE = "learning_curve"
 """Entry of a training record: scores of new ignitions, each predicted before it was added."""
@@ -26,12 +27,12 @@ def score_new(surrogate: Surrogate, fires: xr.Dataset) -> dict[str, Any] | None:
 
     IoU and error are medians over snapshots of the first output.
     """
-    own = surrogate.output(surrogate.outputs.names[0])
-    thresholds = stored_thresholds(own.training)
+    first = surrogate.output(surrogate.outputs.names[0])
+    thresholds = stored_thresholds(first.training)
     if thresholds is None:
         return None
     with extrapolating():
-        result = evaluate_at({"before": (own, thresholds)}, fires)
+        result = evaluate_at({"before": (first, thresholds)}, fires)
     score = result.scores[0]
     count = ignition_count(surrogate)
     return {"ignitions": count, "iou": score.deployable_iou, "error": score.snapshot_error}
@@ -49,12 +50,12 @@ def curve_points(training: Mapping[str, Any]) -> list[Point]:
         for item in training.get(CURVE, [])
         if math.isfinite(item["iou"])
     ]
-    folds = training.get("out_of_fold")
-    if folds and folds.get("scores"):
-        groups, own = folds.get("groups", 0), folds["scores"][0]["deployable_iou"]
-        if groups > 1 and math.isfinite(own):
-            learned = groups * (1.0 - 1.0 / folds["folds"])
-            points.append(Point(learned, 1.0 - float(own), float(groups)))
+    recorded = stored_scores(training)
+    if recorded is not None and recorded.folds is not None:
+        groups, iou = recorded.folds.groups, recorded.evaluation.scores[0].deployable_iou
+        if groups > 1 and math.isfinite(iou):
+            learned = groups * (1.0 - 1.0 / recorded.folds.folds)
+            points.append(Point(learned, 1.0 - iou, float(groups)))
     return points
 
 

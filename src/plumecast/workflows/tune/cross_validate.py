@@ -14,13 +14,9 @@ from plumecast.base.names import SMOKE
 from plumecast.compute.arrays import Array, to_numpy
 from plumecast.data.samples import Names, field_names, read_samples, sample_dimension
 from plumecast.data.split import group_rows
-from plumecast.scores.footprint import (
-    relative_error,
-    score_footprints,
-    smoke_threshold,
-    snapshot_relative_errors,
-)
-from plumecast.workflows.tune.folds import fold_rows
+from plumecast.scores.footprint import smoke_threshold
+from plumecast.workflows.held_out.scoring import Predicted, tally_parts
+from plumecast.workflows.tune.candidates import fold_rows
 
 Fit = Callable[[xr.Dataset], Any]
 """From training snapshots to an object with `predict`, or to a function that predicts."""
@@ -90,8 +86,8 @@ def _groups(
     """(M,) group labels, the name of the grouping coordinate and that of the sample dimension."""
     missing = [name for name in names if name not in dataset]
     if missing:
-        known = ", ".join(map(str, dataset.data_vars))
-        raise PlumecastError(f"outputs='{missing[0]}' is not in the data; found {known}")
+        present = ", ".join(map(str, dataset.data_vars))
+        raise PlumecastError(f"outputs='{missing[0]}' is not in the data; found {present}")
     dim = sample_dimension(dataset, names, sample_dim)
     samples = read_samples(dataset, inputs=(), outputs=names, sample_dim=dim, group_by=by)
     if samples.group_by not in samples.snapshots.variables:
@@ -143,12 +139,13 @@ def _scores(
     for name, field in predicted.items():
         suffix = f"_{name}" if len(predicted) > 1 else ""
         observed = test[name].transpose(dim, ...)
-        scores["relative_error" + suffix] = snapshot_relative_errors(field, observed)
-        overall["relative_error" + suffix] = relative_error(field, observed)
+        part = Predicted(field.values, field.values, observed.values)
+        tau = smoke_threshold(train[name].transpose(dim, ...)) if name == SMOKE else None
+        tally = tally_parts([part], tau=tau)
+        scores["relative_error" + suffix] = tally.each["relative_error"]
+        overall["relative_error" + suffix] = tally.relative_error
         if name == SMOKE:
-            threshold = smoke_threshold(train[name].transpose(dim, ...))
-            iou = score_footprints(field.values, observed.values, threshold).iou.values
-            scores["iou"], overall["iou"] = iou, float(np.nanmedian(iou))
+            scores["iou"], overall["iou"] = tally.each["iou"], tally.median("iou")
     return scores, overall
 
 

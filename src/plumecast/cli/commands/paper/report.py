@@ -8,8 +8,8 @@ import typer
 
 from plumecast.base.outputs import check_output
 from plumecast.cli.show import note, wrote
-from plumecast.studies.decision.page import write_decision
 from plumecast.studies.report.page import write_report
+from plumecast.studies.report.planner import write_decision
 
 
 def command(

@@ -28,14 +28,15 @@ from plumecast.cli.show import (
 from plumecast.data.schema import PAPER_MIN_ACRES
 from plumecast.data.split import Split, SplitRecipe
 from plumecast.data.store import open_snapshots
+from plumecast.studies.cases import STUDIES, find_studies
 from plumecast.studies.context import Context, Limits
-from plumecast.studies.methods.methods import neural_methods
-from plumecast.studies.registry import STUDIES, find_studies
-from plumecast.studies.results import read_record, read_run
-from plumecast.studies.run import (
+from plumecast.studies.methods import neural_methods
+from plumecast.studies.results import (
     StudyOutcome,
     claim_folder,
     describe_run,
+    read_record,
+    read_run,
     run_studies,
 )
 

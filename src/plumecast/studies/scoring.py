@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.data.conditions.covariates import extrapolating
-from plumecast.scores.exceedance import Exceedance, exceedance_counts, exceedance_of
-from plumecast.scores.footprint import (
-    choose_decision_threshold,
-    relative_error,
-    score_footprints,
-    snapshot_relative_errors,
-)
-from plumecast.scores.roc import iou_at, roc_curves
-from plumecast.scores.summary import known_median
+from plumecast.scores.footprint import snapshot_relative_errors
+from plumecast.scores.roc import roc_curves
+from plumecast.scores.tally import known_median
 from plumecast.studies.context import Context, Stopwatch
-from plumecast.studies.figures.maps import percentile_rows
-from plumecast.studies.methods.methods import fitted
+from plumecast.studies.figures import percentile_rows
+from plumecast.studies.methods import fitted
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import Thresholds, joint_score
-from plumecast.workflows.evaluate import agreeing, separate
+from plumecast.surrogate.thresholds import Thresholds
+from plumecast.workflows.held_out.record import Score
+from plumecast.workflows.held_out.scoring import (
+    agreeing,
+    choose_decision,
+    predicted,
+    score_parts,
+    separate,
+)
 
 FPR_GRID = np.linspace(0.0, 1.0, 101)
 MAP_PERCENTILES = (5, 25, 50, 75, 95)
@@ -50,9 +49,18 @@ class Scored:
 
     smoke: xr.DataArray
     detected: xr.DataArray  # detection score, or the smoke where the surrogate has none
-    scores: xr.Dataset  # per snapshot, with `relative_error`, and `log_error` of ln(g + 1)
-    decision_threshold: float  # α
+    score: Score
+    scores: xr.Dataset  # per snapshot, with `log_error`, the relative error of ln(g + 1)
     seconds: dict[str, float]  # `threshold`: choosing α; `predicting`: these snapshots
+
+    @property
+    def decision_threshold(self) -> float:
+        """α."""
+        return self.score.decision_threshold
+
+    def median(self, name: str) -> float:
+        """Median of a score over the snapshots for which it is defined."""
+        return known_median(self.scores[name])
 
 
 def score_surrogate(
@@ -63,47 +71,34 @@ def score_surrogate(
     `tau` is the smoke threshold τ in the observed smoke. One pass predicts smoke and detection
     score together; as after `train`, they agree at τ and α.
     """
-    choosing = Stopwatch()
-    surrogate = separate(surrogate)
-    with extrapolating():
-        smoke, detected = surrogate.predict_both(validation)
-    if surrogate.detects:
-        detected = detected.copy(data=joint_score(smoke.values, detected.values, tau))
-    alpha = choosing.time(
-        "threshold", lambda: choose_decision_threshold(detected, validation[SMOKE], tau)
-    )
+    watch = Stopwatch()
+    held_out = predicted(separate(surrogate), validation, joined_at=tau)
+    alpha = watch.time("threshold", lambda: choose_decision([held_out], tau))
     surrogate = agreeing(surrogate, Thresholds(tau, alpha))
-    scored = []
-    for test in tests:
-        watch = Stopwatch()
-        with extrapolating():
-            smoke, found = watch.time("predicting", partial(surrogate.predict_both, test))
-        scores = score_footprints(found, test[SMOKE], tau, alpha)
-        guess, truth = _matrices(smoke, test[SMOKE])
-        scores["smoke_iou"] = (SNAPSHOT, iou_at(guess, truth > tau, tau))
-        scores["relative_error"] = (SNAPSHOT, snapshot_relative_errors(smoke, test[SMOKE]))
-        logs = np.log1p(smoke), np.log1p(test[SMOKE])
-        scores["log_error"] = (SNAPSHOT, snapshot_relative_errors(*logs))
-        scored.append(Scored(smoke, found, scores, alpha, choosing.seconds | watch.seconds))
-    return scored
+    return [_score_part(surrogate, test, Thresholds(tau, alpha), watch.seconds) for test in tests]
+
+
+def _score_part(
+    surrogate: Surrogate, test: xr.Dataset, chosen: Thresholds, seconds: dict[str, float]
+) -> Scored:
+    part = predicted(surrogate, test)
+    score, scores, _ = score_parts("", [part], chosen)
+    observed = test[SMOKE].transpose(SNAPSHOT, ...)
+    smoke, detected = (observed.copy(data=values) for values in (part.smoke, part.detected))
+    logs = np.log1p(smoke), np.log1p(observed)
+    scores["log_error"] = (SNAPSHOT, snapshot_relative_errors(*logs))
+    return Scored(smoke, detected, score, scores, seconds | {"predicting": part.seconds})
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Scores of one method on the test part, with the curves and maps that are shown."""
 
+    score: Score
     scores: xr.Dataset  # per snapshot
-    decision_threshold: float
-    relative_error: float  # Frobenius, over all snapshots
-    exceedance: Exceedance  # of smoke above τ
     curves: Array  # (M, len(FPR_GRID)), NaN where a snapshot has only one class
     maps: xr.Dataset  # (percentile, y, x): fire, observed and predicted smoke
     seconds: dict[str, float]  # `threshold`: choosing α; `predicting`: the test part
-    snapshots: int
-
-    def median(self, name: str) -> float:
-        """Median of a score over the snapshots for which it is defined."""
-        return known_median(self.scores[name])
 
 
 def outcome(context: Context, name: str) -> Outcome:
@@ -116,26 +111,12 @@ def _score(context: Context, name: str) -> Outcome:
     test, tau = context.split.test, context.smoke_threshold
     [found] = score_surrogate(surrogate, context.split.validation, [test], tau=tau)
     return Outcome(
+        score=replace(found.score, name=name),
         scores=found.scores,
-        decision_threshold=found.decision_threshold,
-        relative_error=relative_error(found.smoke, test[SMOKE]),
-        exceedance=_exceedance(found.smoke, test[SMOKE], tau),
         curves=curves_on_grid(found.detected, test[SMOKE], tau),
         maps=_maps(found.scores, found.smoke, test),
         seconds=found.seconds,
-        snapshots=int(test.sizes[SNAPSHOT]),
     )
-
-
-def _matrices(smoke: xr.DataArray, observed: xr.DataArray) -> tuple[Array, Array]:
-    """(M, N) predicted and observed smoke."""
-    fields = (smoke.transpose(*observed.dims), observed)
-    first, second = (field.transpose(SNAPSHOT, ...).values for field in fields)
-    return first.reshape(first.shape[0], -1), second.reshape(second.shape[0], -1)
-
-
-def _exceedance(smoke: xr.DataArray, observed: xr.DataArray, tau: float) -> Exceedance:
-    return exceedance_of(tau, exceedance_counts(*_matrices(smoke, observed), [tau])[0])
 
 
 def curves_on_grid(detected: xr.DataArray, observed: xr.DataArray, tau: float) -> Array:
