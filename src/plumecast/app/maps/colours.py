@@ -93,24 +93,25 @@ class Scale:
     def levels(self, field: np.ndarray) -> np.ndarray:
         """The nearest level of every value, as bytes; values beyond the ends get the last."""
         values = np.asarray(field, dtype=np.float64)
-        known = np.isfinite(values)
-        size = np.abs(np.where(known, values, 0.0))
+        finite = np.isfinite(values)
+        values = np.where(finite, values, 0.0)
+        size = np.abs(values)
         if self.kind == "linear":
-            share = (np.where(known, values, 0.0) - self.low) / (self.high - self.low)
-            found = FIRST + np.rint(np.clip(share, 0.0, 1.0) * (LAST - FIRST))
-            found = np.where(size == 0.0, NOTHING, found)
+            share = np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
+            levels = FIRST + np.rint(share * (LAST - FIRST))
+            levels = np.where(size == 0.0, NOTHING, levels)
         else:
             share = np.log(np.maximum(size, self.low) / self.low) / np.log(self.high / self.low)
             share = np.clip(share, 0.0, 1.0)
             if self.kind == "log":
-                found = FIRST + 1 + np.rint(share * (LAST - FIRST - 1))
-                found = np.where(size < self.low, FIRST, found)
-                found = np.where(np.where(known, values, 0.0) <= 0.0, NOTHING, found)
+                levels = FIRST + 1 + np.rint(share * (LAST - FIRST - 1))
+                levels = np.where(size < self.low, FIRST, levels)
+                levels = np.where(values <= 0.0, NOTHING, levels)
             else:
                 step = np.rint(share * (LAST - _MIDDLE))
-                found = np.where(values > 0.0, _MIDDLE + step, _MIDDLE - 1 - step)
-                found = np.where(size < self.low, NOTHING, found)
-        return np.where(known, found, MISSING).astype(np.uint8)
+                levels = np.where(values > 0.0, _MIDDLE + step, _MIDDLE - 1 - step)
+                levels = np.where(size < self.low, NOTHING, levels)
+        return np.where(finite, levels, MISSING).astype(np.uint8)
 
     @property
     def resolution(self) -> float:
@@ -140,11 +141,11 @@ class Scale:
             first = np.ceil(self.low / step - 1e-9) + 0.0  # never −0
             return [float(step * k) for k in np.arange(first, self.high / step + 1e-9)]
         powers = np.arange(np.ceil(np.log10(self.low) - 1e-9), np.log10(self.high) + 1e-9)
-        found = [float(10.0**power) for power in powers]
+        ticks = [float(10.0**power) for power in powers]
         if self.kind == "log":
-            return found if len(found) > 1 else [self.low, self.high]
-        found = found or [self.high]
-        return [-value for value in reversed(found)] + found
+            return ticks if len(ticks) > 1 else [self.low, self.high]
+        ticks = ticks or [self.high]
+        return [-value for value in reversed(ticks)] + ticks
 
 
 def tick_text(value: float) -> str:

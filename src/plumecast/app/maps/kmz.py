@@ -98,12 +98,12 @@ class Warp:
 
 def _start(text: str | None) -> datetime:
     try:
-        found = datetime.fromisoformat(text or NOMINAL)
+        start = datetime.fromisoformat(text or NOMINAL)
     except ValueError:
         raise PlumecastError(
             f"ignition_time={text!r} is not a time; write it as 2026-08-01T18:00Z"
         ) from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
 
 
 def _text(parent: Any, tag: str, value: object) -> None:

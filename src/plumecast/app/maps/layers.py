@@ -154,8 +154,8 @@ def describe_layers(
 ) -> tuple[list[Layer], dict[str, Scale]]:
     """Layers of the fields of scenes, and the scales that layers of one kind and unit share."""
     layers = [
-        describe_layer(name, known, [scene.fields[name] for scene in scenes])
-        for name, known in attrs.items()
+        describe_layer(name, about, [scene.fields[name] for scene in scenes])
+        for name, about in attrs.items()
     ]
     if PREDICTED in attrs:
         layers = [
@@ -178,8 +178,8 @@ def describe_layer(name: str, attrs: Mapping[str, Any], fields: Sequence[np.ndar
     meaning = str(attrs.get("long_name", name))
     kind = LAYERS.get(name, _OTHER).kind or _kind(name, attrs, fields)
     # Fields of a comparison have names of statistics, and are differences of them.
-    known = "" if DIFFERENCE in meaning else _title(name)
-    title = known or (meaning if len(meaning) <= _LONGEST else _as_words(name))
+    title = "" if DIFFERENCE in meaning else _title(name)
+    title = title or (meaning if len(meaning) <= _LONGEST else _as_words(name))
     title = title[:1].upper() + title[1:]
     apart = f" {name}" if kind in ("number", "set") else ""
     shown = "" if units.strip() == "1" else shown_units(units)

@@ -156,8 +156,8 @@ def choose_fires(data: xr.Dataset, wanted: Sequence[str], *, most: int) -> list[
     every = list(dict.fromkeys(ids.tolist()))
     unknown = [name for name in wanted if name not in every]
     if unknown:
-        known = ", ".join(every[:_NAMED]) + (", …" if len(every) > _NAMED else "")
-        raise PlumecastError(f"fire={unknown[0]!r} is not in the source; it has {known}")
+        first = ", ".join(every[:_NAMED]) + (", …" if len(every) > _NAMED else "")
+        raise PlumecastError(f"fire={unknown[0]!r} is not in the source; it has {first}")
     if wanted:
         return list(dict.fromkeys(wanted))
     sizes = _sizes(data)
@@ -231,14 +231,14 @@ def _spread(name: str, field: xr.DataArray) -> dict[str, xr.DataArray]:
     if not further:
         return {name: field}
     dim = further[0]
-    found: dict[str, xr.DataArray] = {}
+    parts: dict[str, xr.DataArray] = {}
     for number in range(field.sizes[dim]):
         value = field[dim].values[number] if dim in field.coords else number
         text = f"{value:g}" if isinstance(value, int | float | np.number) else str(value)
         part = field.isel({dim: number}, drop=True)
         meaning = f"{field.attrs.get('long_name', name)}, {dim} {text}"
-        found |= _spread(f"{name} {dim}={text}", part.assign_attrs(long_name=meaning))
-    return found
+        parts |= _spread(f"{name} {dim}={text}", part.assign_attrs(long_name=meaning))
+    return parts
 
 
 def _by_scenario(field: xr.DataArray) -> np.ndarray:

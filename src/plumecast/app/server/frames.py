@@ -22,7 +22,6 @@ from plumecast.sources.concat import concat_snapshots
 from plumecast.sources.places import Places
 from plumecast.workflows.export import export_fields
 
-LAYERS = tuple(LIVE)
 TITLE = "Smoke of a fire lit on the live page"
 HISTORY = "plumecast serve"
 ENDS = {"lower": "lower end of the interval of the ", "upper": "upper end of the interval of the "}

@@ -146,14 +146,13 @@ def train_and_score(task: Task, progress: Callable[[str], None]) -> dict[str, An
     seconds = time.perf_counter() - start
     progress("scoring")
     scores = _scores(surrogate, train, test)
-    own = scores.pop("surrogate", None)
     result = {
         "preset": task.label,
         "ignitions": len(task.train),
         "snapshots": int(train.sizes[SNAPSHOT]),
         "seconds": seconds,
         "fit_seconds": fitted,
-        "scores": own,
+        "scores": scores.pop("surrogate", None),
         "baselines": scores,
         "problem": surrogate.training.get("problem"),
     }
@@ -166,18 +165,18 @@ def _scores(
     surrogate: Surrogate, train: xr.Dataset, test: xr.Dataset
 ) -> dict[str, dict[str, float] | None]:
     """Scores on test of the surrogate and of the baselines, at thresholds chosen out of fold."""
-    own = stored_thresholds(surrogate.training)
-    if own is None:
+    thresholds = stored_thresholds(surrogate.training)
+    if thresholds is None:
         return {}
     chosen = {item["name"]: item for item in surrogate.training["out_of_fold"]["scores"]}
-    compared = {"surrogate": (surrogate, own)}
+    compared = {"surrogate": (surrogate, thresholds)}
     for name in TRIVIAL:
         if name in chosen:
-            level = Thresholds(own.smoke, chosen[name]["decision_threshold"])
+            level = Thresholds(thresholds.smoke, chosen[name]["decision_threshold"])
             compared[name] = (fit_baseline(name, train), level)
     with extrapolating():
-        found = evaluate_at(compared, test)
-    return {score.name: {name: asdict(score)[name] for name in _SCORES} for score in found.scores}
+        scores = evaluate_at(compared, test).scores
+    return {score.name: {name: asdict(score)[name] for name in _SCORES} for score in scores}
 
 
 def _beside(path: Path) -> Path:
@@ -268,7 +267,6 @@ class Jobs:
         with interrupts_blocked():
             job.process.start()
         theirs.close()
-        told = False
         while True:
             try:
                 name, value = ours.recv()
@@ -279,12 +277,12 @@ class Jobs:
             elif name == "result":
                 model = saved_model(Path(job.task.path))
                 self._finished(model)
-                value, job.state, told = {"model": model.id, **value}, "done", True
+                value, job.state = {"model": model.id, **value}, "done"
             else:
-                job.state, told = "failed", True
+                job.state = "failed"
             job.events.add(name, value)
         job.process.join()
-        if not told and job.state == "running":
+        if job.state == "running":
             job.state = "failed"
             job.events.add("error", {"error": "the training ended by itself, perhaps for lack of "
                                               "memory; train on fewer ignitions"})  # fmt: skip

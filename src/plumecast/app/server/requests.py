@@ -202,7 +202,7 @@ class Octets(Response):
         """The values of a field with units."""
         headers = {
             "X-Shape": ",".join(map(str, field.shape)),
-            "X-Units": str(field.attrs["units"]),
+            "X-Units": str(field.attrs.get("units", "")),
             "X-Hour": f"{hour:g}",
         }
         return cls(np.ascontiguousarray(field.values, dtype="<f4").tobytes(), headers=headers)

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Cookie, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from plumecast.app.server.fires import LiveFire
+from plumecast.app.server.fires import LIVE, LiveFire
 from plumecast.app.server.frames import (
-    LAYERS,
     compare_record,
     difference,
     draw_frame,
@@ -38,8 +37,7 @@ from plumecast.app.server.requests import (
     as_json,
     document_page,
 )
-from plumecast.app.server.store import LAYERS as STORED_LAYERS
-from plumecast.app.server.store import Store
+from plumecast.app.server.store import LAYERS, Store
 from plumecast.base.values import shown
 from plumecast.scores.quantities import DEFAULT, QUANTITIES
 from plumecast.sources.places import Places, places_of_text
@@ -65,7 +63,7 @@ async def page_of(request: Request) -> LivePage:
 Page = Annotated[LivePage, Depends(page_of)]
 Number = Annotated[float, Query(allow_inf_nan=False)]
 Quantity = Annotated[str, OneOf(QUANTITIES)]
-LayerName = Annotated[str, OneOf(LAYERS)]
+LayerName = Annotated[str, OneOf(LIVE)]
 
 
 def _fire(page: LivePage, key: str) -> LiveFire:
@@ -317,7 +315,7 @@ def stored_field(
     model: ModelOf,
     fire: Annotated[str, Path(alias="id")],
     k: Annotated[int, Path(ge=0)],
-    layer: Annotated[str, OneOf(STORED_LAYERS)] = "observed",
+    layer: Annotated[str, OneOf(LAYERS)] = "observed",
     quantity: Quantity = DEFAULT,
 ) -> Response:
     """Smoke of a snapshot: observed, predicted, or their difference."""

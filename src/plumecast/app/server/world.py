@@ -13,9 +13,8 @@ import xarray as xr
 
 from plumecast.app.maps.colours import encode_png
 from plumecast.app.maps.ground import shade
-from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SIMULATION, SMOKE
+from plumecast.base.names import SIMULATION
 from plumecast.sources.fuels.table import fuel_name
 from plumecast.sources.regrid import Grid, grid_from_centres
 from plumecast.sources.simulator.air.weather import OWN, SCENARIOS, Weather, stated_weather
@@ -24,6 +23,8 @@ from plumecast.sources.simulator.fire import INTERVAL_HOURS
 from plumecast.sources.simulator.land.landscape import Landscape
 from plumecast.workflows.fires.draw_fires import is_on
 from plumecast.workflows.simulate import WEATHER_KIND, Ground
+
+DROUGHTS = tuple(SCENARIOS)
 
 LINE_POINTS = 16
 """A line of fire is lit at this many places at most."""
@@ -166,36 +167,37 @@ def live_world(
     Without either, the synthetic landscape of a preset with this grid is taken; if none has it, no
     fire can be lit.
     """
-    known = dict(settings or {})
+    settings = dict(settings or {WEATHER_KIND: OWN})
     made = interval or INTERVAL_HOURS
-    count = checkpoints or int(known.get("checkpoints", 12))
-    own = known.get(WEATHER_KIND, OWN if settings is None else "") == OWN
+    count = checkpoints or int(settings.get("checkpoints", 12))
+    with_weather = settings.get(WEATHER_KIND) == OWN
     try:
-        world = _simulated(grid, known, ground, made, count)
+        world = _simulated(grid, settings, ground, made, count)
     except PlumecastError as error:
-        return LiveWorld(grid, made, count, own, None, str(error))
-    return LiveWorld(grid, made, count, own, Simulator(world))
+        return LiveWorld(grid, made, count, with_weather, None, str(error))
+    return LiveWorld(grid, made, count, with_weather, Simulator(world))
 
 
 def _simulated(
-    grid: xr.Dataset, known: Mapping[str, Any], ground: Ground, interval: float, count: int
+    grid: xr.Dataset, settings: dict[str, Any], ground: Ground, interval: float, count: int
 ) -> World:
     landscape = ground.landscape()
-    if landscape is None and known.get("dem"):
+    if landscape is None and settings.get("dem"):
         raise PlumecastError(
-            f"give the rasters of the store with --dem and --fuels: {known['dem']}"
+            f"give the rasters of the store with --dem and --fuels: {settings['dem']}"
         )
-    if landscape is None and not known:
-        known = _preset_like(grid)
-    shape = tuple(known.get("shape", ())) if landscape is None else landscape.shape
-    cell = float(known["cell"]) if landscape is None else landscape.cell
-    corner = (0.0, 0.0) if landscape is None else landscape.corner
-    if not is_on((int(shape[0]), int(shape[1])), cell, grid, corner):
+    if landscape is not None:
+        shape, cell, corner, years = landscape.shape, landscape.cell, landscape.corner, 1
+    else:
+        settings = settings if "shape" in settings else _preset_like(grid)
+        ny, nx = settings["shape"]
+        shape, cell, corner = (int(ny), int(nx)), float(settings["cell"]), (0.0, 0.0)
+        years = int(settings.get("years", 1))
+    if not is_on(shape, cell, grid, corner):
         raise PlumecastError("the landscape is not that of the grid of the surrogate")
     return World(
-        int(known.get("seed", 0)), count, 1 if landscape else int(known.get("years", 1)),
-        (int(shape[0]), int(shape[1])), cell, interval, landscape,
-        steering=float(known.get("steering", ground.strength)),
+        int(settings.get("seed", 0)), count, years, shape, cell, interval, landscape,
+        steering=float(settings.get("steering", ground.strength)),
     )  # fmt: skip
 
 
@@ -213,11 +215,3 @@ def store_settings(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
     except (KeyError, TypeError, ValueError):
         return None
     return settings if isinstance(settings, dict) else None
-
-
-def store_interval(snapshots: xr.Dataset) -> float | None:
-    """Hours between the checkpoints of a store, if it records them."""
-    return recorded_interval(snapshots[SMOKE].attrs)
-
-
-DROUGHTS = tuple(SCENARIOS)
