@@ -184,28 +184,19 @@ def test_rows_from_north_to_south_are_turned(fires):
     )
 
 
-def test_statistics_have_a_layer_for_every_threshold(fires):
+def test_statistics_have_a_layer_for_every_threshold_with_a_title(fires):
     statistics = pc.ensemble_statistics(
         pc.fit_surrogate(fires), fires, thresholds=[1.0, 10.0], quantiles=[0.5]
     )
     content = content_of(statistics)
-    names = [layer.name for layer in content.layers]
-    assert {"exceedance threshold=1", "exceedance threshold=10"} <= set(names)
+    titles = {layer.name: layer.title for layer in content.layers}
+    assert titles["mean_smoke_lower"] == "Mean smoke, lower end of the interval"
+    assert titles["exceedance threshold=1"] == "Chance of more smoke, threshold 1"
+    assert titles["smoke_quantile quantile=0.5"] == "Smoke of many fires, quantile 0.5"
     assert content.layer("exceedance threshold=10").kind == "share"
-    assert content.scenes[0].hours is None
     shown = content.scenes[0].fields["exceedance threshold=10"][0]
     np.testing.assert_allclose(shown, statistics.exceedance.values[1], rtol=SINGLE)
     assert page_data(content)["scenes"][0]["hours"] is None
-
-
-def test_statistics_have_titles_for_people(fires):
-    statistics = pc.ensemble_statistics(
-        pc.fit_surrogate(fires), fires, thresholds=[10.0], quantiles=[0.5]
-    )
-    titles = {layer.name: layer.title for layer in content_of(statistics).layers}
-    assert titles["mean_smoke_lower"] == "Mean smoke, lower end of the interval"
-    assert titles["exceedance threshold=10"] == "Chance of more smoke, threshold 10"
-    assert titles["smoke_quantile quantile=0.5"] == "Smoke of many fires, quantile 0.5"
 
 
 def test_ends_of_a_difference_are_not_called_error_bars(fires):

@@ -157,7 +157,7 @@ def train_and_score(task: Task, progress: Callable[[str], None]) -> dict[str, An
         "problem": surrogate.training.get("problem"),
     }
     surrogate.save(task.path)
-    write_json(_beside(Path(task.path)), result)
+    write_json(Path(task.path).with_suffix(".json"), result)
     return result
 
 
@@ -179,21 +179,14 @@ def _scores(
     return {score.name: {name: asdict(score)[name] for name in _SCORES} for score in scores}
 
 
-def _beside(path: Path) -> Path:
-    return path.with_suffix(".json")
-
-
 def saved_model(path: Path) -> Model:
     """A surrogate that was trained here, with its scores."""
-    scores = _beside(path)
-    result = json.loads(scores.read_text(encoding="utf-8")) if scores.is_file() else None
-    name = path.stem if result is None else model_name(result)
+    scores = path.with_suffix(".json")
+    if not scores.is_file():
+        return Model(path.stem, load_surrogate(path))
+    result = json.loads(scores.read_text(encoding="utf-8"))
+    name = f"{result['preset']}, {result['ignitions']} ignitions"
     return Model(name, load_surrogate(path), result)
-
-
-def model_name(result: dict[str, Any]) -> str:
-    """Name of a trained model on the page."""
-    return f"{result['preset']}, {result['ignitions']} ignitions"
 
 
 def _work(pipe: Connection, task: Task) -> None:
