@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-pytest.importorskip("starlette", reason="the extra serve is not installed")
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 from plumecast.app.server import start
-from plumecast.cli.commands.views import serve
+from plumecast.cli.commands import serve
 
 
 @pytest.fixture

@@ -21,17 +21,11 @@ from plumecast.scores.sampling.intervals import cluster_mean
 from plumecast.simulator import ensemble as simulator
 from plumecast.surrogate.guards import check_prediction
 from plumecast.workflows import ensemble
-from plumecast.workflows.ensemble import (
-    BLOCK,
-    DEVICE_BLOCK,
-    EnsembleSums,
-    Request,
-    block_size,
-    block_sums,
-    device_memory,
-)
+from plumecast.workflows.ensemble import BLOCK, DEVICE_BLOCK, block_size, block_sums, device_memory
 from plumecast.workflows.fires import draw_fires as drawing
 from plumecast.workflows.fires.reduce import fire_blocks
+from plumecast.workflows.statistics.request import Request
+from plumecast.workflows.statistics.results import EnsembleSums
 from support.quantities import time_mean
 from support.raster_files import write_ascii
 from support.snapshots import CELL, make_snapshots, on_demo_grid

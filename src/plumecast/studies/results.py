@@ -23,11 +23,10 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import atomic_write, write_json
-from plumecast.base.names import COVARIATES, FIRE, SMOKE, SNAPSHOT
+from plumecast.base.names import COVARIATES, DATA_VERSION, FIRE, SMOKE, SNAPSHOT
 from plumecast.base.paths import check_regular
 from plumecast.base.version import __version__
 from plumecast.data.split import Split
-from plumecast.data.store import DATA_VERSION
 from plumecast.studies.cases import STUDIES
 from plumecast.studies.context import Context, Study, columns_of, write_csv
 from plumecast.studies.figures import save_all, styled

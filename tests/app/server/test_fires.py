@@ -62,19 +62,6 @@ def test_frames_are_those_of_the_library(client, page):
     np.testing.assert_array_equal(fire, burned.time_since_ignition.values[2])
 
 
-def test_frames_of_a_longer_fire_begin_equally(page):
-    """The first checkpoint alone is burned first: later hours do not change it."""
-    world = page.world
-    cells = world.ignited([tuple(MIDDLE)])
-    weather = world.weather(
-        {"surface": (8.0, 200.0), "aloft": (14.0, 200.0), "hour": 12.0, "drought": "high"}
-    )
-    short, long = (world.burn(cells, weather, count) for count in (1, 3))
-    np.testing.assert_array_equal(
-        short.time_since_ignition.values[0], long.time_since_ignition.values[0]
-    )
-
-
 def test_point_series_and_places_agree_with_the_frames(client, page):
     address, _ = lit(client, wind(270.0))
     client.post("/api/places", json={"csv": "name,x,y\nCamp,75000,50000"})

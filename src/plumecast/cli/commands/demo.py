@@ -9,8 +9,8 @@ from typing import Any
 import typer
 import xarray as xr
 
-from plumecast.app.maps import draw_map
-from plumecast.app.maps.scenes import MOST_FIRES
+from plumecast.app.maps.draw import draw_map
+from plumecast.app.maps.sources import MOST_FIRES
 from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.outputs import check_output

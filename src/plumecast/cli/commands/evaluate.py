@@ -13,7 +13,7 @@ import xarray as xr
 from plumecast.base.checkpoints import equal_interval, recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
-from plumecast.base.names import SNAPSHOT
+from plumecast.base.names import DATA_VERSION, SNAPSHOT
 from plumecast.base.outputs import check_output
 from plumecast.base.version import __version__
 from plumecast.cli.evaluate_task import EvaluationTask
@@ -34,7 +34,6 @@ from plumecast.compute.blocks import Runner
 from plumecast.compute.resources import Resources
 from plumecast.data.lazy_store import one_version
 from plumecast.data.split import Split
-from plumecast.data.store import DATA_VERSION
 from plumecast.scores.quantities import DEFAULT
 from plumecast.surrogate.baselines import BASELINES
 from plumecast.surrogate.load import load_surrogate

@@ -12,13 +12,22 @@ import xarray as xr
 
 from plumecast.base.checkpoints import DOSE_ERROR, recorded_interval, summed_over
 from plumecast.base.findings import PASSED, Finding
-from plumecast.base.names import FIRE, HEIGHT, LEVEL, LOWEST, SMOKE, SNAPSHOT, WEATHER_HOUR
+from plumecast.base.names import (
+    DATA_VERSION,
+    FIRE,
+    HEIGHT,
+    LEVEL,
+    LOWEST,
+    SMOKE,
+    SNAPSHOT,
+    WEATHER_HOUR,
+)
 from plumecast.cli.show import count, note, pairs, say
 from plumecast.data.checksums import has_checksums
 from plumecast.data.clock import checkpoint_interval
 from plumecast.data.findings import QUALITY, check_store
 from plumecast.data.schema import GROUPS, SMOKE_FLOOR, further_outputs
-from plumecast.data.store import DATA_VERSION, open_snapshots
+from plumecast.data.store import open_snapshots
 from plumecast.operators.lifted import LiftedOperator
 from plumecast.operators.settings import own_choices
 from plumecast.surrogate.file import is_saved, read_header

@@ -30,7 +30,8 @@ from plumecast.cli.outcomes import fires_kept, note_mixed_intervals, show_outcom
 from plumecast.cli.show import counted, note, say, when_stopped
 from plumecast.cli.weather_options import read_wind_options, wind_options
 from plumecast.sources.wrf import SMOKE_FLOOR, TIME_LIMIT
-from plumecast.workflows.ingest import Outcome, ingest_rasters, ingest_wrf, read_labels
+from plumecast.workflows.fires.growing_store import Outcome
+from plumecast.workflows.ingest import ingest_rasters, ingest_wrf, read_labels
 
 RELABEL = typer.Option(
     False, "--relabel", help="Change the labels of fires that are already in the store."

@@ -9,12 +9,11 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SIMULATION, SMOKE, SNAPSHOT
+from plumecast.base.names import DATA_VERSION, SIMULATION, SMOKE, SNAPSHOT
 from plumecast.compute.blocks import sampled_rows
 from plumecast.data.clock import take_final
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.split import Split, SplitRecipe
-from plumecast.data.store import DATA_VERSION
 from plumecast.data.training import provenance
 from plumecast.scores.exceedance import Exceedance, exceedance_counts, exceedance_of
 from plumecast.scores.quantities import as_integrals, find_quantity

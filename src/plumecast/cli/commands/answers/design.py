@@ -103,7 +103,7 @@ def command(
     write_runs(design, out)
     wrote(out, count(len(design.runs), "run"))
     if map is not None:
-        from plumecast.app.maps.design import write_design_png
+        from plumecast.app.maps.figure import write_design_png
 
         write_design_png(design, map)
         wrote(map, "the map")

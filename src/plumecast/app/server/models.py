@@ -1,6 +1,7 @@
-"""Trainings: each in a process of its own, which can be stopped and does not slow the server.
+"""The surrogates that the page offers, and trainings of further ones.
 
-A finished training leaves two files in the folder of the server, the surrogate and its scores.
+Each training runs in a process of its own, which can be stopped and does not slow the server. A
+finished one leaves two files in the folder of the server, the surrogate and its scores.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,9 +18,7 @@ from typing import Any
 
 import xarray as xr
 
-from plumecast.app.server.http.events import EventLog
-from plumecast.app.server.live.kept import Kept, new_id
-from plumecast.app.server.live.models import Model
+from plumecast.app.server.kept import EventLog, Kept, Limits, new_id
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
 from plumecast.base.names import SNAPSHOT
@@ -39,6 +38,73 @@ FEWEST = 3
 """Ignitions that a training needs: thresholds are chosen by leaving some out."""
 
 _SCORES = ("iou", "deployable_iou", "auc", "relative_error", "snapshot_error", "smoke_iou")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A surrogate with its name on the page, and its scores if it was trained here."""
+
+    name: str
+    surrogate: Surrogate
+    result: Mapping[str, Any] | None = None
+    id: str = field(default_factory=new_id)
+
+    @property
+    def threshold(self) -> float | None:
+        """The decision threshold of its footprint, if it has one."""
+        stored = self.surrogate.record.thresholds
+        return None if stored is None else stored.decision
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether it has error bars."""
+        return self.surrogate.error_bars is not None
+
+    def record(self) -> dict[str, Any]:
+        """What the page shows of it."""
+        training, settings = self.surrogate.training, self.surrogate.settings
+        return {
+            "id": self.id,
+            "name": self.name,
+            "preset": settings.get("preset"),
+            "family": settings.get("family"),
+            "snapshots": training.get("snapshots"),
+            "ignitions": len(training.get("ignition_id", ())) or None,
+            "needs_weather": bool(
+                self.surrogate.operator.needs_weather or self.surrogate.operator.needs_wind
+            ),
+            "needs_drought": self.surrogate.scenario is not None,
+            "calibrated": self.calibrated,
+            "result": self.result,
+        }
+
+
+class Models:
+    """All models; those of the start stay, and new ones are added."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._models: dict[str, Model] = {}
+
+    def add(self, model: Model) -> None:
+        """Add a model; it becomes the last."""
+        self._models[model.id] = model
+
+    def all(self) -> list[Model]:
+        """The models in the order in which they came."""
+        return list(self._models.values())
+
+    def get(self, key: str | None) -> Model:
+        """The model of an id, or the latest without one."""
+        chosen = self.all()[-1] if key is None else self._models.get(key)
+        if chosen is None:
+            raise PlumecastError("this model is no longer loaded: reload the page")
+        return chosen
+
+    @property
+    def full(self) -> bool:
+        """Whether no further model can be kept."""
+        return len(self._models) >= self.most
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +146,18 @@ def train_and_score(task: Task, progress: Callable[[str], None]) -> dict[str, An
     seconds = time.perf_counter() - start
     progress("scoring")
     scores = _scores(surrogate, train, test)
-    own = scores.pop("surrogate", None)
     result = {
         "preset": task.label,
         "ignitions": len(task.train),
         "snapshots": int(train.sizes[SNAPSHOT]),
         "seconds": seconds,
         "fit_seconds": fitted,
-        "scores": own,
+        "scores": scores.pop("surrogate", None),
         "baselines": scores,
         "problem": surrogate.training.get("problem"),
     }
     surrogate.save(task.path)
-    write_json(_beside(Path(task.path)), result)
+    write_json(Path(task.path).with_suffix(".json"), result)
     return result
 
 
@@ -100,35 +165,28 @@ def _scores(
     surrogate: Surrogate, train: xr.Dataset, test: xr.Dataset
 ) -> dict[str, dict[str, float] | None]:
     """Scores on test of the surrogate and of the baselines, at thresholds chosen out of fold."""
-    own = surrogate.record.thresholds
-    if own is None:
+    thresholds = surrogate.record.thresholds
+    if thresholds is None:
         return {}
     chosen = {item["name"]: item for item in surrogate.record.scores["out_of_fold"]["scores"]}
-    compared = {"surrogate": (surrogate, own)}
+    compared = {"surrogate": (surrogate, thresholds)}
     for name in TRIVIAL:
         if name in chosen:
-            level = Thresholds(own.smoke, chosen[name]["decision_threshold"])
+            level = Thresholds(thresholds.smoke, chosen[name]["decision_threshold"])
             compared[name] = (fit_baseline(name, train), level)
     with extrapolating():
-        found = evaluate_at(compared, test)
-    return {score.name: {name: asdict(score)[name] for name in _SCORES} for score in found.scores}
-
-
-def _beside(path: Path) -> Path:
-    return path.with_suffix(".json")
+        scores = evaluate_at(compared, test).scores
+    return {score.name: {name: asdict(score)[name] for name in _SCORES} for score in scores}
 
 
 def saved_model(path: Path) -> Model:
     """A surrogate that was trained here, with its scores."""
-    scores = _beside(path)
-    result = json.loads(scores.read_text(encoding="utf-8")) if scores.is_file() else None
-    name = path.stem if result is None else model_name(result)
+    scores = path.with_suffix(".json")
+    if not scores.is_file():
+        return Model(path.stem, load_surrogate(path))
+    result = json.loads(scores.read_text(encoding="utf-8"))
+    name = f"{result['preset']}, {result['ignitions']} ignitions"
     return Model(name, load_surrogate(path), result)
-
-
-def model_name(result: dict[str, Any]) -> str:
-    """Name of a trained model on the page."""
-    return f"{result['preset']}, {result['ignitions']} ignitions"
 
 
 def _work(pipe: Connection, task: Task) -> None:
@@ -166,15 +224,13 @@ class Job:
 
 
 class Jobs:
-    """Trainings one after another, each in a process; at most `waiting` more wait."""
+    """Trainings one after another, each in a process."""
 
-    def __init__(
-        self, finished: Callable[[Model], object], *, kept: int, waiting: int, running: int = 1
-    ) -> None:
-        self.kept: Kept[Job] = Kept(kept, Job.stop)
+    def __init__(self, finished: Callable[[Model], object], limits: Limits) -> None:
+        self.kept: Kept[Job] = Kept(limits.jobs, Job.stop)
         self._finished = finished
-        self._open = threading.BoundedSemaphore(running + waiting)
-        self._turn = threading.BoundedSemaphore(running)
+        self._open = threading.BoundedSemaphore(1 + limits.jobs_waiting)
+        self._turn = threading.Lock()
         self._closed = False
 
     def begin(self, task: Task) -> tuple[str, Job] | None:
@@ -204,7 +260,6 @@ class Jobs:
         with interrupts_blocked():
             job.process.start()
         theirs.close()
-        told = False
         while True:
             try:
                 name, value = ours.recv()
@@ -215,12 +270,12 @@ class Jobs:
             elif name == "result":
                 model = saved_model(Path(job.task.path))
                 self._finished(model)
-                value, job.state, told = {"model": model.id, **value}, "done", True
+                value, job.state = {"model": model.id, **value}, "done"
             else:
-                job.state, told = "failed", True
+                job.state = "failed"
             job.events.add(name, value)
         job.process.join()
-        if not told and job.state == "running":
+        if job.state == "running":
             job.state = "failed"
             job.events.add("error", {"error": "the training ended by itself, perhaps for lack of "
                                               "memory; train on fewer ignitions"})  # fmt: skip

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.app.drawing.hillshade import shade
-from plumecast.app.drawing.png import encode_png
-from plumecast.base.checkpoints import recorded_interval
+from plumecast.app.maps.colours import encode_png
+from plumecast.app.maps.ground import shade
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SIMULATION, SMOKE
-from plumecast.compute.regrid import grid_from_centres
-from plumecast.data.crs import crs_of
+from plumecast.base.names import SIMULATION
+from plumecast.compute.regrid import Grid, grid_from_centres
 from plumecast.physics.fuels import fuel_name
 from plumecast.simulator.ensemble import PRESETS, Simulator, World
 from plumecast.simulator.fire import INTERVAL_HOURS
@@ -26,6 +24,8 @@ from plumecast.simulator.weather import OWN, SCENARIOS, Weather, stated_weather
 from plumecast.workflows.fires.draw_fires import is_on
 from plumecast.workflows.landscape import Ground
 from plumecast.workflows.simulate import WEATHER_KIND
+
+DROUGHTS = tuple(SCENARIOS)
 
 LINE_POINTS = 16
 """A line of fire is lit at this many places at most."""
@@ -52,22 +52,16 @@ class LiveWorld:
         return [self.interval * (k + 1) for k in range(self.checkpoints)]
 
     @cached_property
-    def record(self) -> dict[str, Any]:
-        """The grid as the page needs it: cell sizes, and the lower left corner."""
-        x, y = (self.grid[axis].values for axis in "xy")
-        cells = grid_from_centres(np.sort(x), np.sort(y), "the grid")
-        return {
-            "ny": cells.ny, "nx": cells.nx, "x0": cells.left, "y0": cells.bottom,
-            "dx": cells.dx, "dy": cells.dy, "has_projection": crs_of(self.grid) is not None,
-        }  # fmt: skip
+    def cells(self) -> Grid:
+        """The smoke cells, from the south-west."""
+        x, y = (np.sort(self.grid[axis].values) for axis in "xy")
+        return grid_from_centres(x, y, "the grid")
 
     def cell_of(self, x: float, y: float) -> tuple[int, int]:
         """Row and column, from the south-west, of the smoke cell with a point."""
-        grid = self.record
-        column, row = (x - grid["x0"]) / grid["dx"], (y - grid["y0"]) / grid["dy"]
-        if not (0.0 <= column <= grid["nx"] and 0.0 <= row <= grid["ny"]):
-            raise PlumecastError(f"the point x={x:g}, y={y:g} lies outside the map")
-        return min(int(row), grid["ny"] - 1), min(int(column), grid["nx"] - 1)
+        cells = self.cells
+        at = (x - cells.left) / cells.dx, (y - cells.bottom) / cells.dy
+        return _cell_at(*at, cells.nx, cells.ny, f"the point x={x:g}, y={y:g} is outside the map")
 
     @property
     def ground(self) -> Landscape:
@@ -149,11 +143,15 @@ def along(points: Sequence[tuple[float, float]], spacing: float) -> list[tuple[f
 
 
 def _fire_cell(ground: Landscape, x: float, y: float) -> tuple[int, int]:
-    column, row = ((value - low) / ground.cell for value, low in zip((x, y), ground.corner,
-                                                                     strict=True))  # fmt: skip
     ny, nx = ground.shape
+    at = (x - ground.corner[0]) / ground.cell, (y - ground.corner[1]) / ground.cell
+    return _cell_at(*at, nx, ny, f"the point x={x:g}, y={y:g} is outside the landscape")
+
+
+def _cell_at(column: float, row: float, nx: int, ny: int, problem: str) -> tuple[int, int]:
+    """Row and column of the cell with a point, in cells from the corner; its far edges count."""
     if not (0.0 <= column <= nx and 0.0 <= row <= ny):
-        raise PlumecastError(f"the point x={x:g}, y={y:g} lies outside the landscape")
+        raise PlumecastError(problem)
     return min(int(row), ny - 1), min(int(column), nx - 1)
 
 
@@ -170,36 +168,37 @@ def live_world(
     Without either, the synthetic landscape of a preset with this grid is taken; if none has it, no
     fire can be lit.
     """
-    known = dict(settings or {})
+    settings = dict(settings or {WEATHER_KIND: OWN})
     made = interval or INTERVAL_HOURS
-    count = checkpoints or int(known.get("checkpoints", 12))
-    own = known.get(WEATHER_KIND, OWN if settings is None else "") == OWN
+    count = checkpoints or int(settings.get("checkpoints", 12))
+    with_weather = settings.get(WEATHER_KIND) == OWN
     try:
-        world = _simulated(grid, known, ground, made, count)
+        world = _simulated(grid, settings, ground, made, count)
     except PlumecastError as error:
-        return LiveWorld(grid, made, count, own, None, str(error))
-    return LiveWorld(grid, made, count, own, Simulator(world))
+        return LiveWorld(grid, made, count, with_weather, None, str(error))
+    return LiveWorld(grid, made, count, with_weather, Simulator(world))
 
 
 def _simulated(
-    grid: xr.Dataset, known: Mapping[str, Any], ground: Ground, interval: float, count: int
+    grid: xr.Dataset, settings: dict[str, Any], ground: Ground, interval: float, count: int
 ) -> World:
     landscape = ground.landscape()
-    if landscape is None and known.get("dem"):
+    if landscape is None and settings.get("dem"):
         raise PlumecastError(
-            f"give the rasters of the store with --dem and --fuels: {known['dem']}"
+            f"give the rasters of the store with --dem and --fuels: {settings['dem']}"
         )
-    if landscape is None and not known:
-        known = _preset_like(grid)
-    shape = tuple(known.get("shape", ())) if landscape is None else landscape.shape
-    cell = float(known["cell"]) if landscape is None else landscape.cell
-    corner = (0.0, 0.0) if landscape is None else landscape.corner
-    if not is_on((int(shape[0]), int(shape[1])), cell, grid, corner):
+    if landscape is not None:
+        shape, cell, corner, years = landscape.shape, landscape.cell, landscape.corner, 1
+    else:
+        settings = settings if "shape" in settings else _preset_like(grid)
+        ny, nx = settings["shape"]
+        shape, cell, corner = (int(ny), int(nx)), float(settings["cell"]), (0.0, 0.0)
+        years = int(settings.get("years", 1))
+    if not is_on(shape, cell, grid, corner):
         raise PlumecastError("the landscape is not that of the grid of the surrogate")
     return World(
-        int(known.get("seed", 0)), count, 1 if landscape else int(known.get("years", 1)),
-        (int(shape[0]), int(shape[1])), cell, interval, landscape,
-        steering=float(known.get("steering", ground.strength)),
+        int(settings.get("seed", 0)), count, years, shape, cell, interval, landscape,
+        steering=float(settings.get("steering", ground.strength)),
     )  # fmt: skip
 
 
@@ -213,15 +212,7 @@ def _preset_like(grid: xr.Dataset) -> dict[str, Any]:
 def store_settings(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
     """The settings that simulated snapshots record; None for other sources."""
     try:
-        found = json.loads(attributes[SIMULATION])
+        settings = json.loads(attributes[SIMULATION])
     except (KeyError, TypeError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
-
-
-def store_interval(snapshots: xr.Dataset) -> float | None:
-    """Hours between the checkpoints of a store, if it records them."""
-    return recorded_interval(snapshots[SMOKE].attrs)
-
-
-DROUGHTS = tuple(SCENARIOS)
+    return settings if isinstance(settings, dict) else None

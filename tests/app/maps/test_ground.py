@@ -1,4 +1,4 @@
-"""What lies below the smoke: borders in their place, and a hillshade lit from the north-west."""
+"""What lies around the smoke: perimeters of burned cells, borders in their place, a hillshade."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import zlib
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from plumecast.app.drawing.borders import borders
-from plumecast.app.drawing.hillshade import relief, resample, shade
-from plumecast.app.drawing.png import encode_png
+from plumecast.app.maps.colours import encode_png
+from plumecast.app.maps.ground import borders, outline, relief, resample, shade
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.regrid import Grid
 from support.raster_files import write_ascii
@@ -94,3 +96,29 @@ def test_png_files_hold_the_picture():
     length = struct.unpack(">I", data[start - 8 : start - 4])[0]
     rows = np.frombuffer(zlib.decompress(data[start : start + length]), np.uint8).reshape(2, 13)
     np.testing.assert_array_equal(rows[:, 1:].reshape(2, 3, 4), picture)
+
+
+def area(ring: list[tuple[int, int]]) -> float:
+    """Signed area by the shoelace formula; positive if the inside is on the left."""
+    x, y = np.array(ring, dtype=float).T
+    return 0.5 * float(np.sum(x * np.roll(y, -1) - np.roll(x, -1) * y))
+
+
+@given(arrays(bool, st.tuples(st.integers(1, 6), st.integers(1, 6))))
+def test_rings_enclose_the_burned_area(burned):
+    assert sum(area(ring) for ring in outline(burned)) == burned.sum()
+
+
+def test_a_hole_is_a_ring_of_its_own():
+    burned = np.ones((3, 3), dtype=bool)
+    burned[1, 1] = False
+    assert sorted(area(ring) for ring in outline(burned)) == [-1.0, 9.0]
+
+
+def test_cells_that_touch_at_a_corner_stay_apart():
+    assert sorted(map(area, outline(np.eye(2, dtype=bool)))) == [1.0, 1.0]
+
+
+def test_only_turns_are_kept():
+    assert outline(np.ones((1, 50), dtype=bool)) == [[(0, 0), (50, 0), (50, 1), (0, 1)]]
+    assert outline(np.zeros((2, 2), dtype=bool)) == []

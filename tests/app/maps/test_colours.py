@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumecast.app.drawing.palettes import PALETTES, palette
-from plumecast.app.drawing.scale import (
+from plumecast.app.maps.colours import (
     FIRST,
     LAST,
     MISSING,
     NOTHING,
+    PALETTES,
     amount_scale,
     difference_scale,
     even_scale,
+    palette,
 )
 
 ROUNDING = 1e-9  # relative; of logarithms in double precision

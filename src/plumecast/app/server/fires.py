@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.app.drawing.perimeter import outline
-from plumecast.app.server.http.events import EventLog
-from plumecast.app.server.live.kept import Kept
-from plumecast.app.server.live.models import Model
-from plumecast.app.server.live.world import LiveWorld
+from plumecast.app.maps.ground import perimeters
+from plumecast.app.maps.layers import LAYERS, with_computed
+from plumecast.app.server.kept import EventLog, Kept, Limits, RequestError
+from plumecast.app.server.models import Model
+from plumecast.app.server.world import LiveWorld
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.data.clock import take_final
 from plumecast.scores.quantities import as_quantity, dose_attributes
 from plumecast.simulator.weather import Weather
-from plumecast.surrogate.error_bars.interval import CERTAIN, LOWER, POSSIBLE, UPPER
-from plumecast.workflows.export import FOOTPRINT
 from plumecast.workflows.predict import predict_fires
 
 COVERAGE = 0.9
@@ -32,15 +30,12 @@ COVERAGE = 0.9
 FIRST_FRAMES = 1
 """The fire is simulated up to this checkpoint first, so that smoke appears soon."""
 
-AMOUNTS = {"smoke": SMOKE, "lower": LOWER, "upper": UPPER}
-SETS = {"footprint": FOOTPRINT, "certain": CERTAIN, "possible": POSSIBLE}
-LAYERS = (*AMOUNTS, *SETS, "fire")
+LIVE = {layer.live: name for name, layer in LAYERS.items() if layer.live}
+"""The fields of a frame by the names of their layers."""
+
+AMOUNTS = [layer for layer, name in LIVE.items() if LAYERS[name].is_sum]
 
 _BUSY = "the server is busy with other fires; try again in a moment"
-
-
-class BusyError(PlumecastError):
-    """Too much is waiting already."""
 
 
 @dataclass
@@ -67,7 +62,7 @@ class LiveFire:
         try:
             for frame in self._make():
                 self.frames.append(frame)
-                self.events.add("frame", self._told(frame, time.perf_counter() - start))
+                self.events.add("frame", self._event(frame, time.perf_counter() - start))
             if not self.stopped.is_set():
                 seconds = time.perf_counter() - start
                 self.events.add("done", {"frames": len(self.frames), "seconds": seconds})
@@ -78,7 +73,7 @@ class LiveFire:
         finally:
             self.events.close()
 
-    def _make(self) -> Any:
+    def _make(self) -> Iterator[xr.Dataset]:
         """The frames: snapshots with their predicted fields, one at a time."""
         last = self.world.checkpoints
         for upto in sorted({min(FIRST_FRAMES, last), last}):
@@ -102,7 +97,7 @@ class LiveFire:
         )
         return made.assign({FIRE: snapshot[FIRE]})
 
-    def _told(self, frame: xr.Dataset, seconds: float) -> dict[str, Any]:
+    def _event(self, frame: xr.Dataset, seconds: float) -> dict[str, Any]:
         smoke = layer_of(frame, "smoke", "mean", self.world.interval)
         return {
             "k": len(self.frames) - 1,
@@ -127,38 +122,38 @@ class LiveFire:
 
     def perimeter(self, k: int) -> list[list[tuple[float, float]]]:
         """Rings around the burned cells, x and y in metres."""
-        grid = self.world.record
         burned = self.layer(k, "fire", "sum").values > 0.0
         return [
-            [(grid["x0"] + i * grid["dx"], grid["y0"] + j * grid["dy"]) for i, j in ring]
-            for ring in outline(burned)
+            [(float(x), float(y)) for x, y in ring[:-1]]
+            for ring in perimeters(burned, self.world.cells)
         ]
 
     def series(self, row: int, column: int, quantity: str) -> dict[str, Any]:
         """The amounts of one cell in the frames that are ready."""
         frames = list(self.frames)
-        found: dict[str, Any] = {"hours": [float(frame["hours"].values[0]) for frame in frames]}
-        for name, variable in AMOUNTS.items():
-            if not all(variable in frame for frame in frames):
-                found["mean" if name == "smoke" else name] = None
+        series: dict[str, Any] = {"hours": [float(frame["hours"].values[0]) for frame in frames]}
+        for layer in AMOUNTS:
+            name = "mean" if layer == "smoke" else layer
+            if not all(LIVE[layer] in frame for frame in frames):
+                series[name] = None
                 continue
-            fields = [layer_of(frame, name, quantity, self.world.interval) for frame in frames]
-            values = [float(item.values[row, column]) for item in fields]
-            found["mean" if name == "smoke" else name] = values
-            found.setdefault("units", fields[0].attrs["units"] if fields else "")
-        return found | {"coverage": COVERAGE if self.model.calibrated else None}
+            fields = [layer_of(frame, layer, quantity, self.world.interval) for frame in frames]
+            series[name] = [float(item.values[row, column]) for item in fields]
+            series.setdefault("units", fields[0].attrs["units"] if fields else "")
+        return series | {"coverage": COVERAGE if self.model.calibrated else None}
 
 
 def layer_of(frame: xr.Dataset, layer: str, quantity: str, interval: float) -> xr.DataArray:
     """One layer of a snapshot with predicted fields, with units; raises if it has none."""
-    name = {"fire": FIRE, **AMOUNTS, **SETS}[layer]
-    if name not in frame:
+    name = LIVE[layer]
+    fields = frame if name in frame else with_computed(frame)
+    if name not in fields:
         raise PlumecastError(
             f"layer {layer} is not there: the model has no "
             + ("error bars" if layer != "footprint" else "thresholds")
             + "; train one with a preset"
         )
-    field = frame[name].isel({SNAPSHOT: 0}).sortby(["y", "x"])
+    field = fields[name].isel({SNAPSHOT: 0}).sortby(["y", "x"])
     if layer in AMOUNTS:
         hours = frame["hours"].isel({SNAPSHOT: 0})
         field = field.assign_coords(hours=hours).assign_attrs(dose_attributes(frame["smoke"].attrs))
@@ -166,14 +161,24 @@ def layer_of(frame: xr.Dataset, layer: str, quantity: str, interval: float) -> x
     return field
 
 
+def centre_of_mass(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, float] | None:
+    """Σ g (x, y) / Σ g of a field (ny, nx); None if it is 0 everywhere."""
+    total = float(field.sum())
+    if total <= 0.0:
+        return None
+    return float((field.sum(axis=0) * x).sum() / total), float(
+        (field.sum(axis=1) * y).sum() / total
+    )
+
+
 class Fires:
     """The fires that are kept, and the threads that make them."""
 
-    def __init__(self, world: LiveWorld, *, most: int, threads: int, waiting: int) -> None:
+    def __init__(self, world: LiveWorld, limits: Limits) -> None:
         self.world = world
-        self.kept: Kept[LiveFire] = Kept(most, LiveFire.stop)
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="fire")
-        self._places = threading.BoundedSemaphore(threads + waiting)
+        self.kept: Kept[LiveFire] = Kept(limits.fires, LiveFire.stop)
+        self._pool = ThreadPoolExecutor(limits.fire_threads, thread_name_prefix="fire")
+        self._places = threading.BoundedSemaphore(limits.fire_threads + limits.fires_waiting)
 
     def light(
         self, points: Sequence[tuple[float, float]], wanted: dict[str, Any], model: Model,
@@ -183,7 +188,7 @@ class Fires:
         cells = self.world.ignited(points)
         fire = LiveFire(cells, self.world.weather(wanted), model, self.world, request)
         if not self._places.acquire(blocking=False):
-            raise BusyError(_BUSY)
+            raise RequestError(_BUSY, 429)
         key = self.kept.add(fire)
         self._pool.submit(self._run, fire)
         return key, fire
@@ -199,13 +204,3 @@ class Fires:
         for fire in self.kept.values():
             fire.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def centre_of_mass(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, float] | None:
-    """Σ g (x, y) / Σ g of a field (ny, nx); None if it is 0 everywhere."""
-    total = float(field.sum())
-    if total <= 0.0:
-        return None
-    return float((field.sum(axis=0) * x).sum() / total), float(
-        (field.sum(axis=1) * y).sum() / total
-    )

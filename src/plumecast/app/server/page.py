@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from plumecast.app.drawing.scale import FIRST, MISSING, Scale, amount_scale
-from plumecast.app.server.live.fires import COVERAGE, LAYERS, Fires
-from plumecast.app.server.live.kept import Kept
-from plumecast.app.server.live.limits import Limits
-from plumecast.app.server.live.models import Models
-from plumecast.app.server.live.scores import Store
-from plumecast.app.server.live.training import FEWEST, Jobs
-from plumecast.app.server.live.world import DROUGHTS, LiveWorld
+from plumecast.app.maps.colours import FIRST, MISSING, Scale, amount_scale
+from plumecast.app.server.fires import COVERAGE, LIVE, Fires
+from plumecast.app.server.kept import PLACES, POINTS, WIND_SPEED, Kept, Limits
+from plumecast.app.server.models import FEWEST, Jobs, Models
+from plumecast.app.server.store import Store
+from plumecast.app.server.world import DROUGHTS, LiveWorld
 from plumecast.base.names import SMOKE
 from plumecast.base.version import __version__
+from plumecast.data.crs import crs_of
 from plumecast.operators.settings import FAMILIES, PRESETS
 from plumecast.scores.quantities import DEFAULT, QUANTITIES, as_quantity
 from plumecast.simulator.weather import JET_HEIGHT
@@ -38,13 +37,9 @@ class LivePage:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        limits = self.limits
-        self.fires = Fires(
-            self.world, most=limits.fires, threads=limits.fire_threads,
-            waiting=limits.fires_waiting,
-        )  # fmt: skip
-        self.jobs = Jobs(self.models.add, kept=limits.jobs, waiting=limits.jobs_waiting)
-        self.places: Kept[Places] = Kept(limits.clients)
+        self.fires = Fires(self.world, self.limits)
+        self.jobs = Jobs(self.models.add, self.limits)
+        self.places: Kept[Places] = Kept(self.limits.clients)
         self.scale = _scale(self.store)
 
     def close(self) -> None:
@@ -54,21 +49,18 @@ class LivePage:
 
     def curve(self) -> list[dict[str, Any]]:
         """The learning curve: one point per training."""
-        found = []
-        for model in self.models.all():
-            result = model.result
-            if result is None or not result.get("scores"):
-                continue
-            scores = result["scores"]
-            found.append({
+        return [
+            {
                 "model": model.id,
-                "preset": result["preset"],
-                "ignitions": result["ignitions"],
-                "seconds": result["seconds"],
-                "iou": scores["deployable_iou"],
-                "rel": scores["snapshot_error"],
-            })  # fmt: skip
-        return found
+                "preset": model.result["preset"],
+                "ignitions": model.result["ignitions"],
+                "seconds": model.result["seconds"],
+                "iou": model.result["scores"]["deployable_iou"],
+                "rel": model.result["scores"]["snapshot_error"],
+            }
+            for model in self.models.all()
+            if model.result is not None and model.result.get("scores")
+        ]
 
     def state(self) -> dict[str, Any]:
         """What the page needs to know first."""
@@ -76,7 +68,7 @@ class LivePage:
         train, held = store.split() if store else ([], [])
         return {
             "version": __version__,
-            "grid": self.world.record,
+            "grid": _grid_record(self.world),
             "hours": self.world.hours,
             "interval": self.world.interval,
             "droughts": list(DROUGHTS),
@@ -87,7 +79,7 @@ class LivePage:
             "models": [model.record() for model in self.models.all()],
             "families": list(FAMILIES),
             "presets": list(PRESETS),
-            "layers": list(LAYERS),
+            "layers": list(LIVE),
             "quantities": {
                 item.name: {"long_name": item.long_name, "units": item.units}
                 for item in QUANTITIES.values()
@@ -101,8 +93,19 @@ class LivePage:
                 "held_out": len(held),
                 "fewest": FEWEST,
             },
-            "limits": {name: getattr(self.limits, name) for name in self.limits.__slots__},
+            "limits": asdict(self.limits) | {
+                "points": POINTS, "places": PLACES, "wind_speed": WIND_SPEED,
+            },
         }  # fmt: skip
+
+
+def _grid_record(world: LiveWorld) -> dict[str, Any]:
+    """The grid for the page: cell sizes, and the lower left corner."""
+    cells = world.cells
+    return {
+        "ny": cells.ny, "nx": cells.nx, "x0": cells.left, "y0": cells.bottom,
+        "dx": cells.dx, "dy": cells.dy, "has_projection": crs_of(world.grid) is not None,
+    }  # fmt: skip
 
 
 def scale_record(scale: Scale) -> dict[str, Any]:

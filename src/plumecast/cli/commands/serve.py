@@ -62,7 +62,7 @@ def command(
     Example: `plumecast serve` or, for your own fires, `plumecast serve smoke.plume --data
     ensemble.zarr`
     """
-    require("starlette", "serve", "the live page")
+    require("fastapi", "serve", "the live page")
     require("uvicorn", "serve", "the live page")
     from plumecast.app.server import start
 

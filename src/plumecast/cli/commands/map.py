@@ -11,6 +11,7 @@ from plumecast.base.outputs import check_output
 from plumecast.cli.options import numbers
 from plumecast.cli.show import count, note, say, wrote
 from plumecast.scores.quantities import DEFAULT
+from plumecast.scores.reading import Reading
 
 
 def command(
@@ -72,10 +73,12 @@ def command(
         out,
         model=model,
         fire=fire,
-        quantity=quantity,
-        checkpoint_interval=checkpoint_interval,
+        reading=Reading(
+            quantity,
+            hours=[] if hours is None else numbers(hours, "--hours"),
+            interval=checkpoint_interval,
+        ),
         layer=layer,
-        hours=[] if hours is None else numbers(hours, "--hours"),
         points=points,
         dem=dem,
         title=title,

@@ -1,6 +1,7 @@
-"""Colour scales: values of a field as 256 levels, each with a colour and a value.
+"""Colours of maps: palettes, scales of 256 levels, and pictures as PNG.
 
-Level 0 is exactly nothing and transparent, level 255 is missing. The levels between are spaced
+A scale turns the values of a field into levels, each with a colour and a value. Level 0 is exactly
+nothing and transparent, level 255 is missing. The levels between are spaced
 
 - "log": by equal ratios from `low` to `high`; level 1 is more than 0 and less than `low`;
 - "linear": evenly from `low` to `high`;
@@ -9,11 +10,52 @@ Level 0 is exactly nothing and transparent, level 255 is missing. The levels bet
 
 from __future__ import annotations
 
+import struct
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
-from plumecast.app.drawing.palettes import palette
+_MAGMA_REVERSED = (
+    "#fcfdbf", "#fde0a1", "#fec287", "#fea571", "#fb8761", "#f4695c", "#e55064", "#cf4070",
+    "#b5367a", "#9b2e7f", "#812581", "#681c81", "#4f127b", "#341069", "#1c1044", "#090720",
+    "#000004",
+)  # fmt: skip
+_CIVIDIS_REVERSED = (
+    "#fee838", "#f0d846", "#dec958", "#cdbb63", "#bcae6c", "#aba072", "#9b9476", "#8c8878",
+    "#7d7c78", "#6f7073", "#61656f", "#535a6d", "#434e6c", "#32436d", "#1a386f", "#002e6a",
+    "#00224e",
+)  # fmt: skip
+_BLUE_TO_RED = (
+    "#053061", "#2065ab", "#4393c3", "#90c4dd", "#d1e5f0", "#f7f6f6", "#fddbc7", "#f3a481",
+    "#d6604d", "#b1182b", "#67001f",
+)  # fmt: skip
+_BURNING = ("#ffd27a", "#f28e2b", "#c1440e", "#5a1a06")
+_ONE = ("#7b3294", "#7b3294")
+
+PALETTES = {
+    "amount": _MAGMA_REVERSED,
+    "share": _CIVIDIS_REVERSED,
+    "difference": _BLUE_TO_RED,
+    "set": _ONE,
+    "burning": _BURNING,
+}
+"""Anchors by name: magma, cividis and RdBu, sampled evenly; dark is much, as on paper."""
+
+FIRE_COLOUR = "#d7301f"
+
+
+def palette(name: str, count: int) -> np.ndarray:
+    """(count, 3) bytes of red, green and blue, interpolated between the anchors."""
+    anchors = np.array([_bytes(colour) for colour in PALETTES[name]], dtype=np.float64)
+    places = np.linspace(0.0, anchors.shape[0] - 1.0, count)
+    parts = [np.interp(places, np.arange(anchors.shape[0]), anchors[:, k]) for k in range(3)]
+    return np.rint(np.stack(parts, axis=1)).astype(np.uint8)
+
+
+def _bytes(colour: str) -> tuple[int, ...]:
+    return tuple(bytes.fromhex(colour.removeprefix("#")))
+
 
 NOTHING, FIRST, LAST, MISSING = 0, 1, 254, 255
 DECADES = {"log": 4.0, "signed": 3.0}
@@ -51,24 +93,25 @@ class Scale:
     def levels(self, field: np.ndarray) -> np.ndarray:
         """The nearest level of every value, as bytes; values beyond the ends get the last."""
         values = np.asarray(field, dtype=np.float64)
-        known = np.isfinite(values)
-        size = np.abs(np.where(known, values, 0.0))
+        finite = np.isfinite(values)
+        values = np.where(finite, values, 0.0)
+        size = np.abs(values)
         if self.kind == "linear":
-            share = (np.where(known, values, 0.0) - self.low) / (self.high - self.low)
-            found = FIRST + np.rint(np.clip(share, 0.0, 1.0) * (LAST - FIRST))
-            found = np.where(size == 0.0, NOTHING, found)
+            share = np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
+            levels = FIRST + np.rint(share * (LAST - FIRST))
+            levels = np.where(size == 0.0, NOTHING, levels)
         else:
             share = np.log(np.maximum(size, self.low) / self.low) / np.log(self.high / self.low)
             share = np.clip(share, 0.0, 1.0)
             if self.kind == "log":
-                found = FIRST + 1 + np.rint(share * (LAST - FIRST - 1))
-                found = np.where(size < self.low, FIRST, found)
-                found = np.where(np.where(known, values, 0.0) <= 0.0, NOTHING, found)
+                levels = FIRST + 1 + np.rint(share * (LAST - FIRST - 1))
+                levels = np.where(size < self.low, FIRST, levels)
+                levels = np.where(values <= 0.0, NOTHING, levels)
             else:
                 step = np.rint(share * (LAST - _MIDDLE))
-                found = np.where(values > 0.0, _MIDDLE + step, _MIDDLE - 1 - step)
-                found = np.where(size < self.low, NOTHING, found)
-        return np.where(known, found, MISSING).astype(np.uint8)
+                levels = np.where(values > 0.0, _MIDDLE + step, _MIDDLE - 1 - step)
+                levels = np.where(size < self.low, NOTHING, levels)
+        return np.where(finite, levels, MISSING).astype(np.uint8)
 
     @property
     def resolution(self) -> float:
@@ -98,11 +141,11 @@ class Scale:
             first = np.ceil(self.low / step - 1e-9) + 0.0  # never −0
             return [float(step * k) for k in np.arange(first, self.high / step + 1e-9)]
         powers = np.arange(np.ceil(np.log10(self.low) - 1e-9), np.log10(self.high) + 1e-9)
-        found = [float(10.0**power) for power in powers]
+        ticks = [float(10.0**power) for power in powers]
         if self.kind == "log":
-            return found if len(found) > 1 else [self.low, self.high]
-        found = found or [self.high]
-        return [-value for value in reversed(found)] + found
+            return ticks if len(ticks) > 1 else [self.low, self.high]
+        ticks = ticks or [self.high]
+        return [-value for value in reversed(ticks)] + ticks
 
 
 def tick_text(value: float) -> str:
@@ -137,3 +180,21 @@ def difference_scale(largest: float) -> Scale:
 def even_scale(low: float, high: float, colours: str = "share") -> Scale:
     """Evenly spaced values."""
     return Scale("linear", low, high if high > low else low + 1.0, colours)
+
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_TRUE_COLOUR_WITH_ALPHA = 6
+
+
+def encode_png(rgba: np.ndarray) -> bytes:
+    """PNG file of an (ny, nx, 4) picture of bytes, top row first."""
+    ny, nx = rgba.shape[:2]
+    rows = np.ascontiguousarray(rgba, dtype=np.uint8).reshape(ny, 4 * nx)
+    unfiltered = np.zeros((ny, 1), dtype=np.uint8)
+    header = struct.pack(">IIBBBBB", nx, ny, 8, _TRUE_COLOUR_WITH_ALPHA, 0, 0, 0)
+    data = zlib.compress(np.hstack([unfiltered, rows]).tobytes(), 9)
+    return _SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
