@@ -1,4 +1,7 @@
-"""Checks of values that a user gives: options, settings, and records that can be edited."""
+"""Checks of values that a user gives: options, settings, and records that can be edited.
+
+Old arguments and names are kept with a warning for one version.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ import math
 import numbers
 import types
 import typing
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from plumecast.base.errors import PlumecastError
 
@@ -114,3 +118,54 @@ def _is_number(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+# -- old arguments and names
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+def deprecate(old: str, new: str, stacklevel: int = 3) -> None:
+    """Warn that `old` will go with the next version; `new` is what to write."""
+    warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=stacklevel)
+
+
+def folded_arguments(
+    *, renamed: Mapping[str, str] | None = None, **values: type[Any]
+) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
+    """Accept the fields of value objects as keyword arguments too, with a deprecation warning.
+
+    With `resources=Resources`, `f(device="cuda")` becomes `f(resources=Resources(device="cuda"))`.
+    `renamed` maps old names of fields to new ones: `{"checkpoint_interval": "interval"}`.
+    """
+    names = dict(renamed or {})
+    home = {
+        field.name: (argument, kind)
+        for argument, kind in values.items()
+        for field in dataclasses.fields(kind)
+    }
+    home |= {old: home[new] for old, new in names.items() if new in home}
+
+    def decorate(function: Callable[P, Result]) -> Callable[P, Result]:
+        @functools.wraps(function)
+        def call(*positional: P.args, **keywords: P.kwargs) -> Result:
+            given: dict[str, Any] = dict(keywords)
+            loose: dict[str, dict[str, Any]] = {}
+            for name in [name for name in given if name in home and name not in values]:
+                loose.setdefault(home[name][0], {})[names.get(name, name)] = given.pop(name)
+            for argument, parts in loose.items():
+                kind = values[argument]
+                if given.get(argument) is not None:
+                    raise PlumecastError(
+                        f"{function.__name__} got {argument}= and {', '.join(parts)}; put all into "
+                        f"{argument}={kind.__name__}(…)"
+                    )
+                listed = ", ".join(f"{name}=…" for name in parts)
+                deprecate(f"{function.__name__}({listed})", f"{argument}={kind.__name__}({listed})")
+                given[argument] = kind(**parts)
+            return function(*positional, **given)
+
+        return call
+
+    return decorate

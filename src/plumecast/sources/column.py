@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumecast.base.constants import CP_DRY, P0, R_DRY
+from plumecast.base.names import CP_DRY, P0, R_DRY
 from plumecast.compute.arrays import Array, array_namespace
 
 

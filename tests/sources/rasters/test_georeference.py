@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.sources.rasters import read_arrival_times
 from plumecast.sources.rasters.files import read_raster
 from plumecast.sources.rasters.georeference import (

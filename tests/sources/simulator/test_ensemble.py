@@ -8,8 +8,8 @@ import xarray as xr
 
 from plumecast.base import names
 from plumecast.base.checkpoints import DEPTH, INTERVAL
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.sources.fuels.table import fuel_table
 from plumecast.sources.simulator.air.weather import weather
 from plumecast.sources.simulator.ensemble import (

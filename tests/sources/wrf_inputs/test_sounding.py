@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plumecast.base.constants import GRAVITY
+from plumecast.base.names import GRAVITY
 from plumecast.sources.weather.default import HEIGHTS
 from plumecast.sources.wrf_inputs.domain import TOP
 from plumecast.sources.wrf_inputs.sounding import (

@@ -12,10 +12,9 @@ from plumecast.app.drawing.content import Content, Scene
 from plumecast.app.drawing.layers import DIFFERENCE, PREDICTED
 from plumecast.app.maps.content import Given, Source, listed, map_content
 from plumecast.app.maps.scenes import MOST_FIRES
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 from plumecast.base.names import SMOKE
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.scores.quantities import DEFAULT
 from plumecast.surrogate.surrogate import Surrogate
 

@@ -11,7 +11,7 @@ import typer
 import xarray as xr
 
 from plumecast.base.checkpoints import DOSE_ERROR, recorded_interval, summed_over
-from plumecast.base.findings import PASSED, Finding
+from plumecast.base.integrity import PASSED, Finding
 from plumecast.base.names import FIRE, HEIGHT, LEVEL, LOWEST, SMOKE, SNAPSHOT, WEATHER_HOUR
 from plumecast.cli.show import count, note, pairs, say
 from plumecast.data.checksums import has_checksums

@@ -11,11 +11,18 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from plumecast.base.constants import ALOFT_WIND_LIMIT, SURFACE_LAYER, SURFACE_WIND_LIMIT
 from plumecast.base.errors import PlumecastError
-from plumecast.base.findings import Finding
-from plumecast.base.integrity import DamagedError
-from plumecast.base.names import HEIGHT, SNAPSHOT, WEATHER, WEATHER_AXES, WEATHER_HOUR
+from plumecast.base.integrity import DamagedError, Finding
+from plumecast.base.names import (
+    ALOFT_WIND_LIMIT,
+    HEIGHT,
+    SNAPSHOT,
+    SURFACE_LAYER,
+    SURFACE_WIND_LIMIT,
+    WEATHER,
+    WEATHER_AXES,
+    WEATHER_HOUR,
+)
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
 

@@ -4,6 +4,6 @@ The coupling is one-way: the wind drives the fire and transports its smoke, and 
 smoke changes the wind.
 """
 
-from plumecast.base.extras import require
+from plumecast.base.errors import require
 
 require("numba", "simulator", "the simulator")

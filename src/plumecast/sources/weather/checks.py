@@ -10,9 +10,15 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from plumecast.base.constants import ALOFT_WIND_LIMIT, SURFACE_LAYER, SURFACE_WIND_LIMIT
 from plumecast.base.errors import PlumecastError, PlumecastWarning
-from plumecast.base.names import HEIGHT, WEATHER, WEATHER_HOUR
+from plumecast.base.names import (
+    ALOFT_WIND_LIMIT,
+    HEIGHT,
+    SURFACE_LAYER,
+    SURFACE_WIND_LIMIT,
+    WEATHER,
+    WEATHER_HOUR,
+)
 from plumecast.compute.arrays import Array
 
 FIRE_DIM = "fire"

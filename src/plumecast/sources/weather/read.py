@@ -104,7 +104,7 @@ def _head(path: Path) -> bytes:
 
 def _read_netcdf(path: Path, options: Options) -> xr.Dataset:
     # Imported here: surrogates need the default profile of this package, but no NetCDF library.
-    from plumecast.base.netcdf import check_complete
+    from plumecast.base.integrity import check_complete
 
     check_complete(path, set())
     try:

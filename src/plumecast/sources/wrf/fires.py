@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.findings import Finding
+from plumecast.base.integrity import Finding
 from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner
 from plumecast.compute.processes import DiedError, HungError, LimitedProcess

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumecast.base.constants import GRAVITY
+from plumecast.base.names import GRAVITY
 from plumecast.compute.arrays import Array
 from plumecast.sources.weather.default import complete_profile
 from plumecast.sources.wrf_inputs.domain import TOP

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 from plumecast.base.files import write_json
 from plumecast.base.version import __version__
 from plumecast.operators.baselines import fit_gaussian_process, sample_rows

@@ -1,5 +1,5 @@
 """The report page of a folder of results, with its credibility section."""
 
-from plumecast.base.extras import require
+from plumecast.base.errors import require
 
 require("jinja2", "report", "a report")

@@ -14,7 +14,7 @@ import xarray as xr
 from plumecast.app.drawing.palettes import FIRE_COLOUR
 from plumecast.app.drawing.scale import MISSING, Scale, even_scale
 from plumecast.app.server.live.fires import AMOUNTS, LiveFire
-from plumecast.base.extras import require
+from plumecast.base.errors import require
 from plumecast.base.names import SNAPSHOT, shown_units
 from plumecast.scores.quantities import QUANTITIES, as_quantity, factors_at
 from plumecast.sources.concat import concat_snapshots

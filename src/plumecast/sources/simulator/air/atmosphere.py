@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from plumecast.base.constants import GRAVITY, R_DRY
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import GRAVITY, R_DRY
 from plumecast.sources.simulator.compiled import compiled
 from plumecast.sources.simulator.fields import Field
 

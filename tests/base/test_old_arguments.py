@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.values import folded_arguments
 
 
 @dataclass(frozen=True)
