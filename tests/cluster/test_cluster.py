@@ -20,10 +20,10 @@ import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.compute import cluster as scale
-from plumecast.compute import gram as gram_blocks
+from plumecast.compute import linalg
 from plumecast.compute.arrays import bytes_in
 from plumecast.compute.blocks import Passes
-from plumecast.compute.gram import snapshot_gram
+from plumecast.compute.linalg import snapshot_gram
 from plumecast.compute.resources import Resources
 from plumecast.data.layout import fit_layout
 from plumecast.data.store import open_snapshots
@@ -272,7 +272,7 @@ class Reaper(scale.ClusterRunner):
 
     def map(self, function, shared, items):
         for part in super().map(function, shared, items):
-            if function is gram_blocks._tile:
+            if function is linalg._tile:
                 type(self).tiles += 1
                 if self.tiles == 2:
                     type(self).victims = (next(iter(self.client.run(os.getpid).values())),)

@@ -8,8 +8,8 @@ import xarray as xr
 
 from plumecast.base import names
 from plumecast.base.checkpoints import DEPTH, INTERVAL
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.compute.resources import Resources
 from plumecast.physics.fuels import fuel_table
 from plumecast.simulator.ensemble import (

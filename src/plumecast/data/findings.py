@@ -12,8 +12,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.findings import Finding, read_findings
-from plumecast.base.integrity import RESTORE, DamagedError
+from plumecast.base.integrity import RESTORE, DamagedError, Finding, read_findings
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks

@@ -12,8 +12,8 @@ import xarray as xr
 
 from plumecast.base import names
 from plumecast.base.checkpoints import DEPTH, INTERVAL, LOCAL_HOUR
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Field
 from plumecast.compute.dose import running_dose

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.base.version import __version__

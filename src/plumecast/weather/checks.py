@@ -13,12 +13,14 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from plumecast.base.constants import ALOFT_WIND_LIMIT, SURFACE_LAYER, SURFACE_WIND_LIMIT
 from plumecast.base.errors import PlumecastError, PlumecastWarning
-from plumecast.base.findings import Finding
+from plumecast.base.integrity import Finding
 from plumecast.base.names import (
+    ALOFT_WIND_LIMIT,
     HEIGHT,
     SNAPSHOT,
+    SURFACE_LAYER,
+    SURFACE_WIND_LIMIT,
     WEATHER,
     WEATHER_AXES,
     WEATHER_HOUR,

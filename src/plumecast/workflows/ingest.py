@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.findings import Finding
+from plumecast.base.integrity import Finding
 from plumecast.base.names import FIRE, WIND
 from plumecast.base.tables import DIRECTION, Column, TableFormat, read_table
 from plumecast.compute.blocks import Runner

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.sources.wrf import read_wrf
 from plumecast.sources.wrf.frame import FireState, LevelSet, advance_arrival, changed_cells
 from plumecast.sources.wrf.map_plane import map_plane

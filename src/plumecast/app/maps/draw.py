@@ -24,10 +24,9 @@ from plumecast.app.maps.sources import (
     statistic_scenes,
 )
 from plumecast.base.deprecated import folded_arguments
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.compute.regrid import Grid, grid_from_centres
 from plumecast.data.crs import crs_of
 from plumecast.scores.predicted_dose import dose_coords

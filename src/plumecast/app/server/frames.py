@@ -13,7 +13,7 @@ import xarray as xr
 from plumecast.app.maps.colours import Scale
 from plumecast.app.maps.layers import Content, Scene, describe_layers
 from plumecast.app.server.fires import AMOUNTS, LIVE, LiveFire
-from plumecast.base.extras import require
+from plumecast.base.errors import require
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.data.assembly import concat_snapshots
 from plumecast.impact.scenarios.compare import Comparison, compare_scenarios

@@ -13,7 +13,7 @@ from plumecast.app.maps.draw import draw_map
 from plumecast.app.maps.sources import MOST_FIRES
 from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.history import command_line
 from plumecast.cli.options import WORKERS
 from plumecast.cli.outcomes import fires_kept

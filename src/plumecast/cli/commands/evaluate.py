@@ -14,7 +14,7 @@ from plumecast.base.checkpoints import equal_interval, recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
 from plumecast.base.names import DATA_VERSION, SNAPSHOT
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.base.version import __version__
 from plumecast.cli.evaluate_task import EvaluationTask
 from plumecast.cli.options import (

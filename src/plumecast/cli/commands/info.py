@@ -11,7 +11,7 @@ import typer
 import xarray as xr
 
 from plumecast.base.checkpoints import DOSE_ERROR, recorded_interval, summed_over
-from plumecast.base.findings import PASSED, Finding
+from plumecast.base.integrity import PASSED, Finding
 from plumecast.base.names import (
     DATA_VERSION,
     FIRE,

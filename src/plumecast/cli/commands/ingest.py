@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli import COMMANDS, OptionNamingCommand, new_group
 from plumecast.cli.fire_options import (
     grid_of,

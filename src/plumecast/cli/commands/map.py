@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from plumecast.app.maps.draw import FORMATS, draw_map
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.options import numbers
 from plumecast.cli.show import count, note, say, wrote
 from plumecast.scores.quantities import DEFAULT

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
     in_options,
     is_raster,

@@ -11,8 +11,7 @@ from typing import Any
 
 import typer
 
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 from plumecast.cli.fire_options import landscape_options
 from plumecast.cli.options import WORKERS, Given, with_options
 from plumecast.cli.outcomes import fires_kept

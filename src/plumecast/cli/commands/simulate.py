@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from plumecast.base.names import SNAPSHOT
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import landscape_options
 from plumecast.cli.options import (
     SCHEDULER,

@@ -13,8 +13,7 @@ import typer
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.outputs import check_output
-from plumecast.base.paths import check_regular
+from plumecast.base.paths import check_output, check_regular
 from plumecast.base.values import shown
 from plumecast.cli.options import (
     CHECKPOINT_INTERVAL,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 from plumecast.data.crs import as_crs, crs_of, import_extra
 from plumecast.sources.places import Places
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from plumecast.base.extras import require
+from plumecast.base.errors import require
 from plumecast.impact.solar.optics import Optics
 
 LARGEST_ZENITH = 88.0

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 
 EXAMPLE = "2020-09-08T14:00-07:00"
 

@@ -14,10 +14,10 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import hour_ladder
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import (
     FIRE,
+    M2_PER_ACRE,
     SNAPSHOT,
     TABLE,
 )

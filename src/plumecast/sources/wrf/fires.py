@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.findings import Finding
+from plumecast.base.integrity import Finding
 from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner
-from plumecast.compute.limited import DiedError, HungError, LimitedProcess
+from plumecast.compute.processes import DiedError, HungError, LimitedProcess
 from plumecast.sources.wrf.profile import COLUMNS
 from plumecast.sources.wrf.run import SMOKE_FLOOR, Options, read_fire
 from plumecast.sources.wrf.snapshots import FireLabels, to_dataset

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumecast.base.constants import GRAVITY, M2_PER_ACRE
+from plumecast.base.names import GRAVITY, M2_PER_ACRE
 from plumecast.compute import regrid
 from plumecast.compute.arrays import Array
 from plumecast.physics.air import actual_temperature, column_mean, mass_concentration

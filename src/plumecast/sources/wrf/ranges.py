@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumecast.base.constants import GRAVITY, R_DRY
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import GRAVITY, R_DRY
 from plumecast.compute.arrays import Array
 from plumecast.sources.wrf.frame import Layers
 from plumecast.sources.wrf.units import micrograms

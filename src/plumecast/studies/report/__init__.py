@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import jinja2
+from plumecast.base.errors import require
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,8 @@ class Picture:
 
 def new_environment() -> jinja2.Environment:
     """The templates of this folder; every text is escaped, and an unknown name is an error."""
-    return jinja2.Environment(
+    jinja2 = require("jinja2", "report", "a report")
+    return jinja2.Environment(  # type: ignore[no-any-return]
         loader=jinja2.PackageLoader("plumecast.studies.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,

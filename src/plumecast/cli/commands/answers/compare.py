@@ -12,7 +12,7 @@ import typer
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.drawn_fires import check_simulate, drawing, note_other_settings
 from plumecast.cli.fire_options import (
     CHECKPOINTS_AS_TRAINED,

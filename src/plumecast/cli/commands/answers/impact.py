@@ -12,7 +12,7 @@ from plumecast.base.checkpoints import LOCAL_HOUR
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
 from plumecast.base.names import IGNITION_TIME, SMOKE
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
     FUELS_OF_STORES,
     in_options,

@@ -10,7 +10,7 @@ import typer
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.options import (
     DATA,
     Given,

@@ -9,7 +9,7 @@ import typer
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.base.values import check_count, check_number
 from plumecast.cli.options import DATA, MODEL
 from plumecast.cli.show import count, next_step, note, say, when_stopped, wrote

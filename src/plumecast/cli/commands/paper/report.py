@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.show import note, wrote
 from plumecast.studies.report.page import write_report
 from plumecast.studies.report.planner import write_decision

@@ -10,7 +10,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.history import command_line
 from plumecast.cli.options import Given, split_options, split_recipe, with_options
 from plumecast.cli.outcomes import exit_code
