@@ -177,7 +177,7 @@ def fit(case: Case, data: Fires, device: Device) -> LiftedOperator:
     if case.physics:
         physics = plan_transport(given.weather, spacing, EVERY)
     threshold = float(np.quantile(data.smoke[data.smoke > 0.0], 0.3))
-    operator, _ = fit_lifted_operator(
+    operator, *_ = fit_lifted_operator(
         TrainingSet(data.fire, data.smoke, data.number, given),
         choose_settings(case.preset),
         threshold=threshold,

@@ -135,7 +135,7 @@ def fit_operator(
             carrier = calibrate(carrier, *seen, threshold=tau, put=resources.device.put)
     given = Conditions(wind=wind, weather=weather)
     training = TrainingSet(data.fire[rows], data.smoke[rows], data.number[rows], given)
-    operator, error = fit_lifted_operator(
+    operator, error, _ = fit_lifted_operator(
         training,
         settings,
         threshold=smoke_threshold(data.smoke[rows]),

@@ -101,7 +101,7 @@ def burgers(source: Path) -> Problem:
     return Problem(inputs[:n], outputs[:n], inputs[n:], outputs[n:], grid=(16,))
 
 
-def fit_layers(problem: Problem, parts: tuple[str, ...], layers: int) -> Fit:
+def fit_spectral(problem: Problem, parts: tuple[str, ...], layers: int) -> Fit:
     low_in, low_out = problem.inputs.min(), problem.outputs.min()
 
     def on_grid(inputs: np.ndarray) -> np.ndarray:
@@ -166,7 +166,7 @@ def score(problem: Problem, title: str, wanted: Sequence[str]) -> None:
     for name in wanted:
         begin = time.perf_counter()
         if name == SPECTRAL:
-            tried = [fit_layers(problem, parts, layers) for parts in LIFTS for layers in LAYERS]
+            tried = [fit_spectral(problem, parts, layers) for parts in LIFTS for layers in LAYERS]
         else:
             tried = [fit(problem, name, c, share) for c in (False, True) for share in STD_FRACTIONS]
         best = min(tried, key=lambda found: found.left_out)

@@ -34,7 +34,7 @@ from plumecast.operators.lifted import (
     FittedLifted,
     LiftedOperator,
     LiftedSums,
-    fit_lifted_parts,
+    fit_lifted_operator,
 )
 from plumecast.operators.physics.calibration import LADDERS, calibrate
 from plumecast.operators.physics.fuels import FuelLoads
@@ -244,7 +244,7 @@ class _Fits:
             given = replace(given, weather=self.weather, fuel=self.fuel, history=self.history)
             carrier = self.transport(physics)
         training = replace(training, given=given)
-        return fit_lifted_parts(
+        return fit_lifted_operator(
             training if rows is None else training.at(rows),
             settings,
             threshold=self.thresholds,
