@@ -106,7 +106,7 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
             preset=size.preset,
             ignitions=size.ignitions,
             checkpoints=size.checkpoints,
-            runner=runner,
+            resources=pc.Resources(runner=runner),
         )
         return float(made.smoke.astype(np.float64).mean())
 

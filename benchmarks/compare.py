@@ -32,8 +32,9 @@ from plumecast.impact.scenarios.difference import (
     unpaired_difference,
 )
 from plumecast.impact.scenarios.draw import Change, draw_scenarios
-from plumecast.sources.fuels.table import FUEL_CODES
+from plumecast.physics.fuels import FUEL_CODES
 from plumecast.workflows.fires.draw_fires import DrawnFires
+from plumecast.workflows.landscape import Ground
 
 SHAPE, CELL = (120, 160), 600.0  # of the fire grid; smoke cells are ten times as large
 STRIP = slice(70, 86)  # columns that are thinned
@@ -97,8 +98,8 @@ def main() -> None:
         rasters = write_rasters(Path(folder))
         changes = {name: Change(fuels=rasters[name]) for name in ("untreated", "treated")}
         drawn = draw_scenarios(
-            given.ignitions, changes, dem=rasters["dem"], weathers=1, checkpoints=CHECKPOINTS,
-            seed=given.seed, with_smoke=True,
+            given.ignitions, changes, ground=Ground(dem=rasters["dem"]), weathers=1,
+            checkpoints=CHECKPOINTS, seed=given.seed, with_smoke=True,
         )  # fmt: skip
         a, b = (time_means(fires) for fires in drawn.values())
     ignitions = np.arange(given.ignitions)

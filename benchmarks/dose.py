@@ -22,7 +22,14 @@ import xarray as xr
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.scores.quantities import factors_at, find_quantity
-from plumecast.sources.simulator.ensemble import simulate
+from plumecast.simulator.ensemble import (
+    DROUGHTS,
+    PRESETS,
+    World,
+    ensemble_size,
+    plan_fires,
+    simulate,
+)
 
 ROWS = ("factors", "predicted", "frames")
 
@@ -31,11 +38,8 @@ def simulated(fires: int, hours: int = 24) -> tuple[xr.Dataset, np.ndarray]:
     """Fires with frames every six hours, and their true doses (snapshot, y, x)."""
     coarse, fine = (
         simulate(
-            preset="weathers",
-            ignitions=fires,
-            checkpoints=int(hours / gap),
-            interval=gap,
-            seed=11,
+            World.of(ensemble_size("weathers", fires, int(hours / gap)), seed=11, interval=gap),
+            plan_fires(fires, DROUGHTS, 11, weathers=PRESETS["weathers"].weathers),
         )
         for gap in (6.0, 0.5)
     )

@@ -22,10 +22,10 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 
-from plumecast.sources.simulator.air.weather import SCENARIOS, weather  # noqa: E402
-from plumecast.sources.simulator.fire import simulate_fire, terrain  # noqa: E402
-from plumecast.sources.simulator.land.landscape import ignition_mask, synthetic_landscape  # noqa: E402
-from plumecast.sources.simulator.spread.front import arrival_times  # noqa: E402
+from plumecast.simulator.fire import simulate_fire, terrain  # noqa: E402
+from plumecast.simulator.front import arrival_times  # noqa: E402
+from plumecast.simulator.landscape import ignition_mask, synthetic_landscape  # noqa: E402
+from plumecast.simulator.weather import SCENARIOS, weather  # noqa: E402
 
 CHECKPOINTS = {"paper": 10, "small": 2}
 

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
     from plumecast.sources.weather import constant_weather, read_weather
     from plumecast.sources.wrf import read_wrf, read_wrf_fires
-    from plumecast.sources.wrf_inputs import write_wrf_inputs
     from plumecast.surrogate.baselines import fit_baseline
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.load import load_surrogate
@@ -58,16 +57,19 @@ if TYPE_CHECKING:
     from plumecast.workflows.fires.hours import at_hours
     from plumecast.workflows.fires.weather import with_weather
     from plumecast.workflows.fires.winds import with_winds
+    from plumecast.workflows.landscape import Ground
     from plumecast.workflows.simulate import simulate
     from plumecast.workflows.statistics.points import evaluate_points
     from plumecast.workflows.train import train_surrogate
     from plumecast.workflows.tune.cross_validate import CrossValidation, cross_validate
     from plumecast.workflows.tune.tune import tune_surrogate
+    from plumecast.workflows.wrf_inputs import write_wrf_inputs
 
 _HOME = {
     "Basis": "operators.pca",
     "CrossValidation": "workflows.tune.cross_validate",
     "Design": "workflows.design.design",
+    "Ground": "workflows.landscape",
     "Operator": "operators.family",
     "Resources": "compute.resources",
     "Split": "data.split",
@@ -128,7 +130,7 @@ _HOME = {
     "with_weather": "workflows.fires.weather",
     "with_winds": "workflows.fires.winds",
     "wrap_operator": "surrogate.fit",
-    "write_wrf_inputs": "sources.wrf_inputs",
+    "write_wrf_inputs": "workflows.wrf_inputs",
 }
 """The module of each public name, imported on first use so that `import plumecast` is fast.
 `__all__` repeats the names for type checkers; a test keeps the two equal."""
@@ -137,6 +139,7 @@ __all__ = [
     "Basis",
     "CrossValidation",
     "Design",
+    "Ground",
     "Operator",
     "PlumecastError",
     "Resources",

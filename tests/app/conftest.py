@@ -9,8 +9,8 @@ import pytest
 from plumecast.base.names import SIMULATION
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.store import export_snapshots
-from plumecast.sources.simulator.ensemble import simulate
-from plumecast.sources.simulator.land.landscape import synthetic_landscape
+from plumecast.simulator.ensemble import World, plan_fires, simulate
+from plumecast.simulator.landscape import synthetic_landscape
 from plumecast.workflows.train import train_surrogate
 
 SHAPE, CELL, CHECKPOINTS = (160, 200), 600.0, 3
@@ -21,9 +21,9 @@ def live_files(tmp_path_factory):
     """A store of ten simulated fires with a weather each, and a surrogate of eight of them."""
     folder = tmp_path_factory.mktemp("live")
     fires = simulate(
-        ignitions=10, checkpoints=CHECKPOINTS, weathers=1,
-        landscape=synthetic_landscape(0, SHAPE, CELL),
-    )  # fmt: skip
+        World(0, CHECKPOINTS, landscape=synthetic_landscape(0, SHAPE, CELL)),
+        plan_fires(10, (), 0, weathers=1),
+    )
     settings = {
         "checkpoints": CHECKPOINTS, "years": 1, "shape": SHAPE, "cell": CELL, "seed": 0,
         "weather": "own", "dem": None, "steering": 1.2,

@@ -17,9 +17,9 @@ from plumecast.cli.commands.views import serve
 def simulated(monkeypatch):
     """A simulation that only reports ten fires."""
 
-    def simulate(path, *, progress, **settings):
+    def simulate(path, *, resources, **settings):
         for done in range(1, 11):
-            progress(done, 10, f"fire-{done}")
+            resources.progress(done, 10, f"fire-{done}")
 
     monkeypatch.setattr(start, "simulate", simulate)
 

@@ -12,7 +12,7 @@ NEEDED = [
     "distributed",
     "distributed.nanny",
     "plumecast.cli",
-    "plumecast.sources.simulator.ensemble",
+    "plumecast.simulator.ensemble",
 ]
 
 if importlib.util.find_spec("distributed") is not None:  # else these tests are skipped

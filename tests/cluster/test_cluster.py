@@ -29,8 +29,8 @@ from plumecast.data.layout import fit_layout
 from plumecast.data.row_source import StoredRows
 from plumecast.data.store import open_snapshots
 from plumecast.operators.pca import Truncation, fit_truncated_basis
+from plumecast.simulator import ensemble as simulator
 from plumecast.sources.rasters import map_fires as where_read
-from plumecast.sources.simulator import ensemble as simulator
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.workflows.fires import draw_fires as drawing
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
@@ -463,8 +463,8 @@ def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
 
 def test_fires_are_drawn_on_rasters_of_the_users_ground_on_a_cluster(runner, tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "TOGETHER", 1)
-    ground = write_landscape(tmp_path, (60, 80), 600.0)
-    chosen = {"droughts": ["high"], "checkpoints": 1, "steering": 0.5, **ground}
+    ground = pc.Ground(**write_landscape(tmp_path, (60, 80), 600.0), steering=0.5)
+    chosen = {"droughts": ["high"], "checkpoints": 1, "ground": ground}
     fires = pc.draw_fires(4, **chosen)
     surrogate = pc.fit_surrogate(pc.simulate(ignitions=4, **chosen), "paper-linear")
     other = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], runner=runner)

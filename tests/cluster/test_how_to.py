@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from plumecast import append_fire, open_snapshots
-from plumecast.sources.simulator import ensemble
+from plumecast.simulator import ensemble
 from support.raster_files import write_landscape
 from support.snapshots import make_snapshots
 

@@ -28,7 +28,7 @@ def rasters(folder: Path) -> xr.Dataset:
 
 def simulator(folder: Path) -> xr.Dataset:
     ground = write_landscape(folder, (40, 50), 600.0)
-    return pc.simulate(ignitions=1, droughts=["high"], checkpoints=2, **ground)
+    return pc.simulate(ignitions=1, droughts=["high"], checkpoints=2, ground=pc.Ground(**ground))
 
 
 SOURCES = {"wrf": (wrf, [FIRE, SMOKE]), "rasters": (rasters, [FIRE]),

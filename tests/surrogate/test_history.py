@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 import plumecast as pc
 from plumecast.base.names import FIRE
-from plumecast.data.checks.checkpoints import record_interval
-from plumecast.data.clock import AGE_TOLERANCE, NODE_TOLERANCE, take_final
-from plumecast.operators.physics.release import partial_release_of
-from plumecast.sources.history import (
+from plumecast.data.assembly import (
     PER_FIRE,
     PER_SNAPSHOT,
     block_parts,
     burned_shares,
     with_burned_shares,
 )
+from plumecast.data.checks.checkpoints import record_interval
+from plumecast.data.clock import AGE_TOLERANCE, NODE_TOLERANCE, take_final
+from plumecast.operators.physics.release import partial_release_of
 from plumecast.surrogate.weather import fire_history
 from plumecast.workflows.statistics.truth import open_truth
 from support.weather_fires import weather_fires

@@ -18,7 +18,7 @@ from plumecast.scores.field_statistics import bin_count, count_bins, field_sums,
 from plumecast.scores.optical_depth import LOG_SMOKE, log_smoke, with_log_smoke
 from plumecast.scores.quantile_sketch import CEILING, FLOOR, bin_edges, count_above, edges_at
 from plumecast.scores.sampling.intervals import cluster_mean
-from plumecast.sources.simulator import ensemble as simulator
+from plumecast.simulator import ensemble as simulator
 from plumecast.surrogate.guards import check_prediction
 from plumecast.workflows import ensemble
 from plumecast.workflows.ensemble import (

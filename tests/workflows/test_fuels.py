@@ -10,7 +10,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.impact.scenarios.draw import Change, draw_scenarios
-from plumecast.sources.fuels.table import FUEL_CODES, fuel_table
+from plumecast.physics.fuels import FUEL_CODES, fuel_table
 from plumecast.surrogate.weather import CompletedWeather
 from plumecast.workflows.predict import raster_fires
 from support.raster_files import write_landscape
@@ -145,11 +145,12 @@ def test_drawn_scenarios_are_predicted_on_their_own_fuels(tmp_path):
         profile, band = file.profile, file.read(1)
     with rasterio.open(tmp_path / "thinned.tif", "w", **profile) as file:
         file.write(np.full_like(band, FUEL_CODES["TL1"]), 1)
-    land = {"dem": paths["dem"], "checkpoints": 1}
-    trained = pc.simulate(ignitions=3, weathers=1, fuels=paths["fuels"], **land)
+    trained = pc.simulate(ignitions=3, weathers=1, checkpoints=1, ground=pc.Ground(**paths))
     surrogate = pc.fit_surrogate(trained, "recommended", **FIT)
     changes = {"as it is": Change(paths["fuels"]), "thinned": Change(tmp_path / "thinned.tif")}
-    drawn = draw_scenarios(1, changes, weathers=1, like=surrogate.grid, **land)
+    drawn = draw_scenarios(
+        1, changes, weathers=1, like=surrogate.grid, checkpoints=1, ground=pc.Ground(**paths)
+    )
     for name, code in (("as it is", "TL5"), ("thinned", "TL1")):
         given = surrogate.read_rows(drawn[name].first())[1]
         np.testing.assert_allclose(given.fuel.maps, fuel_table().total_load[FUEL_CODES[code]])

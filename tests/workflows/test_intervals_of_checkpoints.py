@@ -10,9 +10,9 @@ import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.data.split import split_by_fire
 from plumecast.scores.reading import Reading
-from plumecast.sources.simulator.air.weather import weather
-from plumecast.sources.simulator.fire import simulate_fire, terrain
-from plumecast.sources.simulator.land.landscape import Landscape
+from plumecast.simulator.fire import simulate_fire, terrain
+from plumecast.simulator.landscape import Landscape
+from plumecast.simulator.weather import weather
 from plumecast.workflows.held_out.record import recorded_evaluation
 from support.quantities import time_mean
 from support.snapshots import CHECKPOINT, make_snapshots

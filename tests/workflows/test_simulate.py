@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_repeating_adds_nothing_and_more_ignitions_continue(store, tmp_path):
         ({"seed": 5}, "was simulated with seed=0, not 5"),
         ({"checkpoints": 2}, "was simulated with checkpoints=1, not 2"),
         ({"preset": None}, r"was simulated with years=\d+, not \d+"),
-        ({"steering": 0.0}, r"was simulated with steering=1\.2, not 0\.0"),
+        ({"ground": pc.Ground(steering=0.0)}, r"was simulated with steering=1\.2, not 0\.0"),
     ],
 )
 def test_other_settings_do_not_mix_in_one_store(store, change, message):
@@ -69,7 +70,7 @@ def test_other_settings_do_not_mix_in_one_store(store, change, message):
 
 
 def test_steering_is_recorded_and_changes_fire_and_smoke(store, tmp_path):
-    still = pc.simulate(tmp_path / "still.zarr", **SMALL, steering=0.0).load()
+    still = pc.simulate(tmp_path / "still.zarr", **SMALL, ground=pc.Ground(steering=0.0)).load()
     usual = pc.open_snapshots(store).isel(snapshot=slice(still.sizes["snapshot"])).load()
     assert json.loads(still.attrs["simulation"])["steering"] == 0.0
     assert still.fire_id.values.tolist() == usual.fire_id.values.tolist()
@@ -84,7 +85,7 @@ def test_store_without_a_recorded_steering_counts_as_the_default(tmp_path):
     pc.append_fire(path, pc.simulate(**one).assign_attrs(simulation=json.dumps(settings)))
     assert pc.simulate(path, **SMALL).sizes["snapshot"] == 2
     with pytest.raises(pc.PlumecastError, match=r"was simulated with steering=1\.2, not 1\.3"):
-        pc.simulate(path, **SMALL, steering=1.3)
+        pc.simulate(path, **SMALL, ground=pc.Ground(steering=1.3))
 
 
 def test_store_from_another_source_is_refused(snapshots, tmp_path):
@@ -100,17 +101,33 @@ def test_store_from_another_source_is_refused(snapshots, tmp_path):
         ({"preset": None, "ignitions": None}, "how many fires"),
         ({"preset": "huge"}, "unknown preset 'huge'"),
         ({"checkpoints": 0}, "checkpoints=0"),
-        ({"droughts": ("severe",)}, "unknown drought 'severe'; known are 'low'"),
+        ({"ignitions": 0}, "ignitions=0"),
+        ({"droughts": ("low", "severe")}, "unknown drought 'severe'; known are 'low', 'medium'"),
+        ({"droughts": ()}, "droughts is empty; give at least one of"),
+        ({"weathers": -1, "droughts": None}, "weathers=-1; give at least 0"),
         ({"workers": 0}, "workers=0"),
-        ({"dem": "dem.tif"}, "both an elevation and a fuel raster"),
-        ({"steering": -1.0}, r"steering strength=-1\.0; use 0 \(none\)"),
-        ({"steering": float("nan")}, "steering strength=nan"),
-        ({"steering": 50.0}, r"strength=50 would blow wind .* backwards; use \d\S* or less"),
+        ({"ground": pc.Ground(dem="dem.tif")}, "both an elevation and a fuel raster"),
+        ({"ground": pc.Ground(steering=-1.0)}, r"steering strength=-1\.0; use 0 \(none\)"),
+        ({"ground": pc.Ground(steering=float("nan"))}, "steering strength=nan"),
+        (
+            {"ground": pc.Ground(steering=50.0)},
+            r"strength=50 would blow wind .* backwards; use \d\S* or less",
+        ),
     ],
 )
 def test_impossible_ensembles_are_refused(change, message):
     with pytest.raises(pc.PlumecastError, match=message):
         pc.simulate(**{**SMALL, **change})
+
+
+def test_old_arguments_work_with_a_warning():
+    seen = []
+    with pytest.warns(DeprecationWarning, match=r"simulate\(.*use (ground|resources)="):
+        made = pc.simulate(
+            **SMALL, steering=0.0, progress=lambda *news: seen.append(news), runner=None
+        )
+    xr.testing.assert_identical(made, pc.simulate(**SMALL, ground=pc.Ground(steering=0.0)))
+    assert seen[-1][:2] == (2, 2)
 
 
 def test_killed_simulation_keeps_its_fires_and_is_continued(tmp_path):
@@ -140,14 +157,14 @@ def _fires(path: Path) -> frozenset[str]:
 
 
 def test_real_rasters_replace_the_synthetic_landscape(tmp_path):
-    rasters = {
-        "dem": shared_data("fire-rasters/landfire/LC20_Elev_220.tif"),
-        "fuels": shared_data("fire-rasters/landfire/LC22_F40_230.tif"),
-    }
+    tile = pc.Ground(
+        dem=shared_data("fire-rasters/landfire/LC20_Elev_220.tif"),
+        fuels=shared_data("fire-rasters/landfire/LC22_F40_230.tif"),
+    )
     few = {"ignitions": 1, "droughts": ("high",), "checkpoints": 1}
     with pytest.raises(pc.PlumecastError, match="108586 of 336537 cells without a value"):
-        pc.simulate(**few, **rasters)
-    fire = pc.simulate(tmp_path / "tile.zarr", **few, **rasters, bare_where_missing=True)
+        pc.simulate(**few, ground=tile)
+    fire = pc.simulate(tmp_path / "tile.zarr", **few, ground=replace(tile, bare_where_missing=True))
     assert float(fire.x[1] - fire.x[0]) == pytest.approx(300.0)  # ten cells of 30 m
     assert float(fire.burned_area[-1]) > 0.0
     assert float(fire.smoke.max()) > 0.0

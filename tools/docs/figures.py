@@ -11,11 +11,12 @@ import numpy as np
 from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm
 from matplotlib.figure import Figure
 
-from plumecast.sources.fuels.table import FUEL_CODES
-from plumecast.sources.simulator.air.weather import SCENARIOS, steering, weather
-from plumecast.sources.simulator.fire import simulate_fire
-from plumecast.sources.simulator.land.landscape import Landscape, ignition_mask, synthetic_landscape
-from plumecast.sources.simulator.spread.front import arrival_times
+from plumecast.physics.fuels import FUEL_CODES
+from plumecast.simulator.atmosphere import steering
+from plumecast.simulator.fire import simulate_fire
+from plumecast.simulator.front import arrival_times
+from plumecast.simulator.landscape import Landscape, ignition_mask, synthetic_landscape
+from plumecast.simulator.weather import SCENARIOS, weather
 from plumecast.studies.figures.maps import COLOURS, FIRE_COLOUR, save_figure
 
 OUT = Path(__file__).parents[2] / "docs" / "figures"

@@ -14,9 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 import plumecast as pc
-from plumecast.sources.simulator.air.weather import weather
-from plumecast.sources.simulator.fire import simulate_fire, terrain
-from plumecast.sources.simulator.land.landscape import ignition_mask, synthetic_landscape
+from plumecast.simulator.fire import simulate_fire, terrain
+from plumecast.simulator.landscape import ignition_mask, synthetic_landscape
+from plumecast.simulator.weather import weather
 
 FIRES, CHECKPOINTS = 8, 10
 

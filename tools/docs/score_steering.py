@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 
 import plumecast as pc
-from plumecast.sources.simulator.air.weather import STEERING_STRENGTH
+from plumecast.simulator.atmosphere import STEERING_STRENGTH
 from plumecast.workflows.simulate import SETTINGS
 
 ROWS: dict[str, Callable[[xr.Dataset], pc.Surrogate]] = {

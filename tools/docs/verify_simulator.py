@@ -12,18 +12,13 @@ from pathlib import Path
 import numpy as np
 from scipy.ndimage import map_coordinates
 
-from plumecast.sources.simulator.air.weather import weather
-from plumecast.sources.simulator.emission import emission
-from plumecast.sources.simulator.fire import EMISSION_MINUTES, terrain
-from plumecast.sources.simulator.land.landscape import Landscape, ignition_mask, synthetic_landscape
-from plumecast.sources.simulator.smoke import carry_smoke
-from plumecast.sources.simulator.spread.front import arrival_times
-from plumecast.sources.simulator.spread.rothermel import (
-    Moisture,
-    eccentricity,
-    head_spread_rate,
-    spread_coefficients,
-)
+from plumecast.physics.fuels import Moisture
+from plumecast.simulator.fire import EMISSION_MINUTES, terrain
+from plumecast.simulator.front import arrival_times
+from plumecast.simulator.landscape import Landscape, ignition_mask, synthetic_landscape
+from plumecast.simulator.smoke import carry_smoke, emission
+from plumecast.simulator.spread import eccentricity, head_spread_rate, spread_coefficients
+from plumecast.simulator.weather import weather
 
 REFERENCE = Path(__file__).parents[3] / "shared/data/reference/surface_spread_rates.csv"
 DRY = Moisture(0.05, 0.06, 0.07, 0.60, 0.90)
@@ -106,11 +101,11 @@ def budget() -> float:
     source = emission(
         arrival, landscape.fuel, moisture=series.moisture, hours=ends, cell=300.0, block=10
     )
-    plume = carry_smoke(
+    smoke = carry_smoke(
         source, series, layers=ground.layers, steering=ground.faces, cell=3000.0,
         checkpoints=[6.0, 12.0, 18.0, 24.0],
     )  # fmt: skip
-    return float(plume.imbalance)
+    return float(smoke.state.imbalance)
 
 
 def main() -> None:

@@ -11,7 +11,8 @@ from plumecast.cli.fire_options import FUELS_OF_STORES
 from plumecast.cli.show import note
 from plumecast.surrogate.surrogate import Surrogate
 
-OPTIONS = ("preset", "seed", "checkpoints", "dem", "fuels", "bare_where_missing", "steering")
+GROUND = ("dem", "fuels", "bare_where_missing", "steering")
+OPTIONS = ("preset", "seed", "checkpoints", *GROUND)
 """Options of --simulate; fuels are those of rasters too."""
 
 AS_TRAINED = ("seed", "checkpoints", "steering")
@@ -41,8 +42,9 @@ def drawing(surrogate: Surrogate | None, given: Mapping[str, Any]) -> dict[str, 
     weather.
     """
     # Imported here: only --simulate needs the `simulator` extra.
-    from plumecast.sources.simulator.air.weather import OWN
-    from plumecast.sources.simulator.ensemble import DROUGHTS
+    from plumecast.simulator.ensemble import DROUGHTS
+    from plumecast.simulator.weather import OWN
+    from plumecast.workflows.landscape import Ground
     from plumecast.workflows.simulate import WEATHER_KIND
 
     known: dict[str, Any] = {}
@@ -56,8 +58,9 @@ def drawing(surrogate: Surrogate | None, given: Mapping[str, Any]) -> dict[str, 
             weather = {"droughts": [name for name in DROUGHTS if name in trained]}
     if given["drought"] is not None:
         weather = {"droughts": [name.strip() for name in given["drought"].split(",")]}
-    chosen = {name: given[name] for name in OPTIONS if given[name] is not None}
-    return {**weather, **known, **chosen}
+    chosen = known | {name: given[name] for name in OPTIONS if given[name] is not None}
+    ground = {name: chosen.pop(name) for name in GROUND if name in chosen}
+    return {**weather, **chosen, "ground": Ground(**ground)}
 
 
 def note_other_settings(

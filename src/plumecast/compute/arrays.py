@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from array_api_compat import (
     array_namespace,
     is_array_api_obj,
@@ -20,6 +21,12 @@ from array_api_compat import device as device_of
 
 Array: TypeAlias = Any
 """An array of any array-API namespace; shapes are given in the docstrings."""
+
+Field: TypeAlias = npt.NDArray[np.float64]
+"""Real values on a grid, along a profile or in time; comments give the shape and the unit."""
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+"""True or false for every cell."""
 
 _Value = TypeVar("_Value")
 

@@ -1,1 +1,1 @@
-"""Sources of snapshots: WRF files, rasters, and a simulator; all return the same Dataset."""
+"""Sources of snapshots: WRF files and rasters; all return the same Dataset."""

@@ -14,8 +14,8 @@ import xarray as xr
 from scipy.spatial import cKDTree
 
 from plumecast.base.errors import PlumecastError, PlumecastWarning
-from plumecast.sources.rasters.georeference import as_crs, crs_of, import_extra
-from plumecast.sources.regrid import Grid, grid_from_centres
+from plumecast.compute.regrid import Grid, grid_from_centres
+from plumecast.data.crs import as_crs, crs_of, import_extra
 
 NAME = "name"
 

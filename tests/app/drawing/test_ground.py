@@ -12,7 +12,7 @@ from plumecast.app.drawing.borders import borders
 from plumecast.app.drawing.hillshade import relief, resample, shade
 from plumecast.app.drawing.png import encode_png
 from plumecast.base.errors import PlumecastError
-from plumecast.sources.regrid import Grid
+from plumecast.compute.regrid import Grid
 from support.raster_files import write_ascii
 
 pyproj = pytest.importorskip("pyproj")

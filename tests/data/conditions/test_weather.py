@@ -8,6 +8,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
+from plumecast.data.assembly import concat_snapshots
 from plumecast.data.conditions.weather import (
     WEATHER_NAMES,
     mean_wind,
@@ -18,8 +19,7 @@ from plumecast.data.conditions.weather import (
 from plumecast.data.repository.rewrite import replace_fires
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots
-from plumecast.sources.concat import concat_snapshots
-from plumecast.sources.simulator.air import weather as simulated
+from plumecast.simulator import weather as simulated
 from support.snapshots import add_weather, fires_of, make_snapshots
 
 ROUNDING = 1e-5  # of float32 winds

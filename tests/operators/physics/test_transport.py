@@ -16,12 +16,10 @@ from plumecast.operators.physics.release import (
 )
 from plumecast.operators.physics.transport import (
     CARRIED,
-    EDGES,
     ColumnTransport,
     plan_transport,
     shift_matrices,
 )
-from plumecast.operators.physics.turbulence import mixing_matrices
 from plumecast.operators.physics.weather import WeatherSeries
 
 CELL = 3000.0
@@ -229,18 +227,6 @@ def test_diffusion_adds_its_variance_on_any_cell_size():
         spread = (share * (rows - 15.0) ** 2).sum() * cell**2
         # Released from hour 0 to 0.5 and moved in whole steps: 1.5 h of diffusion.
         assert spread == pytest.approx(2.0 * 100.0 * 1.5 * 3600.0, rel=0.05)
-
-
-def test_mixing_keeps_smoke_but_for_what_is_deposited():
-    edges = np.array(EDGES)
-    depth, speed = np.float32([250.0, 2000.0]), np.float32([2.0, 8.0])
-    matrices = mixing_matrices(edges, depth, speed, 3600.0)
-    assert (matrices >= -SINGLE).all()
-    total = matrices.sum(axis=-2)
-    assert (total <= 1.0 + SINGLE).all()
-    assert (total[:, 3:] > 0.98).all()  # little reaches the ground from above 1200 m
-    # By day smoke of the lowest layer is spread over the boundary layer, at night it stays.
-    assert matrices[0, 0, 0] > 0.6 > 0.3 > matrices[1, 0, 0]
 
 
 def test_the_plan_follows_the_fires():

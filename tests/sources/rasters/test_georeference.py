@@ -10,15 +10,11 @@ import xarray as xr
 
 from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.regrid import overlap_weights
+from plumecast.data.crs import as_crs, in_metres, latitude_longitude
 from plumecast.sources.rasters import read_arrival_times
 from plumecast.sources.rasters.files import read_raster
-from plumecast.sources.rasters.georeference import (
-    as_crs,
-    in_metres,
-    latitude_longitude,
-    target_grid,
-)
-from plumecast.sources.regrid import overlap_weights
+from plumecast.sources.rasters.georeference import target_grid
 from support.places import SHARED
 from support.raster_files import (
     COARSE,

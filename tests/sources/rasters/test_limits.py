@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.regrid import Grid, grid_from_centres, overlap_weights, projected_weights
 from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
-from plumecast.sources.regrid import Grid, grid_from_centres, overlap_weights, projected_weights
 from support.raster_files import COARSE, NX, NY, dataset, fire, write_ascii, write_tiff
 
 HEADERS = {

@@ -7,7 +7,7 @@ import pytest
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import WEATHER, WEATHER_AXES
-from plumecast.sources.simulator.air import weather as simulated
+from plumecast.simulator import weather as simulated
 from plumecast.sources.weather import check_covers, check_weather, constant_weather
 from plumecast.sources.weather.default import (
     HEIGHTS,

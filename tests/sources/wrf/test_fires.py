@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast.sources.history import PER_SNAPSHOT
+from plumecast.data.assembly import PER_SNAPSHOT
 from plumecast.sources.wrf import FireResult, read_wrf, read_wrf_fires
 from plumecast.sources.wrf import run as run_module
 from plumecast.sources.wrf.fires import Job, read_in_order

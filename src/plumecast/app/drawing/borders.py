@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from plumecast.sources.rasters.georeference import as_crs, import_extra
-from plumecast.sources.regrid import Grid
+from plumecast.compute.regrid import Grid
+from plumecast.data.crs import as_crs, import_extra
 
 Lines = dict[str, list[np.ndarray]]
 """Lines (n, 2) of x and y in metres by kind: "country", "state" or "county"."""

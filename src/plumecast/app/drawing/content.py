@@ -12,8 +12,8 @@ from plumecast.app.drawing.borders import Lines
 from plumecast.app.drawing.layers import PREDICTED, Layer, describe_layer, scale_of
 from plumecast.app.drawing.scale import Scale
 from plumecast.base.names import FIRE, SMOKE
+from plumecast.compute.regrid import Grid
 from plumecast.sources.places import Places
-from plumecast.sources.regrid import Grid
 
 
 @dataclass(frozen=True, slots=True)

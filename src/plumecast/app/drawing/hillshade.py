@@ -9,9 +9,9 @@ import numpy as np
 from scipy.ndimage import map_coordinates
 
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.regrid import Grid
+from plumecast.data.crs import as_crs, import_extra, same_crs
 from plumecast.sources.rasters.files import read_raster
-from plumecast.sources.rasters.georeference import as_crs, import_extra, same_crs
-from plumecast.sources.regrid import Grid
 
 LONGEST = 600  # pixels of the longer side
 _SUN_FROM, _SUN_HEIGHT = 315.0, 45.0  # degrees, as maps have it

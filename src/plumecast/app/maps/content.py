@@ -25,11 +25,11 @@ from plumecast.app.maps.scenes import (
 from plumecast.app.maps.sources import as_read, beside, open_source
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.compute.regrid import Grid, grid_from_centres
+from plumecast.data.crs import crs_of
 from plumecast.scores.predicted_dose import dose_coords
 from plumecast.scores.quantities import DEFAULT
 from plumecast.sources.places import read_places
-from plumecast.sources.rasters.georeference import crs_of
-from plumecast.sources.regrid import Grid, grid_from_centres
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.predict import predict_store

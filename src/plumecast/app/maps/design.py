@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from plumecast.app.drawing.perimeter import outline
 from plumecast.base.files import atomic_write
+from plumecast.compute.regrid import Grid
 from plumecast.sources.rasters.georeference import target_grid
-from plumecast.sources.regrid import Grid
 from plumecast.studies.figures.style import BLUE, GRID, INK, ORANGE, VERMILION, WIDTH, plain, styled
 from plumecast.workflows.design.design import CHOSEN, HOLD_OUT, MUST_HAVE, Design, Run
 

@@ -18,7 +18,7 @@ from plumecast.app.drawing.scale import NOTHING
 from plumecast.app.maps.figure import legend_png
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import atomic_write
-from plumecast.sources.rasters.georeference import as_crs, import_extra
+from plumecast.data.crs import as_crs, import_extra
 from plumecast.studies.figures.maps import hours_text
 
 NOMINAL = "2000-01-01T00:00Z"

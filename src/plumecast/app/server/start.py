@@ -35,9 +35,11 @@ from plumecast.app.server.live.world import live_world, store_interval, store_se
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SIMULATION
+from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
 from plumecast.surrogate.load import load_surrogate
-from plumecast.workflows.simulate import Ground, simulate
+from plumecast.workflows.landscape import Ground
+from plumecast.workflows.simulate import simulate
 from plumecast.workflows.train import DEFAULT_PRESET
 
 PRESET, IGNITIONS = "weathers", 32
@@ -75,7 +77,10 @@ def is_made(folder: Path) -> bool:
 def make_fires(folder: Path, progress: Callable[[int, int, str], object], workers: int) -> Path:
     """Simulate the small ensemble of the page, unless it is in the folder; return its store."""
     path = folder / FIRES
-    simulate(path, preset=PRESET, ignitions=IGNITIONS, workers=workers, progress=progress)
+    simulate(
+        path, preset=PRESET, ignitions=IGNITIONS, workers=workers,
+        resources=Resources(progress=progress),
+    )  # fmt: skip
     return path
 
 

@@ -20,6 +20,7 @@ from plumecast.cli.options import WORKERS
 from plumecast.cli.outcomes import fires_kept
 from plumecast.cli.show import count, counted, next_step, progress, say, when_stopped, wrote
 from plumecast.cli.tables.scores import show_scores
+from plumecast.compute.resources import Resources
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires
 from plumecast.data.split import SplitRecipe
@@ -81,7 +82,9 @@ def _kept(out: Path) -> str:
 def _demo(out: Path, preset: str, seed: int, workers: int) -> None:
     store = out / "ensemble.zarr"
     with counted("simulating fires") as step:
-        snapshots = simulate(store, preset=preset, seed=seed, workers=workers, progress=step)
+        snapshots = simulate(
+            store, preset=preset, seed=seed, workers=workers, resources=Resources(progress=step)
+        )
     large = drop_small_fires(snapshots, PAPER_MIN_ACRES)
     say(
         f"{snapshots.sizes[SNAPSHOT]} snapshots of {len(set(snapshots.fire_id.values))} fires, "

@@ -20,7 +20,9 @@ from plumecast.cli.options import (
 )
 from plumecast.cli.outcomes import fires_kept
 from plumecast.cli.show import counted, next_step, note, say, when_stopped, wrote
+from plumecast.compute.resources import Resources
 from plumecast.data.conditions.weather import has_weather
+from plumecast.workflows.landscape import Ground
 from plumecast.workflows.simulate import simulate
 
 
@@ -77,10 +79,9 @@ def command(
             weathers=weathers,
             checkpoints=checkpoints,
             seed=seed,
+            ground=Ground(**landscape),
             workers=workers,
-            runner=runner,
-            progress=step,
-            **landscape,
+            resources=Resources(runner=runner, progress=step),
         )
     fires = len(set(snapshots.fire_id.values.tolist()))
     say(f"{fires} fire{'s' * (fires != 1)}, {snapshots.sizes[SNAPSHOT]} snapshots")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.sources.simulator.land.landscape import Landscape, ignition_mask
+from plumecast.simulator.landscape import Landscape, ignition_mask
 from plumecast.workflows.fires.draw_fires import DrawnFires, draw_fires
-from plumecast.workflows.simulate import Ground
+from plumecast.workflows.landscape import SYNTHETIC, Ground
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,7 @@ def draw_scenarios(
     count: int,
     changes: Mapping[str, Change],
     *,
-    dem: str | Path | None = None,
-    fuels: str | Path | None = None,
-    bare_where_missing: bool = False,
+    ground: Ground = SYNTHETIC,
     droughts: Sequence[str] | None = None,
     weathers: int | None = None,
     **shared: Any,
@@ -40,16 +38,18 @@ def draw_scenarios(
     weather, in every scenario. Ignitions are drawn where the first scenario's landscape can ignite
     and every scenario's can burn: the cells that `draw_fires` takes by itself depend on the fuels.
     """
-    ground: dict[str, Any] = {"dem": dem, "bare_where_missing": bare_where_missing}
-    grounds = {name: ground | {"fuels": change.fuels or fuels} for name, change in changes.items()}
-    landscapes = {name: Ground(**own).landscape() for name, own in grounds.items()}
+    grounds = {
+        name: replace(ground, fuels=change.fuels or ground.fuels)
+        for name, change in changes.items()
+    }
+    landscapes = {name: changed.landscape() for name, changed in grounds.items()}
     region = _common_region(landscapes)
     made: dict[str, DrawnFires] = {}
     for name, change in changes.items():
         weather: dict[str, Any] = {"droughts": droughts, "weathers": weathers}
         if change.droughts is not None:
             weather = {"droughts": change.droughts, "weathers": None}
-        fires = draw_fires(count, **grounds[name], **weather, region=region, **shared)
+        fires = draw_fires(count, ground=grounds[name], **weather, region=region, **shared)
         for earlier, other in made.items():
             if other.settings == fires.settings and list(other.plans) == list(fires.plans):
                 raise PlumecastError(

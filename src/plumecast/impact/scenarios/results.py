@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.version import __version__
+from plumecast.data.crs import is_mapping
 from plumecast.impact.scenarios.difference import (
     Difference,
     holm,
@@ -19,7 +20,6 @@ from plumecast.impact.scenarios.difference import (
 )
 from plumecast.impact.scenarios.matching import Pairs
 from plumecast.scores.quantities import Quantity
-from plumecast.sources.rasters.georeference import is_mapping
 
 SCENARIO = "scenario"
 

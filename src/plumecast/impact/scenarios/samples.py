@@ -18,13 +18,13 @@ from plumecast.compute.arrays import to_numpy
 from plumecast.compute.blocks import add_up, row_blocks
 from plumecast.compute.dose import previous_snapshot
 from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.crs import is_mapping
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_rows
 from plumecast.data.store import open_snapshots
 from plumecast.impact.scenarios.matching import ORIGIN
 from plumecast.scores.quantities import Quantity, as_integrals
 from plumecast.sources.places import Places
-from plumecast.sources.rasters.georeference import is_mapping
 from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of

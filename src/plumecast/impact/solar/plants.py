@@ -9,8 +9,8 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.extras import require
+from plumecast.data.crs import as_crs, crs_of, import_extra
 from plumecast.sources.places import Places
-from plumecast.sources.rasters.georeference import as_crs, crs_of, import_extra
 
 ALTITUDE = "surface_altitude"
 """Name of the height of the ground above sea level on a grid, m."""

@@ -41,8 +41,15 @@ from plumecast.operators.physics.release import (
     partial_release_of,
     release_of,
 )
-from plumecast.operators.physics.turbulence import mixing_matrices
 from plumecast.operators.physics.weather import WeatherSeries
+from plumecast.physics.plume import (
+    HEAT_OF_COMBUSTION,
+    RADIATIVE_FRACTION,
+    injection_profile,
+    mean_plume_lift,
+    plume_top,
+)
+from plumecast.physics.turbulence import HORIZONTAL_DIFFUSIVITY, mixing_matrices
 
 EDGES = (0.0, 200.0, 600.0, 1200.0, 2200.0, 3600.0, 6000.0)
 """Edges of the layers, m above ground."""
@@ -65,18 +72,14 @@ CARRIED = {
 }
 """Kinds of carried smoke, whose fields are channels of the operators."""
 
-DIFFUSIVITY = 100.0
-"""Horizontal diffusivity of eddies smaller than a cell, m² s⁻¹, as in the simulator; the value of a
-transport that is not calibrated."""
-
-LOFTED_SHARE = 0.75
-"""Share of the smoke released in the upper half of the plume, as in the simulator."""
+DIFFUSIVITY = HORIZONTAL_DIFFUSIVITY
+"""The value of a transport that is not calibrated, m² s⁻¹."""
 
 STABILITY = 1.2e-4
 """N² of the free troposphere, s⁻²: stored weather does not contain it."""
 
-HEAT = 18.6 * 0.146
-"""Radiated heat of burned fuel, MJ kg⁻¹: heat of combustion times radiated share (Wooster 2005)."""
+HEAT = HEAT_OF_COMBUSTION * RADIATIVE_FRACTION
+"""Radiated heat of burned fuel, MJ kg⁻¹."""
 
 BLOCK, DEVICE_BLOCK = 8, 8192
 """Snapshots carried at a time on the host, where their state stays in the cache, and at most on a
@@ -297,24 +300,15 @@ class ColumnTransport:
 
         It burns in the part `burning` (…, M) of the step.
 
-        The top of the plume is 0.24 H + 170 m (P / MW)^0.35 exp(−0.6 N² / 2.5·10⁻⁴ s⁻²) with the
-        depth H of the boundary layer and the radiative power P of a cell (Sofiev et al. 2012,
-        Atmos. Chem. Phys. 12, 1995), times `rise`. The second term is a mean over the burning cells
-        of a fire.
+        A fire has one plume: its top is that of `physics.plume` with the mean lift of the burning
+        cells, times `rise`.
         """
         xp = array_namespace(burned)
         area = abs(self.spacing[0] * self.spacing[1])
         power = burned / burning[..., None, None] * (HEAT * area / (self.step * SECONDS))
-        total = xp.sum(burned, axis=(-2, -1))
-        lift = xp.sum(burned * xp.clip(power, 0.0, None) ** 0.35, axis=(-2, -1))
-        lift = lift * (170.0 * math.exp(-0.6 * STABILITY / 2.5e-4))
-        lift = lift / xp.where(total > 0.0, total, xp.ones_like(total))
-        top = xp.clip(self.rise * (0.24 * depth + lift), EDGES[1], EDGES[-1])[..., None]
-        edges = like(np.array(EDGES, dtype=np.float32), burned)
-        lower = (1.0 - LOFTED_SHARE) * 2.0 * edges / top
-        upper = 1.0 + LOFTED_SHARE * 2.0 * (edges / top - 1.0)
-        below = xp.clip(xp.where(edges < 0.5 * top, lower, upper), 0.0, 1.0)
-        return below[..., 1:] - below[..., :-1]
+        lift = mean_plume_lift(power, burned, STABILITY)
+        top = xp.clip(self.rise * plume_top(depth, lift), EDGES[1], EDGES[-1])
+        return injection_profile(top, EDGES)
 
 
 def _burning_shares(ends: Array, step: float) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
+from plumecast.compute.regrid import Grid
 from plumecast.sources.rasters.raster import Raster, check_size
-from plumecast.sources.regrid import Grid
 
 KEYS = {"ncols", "nrows", "xllcorner", "xllcenter", "yllcorner", "yllcenter", "cellsize",
         "nodata_value"}  # fmt: skip

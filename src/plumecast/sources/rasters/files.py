@@ -11,10 +11,10 @@ import xarray as xr
 
 from plumecast.base import paths as named
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.regrid import grid_from_centres
 from plumecast.sources.rasters.ascii import is_ascii_grid, read_ascii
 from plumecast.sources.rasters.geotiff import read_geotiff
 from plumecast.sources.rasters.raster import Raster, check_grid, check_size
-from plumecast.sources.regrid import grid_from_centres
 
 EVENT_MAP = "event-ID"
 """Part of the file name of LANDIS-II event maps, which are read with their day-of-fire maps."""

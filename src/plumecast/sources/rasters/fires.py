@@ -10,11 +10,12 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
+from plumecast.compute.regrid import Grid
+from plumecast.data.crs import as_crs, same_crs
 from plumecast.sources.rasters.files import EVENT_MAP, read_raster
-from plumecast.sources.rasters.georeference import RasterFire, as_crs, same_crs
+from plumecast.sources.rasters.georeference import RasterFire
 from plumecast.sources.rasters.options import FORMATS, Options
 from plumecast.sources.rasters.raster import Raster
-from plumecast.sources.regrid import Grid
 
 _MOST_EVENTS = 10_000  # of one event-ID map
 

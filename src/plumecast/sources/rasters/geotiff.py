@@ -18,10 +18,10 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
-from plumecast.sources.rasters.georeference import import_extra
+from plumecast.compute.regrid import Grid
+from plumecast.data.crs import import_extra
 from plumecast.sources.rasters.raster import Raster, check_size
 from plumecast.sources.rasters.tiff_blocks import check_blocks
-from plumecast.sources.regrid import Grid
 
 _FORMATS = {
     b"II*\0": "GTiff", b"MM\0*": "GTiff", b"II+\0": "GTiff", b"MM\0+": "GTiff", b"EHFA": "HFA",

@@ -18,7 +18,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.sources.concat import concat_snapshots
+from plumecast.data.assembly import concat_snapshots
 from plumecast.sources.rasters.files import find_rasters
 from plumecast.sources.rasters.options import Options
 from plumecast.sources.rasters.read import (

@@ -12,7 +12,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.values import check_number
-from plumecast.sources import regrid
+from plumecast.compute import regrid
 
 UNITS = {"s": 1 / 3600, "min": 1 / 60, "h": 1.0, "d": 24.0}
 """Hours per unit of arrival time."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
-from plumecast.sources.regrid import Grid
+from plumecast.compute.regrid import Grid
 
 MOST_CELLS = 2**28
 """Cells of the largest raster that is read: 2 GiB in double precision."""

@@ -25,7 +25,7 @@ from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import Runner, map_over
-from plumecast.sources.history import PER_FIRE, BurnedShares, burned_shares, with_burned_shares
+from plumecast.data.assembly import PER_FIRE, BurnedShares, burned_shares, with_burned_shares
 from plumecast.sources.rasters.files import find_rasters
 from plumecast.sources.rasters.fires import read_fires
 from plumecast.sources.rasters.georeference import (

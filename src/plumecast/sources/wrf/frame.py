@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from plumecast.base.constants import GRAVITY, M2_PER_ACRE
+from plumecast.compute import regrid
 from plumecast.compute.arrays import Array
-from plumecast.sources import regrid
-from plumecast.sources.column import actual_temperature, column_mean, mass_concentration
+from plumecast.physics.air import actual_temperature, column_mean, mass_concentration
 from plumecast.sources.wrf.units import micrograms
 
 _THETA_BASE = 300.0  # K; WRF stores T = potential temperature − 300 K

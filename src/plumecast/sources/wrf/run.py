@@ -18,8 +18,8 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding
 from plumecast.base.names import SURFACE_SMOKE, tracer_output
 from plumecast.base.paths import Paths
+from plumecast.compute import regrid
 from plumecast.compute.arrays import Array
-from plumecast.sources import regrid
 from plumecast.sources.wrf import checks, files
 from plumecast.sources.wrf.files import Frame, FrameReader, NameMismatch
 from plumecast.sources.wrf.frame import (

@@ -35,13 +35,8 @@ from plumecast.base.names import (
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.compute.dose import dose_error, running_dose, stored_dose
-from plumecast.sources.history import (
-    PER_SNAPSHOT,
-    block_parts,
-    burned_shares,
-    with_burned_shares,
-)
-from plumecast.sources.regrid import Grid
+from plumecast.compute.regrid import Grid
+from plumecast.data.assembly import PER_SNAPSHOT, block_parts, burned_shares, with_burned_shares
 from plumecast.sources.weather.default import SURFACE
 from plumecast.sources.weather.series import mean_wind
 from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme

@@ -26,9 +26,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.files import publish, refuse_existing, temporary_folder
 from plumecast.base.names import IGNITION_TIME, LEVEL, LOWEST, SNAPSHOT, SURFACE_SMOKE
 from plumecast.compute.arrays import Array
+from plumecast.compute.regrid import Grid
+from plumecast.data.crs import as_crs, grid_mapping
 from plumecast.scores.quantities import BETWEEN
-from plumecast.sources.rasters.georeference import as_crs, grid_mapping
-from plumecast.sources.regrid import Grid
 from plumecast.workflows.export.fields import HISTORY, Exported, field_grid, write_geotiff
 from plumecast.workflows.export.hours import HOUR, NEARLY, hourly_means
 from plumecast.workflows.fires.hours import LeftOut

@@ -17,14 +17,9 @@ from plumecast.base.files import publish, refuse_existing, temporary_folder
 from plumecast.base.names import LEVEL, LOWEST, SNAPSHOT, SURFACE_SMOKE, TABLE, is_smoke
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
+from plumecast.compute.regrid import Grid, grid_from_centres
+from plumecast.data.crs import as_crs, grid_mapping, import_extra, is_mapping
 from plumecast.data.writers import write_blocks
-from plumecast.sources.rasters.georeference import (
-    as_crs,
-    grid_mapping,
-    import_extra,
-    is_mapping,
-)
-from plumecast.sources.regrid import Grid, grid_from_centres
 from plumecast.surrogate.guards import EXTRAPOLATES, flag_meanings
 
 FORMATS = (".nc", ".zarr", ".tif")

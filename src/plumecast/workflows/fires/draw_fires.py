@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.arrays import Mask
 from plumecast.compute.blocks import Runner, row_blocks
+from plumecast.data.assembly import concat_snapshots
 from plumecast.data.layout import GRID_TOLERANCE
-from plumecast.sources.concat import concat_snapshots
+from plumecast.simulator import ensemble
+from plumecast.simulator.fire import BLOCK
+from plumecast.simulator.landscape import Landscape, smoke_centres
 from plumecast.sources.rasters.georeference import target_grid
-from plumecast.sources.simulator import ensemble
-from plumecast.sources.simulator.fields import Mask
-from plumecast.sources.simulator.fire import BLOCK
-from plumecast.sources.simulator.land.landscape import Landscape
-from plumecast.sources.simulator.land.smoke_grid import smoke_centres
-from plumecast.workflows.simulate import Ground, in_plane_of, weather_record, weathers_of
+from plumecast.workflows.landscape import SYNTHETIC, Ground, in_plane_of
+from plumecast.workflows.simulate import weather_record, weathers_of
 
 FIRST_DRAWN = 1_000_000
 """Number of the first ignition that is drawn. It is larger than those of any simulated ensemble, so
@@ -76,6 +76,7 @@ def _make_and_apply(
     return function(fires.make(plans))
 
 
+@folded_arguments(ground=Ground)
 def draw_fires(
     count: int,
     *,
@@ -85,17 +86,14 @@ def draw_fires(
     weathers: int | None = None,
     checkpoints: int | None = None,
     seed: int = 0,
-    dem: str | Path | None = None,
-    fuels: str | Path | None = None,
-    bare_where_missing: bool = False,
-    steering: float | None = None,
+    ground: Ground = SYNTHETIC,
     region: Mask | None = None,
     with_smoke: bool = False,
 ) -> DrawnFires:
     """Plan fires for `ensemble_statistics`; the embedded simulator draws and never stores them.
 
-    Landscape and weather are those of `simulate` with the same `preset` (or `dem` and `fuels`),
-    `seed`, `checkpoints` and `steering`, but the ignitions differ. Each ignition burns under each
+    Landscape and weather are those of `simulate` with the same `preset`, `ground`, `seed` and
+    `checkpoints`, but the ignitions differ. Each ignition burns under each
     of `droughts` in turn (by default all three), or under `weathers` drawn weathers of its own,
     until there are `count` fires; the hourly weather comes with every fire. Smoke has no effect on
     a fire, so only the fire front is simulated. `like` has the coordinates y and x that the fires
@@ -105,7 +103,6 @@ def draw_fires(
     """
     if count < 1:
         raise PlumecastError(f"cannot draw {count} fires; ask for at least 1")
-    ground = Ground(dem, fuels, bare_where_missing, steering)
     landscape = ground.landscape()
     if landscape is None:
         preset = _preset_on(like, preset)
@@ -115,18 +112,18 @@ def draw_fires(
     size = ensemble.ensemble_size(preset or "paper", None, checkpoints)
     if landscape is not None:
         size = replace(size, years=1, shape=landscape.shape, cell=landscape.cell)
-    world = ensemble.World(
-        seed, size.checkpoints, size.years, size.shape, size.cell,
-        landscape=landscape, region=region, steering=ground.strength,
-    )  # fmt: skip
-    own = 0 if weathers is None and droughts is not None else weathers_of(size, droughts, weathers)
+    world = ensemble.World.of(
+        size, seed, landscape=landscape, region=region, steering=ground.strength
+    )
+    shared = weathers is None and droughts is not None
+    drawn = 0 if shared else weathers_of(size, droughts, weathers)
     labels = ensemble.DROUGHTS if droughts is None else droughts
-    ignitions = -(-count // max(1, own or len(labels)))
-    plans = ensemble.plan_fires(ignitions, labels, seed, first=FIRST_DRAWN, weathers=own)
+    ignitions = -(-count // max(1, drawn or len(labels)))
+    plans = ensemble.plan_fires(ignitions, labels, seed, first=FIRST_DRAWN, weathers=drawn)
     settings = {
         "seed": seed,
         "checkpoints": size.checkpoints,
-        **weather_record(own),
+        **weather_record(drawn),
         **ground.record(),
     }
     return DrawnFires(ensemble.Simulator(world), plans[:count], settings, with_smoke)

@@ -15,11 +15,11 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT, WEATHER_HOUR
 from plumecast.base.values import check_count, check_number
 from plumecast.compute.resources import LOCAL, Resources
+from plumecast.data.assembly import concat_snapshots
 from plumecast.data.conditions.weather import has_weather, on_weather_hours
 from plumecast.data.split import SplitRecipe, group_rows
 from plumecast.data.store import EmptyStoreError, open_snapshots
 from plumecast.operators.settings import recorded_choices
-from plumecast.sources.concat import concat_snapshots
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.update import (
     FIRES,

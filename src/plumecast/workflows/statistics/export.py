@@ -10,8 +10,8 @@ import xarray as xr
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.files import atomic_write, publish, refuse_existing, temporary_folder
 from plumecast.base.version import __version__
+from plumecast.data.crs import as_crs, grid_mapping, is_mapping
 from plumecast.data.writers import netcdf_encoding, netcdf_errors, quiet_zarr, zarr_encoding
-from plumecast.sources.rasters.georeference import as_crs, grid_mapping, is_mapping
 from plumecast.workflows.export import field_grid, write_geotiff
 from plumecast.workflows.statistics.labels import INTERVAL_PARTS, SURROGATE_PART, TRUTH_PARTS
 

@@ -21,7 +21,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.data.clock import take_final
 from plumecast.scores.quantities import as_quantity, dose_attributes
-from plumecast.sources.simulator.air.weather import Weather
+from plumecast.simulator.weather import Weather
 from plumecast.surrogate.error_bars.interval import CERTAIN, LOWER, POSSIBLE, UPPER
 from plumecast.workflows.export import FOOTPRINT
 from plumecast.workflows.predict import predict_fires

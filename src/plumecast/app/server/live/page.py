@@ -20,8 +20,8 @@ from plumecast.base.names import SMOKE
 from plumecast.base.version import __version__
 from plumecast.operators.settings import FAMILIES, PRESETS
 from plumecast.scores.quantities import DEFAULT, QUANTITIES, as_quantity
+from plumecast.simulator.weather import JET_HEIGHT
 from plumecast.sources.places import Places
-from plumecast.sources.simulator.air.weather import JET_HEIGHT
 
 _HIGH = 200.0  # µg m⁻³, end of the colours if there is no store to look at
 

@@ -16,8 +16,8 @@ from plumecast.app.drawing.scale import MISSING, Scale, even_scale
 from plumecast.app.server.live.fires import AMOUNTS, LiveFire
 from plumecast.base.extras import require
 from plumecast.base.names import SNAPSHOT, shown_units
+from plumecast.data.assembly import concat_snapshots
 from plumecast.scores.quantities import QUANTITIES, as_quantity, factors_at
-from plumecast.sources.concat import concat_snapshots
 from plumecast.workflows.export import export_fields
 
 TITLE = "Smoke of a fire lit on the live page"

@@ -16,15 +16,16 @@ from plumecast.app.drawing.png import encode_png
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SIMULATION, SMOKE
-from plumecast.sources.fuels.table import fuel_name
-from plumecast.sources.rasters.georeference import crs_of
-from plumecast.sources.regrid import grid_from_centres
-from plumecast.sources.simulator.air.weather import OWN, SCENARIOS, Weather, stated_weather
-from plumecast.sources.simulator.ensemble import PRESETS, Simulator, World
-from plumecast.sources.simulator.fire import INTERVAL_HOURS
-from plumecast.sources.simulator.land.landscape import Landscape
+from plumecast.compute.regrid import grid_from_centres
+from plumecast.data.crs import crs_of
+from plumecast.physics.fuels import fuel_name
+from plumecast.simulator.ensemble import PRESETS, Simulator, World
+from plumecast.simulator.fire import INTERVAL_HOURS
+from plumecast.simulator.landscape import Landscape
+from plumecast.simulator.weather import OWN, SCENARIOS, Weather, stated_weather
 from plumecast.workflows.fires.draw_fires import is_on
-from plumecast.workflows.simulate import WEATHER_KIND, Ground
+from plumecast.workflows.landscape import Ground
+from plumecast.workflows.simulate import WEATHER_KIND
 
 LINE_POINTS = 16
 """A line of fire is lit at this many places at most."""

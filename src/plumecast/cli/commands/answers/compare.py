@@ -278,7 +278,7 @@ def _drawn(
     """Simulated fires of every scenario; with a surrogate like those of its training."""
     # Imported here: only --simulate needs the `simulator` extra.
     from plumecast.impact.scenarios.draw import Change, draw_scenarios
-    from plumecast.sources.simulator.ensemble import DROUGHTS
+    from plumecast.simulator.ensemble import DROUGHTS
 
     changes = {}
     for item in stated:

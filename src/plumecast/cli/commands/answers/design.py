@@ -12,7 +12,6 @@ from plumecast.base.names import FIRE
 from plumecast.base.outputs import check_output
 from plumecast.cli.show import count, note, progress, say, table, wrote
 from plumecast.data.store import open_snapshots
-from plumecast.sources.wrf_inputs import check_wrf_inputs, write_wrf_inputs
 from plumecast.workflows.design.design import (
     DEFAULT_METHOD,
     HOLD_OUT_REASON,
@@ -22,6 +21,7 @@ from plumecast.workflows.design.design import (
 )
 from plumecast.workflows.design.kernel import METHODS
 from plumecast.workflows.design.table import read_values, write_runs
+from plumecast.workflows.wrf_inputs import check_wrf_inputs, write_wrf_inputs
 
 _STEPS = 3  # reading, features, choosing
 

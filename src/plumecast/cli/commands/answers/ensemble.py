@@ -35,11 +35,11 @@ from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import count, counted, note, say, warn, wrote
 from plumecast.cli.tables.points import show_points
 from plumecast.cli.weather_options import note_use, read_wind_options, wind_options
+from plumecast.data.crs import grid_mapping
 from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
 from plumecast.scores.field_statistics import QUANTILE_ERROR
 from plumecast.sources.places import read_places
-from plumecast.sources.rasters.georeference import grid_mapping
 from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate

@@ -1,1 +1,0 @@
-"""Terrain, its fuels, and the smoke grid."""

@@ -1,0 +1,114 @@
+"""Landscapes: synthetic terrain and fuels, slopes and blocks."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plumecast.base.errors import PlumecastError
+from plumecast.physics.fuels import FUEL_CODES, fuel_table
+from plumecast.simulator.landscape import (
+    Landscape,
+    ignition_mask,
+    square_block_mean,
+    synthetic_landscape,
+)
+
+GRASS = FUEL_CODES["GR2"]
+
+
+def grass(elevation, cell=300.0):
+    elevation = np.asarray(elevation, dtype=float)
+    return Landscape(elevation, np.full(elevation.shape, GRASS, dtype=np.int16), cell)
+
+
+def test_slope_points_uphill():
+    y, x = np.mgrid[:6, :8] * 300.0
+    east, north = grass(0.1 * x - 0.2 * y).slope
+    np.testing.assert_allclose(east, 0.1)
+    np.testing.assert_allclose(north, -0.2)
+    # central differences are exact for a parabola away from the edge
+    east, _ = grass(1e-4 * x**2).slope
+    np.testing.assert_allclose(east[:, 1:-1], (2e-4 * x)[:, 1:-1])
+
+
+def test_impossible_landscapes_are_refused():
+    with pytest.raises(PlumecastError, match=r"\(3, 4\) and fuel \(4, 3\)"):
+        Landscape(np.zeros((3, 4)), np.full((4, 3), GRASS, dtype=np.int16), 300.0)
+    with pytest.raises(PlumecastError, match="cell=0 m"):
+        grass(np.zeros((3, 3)), cell=0.0)
+    with pytest.raises(PlumecastError, match="1 cells without a value"):
+        grass([[0.0, np.nan], [0.0, 0.0]])
+    with pytest.raises(PlumecastError, match="unknown fuel 7"):
+        Landscape(np.zeros((2, 2)), np.full((2, 2), 7, dtype=np.int16), 300.0)
+
+
+def test_block_mean_by_hand():
+    field = np.arange(16.0).reshape(4, 4)
+    np.testing.assert_allclose(square_block_mean(field, 2), [[2.5, 4.5], [10.5, 12.5]])
+    np.testing.assert_allclose(
+        square_block_mean(np.stack([field, 2 * field]), 4), [[[7.5]], [[15.0]]]
+    )
+    with pytest.raises(PlumecastError, match="no blocks of 3 by 3"):
+        square_block_mean(field, 3)
+
+
+def test_synthetic_landscape_is_a_valley_between_mountains():
+    ground = synthetic_landscape(0)
+    assert ground.shape == (800, 1000)
+    assert ground.elevation.min() == pytest.approx(2300, abs=30)
+    assert ground.elevation.max() == pytest.approx(3900, abs=1)
+    profile = ground.elevation.mean(axis=0)
+    lowest = int(profile.argmin())
+    assert 400 < lowest < 700
+    assert profile[:300].mean() > profile[lowest] + 600
+    assert profile[lowest + 150 : lowest + 250].mean() > profile[lowest] + 400
+    east, north = ground.slope
+    steep = np.hypot(east, north)[ground.elevation > 3000]
+    assert 0.08 < np.median(steep) < 0.3
+    assert np.quantile(steep, 0.99) < 0.8
+
+
+def test_synthetic_fuels_follow_elevation():
+    ground = synthetic_landscape(1)
+    share = ground.burnable.mean()
+    assert 0.8 < share < 0.97
+    valley = ground.fuel[ground.elevation < 2400]
+    slopes = ground.fuel[(ground.elevation > 2900) & (ground.elevation < 3300)]
+    summits = ground.fuel[ground.elevation > 3800]
+    herbs_and_fields = np.isin(valley, [91, 93, *range(101, 125)]).mean()
+    assert herbs_and_fields > 0.8
+    assert (slopes >= FUEL_CODES["SH1"]).mean() > 0.6
+    assert (summits == FUEL_CODES["NB9"]).mean() > 0.6
+    assert np.unique(ground.fuel).size > 20
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**31), year=st.integers(1, 50))
+def test_years_change_some_woody_fuel_and_never_the_terrain(seed, year):
+    shape = (60, 80)
+    now, again, later = (synthetic_landscape(seed, shape, year=y) for y in (0, 0, year))
+    np.testing.assert_array_equal(now.fuel, again.fuel)
+    np.testing.assert_array_equal(now.elevation, later.elevation)
+    changed = now.fuel != later.fuel
+    assert 0.0 < changed.mean() < 0.5
+    np.testing.assert_array_equal(now.burnable, later.burnable)
+    assert fuel_table().known[now.fuel].all()
+
+
+def test_ignitions_lie_in_burnable_forested_mountains_inside():
+    ground = synthetic_landscape(2)
+    mask = ignition_mask(ground)
+    assert 0.1 < mask.mean() < 0.4
+    assert ground.burnable[mask].all()
+    assert not mask[:100].any()
+    assert not mask[:, -100:].any()
+    assert ground.elevation[mask].min() > 2600
+    assert (ground.fuel[mask] >= FUEL_CODES["SH1"]).mean() > 0.75
+    water = Landscape(np.zeros((30, 30)), np.full((30, 30), 98, dtype=np.int16), 300.0)
+    assert not ignition_mask(water).any()
+
+
+def test_a_synthetic_landscape_that_is_too_small_is_refused():
+    with pytest.raises(PlumecastError, match=r"shape=\(5, 200\)"):
+        synthetic_landscape(0, (5, 200))
