@@ -37,10 +37,9 @@ from plumecast.operators.lifted import (
     fit_lifted_operator,
 )
 from plumecast.operators.physics.calibration import LADDERS, calibrate
-from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
 from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.transport import ColumnTransport, plan_transport
-from plumecast.operators.physics.weather import WeatherSeries
 from plumecast.operators.settings import FAMILIES, Settings
 from plumecast.operators.targets import each_output, value_range
 from plumecast.operators.wind_frame import WindFrame, fit_wind_frame

@@ -30,9 +30,8 @@ from plumecast.data.conditions.weather import (
     has_weather,
     read_weather_rows,
 )
-from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
 from plumecast.operators.physics.release import FireHistory
-from plumecast.operators.physics.weather import WeatherSeries
 from plumecast.sources.weather.default import (
     HEIGHTS,
     LOCAL_HOUR,
