@@ -257,7 +257,7 @@ def main() -> None:
             if family in SIZES:
                 FAMILIES[family] = limited(FAMILIES[family], limit)
             start, cpu = time.perf_counter(), time.process_time()
-            operator, _ = fit_lifted_operator(
+            operator, *_ = fit_lifted_operator(
                 TrainingSet(
                     data["fire"][rows],
                     data["smoke"][rows],

@@ -39,8 +39,8 @@ from plumecast.compute.device import Budget, Device, choose_device
 from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.lifted import fit_lifted_operator
 from plumecast.operators.physics.calibration import calibrate
+from plumecast.operators.physics.conditions import WeatherSeries
 from plumecast.operators.physics.transport import plan_transport
-from plumecast.operators.physics.weather import WeatherSeries
 from plumecast.operators.settings import FAMILIES, choose_settings
 from plumecast.operators.wind_frame import fit_wind_frame
 from plumecast.scores.footprint import smoke_threshold
@@ -135,7 +135,7 @@ def fit_operator(
             carrier = calibrate(carrier, *seen, threshold=tau, put=resources.device.put)
     given = Conditions(wind=wind, weather=weather)
     training = TrainingSet(data.fire[rows], data.smoke[rows], data.number[rows], given)
-    operator, error = fit_lifted_operator(
+    operator, error, _ = fit_lifted_operator(
         training,
         settings,
         threshold=smoke_threshold(data.smoke[rows]),

@@ -157,7 +157,7 @@ def test_spectral_operator(device):
     groups = np.arange(12).repeat(3)
     smokes = []
     for put in (np.asarray, strict.asarray if device == "array-api-strict" else put_on(device)):
-        operator, _ = fit_lifted_operator(
+        operator, *_ = fit_lifted_operator(
             TrainingSet(fire, smoke, groups, given),
             choose_settings("recommended", layers=2, frame="map"),
             threshold=0.05,
@@ -210,7 +210,7 @@ def operator(request, places) -> LiftedOperator:
     settings = choose_settings(
         "recommended", lift=("age-bins", "position"), layers=2, correction=True, frame="map"
     )
-    fitted, _ = fit_lifted_operator(places, settings, threshold=0.05, frame=frame)
+    fitted, *_ = fit_lifted_operator(places, settings, threshold=0.05, frame=frame)
     return fitted
 
 
@@ -266,7 +266,7 @@ def test_a_corrected_operator_is_fitted_on_the_device_and_comes_back(places, dev
     put = strict.asarray if device == "array-api-strict" else put_on(device)
     flat, found = places.fire.reshape(places.fire.shape[0], -1), []
     for bring in (np.asarray, put):
-        operator, error = fit_lifted_operator(
+        operator, error, _ = fit_lifted_operator(
             places,
             choose_settings("recommended", layers=1, correction=True, frame="map"),
             threshold=0.05,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -185,8 +185,7 @@ class LiftedSums:
     mirrored: bool  # whether mirrored copies were fitted too
 
 
-@dataclass(frozen=True, slots=True)
-class FittedLifted:
+class FittedLifted(NamedTuple):
     """A fitted operator on the host, its out-of-fold error, and sums where they were asked for."""
 
     operator: LiftedOperator
@@ -195,29 +194,6 @@ class FittedLifted:
 
 
 def fit_lifted_operator(
-    training: TrainingSet,
-    settings: Settings,
-    *,
-    threshold: float | Sequence[float],
-    epsilon: float | None = None,
-    frame: WindFrame | None = None,
-    physics: ColumnTransport | None = None,
-    resources: Budget = DEFAULT_BUDGET,
-) -> tuple[LiftedOperator, float]:
-    """The operator of `fit_lifted_parts`, and its error."""
-    fitted = fit_lifted_parts(
-        training,
-        settings,
-        threshold=threshold,
-        epsilon=epsilon,
-        frame=frame,
-        physics=physics,
-        resources=resources,
-    )
-    return fitted.operator, fitted.error
-
-
-def fit_lifted_parts(
     training: TrainingSet,
     settings: Settings,
     *,

@@ -32,13 +32,12 @@ from plumecast.operators.lifted import (
     FittedLifted,
     LiftedOperator,
     LiftedSums,
-    fit_lifted_parts,
+    fit_lifted_operator,
 )
 from plumecast.operators.physics.calibration import LADDERS, calibrate
-from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
 from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.transport import ColumnTransport, plan_transport
-from plumecast.operators.physics.weather import WeatherSeries
 from plumecast.operators.settings import FAMILIES, Settings
 from plumecast.operators.targets import each_output, value_range
 from plumecast.operators.wind_frame import WindFrame, fit_wind_frame
@@ -243,7 +242,7 @@ class _Fits:
             given = replace(given, weather=self.weather, fuel=self.fuel, history=self.history)
             carrier = self.transport(physics)
         training = replace(training, given=given)
-        return fit_lifted_parts(
+        return fit_lifted_operator(
             training if rows is None else training.at(rows),
             settings,
             threshold=self.thresholds,

@@ -23,11 +23,10 @@ from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.layout import Coordinate, Field, Layout
 from plumecast.operators.baselines import GaussianProcess, MeanField, NearestFire
 from plumecast.operators.family import Conditions
-from plumecast.operators.lift import Lift
+from plumecast.operators.lift import Lift, PhysicsChannels
 from plumecast.operators.lifted import LiftedOperator, LiftedSums
 from plumecast.operators.pca import Basis
 from plumecast.operators.physics.calibration import LADDERS
-from plumecast.operators.physics.channels import PhysicsChannels
 from plumecast.operators.physics.transport import MOST_HALVINGS, ColumnTransport
 from plumecast.operators.settings import FAMILIES, check_record
 from plumecast.operators.targets import Targets

@@ -210,10 +210,9 @@ class Surrogate:
         predicted or observed smoke (above the smoke threshold) is to lie between `lower` and
         `upper`. At most 1 − coverage of the cells of `certain_smoke` are to have no smoke, and at
         most 1 − coverage of the smoky cells are to lie outside of `possible_smoke`, each in a share
-        `coverage` of new fires (in files of earlier versions, in the mean over them). The attribute
-        `promised_coverage` is what the number of ignitions can promise.
-        `train_surrogate` with `split=None` makes the calibration. Of several outputs, the fields of
-        those after the first are named after their output: `lower_surface_smoke`.
+        `coverage` of new fires. The attribute `promised_coverage` is what the number of ignitions
+        can promise. `train_surrogate` with `split=None` makes the calibration. Of several outputs,
+        the fields of those after the first are named after their output: `lower_surface_smoke`.
         """
         require_calibration(self.record)
         given = to_numpy(data) if _is_device_array(data) else data

@@ -29,7 +29,7 @@ from plumecast.scores.field_statistics import (
 )
 from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.scores.sampling.cluster_sums import groups_for
-from plumecast.surrogate.error_bars.expected import expected_block
+from plumecast.surrogate.error_bars.calibration import expected_block
 from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.weather.read import WeatherLike, accepts_winds

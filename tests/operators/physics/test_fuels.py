@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
 from plumecast.operators.physics.transport import CARRIED, ColumnTransport
-from plumecast.operators.physics.weather import WeatherSeries
 
 SHAPE = (30, 40)
 HEIGHT_EFFECT = 0.03

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plumecast.operators.physics.conditions import WeatherSeries
 from plumecast.operators.physics.release import (
     FireHistory,
     partial_release_of,
@@ -20,7 +21,6 @@ from plumecast.operators.physics.transport import (
     plan_transport,
     shift_matrices,
 )
-from plumecast.operators.physics.weather import WeatherSeries
 
 CELL = 3000.0
 SHAPE = (30, 40)

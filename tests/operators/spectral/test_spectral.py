@@ -32,7 +32,7 @@ def test_a_convolution_of_the_lift_is_found():
     targets = plume(fire)[:, None]
     lift = fit_lift(fire, bins=4)
     training = TrainingSet(fire, targets, np.arange(24) % 6, NOTHING)
-    _, out_of_fold = fit_spectral(training, lift, layers=1)
+    _, out_of_fold, _ = fit_spectral(training, lift, layers=1)
     assert np.linalg.norm(out_of_fold[:] - targets) < 0.05 * np.linalg.norm(targets)
 
 

@@ -34,14 +34,13 @@ from plumecast.compute.arrays import (
 from plumecast.compute.blocks import row_blocks
 from plumecast.compute.device import free_bytes
 from plumecast.compute.threads import cores, map_threads
-from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
 from plumecast.operators.physics.release import (
     FireHistory,
     Release,
     partial_release_of,
     release_of,
 )
-from plumecast.operators.physics.weather import WeatherSeries
 from plumecast.physics.plume import (
     HEAT_OF_COMBUSTION,
     RADIATIVE_FRACTION,

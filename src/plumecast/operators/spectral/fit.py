@@ -116,7 +116,7 @@ def fit_spectral_fields(training: TrainingSet, settings: Settings, resources: Bu
         covariates=training.given.covariates,
         physics=training.given.physics,
     )
-    fitted, out_of_fold, sums = fit_layers(
+    fitted, out_of_fold, sums = fit_spectral(
         training, lift, layers=own.layers, resources=resources, updatable=settings.updatable
     )
     correction = None
@@ -133,25 +133,11 @@ def fit_spectral(
     layers: int = 3,
     budget: int = BUDGET,
     resources: Budget = DEFAULT_BUDGET,
-) -> tuple[SpectralMap, SpectralOutOfFold]:
-    """Fit layers; also out-of-fold predictions of every snapshot."""
-    fitted, out_of_fold, _ = fit_layers(
-        training, lift, layers=layers, budget=budget, resources=resources
-    )
-    return fitted, out_of_fold
-
-
-def fit_layers(
-    training: TrainingSet,
-    lift: Lift,
-    *,
-    layers: int = 3,
-    budget: int = BUDGET,
-    resources: Budget = DEFAULT_BUDGET,
     updatable: bool = False,
 ) -> tuple[SpectralMap, SpectralOutOfFold, LayerSums | None]:
-    """`fit_spectral`; with `updatable` also the sums of the last layer, for `update_spectral`.
+    """Fit layers; also out-of-fold predictions of every snapshot.
 
+    With `updatable` the sums of the last layer, for `update_spectral`, are returned too.
     Fires and targets are read block by block: once for the scales of the targets and once for every
     layer. Folds are left out in turn to choose penalties and to compute the inputs of the next
     layer. At most `budget` frequencies are kept. The map is on the host. Only the first output

@@ -7,8 +7,6 @@ share α of the cells of `certain_smoke` of a fire are to have no smoke, and at 
 smoky cells are to lie outside of `possible_smoke`; each in a share 1 − α of new fires. Every group
 has a threshold at which this holds for itself, and `rank`, a finite-sample quantile, chooses
 among them (split conformal, with one number per group).
-
-Tables of earlier files have thresholds of the *mean* share over fires: `mean_thresholds`.
 """
 
 from __future__ import annotations
@@ -290,51 +288,3 @@ def _possible_of_each(scores: Array, edges: Array, risk: float) -> Array:
     """
     good = (missed_shares(scores)[:, : edges.size] <= risk).sum(axis=1)
     return np.append(-1.0, edges)[good]
-
-
-def mean_thresholds(scores: Array, edges: Array, risk: float) -> tuple[float, float]:
-    """Thresholds of certain and of possible smoke for the mean share over groups.
-
-    The share of an unknown group is that of `expected_loss`.
-    """
-    certain = certain_threshold(scores, edges, risk)
-    return certain, possible_threshold(scores, edges, risk)
-
-
-def mean_losses(
-    scores: Array, edges: Array, thresholds: tuple[float, float]
-) -> tuple[float, float]:
-    """Mean share of certain cells without smoke, and of smoky cells that are not possible."""
-    certain, possible = (
-        float(shares_at(shares, edges, threshold).mean())
-        for shares, threshold in zip(
-            (false_shares(scores), missed_shares(scores)), thresholds, strict=True
-        )
-    )
-    return certain, possible
-
-
-def certain_threshold(scores: Array, edges: Array, risk: float) -> float:
-    """The lowest score above which, here and at all higher scores, the false share is ≤ risk.
-
-    Above the last edge nothing is left, so that the share is 0.
-    """
-    safe = expected_loss(false_shares(scores))[: edges.size] <= risk
-    bad = np.flatnonzero(~safe)
-    first = bad[-1] + 1 if bad.size else 0
-    return float(edges[first]) if first < edges.size else float("inf")
-
-
-def possible_threshold(scores: Array, edges: Array, risk: float) -> float:
-    """The highest score with a share of missed smoke ≤ risk; −1 if no edge has it."""
-    good = np.flatnonzero(expected_loss(missed_shares(scores))[: edges.size] <= risk)
-    return float(edges[good[-1]]) if good.size else -1.0
-
-
-def shares_at(shares: Array, edges: Array, threshold: float) -> Array:
-    """(G,) the (G, B) shares at a threshold, which is one of the edges; 0 if it is none.
-
-    No cell has a score above an infinite threshold, and all are above −1: none is false, or missed.
-    """
-    known = edges[0] <= threshold <= edges[-1]
-    return shares[:, np.searchsorted(edges, threshold)] if known else np.zeros(len(shares))

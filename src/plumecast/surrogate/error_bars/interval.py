@@ -12,7 +12,6 @@ from plumecast.base.errors import PlumecastError
 from plumecast.scores.predicted_dose import predicted_dose, with_dose, without_dose
 from plumecast.scores.quantities import checkpoint_hours, dose_attributes
 from plumecast.surrogate.error_bars.calibration import (
-    BY_FIRE,
     FEWEST,
     Calibration,
     groups_in_words,
@@ -99,7 +98,7 @@ def interval_fields(
     thresholds = calibration.footprint_thresholds(coverage)
     promises = calibration.promised_footprint(coverage)
     for name, threshold, promise in zip((CERTAIN, POSSIBLE), thresholds, promises, strict=True):
-        meaning = f"{_meaning(name, coverage)}, {_how_often(calibration, coverage)}"
+        meaning = f"{_meaning(name, coverage)}, {_how_often(coverage)}"
         own = known | {"promised_coverage": round(promise, 4), "comment": meaning}
         present = (score.values > threshold).astype(np.int8)
         field = smoke.copy(data=present).drop_attrs(deep=False)
@@ -160,10 +159,7 @@ def sets_text(calibration: Calibration, coverage: float) -> str:
     """What certain and possible smoke mean, in one line."""
     meanings = "; ".join(f"{name}: {_meaning(name, coverage)}" for name in (CERTAIN, POSSIBLE))
     promise = np.floor(100.0 * min(calibration.promised_footprint(coverage)) + 1e-9) / 100.0
-    return (
-        f"{meanings}; each {_how_often(calibration, coverage)} "
-        f"({_percent(promise)} can be promised)"
-    )
+    return f"{meanings}; each {_how_often(coverage)} ({_percent(promise)} can be promised)"
 
 
 def _meaning(name: str, coverage: float) -> str:
@@ -174,10 +170,8 @@ def _meaning(name: str, coverage: float) -> str:
     }[name]
 
 
-def _how_often(calibration: Calibration, coverage: float) -> str:
-    if calibration.sets == BY_FIRE:
-        return f"in {_percent(coverage)} of new fires like those of training"
-    return "in the mean over new fires like those of training"
+def _how_often(coverage: float) -> str:
+    return f"in {_percent(coverage)} of new fires like those of training"
 
 
 def _percent(share: float) -> str:

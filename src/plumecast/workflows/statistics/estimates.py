@@ -14,7 +14,7 @@ from plumecast.scores.sampling.intervals import (
     probability_interval,
     with_variance,
 )
-from plumecast.surrogate.error_bars.expected import Expected
+from plumecast.surrogate.error_bars.calibration import Expected
 
 SAMPLING = "the sampling of fires; not the surrogate's error, which fires with true smoke tell"
 CORRECTED = (

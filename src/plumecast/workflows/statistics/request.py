@@ -8,7 +8,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.scores.field_statistics import QUANTILE_ERROR
 from plumecast.scores.sampling.cluster_sums import MOST
 from plumecast.scores.sampling.intervals import check_coverage
-from plumecast.surrogate.error_bars.expected import Expected
+from plumecast.surrogate.error_bars.calibration import Expected
 
 COVERAGE = 0.95
 """Share of intervals that contain the true value, unless another one is asked for."""

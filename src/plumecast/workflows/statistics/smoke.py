@@ -15,7 +15,7 @@ from plumecast.operators.family import Conditions
 from plumecast.scores.field_statistics import scaled_by
 from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.scores.quantities import DEFAULT, find_quantity, quantity_factors
-from plumecast.surrogate.error_bars.expected import PARTS, Expected, expected_smoke
+from plumecast.surrogate.error_bars.calibration import PARTS, Expected, expected_smoke
 from plumecast.surrogate.surrogate import Surrogate
 
 CLUSTERS = ("ignition_id", "fire_id")

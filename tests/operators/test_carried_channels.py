@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plumecast.operators.physics.channels import RAMPS, fit_physics_channels
+from plumecast.operators.lift import CARRIED_RAMPS, fit_physics_channels
 
 
 def fields() -> np.ndarray:
@@ -16,7 +16,7 @@ def fields() -> np.ndarray:
 def test_every_channel_has_a_root_mean_square_of_one_and_is_zero_without_smoke():
     channels = fit_physics_channels(fields())
     made = channels.of(fields())
-    assert made.shape == (8, 9, 12, channels.channels) == (8, 9, 12, 2 * (2 + len(RAMPS)))
+    assert made.shape == (8, 9, 12, channels.channels) == (8, 9, 12, 2 * (2 + len(CARRIED_RAMPS)))
     np.testing.assert_allclose(np.sqrt((made**2).mean(axis=(0, 1, 2))), 1.0, rtol=1e-4)
     assert not channels.of(np.zeros((3, 2, 8, 9))).any()
 
