@@ -13,7 +13,7 @@ from plumecast.weather.snapshots import without_weather
 from plumecast.workflows.design import features
 from plumecast.workflows.design.candidates import read_candidates
 from plumecast.workflows.design.kernel import fit_kernel
-from plumecast.workflows.design.result import read_values, write_runs
+from plumecast.workflows.design.table import read_values, write_runs
 from support.snapshots import make_snapshots
 from support.weather_fires import weather_fires
 

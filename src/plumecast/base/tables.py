@@ -20,7 +20,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,8 +33,8 @@ from plumecast.base.units import KINDS, Unit, parse_direction, parse_number, uni
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
-NUMBER, TEXT, DIRECTION = "number", "text", "direction"
-"""Kinds of columns beside the kinds of units; a direction may be a compass point."""
+TEXT, NUMBER, DIRECTION = "text", "number", "direction"
+"""Kinds of columns beside the kinds of units. A direction is an angle or a compass point."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+", re.ASCII)
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^)\]]*?)\s*[)\]]")
@@ -47,25 +47,29 @@ class Column:
 
     name: str
     aliases: str = ""  # further names, separated by spaces, in lower case with underscores
-    kind: str = TEXT  # of its unit (`base.units.KINDS`), or NUMBER, TEXT or DIRECTION
+    kind: str = TEXT  # of its unit (`base.units.KINDS`), or TEXT, NUMBER or DIRECTION
     low: float = -math.inf
     high: float = math.inf
     required: bool = True  # a table must have the column
     filled: bool = True  # its cells must not be empty
-    no_unit: str = ""  # further names, whose unit must be stated in the header or by the caller
+    no_unit: str = ""  # further names, that are refused unless the header states a unit
+
+    def __post_init__(self) -> None:
+        if self.kind not in (TEXT, NUMBER, DIRECTION, *KINDS):
+            raise ValueError(f"kind={self.kind!r} of the column {self.name} is unknown")
 
     @property
     def units(self) -> Mapping[str, Unit]:
-        """The units that its numbers may have; numbers are converted into the first."""
+        """The units that its numbers may have; they are converted into the first."""
         return KINDS.get("angle" if self.kind == DIRECTION else self.kind, {})
 
     @property
     def unit(self) -> str:
-        """The unit that numbers are converted into; empty if there is none."""
+        """The unit that its numbers are converted into; empty if there is none."""
         return next(iter(self.units), "")
 
     def unit_of(self, label: str) -> str | None:
-        """The unit that a label means; None if it is none of the column's."""
+        """The unit that a label means; None if the numbers cannot have it."""
         kind = "angle" if self.kind == DIRECTION else self.kind
         return unit_named(label, kind) if self.units else None
 
@@ -100,10 +104,10 @@ class Table:
     format: TableFormat
     lines: tuple[int, ...]  # (n,) number of each line in the file
     headers: Mapping[str, str]  # column → its header in the file
-    units: Mapping[str, str]  # column → its unit, if the header or the caller states it
+    units: Mapping[str, str]  # column → the unit that its header states
     texts: Mapping[str, tuple[str, ...]]  # column → its cells (n,), without spaces at the ends
     numbers: Mapping[str, np.ndarray]  # column → (n,) in the unit of the column, NaN if empty
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # header → its cells
+    extra: Mapping[str, tuple[str, ...]]  # header of a column that is not understood → its cells
 
     def __len__(self) -> int:
         """Number of lines."""
@@ -130,17 +134,11 @@ class _Header(NamedTuple):
     text: str
     column: Column
     unit: str | None  # None if it states none
-    name: str  # the name of the column that it uses
     position: int = 0  # of its cells in a line
 
 
-def read_table(
-    path: str | Path, table_format: TableFormat, *, units: Mapping[str, str] | None = None
-) -> Table:
-    """Read a CSV file; raises with the file, the line and what to do.
-
-    `units` are those of columns whose headers state none, where they are not the usual ones.
-    """
+def read_table(path: str | Path, table_format: TableFormat) -> Table:
+    """Read a CSV file; raises with the file, the line and what to do."""
     where = check_regular(path)
     try:
         content = where.read_bytes()
@@ -150,16 +148,10 @@ def read_table(
         ) from None
     except OSError as error:
         raise PlumecastError(f"{path}: not a readable table ({error.strerror})") from error
-    return parse_table(_decode(content, path), table_format, path, units=units)
+    return parse_table(_decode(content, path), table_format, path)
 
 
-def parse_table(
-    text: str,
-    table_format: TableFormat,
-    source: str | Path = "the table",
-    *,
-    units: Mapping[str, str] | None = None,
-) -> Table:
+def parse_table(text: str, table_format: TableFormat, source: str | Path = "the table") -> Table:
     """`read_table` of the text of a table; `source` is its name in messages."""
     header, rows = _split(text, source)
     headers, extra = _find_columns(header, table_format, source)
@@ -168,7 +160,7 @@ def parse_table(
         table_format,
         tuple(number for number, _ in rows),
         {name: found.text for name, found in headers.items()},
-        _units(headers, units or {}, source),
+        {name: found.unit for name, found in headers.items() if found.unit is not None},
         {name: tuple(row[found.position] for _, row in rows) for name, found in headers.items()},
         {},
         {name: tuple(row[index] for _, row in rows) for name, index in extra.items()},
@@ -215,9 +207,11 @@ def _decode(content: bytes, source: str | Path) -> str:
 def _split(text: str, source: str | Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """Cells of the header, and number and cells of each further line."""
     lines = enumerate(re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")), start=1)
-    content = [(number, line) for number, line in lines if line.strip(" \t,;")]
-    comments = [(number, line) for number, line in content if line.lstrip().startswith("#")]
-    content = [item for item in content if item not in comments]
+    comments: list[tuple[int, str]] = []
+    content: list[tuple[int, str]] = []
+    for number, line in lines:
+        if line.strip(" \t,;"):
+            (comments if line.lstrip().startswith("#") else content).append((number, line))
     if not content:
         raise PlumecastError(f"{source}: the table is empty; its first line names the columns")
     first = content[0][1]
@@ -236,9 +230,16 @@ def _split(text: str, source: str | Path) -> tuple[list[str], list[tuple[int, li
             raise PlumecastError(
                 f"{source}: line {number} has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}"
                 f", but the header names {len(header)} columns; "
-                + _width_advice(len(cells) < len(header), delimiter)
+                + _width_advice(DELIMITERS[delimiter], is_short=len(cells) < len(header))
             )
     return header, rows
+
+
+def _width_advice(separators: str, *, is_short: bool) -> str:
+    if is_short:
+        return f"separate the cells of all lines by {separators}, also those that are empty"
+    decimals = "write decimals with a point, and " if separators == "commas" else ""
+    return f"{decimals}put quotes around text with {separators}"
 
 
 def _cells(line: str, delimiter: str, where: str) -> list[str]:
@@ -250,15 +251,6 @@ def _cells(line: str, delimiter: str, where: str) -> list[str]:
             "line, and double quotes within text"
         ) from None
     return [cell.strip() for cell in row]
-
-
-def _width_advice(is_short: bool, delimiter: str) -> str:
-    name = DELIMITERS[delimiter]
-    if is_short:
-        return f"separate the cells of all lines by {name}, also of those that are empty"
-    if delimiter == ",":
-        return "write decimals with a point, and put quotes around text with commas"
-    return f"put quotes around text with {name}"
 
 
 def _find_columns(
@@ -305,39 +297,18 @@ def _understand(text: str, meanings: Mapping[str, Column], source: str | Path) -
                 f"{source}: '{label}' in the header '{text}' is no unit of {column.name}; "
                 + (f"convert it to {column.unit}" if column.unit else "leave it out")
             )
-        return _Header(text, column, unit, name)
+        if unit is None and name in column.no_unit.split():
+            raise PlumecastError(
+                f"{source}: the unit of the column '{text}' is not stated; write it in the "
+                f"header, such as '{text} ({column.unit})'"
+            )
+        return _Header(text, column, unit)
     for end in range(1, 1 if bracket else len(words)):
         name, label = "_".join(words[:end]), " ".join(words[end:])
         unit = meanings[name].unit_of(label) if name in meanings else None
         if unit is not None:
-            return _Header(text, meanings[name], unit, name)
+            return _Header(text, meanings[name], unit)
     return None
-
-
-def _units(
-    headers: Mapping[str, _Header], stated: Mapping[str, str], source: str | Path
-) -> dict[str, str]:
-    """The unit of each column, from its header or from the caller."""
-    units = {}
-    for name, header in headers.items():
-        column, unit = header.column, header.unit
-        if name in stated:
-            unit = column.unit_of(stated[name])
-            if unit is None:
-                raise PlumecastError(f"{stated[name]!r} is no unit of {name}; use {column.unit}")
-            if header.unit not in (None, unit):
-                raise PlumecastError(
-                    f"{source}: the column '{header.text}' is in {header.unit}, but {unit} is "
-                    "stated; leave one out"
-                )
-        if unit is not None:
-            units[name] = unit
-        elif header.name in column.no_unit.split():
-            raise PlumecastError(
-                f"{source}: the unit of the column '{header.text}' is not stated; write it in the "
-                f"header, such as '{header.text} ({column.unit})'"
-            )
-    return units
 
 
 def _numbers(table: Table, columns: Iterable[Column]) -> dict[str, np.ndarray]:

@@ -38,7 +38,7 @@ KINDS: Mapping[str, Mapping[str, Unit]] = {
         "mi": Unit(1609.344, "mile"),
     },
     "angle": {
-        "degree": Unit(1.0, "deg ° degt degtrue degreetrue degfromn"),
+        "degree": Unit(1.0, "deg ° degt degtrue degreetrue degfromn degreenorth degreeeast"),
         "rad": Unit(57.29577951308232, "radian"),
     },
     "time": {

@@ -36,7 +36,8 @@ FORMAT = TableFormat(
                filled=False),
         Column("megawatts", "mw", "power", low=0.0, required=False, filled=False,
                no_unit="capacity ac_capacity power"),
-        Column("tilt", "surface_tilt panel_tilt", "angle", 0.0, 90.0, required=False, filled=False),
+        Column("tilt", "surface_tilt panel_tilt", "angle", 0.0, 90.0, required=False,
+               filled=False),
         Column("azimuth", "surface_azimuth panel_azimuth", DIRECTION, 0.0, 360.0, required=False,
                filled=False),
         Column("elevation", "elev altitude", "length", -500.0, 9000.0, required=False,
@@ -108,7 +109,7 @@ def _locate(table: Table, like: xr.Dataset | xr.DataArray) -> Places:
     if len(pairs) != 1 or not set(pairs[0]) <= set(table.headers):
         raise PlumecastError(
             f"{table.source}: places need the columns lat and lon, or x and y, and not both; found "
-            f"{', '.join(table.headers.values())}"
+            f"{', '.join([*table.headers.values(), *table.extra])}"
         )
     grid = grid_from_centres(np.sort(like["x"].values), np.sort(like["y"].values), "the grid")
     numbers = table.numbers

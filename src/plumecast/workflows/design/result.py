@@ -1,15 +1,13 @@
-"""A design: the ignitions to run, in order, and those that are held out; its tables (CSV)."""
+"""A design: the ignitions to run, in order, and those that are held out."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.names import FIRE, SNAPSHOT, WIND
-from plumecast.base.tables import NUMBER, Column, TableFormat, read_table, write_table
 from plumecast.compute.arrays import Array
 from plumecast.workflows.design.candidates import Candidates
 
@@ -135,33 +133,3 @@ def _wind(pool: Candidates, number: int) -> tuple[float | None, float | None]:
     angle = np.deg2rad(direction)
     east, north = (speed * np.sin(angle)).mean(), (speed * np.cos(angle)).mean()
     return float(speed.mean()), float(np.rad2deg(np.arctan2(east, north)) % 360.0)
-
-
-_DIGITS = {
-    "x": ".0f",
-    "y": ".0f",
-    "wind_speed": ".2f",
-    "wind_from_direction": ".0f",
-    "expected_error": ".4f",
-    "cost": "g",
-}
-
-
-def write_runs(design: Design, path: str | Path) -> None:
-    """Write the runs in order, one row each; what is unknown is empty."""
-    names = [item.name for item in fields(Run)]
-    write_table(path, names, [astuple(run) for run in design.runs], formats=_DIGITS)
-
-
-def read_values(path: str | Path, what: str) -> dict[str, float]:
-    """Numbers of ignitions from a CSV table with the columns ignition_id and `what`."""
-    table = read_table(
-        path,
-        TableFormat(
-            columns=(Column("ignition_id", "ignition"), Column(what, "value", NUMBER)),
-            row="ignition",
-            row_name="ignition_id",
-            unique=("ignition_id",),
-        ),
-    )
-    return dict(zip(table.texts["ignition_id"], table.numbers[what].tolist(), strict=True))

@@ -28,9 +28,9 @@ from plumecast.cli.weather_options import at_time_of_file, note_use, read_wind_o
 from plumecast.data.store import open_snapshots
 from plumecast.impact.solar.optics import Optics
 from plumecast.impact.solar.plants import Panels, plants_of
+from plumecast.impact.solar.result import FORMATS, loss_rows, write_loss
 from plumecast.impact.solar.solar_loss import COLUMN, STEP, grid_for, records_ignition, solar_loss
 from plumecast.impact.solar.sun import EXAMPLE, read_ignition_time
-from plumecast.impact.solar.table import FORMATS, loss_rows, write_loss
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.covered.guards import Notice
 from plumecast.surrogate.load import load_surrogate
