@@ -32,17 +32,15 @@ from plumecast.weather.checks import (
     check_fires,
     each_fire,
     fires_of,
-    impossible_weather,
     is_hourly,
-    needed_hours,
 )
 from plumecast.weather.options import TRUE
 from plumecast.weather.profile import SURFACE, mean_wind, surface_wind
 from plumecast.weather.read import WeatherLike, as_weather, winds_as_weather
 from plumecast.weather.series import NORTH
+from plumecast.weather.snapshot_checks import HOURS_TOLERANCE, impossible_weather, needed_hours
 
 _SHORT = ("u", "v", "depth")
-_HOURS_TOLERANCE = 0.01  # h; hours of fires are rounded, and counted from a second
 _BLOCK = 256  # snapshots read at once
 
 SOURCE_ATTRIBUTES = ("weather_source", "weather_kind", "weather_comment")
@@ -276,7 +274,7 @@ def on_weather_hours(fire: xr.Dataset, hours: Array) -> xr.Dataset:
     shared = min(fire_hours.size, hours.size)
     lasts = float(fire["hours"].max()) if "hours" in fire.variables else float(fire_hours[-1])
     if not np.array_equal(fire_hours[:shared], hours[:shared]) or lasts > (
-        hours[shared - 1] + _HOURS_TOLERANCE
+        hours[shared - 1] + HOURS_TOLERANCE
     ):
         return fire
     return _with_hours(fire, hours)
@@ -357,7 +355,7 @@ def _fill_later(values: Array, hours: Array, until: Array) -> Array:
     missing = ~np.isfinite(values)
     if not missing.any():
         return values
-    last = np.minimum(np.searchsorted(hours, until - _HOURS_TOLERANCE), hours.size - 1)
+    last = np.minimum(np.searchsorted(hours, until - HOURS_TOLERANCE), hours.size - 1)
     kept = np.minimum(np.arange(hours.size), last[:, None])
     held = values[np.arange(values.shape[0])[:, None], kept]
     return np.where(missing, held, values)
