@@ -17,9 +17,9 @@ from plumecast.data.conditions.covariates import read_fuel_maps, read_scalar, wi
 from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
 from plumecast.operators.physics.release import FireHistory
 from plumecast.surrogate.ranges import snapshot_hours
-from plumecast.weather.checks import check_weather_covers
 from plumecast.weather.complete import CompletedWeather, complete_weather
 from plumecast.weather.profile import HEIGHTS, LOCAL_HOUR, SURFACE, default_depth, extend_profile
+from plumecast.weather.snapshot_checks import check_weather_covers
 from plumecast.weather.snapshots import STATE_WEATHER, has_weather, read_weather_rows
 
 
