@@ -34,7 +34,7 @@ from plumecast.operators.lifted import fit_lifted_operator
 from plumecast.operators.neural.map import SIZES, Network, Schedule, fit_neural
 from plumecast.operators.settings import FAMILIES, Settings, choose_settings
 from plumecast.operators.targets import Targets
-from plumecast.scores.roc import best_decision_threshold, iou_at, roc_scores
+from plumecast.scores.roc import decision_threshold_over, iou_at, roc_scores
 
 BLOCK = 256
 MAPS = 5
@@ -158,7 +158,7 @@ def evaluate(
     rows, _, score = predict("validation")
     pair = (score, data["smoke"][rows] > tau)
     flat = (put(values.reshape(rows.size, -1)) for values in pair)
-    alpha = best_decision_threshold(*flat, np.empty(0))
+    alpha = decision_threshold_over(lambda function: [function(*flat)], ())
     start = time.perf_counter()
     rows, smoke, score = predict("test")
     seconds = time.perf_counter() - start

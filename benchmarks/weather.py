@@ -44,7 +44,7 @@ from plumecast.operators.physics.transport import plan_transport
 from plumecast.operators.settings import FAMILIES, choose_settings
 from plumecast.operators.wind_frame import fit_wind_frame
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.scores.roc import best_decision_threshold, iou_at, roc_scores
+from plumecast.scores.roc import decision_threshold_over, iou_at, roc_scores
 
 COMPARED = ("wind+calibrated", "wind+column", "wind+layers", "wind+none")
 METHODS = ",".join((*COMPARED, "map+column", "map+none", "unet", "physics", "mean", "nearest"))
@@ -248,7 +248,8 @@ def score_line(
         seconds.append(time.perf_counter() - start)
         _, score = in_blocks(predict, other)
         truth = (data.smoke[other] > tau).reshape(other.size, -1)
-        alpha = best_decision_threshold(score.reshape(other.size, -1), truth, np.empty(0))
+        pair = score.reshape(other.size, -1), truth
+        alpha = decision_threshold_over(lambda function: [function(*pair)], ())  # noqa: B023
         smoke, score = in_blocks(predict, held_out)
         found.append((smoke, score, data.smoke[held_out], score > alpha))
         taus.append(tau)

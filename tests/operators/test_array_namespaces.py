@@ -26,7 +26,7 @@ from plumecast.operators.pca import fit_basis, projection_error
 from plumecast.operators.settings import choose_settings
 from plumecast.operators.wind_frame import fit_wind_frame
 from plumecast.scores.field_statistics import field_sums
-from plumecast.scores.roc import iou_at, rates_at, roc_scores
+from plumecast.scores.roc import iou_at, roc_scores
 from support.convolved_fires import rough
 
 AGREE = 1e-8  # relative: another factorisation, the same mathematics in float64
@@ -123,11 +123,6 @@ def test_scores(asarray):
     other = roc_scores(asarray(predicted), asarray(observed))
     for name in ("auc", "iou", "decision_threshold", "true_positive_rate", "false_positive_rate"):
         np.testing.assert_allclose(to_numpy(getattr(other, name)), getattr(ours, name))
-    grid = [0.0, 0.3, 1.0]
-    np.testing.assert_allclose(
-        to_numpy(rates_at(grid, asarray(predicted), asarray(observed))),
-        rates_at(grid, predicted, observed),
-    )
     np.testing.assert_allclose(
         to_numpy(iou_at(asarray(predicted), asarray(observed), 0.4)),
         iou_at(predicted, observed, 0.4),

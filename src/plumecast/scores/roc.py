@@ -136,28 +136,6 @@ def _running_max(values: Array) -> Array:
     return values
 
 
-def rates_at(fpr_grid: Array, predicted: Array, observed: Array) -> Array:
-    """TPR of every snapshot at given false positive rates, (M, len(fpr_grid)).
-
-    The largest TPR of the curve's points up to each FPR, a step function; used for pointwise
-    medians of curves. NaN where all cells or no cells have smoke.
-    """
-    xp = array_namespace(predicted, observed)
-    curves = roc_curves(predicted, observed)
-    positives = curves.true_positives[:, -1:]
-    negatives = predicted.shape[1] - positives
-    undefined = (positives == 0) | (negatives == 0)
-    columns = []
-    for limit in fpr_grid:
-        inside = curves.is_point & (curves.false_positives <= limit * negatives + 1e-9)
-        best = xp.max(
-            xp.where(inside, curves.true_positives, xp.zeros_like(curves.true_positives)), axis=1
-        )
-        columns.append(best)
-    reached = xp.stack(columns, axis=1) / xp.where(positives == 0, 1.0, positives)
-    return xp.where(undefined, xp.nan, reached)
-
-
 def pooled_roc(predicted: Array, observed: Array, points: int = 120) -> list[tuple[float, float]]:
     """The curve (FPR, TPR) of all cells of all rows together, by at most `points` of its points.
 
@@ -182,13 +160,6 @@ def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
     both = xp.sum(xp.astype(called & observed, xp.float64), axis=1)
     either = xp.sum(xp.astype(called | observed, xp.float64), axis=1)
     return xp.where(either == 0, 1.0, both / xp.where(either == 0, 1.0, either))
-
-
-def best_decision_threshold(
-    predicted: Array, observed: Array, candidates: Iterable[float]
-) -> float:
-    """`decision_threshold_over` of one block: (M, N) predictions and boolean observations."""
-    return decision_threshold_over(lambda function: [function(predicted, observed)], candidates)
 
 
 Visit: TypeAlias = Callable[[Callable[[Array, Array], np.ndarray]], Iterable[np.ndarray]]
