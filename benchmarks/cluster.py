@@ -85,7 +85,9 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
     `folder` holds the WRF runs that are ingested, and the stores that they are read into.
     """
     split = pc.split_by_fire(pc.open_snapshots(store), seed=0)
-    surrogate = pc.fit_surrogate(split.train, "paper-linear", memory=size.memory)
+    surrogate = pc.fit_surrogate(
+        split.train, "paper-linear", resources=Resources(memory=size.memory)
+    )
     fires = pc.draw_fires(
         size.drawn, like=surrogate.grid, preset=size.preset, checkpoints=size.checkpoints
     )
@@ -134,7 +136,9 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
         return found.scores[0].relative_error
 
     def train(runner: Runner | None) -> float:
-        other = pc.fit_surrogate(split.train, "paper-linear", runner=runner, **blocks)
+        other = pc.fit_surrogate(
+            split.train, "paper-linear", resources=Resources(runner=runner, **blocks)
+        )
         return float(np.sum(other.operator.output_basis.singular_values))
 
     return {

@@ -31,22 +31,19 @@ import numpy as np
 import xarray as xr
 
 from plumecast.compute.device import DEFAULT_BUDGET
-from plumecast.compute.selection import METHODS, Choice
 from plumecast.data.conditions.covariates import read_wind
 from plumecast.data.conditions.weather import without_weather
 from plumecast.data.layout import fit_layout
 from plumecast.data.store import open_snapshots
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions, TrainingSet
-from plumecast.operators.fields.framed import CarriedFields, EncodedFields
 from plumecast.operators.physics.transport import plan_transport
-from plumecast.operators.settings import choose_settings
+from plumecast.operators.settings import FAMILIES, choose_settings
+from plumecast.operators.wind_frame import CarriedFields, EncodedFields
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
 from plumecast.surrogate.weather import fire_history, frame_interval, weather_series
 from plumecast.workflows.design.candidates import read_candidates
-from plumecast.workflows.design.features import surrogate_features
-from plumecast.workflows.design.kernel import NOISE, fit_kernel
+from plumecast.workflows.design.kernel import METHODS, NOISE, Choice, fit_kernel, surrogate_features
 
 SETTINGS = choose_settings(
     "recommended", layers=1, targets=("log",), frame="wind", physics="column"
@@ -190,8 +187,7 @@ def score(arguments: argparse.Namespace) -> None:
                 offered = choice(fires, pool, DRAWS * seed + draw)
                 nested = METHODS[method](offered, max(arguments.sizes), ())
                 for size in arguments.sizes:
-                    order = METHODS[method](offered, size, ()) if method == "kmedoids" else nested
-                    names = [pool[number] for number in order[:size]]
+                    names = [pool[number] for number in nested[:size]]
                     found = scores(fires, names, test)
                     record["scores"].setdefault(f"{method} {size}", []).append(found)
         with out.open("a") as file:

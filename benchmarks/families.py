@@ -28,13 +28,12 @@ import numpy as np
 
 from plumecast.compute.arrays import map_arrays, to_numpy
 from plumecast.compute.device import Budget, choose_device
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions, Family, FittedMap, TrainingSet
-from plumecast.operators.fields.lift import fit_lift
-from plumecast.operators.fields.targets import Targets
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.lifted import fit_lifted_operator
-from plumecast.operators.neural.map import SIZES, fit_neural
-from plumecast.operators.settings import Settings, choose_settings
+from plumecast.operators.neural.map import SIZES, Network, Schedule, fit_neural
+from plumecast.operators.settings import FAMILIES, Settings, choose_settings
+from plumecast.operators.targets import Targets
 from plumecast.scores.roc import best_decision_threshold, iou_at, roc_scores
 
 BLOCK = 256
@@ -188,9 +187,8 @@ def limited(family: Family, seconds: float | None) -> Family:
         network, out_of_fold = fit_neural(
             training,
             lift,
-            architecture=family.name,
-            epochs=settings.own.epochs,
-            seconds=seconds,
+            network=Network(family.name),
+            schedule=Schedule(settings.family_settings.epochs, seconds=seconds),
             device="cuda" if "cuda" in resources.device.name else "cpu",
         )
         return FittedMap(network, out_of_fold.rows, out_of_fold)
@@ -248,6 +246,10 @@ def main() -> None:
     counts = options.counts.split(",")
     limits = [float(text) for text in options.seconds.split(",")] if options.seconds else [None]
     limits *= len(counts) if len(limits) == 1 else 1
+    if "deeponet" in options.families.split(","):
+        import deeponet
+
+        deeponet.register()
     for count, limit in zip(counts, limits, strict=True):
         for family in options.families.split(","):
             rows = training_rows(data, count, options.seed)

@@ -33,7 +33,7 @@ import plumecast as pc
 from families import limited
 from limits import into_document
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.operators.families import FAMILIES
+from plumecast.operators.settings import FAMILIES
 
 Predict = Callable[[np.ndarray], np.ndarray]
 SHARES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -192,10 +192,10 @@ PEERS: dict[str, tuple[str, Callable[[Data], tuple[str, Predict]]]] = {
     "plumecast, quick": ("plumecast", plumecast_with(preset="quick")),
     "plumecast, recommended": ("plumecast", plumecast_with(preset="recommended")),
     "plumecast, thorough": ("plumecast", plumecast_with(preset="thorough")),
-    "plumecast, DeepONet": ("plumecast", plumecast_with(family="deeponet", epochs=400)),
+    "DeepONet": ("plumecast", plumecast_with(family="deeponet", epochs=400)),
     "plumecast, FNO": ("plumecast", plumecast_with(family="fno", epochs=400)),
 }
-MODULES = {"scikit-learn": "sklearn", "plumecast, DeepONet": "torch", "plumecast, FNO": "torch"}
+MODULES = {"scikit-learn": "sklearn", "DeepONet": "torch", "plumecast, FNO": "torch"}
 """Modules of packages, and of rows that need more than their package, where the names differ."""
 
 
@@ -305,7 +305,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where to write the table as JSON")
     parser.add_argument("--docs", type=Path, help="a document whose section `peers` is replaced")
     arguments = parser.parse_args()
-    for name in ("deeponet", "fno"):
+    if importlib.util.find_spec("torch") is not None:
+        import deeponet
+
+        deeponet.register()
+    for name in {"deeponet", "fno"} & set(FAMILIES):
         FAMILIES[name] = limited(FAMILIES[name], arguments.seconds)
     data = prepare(arguments.store, arguments.ignitions)
     title = (

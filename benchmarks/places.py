@@ -24,6 +24,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import INTERVAL
+from plumecast.compute.resources import Resources
 from plumecast.sources.places import Places
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.workflows.statistics.points import evaluate_points
@@ -109,7 +110,7 @@ def main() -> None:
     parser.add_argument("--precision", default="float64")
     options = parser.parse_args()
     training = make_fires(np.arange(options.trained), smoke=True)
-    surrogate = fit_surrogate(training, options.preset, device=options.device)
+    surrogate = fit_surrogate(training, options.preset, resources=Resources(device=options.device))
     fires = Made(options.fires)
     begun, used = time.perf_counter(), time.process_time()
     found = evaluate_points(

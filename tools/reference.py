@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -186,11 +185,10 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _read_model(path: Path) -> dict[str, Any]:
-    """The arrays of a model file; version 0.1.0 called the field map of an operator `fields`."""
+    """The arrays of a model file."""
     import safetensors.numpy
 
-    arrays = safetensors.numpy.load_file(path)
-    return {re.sub(r"(?<=operator\.)((fields|field_map)\.)+", "", n): v for n, v in arrays.items()}
+    return safetensors.numpy.load_file(path)
 
 
 READERS = {

@@ -11,6 +11,7 @@ from plumecast.base.version import __version__
 if TYPE_CHECKING:
     from plumecast.app.maps.draw import draw_map
     from plumecast.compute.cluster import cluster
+    from plumecast.compute.resources import Resources
     from plumecast.data.schema import (
         apply_smoke_floor,
         drop_small_fires,
@@ -49,8 +50,7 @@ if TYPE_CHECKING:
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.load import load_surrogate
     from plumecast.surrogate.surrogate import Surrogate
-    from plumecast.workflows.design.design import design_runs
-    from plumecast.workflows.design.result import Design
+    from plumecast.workflows.design.design import Design, design_runs
     from plumecast.workflows.ensemble import ensemble_statistics
     from plumecast.workflows.evaluate import evaluate
     from plumecast.workflows.fires.draw_fires import draw_fires
@@ -67,8 +67,9 @@ if TYPE_CHECKING:
 _HOME = {
     "Basis": "operators.pca",
     "CrossValidation": "workflows.tune.cross_validate",
-    "Design": "workflows.design.result",
+    "Design": "workflows.design.design",
     "Operator": "operators.family",
+    "Resources": "compute.resources",
     "Split": "data.split",
     "SplitRecipe": "data.split",
     "Surrogate": "surrogate.surrogate",
@@ -138,6 +139,7 @@ __all__ = [
     "Design",
     "Operator",
     "PlumecastError",
+    "Resources",
     "Split",
     "SplitRecipe",
     "Surrogate",

@@ -268,13 +268,13 @@ def test_evaluate_prints_the_numbers_it_writes(succeed, trained, ensemble, tmp_p
 
 
 def test_evaluate_records_what_was_scored(succeed, trained, ensemble):
-    succeed("evaluate", trained, ensemble.store, "--baselines", "none", "--captured", 0.8)
+    succeed("evaluate", trained, ensemble.store, "--baselines", "none")
     written = json.loads(trained.with_suffix(".scores.json").read_text())
     assert written["plumecast"] == __version__
     assert written["model"] == str(trained)
     assert written["data"] == str(ensemble.store)
     assert written["data_version"] == ensemble.version
-    assert written["captured"] == 0.8
+    assert written["captured"] == 0.95
     assert [score["name"] for score in written["scores"]] == ["paper-linear"]
     assert written["test_snapshots"] == split_by_fire(ensemble.snapshots).test.sizes["snapshot"]
 
@@ -549,7 +549,10 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         "settings": (["train", store, "--settings", model], "has no settings; write them with"),
         "no settings": (["train", store, "--settings", "no.json"], "no.json"),
         "baseline": (["evaluate", model, store, "--baselines", "luck"], "baseline 'luck' is unkno"),
-        "captured": (["evaluate", model, store, "--captured", "2"], "--captured=2.0 is not within"),
+        "captured": (
+            ["study", "all", "--data", store, "--captured", "2"],
+            "--captured=2.0 is not within (0, 1); the paper takes 0.95",
+        ),
         "ending": (["predict", model, store, "-o", f"{out}.csv"], "use .nc, .zarr or .tif"),
         "overwrite": (
             ["predict", model, store, "-o", model],

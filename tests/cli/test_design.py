@@ -44,7 +44,7 @@ def test_a_design_is_printed_written_and_drawn(pool, tmp_path, run):
         (["-n", 9], "-n=9 is more than the 6 candidate ignitions; lower it or add candidates"),
         (["-n", 2, "--must-have", "q"], "--must-have=q is not among the 6 candidate ignitions"),
         (["-n", 4, "--hold-out", 3], "-n=4 and --hold-out=3 is more than the 6"),
-        (["-n", 2, "--method", "best"], "--method=best is unknown; choose from logdet"),
+        (["-n", 2, "--method", "best"], "--method=best is unknown; choose from variance"),
         (["-n", 2, "--weights", "area"], "--weights=area is no coordinate of the snapshots"),
         (["-n", 2, "--weights", "no.csv"], "no.csv: no such file"),
         (["-n", 2, "-o", "runs.txt"], "runs.txt: unknown file ending '.txt'; use .csv"),

@@ -29,6 +29,7 @@ from plumecast.data.layout import fit_layout
 from plumecast.data.row_source import StoredRows
 from plumecast.data.store import open_snapshots
 from plumecast.operators.pca import Truncation, fit_truncated_basis
+from plumecast.scores.tally import Tally
 from plumecast.sources.rasters import map_fires as where_read
 from plumecast.sources.simulator import ensemble as simulator
 from plumecast.surrogate.baselines import fit_baseline
@@ -183,7 +184,9 @@ def test_a_sum_keeps_few_parts_in_memory(runner, tmp_path):
 )
 def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
-    other = pc.fit_surrogate(split.train, **choices, memory="250kB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, resources=Resources(memory="250kB", runner=runner), **choices
+    )
     one = pc.fit_surrogate(split.train.load(), **choices)
     fires = split.test.astype(np.float64)
     expected = one.predict(fires).values
@@ -193,7 +196,9 @@ def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
 def test_coded_fit_of_lifted_fields_on_a_cluster_equals_the_fit_here(runner, store):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     choices = {"degree": 2, "fire_rank": 4, "smoke_rank": 5, "lift": "identity", "targets": "log"}
-    other = pc.fit_surrogate(split.train, **choices, memory="500kB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, resources=Resources(memory="500kB", runner=runner), **choices
+    )
     one = pc.fit_surrogate(split.train.load(), **choices)
     expected = one.predict(split.test).values
     found = other.predict(split.test).values
@@ -203,7 +208,9 @@ def test_coded_fit_of_lifted_fields_on_a_cluster_equals_the_fit_here(runner, sto
 def test_spectral_fit_on_a_cluster_equals_the_fit_here(runner, store):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     choices = {"preset": "recommended", "layers": 2}
-    other = pc.fit_surrogate(split.train, **choices, memory="100MB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, resources=Resources(memory="100MB", runner=runner), **choices
+    )
     one = pc.fit_surrogate(split.train.load(), **choices)
     expected = one.predict(split.test).values
     found = other.predict(split.test).values
@@ -244,13 +251,17 @@ class Unread(StoredRows):
 
 def test_fit_of_more_cells_than_snapshots_equals_the_fit_here(runner, wide):
     split = pc.split_by_fire(open_snapshots(wide), seed=2)
-    other = pc.fit_surrogate(split.train, "paper-linear", memory="500kB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, "paper-linear", resources=Resources(memory="500kB", runner=runner)
+    )
     one = pc.fit_surrogate(split.train.load(), "paper-linear")
     fires = split.test.astype(np.float64)
     expected = one.predict(fires).values
     np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
     with pytest.raises(PlumecastError, match=r"needs at least .* for a Gram matrix of 50 × 50"):
-        pc.fit_surrogate(split.train, "paper-linear", memory="80kB", runner=runner)
+        pc.fit_surrogate(
+            split.train, "paper-linear", resources=Resources(memory="80kB", runner=runner)
+        )
 
 
 class Reaper(scale.ClusterRunner):
@@ -306,7 +317,10 @@ def test_wrong_values_are_found_on_a_cluster(runner, tmp_path):
     said = []
     for where in (None, runner):
         with pytest.raises(PlumecastError) as caught:
-            pc.fit_surrogate(open_snapshots(tmp_path / "wrong.nc"), memory="5MB", runner=where)
+            pc.fit_surrogate(
+                open_snapshots(tmp_path / "wrong.nc"),
+                resources=Resources(memory="5MB", runner=where),
+            )
         said.append(str(caught.value))
     assert said[0] == said[1]
     assert said[0].startswith("'smoke' holds 1 NaN or infinite values in fire 'fire-33-low'")
@@ -348,7 +362,7 @@ def test_scores_on_a_cluster_equal_those_here(runner, store, choices):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     surrogates = {
         "own": pc.fit_surrogate(split.train.load(), **choices),
-        "mean": fit_baseline("mean-field", split.train, runner=runner),
+        "mean": fit_baseline("mean-field", split.train, resources=Resources(runner=runner)),
     }
     operator = surrogates["own"].operator
     # For several blocks.
@@ -389,7 +403,8 @@ class Watched(scale.ClusterRunner):
 
     def map(self, function, shared, items):
         for number, part in enumerate(super().map(function, shared, items)):
-            if isinstance(part, tuple):  # scores, not counts for the thresholds
+            # Scores, not the counts for the thresholds.
+            if isinstance(part, tuple) and isinstance(part[0], Tally):
                 type(self).blocks += 1
                 if number == 1:
                     victim = next(iter(self.client.run(os.getpid).values()))
@@ -704,7 +719,11 @@ def test_a_cluster_needs_workers_and_the_library(monkeypatch):
 
 def test_device_and_runner_exclude_each_other(runner, store):
     with pytest.raises(PlumecastError, match="give a runner or device 'torch', not both"):
-        pc.fit_surrogate(open_snapshots(store), "paper-linear", device="torch", runner=runner)
+        pc.fit_surrogate(
+            open_snapshots(store),
+            "paper-linear",
+            resources=Resources(device="torch", runner=runner),
+        )
 
 
 def test_commands_on_a_local_cluster(succeed, refused, store, on_raster_grid, tmp_path):
@@ -754,7 +773,7 @@ def test_an_icechunk_store_is_read_at_the_commit_it_was_opened_at(tmp_path):
     pc.append_fire(path, snapshots.isel(snapshot=names != names[-1]))
     opened = open_snapshots(path)
     pc.append_fire(path, snapshots.isel(snapshot=names == names[-1]))
-    surrogate = pc.fit_surrogate(opened, "paper-linear", memory="1MB")
+    surrogate = pc.fit_surrogate(opened, "paper-linear", resources=Resources(memory="1MB"))
     assert surrogate.training["data_version"] == opened.attrs["data_version"]
     assert surrogate.training["snapshots"] == np.count_nonzero(names != names[-1])
 

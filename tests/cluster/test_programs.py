@@ -19,6 +19,7 @@ import xarray as xr
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.compute import cluster as scale
+from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
 from plumecast.workflows.predict import predict_rasters, predict_store
@@ -129,7 +130,7 @@ def test_workers_find_stores_by_paths_from_here(runner, folder, store):
     ours, theirs = (joined(predict_store(surrogate, store, runner=who)) for who in (None, runner))
     xr.testing.assert_identical(theirs, ours)
     trained = pc.fit_surrogate(
-        open_snapshots(store), "paper-linear", memory="1MB", runner=runner
+        open_snapshots(store), "paper-linear", resources=Resources(memory="1MB", runner=runner)
     ).predict(open_snapshots(store))
     expected = ours.smoke.drop_vars("extrapolates")
     xr.testing.assert_allclose(trained, expected, atol=1e-5 * float(expected.max()))  # float32
@@ -160,7 +161,7 @@ def test_a_store_that_workers_do_not_see_is_named(runner, folder, store):
     with pytest.raises(PlumecastError, match=unseen(store)):
         pc.ensemble_statistics(surrogate, opened, runner=runner)
     with pytest.raises(PlumecastError, match=unseen(store)):
-        pc.fit_surrogate(opened, "paper-linear", memory="1MB", runner=runner)
+        pc.fit_surrogate(opened, "paper-linear", resources=Resources(memory="1MB", runner=runner))
 
 
 class TooLate(scale.ClusterRunner):

@@ -17,7 +17,7 @@ from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
 from plumecast.compute.device import choose_device, naming_memory
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.store import export_snapshots
-from plumecast.operators.coded.kernel_map import KernelMap
+from plumecast.operators.coded.kernels import KernelMap
 from plumecast.operators.coded.operator import CodedOperator, folded
 from plumecast.operators.coded.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.operators.pca import fit_basis
@@ -49,7 +49,7 @@ CHOICES = {
 @pytest.mark.parametrize("choice", CHOICES)
 def test_fit_and_prediction_on_torch_equal_numpy(split, choice):
     ours = fit_surrogate(split.train, **CHOICES[choice])
-    theirs = fit_surrogate(split.train, **CHOICES[choice], device="torch")
+    theirs = fit_surrogate(split.train, resources=Resources(device="torch"), **CHOICES[choice])
     assert all(isinstance(array, np.ndarray) for array in arrays_in(theirs.operator))
     assert theirs.training["fire_rank"] == ours.training["fire_rank"]
     fires = split.test.astype(np.float64)
@@ -164,7 +164,7 @@ def test_unknown_device_lists_the_known():
 def test_a_missing_gpu_is_named_with_what_was_found(split):
     message = rf"device 'cuda' needs a GPU, but PyTorch {torch.__version__.split('+')[0]}"
     with pytest.raises(PlumecastError, match=message):
-        fit_surrogate(split.train, "paper-linear", device="cuda")
+        fit_surrogate(split.train, "paper-linear", resources=Resources(device="cuda"))
 
 
 @pytest.mark.parametrize(("device", "library"), [("cuda", "PyTorch"), ("cupy", "CuPy")])
@@ -209,7 +209,7 @@ def test_what_does_not_fit_a_device_is_fitted_there_by_blocks(split, monkeypatch
 
     small = replace(choose_device("torch"), put=put, free_bytes=lambda: 150_000)
     monkeypatch.setattr(device_module, "choose_device", lambda name: small)
-    found = fit_surrogate(train, **choices, device="cuda")
+    found = fit_surrogate(train, resources=Resources(device="cuda"), **choices)
     assert min(read) < rows.size / 2
     fires = split.test.astype(np.float64)
     one, other = expected.predict(fires).values, found.predict(fires).values
@@ -221,7 +221,9 @@ def test_the_spectral_family_runs_on_a_device(split, tmp_path):
     another of two penalties that serve left-out fires as well."""
     for layers, tolerance in ((1, 1e-3), (3, 0.1)):
         here, there = (
-            fit_surrogate(split.train, "recommended", layers=layers, device=device)
+            fit_surrogate(
+                split.train, "recommended", layers=layers, resources=Resources(device=device)
+            )
             for device in ("cpu", "torch")
         )
         errors = [fitted.training["leave_out_error"] for fitted in (here, there)]
@@ -253,7 +255,10 @@ def corrected(world):
 
 def test_the_coded_family_on_lifted_fields_runs_on_a_device(world):
     train, test = world
-    here, there = (fit_surrogate(train, **LIFTED, device=device) for device in ("cpu", "torch"))
+    here, there = (
+        fit_surrogate(train, resources=Resources(device=device), **LIFTED)
+        for device in ("cpu", "torch")
+    )
     assert all(isinstance(array, np.ndarray) for array in arrays_in(there.operator))
     expected = here.predict(test.astype(np.float64)).values
     for surrogate in (there, here.on_device("torch")):
@@ -262,7 +267,9 @@ def test_the_coded_family_on_lifted_fields_runs_on_a_device(world):
 
 
 def test_a_corrected_surrogate_is_fitted_on_a_device(world, corrected):
-    there = fit_surrogate(world[0], "recommended", layers=1, correction=True, device="torch")
+    there = fit_surrogate(
+        world[0], "recommended", layers=1, correction=True, resources=Resources(device="torch")
+    )
     assert there.training["corrected"]
     assert all(isinstance(array, np.ndarray) for array in arrays_in(there.operator))
     expected = corrected.predict(world[1]).values

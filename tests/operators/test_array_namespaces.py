@@ -21,10 +21,10 @@ from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.coded.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.operators.family import Conditions, TrainingSet
-from plumecast.operators.fields.wind_frame import fit_wind_frame
 from plumecast.operators.lifted import LiftedOperator, fit_lifted_operator
 from plumecast.operators.pca import fit_basis, projection_error
 from plumecast.operators.settings import choose_settings
+from plumecast.operators.wind_frame import fit_wind_frame
 from plumecast.scores.field_statistics import field_sums
 from plumecast.scores.roc import iou_at, rates_at, roc_scores
 from support.convolved_fires import rough

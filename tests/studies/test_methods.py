@@ -15,7 +15,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.data.schema import select_drought
 from plumecast.data.split import split_by_fire
-from plumecast.operators.coded.monomials import monomials
+from plumecast.operators.coded.kernels import monomials
 from plumecast.operators.coded.polynomial_map import fit_polynomial_map
 from plumecast.scores.footprint import choose_decision_threshold, score_footprints
 from plumecast.scores.tally import known_median
@@ -190,7 +190,7 @@ def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch):
 
     monkeypatch.setattr(plumecast.studies.methods, "fit_surrogate", briefly)
     rows = {row["method"]: row for row in rows_of(summary.run(asked))}
-    for name in ("unet", "fno", "deeponet"):
+    for name in ("unet", "fno"):
         assert 0.0 <= rows[name]["deployable_iou"] <= 1.0
         assert rows[name]["training"] > 0.0
 

@@ -141,7 +141,7 @@ def test_a_surrogate_is_useful_only_if_it_beats_both_simple_baselines():
 def test_a_failed_study_is_listed_with_its_reason_until_it_succeeds(
     run, succeed, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr("plumecast.cli.commands.paper.study.Limits", lambda **given: SMALL)
+    monkeypatch.setattr("plumecast.cli.commands.paper.study.StudyLimits", lambda **given: SMALL)
     whole = three_droughts()
     store, out, page = tmp_path / "ensemble.nc", tmp_path / "out", tmp_path / "report.html"
     whole.assign_coords(is_final=xr.zeros_like(whole.is_final)).to_netcdf(store)

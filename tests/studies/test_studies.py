@@ -17,7 +17,15 @@ from plumecast.scores.optical_depth import with_log_smoke
 from plumecast.scores.roc import iou_at, iou_sums, rates_at, roc_scores
 from plumecast.studies.cases import STUDIES, find_studies, optical_depth
 from plumecast.studies.cases.optical_depth import fit_subset, make_pool
-from plumecast.studies.context import Context, Limits, columns_of, rows_of, select, tidy, write_csv
+from plumecast.studies.context import (
+    Context,
+    StudyLimits,
+    columns_of,
+    rows_of,
+    select,
+    tidy,
+    write_csv,
+)
 from plumecast.studies.methods import encodings_of, fitted, linear_surrogate
 from plumecast.studies.results import read_results, study_fingerprint
 from plumecast.studies.scoring import FPR_GRID, curves_on_grid
@@ -41,7 +49,7 @@ def store(large_snapshots, tmp_path_factory):
 @pytest.fixture
 def less_work(monkeypatch):
     """The command's own steps with less work."""
-    monkeypatch.setattr("plumecast.cli.commands.paper.study.Limits", lambda **given: SMALL)
+    monkeypatch.setattr("plumecast.cli.commands.paper.study.StudyLimits", lambda **given: SMALL)
 
 
 @pytest.fixture
@@ -93,7 +101,7 @@ def test_a_limit_decides_only_about_the_studies_it_changes(context):
     }
     assert changed == {"optical-depth"}
     named = {name for study in STUDIES.values() for name in study.limits}
-    assert named == {field.name for field in fields(Limits)}
+    assert named == {field.name for field in fields(StudyLimits)}
 
 
 def test_costly_surrogates_are_kept_and_read_back_bit_for_bit(context, tmp_path):

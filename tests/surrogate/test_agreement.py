@@ -22,7 +22,6 @@ from plumecast.surrogate.thresholds import (
     Agreement,
     Thresholds,
     joint_score,
-    stored_agreement,
 )
 from plumecast.workflows.evaluate import evaluate
 from plumecast.workflows.held_out.scoring import agreeing, separate
@@ -169,7 +168,7 @@ def test_single_precision_tensors_agree(trained, fires):
     one = fires.isel(snapshot=fires.drought.values == fires.drought.values[0])
     smoke, score = trained.predict_both_rows(*trained.read_rows(one))
     np.testing.assert_array_equal(*footprints(trained, smoke, score))
-    agreement = stored_agreement(trained.training)
+    agreement = trained.record.agreement
     assert agreement is not None
     apart = separate(trained).predict_both_rows(*trained.read_rows(one))
     made = agreement.reconcile(*(torch.asarray(part).to(torch.float32) for part in apart))

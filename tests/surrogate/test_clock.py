@@ -24,7 +24,6 @@ FAMILIES = {
     "spectral, one layer": {"preset": "quick", "physics": "column", "frame": "map"},
     "unet": {"family": "unet", "physics": "column", "epochs": 3},
     "fno": {"family": "fno", "physics": "column", "epochs": 3},
-    "deeponet": {"family": "deeponet", "physics": "column", "epochs": 3},
     "coded": {
         "family": "coded",
         "lift": "age-bins",
@@ -114,7 +113,7 @@ def test_a_single_hour_and_hourly_answers_have_one_dose(surrogate, fires):
     Hourly answers have the largest dose so far in every cell. Networks are trained here for a few
     epochs, after which their smoke hardly follows the fire.
     """
-    if surrogate.settings.get("family") in ("unet", "fno", "deeponet"):
+    if surrogate.settings.get("family") in ("unet", "fno"):
         pytest.skip("networks of three epochs")
     hours = np.arange(1.0, LONGEST + 1.0)
     hourly = doses(surrogate, fires, hours)[:, -1].sum((-2, -1))

@@ -7,12 +7,10 @@ import pytest
 import xarray as xr
 
 from plumecast import PlumecastError, design_runs
-from plumecast.compute.selection import METHODS
 from plumecast.data.conditions.weather import without_weather
 from plumecast.operators.settings import choose_settings
-from plumecast.workflows.design import features
+from plumecast.workflows.design import kernel
 from plumecast.workflows.design.candidates import read_candidates
-from plumecast.workflows.design.kernel import fit_kernel
 from plumecast.workflows.design.table import read_values, write_runs
 from support.snapshots import make_snapshots
 from support.weather_fires import weather_fires
@@ -36,7 +34,7 @@ def named(fires: xr.Dataset, names) -> xr.Dataset:
 
 def features_of(fires: xr.Dataset) -> np.ndarray:
     pool = read_candidates(fires)
-    return features.surrogate_features([pool.snapshots], pool.member)[0]
+    return kernel.surrogate_features([pool.snapshots], pool.member)[0]
 
 
 def test_two_snapshots_of_every_fire_are_enough(fires):
@@ -63,11 +61,11 @@ def test_a_fire_elsewhere_has_the_same_features(fires):
 
 def test_inner_products_are_those_of_the_channels(fires, monkeypatch):
     """Parseval's theorem, if all scales are kept and no fire is moved to another's place."""
-    monkeypatch.setattr(features, "WAVELENGTH", 2.0)
+    monkeypatch.setattr(kernel, "WAVELENGTH", 2.0)
     pool = read_candidates(calm(fires))
     burned = pool.snapshots.time_since_ignition.values
     settings = choose_settings("recommended", lift=["identity"], products=[])
-    (rows,) = features.surrogate_features([pool.snapshots], pool.member, settings)
+    (rows,) = kernel.surrogate_features([pool.snapshots], pool.member, settings)
     sizes = np.square(burned, dtype=np.float64).sum(axis=(1, 2))
     found = np.square(rows, dtype=np.float64).sum(axis=1)
     np.testing.assert_allclose(found / found[0], sizes / sizes[0], rtol=10 * SINGLE)
@@ -75,16 +73,16 @@ def test_inner_products_are_those_of_the_channels(fires, monkeypatch):
 
 def test_the_kernel_is_the_inner_product_of_the_features(fires):
     rows = features_of(fires).astype(np.float64)
-    kernel, codes = fit_kernel(rows, rows)
+    inner, codes = kernel.fit_kernel(rows, rows)
     expected = rows @ rows.T / np.square(rows).sum(axis=1).mean()
     # Components with 1e-4 of the variance are left out.
-    np.testing.assert_allclose(kernel(codes, codes), expected, atol=1e-3)
+    np.testing.assert_allclose(inner(codes, codes), expected, atol=1e-3)
 
 
 def test_fires_that_were_not_in_the_pool_are_compared_with_it(fires):
     rows = features_of(fires).astype(np.float64)
-    _, codes = fit_kernel(rows[:10], rows)
-    np.testing.assert_allclose(codes[:10], fit_kernel(rows[:10], rows[:10])[1], atol=SINGLE)
+    _, codes = kernel.fit_kernel(rows[:10], rows)
+    np.testing.assert_allclose(codes[:10], kernel.fit_kernel(rows[:10], rows[:10])[1], atol=SINGLE)
     assert codes.shape[0] == rows.shape[0]
 
 
@@ -139,7 +137,7 @@ def test_weights_and_costs_steer(fires):
     assert dear.chosen != free.chosen
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", kernel.METHODS)
 def test_fires_without_weather_can_be_chosen(method):
     calm = make_snapshots(fires=12, shape=(8, 10))
     found = design_runs(calm, 3, method=method)
@@ -169,7 +167,7 @@ BAD = {
     "must_have=x is not among the 9": {"must_have": ["x"]},
     "must_have=f01 is named twice": {"must_have": ["f01", "f01"]},
     "n=2 is less than the 3 ignitions": {"must_have": ["f01", "f02", "f03"]},
-    "method=best is unknown; choose from logdet": {"method": "best"},
+    "method=best is unknown; choose from variance": {"method": "best"},
     "weights of ignition 'f00' is -1": {"weights": [-1.0] + [1.0] * 8},
     "weights are all 0": {"weights": [0.0] * 9},
     "weights has 2 values": {"weights": [1.0, 2.0]},

@@ -19,7 +19,7 @@ from plumecast.scores.optical_depth import LOG_SMOKE, log_smoke, with_log_smoke
 from plumecast.scores.roc import CEILING, FLOOR, bin_edges, count_above, edges_at
 from plumecast.scores.sampling.intervals import cluster_mean
 from plumecast.sources.simulator import ensemble as simulator
-from plumecast.surrogate.covered.guards import check_prediction
+from plumecast.surrogate.guards import check_prediction
 from plumecast.workflows import ensemble
 from plumecast.workflows.ensemble import (
     BLOCK,

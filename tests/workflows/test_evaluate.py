@@ -111,24 +111,53 @@ def test_threshold_captures_the_asked_share_of_the_footprint(linear, split, capt
     assert captured < shares.mean() < 1.0
 
 
-@pytest.mark.parametrize("captured", [0.0, 1.0, 1.5])
-def test_share_outside_zero_to_one_is_refused(linear, split, captured):
-    with pytest.raises(PlumecastError, match=rf"captured={captured} is not within \(0, 1\)"):
-        evaluate({"linear": linear}, split.validation, split.test, captured=captured)
+REFUSED = {
+    "captured": (lambda split: {"captured": 1.5}, r"captured=1.5 is not within \(0, 1\)"),
+    "leak into test": (
+        lambda split: {"test": split.train},
+        r"trained on 3 ignition_id of these snapshots, the first 'ignition-\d\d'; score it on",
+    ),
+    "leak into validation": (
+        lambda split: {"validation": split.train},
+        r"trained on 3 ignition_id of these snapshots",
+    ),
+    "leak into a baseline": (
+        lambda split: {
+            "surrogates": {"nearest": fit_baseline("nearest-fire", split.train)},
+            "test": split.train,
+        },
+        "the surrogate was trained on 3 ignition_id of these",
+    ),
+    "nothing": (lambda split: {"surrogates": {}}, "there is no surrogate to evaluate"),
+    "empty": (
+        lambda split: {"test": split.test.isel(snapshot=slice(0, 0))},
+        "there are no snapshots to score",
+    ),
+    "several outputs": (
+        lambda split: {
+            "surrogates": {
+                "both": fit_surrogate(with_log_smoke(split.train), outputs=["smoke", "log_smoke"])
+            }
+        },
+        "footprints need one output, this surrogate has smoke, log_smoke",
+    ),
+    "missing smoke": (
+        lambda split: {"validation": split.validation.drop_vars("smoke")},
+        "variable 'smoke' is missing",
+    ),
+    "hours": (
+        lambda split: {"reading": Reading(hours=[2.0])},
+        "scores are of the snapshots as they are stored",
+    ),
+}
 
 
-def test_training_fires_are_refused_in_either_part(linear, split):
-    message = r"trained on 3 ignition_id of these snapshots, the first 'ignition-\d\d'; score it on"
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_scored_is_refused_by_name(linear, split, name):
+    changes, message = REFUSED[name]
+    asked = {"surrogates": {"a": linear}, "validation": split.validation, "test": split.test}
     with pytest.raises(PlumecastError, match=message):
-        evaluate({"linear": linear}, split.validation, split.train)
-    with pytest.raises(PlumecastError, match=message):
-        evaluate({"linear": linear}, split.train, split.test)
-
-
-def test_baselines_are_not_spared_from_the_leak_check(split):
-    nearest = fit_baseline("nearest-fire", split.train)
-    with pytest.raises(PlumecastError, match="the surrogate was trained on 3 ignition_id of these"):
-        evaluate({"nearest": nearest}, split.validation, split.train)
+        evaluate(**asked | changes(split))
 
 
 @pytest.fixture(scope="module")
@@ -158,28 +187,6 @@ def test_part_without_the_coordinate_that_would_show_a_leak_is_refused(one_ignit
     surrogate, low, _ = one_ignition
     with pytest.raises(PlumecastError, match="ignition_id"):
         evaluate({"one": surrogate}, split.test, low.drop_vars("ignition_id"))
-
-
-def test_nothing_to_evaluate_is_refused(split):
-    with pytest.raises(PlumecastError, match="there is no surrogate to evaluate"):
-        evaluate({}, split.validation, split.test)
-
-
-def test_empty_test_part_is_refused(linear, split):
-    with pytest.raises(PlumecastError, match="there are no snapshots to score"):
-        evaluate({"linear": linear}, split.validation, split.test.isel(snapshot=slice(0, 0)))
-
-
-def test_several_outputs_have_no_footprint(split):
-    surrogate = fit_surrogate(with_log_smoke(split.train), outputs=["smoke", "log_smoke"])
-    message = "footprints need one output, this surrogate has smoke, log_smoke"
-    with pytest.raises(PlumecastError, match=message):
-        evaluate({"both": surrogate}, split.validation, split.test)
-
-
-def test_missing_observation_is_named(linear, split):
-    with pytest.raises(PlumecastError, match="variable 'smoke' is missing"):
-        evaluate({"linear": linear}, split.validation.drop_vars("smoke"), split.test)
 
 
 def test_progress_hears_every_name_in_turn(linear, oracle, split):
@@ -219,11 +226,6 @@ def test_unseen_smoke_has_the_scores_of_evaluate_at_any_threshold(linear, split,
     assert np.abs(curve - [0.0, 1.0]).sum(axis=1).min() < 1.0
     with pytest.raises(PlumecastError, match="trained on all fires of the store"):
         predict_unseen(linear, split.train, CHECKPOINT, most=16)
-
-
-def test_hours_cannot_be_chosen_for_scores(linear, split):
-    with pytest.raises(PlumecastError, match="scores are of the snapshots as they are stored"):
-        evaluate({"a": linear}, split.validation, split.test, reading=Reading(hours=[2.0]))
 
 
 def test_order_of_the_test_snapshots_changes_no_score(linear, split):

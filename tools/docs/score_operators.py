@@ -26,7 +26,7 @@ from plumecast.operators.baselines import MeanField, NearestFire
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.coded.polynomial_map import tune_polynomial_map
 from plumecast.operators.family import NOTHING, TrainingSet
-from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.pca import fit_basis
 from plumecast.operators.spectral.fit import fit_spectral
 

@@ -53,7 +53,8 @@ FURTHER = (
     Name("surface_smoke", _FIELD, "float", "cumulative smoke concentration in the lowest model "
          "layer", "ug m-3"),
 )  # fmt: skip
-"""Further outputs with a name of their own; those of tracers are named after the tracer."""
+"""Further outputs with a name of their own; those of tracers are named after the tracer. All are
+sums over checkpoints in µg m⁻³, as smoke is."""
 
 LEVEL = "vertical_level"
 """Attribute of further outputs: one of LEVELS. It makes a variable one of the contract."""
@@ -132,6 +133,7 @@ TABLE = {
     )
 }
 FIRE, SMOKE = (entry.name for entry in FIELDS)
+OUTPUTS = {SMOKE: TABLE[SMOKE]} | {entry.name: entry for entry in FURTHER}
 QUALITY, DOSE_SCALE, IGNITION_TIME = (entry.name for entry in NOTES)
 SURFACE_SMOKE = FURTHER[0].name
 
@@ -153,7 +155,7 @@ def tracer_output(tracer: str, *, surface: bool = False) -> str:
 
 def is_smoke(name: str, attrs: Mapping[str, Any]) -> bool:
     """Whether a variable is smoke of the contract: not negative, µg m⁻³, a sum over checkpoints."""
-    return name in (SMOKE, SURFACE_SMOKE) or attrs.get(LEVEL) in LEVELS
+    return name in OUTPUTS or attrs.get(LEVEL) in LEVELS
 
 
 def shown_units(units: str) -> str:

@@ -29,20 +29,19 @@ from plumecast.workflows.held_out.unseen import (
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class EvaluationTask:
     """A surrogate and the options of the command."""
 
     model: Path
     data: Path
     surrogate: Surrogate
-    captured: float
     baselines: str | None
     reading: Reading
     place: Given
     trained_on: Path | None
     quiet: bool = False  # notes were shown before, for the first output
 
-    def outputs(self) -> list[Task]:
+    def outputs(self) -> list[EvaluationTask]:
         """The same task for each of several outputs."""
         names = self.surrogate.outputs.names
         return [
@@ -124,6 +123,5 @@ class Task:
             train,
             inputs=self.recorded["inputs"].split(","),
             outputs=self.recorded["outputs"],
-            memory=self.limit,
-            runner=runner,
+            resources=Resources(memory=self.limit, runner=runner),
         )

@@ -18,7 +18,6 @@ from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import sampled_rows
 from plumecast.compute.device import DEFAULT_BUDGET, Budget
 from plumecast.operators.coded.correction import SHARES, CorrectedMap
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import (
     NOTHING,
     Conditions,
@@ -27,8 +26,9 @@ from plumecast.operators.family import (
     Operator,
     TrainingSet,
 )
-from plumecast.operators.fields.framed import in_frame
-from plumecast.operators.fields.targets import (
+from plumecast.operators.physics.transport import ColumnTransport
+from plumecast.operators.settings import FAMILIES, Settings
+from plumecast.operators.targets import (
     CHOICE_ROWS,
     Targets,
     choose_inverse,
@@ -37,9 +37,7 @@ from plumecast.operators.fields.targets import (
     side_by_side,
     value_range,
 )
-from plumecast.operators.fields.wind_frame import WindFrame
-from plumecast.operators.physics.transport import ColumnTransport
-from plumecast.operators.settings import Settings
+from plumecast.operators.wind_frame import WindFrame, in_frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +271,7 @@ def _takes_mirrored(
     """
     few = np.unique(training.groups).size <= MIRRORED_GROUPS
     equivariant = FAMILIES[settings.family].equivariant
-    corrected = getattr(settings.own, "correction", False)
+    corrected = getattr(settings.family_settings, "correction", False)
     in_wind = frame is not None and physics is not None
     return few and equivariant and in_wind and not corrected
 

@@ -206,11 +206,11 @@ def decision_threshold_over(visit: Visit, candidates: Iterable[float]) -> float:
     result does not depend on the blocks.
     """
     above = add_up(visit(_count_predictions))
-    given = [float(alpha) for alpha in candidates]
+    asked = [float(alpha) for alpha in candidates]
     if int(above[0]) == 0:
-        return max(given, default=0.0)
+        return max(asked, default=0.0)
     quantiles = edges_at(np.linspace(0.0, 0.995, 120).tolist(), above, bin_edges(np.empty(0)))
-    tried = sorted({0.0, *given, *quantiles})
+    tried = sorted({0.0, *asked, *quantiles})
     sums = add_up(visit(partial(_sum_ious, np.asarray(tried))))
     # The rounding of sums depends on the blocks and must not decide between equal thresholds.
     best = np.flatnonzero(sums >= sums.max() * (1.0 - 1e-12))
@@ -277,8 +277,8 @@ def edges_at(shares: Sequence[float], above: np.ndarray, edges: np.ndarray) -> l
     For each p, the largest edge with at least a fraction 1 − p of the positive values above it.
     `above` has the number of values above each edge, in descending order.
     """
-    found = []
+    quantiles = []
     for share in shares:
         enough = np.count_nonzero(above >= (1.0 - share) * above[0])
-        found.append(float(edges[max(int(enough) - 1, 0)]))
-    return found
+        quantiles.append(float(edges[max(int(enough) - 1, 0)]))
+    return quantiles

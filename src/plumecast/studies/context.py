@@ -103,7 +103,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StudyLimits:
     """Bounds on the work of the studies. A finished study is reused only with equal limits."""
 
     repeats: int = 40  # random draws of the optical-depth study
@@ -131,7 +131,7 @@ class Context:
     folder: Path | None = None
     seed: int = 0
     captured: float = CAPTURED
-    limits: Limits = field(default_factory=Limits)
+    limits: StudyLimits = field(default_factory=StudyLimits)
     tell: Callable[[str], None] = lambda step: None
     _done: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -176,6 +176,11 @@ def final_part(part: xr.Dataset, what: str) -> xr.Dataset:
     return final_snapshots(part)
 
 
+def with_groups(part: xr.Dataset, by: str, groups: np.ndarray) -> xr.Dataset:
+    """The snapshots of a part whose grouping coordinate is one of `groups`."""
+    return part.isel({SNAPSHOT: np.flatnonzero(np.isin(part[by].values.astype(str), groups))})
+
+
 def bounded(part: xr.Dataset, most: int, rng: np.random.Generator) -> xr.Dataset:
     """A random sample of at most `most` snapshots of a part, in their original order."""
     count = part.sizes[SNAPSHOT]
@@ -214,5 +219,5 @@ class Study:
     remarks: Callable[[xr.Dataset], list[str]]  # complete sentences with numbers of the finding
     captions: Mapping[str, str]  # by figure
     bitmap: tuple[str, ...] = ()  # figures embedded as PNG: maps, which are large as SVG
-    limits: tuple[str, ...] = ()  # fields of `Limits` on which the table depends
+    limits: tuple[str, ...] = ()  # fields of `StudyLimits` on which the table depends
     version: int = 1  # raise it when the study computes a different table

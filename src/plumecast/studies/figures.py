@@ -333,17 +333,19 @@ HALO = [withStroke(linewidth=2.4, foreground="white")]
 """A white border, so that lines are seen on any colour of the smoke."""
 
 
-def draw_bending(found: xr.Dataset) -> Figure:
-    """One column per fire; `found` has map_* fields (shown, y, x) and shown_* labels."""
-    fields = {title: found[f"map_{name}"] for name, title in ROWS.items() if f"map_{name}" in found}
-    columns, threshold = found.sizes["shown"], float(found.attrs["smoke_threshold"])
-    ratio = found.sizes["y"] / found.sizes["x"]
+def draw_bending(finding: xr.Dataset) -> Figure:
+    """One column per fire; `finding` has map_* fields (shown, y, x) and shown_* labels."""
+    fields = {
+        title: finding[f"map_{name}"] for name, title in ROWS.items() if f"map_{name}" in finding
+    }
+    columns, threshold = finding.sizes["shown"], float(finding.attrs["smoke_threshold"])
+    ratio = finding.sizes["y"] / finding.sizes["x"]
     wide = (WIDTH - 0.6) / columns
     figure = new_figure(len(fields) * (wide * ratio + 0.12) + 1.3)
     axes = figure.subplots(len(fields), columns, squeeze=False, sharex=True, sharey=True)
-    norm = smoke_scale(found["map_observed"], threshold)
+    norm = smoke_scale(finding["map_observed"], threshold)
     for column in range(columns):
-        one = found.isel(shown=column)
+        one = finding.isel(shown=column)
         for line, (title, field) in enumerate(fields.items()):
             ax, shown = axes[line, column], field.isel(shown=column)
             image = draw_smoke(ax, shown.where(shown > threshold), norm)

@@ -22,11 +22,11 @@ from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array, array_namespace, contiguous
+from plumecast.compute.resources import Resources
 from plumecast.data.conditions.weather import STATE_WEATHER
 from plumecast.data.training import TrainingMatrices, training_matrices
 from plumecast.operators.baselines import fit_gaussian_process, sample_rows
-from plumecast.operators.coded.fields import CodeMap
-from plumecast.operators.coded.operator import CodedOperator
+from plumecast.operators.coded.operator import CodedOperator, CodeMap
 from plumecast.operators.coded.polynomial_map import (
     DualMap,
     PolynomialPath,
@@ -35,13 +35,12 @@ from plumecast.operators.coded.polynomial_map import (
     fit_polynomial_map,
     polynomial_path,
 )
-from plumecast.operators.families import NETWORKS
 from plumecast.operators.family import NOTHING, Conditions, Operator
 from plumecast.operators.pca import Basis, Truncation, fit_truncated_basis
 from plumecast.operators.physics.calibration import calibrate
 from plumecast.operators.physics.transport import ColumnTransport, plan_transport
 from plumecast.operators.ridge import PenaltyScan, penalty_grid, scan_penalties
-from plumecast.operators.settings import PRESETS, choose_settings
+from plumecast.operators.settings import NETWORKS, PRESETS, choose_settings
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.studies.context import Context, Stopwatch, is_baseline
 from plumecast.surrogate.baselines import PAPER_STD_FRACTION, fit_baseline
@@ -111,7 +110,7 @@ def encode_both(train: xr.Dataset) -> Encodings:
 def linear_surrogate(encodings: Encodings) -> Surrogate:
     """The paper's linear operator on slices of the PCA (Theorem 1)."""
     settings = PRESETS["paper-linear"]
-    part = encodings.truncate(settings.own.fire, settings.own.smoke)
+    part = encodings.truncate(settings.family_settings.fire, settings.family_settings.smoke)
     code_map = fit_linear_map(part.input_codes, part.inputs.singular_values, part.output_codes)
     return part.surrogate(code_map, settings.record(), penalty=0.0)
 
@@ -134,7 +133,7 @@ def quadratic_of(context: Context) -> Quadratic:
 
 def quadratic_path(encodings: Encodings, by: str) -> Quadratic:
     """Eigendecompose the quadratic kernel and score the penalties by leave-one-group-out."""
-    settings = PRESETS["paper-quadratic"].own
+    settings = PRESETS["paper-quadratic"].family_settings
     part = encodings.truncate(settings.fire, settings.smoke)
     codes, targets = contiguous(part.input_codes), contiguous(part.output_codes)
     start = time.perf_counter()
@@ -170,7 +169,7 @@ PHYSICS_ALONE = "physics-alone"
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedSmoke(Operator):
+class PhysicsAlone(Operator):
     """Cheap physics without learning: smoke that the weather of every fire carries, times a factor.
 
     The constants of the carried smoke are calibrated on the training snapshots; it is in any unit.
@@ -221,7 +220,7 @@ def fit_physics_alone(train: xr.Dataset) -> Surrogate:
     tau = smoke_threshold(smoke)
     past = fire_history(train, fire)
     transport = calibrate(transport, fire, smoke, weather, threshold=tau, fuel=fuel, history=past)
-    unit = CarriedSmoke(transport, 1.0, (rows, columns))
+    unit = PhysicsAlone(transport, 1.0, (rows, columns))
     given = Conditions(weather=weather, fuel=fuel, history=past)
     carried, smoke = unit.predict(data.inputs, given), data.outputs
     squares = np.sum(carried**2, axis=1)
@@ -255,7 +254,6 @@ TITLES = {
     "recommended": "Recommended (spectral)",
     "unet": "U-Net",
     "fno": "Fourier neural operator",
-    "deeponet": "DeepONet",
     "spectral-no-physics": "Spectral without physics",
     "spectral-on-map": "Spectral on the map with physics",
     "physics-alone": "Physics alone",
@@ -334,9 +332,10 @@ def _fit(context: Context, name: str) -> Fitted:
     if is_baseline(name):
         found = watch.time("training", lambda: fit_baseline(name, train, seed=context.seed))
     else:
-        by, tell = context.split.by, lambda step: context.tell(f"{name}: {step}")
+        by = context.split.by
+        tell = Resources(progress=lambda done, total, what: context.tell(f"{name}: {what}"))
         found = watch.time(
-            "training", lambda: fit_surrogate(train, group_by=by, progress=tell, **_choice(name))
+            "training", lambda: fit_surrogate(train, group_by=by, resources=tell, **_choice(name))
         )
     return Fitted(found, watch.seconds)
 

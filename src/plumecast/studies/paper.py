@@ -27,7 +27,7 @@ MOST_SIMILAR_IOU, MOST_SIMILAR_AUC = 0.15, 0.61
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PaperRow:
     """One row of the paper's table; times in seconds, None where the paper gives none."""
 
     encoding: float | None
@@ -39,10 +39,10 @@ class Row:
 
 
 TABLE = {
-    "paper-linear": Row(24.0, 0.02, 146.0, "r, r̃, α", 0.93, 0.61),
-    "paper-quadratic": Row(24.0, 29.0, 436.0, "r, r̃, α, λ", 0.95, 0.64),
-    "gp-images": Row(None, 0.56, 70.0, "l, α", 0.83, 0.45),
-    "gp-codes": Row(24.0, 0.07, 147.0, "l, r, r̃, α", 0.68, 0.35),
+    "paper-linear": PaperRow(24.0, 0.02, 146.0, "r, r̃, α", 0.93, 0.61),
+    "paper-quadratic": PaperRow(24.0, 29.0, 436.0, "r, r̃, α, λ", 0.95, 0.64),
+    "gp-images": PaperRow(None, 0.56, 70.0, "l, α", 0.83, 0.45),
+    "gp-codes": PaperRow(24.0, 0.07, 147.0, "l, r, r̃, α", 0.68, 0.35),
 }
 """The summary table. In one place the text gives 0.65 as the IoU of the quadratic operator."""
 

@@ -18,14 +18,9 @@ from plumecast.studies.figures import percentile_rows
 from plumecast.studies.methods import fitted
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds
+from plumecast.workflows.held_out.parts import predicted
 from plumecast.workflows.held_out.record import Score
-from plumecast.workflows.held_out.scoring import (
-    agreeing,
-    choose_decision,
-    predicted,
-    score_parts,
-    separate,
-)
+from plumecast.workflows.held_out.scoring import agreeing, choose_decision, score_parts, separate
 
 FPR_GRID = np.linspace(0.0, 1.0, 101)
 MAP_PERCENTILES = (5, 25, 50, 75, 95)
@@ -44,7 +39,7 @@ _BLOCK = 256  # snapshots whose cells are sorted together
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredPart:
     """Predictions and scores of a surrogate on some snapshots."""
 
     smoke: xr.DataArray
@@ -65,7 +60,7 @@ class Scored:
 
 def score_surrogate(
     surrogate: Surrogate, validation: xr.Dataset, tests: Sequence[xr.Dataset], *, tau: float
-) -> list[Scored]:
+) -> list[ScoredPart]:
     """Choose α on the validation snapshots, then score each test set with it.
 
     `tau` is the smoke threshold τ in the observed smoke. One pass predicts smoke and detection
@@ -80,18 +75,17 @@ def score_surrogate(
 
 def _score_part(
     surrogate: Surrogate, test: xr.Dataset, chosen: Thresholds, seconds: dict[str, float]
-) -> Scored:
+) -> ScoredPart:
     part = predicted(surrogate, test)
     score, scores, _ = score_parts("", [part], chosen)
-    observed = test[SMOKE].transpose(SNAPSHOT, ...)
-    smoke, detected = (observed.copy(data=values) for values in (part.smoke, part.detected))
-    logs = np.log1p(smoke), np.log1p(observed)
+    smoke, detected = part.fields
+    logs = np.log1p(smoke), np.log1p(test[SMOKE])
     scores["log_error"] = (SNAPSHOT, snapshot_relative_errors(*logs))
-    return Scored(smoke, detected, score, scores, seconds | {"predicting": part.seconds})
+    return ScoredPart(smoke, detected, score, scores, seconds | {"predicting": part.seconds})
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MethodScores:
     """Scores of one method on the test part, with the curves and maps that are shown."""
 
     score: Score
@@ -101,16 +95,16 @@ class Outcome:
     seconds: dict[str, float]  # `threshold`: choosing α; `predicting`: the test part
 
 
-def outcome(context: Context, name: str) -> Outcome:
+def outcome(context: Context, name: str) -> MethodScores:
     """The outcome of a method, computed once per run."""
     return context.once(f"scoring {name}", lambda: _score(context, name))
 
 
-def _score(context: Context, name: str) -> Outcome:
+def _score(context: Context, name: str) -> MethodScores:
     surrogate = fitted(context, name).surrogate
     test, tau = context.split.test, context.smoke_threshold
     [found] = score_surrogate(surrogate, context.split.validation, [test], tau=tau)
-    return Outcome(
+    return MethodScores(
         score=replace(found.score, name=name),
         scores=found.scores,
         curves=curves_on_grid(found.detected, test[SMOKE], tau),

@@ -21,7 +21,7 @@ from plumecast.base.files import atomic_write
 from plumecast.base.version import __version__
 
 FORMAT = 2
-"""Files of format 1, which are read too, have a checksum that covers neither format nor version."""
+"""The format of the files; those of plumecast 0.1 have format 1 and are not read."""
 
 Classes = Mapping[str, Callable[..., Any]]
 """What builds a value, by the name of its class in the file."""
@@ -102,10 +102,10 @@ def _read(where: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         expected = _checksum(header, arrays)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise PlumecastError(f"{where} has a damaged header; train again") from error
-    if written not in range(1, FORMAT + 1):
+    if written != FORMAT:
         raise PlumecastError(
             f"{where} has format {written} (plumecast {header.get('version')}), this plumecast "
-            f"{__version__} reads formats up to {FORMAT}; upgrade plumecast or train again"
+            f"{__version__} reads format {FORMAT}; train again, or use that version of plumecast"
         )
     if checksum != expected:
         raise PlumecastError(f"{where} was altered: its checksum does not match; train again")
@@ -155,9 +155,8 @@ def _unflatten(tree: Any, arrays: Mapping[str, np.ndarray], classes: Classes) ->
 
 
 def _checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
-    """The checksum of everything in a file but itself; of format 1, of value and arrays alone."""
-    named = {name: header[name] for name in header if name != "checksum"}
-    covered = header["value"] if header["format"] == 1 else named
+    """The checksum of everything in a file but itself."""
+    covered = {name: header[name] for name in header if name != "checksum"}
     digest = hashlib.sha256(json.dumps(covered, sort_keys=True).encode())
     for name in sorted(arrays):
         array = arrays[name]

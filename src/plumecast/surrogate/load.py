@@ -1,47 +1,43 @@
-"""Load a surrogate from its file: the classes that files contain, also those of older versions."""
+"""Load a surrogate from its file, and verify it: a correct checksum can cover wrong contents.
+
+Its arrays must be finite and have the dimensions of the table below; its settings and its training
+record must have the types and ranges that a fit gives them; and it must predict an empty fire.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError, PlumecastWarning
+from plumecast.base.names import FIRE
+from plumecast.base.values import check_count, check_fields, check_number, shown
+from plumecast.compute.arrays import Array, arrays_in
 from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.layout import Coordinate, Field, Layout
 from plumecast.operators.baselines import GaussianProcess, MeanField, NearestFire
-from plumecast.operators.coded.correction import CorrectedMap
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.family import FieldMap
-from plumecast.operators.fields.lift import Lift
-from plumecast.operators.fields.targets import Targets
-from plumecast.operators.fields.wind_frame import WindFrame
+from plumecast.operators.family import Conditions
+from plumecast.operators.lift import Lift
 from plumecast.operators.lifted import LiftedOperator, LiftedSums
 from plumecast.operators.pca import Basis
+from plumecast.operators.physics.calibration import LADDERS
 from plumecast.operators.physics.channels import PhysicsChannels
-from plumecast.operators.physics.transport import ColumnTransport
+from plumecast.operators.physics.transport import MOST_HALVINGS, ColumnTransport
+from plumecast.operators.settings import FAMILIES, check_record
+from plumecast.operators.targets import Targets
+from plumecast.operators.wind_frame import WindFrame
 from plumecast.scores.quantities import DOSE_HOURS
 from plumecast.surrogate.error_bars.calibration import Calibration, TimeTable
 from plumecast.surrogate.file import load_value
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.verify import verify
-
-
-def _plume_operator(
-    labels: tuple[str, ...],
-    fields: FieldMap,
-    targets: Targets,
-    shape: tuple[int, ...],
-    frame: WindFrame | None = None,
-    correction: Any = None,
-    detect: bool = False,
-) -> LiftedOperator:
-    """The `PlumeOperator` of files of version 0.1.0, as a `LiftedOperator`."""
-    field_map = fields if correction is None else CorrectedMap(fields, correction)
-    return LiftedOperator(labels, field_map, targets, shape, frame)
-
+from plumecast.surrogate.thresholds import AGREE, FURTHER
+from plumecast.surrogate.weather import HOURLY, MEAN_WIND, constant_series
 
 SHARED_CLASSES: tuple[type, ...] = (
     Surrogate,
@@ -69,10 +65,7 @@ SHARED_CLASSES: tuple[type, ...] = (
 def saved_classes() -> dict[str, Callable[..., Any]]:
     """Classes that a file may contain, by their names in it: shared ones and those of families."""
     of_families = (kind for family in FAMILIES.values() for kind in family.saved)
-    known: dict[str, Callable[..., Any]] = {
-        kind.__name__: kind for kind in (*SHARED_CLASSES, *of_families)
-    }
-    return known | {"PlumeOperator": _plume_operator}
+    return {kind.__name__: kind for kind in (*SHARED_CLASSES, *of_families)}
 
 
 def load_surrogate(path: str | Path) -> Surrogate:
@@ -97,3 +90,225 @@ def load_surrogate(path: str | Path) -> Surrogate:
 
 class OlderSurrogate(PlumecastWarning):
     """A surrogate was trained by an earlier version with another release of smoke."""
+
+
+DIMENSIONS: dict[str, dict[str, str]] = {
+    "Basis": {"modes": "r n", "spectrum": "s", "mean": "n"},
+    "PrimalMap": {"weights": "p q", "intercept": "q"},
+    "DualMap": {"support": "m r", "dual_weights": "m q", "power_weights": "p q", "intercept": "q"},
+    "KernelMap": {"support": "m r", "dual_weights": "m q"},
+    "FoldedLinear": {"left": "n k", "right": "k o", "constant": "o"},
+    "MeanField": {"mean": "o"},
+    "NearestFire": {"inputs": "m n", "outputs": "m o"},
+    "GaussianProcess": {"support": "m n", "weights": "m o"},
+    "Lift": {"knots": "k", "scales": "s h"},
+    "Layer": {"weights": "s f c T 2", "knots": "U r", "limits": "T"},
+    "SpectralMap": {"target_scales": "T"},
+    "CodedMap": {"target_scales": "T"},
+    "NeuralMap": {"target_scales": "T", "limits": "T", "indicators": "T"},
+    "PhysicsChannels": {"floors": "K", "knots": "K r", "scales": "c"},
+    "ColumnTransport": {"load": "y x"},
+}
+"""Dimensions of the arrays and tuples of saved classes. Equal letters have equal sizes: small ones
+within one object, capital ones within the operator. Arrays of other classes are only tried, by a
+prediction."""
+
+Sizes = dict[str, int]
+
+
+def verify(surrogate: Surrogate) -> None:
+    """Raise if a surrogate is not one that a fit could have given."""
+    for _, value in _objects(surrogate, "surrogate"):
+        check_fields(value)
+    for layout in (surrogate.inputs, surrogate.outputs):
+        check_count("fields", len(layout.fields))
+        for field in layout.fields:
+            _check_field(field)
+    _check_operator(surrogate.operator)
+    check_record(surrogate.settings)
+    _check_training(surrogate)
+    _check_error_bars(surrogate)
+    _try(surrogate)
+
+
+def _check_field(field: Field) -> None:
+    """The grid of a field: sizes, coordinates and scale."""
+    if len(field.shape) != len(field.dims):
+        raise PlumecastError(f"'{field.name}' has dimensions {field.dims} and shape {field.shape}")
+    for dim, size in zip(field.dims, field.shape, strict=True):
+        check_count(f"{field.name}.{dim}", size)
+    check_number(f"{field.name}.scale", field.scale, above=0.0)
+    if not isinstance(field.attrs.get("units", ""), str):
+        raise PlumecastError(f"the unit of '{field.name}' is {shown(field.attrs['units'])}")
+    sizes = dict(zip(field.dims, field.shape, strict=True))
+    for name, coordinate in field.coords.items():
+        values, shape = coordinate.values, tuple(sizes.get(dim) for dim in coordinate.dims)
+        if not isinstance(values, np.ndarray) or values.shape != shape or values.dtype.kind == "b":
+            raise PlumecastError(f"coordinate '{name}' of '{field.name}' does not fit its grid")
+        if name in field.dims and not np.isfinite(values).all():
+            raise PlumecastError(f"coordinate '{name}' of '{field.name}' has values that are NaN")
+
+
+def _check_operator(operator: Any) -> None:
+    shared: Sizes = {}
+    for place, value in _objects(operator, "operator"):
+        own: Sizes = {}
+        for name, dims in DIMENSIONS.get(type(value).__name__, {}).items():
+            array = getattr(value, name)
+            if array is not None:
+                _check_array(f"{place}.{name}", array, dims.split(), own, shared)
+        if isinstance(value, ColumnTransport):
+            _check_transport(value)
+    if isinstance(operator, LiftedOperator):
+        names = sum((own.names for own in (operator.targets, *operator.further)), ())
+        _check_array("operator.targets.names", names, ["T"], {}, shared)
+        _check_array("operator.targets.names", operator.targets.names, ["U"], {}, shared)
+    for array in arrays_in(operator):
+        if array.dtype not in (np.float32, np.float64):
+            raise PlumecastError(f"an array of its operator has the type {array.dtype}")
+        if not np.isfinite(array).all():
+            raise PlumecastError("an array of its operator has values that are NaN or infinite")
+
+
+def _check_transport(transport: ColumnTransport) -> None:
+    """Constants that no fit chooses would make a prediction wrong, or take for ever."""
+    within = {name: (min(ladder), max(ladder)) for name, ladder in LADDERS.items()}
+    within |= {"step": (1e-3, 1.0), "halvings": (0, MOST_HALVINGS), "interval": (1e-3, 1e4)}
+    for name, (low, high) in within.items():
+        value = getattr(transport, name)
+        if not low <= value <= high:
+            raise PlumecastError(
+                f"{name}={value:g} of its transport is not within {low:g} … {high:g}"
+            )
+    if not all(np.isfinite(size) and size != 0.0 for size in transport.spacing):
+        raise PlumecastError(f"spacing={shown(transport.spacing)} of its transport is no cell size")
+
+
+def _objects(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """A dataclass and all dataclasses within it, each with its place."""
+    if isinstance(value, tuple):
+        for number, item in enumerate(value):
+            yield from _objects(item, f"{place}.{number}")
+    elif isinstance(value, dict):
+        yield from _objects(tuple(value.values()), place)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield place, value
+        for field in dataclasses.fields(value):
+            yield from _objects(getattr(value, field.name), f"{place}.{field.name}")
+
+
+def _check_array(place: str, array: Any, dims: list[str], own: Sizes, shared: Sizes) -> None:
+    shape = (len(array),) if isinstance(array, tuple) else getattr(array, "shape", ())
+    if len(shape) != len(dims):
+        raise PlumecastError(f"{place} has shape {shape}, not ({', '.join(dims)})")
+    for dim, size in zip(dims, shape, strict=True):
+        known = int(dim) if dim.isdigit() else (shared if dim.isupper() else own)
+        expected = known if isinstance(known, int) else known.setdefault(dim, size)
+        if size != expected:
+            raise PlumecastError(f"{place} has shape {shape}, but {dim} = {expected} elsewhere")
+
+
+def _check_training(surrogate: Surrogate) -> None:
+    """The ranges and thresholds, which predictions are compared with."""
+    training = surrogate.training
+    further = training.get(FURTHER, {})
+    if not isinstance(further, Mapping) or not set(further) <= set(surrogate.outputs.names[1:]):
+        raise PlumecastError(f"{FURTHER}={shown(further)} are not records of its further outputs")
+    for record in (training, *further.values()):
+        if not isinstance(record, Mapping):
+            raise PlumecastError(f"{FURTHER}={shown(record)} is no record of an output")
+        thresholds = record.get("thresholds", {})
+        if not isinstance(thresholds, Mapping):
+            raise PlumecastError(f"thresholds={shown(thresholds)} are no thresholds")
+        for name, value in thresholds.items():
+            check_number(f"thresholds.{name}", value)
+        _check_agreement(surrogate, record)
+    if training.get("weather", HOURLY) not in (HOURLY, MEAN_WIND):
+        raise PlumecastError(f"weather={shown(training['weather'])} is no kind of weather")
+    ranges = training.get("ranges", {})
+    if not isinstance(ranges, Mapping):
+        raise PlumecastError(f"ranges={shown(ranges)} are no ranges")
+    if "hours" in ranges:
+        _check_region(surrogate, ranges)
+    for name, pair in ranges.items():
+        several = name in ("region", "profile_wind") and isinstance(pair, list)
+        pairs = pair if several and pair else [pair]
+        for item in pairs:
+            if not isinstance(item, list) or len(item) != 2:
+                raise PlumecastError(f"ranges.{name}={shown(item)} is no pair of numbers")
+            for value in item:
+                (check_count if name == "region" else check_number)(
+                    f"ranges.{name}", value, least=0
+                )
+
+
+def _check_agreement(surrogate: Surrogate, record: Mapping[str, Any]) -> None:
+    """The constants with which smoke and detection score agree, and what they need."""
+    found = record.get(AGREE)
+    if found is None:
+        return
+    if not isinstance(found, Mapping) or set(found) != {"weight", "scale", "thick"}:
+        raise PlumecastError(f"{AGREE}={shown(found)} does not say how smoke and footprint agree")
+    for name, value in found.items():
+        check_number(f"{AGREE}.{name}", value, least=0.0)
+    if not {"smoke", "decision"} <= set(record.get("thresholds", {})) or not surrogate.detects:
+        raise PlumecastError(f"{AGREE} needs both thresholds and a detection score")
+    if any(part.scale != 1.0 for part in surrogate.outputs.fields):
+        raise PlumecastError(f"{AGREE} is for outputs in their own units, not scaled ones")
+
+
+def _check_error_bars(surrogate: Surrogate) -> None:
+    """The calibration tables, one for every output."""
+    further = surrogate.further_bars or {}
+    if not set(further) <= set(surrogate.outputs.names[1:]):
+        raise PlumecastError(f"further_bars={shown(list(further))} are not its further outputs")
+    for table in (surrogate.error_bars, *further.values()):
+        if table is None:
+            continue
+        if table.detects != surrogate.detects:
+            raise PlumecastError(
+                "its error bars and its operator do not agree on a detection score"
+            )
+        table.check()
+
+
+def _check_region(surrogate: Surrogate, ranges: Mapping[str, Any]) -> None:
+    """The region of the training fires lies within the grid, and has the burned cells beside it."""
+    grids = {field.name: field.shape for field in surrogate.inputs.fields}
+    region, shape = ranges.get("region"), grids.get(FIRE, ())
+    if "burned_cells" not in ranges or not isinstance(region, list) or len(region) != len(shape):
+        raise PlumecastError("its ranges have no region or no burned cells")
+    for pair, size in zip(region, shape, strict=True):
+        if not isinstance(pair, list) or any(not isinstance(i, int) or i >= size for i in pair):
+            raise PlumecastError(f"ranges.region={shown(pair)} is not within the grid {shape}")
+
+
+def _try(surrogate: Surrogate) -> None:
+    """Predict an empty fire of every scenario: arrays that do not fit together fail here."""
+    operator = surrogate.operator
+    labels = getattr(operator, "labels", ())
+    count = max(1, len(labels))
+    columns = sum(
+        {"text": len(item.values), "direction": 2}.get(item.kind, 1)
+        for item in surrogate.covariates
+    )
+    given = Conditions(
+        labels=np.array(labels) if labels else None,
+        covariates=np.zeros((count, columns), dtype=np.float32) if columns else None,
+        wind=np.tile([1.0, 0.0], (count, 1)),
+        weather=constant_series(np.tile([1.0, 0.0], (count, 1)), np.ones(count)),
+    )
+    try:
+        predicted = np.asarray(surrogate.predict_rows(_empty(surrogate.inputs, count), given))
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError) as error:
+        raise PlumecastError(f"its arrays do not fit together ({error})") from None
+    if predicted.shape != (count, surrogate.outputs.size):
+        raise PlumecastError(
+            f"it predicts {predicted.shape[1:]} values of {surrogate.outputs.size}"
+        )
+    if not np.isfinite(predicted).all():
+        raise PlumecastError("it predicts values that are NaN or infinite for an empty fire")
+
+
+def _empty(layout: Layout, count: int) -> Array:
+    return np.zeros((count, layout.size))

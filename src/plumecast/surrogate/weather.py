@@ -43,7 +43,7 @@ from plumecast.sources.weather.default import (
     default_depth,
     shear_exponent,
 )
-from plumecast.surrogate.covered.ranges import snapshot_hours
+from plumecast.surrogate.ranges import snapshot_hours
 
 
 def weather_known(data: xr.Dataset) -> bool:

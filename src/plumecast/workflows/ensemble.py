@@ -29,8 +29,8 @@ from plumecast.scores.field_statistics import (
 )
 from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.scores.sampling.cluster_sums import groups_for
-from plumecast.surrogate.covered.guards import refuse_infinite
 from plumecast.surrogate.error_bars.expected import expected_block
+from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.extrapolation import GROUP, extrapolation_of
 from plumecast.workflows.fires.memory_plan import prediction_rows

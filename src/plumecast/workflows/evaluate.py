@@ -22,15 +22,13 @@ from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.surrogate.error_bars.counting import Cells, choose_bins
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds
+from plumecast.workflows.held_out.parts import HeldOut, held_out, observed_field
 from plumecast.workflows.held_out.record import Evaluation, Folds, HeldOutScores, Score
 from plumecast.workflows.held_out.scoring import (
-    HeldOut,
     Scored,
     agreeing,
     check_reading,
     choose_thresholds,
-    held_out,
-    observed_field,
     score_parts,
     separate,
 )
@@ -106,11 +104,11 @@ def evaluate(
         bins = choose_bins(surrogate, chosen.smoke, by) if first else None
         return chosen, score_parts(name, parts[1:], chosen, reading, bins)
 
-    found = {}
+    by_name = {}
     for number, (name, surrogate) in enumerate(surrogates.items()):
         resources.progress(number, len(surrogates), name)
-        found[name] = scored(name, surrogate)
-    return _evaluation(found, int(test.sizes[SNAPSHOT]), captured, reading)
+        by_name[name] = scored(name, surrogate)
+    return _evaluation(by_name, int(test.sizes[SNAPSHOT]), captured, reading)
 
 
 @_folded
@@ -123,23 +121,23 @@ def evaluate_at(
     resources: Resources = LOCAL,
 ) -> Evaluation:
     """Score surrogates on all of `test`, with thresholds that were chosen on other snapshots."""
-    found = {}
+    by_name = {}
     for number, (name, (surrogate, chosen)) in enumerate(surrogates.items()):
         resources.progress(number, len(surrogates), name)
         check_reading(reading, observed_field(surrogate.outputs, test))
         part = held_out(surrogate, test, resources)
-        found[name] = chosen, score_parts(name, [part], chosen, reading)
-    return _evaluation(found, int(test.sizes[SNAPSHOT]), captured, reading)
+        by_name[name] = chosen, score_parts(name, [part], chosen, reading)
+    return _evaluation(by_name, int(test.sizes[SNAPSHOT]), captured, reading)
 
 
 def _evaluation(
-    found: Mapping[str, tuple[Thresholds, Scored]], count: int, captured: float, reading: Reading
+    by_name: Mapping[str, tuple[Thresholds, Scored]], count: int, captured: float, reading: Reading
 ) -> Evaluation:
     """The scores of all surrogates on the same `count` snapshots."""
     scores, details = list[Score](), {}
     cells: Cells | None = None
     tau = math.nan
-    for name, (chosen, scored) in found.items():
+    for name, (chosen, scored) in by_name.items():
         scores.append(scored.score)
         details[name], tau, cells = scored.details, chosen.smoke, cells or scored.cells
     return Evaluation(scores, count, tau, captured, details, reading.quantity_or(DEFAULT), cells)
@@ -257,7 +255,7 @@ def _evaluate_folds(
     a detection score are scored as they will be used: `agreeing`. The cells of the first name are
     counted for its error bars.
     """
-    found = dict[str, tuple[Thresholds, Scored]]()
+    by_name = dict[str, tuple[Thresholds, Scored]]()
     count = 0
     for name, pairs in folds.items():
         for surrogate, part in pairs:
@@ -266,10 +264,10 @@ def _evaluate_folds(
         parts: list[HeldOut] = [held_out(*pair, resources) for pair in pairs]
         chosen = choose_thresholds(parts, CAPTURED, joint=True)
         parts = [replace(part, surrogate=agreeing(part.surrogate, chosen)) for part in parts]
-        bins = None if found else choose_bins(pairs[0][0], chosen.smoke, by)
-        found[name] = chosen, score_parts(name, parts, chosen, reading, bins)
+        bins = None if by_name else choose_bins(pairs[0][0], chosen.smoke, by)
+        by_name[name] = chosen, score_parts(name, parts, chosen, reading, bins)
         count = sum(part.sizes[SNAPSHOT] for _, part in pairs)
-    return _evaluation(found, count, CAPTURED, reading)
+    return _evaluation(by_name, count, CAPTURED, reading)
 
 
 def _has_known_drought(surrogate: Surrogate, snapshots: xr.Dataset) -> np.ndarray:

@@ -23,7 +23,8 @@ from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
 from plumecast.scores.predicted_dose import without_marks
 from plumecast.sources.rasters import find_rasters, map_arrival_times, reduce_arrival_times
-from plumecast.surrogate.covered.guards import (
+from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
+from plumecast.surrogate.guards import (
     EXTRAPOLATES,
     Checked,
     Excess,
@@ -33,9 +34,7 @@ from plumecast.surrogate.covered.guards import (
     notices,
     snapshot_labels,
 )
-from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import output_record, stored_agreement, stored_thresholds
 from plumecast.workflows.export import FOOTPRINT, footprint_of
 from plumecast.workflows.fires.extrapolation import trained_ignitions, trained_notice
 from plumecast.workflows.fires.fuels import Fuels, FuelsGiven, as_fuels, with_fuels
@@ -365,7 +364,7 @@ def raster_fires(
 def _check_interval(surrogate: Surrogate, interval: float | None) -> None:
     """Raise before any prediction if error bars of this coverage cannot be made."""
     if interval is not None:
-        require_calibration(surrogate.error_bars, surrogate.training).bands(interval)
+        require_calibration(surrogate.record).bands(interval)
 
 
 def predict_block(
@@ -412,13 +411,13 @@ def _footprints(
     for number, (name, field, score) in enumerate(
         zip(surrogate.outputs.names, predicted, scores, strict=True)
     ):
-        record = output_record(surrogate.training, surrogate.outputs.names, name)
-        own = stored_thresholds(record)
+        record = surrogate.records[name]
+        own = record.thresholds
         level = threshold if number == 0 else None if own is None else own.decision
         if level is None:
             continue
         attrs = {k: value for k, value in field.attrs.items() if k == "grid_mapping"}
-        agreement = stored_agreement(record)
+        agreement = record.agreement
         if agreement is not None and agreement.thresholds.decision == level:
             attrs["smoke_threshold"] = agreement.thresholds.smoke
         footprint = footprint_of(score, level).assign_attrs(attrs)

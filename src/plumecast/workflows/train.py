@@ -20,12 +20,11 @@ from plumecast.data.split import SplitRecipe, split_by_fire
 from plumecast.data.store import open_snapshots
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.surrogate.baselines import fit_baseline
-from plumecast.surrogate.error_bars.calibration import Calibration, make_calibration
-from plumecast.surrogate.error_bars.interval import NO_ERROR_BARS
+from plumecast.surrogate.error_bars.calibration import make_calibration
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import FURTHER, Thresholds
-from plumecast.surrogate.updating.new_fires import HELD_OUT
+from plumecast.surrogate.thresholds import Agreement, OutputRecord, Thresholds
+from plumecast.surrogate.update import HELD_OUT
 from plumecast.workflows.evaluate import (
     Fit,
     check_folds,
@@ -144,7 +143,7 @@ class _Training:
         record: dict[str, Any] = {"split": self._split_record(whole=validation is None)}
         if surrogate.sums is not None:
             record[HELD_OUT] = _groups_apart(selected, train, self.recipe.by)
-        scores: dict[str, _OutputScores] = {}
+        scores: dict[str, OutputRecord] = {}
         try:
             if validation is not None:
                 self.resources.step(THRESHOLDS)
@@ -154,7 +153,8 @@ class _Training:
                 scores = self._score_folds(surrogate, train)
         except PlumecastError as error:  # the fit is worth keeping
             record["problem"] = f"no thresholds were chosen: {error}"
-        return _with_scores(surrogate, record, scores)
+        surrogate = replace(surrogate, training=surrogate.training | record)
+        return surrogate.with_records(scores) if scores else surrogate
 
     def _loaded(self, part: xr.Dataset) -> xr.Dataset:
         """The snapshots in memory, unless they are read in blocks."""
@@ -167,10 +167,7 @@ class _Training:
             inputs=self.inputs,
             outputs=self.outputs,
             group_by=self.recipe.by,
-            device=resources.device,
-            memory=resources.memory,
-            runner=resources.runner,
-            progress=resources.step,
+            resources=resources,
             **(dict(self.choices) | settled),
         )
 
@@ -195,8 +192,7 @@ class _Training:
                 name,
                 inputs=self.inputs,
                 outputs=self.outputs,
-                memory=quiet.memory,
-                runner=quiet.runner,
+                resources=quiet,
             )
             for name in TRIVIAL
             if not quiet.lazy or name == "mean-field"  # the others need all fires in memory
@@ -204,13 +200,13 @@ class _Training:
 
     def _score_validation(
         self, surrogate: Surrogate, train: xr.Dataset, validation: xr.Dataset
-    ) -> dict[str, _OutputScores]:
+    ) -> dict[str, OutputRecord]:
         """Thresholds and scores on validation, beside baselines fitted to the training part."""
         quiet = self.resources.quiet()
         name, *others = fits = self._fits(surrogate)
         baselines = {other: fits[other](train) for other in others}
 
-        def score(output: str) -> _OutputScores:
+        def score(output: str) -> OutputRecord:
             scored = surrogate.output(output)
             if scored.detects:
                 chosen = fit_thresholds(scored, validation, joint=True, resources=quiet)
@@ -226,11 +222,11 @@ class _Training:
                 resources=quiet,
                 calibrate=True,
             )
-            return _output_scores(HeldOutScores(result), surrogate)
+            return _output_record(HeldOutScores(result), surrogate)
 
         return {output: score(output) for output in surrogate.outputs.names}
 
-    def _score_folds(self, surrogate: Surrogate, train: xr.Dataset) -> dict[str, _OutputScores]:
+    def _score_folds(self, surrogate: Surrogate, train: xr.Dataset) -> dict[str, OutputRecord]:
         """Thresholds and scores on out-of-fold predictions of all snapshots."""
         found = score_out_of_fold(
             train,
@@ -241,55 +237,24 @@ class _Training:
             resources=self.resources.within(THRESHOLDS),
         )
         return {
-            output: _output_scores(found.scores_of(output), surrogate) for output in found.results
+            output: _output_record(found.scores_of(output), surrogate) for output in found.results
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _OutputScores:
-    """What training finds out about one output on snapshots that a fit has not seen."""
-
-    scores: HeldOutScores  # of the surrogate first
-    agree: bool  # whether smoke and footprint agree at the thresholds
-    bars: Calibration | str  # of the error bars, or why there are none
-
-    def record(self) -> dict[str, Any]:
-        """The entries of the training record."""
-        evaluation = self.scores.evaluation
-        chosen = Thresholds(evaluation.smoke_threshold, evaluation.scores[0].decision_threshold)
-        why = {NO_ERROR_BARS: self.bars} if isinstance(self.bars, str) else {}
-        return chosen.record(agree=self.agree) | why | self.scores.record()
-
-
-def _output_scores(scores: HeldOutScores, surrogate: Surrogate) -> _OutputScores:
-    """The scores of an output of the surrogate, with error bars from the counted cells."""
-    cells = scores.evaluation.cells
-    bars: Calibration | str = "they need smoke, or another output that is never negative"
-    if cells is not None:
-        try:
-            bars = make_calibration(cells)
-        except PlumecastError as error:
-            bars = str(error)
-    return _OutputScores(scores, surrogate.detects, bars)
-
-
-def _with_scores(
-    surrogate: Surrogate, record: dict[str, Any], scores: Mapping[str, _OutputScores]
-) -> Surrogate:
-    """The surrogate with its training record: the first output's in it, the others' within it."""
-    if not scores:
-        return replace(surrogate, training=surrogate.training | record)
-    first, *others = scores
-    bars = {name: item.bars for name, item in scores.items() if not isinstance(item.bars, str)}
-    record = record | scores[first].record()
-    if others:
-        record[FURTHER] = {name: scores[name].record() for name in others}
-    return replace(
-        surrogate,
-        training=surrogate.training | record,
-        error_bars=bars.pop(first, None),
-        further_bars=bars or None,
+def _output_record(scores: HeldOutScores, surrogate: Surrogate) -> OutputRecord:
+    """The record of an output, with error bars from the cells that scoring has counted."""
+    evaluation = scores.evaluation
+    chosen = Thresholds(evaluation.smoke_threshold, evaluation.scores[0].decision_threshold)
+    record = OutputRecord(
+        chosen, Agreement(chosen) if surrogate.detects else None, scores=scores.record()
     )
+    if evaluation.cells is None:
+        why = "they need smoke, or another output that is never negative"
+        return replace(record, no_error_bars=why)
+    try:
+        return replace(record, error_bars=make_calibration(evaluation.cells))
+    except PlumecastError as error:
+        return replace(record, no_error_bars=str(error))
 
 
 def _groups_apart(selected: xr.Dataset, train: xr.Dataset, by: str) -> list[str]:

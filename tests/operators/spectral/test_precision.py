@@ -7,7 +7,7 @@ import pytest
 
 from plumecast.compute.device import Budget, Device, free_bytes
 from plumecast.operators.family import NOTHING, TrainingSet
-from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.spectral import map as spectral_map
 from plumecast.operators.spectral.fit import fit_spectral
 from plumecast.operators.spectral.map import Layer, SpectralMap, ramps_of

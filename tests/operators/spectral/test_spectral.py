@@ -9,10 +9,10 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.operators.family import NOTHING, TrainingSet, fold_numbers
-from plumecast.operators.fields.lift import fit_lift
-from plumecast.operators.fields.targets import Targets
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.spectral.equations import Equations
 from plumecast.operators.spectral.fit import fit_spectral
+from plumecast.operators.targets import Targets
 from support.convolved_fires import GRID, fires, plume, snapshots
 
 

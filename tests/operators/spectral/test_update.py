@@ -9,12 +9,11 @@ import pytest
 
 from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.operators.family import NOTHING, TrainingSet
-from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.spectral.equations import Equations
-from plumecast.operators.spectral.fit import fit_layers
-from plumecast.operators.spectral.systems import Systems, solve_totals
+from plumecast.operators.spectral.fit import fit_layers, update_spectral
+from plumecast.operators.spectral.systems import Systems, layer_sums, solve_totals
 from plumecast.operators.spectral.transform import choose_frequencies
-from plumecast.operators.spectral.update import layer_sums, update_spectral
 from support.convolved_fires import fires, plume
 
 DOUBLE = 1e-8  # relative, in double precision: the same sums in another order

@@ -10,15 +10,16 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.surrogate.error_bars.bands import expected_loss
-from plumecast.surrogate.error_bars.bins import (
+from plumecast.surrogate.error_bars.calibration import Calibration, make_calibration
+from plumecast.surrogate.error_bars.counting import (
     BINS,
+    CellBins,
+    Cells,
     bin_numbers,
     make_edges,
     positions,
     smoke_at,
 )
-from plumecast.surrogate.error_bars.calibration import Calibration, make_calibration
-from plumecast.surrogate.error_bars.counting import CellBins, Cells
 
 TAU, PEAK = 0.5, 200.0
 

@@ -14,9 +14,8 @@ from plumecast.scores.sampling.intervals import (
     probability_interval,
     with_variance,
 )
-from plumecast.surrogate.error_bars.bins import make_edges
 from plumecast.surrogate.error_bars.calibration import Calibration, make_calibration
-from plumecast.surrogate.error_bars.counting import CellBins
+from plumecast.surrogate.error_bars.counting import CellBins, make_edges
 from plumecast.surrogate.error_bars.expected import expected_block, expected_smoke
 
 TAU, PEAK, THRESHOLD = 0.05, 150.0, 3.0

@@ -13,7 +13,7 @@ import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.cli import app
 from plumecast.data.store import append_fire
-from plumecast.surrogate.error_bars.footprint import mean_thresholds
+from plumecast.surrogate.error_bars.bands import mean_thresholds
 from plumecast.surrogate.error_bars.interval import INTERVAL_FIELDS, promise_text, sets_text
 from plumecast.surrogate.file import read_header
 from plumecast.surrogate.load import load_surrogate

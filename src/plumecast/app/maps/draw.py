@@ -258,12 +258,12 @@ def _with_prediction(
 ) -> tuple[xr.Dataset, list[str]]:
     """Snapshots with their predicted smoke and footprint, and what the surrogate warns of."""
     surrogate = model if isinstance(model, Surrogate) else load_surrogate(model)
-    threshold = surrogate.training.get("thresholds", {}).get("decision")
+    chosen = surrogate.record.thresholds
     notes: list[str] = []
     blocks = predict_store(
         surrogate,
         data,
-        threshold=threshold,
+        threshold=None if chosen is None else chosen.decision,
         interval=None if surrogate.error_bars is None else COVERAGE,
         notify=lambda notice: notes.append(notice.text),
     )

@@ -32,7 +32,7 @@ from plumecast.studies.figures import (
     plain,
     styled,
 )
-from plumecast.workflows.design.result import CHOSEN, HOLD_OUT, MUST_HAVE, Design, Run
+from plumecast.workflows.design.design import CHOSEN, HOLD_OUT, MUST_HAVE, Design, Run
 
 _KM = 1e3  # m
 

@@ -29,7 +29,7 @@ from plumecast.data.store import open_snapshots
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import Thresholds, stored_thresholds
+from plumecast.surrogate.thresholds import Thresholds
 from plumecast.workflows.evaluate import evaluate_at
 from plumecast.workflows.held_out.record import TRIVIAL
 from plumecast.workflows.train import THRESHOLDS, train_surrogate
@@ -52,7 +52,7 @@ class Model:
     @property
     def threshold(self) -> float | None:
         """The decision threshold of its footprint, if it has one."""
-        stored = stored_thresholds(self.surrogate.training)
+        stored = self.surrogate.record.thresholds
         return None if stored is None else stored.decision
 
     @property
@@ -165,10 +165,10 @@ def _scores(
     surrogate: Surrogate, train: xr.Dataset, test: xr.Dataset
 ) -> dict[str, dict[str, float] | None]:
     """Scores on test of the surrogate and of the baselines, at thresholds chosen out of fold."""
-    thresholds = stored_thresholds(surrogate.training)
+    thresholds = surrogate.record.thresholds
     if thresholds is None:
         return {}
-    chosen = {item["name"]: item for item in surrogate.training["out_of_fold"]["scores"]}
+    chosen = {item["name"]: item for item in surrogate.record.scores["out_of_fold"]["scores"]}
     compared = {"surrogate": (surrogate, thresholds)}
     for name in TRIVIAL:
         if name in chosen:

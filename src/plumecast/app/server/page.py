@@ -16,8 +16,7 @@ from plumecast.app.server.store import Store
 from plumecast.app.server.world import DROUGHTS, LiveWorld
 from plumecast.base.names import SMOKE
 from plumecast.base.version import __version__
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.settings import PRESETS
+from plumecast.operators.settings import FAMILIES, PRESETS
 from plumecast.scores.quantities import DEFAULT, QUANTITIES, as_quantity
 from plumecast.sources.places import Places
 from plumecast.sources.rasters.georeference import crs_of

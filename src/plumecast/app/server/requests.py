@@ -23,8 +23,7 @@ from plumecast.app.server.world import DROUGHTS
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import finite
 from plumecast.base.values import shown
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.settings import PRESETS
+from plumecast.operators.settings import FAMILIES, PRESETS
 
 LOG = logging.getLogger("plumecast.serve")
 

@@ -24,7 +24,7 @@ from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires
 from plumecast.data.split import SplitRecipe
 from plumecast.operators.settings import PRESETS
 from plumecast.studies.cases import find_studies
-from plumecast.studies.context import Context, Limits
+from plumecast.studies.context import Context, StudyLimits
 from plumecast.studies.figures import (
     compare_maps,
     hours_text,
@@ -50,7 +50,7 @@ STUDIES = [
 ]  # fmt: skip
 """Studies that use the surrogates of the demo; the others would train many more."""
 
-LIMITS = Limits(repeats=10, literal=False)
+LIMITS = StudyLimits(repeats=10, literal=False)
 
 
 def command(

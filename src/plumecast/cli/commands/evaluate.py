@@ -16,7 +16,7 @@ from plumecast.base.files import write_json
 from plumecast.base.names import SNAPSHOT
 from plumecast.base.outputs import check_output
 from plumecast.base.version import __version__
-from plumecast.cli.evaluate_task import Task
+from plumecast.cli.evaluate_task import EvaluationTask
 from plumecast.cli.options import (
     CHECKPOINT_INTERVAL,
     DATA,
@@ -39,10 +39,9 @@ from plumecast.scores.quantities import DEFAULT
 from plumecast.surrogate.baselines import BASELINES
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import Thresholds, stored_thresholds
-from plumecast.surrogate.updating.new_fires import SINCE_FIT
+from plumecast.surrogate.thresholds import Thresholds
+from plumecast.surrogate.update import SINCE_FIT
 from plumecast.workflows.evaluate import (
-    CAPTURED,
     evaluate,
     evaluate_at,
     fit_thresholds,
@@ -62,9 +61,6 @@ def command(
         help="File to write the scores to.",
         show_default="MODEL with the ending .scores.json; for a store of other fires "
         ".DATA.scores.json",
-    ),
-    captured: float = typer.Option(
-        CAPTURED, help="Share of the footprint that the smoke threshold captures."
     ),
     baselines: str = typer.Option(
         None,
@@ -99,7 +95,7 @@ def command(
     Example: `plumecast evaluate smoke.plume ensemble.zarr`
     """
     reading = threshold_reading(thresholds, quantity, checkpoint_interval)
-    task = Task(model, data, load_surrogate(model), captured, baselines, reading, place, trained_on)
+    task = EvaluationTask(model, data, load_surrogate(model), baselines, reading, place, trained_on)
     snapshots = task.open(data)
     split = None if task.is_whole else task.training_split(snapshots)
     if split is not None:
@@ -116,14 +112,14 @@ def command(
         note(f"{data} has changed since {model} was trained (version {version})")
     results: dict[str, Evaluation] = {}
     with one_version(snapshots):
-        for own in task.outputs():
+        for output_task in task.outputs():
             if split is not None:
-                found = _score_test_part(own, split)
+                evaluation = _score_test_part(output_task, split)
             elif ending == ".scores.json":
-                found = _recorded_scores(own)
+                evaluation = _recorded_scores(output_task)
             else:
-                found = _score_other_store(own, snapshots)
-            results[own.surrogate.outputs.names[0]] = found
+                evaluation = _score_other_store(output_task, snapshots)
+            results[output_task.surrogate.outputs.names[0]] = evaluation
     # First written, then shown: nobody may read the output to its end (`| head`).
     record = _record(next(iter(results.values())), model, data, version) | {"scored": scored}
     if len(results) > 1:
@@ -133,7 +129,7 @@ def command(
     wrote(where, "the scores")
 
 
-def _score_test_part(task: Task, split: Split) -> Evaluation:
+def _score_test_part(task: EvaluationTask, split: Split) -> Evaluation:
     """Thresholds from the validation part, scores on the test part."""
     names = _names(task)
     device, scheduler = task.place["device"], task.place["scheduler"]
@@ -150,14 +146,13 @@ def _score_test_part(task: Task, split: Split) -> Evaluation:
             surrogates,
             validation,
             test,
-            captured=task.captured,
             reading=task.reading,
             by=split.by,
             resources=task.resources(runner, begin),
         )
 
 
-def _recorded_scores(task: Task) -> Evaluation:
+def _recorded_scores(task: EvaluationTask) -> Evaluation:
     """The out-of-fold scores that were recorded at training."""
     recorded = stored_scores(task.surrogate.training)
     if recorded is None or recorded.folds is None:
@@ -166,7 +161,6 @@ def _recorded_scores(task: Task) -> Evaluation:
             f"{task.model} was trained on every snapshot and nothing is held out ({why}); train "
             "again without --all or --folds 0, or give a store of other fires"
         )
-    _refuse_captured(task)
     later = task.surrogate.training.get(SINCE_FIT, 0)
     if later:
         note(f"these are scores of the last fit, before {later} ignitions were taken in")
@@ -193,16 +187,15 @@ def _recorded_scores(task: Task) -> Evaluation:
     return replace(result, scores=[own, *(score for score in others if score.name in names)])
 
 
-def _score_other_store(task: Task, snapshots: xr.Dataset) -> Evaluation:
+def _score_other_store(task: EvaluationTask, snapshots: xr.Dataset) -> Evaluation:
     """Scores on all snapshots of a store of other fires, with the thresholds of training."""
-    model, data, training = task.model, task.data, task.surrogate.training
-    thresholds = stored_thresholds(training)
+    model, data = task.model, task.data
+    thresholds = task.surrogate.record.thresholds
     if thresholds is None:
         raise PlumecastError(
             f"{model} has no thresholds, which a store of other fires needs; train it again "
             "without --folds 0"
         )
-    _refuse_captured(task)
     unseen = task.unseen(snapshots)
     if unseen.snapshots.sizes[SNAPSHOT] == 0:
         raise PlumecastError(
@@ -234,7 +227,7 @@ def _score_other_store(task: Task, snapshots: xr.Dataset) -> Evaluation:
         )
 
 
-def _note_other_interval(task: Task, snapshots: xr.Dataset) -> None:
+def _note_other_interval(task: EvaluationTask, snapshots: xr.Dataset) -> None:
     """Say that sums of this store and of the training store have other sizes."""
     name = task.recorded["outputs"]
     learned = recorded_interval(task.surrogate.outputs.fields[0].attrs)
@@ -248,7 +241,7 @@ def _note_other_interval(task: Task, snapshots: xr.Dataset) -> None:
 
 
 def _placed_baselines(
-    task: Task, tau: float, runner: Runner | None, begin: Callable[[str], None]
+    task: EvaluationTask, tau: float, runner: Runner | None, begin: Callable[[str], None]
 ) -> dict[str, tuple[Surrogate, Thresholds]]:
     """Baselines fitted to the store of training, each with its decision threshold."""
     if task.baselines == "none":
@@ -286,15 +279,7 @@ def _placed_baselines(
     return found
 
 
-def _refuse_captured(task: Task) -> None:
-    if task.captured != CAPTURED:
-        raise PlumecastError(
-            f"captured={task.captured} cannot be chosen here, because the thresholds of "
-            f"{task.model} were chosen at training with {CAPTURED}; leave it out"
-        )
-
-
-def _names(task: Task) -> list[str]:
+def _names(task: EvaluationTask) -> list[str]:
     """The baselines of the option; by default all that fit into the memory."""
     if task.baselines == "none":
         return []

@@ -39,7 +39,6 @@ from plumecast.data.store import open_snapshots
 from plumecast.scores.quantities import QUANTITIES
 from plumecast.scores.quantity_blocks import OF_SEVERAL, Reading, read_as, variable_name
 from plumecast.sources.rasters import find_rasters
-from plumecast.surrogate.covered.guards import Notice
 from plumecast.surrogate.error_bars.interval import (
     INTERVAL_FIELDS,
     LOWER,
@@ -49,6 +48,7 @@ from plumecast.surrogate.error_bars.interval import (
     require_calibration,
     sets_text,
 )
+from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import (
@@ -317,7 +317,7 @@ def _promise(surrogate: Surrogate, model: Path, interval: float | None) -> list[
     if interval is None:
         return []
     try:
-        table = require_calibration(surrogate.error_bars, surrogate.training)
+        table = require_calibration(surrogate.record)
     except PlumecastError as error:
         raise PlumecastError(f"{model}: {error}") from None
     lines = [promise_text(table, interval), sets_text(table, interval)]
@@ -331,10 +331,10 @@ def _promise(surrogate: Surrogate, model: Path, interval: float | None) -> list[
 
 
 def _threshold(surrogate: Surrogate, model: Path) -> float:
-    alpha = surrogate.training.get("thresholds", {}).get("decision")
-    if alpha is None:
+    thresholds = surrogate.record.thresholds
+    if thresholds is None:
         raise PlumecastError(
             f"{model} has no decision threshold, which `plumecast train` chooses on fires that a "
             "fit has not seen; train it again, without --folds 0"
         )
-    return float(alpha)
+    return thresholds.decision

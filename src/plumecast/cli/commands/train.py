@@ -35,11 +35,10 @@ from plumecast.compute.resources import Resources
 from plumecast.data.schema import SMOKE_FLOOR
 from plumecast.data.split import SplitRecipe
 from plumecast.data.store import open_snapshots
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.fields.parts import PARTS, PRODUCTS
-from plumecast.operators.fields.targets import TARGETS
-from plumecast.operators.settings import FRAMES, PHYSICS, PRESETS
-from plumecast.surrogate.error_bars.interval import NO_ERROR_BARS, promise_text
+from plumecast.operators.lift import PARTS, PRODUCTS
+from plumecast.operators.settings import FAMILIES, FRAMES, PHYSICS, PRESETS
+from plumecast.operators.targets import TARGETS
+from plumecast.surrogate.error_bars.interval import promise_text
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.held_out.record import judge, stored_scores
 from plumecast.workflows.train import DEFAULT_PRESET, FITTING, THRESHOLDS, train_surrogate
@@ -237,11 +236,11 @@ def show_training_scores(surrogate: Surrogate, output: str = "") -> None:
 def _show_error_bars(surrogate: Surrogate) -> None:
     """Say for every output what its error bars promise, or why there are none."""
     for number, name in enumerate(surrogate.outputs.names):
-        own, which = surrogate.output(name), f"{name}: " if number else ""
+        own, which = surrogate.records[name], f"{name}: " if number else ""
         if own.error_bars is not None:
             say(f"{which}{promise_text(own.error_bars, SHOWN_COVERAGE)} (predict --interval)")
-        elif NO_ERROR_BARS in own.training:
-            say(f"{which}no error bars for predict --interval: {own.training[NO_ERROR_BARS]}")
+        elif own.no_error_bars is not None:
+            say(f"{which}no error bars for predict --interval: {own.no_error_bars}")
 
 
 def _choices(tuned: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:

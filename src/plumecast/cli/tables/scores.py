@@ -60,7 +60,7 @@ def _rows(result: Evaluation) -> list[list[str]]:
 
 
 def show_exceedances(result: Evaluation, output: str = "smoke") -> None:
-    """The table of an output above thresholds, over all cells; none in records of version 0.1.0."""
+    """The table of an output above thresholds, over all cells."""
     rows = [
         [
             score.name,

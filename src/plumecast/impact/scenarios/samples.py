@@ -25,7 +25,7 @@ from plumecast.impact.scenarios.matching import ORIGIN
 from plumecast.scores.quantities import Quantity, as_integrals
 from plumecast.sources.places import Places
 from plumecast.sources.rasters.georeference import is_mapping
-from plumecast.surrogate.covered.guards import refuse_infinite
+from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of
 from plumecast.workflows.fires.memory_plan import prediction_rows

@@ -1,1 +1,1 @@
-"""The networks: a U-Net, a Fourier neural operator and a DeepONet, trained with PyTorch."""
+"""The networks: a U-Net and a Fourier neural operator, trained with PyTorch."""

@@ -29,7 +29,7 @@ from plumecast.studies.figures import (
     plain,
 )
 from plumecast.studies.methods import fitted, title_of
-from plumecast.studies.scoring import FPR_GRID, SNAPSHOT_SCORES, Outcome, outcome
+from plumecast.studies.scoring import FPR_GRID, SNAPSHOT_SCORES, MethodScores, outcome
 from plumecast.surrogate.surrogate import Surrogate
 
 COLUMNS = {
@@ -44,7 +44,7 @@ COLUMNS = {
 }
 
 
-def finding(context: Context, methods: tuple[str, ...]) -> xr.Dataset:
+def compare_methods(context: Context, methods: tuple[str, ...]) -> xr.Dataset:
     """Per-snapshot scores of the methods, with ROC curves, and maps of the first method."""
     outcomes = {name: outcome(context, name) for name in methods}
     table = tidy([row for name in methods for row in _rows(name, outcomes[name])], COLUMNS)
@@ -66,7 +66,7 @@ def finding(context: Context, methods: tuple[str, ...]) -> xr.Dataset:
     )
 
 
-def _rows(name: str, found: Outcome) -> list[dict[str, object]]:
+def _rows(name: str, found: MethodScores) -> list[dict[str, object]]:
     scores = found.scores
     known = [column for column in COLUMNS if column in scores.variables]
     values = {column: scores[column].values.tolist() for column in known}
@@ -74,7 +74,7 @@ def _rows(name: str, found: Outcome) -> list[dict[str, object]]:
     return [{"name": name} | {c: values[c][i] for c in known} for i in range(count)]
 
 
-def _curves(found: Outcome, shown: np.ndarray) -> xr.Dataset:
+def _curves(found: MethodScores, shown: np.ndarray) -> xr.Dataset:
     known = found.curves[~np.isnan(found.curves).any(axis=1)]
     if known.shape[0] == 0:
         known = np.full((1, FPR_GRID.size), np.nan)
@@ -110,25 +110,25 @@ CAPTIONS = {
 }
 
 
-def figures(found: xr.Dataset) -> dict[str, Figure]:
+def figures(finding: xr.Dataset) -> dict[str, Figure]:
     """ROC curves and distributions, maps at IoU percentiles, IoU against extent."""
     return {
-        "classification": classification(found),
-        "maps": maps(found),
-        "extent": extent(found),
+        "classification": classification(finding),
+        "maps": maps(finding),
+        "extent": extent(finding),
     }
 
 
-def classification(found: xr.Dataset) -> Figure:
+def classification(finding: xr.Dataset) -> Figure:
     """ROC curves and the distributions of AUC and IoU, one row of panels per method."""
-    methods = found.attrs["methods"].split(",")
+    methods = finding.attrs["methods"].split(",")
     figure = new_figure(2.5 * len(methods))
     axes = figure.subplots(len(methods), 3, squeeze=False)
     for line, name in zip(axes, methods, strict=True):
         known = paper.TABLE.get(name)
         colour = look_of(name)["color"]
-        scores = select(found, name=name)
-        _roc(line[0], found.sel(operator=name), colour)
+        scores = select(finding, name=name)
+        _roc(line[0], finding.sel(operator=name), colour)
         line[0].set_title(title_of(name))
         histogram(line[1], scores.auc.values, "AUC", colour, None if known is None else known.auc)
         histogram(line[2], scores.iou.values, "IoU", colour, None if known is None else known.iou)
@@ -150,14 +150,14 @@ def _roc(ax: Axes, curves: xr.Dataset, colour: str) -> None:
     ax.legend(loc="lower right")
 
 
-def maps(found: xr.Dataset) -> Figure:
+def maps(finding: xr.Dataset) -> Figure:
     """Observed and predicted smoke at five percentiles of IoU, on one colour scale."""
-    shown = _shown(found)
+    shown = _shown(finding)
     titles = [
         f"{percentile}th percentile\nIoU {iou:.2f}\n{hours_text(hours)}, {plain(drought, 16)}"
         for percentile, iou, hours, drought in zip(
-            found.percentile.values, found.map_iou.values, found.map_hours.values,
-            found.map_drought.values, strict=True,
+            finding.percentile.values, finding.map_iou.values, finding.map_hours.values,
+            finding.map_drought.values, strict=True,
         )
     ]  # fmt: skip
     return compare_maps(
@@ -165,37 +165,38 @@ def maps(found: xr.Dataset) -> Figure:
         {"predicted": shown.predicted},
         range(shown.sizes[SNAPSHOT]),
         titles,
-        threshold=float(found.attrs["smoke_threshold"]),
+        threshold=float(finding.attrs["smoke_threshold"]),
         width=WIDTH,
     )
 
 
-def _shown(found: xr.Dataset) -> xr.Dataset:
+def _shown(finding: xr.Dataset) -> xr.Dataset:
     names = {"percentile": SNAPSHOT, "map_hours": "hours"}
-    shown = found[[FIRE, SMOKE, "predicted"]]
+    shown = finding[[FIRE, SMOKE, "predicted"]]
     return shown.rename({old: new for old, new in names.items() if old in shown.coords})
 
 
-def typical_map(found: xr.Dataset) -> tuple[Figure, str]:
+def typical_map(finding: xr.Dataset) -> tuple[Figure, str]:
     """The snapshot with the median IoU: observed beside predicted smoke, and a caption."""
-    row = int(np.argmin(np.abs(found.percentile.values - 50)))
-    shown = _shown(found)
-    tau, colours = float(found.attrs["smoke_threshold"]), mean_colours(shown)
+    row = int(np.argmin(np.abs(finding.percentile.values - 50)))
+    shown = _shown(finding)
+    tau, colours = float(finding.attrs["smoke_threshold"]), mean_colours(shown)
     unit = "the time mean since ignition" if colours.is_mean else "the sum over checkpoints"
-    method = title_of(found.attrs["methods"].split(",")[0])
+    method = title_of(finding.attrs["methods"].split(",")[0])
     caption = (
-        f"A typical test snapshot (median IoU, {float(found.map_iou[row]):.2f}): fire "
-        f"{found.map_fire_id.values[row]} after {hours_text(found.map_hours[row])}. Left: observed "
-        f"smoke. Right: predicted smoke ({method}). Colours are {unit}. White is smoke whose sum "
-        f"over checkpoints is below τ = {tau:.3g} µg m⁻³; the red line is the burned area."
+        f"A typical test snapshot (median IoU, {float(finding.map_iou[row]):.2f}): fire "
+        f"{finding.map_fire_id.values[row]} after {hours_text(finding.map_hours[row])}. Left: "
+        f"observed smoke. Right: predicted smoke ({method}). Colours are {unit}. White is smoke "
+        f"whose sum over checkpoints is below τ = {tau:.3g} µg m⁻³; the red line is the burned "
+        "area."
     )
     return compare_one(shown, shown.predicted, row, tau, colours), caption
 
 
-def extent(found: xr.Dataset) -> Figure:
+def extent(finding: xr.Dataset) -> Figure:
     """IoU against the extent of the footprint, with the median in ten bins of equal count."""
-    name = found.attrs["methods"].split(",")[0]
-    size, iou = 100.0 * found.extent.values, found.iou.values
+    name = finding.attrs["methods"].split(",")[0]
+    size, iou = 100.0 * finding.extent.values, finding.iou.values
     figure = new_figure(2.8, width=4.2)
     ax = figure.subplots()
     colour = look_of(name)["color"]
@@ -210,11 +211,11 @@ def extent(found: xr.Dataset) -> Figure:
     return figure
 
 
-def remarks(found: xr.Dataset) -> list[str]:
+def remarks(finding: xr.Dataset) -> list[str]:
     """Median scores of every method, and whether the IoU depends on the extent."""
-    methods = found.attrs["methods"].split(",")
-    out = [_medians(select(found, name=name), name) for name in methods]
-    part = select(found, name=methods[0])
+    methods = finding.attrs["methods"].split(",")
+    out = [_medians(select(finding, name=name), name) for name in methods]
+    part = select(finding, name=methods[0])
     size, iou = part.extent.values, part.iou.values
     if size.size > 2 and np.ptp(size) > 0.0 and np.ptp(iou) > 0.0:
         rank = np.corrcoef(_ranks(size), _ranks(iou))[0, 1]
@@ -248,7 +249,7 @@ def _study(name: str, method: str, title: str) -> Study:
         name=name,
         title=title,
         question="Where is smoke, and how often is the prediction right?",
-        run=partial(finding, methods=(method,)),
+        run=partial(compare_methods, methods=(method,)),
         figures=figures,
         remarks=remarks,
         captions=CAPTIONS,
@@ -272,7 +273,7 @@ GP_METHODS = ("gp-images", "gp-codes")
 
 def compare_processes(context: Context) -> xr.Dataset:
     """Per-snapshot scores of both Gaussian processes."""
-    found = finding(context, GP_METHODS)
+    found = compare_methods(context, GP_METHODS)
     scales = {
         f"{name} length_scale": length_scale(fitted(context, name).surrogate) for name in GP_METHODS
     }
@@ -293,19 +294,20 @@ def process_of(surrogate: Surrogate) -> GaussianProcess | None:
     return process if isinstance(process, GaussianProcess) else None
 
 
-def process_figures(found: xr.Dataset) -> dict[str, Figure]:
+def process_figures(finding: xr.Dataset) -> dict[str, Figure]:
     """ROC curves and distributions: images in the first row, codes in the second."""
-    return {"classification": classification(found)}
+    return {"classification": classification(finding)}
 
 
-def process_remarks(found: xr.Dataset) -> list[str]:
+def process_remarks(finding: xr.Dataset) -> list[str]:
     """Median scores of both processes, and their length scales."""
     scales = " and ".join(
-        f"{found.attrs[f'{name} length_scale']:.3g} for {title_of(name)}" for name in GP_METHODS
+        f"{finding.attrs[f'{name} length_scale']:.3g} for {title_of(name)}" for name in GP_METHODS
     )
     return [
-        *remarks(found)[: len(GP_METHODS)],
-        f"Both were trained on {found.attrs['samples']} snapshots; the length scale l is {scales}.",
+        *remarks(finding)[: len(GP_METHODS)],
+        f"Both were trained on {finding.attrs['samples']} snapshots; the length scale l is "
+        f"{scales}.",
     ]
 
 

@@ -151,13 +151,13 @@ CAPTIONS = {
 }
 
 
-def figures(found: xr.Dataset) -> dict[str, Figure]:
+def figures(finding: xr.Dataset) -> dict[str, Figure]:
     """AUC and IoU against each parameter; a line marks the value that the other studies use."""
     figure = new_figure(2.7)
     axes = figure.subplots(1, 3, sharey=True)
     for ax, (parameter, label, title) in zip(axes, PANELS, strict=True):
-        _panel(ax, select(found, parameter=parameter))
-        ax.axvline(found.attrs[parameter], color=MUTED, linewidth=0.8, linestyle="--")
+        _panel(ax, select(finding, parameter=parameter))
+        ax.axvline(finding.attrs[parameter], color=MUTED, linewidth=0.8, linestyle="--")
         ax.set(xlabel=label, title=title)
         light_grid(ax)
     axes[2].set_xscale("log")
@@ -179,11 +179,11 @@ def _panel(ax: Axes, part: xr.Dataset) -> None:
         )
 
 
-def remarks(found: xr.Dataset) -> list[str]:
+def remarks(finding: xr.Dataset) -> list[str]:
     """Range of the scores over each parameter."""
     out = []
     for name, label in (("captured", "β"), ("std_fraction", "the std fraction"), ("penalty", "λ")):
-        rows = rows_of(select(found, parameter=name))
+        rows = rows_of(select(finding, parameter=name))
         best = max(rows, key=lambda row: row["iou"])
         out.append(
             f"When {label} varies, the median IoU on validation ranges from "

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.linalg import gram
-from plumecast.operators.coded.monomials import monomial_count, monomials
+from plumecast.operators.coded.kernels import monomial_count, monomials
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.pca import projection_error
 from plumecast.operators.settings import PRESETS
@@ -166,7 +166,7 @@ def _literal_row(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _projection_errors(context: Context) -> dict[str, float]:
     """Ranks at a std fraction of 95 % and their projection errors on validation."""
-    rules, validation = PRESETS["paper-linear"].own, context.split.validation
+    rules, validation = PRESETS["paper-linear"].family_settings, context.split.validation
     facts: dict[str, float] = {}
     part = encodings_of(context).truncate(rules.fire, rules.smoke)
     bases = (part.inputs, part.outputs)
@@ -189,9 +189,9 @@ CAPTIONS = {
 }
 
 
-def figures(found: xr.Dataset) -> dict[str, Figure]:
+def figures(finding: xr.Dataset) -> dict[str, Figure]:
     """AUC, IoU and deployable IoU of every method; open circles are the paper's values."""
-    rows = [row for row in rows_of(found) if np.isfinite(row["iou"])]
+    rows = [row for row in rows_of(finding) if np.isfinite(row["iou"])]
     figure = new_figure(0.32 * len(rows) + 1.0)
     axes = figure.subplots(1, 3, sharey=True)
     heights = np.arange(len(rows))[::-1]
@@ -210,10 +210,10 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
     return {"scores": figure}
 
 
-def remarks(found: xr.Dataset) -> list[str]:
+def remarks(finding: xr.Dataset) -> list[str]:
     """Threshold, ranks and projection errors beside the paper's; times of the quadratic fit."""
-    facts = found.attrs
-    rows = {row["method"]: row for row in rows_of(found)}
+    facts = finding.attrs
+    rows = {row["method"]: row for row in rows_of(finding)}
     return [
         f"The smoke threshold τ = {facts['smoke_threshold']:.3g} µg m⁻³ (sum over checkpoints) "
         f"captures {facts['captured']:.0%} of the footprint (paper: {paper.SMOKE_THRESHOLD}).",

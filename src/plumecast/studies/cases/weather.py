@@ -23,8 +23,16 @@ from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.version import __version__
 from plumecast.data.conditions.covariates import WIND, extrapolating
-from plumecast.operators.families import NETWORKS
-from plumecast.studies.context import Context, Study, bounded, is_baseline, select, tidy
+from plumecast.operators.settings import NETWORKS
+from plumecast.studies.context import (
+    Context,
+    Study,
+    bounded,
+    is_baseline,
+    select,
+    tidy,
+    with_groups,
+)
 from plumecast.studies.figures import draw_bending, light_grid, look_of, new_figure
 from plumecast.studies.methods import PHYSICS_ALONE, fit_physics_alone, title_of
 from plumecast.studies.scoring import MEDIAN_SCORES, score_surrogate
@@ -69,7 +77,8 @@ def run(context: Context) -> xr.Dataset:
     sizes = training_sizes(context.limits.weather_sizes, pool.size)
     orders = [rng.permutation(pool) for _ in range(context.limits.weather_draws)]
     names = np.unique(context.split.test[by].values.astype(str))
-    test = _subset(context.split.test, by, rng.permutation(names)[: context.limits.weather_tested])
+    tested = rng.permutation(names)[: context.limits.weather_tested]
+    test = with_groups(context.split.test, by, tested)
     validation = bounded(context.split.validation, context.limits.scored // 2, rng)
     methods = methods_of(context)
     rows = [
@@ -146,7 +155,7 @@ def _fitted(
     """
 
     def fit() -> tuple[Surrogate, float]:
-        part = _subset(context.split.train, context.split.by, order[:size])
+        part = with_groups(context.split.train, context.split.by, order[:size])
         start = time.perf_counter()
         made = _fit(context, method, part)
         return made, time.perf_counter() - start
@@ -174,10 +183,6 @@ def _fit_network(context: Context, method: str, part: xr.Dataset) -> Surrogate:
     if all(name in part.variables for name in WIND):
         inputs |= {"frame": "wind"}
     return fit_surrogate(part, family=method, group_by=context.split.by, **inputs)
-
-
-def _subset(part: xr.Dataset, by: str, wanted: np.ndarray) -> xr.Dataset:
-    return part.isel({SNAPSHOT: np.flatnonzero(np.isin(part[by].values.astype(str), wanted))})
 
 
 def _maps(
@@ -231,12 +236,12 @@ CAPTIONS = {
 }
 
 
-def figures(found: xr.Dataset) -> dict[str, Figure]:
+def figures(finding: xr.Dataset) -> dict[str, Figure]:
     """Learning curves with the spread of draws; maps of plumes that bend with the wind."""
-    return {"curves": _curves(found), "plumes": draw_bending(found)}
+    return {"curves": _curves(finding), "plumes": draw_bending(finding)}
 
 
-def _curves(found: xr.Dataset) -> Figure:
+def _curves(finding: xr.Dataset) -> Figure:
     figure = new_figure(3.4)
     panels = (
         ("iou", "IoU, swept"),
@@ -244,10 +249,10 @@ def _curves(found: xr.Dataset) -> Figure:
         ("log_error", "relative error of ln(g + 1)"),
     )
     axes = figure.subplots(1, len(panels))
-    sizes = np.unique(found.ignitions.values)
-    for index, method in enumerate(found.attrs["methods"].split(",")):
+    sizes = np.unique(finding.ignitions.values)
+    for index, method in enumerate(finding.attrs["methods"].split(",")):
         look = look_of(method, index)
-        part = select(found, method=method)
+        part = select(finding, method=method)
         for ax, (name, _) in zip(axes, panels, strict=True):
             draws = [select(part, ignitions=size)[name].values for size in sizes]
             ax.plot(sizes, [np.mean(d) for d in draws], label=title_of(method), **look)
@@ -264,11 +269,11 @@ def _curves(found: xr.Dataset) -> Figure:
     return figure
 
 
-def remarks(found: xr.Dataset) -> list[str]:
+def remarks(finding: xr.Dataset) -> list[str]:
     """Scores for each number of ignitions, costs of training, and what the table rests on."""
     out = []
-    for size in np.unique(found.ignitions.values):
-        part = select(found, method="recommended", ignitions=size)
+    for size in np.unique(finding.ignitions.values):
+        part = select(finding, method="recommended", ignitions=size)
         out.append(
             f"With {size} training ignitions the recommended surrogate has a median IoU of "
             f"{_range(part.iou)} (deployable {_range(part.deployable_iou)}, smoke above τ "
@@ -276,19 +281,19 @@ def remarks(found: xr.Dataset) -> list[str]:
             f"{_range(part.log_error)} for the logarithm; its training takes "
             f"{_range(part.seconds, 0)} s."
         )
-    largest = int(found.ignitions.max())
-    others = [name for name in found.attrs["methods"].split(",") if name != "recommended"]
+    largest = int(finding.ignitions.max())
+    others = [name for name in finding.attrs["methods"].split(",") if name != "recommended"]
     listed = ", ".join(
-        f"{float(select(found, method=name, ignitions=largest).iou.mean()):.2f} for "
+        f"{float(select(finding, method=name, ignitions=largest).iou.mean()):.2f} for "
         f"{title_of(name)}"
         for name in others
     )
     out.append(f"With {largest} ignitions the mean IoU of the other methods is {listed}.")
-    if not found.attrs["weather_known"]:
+    if not finding.attrs["weather_known"]:
         out.append("No smoke was carried, because the data has no weather.")
     out.append(
-        f"The scores are medians over {found.attrs['test_snapshots']} snapshots of "
-        f"{found.attrs['test_fires']} held-out fires; ranges are over {found.attrs['draws']} "
+        f"The scores are medians over {finding.attrs['test_snapshots']} snapshots of "
+        f"{finding.attrs['test_fires']} held-out fires; ranges are over {finding.attrs['draws']} "
         "random draws of the training ignitions, and thresholds are from validation fires."
     )
     return out

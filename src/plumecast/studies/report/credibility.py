@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.operators.families import NETWORKS
+from plumecast.operators.settings import NETWORKS
 from plumecast.scores.tally import known_median
 from plumecast.studies.context import rows_of, select
 from plumecast.studies.results import Finished

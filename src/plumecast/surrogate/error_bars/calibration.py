@@ -12,14 +12,23 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
 from plumecast.compute.linalg import interpolation
 from plumecast.scores.sampling.intervals import check_coverage
-from plumecast.surrogate.error_bars.bands import Bands, calibrated_bands, group_weights
-from plumecast.surrogate.error_bars.bins import BINS, bin_numbers, positions, smoke_at
-from plumecast.surrogate.error_bars.counting import SCORE_BINS, Cells, score_edges
-from plumecast.surrogate.error_bars.footprint import (
+from plumecast.surrogate.error_bars.bands import (
+    Bands,
+    calibrated_bands,
     fire_promises,
     fire_thresholds,
+    group_weights,
     mean_losses,
     mean_thresholds,
+)
+from plumecast.surrogate.error_bars.counting import (
+    BINS,
+    SCORE_BINS,
+    Cells,
+    bin_numbers,
+    positions,
+    score_edges,
+    smoke_at,
 )
 
 FEWEST = 5

@@ -14,8 +14,8 @@ import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, bincount, device_of, like
 from plumecast.surrogate.error_bars.bands import smoothed
-from plumecast.surrogate.error_bars.bins import BINS, positions, smoke_at
 from plumecast.surrogate.error_bars.calibration import Calibration
+from plumecast.surrogate.error_bars.counting import BINS, positions, smoke_at
 
 PARTS = 64
 """Largest number of parts that are left out in turn; more groups are put together in parts."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -18,6 +18,9 @@ from plumecast.surrogate.error_bars.calibration import (
     groups_in_words,
 )
 
+if TYPE_CHECKING:
+    from plumecast.surrogate.thresholds import OutputRecord
+
 LOWER, UPPER, CERTAIN, POSSIBLE = "lower", "upper", "certain_smoke", "possible_smoke"
 INTERVAL_FIELDS = (LOWER, UPPER, CERTAIN, POSSIBLE)
 
@@ -25,13 +28,11 @@ NO_ERROR_BARS = "no_error_bars"
 """Entry of a training record: why the surrogate has no error bars."""
 
 
-def require_calibration(
-    calibration: Calibration | None, training: Mapping[str, Any]
-) -> Calibration:
-    """The calibration of a surrogate; raises with the reason and the next step if it has none."""
-    if calibration is not None:
-        return calibration
-    known = training.get(NO_ERROR_BARS) or training.get("problem")
+def require_calibration(record: OutputRecord) -> Calibration:
+    """The calibration of an output; raises with the reason and the next step if it has none."""
+    if record.error_bars is not None:
+        return record.error_bars
+    known = record.no_error_bars or record.problem
     reason = f" ({known})" if known else ""
     raise PlumecastError(
         f"this surrogate has no error bars{reason}; train it on all fires of at least {FEWEST} "

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_text
-from plumecast.workflows.design.result import Design, Run
+from plumecast.workflows.design.design import Design, Run
 
 IGNITION = "ignition_id"
 

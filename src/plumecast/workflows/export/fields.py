@@ -25,7 +25,7 @@ from plumecast.sources.rasters.georeference import (
     is_mapping,
 )
 from plumecast.sources.regrid import Grid, grid_from_centres
-from plumecast.surrogate.covered.guards import EXTRAPOLATES, flag_meanings
+from plumecast.surrogate.guards import EXTRAPOLATES, flag_meanings
 
 FORMATS = (".nc", ".zarr", ".tif")
 FOOTPRINT = "footprint"

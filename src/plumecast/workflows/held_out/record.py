@@ -81,9 +81,9 @@ def recorded_evaluation(record: Mapping[str, Any]) -> Evaluation:
 
 
 def _recorded_score(record: Mapping[str, Any]) -> Score:
-    known = dict(record)
-    exceedances = tuple(Exceedance(**item) for item in known.pop("exceedances", ()))
-    return Score(**known, predict_ms=math.nan, exceedances=exceedances)
+    values = dict(record)
+    exceedances = tuple(Exceedance(**item) for item in values.pop("exceedances", ()))
+    return Score(**values, predict_ms=math.nan, exceedances=exceedances)
 
 
 VALIDATION, OUT_OF_FOLD = "validation", "out_of_fold"
@@ -150,30 +150,30 @@ def judge(scores: Sequence[Score]) -> Verdict | None:
     A surrogate beats a baseline if its median deployable IoU is higher and its median relative
     error is lower.
     """
-    own, *others = scores
-    known = [other for other in others if other.name in TRIVIAL]
-    if not known:
+    score, *others = scores
+    baselines = [other for other in others if other.name in TRIVIAL]
+    if not baselines:
         return None
-    lost = {TRIVIAL[other.name]: found for other in known if (found := _lost(own, other))}
+    lost = {TRIVIAL[other.name]: losses for other in baselines if (losses := _lost(score, other))}
     if lost:
-        each = " or ".join(f"{name} in {' and '.join(found)}" for name, found in lost.items())
+        each = " or ".join(f"{name} in {' and '.join(losses)}" for name, losses in lost.items())
         advice = "do not rely on it; add fires or try another preset"
-        return Verdict(False, f"'{own.name}' does not beat {each}: {advice}")
-    names = " and ".join(TRIVIAL[other.name] for other in known)
-    iou = " and ".join(f"{other.deployable_iou:.2f}" for other in known)
-    error = " and ".join(f"{other.snapshot_error:.2f}" for other in known)
+        return Verdict(False, f"'{score.name}' does not beat {each}: {advice}")
+    names = " and ".join(TRIVIAL[other.name] for other in baselines)
+    iou = " and ".join(f"{other.deployable_iou:.2f}" for other in baselines)
+    error = " and ".join(f"{other.snapshot_error:.2f}" for other in baselines)
     return Verdict(
         True,
-        f"'{own.name}' beats {names}: deployable IoU {own.deployable_iou:.2f} against {iou}, "
-        f"error {own.snapshot_error:.2f} against {error}",
+        f"'{score.name}' beats {names}: deployable IoU {score.deployable_iou:.2f} against {iou}, "
+        f"error {score.snapshot_error:.2f} against {error}",
     )
 
 
-def _lost(own: Score, other: Score) -> list[str]:
+def _lost(score: Score, other: Score) -> list[str]:
     """The scores in which a surrogate is not better than a baseline."""
     pairs = (
-        ("deployable IoU", own.deployable_iou, other.deployable_iou, 1.0),
-        ("error", own.snapshot_error, other.snapshot_error, -1.0),
+        ("deployable IoU", score.deployable_iou, other.deployable_iou, 1.0),
+        ("error", score.snapshot_error, other.snapshot_error, -1.0),
     )
     return [
         f"{what} ({mine:.2f} against {its:.2f})"
@@ -192,7 +192,7 @@ NO_ERROR_BARS = "not calibrated"
 def model_record(surrogate: Surrogate) -> dict[str, Any]:
     """Attributes `model_…` of results that were made with a surrogate."""
     training = surrogate.training
-    found: dict[str, Any] = {
+    attrs: dict[str, Any] = {
         MODEL: model_id(surrogate),
         "model_preset": str(surrogate.settings.get("preset") or "own settings"),
         "model_version": str(training.get("plumecast", "unknown")),
@@ -206,16 +206,16 @@ def model_record(surrogate: Surrogate) -> dict[str, Any]:
     }
     interval = recorded_interval(surrogate.outputs.fields[0].attrs)
     if interval is not None:
-        found["model_checkpoint_interval_h"] = float(interval)
+        attrs["model_checkpoint_interval_h"] = float(interval)
     seed = (training.get(SIMULATION) or {}).get("seed")
     if seed is not None:
-        found["model_seed"] = int(seed)
+        attrs["model_seed"] = int(seed)
     if surrogate.error_bars is not None:
-        found["model_error_bars"] = promise_text(surrogate.error_bars, COVERAGE)
+        attrs["model_error_bars"] = promise_text(surrogate.error_bars, COVERAGE)
     verdict = recorded_verdict(surrogate)
     if verdict is not None:
-        found |= {"model_verdict": verdict.text, "model_beats_baselines": int(verdict.beats)}
-    return found
+        attrs |= {"model_verdict": verdict.text, "model_beats_baselines": int(verdict.beats)}
+    return attrs
 
 
 def recorded_verdict(surrogate: Surrogate) -> Verdict | None:
@@ -226,8 +226,8 @@ def recorded_verdict(surrogate: Surrogate) -> Verdict | None:
 
 def model_id(surrogate: Surrogate) -> str:
     """The same for surrogates with the same settings and training record, with or without files."""
-    known = json.dumps([surrogate.settings, surrogate.training], sort_keys=True, default=str)
-    return hashlib.sha256(known.encode()).hexdigest()[:12]
+    content = json.dumps([surrogate.settings, surrogate.training], sort_keys=True, default=str)
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def _weather(surrogate: Surrogate) -> str:

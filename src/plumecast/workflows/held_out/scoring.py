@@ -1,36 +1,26 @@
 """The engine that scores predictions of snapshots which a fit has not seen.
 
-A part is a set of snapshots with their predictions: made anew, block by block, by a surrogate
-(`HeldOut`), or already in memory (`Predicted`). Every score is a pass over the blocks of some
-parts, whose results are added: it does not depend on the blocks or on who computes them.
+Every threshold and every score is a pass over the blocks of some parts, whose results are added:
+it does not depend on the blocks or on who computes them.
 """
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import ArgumentError, PlumecastError
-from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, like
-from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.compute.device import refuse_device
-from plumecast.compute.resources import Resources
-from plumecast.data.clock import by_fire, fire_blocks
-from plumecast.data.conditions.covariates import extrapolating
-from plumecast.data.layout import Layout, to_rows
-from plumecast.data.lazy_store import check_unchanged
 from plumecast.scores.exceedance import Exceedance, exceedance_counts, exceedance_of
-from plumecast.scores.footprint import as_scores, sample_coords, smoke_threshold_over
+from plumecast.scores.footprint import as_scores, smoke_threshold_over
 from plumecast.scores.quantities import (
     DEFAULT,
     as_integrals,
@@ -41,202 +31,34 @@ from plumecast.scores.quantities import (
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.scores.roc import decision_threshold_over
 from plumecast.scores.tally import Tally, join_tallies, tally_rows
-from plumecast.surrogate.covered.guards import refuse_infinite
 from plumecast.surrogate.error_bars.counting import CellBins, Cells, add_cells
+from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import AGREE, Thresholds, joint_score, stored_agreement
-from plumecast.workflows.fires.memory_plan import CLUSTER_MEMORY, prediction_rows
+from plumecast.surrogate.thresholds import Agreement, Thresholds, joint_score
+from plumecast.workflows.held_out.parts import (
+    HeldOut,
+    Part,
+    PredictedBlock,
+    observed_field,
+    visit_parts,
+)
 from plumecast.workflows.held_out.record import Score
-
-BLOCK = 256
-"""Largest number of snapshots scored at a time."""
-
-SCORE_BYTES = 160.0
-"""Bytes per cell while a snapshot is scored: about twenty arrays, most of them for the ROC."""
-
-
-# -- Parts
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Predictions of some snapshots: (m, N) float64 matrices on one device."""
-
-    smoke: Array
-    detected: Array  # detection score; the smoke itself where the surrogate has none
-    observed: Array
-    seconds: float  # of the prediction
-    surrogate: Surrogate | None = None  # with `snapshots`, for thresholds of other quantities
-    snapshots: xr.Dataset | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOut:
-    """Snapshots that a surrogate predicts in blocks, in this process or by an executor."""
-
-    surrogate: Surrogate  # on its device
-    snapshots: xr.Dataset
-    size: int
-    stored: bool  # whether fields are read lazily from files, which may change
-    runner: Runner | None
-
-    @property
-    def coords(self) -> Mapping[str, xr.DataArray]:
-        """The coordinates of the snapshots."""
-        return sample_coords(observed_field(self.surrogate.outputs, self.snapshots))
-
-    def visit(self, function: Callable[[Block], Any]) -> Iterator[Any]:
-        """function(block) of every predicted block, in order."""
-        return self._visit(partial(_of_predicted, self.surrogate, function))
-
-    def visit_observed(self, function: Callable[[np.ndarray], Any]) -> Iterator[Any]:
-        """The same of the (m, N) observed smoke, in the precision of the store."""
-        return self._visit(partial(_of_observed, self.surrogate.outputs, function))
-
-    def _visit(self, function: Callable[[xr.Dataset], Any]) -> Iterator[Any]:
-        rows = fire_blocks(self.snapshots, self.size)
-        return map_over(_visit_block, (function, self.snapshots, self.stored), rows, self.runner)
-
-
-def held_out(surrogate: Surrogate, snapshots: xr.Dataset, resources: Resources) -> HeldOut:
-    """Blocks of whole fires that keep to the memory limit; sorting for the ROC needs most of it."""
-    memory = resources.memory
-    if resources.runner is not None:
-        memory = memory or CLUSTER_MEMORY
-        refuse_device(resources.device)
-    size = BLOCK
-    if memory is not None:
-        size = prediction_rows(
-            surrogate,
-            memory,
-            input_bytes=24.0,
-            output_bytes=SCORE_BYTES,
-            what="scoring",
-            most=BLOCK,
-        )
-    placed = surrogate.on_device(resources.device)
-    return HeldOut(placed, by_fire(snapshots), size, memory is not None, resources.runner)
-
-
-def _visit_block(shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, bool], rows: Any) -> Any:
-    function, snapshots, stored = shared
-    if stored:
-        check_unchanged(snapshots)
-    return function(snapshots.isel({SNAPSHOT: rows}))
-
-
-def _of_observed(outputs: Layout, function: Callable[[np.ndarray], Any], block: xr.Dataset) -> Any:
-    observed = observed_field(outputs, block).transpose(SNAPSHOT, ...)
-    return function(np.ascontiguousarray(observed.values).reshape(observed.shape[0], -1))
-
-
-def _of_predicted(surrogate: Surrogate, function: Callable[[Block], Any], block: xr.Dataset) -> Any:
-    """Values are rounded to the precision of the input, as in `Surrogate.predict`."""
-    start = time.perf_counter()
-    both = surrogate.predict_both_rows(*surrogate.read_rows(block))
-    single = block[surrogate.inputs.fields[0].name].dtype == np.float32
-
-    def rounded(values: Array) -> Array:
-        xp = array_namespace(values)
-        values = xp.astype(values, xp.float32, copy=False) if single else values
-        return xp.astype(values, xp.float64, copy=False)
-
-    smoke = rounded(both[0])
-    detected = smoke if both[1] is both[0] else rounded(both[1])
-    float(smoke[0, 0])  # waits for the device
-    seconds = time.perf_counter() - start
-    observed = to_rows(
-        observed_field(surrogate.outputs, block), surrogate.outputs.fields[0], [SNAPSHOT]
-    )
-    return function(Block(smoke, detected, like(observed, smoke), seconds, surrogate, block))
-
-
-def observed_field(outputs: Layout, part: xr.Dataset) -> xr.DataArray:
-    """The observed field of the only output; raises if there are several, or no such field."""
-    if len(outputs.names) != 1:
-        raise PlumecastError(
-            f"footprints need one output, this surrogate has {', '.join(outputs.names)}; score "
-            f"one at a time: surrogate.output('{outputs.names[0]}')"
-        )
-    name = outputs.names[0]
-    if name not in part:
-        raise PlumecastError(
-            f"variable '{name}' is missing from these snapshots; a score needs observed {SMOKE}"
-        )
-    return part[name]
-
-
-@dataclass(frozen=True, slots=True)
-class Predicted:
-    """Predictions in memory, (M, …): smoke, detection score (or the smoke again), observed."""
-
-    smoke: Array
-    detected: Array
-    observed: Array
-    seconds: float = math.nan  # of the prediction
-    coords: Mapping[str, xr.DataArray] | None = None
-
-    def visit(self, function: Callable[[Block], Any]) -> Iterator[Any]:
-        """function(block) of every block, in order."""
-        if self.smoke.shape != self.observed.shape:
-            raise PlumecastError(
-                f"prediction {self.smoke.shape} and observation {self.observed.shape} differ in "
-                "shape"
-            )
-        for rows in row_blocks(self.smoke.shape[0], BLOCK):
-            smoke = _matrix(self.smoke[rows])
-            detected = smoke if self.detected is self.smoke else _matrix(self.detected[rows])
-            seconds = self.seconds * smoke.shape[0] / self.smoke.shape[0]
-            yield function(Block(smoke, detected, _matrix(self.observed[rows]), seconds))
-
-
-def _matrix(values: Array) -> Array:
-    return values.reshape(values.shape[0], -1).astype(np.float64)
-
-
-def predicted(
-    surrogate: Surrogate, snapshots: xr.Dataset, joined_at: float | None = None
-) -> Predicted:
-    """All predictions of a surrogate in memory.
-
-    With `joined_at`, a smoke threshold τ, the detection score is joined with the smoke, as in a
-    surrogate that will be `agreeing`.
-    """
-    observed = observed_field(surrogate.outputs, snapshots).transpose(SNAPSHOT, ...)
-    start = time.perf_counter()
-    with extrapolating():
-        smoke, detected = surrogate.predict_both(snapshots)
-    seconds = time.perf_counter() - start
-    first, second, truth = (
-        field.transpose(*observed.dims).values for field in (smoke, detected, observed)
-    )
-    if not surrogate.detects:
-        second = first
-    elif joined_at is not None:
-        second = joint_score(first, second, joined_at)
-    return Predicted(first, second, truth, seconds, sample_coords(observed))
-
-
-Part: TypeAlias = HeldOut | Predicted
-
-
-def _visit_all(parts: Iterable[Part], function: Callable[[Block], Any]) -> Iterator[Any]:
-    return chain.from_iterable(part.visit(function) for part in parts)
-
 
 # -- Thresholds
 
 
 def agreeing(surrogate: Surrogate, thresholds: Thresholds) -> Surrogate:
     """The surrogate with recorded thresholds: if it detects, its smoke and footprint agree."""
-    record = thresholds.record(agree=surrogate.detects)
-    return replace(surrogate, training=surrogate.training | record)
+    first, *_ = records = surrogate.records
+    agreement = Agreement(thresholds) if surrogate.detects else None
+    chosen = replace(records[first], thresholds=thresholds, agreement=agreement)
+    return surrogate.with_records(records | {first: chosen})
 
 
 def separate(surrogate: Surrogate) -> Surrogate:
     """The surrogate with smoke and detection score as they were fitted, two answers."""
-    kept = {name: value for name, value in surrogate.training.items() if name != AGREE}
-    return replace(surrogate, training=kept)
+    first, *_ = records = surrogate.records
+    return surrogate.with_records(records | {first: replace(records[first], agreement=None)})
 
 
 def choose_thresholds(
@@ -251,7 +73,7 @@ def choose_thresholds(
         lambda function: chain.from_iterable(part.visit_observed(function) for part in parts),
         captured,
     )
-    agreements = {stored_agreement(part.surrogate.training) for part in parts}
+    agreements = {part.surrogate.record.agreement for part in parts}
     if len(agreements) == 1:
         (agreement,) = agreements
         if agreement is not None and agreement.thresholds.smoke == tau:
@@ -262,12 +84,12 @@ def choose_thresholds(
 def choose_decision(parts: Sequence[Part], tau: float, *, joint: bool = False) -> float:
     """The decision threshold α with the largest mean IoU of footprints at the smoke threshold τ."""
     return decision_threshold_over(
-        lambda function: _visit_all(parts, partial(_of_detection, tau, joint, function)), [tau]
+        lambda function: visit_parts(parts, partial(_of_detection, tau, joint, function)), [tau]
     )
 
 
 def _of_detection(
-    tau: float, joint: bool, function: Callable[[Array, Array], np.ndarray], block: Block
+    tau: float, joint: bool, function: Callable[[Array, Array], np.ndarray], block: PredictedBlock
 ) -> np.ndarray:
     score = block.detected
     if joint and score is not block.smoke:
@@ -289,7 +111,7 @@ def check_reading(reading: Reading, observed: xr.DataArray) -> None:
         quantity_factors(observed, observed, reading.quantity_or(DEFAULT), reading.interval)
 
 
-def _counts_above(reading: Reading, block: Block) -> np.ndarray:
+def _counts_above(reading: Reading, block: PredictedBlock) -> np.ndarray:
     """(T, 3) counts of `exceedance_counts` at the thresholds of the reading.
 
     The quantity is read as `predict` writes it, from what the surrogate predicts of it.
@@ -299,15 +121,15 @@ def _counts_above(reading: Reading, block: Block) -> np.ndarray:
         return np.empty((0, 3), dtype=np.int64)
     name = reading.quantity_or(DEFAULT)
     smoke = observed_field(surrogate.outputs, snapshots)
-    seen, own, guess, truth = smoke, surrogate, block.smoke, block.observed
+    seen, predictor, guess, truth = smoke, surrogate, block.smoke, block.observed
     if find_quantity(name).needs_interval:
-        seen, own = as_integrals(smoke, reading.interval), surrogate.integrated()
-    if own is not surrogate:
-        guess = own.predict_rows(*own.read_rows(snapshots))
+        seen, predictor = as_integrals(smoke, reading.interval), surrogate.integrated()
+    if predictor is not surrogate:
+        guess = predictor.predict_rows(*predictor.read_rows(snapshots))
     if seen is not smoke:
         values = seen.transpose(SNAPSHOT, ...).values.reshape(truth.shape)
         truth = like(values, truth, truth.dtype)
-    attrs = own.outputs.fields[0].attrs
+    attrs = predictor.outputs.fields[0].attrs
     learned = recorded_interval(attrs)
 
     def read(sums: Array, field: xr.DataArray, interval: float | None) -> Array:
@@ -344,10 +166,10 @@ def tally_parts(
     parts: Iterable[Part], *, tau: float | None = None, alpha: float | None = None
 ) -> Tally:
     """The tally of all parts together."""
-    return join_tallies(_visit_all(parts, partial(_tally, tau, alpha)))
+    return join_tallies(visit_parts(parts, partial(_tally, tau, alpha)))
 
 
-def _tally(tau: float | None, alpha: float | None, block: Block) -> Tally:
+def _tally(tau: float | None, alpha: float | None, block: PredictedBlock) -> Tally:
     return tally_rows(
         block.smoke, block.detected, block.observed, tau=tau, alpha=alpha, seconds=block.seconds
     )
@@ -364,7 +186,7 @@ def score_parts(
 
     With `bins` their cells are also counted by predicted and observed smoke.
     """
-    blocks = list(_visit_all(parts, partial(_score_block, chosen, reading, bins)))
+    blocks = list(visit_parts(parts, partial(_score_block, chosen, reading, bins)))
     if not blocks:
         raise PlumecastError("there are no snapshots to score")
     tally = join_tallies(block for block, _ in blocks)
@@ -387,7 +209,7 @@ def score_parts(
 
 
 def _score_block(
-    chosen: Thresholds, reading: Reading, bins: CellBins | None, block: Block
+    chosen: Thresholds, reading: Reading, bins: CellBins | None, block: PredictedBlock
 ) -> tuple[Tally, Cells | None]:
     tally = _tally(chosen.smoke, chosen.decision, block)
     refuse_infinite(tally.wrong)

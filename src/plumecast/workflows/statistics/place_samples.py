@@ -28,9 +28,8 @@ from plumecast.scores.quantities import (
     quantity_factors,
 )
 from plumecast.sources.places import Places
-from plumecast.surrogate.covered.guards import refuse_infinite
+from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import stored_agreement
 from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of
 from plumecast.workflows.fires.memory_plan import prediction_rows
 from plumecast.workflows.fires.reduce import Fires, FireSource, Progress, reduce_fires
@@ -205,7 +204,7 @@ def surrogate_at(surrogate: Surrogate, places: Places) -> Surrogate:
     """
     operator = surrogate.operator
     coded = isinstance(operator, CodedOperator)
-    if not coded or stored_agreement(surrogate.training) or surrogate.outputs.size == len(places):
+    if not coded or surrogate.record.agreement or surrogate.outputs.size == len(places):
         return surrogate
     assert isinstance(operator, CodedOperator)
     basis = operator.output_basis

@@ -19,17 +19,15 @@ from plumecast.data.conditions.covariates import WIND, own_covariates, own_winds
 from plumecast.data.layout import fit_layout
 from plumecast.data.training import TrainingMatrices, training_matrices
 from plumecast.operators.coded.fit import PAPER_TRUNCATION, CodedSettings, fit_code_map
-from plumecast.operators.coded.kernels import check_kernel
-from plumecast.operators.coded.monomials import monomial_count
+from plumecast.operators.coded.kernels import check_kernel, monomial_count
 from plumecast.operators.coded.operator import CodedOperator
-from plumecast.operators.families import NETWORKS
 from plumecast.operators.family import fold_numbers
-from plumecast.operators.fields.parts import field_count, product_count
-from plumecast.operators.fields.targets import TARGETS
+from plumecast.operators.lift import field_count, product_count
 from plumecast.operators.neural.map import check_torch
 from plumecast.operators.pca import Basis, Truncation, fit_truncated_basis, rank_for_std
-from plumecast.operators.settings import Settings, choose_settings
+from plumecast.operators.settings import NETWORKS, Settings, choose_settings
 from plumecast.operators.spectral.fit import SpectralSettings
+from plumecast.operators.targets import BLENDED
 from plumecast.surrogate.fit import fit_surrogate, label_operator
 from plumecast.surrogate.surrogate import Surrogate
 
@@ -67,7 +65,7 @@ LIFTED_MAPS: Mapping[str, dict[str, Any]] = MappingProxyType(
     {"linear": {"degree": 1}, "matern-5/2": {"kernel": "polynomial-1 + matern-5/2"}}
 )
 LIFTED_TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"log": ("log",), "all targets": tuple(TARGETS)}
+    {"log": ("log",), "all targets": BLENDED}
 )
 """Maps and targets of the coded family on lifted fields; all pairs are tried."""
 
@@ -183,11 +181,11 @@ def _spectral_cost(settings: Settings) -> float:
     scalars = 1 + product_count(settings.products) + len(settings.covariates)
     channels = field_count(settings.lift, settings.age_bins) * scalars
     framed = FRAME_COST if settings.frame.startswith("wind") else 1.0
-    own = settings.own
-    assert isinstance(own, SpectralSettings)
-    corrected = CORRECTION_COST if own.correction else 0.0
-    share = len(settings.targets) / len(TARGETS)
-    return SPECTRAL_COST * own.layers * channels * framed * share + corrected
+    spectral = settings.family_settings
+    assert isinstance(spectral, SpectralSettings)
+    corrected = CORRECTION_COST if spectral.correction else 0.0
+    share = len(settings.targets) / len(BLENDED)
+    return SPECTRAL_COST * spectral.layers * channels * framed * share + corrected
 
 
 def neural_plans(networks: Sequence[str]) -> list[Plan]:
@@ -214,8 +212,8 @@ class SearchSpace:
     """What `tune_surrogate` tries.
 
     `families` are "coded" (ranks, degrees and kernels), "lifted" (the coded family on lifted
-    fields), "spectral" (the recommended preset and single changes of it), "unet", "fno" and
-    "deeponet". `candidates` are your own: keywords of `fit_surrogate` by a name of your choice.
+    fields), "spectral" (the recommended preset and single changes of it), "unet" and "fno".
+    `candidates` are your own: keywords of `fit_surrogate` by a name of your choice.
     `degrees`, `kernels` and `std_fractions` (shares of Σσ of the input) are those of the coded
     family; `smoke` truncates the basis of its output.
     """
@@ -228,11 +226,11 @@ class SearchSpace:
     smoke: Truncation = PAPER_TRUNCATION
 
     def __post_init__(self) -> None:
-        known = (*CLOSED_FORM, *NETWORKS)
-        unknown = [name for name in self.families if name not in known]
+        families = (*CLOSED_FORM, *NETWORKS)
+        unknown = [name for name in self.families if name not in families]
         if unknown:
             raise PlumecastError(
-                f"family '{unknown[0]}' is unknown; choose from {', '.join(known)}"
+                f"family '{unknown[0]}' is unknown; choose from {', '.join(families)}"
             )
 
     def plans(self, train: xr.Dataset, inputs: str | Sequence[str], group_by: str) -> list[Plan]:

@@ -28,13 +28,9 @@ from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.thresholds import Thresholds
 from plumecast.workflows.evaluate import CAPTURED
+from plumecast.workflows.held_out.parts import Predicted, predicted
 from plumecast.workflows.held_out.record import Score
-from plumecast.workflows.held_out.scoring import (
-    Predicted,
-    choose_decision,
-    predicted,
-    score_parts,
-)
+from plumecast.workflows.held_out.scoring import choose_decision, score_parts
 from plumecast.workflows.tune.candidates import Fold, Plan, SearchSpace, fold_rows
 
 RANK_BY = ("iou", "deployable_iou", "auc", "relative_error")
@@ -127,6 +123,11 @@ def tune_surrogate(
     """
     if rank_by not in RANK_BY:
         raise PlumecastError(f"rank_by='{rank_by}' is unknown; choose from {', '.join(RANK_BY)}")
+    if resources.lazy or resources.device != "cpu":
+        raise PlumecastError(
+            "candidates are fitted by the processor and in the memory of this machine; leave "
+            "device, memory and runner out"
+        )
     space, limits = space or SearchSpace(), limits or SearchLimits()
     check_apart(group_by, train=train, validation=validation)
     parts = fold_rows(train[group_by].values, limits.folds, group_by)

@@ -33,7 +33,7 @@ from plumecast.data.store import open_snapshots
 from plumecast.impact.scenarios.compare import compare_scenarios
 from plumecast.impact.scenarios.export import export_maps, write_json, write_table
 from plumecast.scores.quantities import DEFAULT, QUANTITIES
-from plumecast.surrogate.covered.guards import Notice
+from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FORMATS

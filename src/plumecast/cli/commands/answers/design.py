@@ -11,11 +11,16 @@ from plumecast.base.extras import require
 from plumecast.base.names import FIRE
 from plumecast.base.outputs import check_output
 from plumecast.cli.show import count, note, progress, say, table, wrote
-from plumecast.compute.selection import METHODS
 from plumecast.data.store import open_snapshots
 from plumecast.sources.wrf_inputs import check_wrf_inputs, write_wrf_inputs
-from plumecast.workflows.design.design import DEFAULT_METHOD, design_runs
-from plumecast.workflows.design.result import HOLD_OUT_REASON, Design, Run
+from plumecast.workflows.design.design import (
+    DEFAULT_METHOD,
+    HOLD_OUT_REASON,
+    Design,
+    Run,
+    design_runs,
+)
+from plumecast.workflows.design.kernel import METHODS
 from plumecast.workflows.design.table import read_values, write_runs
 
 _STEPS = 3  # reading, features, choosing

@@ -40,7 +40,7 @@ from plumecast.data.store import open_snapshots
 from plumecast.scores.field_statistics import QUANTILE_ERROR
 from plumecast.sources.places import read_places
 from plumecast.sources.rasters.georeference import grid_mapping
-from plumecast.surrogate.covered.guards import Notice
+from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.ensemble import ensemble_statistics

@@ -32,7 +32,7 @@ from plumecast.impact.solar.solar_loss import COLUMN, STEP, grid_for, records_ig
 from plumecast.impact.solar.sun import EXAMPLE, read_ignition_time
 from plumecast.impact.solar.table import FORMATS, loss_rows, write_loss
 from plumecast.sources.places import Places, read_places
-from plumecast.surrogate.covered.guards import Notice
+from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.origin import files_origin, fires_origin

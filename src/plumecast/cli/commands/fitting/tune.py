@@ -25,7 +25,7 @@ from plumecast.cli.show import counted, next_step, note, table, wrote
 from plumecast.compute.resources import Resources
 from plumecast.data.lazy_store import one_version
 from plumecast.data.store import open_snapshots
-from plumecast.operators.families import NETWORKS
+from plumecast.operators.settings import NETWORKS
 from plumecast.workflows.tune.candidates import (
     CLOSED_FORM,
     KERNELS,

@@ -19,9 +19,9 @@ from plumecast.base.names import FIRE
 from plumecast.compute.arrays import Array
 from plumecast.data.conditions.covariates import read_scalar
 from plumecast.data.layout import leading_dims
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions
-from plumecast.surrogate.covered.ranges import (
+from plumecast.operators.settings import FAMILIES
+from plumecast.surrogate.ranges import (
     fire_columns,
     mean_growth,
     represented_share,
@@ -30,6 +30,7 @@ from plumecast.surrogate.covered.ranges import (
 
 if TYPE_CHECKING:
     from plumecast.surrogate.surrogate import Labelled, Surrogate
+
 
 FLAGS = {
     "empty_prediction": 1,
@@ -157,7 +158,7 @@ class Limit:
 
 
 def limits(surrogate: Surrogate) -> dict[str, Limit]:
-    """The intervals of the measures; files of version 0.1.0 have only that of empty predictions."""
+    """The intervals of the measures that the training record has ranges of."""
     ranges = surrogate.training.get("ranges", {})
     tau = surrogate.training.get("thresholds", {}).get("smoke", 0.0)
     peak = ranges["peak"][1] if "peak" in ranges else tau

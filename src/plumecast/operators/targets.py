@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -61,24 +62,18 @@ class Targets:
     def smoke(self, fields: Array) -> Array:
         """(M, T, *grid) predictions → (M, *grid) smoke, within the range of training.
 
-        With a from the logarithmic target, b from the plain one and w = a / (a + blend), the smoke
-        is w b + (1 − w) a. It is 0 where the detection score is below the gate, except in snapshots
-        where no smoke would be left (`spares`): a fire that the score misses has smoke too.
+        With a from the first target that gives smoke (the logarithmic one), b from the second (the
+        plain one) and w = a / (a + blend), the smoke is w b + (1 − w) a. It is 0 where the
+        detection score is below the gate, except in snapshots where no smoke would be left
+        (`spares`): a fire that the score misses has smoke too.
         """
         xp = array_namespace(fields)
-        thin = thick = None
-        if "log" in self.names:
-            highest = math.log1p(self.largest / self.epsilon)
-            log = clip(xp.astype(self._field(fields, "log"), xp.float64, copy=False), 0.0, highest)
-            thin = self.epsilon * xp.expm1(log)
-        if "smoke" in self.names:
-            thick = clip(self._field(fields, "smoke"), self.lowest, self.largest)
-        if thin is None or thick is None:
-            smoke = thick if thin is None else thin
-        else:
-            weight = thin / (thin + max(self.blend, 1e-30))
-            smoke = weight * thick + (1.0 - weight) * thin
-        assert smoke is not None
+        smoke, *others = (
+            decode(self._field(fields, name), self) for name, decode in decoders(self.names)
+        )
+        for thick in others:
+            weight = smoke / (smoke + max(self.blend, 1e-30))
+            smoke = weight * thick + (1.0 - weight) * smoke
         if self.gate > 0.0 and "footprint" in self.names:
             gated = self.score(fields) < self.gate
             if self.spares:
@@ -138,12 +133,16 @@ def each_output(smoke: Array, grid: tuple[int, ...]) -> list[Array]:
     return [OutputFields(smoke, number) for number in range(smoke.shape[1])]
 
 
+Decode: TypeAlias = Callable[[Array, Targets], Array]
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One entry of TARGETS."""
 
     summary: str
     encode: Callable[[Array, Targets], Array]  # (M, *grid) smoke → the fitted quantity
+    decode: Decode | None = None  # its prediction → smoke; None: it gives no smoke
     signed: bool = False  # whether negative values have a meaning
 
 
@@ -151,8 +150,19 @@ def _encode_log(smoke: Array, targets: Targets) -> Array:
     return np.log1p(smoke / targets.epsilon)
 
 
+def _decode_log(field: Array, targets: Targets) -> Array:
+    xp = array_namespace(field)
+    highest = math.log1p(targets.largest / targets.epsilon)
+    log = clip(xp.astype(field, xp.float64, copy=False), 0.0, highest)
+    return targets.epsilon * xp.expm1(log)
+
+
 def _encode_smoke(smoke: Array, targets: Targets) -> Array:
     return smoke
+
+
+def _decode_smoke(field: Array, targets: Targets) -> Array:
+    return clip(field, targets.lowest, targets.largest)
 
 
 def _encode_footprint(smoke: Array, targets: Targets) -> Array:
@@ -160,11 +170,20 @@ def _encode_footprint(smoke: Array, targets: Targets) -> Array:
 
 
 TARGETS = {
-    "log": Target("ln(1 + g/ε)", _encode_log),
-    "smoke": Target("g itself", _encode_smoke, signed=True),
+    "log": Target("ln(1 + g/ε)", _encode_log, _decode_log),
+    "smoke": Target("g itself", _encode_smoke, _decode_smoke, signed=True),
     "footprint": Target("1 where g > τ", _encode_footprint),
 }
-"""Known targets. Smoke is computed from the first two, and blended if both are fitted."""
+"""Known targets, those for thin smoke first. Of two that give smoke, it is blended."""
+
+BLENDED = ("log", "smoke", "footprint")
+"""The targets of the presets."""
+
+
+def decoders(names: Sequence[str]) -> list[tuple[str, Decode]]:
+    """The targets that give smoke, in the order of TARGETS."""
+    known = [(name, entry.decode) for name, entry in TARGETS.items() if name in names]
+    return [(name, decode) for name, decode in known if decode is not None]
 
 
 def check_targets(names: Sequence[str]) -> None:
@@ -172,9 +191,10 @@ def check_targets(names: Sequence[str]) -> None:
     for name in names:
         if name not in TARGETS:
             raise PlumecastError(f"target '{name}' is unknown; choose from {', '.join(TARGETS)}")
-    if not {"log", "smoke"} & set(names):
+    if not 1 <= len(decoders(names)) <= 2:
+        giving = " or ".join(f"'{name}'" for name, entry in TARGETS.items() if entry.decode)
         raise PlumecastError(
-            f"smoke needs the target 'log' or 'smoke', or both; got {', '.join(names) or 'none'}"
+            f"smoke needs the target {giving}, or two of them; got {', '.join(names) or 'none'}"
         )
 
 
@@ -272,8 +292,8 @@ def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Ta
     """
     size = float(np.sqrt(np.mean(np.square(smoke, dtype=np.float64))))
     smoke = like(smoke, predicted)
-    both = {"log", "smoke"} <= set(targets.names)
-    blends = [share * size for share in BLENDS] if both else [0.0]
+    blended = len(decoders(targets.names)) == 2
+    blends = [share * size for share in BLENDS] if blended else [0.0]
     gates = GATES if targets.detects else (0.0,)
     choices = [replace(targets, blend=blend, gate=gate) for blend in blends for gate in gates]
     # Signed outputs have no logarithm.

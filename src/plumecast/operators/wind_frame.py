@@ -4,12 +4,16 @@ If winds differ between fires, plumes are similar only after fields are rotated 
 blows the same way, and perhaps scaled so that it carries smoke equally far. Fields are rotated into
 the frame, predicted there and rotated back, by bilinear interpolation about the centre of the grid.
 The grid of the frame, the canvas, contains the whole rotated grid.
+
+`in_frame` gives a family its snapshots: targets encoded, smoke carried, fields in the frame,
+computed when their rows are read, or all at once.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +26,13 @@ from plumecast.compute.arrays import (
     clip,
     is_numpy_array,
     like,
+    to_numpy,
 )
-from plumecast.compute.blocks import row_blocks
+from plumecast.compute.blocks import field_blocks, row_blocks
+from plumecast.compute.device import Budget
+from plumecast.operators.family import Conditions, TrainingSet
+from plumecast.operators.physics.transport import ColumnTransport
+from plumecast.operators.targets import Targets, encode_outputs
 
 STRETCH = 2.0
 """Largest factor by which fields are enlarged or reduced."""
@@ -177,3 +186,113 @@ def _bordered(fields: Array) -> Array:
     tall = xp.concat([row, fields, row], axis=-2)
     column = xp.zeros_like(tall[..., :1])
     return xp.concat([column, tall, column], axis=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedFields:
+    """Fields of snapshots that are encoded as targets and rotated into a frame when they are read.
+
+    Indexing by rows gives an array, (B, *grid), or (B, T, *grid) for targets.
+    """
+
+    source: Array  # (M, *grid) or (M, K, *grid), or an object that gives it when indexed by rows
+    grid: tuple[int, ...]
+    encode: tuple[Targets, ...] = ()  # of every output
+    frame: WindFrame | None = None
+    wind: Array | None = None  # (M, 2)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, *grid) or (M, T, *grid)."""
+        kinds = (sum(len(own.names) for own in self.encode),) if self.encode else ()
+        grid = self.grid if self.frame is None else self.frame.canvas
+        return (self.source.shape[0], *kinds, *grid)
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        values = self.source[rows]
+        if self.encode:
+            values = encode_outputs(self.encode, values)
+        if self.frame is None or self.wind is None:
+            return values
+        return self.frame.to_wind(values, self.wind[rows])
+
+    def in_memory(self) -> Array:
+        """All fields in one array, for a fit that reads them several times."""
+        if not self.encode and self.frame is None:
+            return self.source[:]
+        out = np.empty(self.shape, dtype=np.float32)
+        for rows in field_blocks(self):
+            out[rows] = self[rows]
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedFields:
+    """Smoke that the weather carries, computed and rotated into a frame when it is read.
+
+    Indexing by rows gives (B, K, *grid).
+    """
+
+    fire: Array  # (M, *grid), an array or an object that gives one when indexed by rows
+    physics: ColumnTransport
+    given: Conditions  # weather, fuel, history and wind
+    frame: WindFrame | None
+    put: Callable[[Array], Array]  # copies an array to the device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, K, *grid)."""
+        count, *grid = self.fire.shape
+        kinds = len(self.physics.groups) - 1
+        return (count, kinds, *(grid if self.frame is None else self.frame.canvas))
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        fire, given = self.put(self.fire[rows]), self.given.at(rows).loaded()
+        assert given.weather is not None
+        carried = self.physics.smoke(fire, given.weather, given.fuel, given.history)
+        if self.frame is not None and given.wind is not None:
+            carried = self.frame.to_wind(carried, given.wind)
+        return to_numpy(carried)
+
+    def in_memory(self) -> Array:
+        """All fields in one array, for a fit that reads them several times."""
+        out = np.empty(self.shape, dtype=np.float32)
+        for rows in row_blocks(self.shape[0], CARRIED_ROWS):
+            out[rows] = self[rows]
+        return out
+
+
+CARRIED_ROWS = 2048
+"""Snapshots whose smoke is carried at a time; many, because they are sorted by their hours."""
+
+
+def in_frame(
+    training: TrainingSet,
+    targets: tuple[Targets, ...],
+    frame: WindFrame | None,
+    physics: ColumnTransport | None,
+    resources: Budget,
+    *,
+    mirrored: bool,
+) -> TrainingSet:
+    """Snapshots on the map as a family sees them: encoded, with physics, in the wind frame.
+
+    Without a limit on memory all fields are arrays; with one they are computed when they are read.
+    """
+    given, shape = training.given, tuple(int(n) for n in training.fire.shape[1:])
+    fire: Array = EncodedFields(training.fire, shape, (), frame, given.wind)
+    encoded: Array = EncodedFields(training.targets, shape, targets, frame, given.wind)
+    if physics is not None:
+        assert given.weather is not None
+        carried: Array = CarriedFields(training.fire, physics, given, frame, resources.device.put)
+        carried = carried.in_memory() if resources.limit is None else carried
+        given = replace(given, physics=carried)
+    if resources.limit is None:
+        fire, encoded = fire.in_memory(), encoded.in_memory()
+    leading = len(targets[0].names)
+    framed = replace(training, fire=fire, targets=encoded, given=given, leading=leading)
+    if mirrored:
+        framed = framed.with_mirrored()
+        if resources.limit is None:
+            framed = framed.in_memory()
+    return framed

@@ -9,6 +9,7 @@ import xarray as xr
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.resources import Resources
 from plumecast.surrogate.surrogate import Surrogate
 from support.snapshots import make_snapshots
 from support.windy_fires import windy
@@ -110,7 +111,8 @@ def test_fires_of_a_known_ignition_do_not_join_the_error_bars(trained, new):
 def test_an_update_on_another_device_is_the_same(trained, new, one_thread):
     """Up to the rounding of sums in single precision, which small penalties amplify."""
     here, there = (
-        trained.update(new, device=name).predict(new).values for name in ("cpu", "torch")
+        trained.update(new, resources=Resources(device=name)).predict(new).values
+        for name in ("cpu", "torch")
     )
     assert np.abs(here - there).max() < 1e-2 * np.abs(here).max()
 

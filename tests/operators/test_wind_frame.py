@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plumecast.operators.fields import wind_frame
-from plumecast.operators.fields.wind_frame import STRETCH, WindFrame, fit_wind_frame
+from plumecast.operators import wind_frame
+from plumecast.operators.wind_frame import STRETCH, WindFrame, fit_wind_frame
 
 GRID = (9, 12)
 SINGLE = 1e-6
