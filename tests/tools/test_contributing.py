@@ -16,7 +16,7 @@ from support.snapshots import make_snapshots
 from support.weather_fires import weather_fires
 
 PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
-NAME, TARGET, CARRIED = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+NAME, TARGET, CARRIED, _LAYER = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def entry(code: str, module: object) -> dict:

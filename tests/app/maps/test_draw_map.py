@@ -339,7 +339,7 @@ def test_loose_quantities_and_hours_work_with_a_warning(fires, tmp_path):
 def test_the_layer_of_the_example_for_contributors_is_on_the_map(fires, monkeypatch):
     """CONTRIBUTING.md adds a layer by one entry of `LAYERS`; the code there is run as it is."""
     text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    example = re.search(r"### A map layer.*?```python\n(.*?)```", text, re.DOTALL)[1]
+    example = re.search(r"A map layer is .*?```python\n(.*?)```", text, re.DOTALL)[1]
     monkeypatch.setitem(layers.LAYERS, "smoke_edge", None)  # taken out again after the test
     exec(example, vars(layers).copy())
     content = content_of(fires)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 
 import pytest
 
@@ -123,3 +124,9 @@ def test_the_document_page_escapes_its_text(client):
 def test_a_port_that_cannot_exist_is_refused(port):
     with pytest.raises(PlumecastError, match=f"port={port} .*ports are 0 to 65535"):
         listen("127.0.0.1", port)
+
+
+def test_answers_are_sent_without_delay():
+    """asyncio turns Nagle's algorithm off only for sockets that name their protocol."""
+    with listen("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP

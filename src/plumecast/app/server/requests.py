@@ -48,7 +48,10 @@ async def error_answer(request: Request, error: Exception) -> Response:
         status = error.status if isinstance(error, RequestError) else 422
         text = str(error)
     elif isinstance(error, HTTPException):
-        status, text = error.status_code, f"{error.detail}: {request.method} {request.url.path}"
+        status, text = (
+            error.status_code,
+            f"{error.detail}: {request.method} {shown(request.url.path)}",
+        )
     else:
         LOG.error("%s %s failed: %s", request.method, request.url.path, error)
         status, text = 500, "the server failed to answer; its log says more"
@@ -71,8 +74,8 @@ def _first_problem(error: RequestValidationError) -> tuple[int, str]:
             text = str(problem["ctx"]["error"])
         case kind:
             word = _KINDS.get(kind.partition("_")[0])
-            must = message.partition(" should ")[2] if word is None else f"be {word}"
-            text = f"{name or 'the body'} is {shown(problem['input'])}; it must {must}"
+            advice = f"be {word}" if word else message.partition(" should ")[2]
+            text = f"{name or 'the body'} is {shown(problem['input'])}; it must {advice or message}"
     return 404 if where == "path" else 400, text
 
 

@@ -209,7 +209,8 @@ class _Server(uvicorn.Server):
 def listen(host: str, port: int) -> socket.socket:
     """A socket that is bound, so that a port that is taken is known before any work."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends without delay only where the protocol is named: or answers wait some 40 ms.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
