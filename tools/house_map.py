@@ -16,7 +16,7 @@ PAGE = REPOSITORY / "CONTRIBUTING.md"
 BEGIN, END = "<!-- map: written by tools/house_map.py -->", "<!-- end of the map -->"
 
 ROOMS = (
-    "base", "compute", "physics", "data", "sources", "simulator", "scores", "operators",
+    "base", "compute", "physics", "weather", "data", "sources", "simulator", "scores", "operators",
     "surrogate", "workflows", "impact", "studies", "app", "cli",
 )  # fmt: skip
 """From the bottom of the house to the top."""

@@ -42,13 +42,15 @@ if TYPE_CHECKING:
         with_log_smoke,
     )
     from plumecast.scores.quantities import as_quantity, smoke_between
+    from plumecast.sources.places import read_places
     from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
-    from plumecast.sources.weather import constant_weather, read_weather
     from plumecast.sources.wrf import read_wrf, read_wrf_fires
     from plumecast.surrogate.baselines import fit_baseline
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.load import load_surrogate
     from plumecast.surrogate.surrogate import Surrogate
+    from plumecast.weather.read import constant_weather, read_weather
+    from plumecast.weather.snapshots import with_weather, with_winds
     from plumecast.workflows.design.design import design_runs
     from plumecast.workflows.design.result import Design
     from plumecast.workflows.ensemble import ensemble_statistics
@@ -56,8 +58,6 @@ if TYPE_CHECKING:
     from plumecast.workflows.fires.draw_fires import draw_fires
     from plumecast.workflows.fires.fuels import with_fuels
     from plumecast.workflows.fires.hours import at_hours
-    from plumecast.workflows.fires.weather import with_weather
-    from plumecast.workflows.fires.winds import with_winds
     from plumecast.workflows.landscape import Ground
     from plumecast.workflows.simulate import simulate
     from plumecast.workflows.statistics.points import evaluate_points
@@ -85,7 +85,7 @@ _HOME = {
     "choose_decision_threshold": "scores.footprint",
     "cluster": "compute.cluster",
     "compare_scenarios": "impact.scenarios.compare",
-    "constant_weather": "sources.weather",
+    "constant_weather": "weather.read",
     "cross_validate": "workflows.tune.cross_validate",
     "day_mean": "scores.air_quality",
     "design_runs": "workflows.design.design",
@@ -109,7 +109,8 @@ _HOME = {
     "optical_depth": "impact.solar.optics",
     "projection_error": "operators.pca",
     "read_arrival_times": "sources.rasters",
-    "read_weather": "sources.weather",
+    "read_places": "sources.places",
+    "read_weather": "weather.read",
     "read_wrf": "sources.wrf",
     "read_wrf_fires": "sources.wrf",
     "reduced_mean_log_smoke": "scores.optical_depth",
@@ -128,8 +129,8 @@ _HOME = {
     "validate_snapshots": "data.schema",
     "with_fuels": "workflows.fires.fuels",
     "with_log_smoke": "scores.optical_depth",
-    "with_weather": "workflows.fires.weather",
-    "with_winds": "workflows.fires.winds",
+    "with_weather": "weather.snapshots",
+    "with_winds": "weather.snapshots",
     "wrap_operator": "surrogate.fit",
     "write_wrf_inputs": "workflows.wrf_inputs",
 }
@@ -181,6 +182,7 @@ __all__ = [
     "optical_depth",
     "projection_error",
     "read_arrival_times",
+    "read_places",
     "read_weather",
     "read_wrf",
     "read_wrf_fires",

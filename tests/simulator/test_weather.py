@@ -23,7 +23,7 @@ from plumecast.simulator.weather import (
     weather,
     wind_profile,
 )
-from plumecast.sources.weather.default import daylight
+from plumecast.weather.profile import daylight
 
 
 @pytest.mark.parametrize("drought", SCENARIOS)

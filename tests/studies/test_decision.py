@@ -13,7 +13,7 @@ from markupsafe import escape
 
 import plumecast as pc
 from plumecast.impact.scenarios.export import export_maps, write_json
-from plumecast.impact.solar.table import write_loss
+from plumecast.impact.solar.result import write_loss
 from plumecast.studies.decision.folder import COMMANDS, DIFFERENCES, ENERGY, PLACES, read_answers
 from plumecast.studies.decision.page import write_decision
 from plumecast.studies.decision.pictures import ordinal, smoke_pictures

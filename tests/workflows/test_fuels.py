@@ -11,7 +11,7 @@ import xarray as xr
 import plumecast as pc
 from plumecast.impact.scenarios.draw import Change, draw_scenarios
 from plumecast.physics.fuels import FUEL_CODES, fuel_table
-from plumecast.surrogate.weather import CompletedWeather
+from plumecast.weather.complete import CompletedWeather
 from plumecast.workflows.predict import raster_fires
 from support.raster_files import write_landscape
 from support.weather_fires import CELL, SHAPE, weather_fires
@@ -113,7 +113,7 @@ def test_a_store_keeps_the_load_for_predictions(succeed, refused, folder, tmp_pa
 
 def test_statistics_of_rasters_use_their_fuels(folder):
     surrogate = pc.load_surrogate(folder / "fuelled.plume")
-    rasters = {"winds": (2.0, 240.0), "format": "farsite", "hours": [6.0]}
+    rasters = {"weather": (2.0, 240.0), "format": "farsite", "hours": [6.0]}
     means = []
     for fuels in (None, folder / "SB4.txt"):
         fires = raster_fires(surrogate, words(folder)[:2], fuels=fuels, **rasters)

@@ -7,7 +7,7 @@ import pytest
 
 from plumecast.base.constants import GRAVITY
 from plumecast.physics.fuels import FUEL_CODES, fuel_table
-from plumecast.sources.weather.default import HEIGHTS
+from plumecast.weather.profile import HEIGHTS
 from plumecast.workflows.wrf_domain import (
     CATEGORIES,
     INVERSION,

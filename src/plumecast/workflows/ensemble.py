@@ -32,13 +32,12 @@ from plumecast.scores.sampling.cluster_sums import groups_for
 from plumecast.surrogate.covered.guards import refuse_infinite
 from plumecast.surrogate.error_bars.expected import expected_block
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.fires.extrapolation import GROUP, extrapolation_of
 from plumecast.workflows.fires.memory_plan import prediction_rows
 from plumecast.workflows.fires.origin import fires_origin
 from plumecast.workflows.fires.reduce import Fires, FireSource, Progress, reduce_fires
-from plumecast.workflows.fires.stated import stated
-from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import WindsGiven
+from plumecast.workflows.fires.weather import user_weather
 from plumecast.workflows.predict import Notify, warn_of
 from plumecast.workflows.statistics.request import COVERAGE, Request
 from plumecast.workflows.statistics.results import EnsembleSums, as_statistics
@@ -60,6 +59,7 @@ DEVICE_SHARE = 0.4
 """Share of the free memory of a GPU for the fields of a block; operators use the rest."""
 
 
+@accepts_winds
 def ensemble_statistics(
     surrogate: Surrogate,
     fires: Fires | FireSource,
@@ -71,8 +71,7 @@ def ensemble_statistics(
     checkpoint_interval: float | None = None,
     coverage: float = COVERAGE,
     truth: xr.Dataset | str | Path | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     final: bool = False,
     device: str = "cpu",
     precision: str = "float64",
@@ -99,7 +98,7 @@ def ensemble_statistics(
 
     Quantiles have a relative error of at most `quantile_error`. Fields are predicted in blocks that
     keep to `memory` ("2GB") and are never stored. With a `runner` (`pc.cluster`) the workers of a
-    cluster read or simulate the fires and predict their smoke. `winds`, as for `with_winds`, or
+    cluster read or simulate the fires and predict their smoke.
     `weather`, as for `with_weather`, replace those of stores and Datasets. `final` keeps the last
     checkpoint of every fire. If snapshots lie beyond the training fires, `notify` is called once at
     the end, and `snapshots_beyond_training` is their number.
@@ -127,7 +126,7 @@ def ensemble_statistics(
             fires,
             size=size,
             final=final,
-            given=stated(winds, weather),
+            weather=user_weather(weather),
             threads=1 if memory is not None or device_memory(placed) is None else THREADS,
             runner=runner,
             progress=progress,

@@ -36,21 +36,19 @@ from plumecast.surrogate.covered.guards import (
 from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import output_record, stored_agreement, stored_thresholds
+from plumecast.weather.read import WeatherLike, accepts_winds, as_weather
 from plumecast.workflows.export import FOOTPRINT, footprint_of
 from plumecast.workflows.fires.extrapolation import trained_ignitions, trained_notice
 from plumecast.workflows.fires.fuels import Fuels, FuelsGiven, as_fuels, with_fuels
 from plumecast.workflows.fires.hours import moved_to, warn_of_ends
 from plumecast.workflows.fires.memory_plan import prediction_rows
-from plumecast.workflows.fires.stated import (
-    Stated,
+from plumecast.workflows.fires.weather import (
+    check_has_weather,
     check_raster_fires,
-    check_stated,
-    stated,
+    user_weather,
     weather_attributes,
-    with_stated,
+    with_user_weather,
 )
-from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import WindsGiven
 
 BLOCK = 512
 """Largest number of snapshots predicted at a time; a memory limit may allow fewer."""
@@ -78,14 +76,14 @@ def warn_of(notice: Notice) -> None:
         warnings.warn(notice.text, ExtrapolationWarning, stacklevel=2)
 
 
+@accepts_winds
 def predict_store(
     surrogate: Surrogate,
     path: xr.Dataset | str | Path,
     *,
     threshold: float | None = None,
     interval: float | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     fuels: FuelsGiven | None = None,
     drought: str | None = None,
     hours: Sequence[float] | None = None,
@@ -101,16 +99,15 @@ def predict_store(
     (`at_hours`).
 
     With a `threshold` footprints are added, with an `interval` (such as 0.9) error bars of that
-    coverage, those of `Surrogate.predict_interval`. `winds`, as for `with_winds`, or `weather`, as
-    for `with_weather`, replace those of the store, and `fuels`, as for `with_fuels`, its fuel load.
-    `drought` labels fires without one of their
-    own; another label than a fire's own is refused. Blocks keep to `memory` ("2GB"). With a
-    `runner` (`pc.cluster`) the workers of a cluster read and predict them. The coordinate
+    coverage, those of `Surrogate.predict_interval`. `weather`, as for `with_weather`, replaces that
+    of the store, and `fuels`, as for `with_fuels`, its fuel load. `drought` labels fires without
+    one of their own; another label than a fire's own is refused. Blocks keep to `memory` ("2GB").
+    With a `runner` (`pc.cluster`) the workers of a cluster read and predict them. The coordinate
     `extrapolates` flags snapshots beyond the training fires; after the last block, `notify` is
     called once for every kind of extrapolation, and once if fires were in training.
     """
     _check_interval(surrogate, interval)
-    fires = open_fires(surrogate, path, stated(winds, weather))
+    fires = open_fires(surrogate, path, user_weather(weather))
     fires = fires if drought is None else label_drought(fires, drought)
     warn_of_ends(fires, hours)
     total = fires.sizes[SNAPSHOT]
@@ -147,25 +144,25 @@ def predict_fires(
 ) -> xr.Dataset:
     """`predict_store` of snapshots in memory, in one block."""
     _check_interval(surrogate, interval)
-    check_stated(surrogate, fires.variables, "the Dataset")
+    check_has_weather(surrogate, fires.variables, "the Dataset")
     blocks = iter([predict_block(surrogate, fires, threshold, interval)])
     (predicted,) = _collected(surrogate, blocks, notify)
     return predicted
 
 
 def open_fires(
-    surrogate: Surrogate, source: xr.Dataset | str | Path, given: Stated | None = None
+    surrogate: Surrogate, source: xr.Dataset | str | Path, weather: xr.Dataset | None = None
 ) -> xr.Dataset:
-    """A Dataset or an opened store, fire by fire, with the winds or the weather that was given.
+    """A Dataset or an opened store, fire by fire, with the weather that was given for them.
 
-    Raises if the surrogate needs winds or weather and there are none.
+    Raises if the surrogate needs a wind or a weather and there is none.
     """
     if isinstance(source, xr.Dataset):
         fires, where = source, "the Dataset"
     else:
         fires, where = open_snapshots(source, fields=list(surrogate.inputs.names)), str(source)
-    fires = with_stated(by_fire(fires), given)
-    check_stated(surrogate, fires.variables, where)
+    fires = with_user_weather(by_fire(fires), weather)
+    check_has_weather(surrogate, fires.variables, where)
     return fires
 
 
@@ -188,14 +185,14 @@ def _predict_part(shared: _Shared, rows: slice | np.ndarray) -> xr.Dataset:
     return predict_block(surrogate, part, threshold, interval)
 
 
+@accepts_winds
 def predict_rasters(
     surrogate: Surrogate,
     paths: Sequence[str | Path],
     *,
     threshold: float | None = None,
     interval: float | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     fuels: FuelsGiven | None = None,
     step: float | None = None,
     progress: Progress = lambda done, total, what: None,
@@ -205,17 +202,16 @@ def predict_rasters(
     """`predict_store` for arrival-time rasters, which are regridded to the surrogate's grid.
 
     A few files are read and predicted at a time, with a `runner` by the workers of a cluster.
-    `winds`, as for `with_winds`, or `weather`, as for `with_weather`, and `fuels`, as for
-    `with_fuels`, are those of the fires. `options` are those of `iter_arrival_times`, without
-    `like`.
+    `weather`, as for `with_weather`, and `fuels`, as for `with_fuels`, are those of the fires.
+    `options` are those of `iter_arrival_times`, without `like`.
     """
     refuse_other_inputs(surrogate, "rasters")
     _check_interval(surrogate, interval)
-    given = _stated_for_rasters(surrogate, paths, stated(winds, weather), options)
+    checked = _weather_for_rasters(surrogate, paths, weather, options)
     ground = _fuels_for_rasters(surrogate, fuels, options)
     predict = partial(predict_block, surrogate, threshold=threshold, interval=interval)
     blocks = map_arrival_times(
-        partial(_of_stated, predict, given, ground),
+        partial(_with_conditions, predict, checked, ground),
         paths,
         like=surrogate.grid,
         step=step,
@@ -225,18 +221,19 @@ def predict_rasters(
     yield from _collected(surrogate, blocks, notify)
 
 
-def _stated_for_rasters(
+def _weather_for_rasters(
     surrogate: Surrogate,
     paths: Sequence[str | Path],
-    given: Stated | None,
+    weather: WeatherLike | None,
     options: Mapping[str, Any],
-) -> Stated | None:
-    """What was stated for rasters; raises if a fire lacks a wind or a weather that is needed."""
-    if given is None:
-        check_stated(surrogate, (), "rasters contain no wind")
+) -> xr.Dataset | None:
+    """The weather of rasters; raises if a fire lacks a wind or a weather that is needed."""
+    if weather is None:
+        check_has_weather(surrogate, (), "rasters contain no wind")
         return None
-    check_raster_fires(given, find_rasters(paths), options.get("format"))
-    return given
+    checked = as_weather(weather)
+    check_raster_fires(checked, find_rasters(paths), options.get("format"))
+    return checked
 
 
 def _fuels_for_rasters(
@@ -245,14 +242,14 @@ def _fuels_for_rasters(
     return None if fuels is None else as_fuels(fuels, surrogate.grid, options.get("crs"))
 
 
-def _of_stated(
+def _with_conditions(
     function: Callable[[xr.Dataset], Any],
-    given: Stated | None,
+    weather: xr.Dataset | None,
     fuels: Fuels | None,
     fires: xr.Dataset,
 ) -> Any:
-    """`function` of the fires with what was stated of them."""
-    fires = with_stated(fires, given)
+    """`function` of the fires with the weather and the fuels that were given for them."""
+    fires = with_user_weather(fires, weather)
     return function(fires if fuels is None else with_fuels(fires, fuels))
 
 
@@ -272,7 +269,7 @@ class RasterFires:
     grid: xr.Dataset
     paths: Sequence[str | Path]
     options: Mapping[str, Any]  # of `reduce_arrival_times`
-    given: Stated | None = None
+    weather: xr.Dataset | None = None
     fuels: Fuels | None = None
     step: float | None = None  # hours between the snapshots of a fire, if they are to be denser
 
@@ -284,7 +281,7 @@ class RasterFires:
     ) -> Iterator[Any]:
         """`function` of the snapshots of a batch of files at a time, where they are read."""
         return reduce_arrival_times(
-            partial(_of_stated, function, self.given, self.fuels),
+            partial(_with_conditions, function, self.weather, self.fuels),
             self.paths,
             like=self.grid,
             step=self.step,
@@ -302,7 +299,7 @@ class StoreFires:
     stores: Sequence[xr.Dataset | str | Path]
     hours: Sequence[float] | None = None  # since ignition; None: each fire to its own end
     step: float | None = None  # hours between snapshots before
-    given: Stated | None = None
+    weather: xr.Dataset | None = None
 
     @property
     def paths(self) -> Sequence[str | Path]:
@@ -317,7 +314,7 @@ class StoreFires:
     ) -> Iterator[Any]:
         """`function` of the snapshots of a few fires at a time."""
         for store in self.stores:
-            fires = open_fires(self.surrogate, store, self.given)
+            fires = open_fires(self.surrogate, store, self.weather)
             warn_of_ends(fires, self.hours)
             total = fires.sizes[SNAPSHOT]
             parts = list(whole_fires(fires["fire_id"].values, TOGETHER))
@@ -347,8 +344,7 @@ def raster_fires(
     paths: Sequence[str | Path],
     *,
     step: float | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     fuels: FuelsGiven | None = None,
     **options: Any,
 ) -> RasterFires:
@@ -357,9 +353,9 @@ def raster_fires(
     With a `step`, every fire also has snapshots at its multiples, in hours.
     """
     refuse_other_inputs(surrogate, "rasters")
-    given = _stated_for_rasters(surrogate, paths, stated(winds, weather), options)
+    checked = _weather_for_rasters(surrogate, paths, weather, options)
     ground = _fuels_for_rasters(surrogate, fuels, options)
-    return RasterFires(surrogate.grid, paths, options, given, ground, step)
+    return RasterFires(surrogate.grid, paths, options, checked, ground, step)
 
 
 def _check_interval(surrogate: Surrogate, interval: float | None) -> None:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from plumecast.base.constants import GRAVITY
 from plumecast.compute.arrays import Array
 from plumecast.physics.fuels import FUEL_CODES
-from plumecast.sources.weather.default import complete_profile
+from plumecast.weather.profile import complete_profile
 
 Value = int | float | bool
 

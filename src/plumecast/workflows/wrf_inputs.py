@@ -23,7 +23,7 @@ from plumecast.base.files import atomic_write
 from plumecast.base.names import FIRE, HEIGHT, SIMULATION, SNAPSHOT, WEATHER
 from plumecast.base.values import check_count
 from plumecast.compute.arrays import Array
-from plumecast.sources.weather.default import LOCAL_HOUR as NOON
+from plumecast.weather.profile import LOCAL_HOUR as NOON
 from plumecast.workflows.wrf_domain import (
     DEFAULT_CATEGORY,
     IGNITION_START,

@@ -113,8 +113,6 @@ def wrf(
         raise PlumecastError("give either --drought or --drought-from, not both")
     labels = None if drought_from is None else read_labels(drought_from)
     air = read_wind_options(wind)
-    if labels is not None and labels.unknown:
-        note(f"{drought_from}: these columns are not read: {', '.join(labels.unknown)}")
     with (
         when_stopped(lambda: fires_kept(out)),
         counted("reading fires") as step,
@@ -173,7 +171,7 @@ def _note_missing_winds(outcomes: list[Outcome]) -> None:
     if calm:
         note(
             f"the wind of fire '{calm[0]}'{_others(calm)} is unknown, because U10 and V10 are "
-            "missing; state it by --wind-speed and --wind-from, by a table with --winds, or by "
+            "missing; give it by --wind-speed and --wind-from, or by "
             "--weather"
         )
 

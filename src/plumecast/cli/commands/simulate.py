@@ -21,7 +21,7 @@ from plumecast.cli.options import (
 from plumecast.cli.outcomes import fires_kept
 from plumecast.cli.show import counted, next_step, note, say, when_stopped, wrote
 from plumecast.compute.resources import Resources
-from plumecast.data.conditions.weather import has_weather
+from plumecast.weather.snapshots import has_weather
 from plumecast.workflows.landscape import Ground
 from plumecast.workflows.simulate import simulate
 

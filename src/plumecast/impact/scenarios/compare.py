@@ -42,12 +42,11 @@ from plumecast.scores.sampling.intervals import check_coverage
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.fires.extrapolation import trained_notice
 from plumecast.workflows.fires.origin import fires_origin
 from plumecast.workflows.fires.reduce import Progress
-from plumecast.workflows.fires.stated import stated
-from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import WindsGiven
+from plumecast.workflows.fires.weather import user_weather
 from plumecast.workflows.held_out.record import model_record
 from plumecast.workflows.predict import Notify, warn_of
 from plumecast.workflows.statistics.smoke import column_smoke
@@ -74,6 +73,7 @@ class Comparison:
     notes: tuple[str, ...]  # what a reader of the numbers must know
 
 
+@accepts_winds
 def compare_scenarios(
     scenarios: Mapping[str, Source],
     *,
@@ -85,8 +85,7 @@ def compare_scenarios(
     thresholds: Iterable[float] = (),
     coverage: float = 0.95,
     paired: bool | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     memory: str | int | None = None,
     progress: Progress = lambda done, total, what: None,
     notify: Notify = warn_of,
@@ -125,7 +124,7 @@ def compare_scenarios(
             )
         else:
             found[name] = _named(
-                name, sample_predicted, cells, surrogate, source, given=stated(winds, weather),
+                name, sample_predicted, cells, surrogate, source, weather=user_weather(weather),
                 quantity=quantity, memory=None if everywhere else memory, progress=progress,
             )  # fmt: skip
         if everywhere:
@@ -231,7 +230,7 @@ def _at_places(
     """The table of the places, of their people if populations are known, and of all cells."""
     names = list(places.names) if places is not None else []
     means: dict[str, np.ndarray] = {}
-    people = None if places is None else places.known("population")
+    people = None if places is None else places.numbers.get("population")
     if people is not None and np.nansum(people) > 0.0:
         means[EXPOSURE] = np.nan_to_num(people) / np.nansum(people)
     table = {}

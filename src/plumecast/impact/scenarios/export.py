@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from plumecast.base import tables
 from plumecast.base.files import atomic_write
 from plumecast.impact.scenarios.compare import Comparison
 from plumecast.impact.scenarios.results import SCENARIO
@@ -64,12 +62,8 @@ def table_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
 def write_table(comparison: Comparison, path: str | Path) -> Path:
     """Write the table of the places as CSV; unknown numbers are left out. Never overwrites."""
     rows = list(table_rows(comparison))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({key: _cell(value) for key, value in row.items()})
-    return _write(Path(path), text.getvalue())
+    cells = [[*row.values()] for row in rows]
+    return tables.write_table(path, list(rows[0]), cells, floats=".6g", overwrite=False)
 
 
 def write_json(comparison: Comparison, path: str | Path) -> Path:
@@ -94,12 +88,6 @@ def _write(path: Path, text: str) -> Path:
     with atomic_write(path, overwrite=False) as partial:
         partial.write_text(text, encoding="utf-8")
     return path
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.6g}"
-    return value
 
 
 def _json(value: Any) -> Any:

@@ -30,7 +30,6 @@ from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of
 from plumecast.workflows.fires.memory_plan import prediction_rows
 from plumecast.workflows.fires.reduce import FireSource, Progress, reduce_fires
-from plumecast.workflows.fires.stated import Stated
 from plumecast.workflows.statistics.place_samples import (
     BLOCK,
     PlaceSamples,
@@ -153,7 +152,7 @@ def sample_predicted(
     surrogate: Surrogate,
     source: xr.Dataset | FireSource,
     *,
-    given: Stated | None,
+    weather: xr.Dataset | None,
     quantity: str,
     memory: str | int | None,
     progress: Progress,
@@ -167,7 +166,7 @@ def sample_predicted(
         source = source.assign_coords(is_final=(SNAPSHOT, last))
     function = partial(_predicted_block, cells, read_from(surrogate, quantity))
     sampled: Sampled = reduce_fires(
-        function, surrogate, source, size=size, final=True, given=given, progress=progress
+        function, surrogate, source, size=size, final=True, weather=weather, progress=progress
     )
     return sampled
 

@@ -19,7 +19,6 @@ from plumecast.data.clock import take_final
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_rows
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.fires.stated import Stated
 from plumecast.workflows.predict import open_fires
 
 Progress = Callable[[int, int, str], object]
@@ -52,7 +51,7 @@ def reduce_fires(
     *,
     size: int,
     final: bool = False,
-    given: Stated | None = None,
+    weather: xr.Dataset | None = None,
     threads: int = 1,
     runner: Runner | None = None,
     progress: Progress = lambda done, total, what: None,
@@ -60,25 +59,25 @@ def reduce_fires(
     """The sum of `function` over blocks of at most `size` snapshots of fires for a surrogate.
 
     Results of `function` can be added up, and with a `runner` the function can be pickled: workers
-    read or simulate the fires and call it. `given` are winds or weather that replace those of
-    stores and Datasets. `final` keeps the last checkpoint of every fire. With several `threads`
+    read or simulate the fires and call it. `weather` replaces that of stores and
+    Datasets. `final` keeps the last checkpoint of every fire. With several `threads`
     the function is called for as many blocks of stores at a time; the sum is the same.
     """
     parts: Iterable[Any]
     if isinstance(fires, FireSource):
-        if given is not None:
-            raise PlumecastError(
-                "winds and weather are for stores and Datasets; these fires have their own"
-            )
+        if weather is not None:
+            raise PlumecastError("weather is for stores and Datasets; these fires have their own")
         earlier = surrogate.operator.needs_weather
         blockwise = partial(_sum_blocks, function, size, final, earlier)
         parts = fires.sums(blockwise, runner, progress)
     elif runner is not None:
         parts = _cluster_sums(
-            function, surrogate, fires, size=size, final=final, given=given, runner=runner
+            function, surrogate, fires, size=size, final=final, weather=weather, runner=runner
         )
     else:
-        blocks = fire_blocks(surrogate, fires, size, final=final, given=given, progress=progress)
+        blocks = fire_blocks(
+            surrogate, fires, size, final=final, weather=weather, progress=progress
+        )
         parts = map_threads(function, blocks, threads)
     total = None
     for part in parts:
@@ -125,12 +124,12 @@ def _cluster_sums(
     *,
     size: int,
     final: bool,
-    given: Stated | None,
+    weather: xr.Dataset | None,
     runner: Runner,
 ) -> Iterator[Any]:
     """The sum over each store; the workers of a cluster read its blocks and add their results."""
     for source in [fires] if isinstance(fires, xr.Dataset | str | Path) else fires:
-        data = open_fires(surrogate, source, given)
+        data = open_fires(surrogate, source, weather)
         of_rows = partial(_of_rows, function, data, surrogate.operator.needs_weather)
         yield runner.sum(of_rows, _blocks(data, size, final))
 
@@ -148,12 +147,12 @@ def fire_blocks(
     size: int,
     *,
     final: bool = False,
-    given: Stated | None = None,
+    weather: xr.Dataset | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> Iterator[xr.Dataset]:
     """Fires in blocks of at most `size` snapshots."""
     if isinstance(fires, xr.Dataset | str | Path):
-        fires = open_fires(surrogate, fires, given)
+        fires = open_fires(surrogate, fires, weather)
         parts = list(_blocks(fires, size, final))
         done, count = 0, fires.sizes[SNAPSHOT] if not final else final_rows(fires).size
         for rows in parts:
@@ -165,7 +164,9 @@ def fire_blocks(
         return
     for part in fires:
         reported = progress if isinstance(part, str | Path) else _no_progress
-        yield from fire_blocks(surrogate, part, size, final=final, given=given, progress=reported)
+        yield from fire_blocks(
+            surrogate, part, size, final=final, weather=weather, progress=reported
+        )
 
 
 def _no_progress(done: int, total: int, what: str) -> None:

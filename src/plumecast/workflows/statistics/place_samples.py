@@ -31,12 +31,11 @@ from plumecast.sources.places import Places
 from plumecast.surrogate.covered.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import stored_agreement
+from plumecast.weather.read import WeatherLike
 from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of
 from plumecast.workflows.fires.memory_plan import prediction_rows
 from plumecast.workflows.fires.reduce import Fires, FireSource, Progress, reduce_fires
-from plumecast.workflows.fires.stated import stated
-from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import WindsGiven
+from plumecast.workflows.fires.weather import user_weather
 from plumecast.workflows.predict import Notify
 from plumecast.workflows.statistics.smoke import limited, nonnegative_smoke, only_output, read_from
 
@@ -119,8 +118,7 @@ def predicted_at(
     surrogate: Surrogate,
     fires: Fires | FireSource,
     *,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     quantity: str = DEFAULT,
     interval: float | None = None,
     settled: bool = True,
@@ -153,7 +151,7 @@ def predicted_at(
         fires,
         size=size,
         final=final,
-        given=stated(winds, weather),
+        weather=user_weather(weather),
         runner=runner,
         progress=progress,
     )

@@ -14,10 +14,9 @@ from plumecast.compute.blocks import Runner
 from plumecast.data.schema import final_rows
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.fires.origin import fires_origin
 from plumecast.workflows.fires.reduce import Fires, FireSource, Progress
-from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import WindsGiven
 from plumecast.workflows.held_out.record import model_record
 from plumecast.workflows.predict import Notify, warn_of
 from plumecast.workflows.statistics.estimates import (
@@ -39,6 +38,7 @@ from plumecast.workflows.statistics.truth import LEFT_OUT, open_truth, truth_nam
 PLACE = "place"
 
 
+@accepts_winds
 def evaluate_points(
     surrogate: Surrogate,
     fires: Fires | FireSource,
@@ -50,8 +50,7 @@ def evaluate_points(
     checkpoint_interval: float | None = None,
     coverage: float = COVERAGE,
     truth: xr.Dataset | str | Path | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     final: bool = False,
     device: str = "cpu",
     precision: str = "float64",
@@ -95,7 +94,6 @@ def evaluate_points(
         at,
         surrogate,
         fires,
-        winds=winds,
         weather=weather,
         final=final,
         runner=runner,
@@ -207,7 +205,7 @@ def _exposure(
     Sums over places are taken before the variance, so that places under one plume are not taken
     for independent. Places without a number have no population.
     """
-    population = places.known("population")
+    population = places.numbers.get("population")
     if population is None or not np.nansum(population) > 0.0:
         return {}
     persons = np.nan_to_num(population)

@@ -37,7 +37,6 @@ from plumecast.surrogate.covered.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FORMATS
-from plumecast.workflows.fires.stated import stated as stated_air
 from plumecast.workflows.predict import StoreFires, raster_fires, refuse_other_inputs
 
 _FORM = re.compile(r"(?:(?P<name>[^=/\\]+)=)?(?P<what>.+?)(?:@(?P<drought>[^@/\\]+))?")
@@ -262,7 +261,7 @@ def _at_hours(
             "predicted; give --model, or leave it out to compare the stored smoke"
         )
     return {
-        name: StoreFires(surrogate, [source], hours, given=stated_air(**air))
+        name: StoreFires(surrogate, [source], hours, weather=air.get("weather"))
         for name, source in sources.items()
     }
 

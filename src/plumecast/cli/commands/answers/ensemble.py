@@ -46,7 +46,6 @@ from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.ensemble import ensemble_statistics
 from plumecast.workflows.export import FORMATS
 from plumecast.workflows.fires.reduce import Fires, FireSource
-from plumecast.workflows.fires.stated import stated
 from plumecast.workflows.predict import StoreFires, raster_fires, refuse_other_inputs
 from plumecast.workflows.statistics.export import export_statistics, geotiff_names
 from plumecast.workflows.statistics.point_table import FORMATS as TABLES
@@ -190,7 +189,7 @@ def command(
         fields = list(surrogate.inputs.names)
         blocks = [label_drought(open_snapshots(path, fields=fields), drought) for path in stores]
     if given["hours"] is not None and not is_raster(rasters) and simulate is None:
-        blocks = StoreFires(surrogate, blocks, given["hours"], given=stated(**air))
+        blocks = StoreFires(surrogate, blocks, given["hours"], weather=air["weather"])
     device = place["device"]
     statistics = table = None
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:

@@ -28,15 +28,14 @@ from plumecast.cli.weather_options import at_time_of_file, note_use, read_wind_o
 from plumecast.data.store import open_snapshots
 from plumecast.impact.solar.optics import Optics
 from plumecast.impact.solar.plants import Panels, plants_of
+from plumecast.impact.solar.result import FORMATS, loss_rows, write_loss
 from plumecast.impact.solar.solar_loss import COLUMN, STEP, grid_for, records_ignition, solar_loss
 from plumecast.impact.solar.sun import EXAMPLE, read_ignition_time
-from plumecast.impact.solar.table import FORMATS, loss_rows, write_loss
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.covered.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.origin import files_origin, fires_origin
-from plumecast.workflows.fires.stated import stated
 from plumecast.workflows.predict import Notify, StoreFires, raster_fires
 from plumecast.workflows.statistics.place_samples import PlaceSamples, predicted_at, stored_at
 from plumecast.workflows.statistics.smoke import column_smoke
@@ -126,7 +125,7 @@ def command(
     grid = _grid(surrogate, fires, is_raster(rasters))
     # What the sun and the plants lack is said before the smoke is predicted.
     air = _air(wind, ignition_time)
-    known = air["weather"] is not None and IGNITION_TIME in air["weather"].data.attrs
+    known = air["weather"] is not None and IGNITION_TIME in air["weather"].attrs
     if ignition_time is not None or not (known or records_ignition(grid)):
         read_ignition_time(ignition_time, grid.attrs.get(LOCAL_HOUR))
     places = read_places(points, grid)
@@ -178,7 +177,7 @@ def _grid(surrogate: Surrogate | None, fires: list[str], rasters: bool) -> xr.Da
 
 
 def _air(wind: Given, ignition_time: str | None) -> dict[str, Any]:
-    """The winds or the weather that the options state; the time of ignition is for the sun too."""
+    """The weather that the options give; the time of ignition is for the sun too."""
     given = {**at_time_of_file(wind, ignition_time)}
     if wind["longitude"] is None:
         given["latitude"] = None
@@ -207,7 +206,7 @@ def _predicted(
             options["on_note"] = lambda message: note(in_options(message))
             blocks: Any = raster_fires(surrogate, fires, step=STEP, **air, **options)
         else:
-            blocks = StoreFires(surrogate, fires, options["hours"], STEP, stated(**air))
+            blocks = StoreFires(surrogate, fires, options["hours"], STEP, air["weather"])
         return predicted_at(
             places, surrogate, blocks, settled=False, device=device, precision=precision,
             memory=place["memory"], runner=runner, progress=step, notify=notify,
