@@ -19,7 +19,6 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import HEIGHT, WEATHER_HOUR
 from plumecast.compute.arrays import Field
 from plumecast.physics.fuels import Moisture
-from plumecast.weather import profile
 from plumecast.weather.profile import (
     HEIGHTS,
     POWER_LAW_TOP,
@@ -257,15 +256,6 @@ def hourly_weather(series: Weather, hours: float) -> dict[str, Field]:
         "wind_v": wind_v,
         "boundary_layer_depth": np.interp(times, series.hours, series.boundary_layer_depth),
     }
-
-
-def mean_wind(series: Weather, hour: float) -> tuple[float, float]:
-    """Mean 10 m wind from ignition to `hour`: speed in m s⁻¹ and direction it comes from in degree.
-
-    That of snapshots with hourly weather (`weather.profile.mean_wind`), on the finer series.
-    """
-    (speed,), (direction,) = profile.mean_wind(series.hours, series.wind_u, series.wind_v, [hour])
-    return float(speed), float(direction)
 
 
 def _surface_wind(
