@@ -1,14 +1,22 @@
 """Streaming statistics of many fields: sums and counts of blocks. Arrays only, no labels.
 
 The results of blocks can be added in any order: counts are then exact, sums equal up to rounding.
-Quantiles come from counts in logarithmic bins (see `quantile_sketch`).
+
+Sums by cluster (ignition) are what a clustered variance needs. All clusters are kept while they are
+few. Beyond that they are put into groups by a hash of their names, always whole: the groups are
+then the clusters of the variance (random groups). A cluster may be spread over any blocks.
+
+Quantiles come from counts in fixed logarithmic bins, so that they are known to within one bin. This
+is DDSketch (Masson, Rim and Lee, 2019) without collapsing bins. Values at or below FLOOR count as
+zero.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from hashlib import blake2b
 
 import numpy as np
 
@@ -17,17 +25,105 @@ from plumecast.compute.arrays import (
     array_namespace,
     bincount,
     device_of,
+    is_numpy_array,
     like,
     to_numpy,
 )
-from plumecast.scores.quantile_sketch import CEILING, FLOOR
-from plumecast.scores.sampling.cluster_sums import ClusterSums, block_cluster_sums
+from plumecast.scores.sampling import Estimate, group_sums, sums_mean
 
-if TYPE_CHECKING:
-    from plumecast.operators.pca import Basis
+FLOOR, CEILING = 1e-9, 1e12
 
 QUANTILE_ERROR = 0.025
 """Largest relative error of a quantile: the ends of a bin differ by this from its middle."""
+
+RATIO = 1.02
+"""Ratio of the ends of a bin of `bin_edges`: the largest error of its quantiles is RATIO − 1."""
+
+BINS = math.ceil(math.log(CEILING / FLOOR) / math.log(RATIO))
+
+MOST = 256
+"""Largest number of groups: with 255 degrees of freedom an interval is 0.5 % wider than with ∞."""
+
+LEAST = 8
+"""Smallest number of groups, on very large grids: an interval is 21 % wider than with ∞."""
+
+MEMORY = 64e6
+"""Bytes of the sums that the number of groups is chosen for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSums:
+    """Addable sums of V statistics of N cells by cluster."""
+
+    keys: np.ndarray  # (C,) sorted names of the clusters, or of the groups they are in
+    counts: np.ndarray  # (C,) number of fields
+    sums: np.ndarray  # (C, V, N)
+    most: int  # number of keys that are kept
+    grouped: bool = False
+    clusters: frozenset[str] = frozenset()  # names of all clusters
+
+    def __add__(self, other: ClusterSums) -> ClusterSums:
+        one, two = self, other
+        if one.grouped != two.grouped:
+            one, two = one.in_groups(), two.in_groups()
+        keys = np.union1d(one.keys, two.keys)
+        if keys.size > self.most and not one.grouped:
+            return one.in_groups() + two.in_groups()
+        clusters = one.clusters | two.clusters
+        counts = np.zeros(keys.size, dtype=np.int64)
+        sums = np.zeros((keys.size, *one.sums.shape[1:]))
+        for part in (one, two):
+            where = np.searchsorted(keys, part.keys)
+            counts[where] += part.counts
+            sums[where] += part.sums
+        return ClusterSums(keys, counts, sums, self.most, one.grouped, clusters)
+
+    def in_groups(self) -> ClusterSums:
+        """The same sums by group."""
+        if self.grouped:
+            return self
+        keys, index = np.unique(_groups(self.keys, self.most), return_inverse=True)
+        counts = np.bincount(index, weights=self.counts).astype(np.int64)
+        sums = group_sums(self.sums, index, keys.size)
+        return ClusterSums(keys, counts, sums, self.most, True, self.clusters)
+
+    def estimate(self, number: int) -> Estimate:
+        """The mean (N,) of one of the V statistics, with the clustered error."""
+        return sums_mean(self.sums[:, number], self.counts)
+
+
+def block_cluster_sums(statistics: list[Array], names: np.ndarray, most: int) -> ClusterSums:
+    """Sums by cluster of V statistics (m, N) of the fields of a block, on the host."""
+    found, index = np.unique(names.astype(str), return_inverse=True)
+    keys, grouped = found, found.size > most
+    if grouped:
+        keys, group = np.unique(_groups(found, most), return_inverse=True)
+        index = group[index]
+    sums = np.stack([_sums_of(part, index, keys.size) for part in statistics], axis=1)
+    counts = np.bincount(index, minlength=keys.size)
+    return ClusterSums(keys, counts, sums, most, grouped, frozenset(found.tolist()))
+
+
+def groups_for(cells: int, statistics: int, limit: float = MEMORY) -> int:
+    """Number of groups whose sums fit into a limit (bytes), from LEAST to MOST."""
+    return int(np.clip(min(limit, MEMORY) / (8.0 * cells * max(statistics, 1)), LEAST, MOST))
+
+
+def _sums_of(fields: Array, index: np.ndarray, count: int) -> np.ndarray:
+    if is_numpy_array(fields):
+        return group_sums(fields, index, count)
+    xp = array_namespace(fields)
+    member = like(np.equal.outer(np.arange(count), index).astype(np.float64), fields)
+    return to_numpy(member @ xp.astype(fields, member.dtype))
+
+
+def _groups(names: np.ndarray, most: int) -> np.ndarray:
+    """The group of each name, as a string of digits; even and the same in every process."""
+    numbers = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) for name in names]
+    return np.array([f"{number % most:05d}" for number in numbers])
+
+
+FLOOR, CEILING = 1e-9, 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +180,13 @@ class CodeSums:
             _both(self.clusters, other.clusters),
         )
 
-    def moments(self, basis: Basis) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the decoded fields in every cell, (N,) each."""
-        modes, mean = to_numpy(basis.modes), to_numpy(self.plain) / self.count
+    def moments(
+        self, modes: np.ndarray, offset: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the fields `codes @ modes + offset` in every cell, (N,) each."""
+        mean = to_numpy(self.plain) / self.count
         spread = to_numpy(self.outer) / self.count - np.outer(mean, mean)
-        field = mean @ modes if basis.mean is None else mean @ modes + to_numpy(basis.mean)
+        field = mean @ modes if offset is None else mean @ modes + offset
         return field, np.maximum(np.sum(modes * (spread @ modes), axis=0), 0.0)
 
 
@@ -190,3 +288,30 @@ def quantile_fields(bins: Array, shares: tuple[float, ...], error: float) -> np.
         middle = FLOOR * np.exp((number - 0.5) * _step(error))
         rows.append(np.where(number == 0, 0.0, middle))
     return np.stack(rows) if rows else np.empty((0, total.shape[0]))
+
+
+def bin_edges(other: Array) -> Array:
+    """Lower edges of the bins, FLOOR · RATIOᵏ, (BINS,), on the device of `other`."""
+    xp = array_namespace(other)
+    steps = xp.arange(BINS, dtype=xp.float64, device=device_of(other))
+    return FLOOR * xp.exp(steps * math.log(RATIO))
+
+
+def count_above(values: Array, edges: Array) -> Array:
+    """Number of values above each edge, (len(edges),) integers; counts of blocks can be added."""
+    xp = array_namespace(values, edges)
+    ranked = xp.sort(xp.reshape(xp.astype(values, edges.dtype, copy=False), (-1,)))
+    return ranked.shape[0] - xp.searchsorted(ranked, edges, side="right")
+
+
+def edges_at(shares: Sequence[float], above: np.ndarray, edges: np.ndarray) -> list[float]:
+    """Quantiles of the positive values, as lower edges of bins, for probabilities p in `shares`.
+
+    For each p, the largest edge with at least a fraction 1 − p of the positive values above it.
+    `above` has the number of values above each edge, in descending order.
+    """
+    found = []
+    for share in shares:
+        enough = np.count_nonzero(above >= (1.0 - share) * above[0])
+        found.append(float(edges[max(int(enough) - 1, 0)]))
+    return found

@@ -15,7 +15,7 @@ import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, device_of, is_numpy_namespace, to_numpy
 from plumecast.compute.blocks import add_up
-from plumecast.scores.quantile_sketch import bin_edges, count_above, edges_at
+from plumecast.scores.field_statistics import bin_edges, count_above, edges_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ from plumecast.scores.field_statistics import (
     bin_count,
     code_sums,
     field_sums,
+    groups_for,
 )
 from plumecast.scores.optical_depth import LOG_SMOKE
-from plumecast.scores.sampling.cluster_sums import groups_for
 from plumecast.surrogate.covered.guards import refuse_infinite
 from plumecast.surrogate.error_bars.expected import expected_block
 from plumecast.surrogate.surrogate import Surrogate

@@ -10,9 +10,8 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.scores.sampling.intervals import cluster_mean
+from plumecast.scores.sampling import cluster_mean, quantiles_with_intervals
 from plumecast.sources.places import read_places
-from plumecast.workflows.statistics.place_quantiles import quantiles_with_intervals
 from plumecast.workflows.statistics.place_samples import predicted_at, surrogate_at
 from support.calibrations import calibrate
 from support.quantities import time_mean

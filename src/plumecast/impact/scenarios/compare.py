@@ -38,7 +38,7 @@ from plumecast.impact.scenarios.samples import (
     sample_stored,
 )
 from plumecast.scores.quantities import DEFAULT, find_quantity
-from plumecast.scores.sampling.intervals import check_coverage
+from plumecast.scores.sampling import check_coverage
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate

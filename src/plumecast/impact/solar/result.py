@@ -11,7 +11,7 @@ from plumecast.base.version import __version__
 from plumecast.impact.solar.loss import Conditions, Losses
 from plumecast.impact.solar.optics import Optics
 from plumecast.impact.solar.plants import Panels
-from plumecast.scores.sampling.intervals import cluster_mean
+from plumecast.scores.sampling import cluster_mean
 
 PARTS = ("optics", "surrogate", "sampling", "total")
 """Causes of uncertainty: the range of optical properties, the error of predicted smoke, and that

@@ -30,7 +30,7 @@ from plumecast.impact.solar.plants import ALTITUDE, Panels, plants_of
 from plumecast.impact.solar.result import Fires, labelled
 from plumecast.impact.solar.sun import read_ignition_time, read_ignition_times
 from plumecast.scores.quantities import as_integrals, checkpoint_hours
-from plumecast.scores.sampling.intervals import check_coverage
+from plumecast.scores.sampling import check_coverage
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.origin import fires_origin

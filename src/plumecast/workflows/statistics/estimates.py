@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumecast.scores.sampling.control_variate import ControlVariate, control_variate
-from plumecast.scores.sampling.intervals import (
+from plumecast.scores.sampling import (
+    ControlVariate,
     Estimate,
+    control_variate,
     jackknife_variance,
     probability_interval,
     with_variance,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumecast.compute.blocks import row_blocks
-from plumecast.scores.sampling.intervals import cluster_sums, group_sums, sums_mean
+from plumecast.scores.sampling import cluster_sums, group_sums, sums_mean
 from plumecast.surrogate.error_bars.expected import Expected, expected_block
 from plumecast.workflows.statistics.estimates import Cheap, PairedSums, cheap_mean
 from plumecast.workflows.statistics.place_samples import PlaceSamples

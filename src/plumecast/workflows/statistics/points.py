@@ -12,6 +12,7 @@ import xarray as xr
 from plumecast.base.version import __version__
 from plumecast.compute.blocks import Runner
 from plumecast.data.schema import final_rows
+from plumecast.scores.sampling import quantiles_with_intervals
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.origin import fires_origin
@@ -28,7 +29,6 @@ from plumecast.workflows.statistics.estimates import (
     what_intervals_contain,
 )
 from plumecast.workflows.statistics.labels import Labelled, interval_variables, quantity_meaning
-from plumecast.workflows.statistics.place_quantiles import quantiles_with_intervals
 from plumecast.workflows.statistics.place_samples import PlaceSamples, predicted_at, stored_at
 from plumecast.workflows.statistics.place_sums import PlaceSums, place_sums
 from plumecast.workflows.statistics.request import COVERAGE, Request

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plumecast.base.errors import PlumecastError
-from plumecast.scores.field_statistics import QUANTILE_ERROR
-from plumecast.scores.sampling.cluster_sums import MOST
-from plumecast.scores.sampling.intervals import check_coverage
+from plumecast.scores.field_statistics import MOST, QUANTILE_ERROR
+from plumecast.scores.sampling import check_coverage
 from plumecast.surrogate.error_bars.expected import Expected
 
 COVERAGE = 0.95

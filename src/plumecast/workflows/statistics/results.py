@@ -17,7 +17,7 @@ from plumecast.operators.coded.operator import CodedOperator
 from plumecast.scores.field_statistics import CodeSums, FieldSums, quantile_fields
 from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.scores.quantities import find_quantity
-from plumecast.scores.sampling.intervals import sums_mean
+from plumecast.scores.sampling import sums_mean
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.extrapolation import Extrapolation
 from plumecast.workflows.held_out.record import model_record
@@ -60,8 +60,7 @@ def as_statistics(
     field, sums = only_output(surrogate), total.fields
     samples = len(total.fires) or sums.count
     if isinstance(sums, CodeSums):
-        assert isinstance(surrogate.operator, CodedOperator)
-        mean, variance = sums.moments(surrogate.operator.output_basis)
+        mean, variance = sums.moments(*_decoder(surrogate))
         found: Labelled = {}
     else:
         mean = sums.log / sums.count
@@ -125,15 +124,20 @@ def _log_estimate(
     if not isinstance(sums, CodeSums):
         cheap = _cheap(sums, LOG, sums.log / sums.count, request)
     else:
-        own = clusters.sums[:, LOG]
-        assert isinstance(surrogate.operator, CodedOperator)
-        basis = surrogate.operator.output_basis
-        own = own @ to_numpy(basis.modes)
-        if basis.mean is not None:
-            own = own + clusters.counts[:, None] * to_numpy(basis.mean)
-        found = sums_mean(own, clusters.counts)
+        modes, offset = _decoder(surrogate)
+        decoded = clusters.sums[:, LOG] @ modes
+        if offset is not None:
+            decoded = decoded + clusters.counts[:, None] * offset
+        found = sums_mean(decoded, clusters.counts)
         cheap = cheap_mean(found, found.mean, clusters=clusters.counts.size, samples=sums.count)
     return corrected_mean(cheap, _paired(truth, LOG), request.coverage)
+
+
+def _decoder(surrogate: Surrogate) -> tuple[np.ndarray, np.ndarray | None]:
+    """Modes and mean of the output basis of a surrogate whose mean codes are decoded."""
+    assert isinstance(surrogate.operator, CodedOperator)
+    basis = surrogate.operator.output_basis
+    return to_numpy(basis.modes), None if basis.mean is None else to_numpy(basis.mean)
 
 
 def _cheap(sums: FieldSums, number: int, predicted: np.ndarray, request: Request) -> Cheap:

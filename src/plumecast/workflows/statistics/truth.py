@@ -17,10 +17,9 @@ from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.layout import to_rows
 from plumecast.data.schema import final_rows
 from plumecast.data.store import open_snapshots
-from plumecast.scores.field_statistics import scaled_by
+from plumecast.scores.field_statistics import ClusterSums, block_cluster_sums, scaled_by
 from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.scores.quantities import as_integrals, find_quantity, quantity_factors
-from plumecast.scores.sampling.cluster_sums import ClusterSums, block_cluster_sums
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.held_out.unseen import is_same_simulation
 from plumecast.workflows.statistics.request import Request
