@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     )
     from plumecast.data.split import Split, SplitRecipe, split_by_fire
     from plumecast.data.store import append_fire, export_snapshots, open_snapshots, stored_fires
-    from plumecast.impact.scenarios.compare import compare_scenarios
-    from plumecast.impact.solar.optics import optical_depth
-    from plumecast.impact.solar.solar_loss import solar_loss
+    from plumecast.impact.compare import compare_scenarios
+    from plumecast.impact.optics import optical_depth
+    from plumecast.impact.solar_loss import solar_loss
     from plumecast.operators.family import Operator
     from plumecast.operators.pca import Basis, fit_basis, projection_error
     from plumecast.scores.air_quality import air_quality_category, air_quality_index, day_mean
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from plumecast.surrogate.surrogate import Surrogate
     from plumecast.workflows.design.design import design_runs
     from plumecast.workflows.design.result import Design
-    from plumecast.workflows.ensemble import ensemble_statistics
+    from plumecast.workflows.ensemble import ensemble_statistics, evaluate_points
     from plumecast.workflows.evaluate import evaluate
     from plumecast.workflows.fires.draw_fires import draw_fires
     from plumecast.workflows.fires.fuels import with_fuels
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from plumecast.workflows.fires.weather import with_weather
     from plumecast.workflows.fires.winds import with_winds
     from plumecast.workflows.simulate import simulate
-    from plumecast.workflows.statistics.points import evaluate_points
     from plumecast.workflows.train import train_surrogate
     from plumecast.workflows.tune.cross_validate import CrossValidation, cross_validate
     from plumecast.workflows.tune.tune import tune_surrogate
@@ -80,7 +79,7 @@ _HOME = {
     "at_hours": "workflows.fires.hours",
     "choose_decision_threshold": "scores.footprint",
     "cluster": "compute.cluster",
-    "compare_scenarios": "impact.scenarios.compare",
+    "compare_scenarios": "impact.compare",
     "constant_weather": "sources.weather",
     "cross_validate": "workflows.tune.cross_validate",
     "day_mean": "scores.air_quality",
@@ -90,7 +89,7 @@ _HOME = {
     "drop_small_fires": "data.schema",
     "ensemble_statistics": "workflows.ensemble",
     "evaluate": "workflows.evaluate",
-    "evaluate_points": "workflows.statistics.points",
+    "evaluate_points": "workflows.ensemble",
     "export_snapshots": "data.store",
     "final_snapshots": "data.schema",
     "fit_baseline": "surrogate.baselines",
@@ -102,7 +101,7 @@ _HOME = {
     "mean_log_smoke": "scores.optical_depth",
     "open_snapshots": "data.store",
     "operator_mean_log_smoke": "scores.optical_depth",
-    "optical_depth": "impact.solar.optics",
+    "optical_depth": "impact.optics",
     "projection_error": "operators.pca",
     "read_arrival_times": "sources.rasters",
     "read_weather": "sources.weather",
@@ -116,7 +115,7 @@ _HOME = {
     "smoke_between": "scores.quantities",
     "smoke_threshold": "scores.footprint",
     "snapshot_relative_errors": "scores.footprint",
-    "solar_loss": "impact.solar.solar_loss",
+    "solar_loss": "impact.solar_loss",
     "split_by_fire": "data.split",
     "stored_fires": "data.store",
     "train_surrogate": "workflows.train",

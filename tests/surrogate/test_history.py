@@ -21,7 +21,7 @@ from plumecast.sources.history import (
     with_burned_shares,
 )
 from plumecast.surrogate.weather import fire_history
-from plumecast.workflows.statistics.truth import open_truth
+from plumecast.workflows.statistics.cell_sums import open_truth
 from support.weather_fires import weather_fires
 
 BLOCKS, FINE = 8, 6  # cells on each side, and fine cells in each

@@ -9,7 +9,7 @@ import pytest
 
 import plumecast as pc
 from plumecast.sources.places import read_places
-from plumecast.workflows.statistics.place_samples import predicted_at, stored_at
+from plumecast.workflows.statistics.samples import predicted_at, stored_at
 from support.snapshots import CELL, make_snapshots
 
 

@@ -35,24 +35,22 @@ from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import count, counted, note, say, warn, wrote
 from plumecast.cli.tables.points import show_points
 from plumecast.cli.weather_options import note_use, read_wind_options, wind_options
+from plumecast.compute.resources import Resources
 from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
 from plumecast.scores.field_statistics import QUANTILE_ERROR
+from plumecast.scores.reading import Reading
 from plumecast.sources.places import read_places
 from plumecast.sources.rasters.georeference import grid_mapping
 from plumecast.surrogate.covered.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.ensemble import ensemble_statistics
-from plumecast.workflows.export import FORMATS
-from plumecast.workflows.fires.reduce import Fires, FireSource
-from plumecast.workflows.fires.stated import stated
-from plumecast.workflows.predict import StoreFires, raster_fires, refuse_other_inputs
-from plumecast.workflows.statistics.export import export_statistics, geotiff_names
+from plumecast.workflows.ensemble import ensemble_statistics, evaluate_points
+from plumecast.workflows.export import FORMATS, export_statistics, geotiff_names
+from plumecast.workflows.fires.sources import Fires, FireSource, raster_fires, refuse_other_inputs
 from plumecast.workflows.statistics.point_table import FORMATS as TABLES
 from plumecast.workflows.statistics.point_table import write_points
-from plumecast.workflows.statistics.points import evaluate_points
-from plumecast.workflows.statistics.request import COVERAGE
+from plumecast.workflows.statistics.request import COVERAGE, Statistics
 
 FEW_TRUE = 32
 """Ignitions with true smoke from which intervals cover nearly as stated, also of skewed smoke."""
@@ -189,8 +187,6 @@ def command(
     elif drought is not None and not is_raster(rasters):
         fields = list(surrogate.inputs.names)
         blocks = [label_drought(open_snapshots(path, fields=fields), drought) for path in stores]
-    if given["hours"] is not None and not is_raster(rasters) and simulate is None:
-        blocks = StoreFires(surrogate, blocks, given["hours"], given=stated(**air))
     device = place["device"]
     statistics = table = None
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
@@ -198,31 +194,20 @@ def command(
             given["on_error"] = lambda path, message: problems.append(in_options(message))
             given["on_note"] = lambda message: note(in_options(message))
             blocks = raster_fires(surrogate, stores, **air, **given)
+        stored = not isinstance(blocks, FireSource)
         asked: dict[str, Any] = {
-            "thresholds": levels,
-            "quantiles": shares,
-            "quantity": quantity,
-            "checkpoint_interval": checkpoint_interval,
-            "coverage": coverage,
+            "reading": Reading(
+                quantity, levels, (given["hours"] or ()) if stored else (), checkpoint_interval
+            ),
+            "statistics": Statistics(shares, quantile_error, coverage, final, precision),
             "truth": truth,
-            **({} if isinstance(blocks, FireSource) else air),
-            "final": final,
-            "device": device,
-            "precision": precision,
-            "memory": place["memory"],
-            "runner": runner,
-            "progress": step,
+            **(air if stored else {}),
+            "resources": Resources(device, place["memory"], runner, step),
         }
         if out is not None:
-            statistics = ensemble_statistics(
-                surrogate,
-                blocks,
-                quantile_error=quantile_error,
-                notify=notices.append,
-                **asked,
-            )
+            statistics = ensemble_statistics(surrogate, blocks, notify=notices.append, **asked)
         if places is not None:
-            again = _unheard if out is not None else notices.append
+            again = ignore_notice if out is not None else notices.append
             table = evaluate_points(surrogate, blocks, places, notify=again, **asked)
     found = statistics if statistics is not None else table
     assert found is not None  # one of the two was asked for
@@ -252,7 +237,7 @@ def _chosen(surrogate: Surrogate, output: str | None) -> Surrogate:
     return surrogate if output is None else surrogate.output(output)
 
 
-def _unheard(notice: Notice) -> None:
+def ignore_notice(notice: Notice) -> None:
     """Say nothing: the pass over all cells has said it."""
 
 

@@ -25,21 +25,33 @@ from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import counted, note, warn, wrote
 from plumecast.cli.tables.losses import show_loss
 from plumecast.cli.weather_options import at_time_of_file, note_use, read_wind_options, wind_options
+from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
-from plumecast.impact.solar.optics import Optics
-from plumecast.impact.solar.plants import Panels, plants_of
-from plumecast.impact.solar.solar_loss import COLUMN, STEP, grid_for, records_ignition, solar_loss
-from plumecast.impact.solar.sun import EXAMPLE, read_ignition_time
-from plumecast.impact.solar.table import FORMATS, loss_rows, write_loss
+from plumecast.impact.loss_table import FORMATS, loss_rows, write_loss
+from plumecast.impact.optics import Optics
+from plumecast.impact.plants import Panels, plants_of
+from plumecast.impact.solar_loss import (
+    COLUMN,
+    STEP,
+    Uncertainty,
+    Unrecorded,
+    dense_samples,
+    grid_for,
+    records_ignition,
+    solar_loss,
+)
+from plumecast.impact.sun import EXAMPLE, read_ignition_time
+from plumecast.scores.reading import Reading
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.covered.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.origin import files_origin, fires_origin
+from plumecast.workflows.fires.sources import raster_fires
 from plumecast.workflows.fires.stated import stated
-from plumecast.workflows.predict import Notify, StoreFires, raster_fires
-from plumecast.workflows.statistics.place_samples import PlaceSamples, predicted_at, stored_at
-from plumecast.workflows.statistics.smoke import column_smoke
+from plumecast.workflows.predict import Notify
+from plumecast.workflows.statistics.request import column_smoke
+from plumecast.workflows.statistics.samples import PlaceSamples, stored_at
 
 
 @with_options(rasters=raster_options, wind=wind_options, place=place_options)
@@ -141,9 +153,10 @@ def command(
             precision=precision, problems=problems, notify=notices.append,
         )  # fmt: skip
     loss = solar_loss(
-        samples, places, like=grid, ignition_time=ignition_time, column_depth=column_depth,
-        checkpoint_interval=checkpoint_interval, latitude=latitude, optics=optics, panels=panels,
-        coverage=coverage, seed=seed, surrogate=surrogate,
+        samples, places, ignition_time=ignition_time, surrogate=surrogate,
+        reading=Reading(interval=checkpoint_interval),
+        unrecorded=Unrecorded(column_depth, latitude, grid),
+        uncertainty=Uncertainty(coverage, seed=seed), optics=optics, panels=panels,
     )  # fmt: skip
     origin = files_origin(fires) if is_raster(rasters) else fires_origin(fires)
     loss = loss.assign_attrs(fires_from=origin)
@@ -205,10 +218,12 @@ def _predicted(
         if is_raster(rasters):
             options["on_error"] = lambda path, message: problems.append(in_options(message))
             options["on_note"] = lambda message: note(in_options(message))
-            blocks: Any = raster_fires(surrogate, fires, step=STEP, **air, **options)
+            source: Any = raster_fires(surrogate, fires, step=STEP, **air, **options)
+            given = None
         else:
-            blocks = StoreFires(surrogate, fires, options["hours"], STEP, stated(**air))
-        return predicted_at(
-            places, surrogate, blocks, settled=False, device=device, precision=precision,
-            memory=place["memory"], runner=runner, progress=step, notify=notify,
+            source, given = fires, stated(**air)
+        return dense_samples(
+            places, surrogate, source, Reading(hours=options["hours"] or ()), given=given,
+            precision=precision, notify=notify,
+            resources=Resources(device, place["memory"], runner, step),
         )  # fmt: skip

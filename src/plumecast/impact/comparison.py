@@ -10,14 +10,14 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.version import __version__
-from plumecast.impact.scenarios.difference import (
+from plumecast.impact.difference import (
     Difference,
     holm,
     paired_difference,
     share_difference,
     unpaired_difference,
 )
-from plumecast.impact.scenarios.matching import Pairs
+from plumecast.impact.scenarios import Pairs
 from plumecast.scores.quantities import Quantity
 from plumecast.sources.rasters.georeference import is_mapping
 

@@ -15,9 +15,9 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.files import atomic_write
-from plumecast.impact.scenarios.compare import Comparison
-from plumecast.impact.scenarios.results import SCENARIO
-from plumecast.workflows.statistics.export import export_statistics
+from plumecast.impact.compare import Comparison
+from plumecast.impact.comparison import SCENARIO
+from plumecast.workflows.export import export_statistics
 
 
 def export_maps(maps: xr.Dataset, path: str | Path) -> list[Path]:

@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.version import __version__
-from plumecast.impact.solar.loss import Conditions, Losses
-from plumecast.impact.solar.optics import Optics
-from plumecast.impact.solar.plants import Panels
+from plumecast.impact.loss import Conditions, Losses
+from plumecast.impact.optics import Optics
+from plumecast.impact.plants import Panels
 from plumecast.scores.sampling import cluster_mean
 
 PARTS = ("optics", "surrogate", "sampling", "total")
@@ -22,7 +22,7 @@ _FOR = "mean over fires, in the hours from ignition to the last snapshot"
 
 
 @dataclass(frozen=True, slots=True)
-class Fires:
+class LossFires:
     """Names of the fires, their ignitions and their last hours, (F,)."""
 
     names: np.ndarray
@@ -31,7 +31,7 @@ class Fires:
 
 
 def labelled(
-    found: Losses, fires: Fires, given: Conditions, largest_aod: np.ndarray, coverage: float
+    found: Losses, fires: LossFires, given: Conditions, largest_aod: np.ndarray, coverage: float
 ) -> xr.Dataset:
     """The result of `solar_loss` from the sums of every fire."""
     clear, lost = (_with_all(item) for item in (found.clear, found.lost))
@@ -86,7 +86,7 @@ def _with_all(energy: np.ndarray) -> np.ndarray:
     return np.concatenate([energy, energy.sum(axis=-1, keepdims=True)], axis=-1)
 
 
-def _bands(found: Losses, fires: Fires, coverage: float) -> tuple[np.ndarray, np.ndarray]:
+def _bands(found: Losses, fires: LossFires, coverage: float) -> tuple[np.ndarray, np.ndarray]:
     """Ends (part, P + 1) of the intervals of the mean over fires; NaN for an unknown part."""
     lost, count = _with_all(found.lost), fires.names.size
     mean, most = lost.mean(axis=0), _with_all(found.clear).mean(axis=0)

@@ -11,7 +11,7 @@ import xarray as xr
 
 from plumecast.base.files import atomic_write, refuse_existing, write_text
 from plumecast.data.writers import netcdf_encoding, netcdf_errors
-from plumecast.impact.solar.result import ALL, PARTS
+from plumecast.impact.loss_result import ALL, PARTS
 
 FORMATS = (".csv", ".nc")
 
