@@ -11,6 +11,7 @@ from plumecast.base.version import __version__
 if TYPE_CHECKING:
     from plumecast.app.maps.draw import draw_map
     from plumecast.compute.cluster import cluster
+    from plumecast.compute.resources import Resources
     from plumecast.data.schema import (
         apply_smoke_floor,
         drop_small_fires,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         with_log_smoke,
     )
     from plumecast.scores.quantities import as_quantity, smoke_between
+    from plumecast.scores.reading import Reading
     from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
     from plumecast.sources.weather import constant_weather, read_weather
     from plumecast.sources.wrf import read_wrf, read_wrf_fires
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from plumecast.workflows.fires.weather import with_weather
     from plumecast.workflows.fires.winds import with_winds
     from plumecast.workflows.simulate import simulate
+    from plumecast.workflows.statistics.request import Statistics
     from plumecast.workflows.train import train_surrogate
     from plumecast.workflows.tune.cross_validate import CrossValidation, cross_validate
     from plumecast.workflows.tune.tune import tune_surrogate
@@ -68,8 +71,11 @@ _HOME = {
     "CrossValidation": "workflows.tune.cross_validate",
     "Design": "workflows.design.result",
     "Operator": "operators.family",
+    "Reading": "scores.reading",
+    "Resources": "compute.resources",
     "Split": "data.split",
     "SplitRecipe": "data.split",
+    "Statistics": "workflows.statistics.request",
     "Surrogate": "surrogate.surrogate",
     "air_quality_category": "scores.air_quality",
     "air_quality_index": "scores.air_quality",
@@ -137,8 +143,11 @@ __all__ = [
     "Design",
     "Operator",
     "PlumecastError",
+    "Reading",
+    "Resources",
     "Split",
     "SplitRecipe",
+    "Statistics",
     "Surrogate",
     "__version__",
     "air_quality_category",
