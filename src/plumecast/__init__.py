@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from plumecast.scores.quantities import as_quantity, smoke_between
     from plumecast.scores.reading import Reading
+    from plumecast.sources.places import read_places
     from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
     from plumecast.sources.weather import constant_weather, read_weather
     from plumecast.sources.wrf import read_wrf, read_wrf_fires
@@ -110,6 +111,7 @@ _HOME = {
     "optical_depth": "impact.optics",
     "projection_error": "operators.pca",
     "read_arrival_times": "sources.rasters",
+    "read_places": "sources.places",
     "read_weather": "sources.weather",
     "read_wrf": "sources.wrf",
     "read_wrf_fires": "sources.wrf",
@@ -183,6 +185,7 @@ __all__ = [
     "optical_depth",
     "projection_error",
     "read_arrival_times",
+    "read_places",
     "read_weather",
     "read_wrf",
     "read_wrf_fires",

@@ -1,4 +1,4 @@
-"""Places of a table on a grid: the right cell, and every wrong row by its number."""
+"""Places of a table on a grid: the right cell, and places that have none by their line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.base.errors import PlumecastWarning
-from plumecast.sources.places import read_places
 
 X, Y = 1000.0 * np.arange(5), 2000.0 * np.arange(4)
 
@@ -23,11 +22,19 @@ def table(tmp_path, text: str):
     return path
 
 
+def test_units_and_other_names_of_columns_are_understood(tmp_path):
+    path = table(tmp_path, "Plant;X [km];y (ft);Capacity_kW;azimuth\nEast;3.9;6889.764;500;SW\n")
+    places = pc.read_places(path, grid())
+    assert places.cells.tolist() == [5 + 4]
+    assert places.numbers["megawatts"] == 0.5
+    assert places.numbers["azimuth"] == 225.0
+
+
 @pytest.mark.parametrize("descending", [False, True])
 def test_a_place_has_the_value_of_the_cell_it_lies_in(tmp_path, descending):
     path = table(tmp_path, "name,x,y,population\nEast,3900,2100,500\nCorner,-500,-1000,\n")
     like = grid(descending=descending)
-    places = read_places(path, like)
+    places = pc.read_places(path, like)
     fields = xr.DataArray(
         like.y.values[:, None] + 1e-3 * like.x.values, dims=["y", "x"], coords=like.coords
     )
@@ -45,40 +52,32 @@ def test_latitudes_find_the_cell_by_projection_and_by_the_grids_own_latitudes(tm
     plane = xr.Dataset(coords={"y": y, "x": x, "crs": ((), 0, crs.to_cf())})
     own = xr.Dataset(coords={"y": y, "x": x, "lat": (("y", "x"), lat), "lon": (("y", "x"), lon)})
     for like in (plane, own):
-        assert read_places(path, like).cells.tolist() == [2 * 5 + 3]
+        assert pc.read_places(path, like).cells.tolist() == [2 * 5 + 3]
 
 
 def test_places_in_kilometres_are_told(tmp_path):
     with pytest.warns(PlumecastWarning, match="all 2 places lie in the cell at the lower left"):
-        read_places(table(tmp_path, "name,x,y\nA,0.2,0.1\nB,0.4,0.3\n"), grid())
+        pc.read_places(table(tmp_path, "name,x,y\nA,0.2,0.1\nB,0.4,0.3\n"), grid())
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "the table is empty"),
-        ("name,x,y\n", "has no places"),
-        ("name,x,y\nA,1,2\nA,3,4\n", "rows 2 and 3 are both named 'A'"),
-        ("name,x,y\n,1,2\n", "row 2 has no name"),
-        ("name,x,y\nA,one,2\n", r"row 2 \(A\): x is 'one'; it must be a number"),
-        ("name,x,y\nA,1\n", "row 2 has 2 values, the header 3 columns"),
-        ("name,x,y,megawatts\nA,1,2,-5\n", r"row 2 \(A\): megawatts is '-5'.*at least 0"),
-        ("name;x;y\nA;1;2\n", "unknown column 'name;x;y'.*; separate them by commas"),
-        ("name,x,y,people\nA,1,2,5\n", "unknown column 'people'; the columns are name"),
+        ("name,x,y,megawatts\nA,1,2,-5\n", "line 2, place 'A': megawatts is '-5'.*at least 0 MW"),
+        ("name,x,y,capacity\nA,1,2,5\n", "the unit of the column 'capacity' is not stated"),
         ("name,x\nA,1\n", "need the columns lat and lon, or x and y"),
         ("name,x,y,lat,lon\nA,1,2,3,4\n", "and not both"),
         ("name,lat,lon\nA,40,-120\n", "neither a projection nor latitudes; give x and y"),
-        ("name,lat,lon\nA,400,-120\n", r"row 2 \(A\): lat is '400'"),
         (
             "name,x,y\nA,1,2\nFar,9000,2\nOut,1,9e9\n",
-            r"row 3 \(Far\) at x 9000, y 2 lies outside the grid \(x -500 … 4500, "
+            r"line 3, place 'Far': x 9000, y 2 lies outside the grid \(x -500 … 4500, "
             r"y -1000 … 7000\); 1 more of the places do too",
         ),
     ],
 )
-def test_a_wrong_table_is_named_with_its_row(tmp_path, text, words):
+def test_places_that_are_not_on_the_grid_are_named_with_their_line(tmp_path, text, words):
     with pytest.raises(pc.PlumecastError, match=words):
-        read_places(table(tmp_path, text), grid())
+        pc.read_places(table(tmp_path, text), grid())
 
 
 def test_latitudes_outside_the_grid_are_refused(tmp_path):
@@ -87,5 +86,5 @@ def test_latitudes_outside_the_grid_are_refused(tmp_path):
         "lat": (("y", "x"), np.repeat(lat[:, None], 5, 1)),
         "lon": (("y", "x"), np.repeat(lon[None], 4, 0)),
     }
-    with pytest.raises(pc.PlumecastError, match=r"row 2 \(A\) at lat 41, lon -120 lies outside"):
-        read_places(table(tmp_path, "name,lat,lon\nA,41,-120\n"), grid(**more))
+    with pytest.raises(pc.PlumecastError, match="line 2, place 'A': lat 41, lon -120 lies outside"):
+        pc.read_places(table(tmp_path, "name,lat,lon\nA,41,-120\n"), grid(**more))

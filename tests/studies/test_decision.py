@@ -12,8 +12,8 @@ import xarray as xr
 from markupsafe import escape
 
 import plumecast as pc
-from plumecast.impact.comparison_files import export_maps, write_json
-from plumecast.impact.loss_table import write_loss
+from plumecast.impact.comparison import export_maps, write_json
+from plumecast.impact.loss_result import write_loss
 from plumecast.impact.solar_loss import Unrecorded
 from plumecast.scores.reading import Reading
 from plumecast.studies.decision.folder import COMMANDS, DIFFERENCES, ENERGY, PLACES, read_answers

@@ -116,10 +116,10 @@ def test_a_table_labels_the_fires(run, runs, tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("fire,drought\na,low\n", "line 2 needs the columns fire_id and drought"),
-        ("fire_id,drought\na,low\na,high\n", "line 3 gives fire 'a' a second drought; keep one"),
-        ("", "the table is empty"),
-        (None, "not a readable table"),
+        ("fire_id\na\n", "the column drought is missing; expected fire_id, drought and"),
+        ("fire_id,drought\na,low\na,high\n", "line 3, fire 'a': this is the fire's second drought"),
+        ("fire,drought,wind_speed\na,low,5\n", "line 2, fire 'a': wind_from_direction is empty"),
+        (None, "no such file; give a table"),
     ],
 )
 def test_a_bad_table_is_refused(refused, runs, tmp_path, text, said):

@@ -221,7 +221,7 @@ def test_winds_of_wrf_runs(succeed, run, tmp_path):
         "ingest", "wrf", *runs, "-o", tmp_path / "e.zarr", "--drought-from", labels, *ALONE
     )
     assert result.code == 0
-    assert f"{labels}: these columns are not read: humidity, crew" in result.err
+    assert f"{labels}: the columns are not read: 'humidity', 'crew'" in result.err
     stored = open_snapshots(tmp_path / "e.zarr")
     of = {name: stored.isel(snapshot=stored.fire_id.values == name) for name in "ab"}
     assert set(of["a"].wind_speed.values) == {7.0}
@@ -245,7 +245,7 @@ def test_a_bad_wind_in_the_labels_is_named(run, tmp_path):
     labels.write_text("fire_id,drought,wind_speed,wind_from_direction\na,high,-7,90\n")
     result = run("ingest", "wrf", fire, "-o", tmp_path / "e.zarr", "--drought-from", labels)
     assert result.code == 2
-    assert f"{labels}: line 2, fire 'a': wind_speed -7" in result.err
+    assert f"{labels}: line 2, fire 'a': wind_speed is '-7'" in result.err
 
 
 def test_runs_without_a_wind_are_noted_once(run, succeed, tmp_path):

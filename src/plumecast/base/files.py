@@ -191,7 +191,7 @@ def refuse_existing(path: Path) -> Path:
     return path
 
 
-def write_text(path: str | Path, text: str) -> None:
+def write_text(path: str | Path, text: str, *, overwrite: bool = True) -> None:
     """Write a text file in UTF-8, atomically; or print the text, if the path is one of STREAMS.
 
     Bytes of file names that are not UTF-8 are escaped: in JSON they read back as they were.
@@ -203,8 +203,8 @@ def write_text(path: str | Path, text: str) -> None:
             stream.write(text)
             stream.flush()
         return
-    with atomic_write(path) as partial:
-        partial.write_text(text, encoding="utf-8", errors="backslashreplace")
+    with atomic_write(path, overwrite=overwrite) as partial:
+        partial.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
 
 
 def write_json(path: str | Path, content: Any) -> None:

@@ -15,6 +15,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.memory import parse_memory, show_memory
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.impact.comparison import (
+    Comparison,
     Meaning,
     Values,
     beside,
@@ -69,16 +70,6 @@ LAST = Statistics(final=True)
 
 MAP_MEMORY = "4GB"
 """Memory for the smoke of all fires in all cells, which maps of paired differences need."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Scenarios against a reference."""
-
-    reference: str
-    places: xr.Dataset  # (scenario, place)
-    maps: xr.Dataset | None  # (scenario, y, x)
-    notes: tuple[str, ...]  # what a reader of the numbers must know
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +263,7 @@ def _at_places(
     """The table of the places, of their people if populations are known, and of all cells."""
     names = list(places.names) if places is not None else []
     means: dict[str, np.ndarray] = {}
-    people = None if places is None else places.known("population")
+    people = None if places is None else places.numbers.get("population")
     if people is not None and np.nansum(people) > 0.0:
         means[EXPOSURE] = np.nan_to_num(people) / np.nansum(people)
     table = {}

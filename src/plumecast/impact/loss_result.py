@@ -1,23 +1,32 @@
-"""The lost energy of plants as a labelled result, with intervals split by their causes."""
+"""The lost energy of plants as a labelled result, with intervals by their causes; its tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from plumecast.base.files import atomic_write, refuse_existing
+from plumecast.base.tables import write_table
 from plumecast.base.version import __version__
+from plumecast.data.writers import netcdf_encoding, netcdf_errors
 from plumecast.impact.loss import Conditions, Losses
 from plumecast.impact.optics import Optics
 from plumecast.impact.plants import Panels
-from plumecast.scores.sampling import cluster_mean
+from plumecast.scores.sampling.intervals import cluster_mean
 
 PARTS = ("optics", "surrogate", "sampling", "total")
 """Causes of uncertainty: the range of optical properties, the error of predicted smoke, and that
 the fires are a sample. Their half-widths are added as independent ones (root of squares)."""
 
 ALL = "all plants"
+
+FORMATS = (".csv", ".nc")
+"""Endings of the files that `write_loss` writes."""
+
 _FOR = "mean over fires, in the hours from ignition to the last snapshot"
 
 
@@ -138,3 +147,45 @@ def _settings(given: Conditions, coverage: float) -> dict[str, object]:
         "coverage": coverage,
         **kept,
     }
+
+
+def loss_rows(loss: xr.Dataset) -> list[dict[str, Any]]:
+    """A row for each plant and one for all of them; None for a part that is not known."""
+    rows = []
+    for name in loss["row"].values.tolist():
+        one = loss.sel(row=name)
+        plants = slice(None) if name == ALL else [name]
+        row: dict[str, Any] = {
+            "plant": name,
+            "megawatts": float(loss["megawatts"].sel(plant=plants).sum()),
+            "largest_optical_depth": float(
+                loss["fire_largest_optical_depth"].sel(plant=plants).max()
+            ),
+        }
+        for variable in ("clear_energy", "lost_energy", "lost_percent"):
+            row[_column(variable)] = float(one[variable])
+        for part in PARTS:
+            for end in ("lower", "upper"):
+                for variable in ("lost_energy", "lost_percent"):
+                    value = float(one[f"{variable}_{end}"].sel(part=part))
+                    key = f"{_column(variable)}_{end}_{part}"
+                    row[key] = None if value != value else value
+        rows.append(row)
+    return rows
+
+
+def _column(variable: str) -> str:
+    return variable.replace("energy", "mwh")
+
+
+def write_loss(loss: xr.Dataset, path: str | Path) -> Path:
+    """Write the table of plants (.csv), or everything, also by fire (.nc); never overwrites."""
+    where = refuse_existing(Path(path))
+    if where.suffix == ".nc":
+        with atomic_write(where, overwrite=False) as partial, netcdf_errors(where):
+            loss.to_netcdf(partial, engine="netcdf4", encoding=netcdf_encoding(loss))
+        return where
+    rows = loss_rows(loss)
+    return write_table(
+        where, list(rows[0]), [[*row.values()] for row in rows], floats=".6g", overwrite=False
+    )

@@ -61,14 +61,15 @@ def plants_of(places: Places, like: xr.Dataset, latitude: float | None = None) -
     elevation is that of the grid (`surface_altitude`) or 0. Places in x and y take latitude and
     longitude from the grid; `latitude` replaces them where the grid has none.
     """
-    megawatts = places.known("megawatts")
+    megawatts = places.numbers.get("megawatts")
     if megawatts is None:
-        raise PlumecastError(f"{places.source}: column 'megawatts' is missing: the AC capacity")
+        raise PlumecastError(
+            f"{places.source}: the column megawatts (or capacity_kw) is missing: the AC capacity"
+        )
     if np.isnan(megawatts).any():
         row = int(np.argmax(np.isnan(megawatts)))
         raise PlumecastError(
-            f"{places.source}: row {row + 2} ({places.names[row]}) has no megawatts; give the AC "
-            "capacity of the plant"
+            f"{places.where(row)}: megawatts is empty; give the AC capacity of the plant"
         )
     lat, lon = _latlon(places, like, latitude)
     tilt = _filled(places, "tilt", np.minimum(np.abs(lat), 60.0))
@@ -81,14 +82,14 @@ def plants_of(places: Places, like: xr.Dataset, latitude: float | None = None) -
 
 
 def _filled(places: Places, column: str, default: np.ndarray) -> np.ndarray:
-    given = places.known(column)
-    return default if given is None else np.where(np.isnan(given), default, given)
+    values = places.numbers.get(column)
+    return default if values is None else np.where(np.isnan(values), default, values)
 
 
 def _latlon(
     places: Places, like: xr.Dataset, latitude: float | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    lat, lon = places.known("lat"), places.known("lon")
+    lat, lon = places.numbers.get("lat"), places.numbers.get("lon")
     if lat is not None and lon is not None:
         return lat, lon
     if "lat" in like.coords and "lon" in like.coords:

@@ -7,13 +7,14 @@ with the same seed write the same file, byte for byte.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
+
+from plumecast.base.tables import write_table
 
 ROW = "row"
 CLOCK = "clock"
@@ -75,7 +76,4 @@ def select(finding: xr.Dataset, **wanted: Any) -> xr.Dataset:
 def write_csv(finding: xr.Dataset, path: Path, names: Sequence[str]) -> None:
     """Write columns as CSV; numbers in the shortest form that reads back without loss."""
     columns = [finding[name].values.tolist() for name in names]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(zip(*columns, strict=True))
+    write_table(path, names, zip(*columns, strict=True), missing="nan")

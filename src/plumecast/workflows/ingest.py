@@ -12,6 +12,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding
 from plumecast.base.names import FIRE
+from plumecast.base.tables import DIRECTION, Column, TableFormat, read_table
 from plumecast.compute.blocks import Runner
 from plumecast.data.conditions.covariates import WIND
 from plumecast.data.schema import FIELD_NAMES
@@ -22,11 +23,25 @@ from plumecast.workflows.fires.fuels import FuelsGiven, as_fuels, with_fuels
 from plumecast.workflows.fires.growing_store import GrowingStore, Outcome
 from plumecast.workflows.fires.stated import Stated, check_raster_fires, stated
 from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import FireWind, Winds, WindsGiven, read_table, wind_of_row
+from plumecast.workflows.fires.winds import FireWind, Winds, WindsGiven
 
 __all__ = ["Labels", "Outcome", "ingest_rasters", "ingest_wrf", "read_labels"]
 
 Progress = Callable[[int, int, str], object]
+
+
+LABELS = TableFormat(
+    columns=(
+        Column("fire_id", "fire fire_name"),
+        Column("drought"),
+        Column("ignition_id", "ignition", required=False, filled=False),
+        Column("wind_speed", "speed", "m/s", low=0.0, required=False, filled=False),
+        Column("wind_from_direction", "wind_from wind_direction direction", DIRECTION, 0.0, 360.0,
+               required=False, filled=False),
+    ),
+    row="fire",
+    row_name="fire_id",
+)  # fmt: skip
 
 
 class Labels(NamedTuple):
@@ -35,7 +50,6 @@ class Labels(NamedTuple):
     drought: dict[str, str]
     ignition_id: dict[str, str]
     winds: dict[str, FireWind]
-    unknown: tuple[str, ...]  # columns that are not read
     path: str
 
 
@@ -44,22 +58,21 @@ def read_labels(path: str | Path) -> Labels:
 
     Optional columns are ignition_id, wind_speed and wind_from_direction.
     """
-    rows = read_table(path)
-    known = ("fire_id", "drought", "ignition_id", *WIND)
-    labels = Labels({}, {}, {}, tuple(name for name in rows[0] if name not in known), str(path))
-    for number, row in enumerate(rows, start=2):
-        if not row.get("fire_id") or not row.get("drought"):
-            raise PlumecastError(f"{path}: line {number} needs the columns fire_id and drought")
-        name = row["fire_id"]
-        if labels.drought.setdefault(name, row["drought"]) != row["drought"]:
-            raise PlumecastError(
-                f"{path}: line {number} gives fire '{name}' a second drought; keep one"
-            )
-        if row.get("ignition_id"):
-            labels.ignition_id[name] = row["ignition_id"]
-        wind = wind_of_row(row, path, number)
-        if wind is not None:
-            labels.winds[name] = FireWind(*np.array(wind)[:, None])
+    table = read_table(path, LABELS)
+    names, count = table.texts["fire_id"], len(table)
+    ignitions = table.texts.get("ignition_id", ("",) * count)
+    labels = Labels({}, {}, {}, str(path))
+    wind = np.array([table.numbers.get(column, np.full(count, np.nan)) for column in WIND])
+    for row, (name, drought) in enumerate(zip(names, table.texts["drought"], strict=True)):
+        if labels.drought.setdefault(name, drought) != drought:
+            raise table.error(row, "this is the fire's second drought; keep one")
+        if ignitions[row]:
+            labels.ignition_id[name] = ignitions[row]
+        empty = np.isnan(wind[:, row])
+        if empty.any() and not empty.all():
+            raise table.error(row, f"{WIND[np.argmax(empty)]} is empty; give both or none")
+        if not empty.any():
+            labels.winds[name] = FireWind(*wind[:, row, None])
     return labels
 
 

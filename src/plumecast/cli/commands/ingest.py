@@ -113,8 +113,6 @@ def wrf(
         raise PlumecastError("give either --drought or --drought-from, not both")
     labels = None if drought_from is None else read_labels(drought_from)
     air = read_wind_options(wind)
-    if labels is not None and labels.unknown:
-        note(f"{drought_from}: these columns are not read: {', '.join(labels.unknown)}")
     with (
         when_stopped(lambda: fires_kept(out)),
         counted("reading fires") as step,

@@ -9,8 +9,7 @@ import xarray as xr
 
 from plumecast.base.names import shown_units
 from plumecast.cli.show import count, note, say, table
-from plumecast.impact.compare import Comparison
-from plumecast.impact.comparison import SCENARIO
+from plumecast.impact.comparison import SCENARIO, Comparison
 from plumecast.impact.difference import MOST
 
 NONE = "–"

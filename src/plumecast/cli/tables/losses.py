@@ -8,8 +8,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.cli.show import count, note, say, table
-from plumecast.impact.loss_result import ALL, PARTS
-from plumecast.impact.loss_table import loss_rows
+from plumecast.impact.loss_result import ALL, PARTS, loss_rows
 
 
 def show_loss(loss: xr.Dataset, *, predicted: bool) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.files import atomic_write
+from plumecast.base.tables import write_table
 from plumecast.data.writers import netcdf_encoding, netcdf_errors
 
 FORMATS = (".csv", ".json", ".nc")
@@ -117,36 +116,28 @@ def never_smoky(statistics: xr.Dataset) -> list[str]:
 def write_points(statistics: xr.Dataset, path: str | Path) -> Path:
     """Write the table (`.csv`, `.json`) or the Dataset (`.nc`); never overwrites."""
     where = Path(path)
+    if where.suffix not in (".nc", ".json"):
+        return _write_csv(statistics, where)
     with atomic_write(where, overwrite=False) as partial:
         if where.suffix == ".nc":
             with netcdf_errors(where):
                 statistics.to_netcdf(
                     partial, engine="netcdf4", encoding=netcdf_encoding(statistics)
                 )
-        elif where.suffix == ".json":
-            partial.write_text(_as_json(statistics), encoding="utf-8")
         else:
-            partial.write_text(_as_csv(statistics), encoding="utf-8", newline="")
+            partial.write_text(_as_json(statistics), encoding="utf-8")
     return where
 
 
-def _as_csv(statistics: xr.Dataset) -> str:
+def _write_csv(statistics: xr.Dataset, path: Path) -> Path:
+    """The columns of the table, with the quantity and its unit; what is not finite is empty."""
     columns = point_columns(statistics)
-    rows, smoke = len(columns["name"]), statistics["mean_smoke"].attrs
-    for name, text in (("quantity", statistics.attrs["quantity"]), ("units", smoke["units"])):
-        columns[name] = np.full(rows, text)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for cells in zip(*columns.values(), strict=True):
-        writer.writerow([_number(cell) for cell in cells])
-    return text.getvalue()
-
-
-def _number(cell: Any) -> str:
-    if isinstance(cell, str):
-        return cell
-    return "" if not np.isfinite(float(cell)) else f"{float(cell):.6g}"
+    stated = (statistics.attrs["quantity"], statistics["mean_smoke"].attrs["units"])
+    rows = [
+        [*(cell if isinstance(cell, str) or np.isfinite(cell) else None for cell in cells), *stated]
+        for cells in zip(*columns.values(), strict=True)
+    ]
+    return write_table(path, [*columns, "quantity", "units"], rows, floats=".6g", overwrite=False)
 
 
 def _as_json(statistics: xr.Dataset) -> str:

@@ -339,7 +339,7 @@ def _exposure(
     Sums over places are taken before the variance, so that places under one plume are not taken
     for independent. Places without a number have no population.
     """
-    population = places.known("population")
+    population = places.numbers.get("population")
     if population is None or not np.nansum(population) > 0.0:
         return {}
     persons = np.nan_to_num(population)

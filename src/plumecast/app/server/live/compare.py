@@ -7,8 +7,8 @@ from typing import Any
 import xarray as xr
 
 from plumecast.app.server.live.fires import LiveFire
-from plumecast.impact.compare import Comparing, Comparison, compare_scenarios
-from plumecast.impact.comparison import SCENARIO
+from plumecast.impact.compare import Comparing, compare_scenarios
+from plumecast.impact.comparison import SCENARIO, Comparison
 from plumecast.scores.reading import Reading
 from plumecast.sources.places import Places
 

@@ -32,7 +32,7 @@ from plumecast.compute.resources import Resources
 from plumecast.data.schema import select_drought
 from plumecast.data.store import open_snapshots
 from plumecast.impact.compare import Comparing, compare_scenarios
-from plumecast.impact.comparison_files import export_maps, write_json, write_table
+from plumecast.impact.comparison import export_maps, write_json, write_table
 from plumecast.scores.quantities import DEFAULT, QUANTITIES
 from plumecast.scores.reading import Reading
 from plumecast.surrogate.covered.guards import Notice

@@ -27,7 +27,7 @@ from plumecast.cli.tables.losses import show_loss
 from plumecast.cli.weather_options import at_time_of_file, note_use, read_wind_options, wind_options
 from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
-from plumecast.impact.loss_table import FORMATS, loss_rows, write_loss
+from plumecast.impact.loss_result import FORMATS, loss_rows, write_loss
 from plumecast.impact.optics import Optics
 from plumecast.impact.plants import Panels, plants_of
 from plumecast.impact.solar_loss import (
