@@ -12,11 +12,11 @@ import xarray as xr
 from plumecast.base.files import atomic_write, refuse_existing
 from plumecast.base.tables import write_table
 from plumecast.base.version import __version__
-from plumecast.data.writers import netcdf_encoding, netcdf_errors
 from plumecast.impact.loss import Conditions, Losses
 from plumecast.impact.optics import Optics
 from plumecast.impact.plants import Panels
-from plumecast.scores.sampling.intervals import cluster_mean
+from plumecast.scores.sampling import cluster_mean
+from plumecast.workflows.export import write_netcdf
 
 PARTS = ("optics", "surrogate", "sampling", "total")
 """Causes of uncertainty: the range of optical properties, the error of predicted smoke, and that
@@ -182,8 +182,8 @@ def write_loss(loss: xr.Dataset, path: str | Path) -> Path:
     """Write the table of plants (.csv), or everything, also by fire (.nc); never overwrites."""
     where = refuse_existing(Path(path))
     if where.suffix == ".nc":
-        with atomic_write(where, overwrite=False) as partial, netcdf_errors(where):
-            loss.to_netcdf(partial, engine="netcdf4", encoding=netcdf_encoding(loss))
+        with atomic_write(where, overwrite=False) as partial:
+            write_netcdf(loss, partial, where)
         return where
     rows = loss_rows(loss)
     return write_table(
