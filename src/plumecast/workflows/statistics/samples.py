@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -67,10 +67,6 @@ class PlaceSamples:
     interval: float | None  # hours between checkpoints, where it is recorded
     attrs: Mapping[str, Any] = field(default_factory=dict)  # of the smoke
 
-    def __add__(self, other: PlaceSamples) -> PlaceSamples:
-        """The samples of both, one after the other."""
-        return join_samples((self, other))
-
     @property
     def fires(self) -> np.ndarray:
         """(M,) name of the fire of every sample."""
@@ -117,13 +113,6 @@ class PlaceSamples:
         labels = {name: values[rows] for name, values in self.labels.items()}
         return replace(self, values=self.values[rows], hours=self.hours[rows], labels=labels)
 
-    def final(self) -> PlaceSamples:
-        """The last sample of every fire."""
-        order = np.lexsort((self.hours, self.fires))
-        names = self.fires[order]
-        last = np.append(names[1:] != names[:-1], True)
-        return self.at(np.sort(order[last]))
-
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
@@ -136,8 +125,17 @@ class Sampled:
         return Sampled(self.parts + other.parts, self.beyond + other.beyond)
 
     def joined(self) -> PlaceSamples:
-        """All samples, one after the other."""
-        return join_samples(self.parts)
+        """All samples, one after the other, with the labels that all parts have."""
+        first, parts = self.parts[0], self.parts
+        names = [name for name in first.labels if all(name in part.labels for part in parts)]
+        same = len({part.interval for part in parts}) == 1
+        return PlaceSamples(
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.hours for part in parts]),
+            {name: np.concatenate([part.labels[name] for part in parts]) for name in names},
+            first.interval if same else None,
+            first.attrs,
+        )
 
 
 Describe: TypeAlias = Callable[[PlaceSamples, xr.Dataset, np.ndarray], PlaceSamples]
@@ -251,19 +249,6 @@ def surrogate_at(surrogate: Surrogate, places: Places) -> Surrogate:
     mean = None if basis.mean is None else basis.mean[places.cells]
     local = replace(basis, modes=contiguous(basis.modes[:, places.cells]), mean=mean)
     return replace(surrogate, operator=replace(operator, output_basis=local))
-
-
-def join_samples(parts: Sequence[PlaceSamples]) -> PlaceSamples:
-    """The samples of all parts, one after the other."""
-    names = [name for name in parts[0].labels if all(name in part.labels for part in parts)]
-    same = len({part.interval for part in parts}) == 1
-    return PlaceSamples(
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([part.hours for part in parts]),
-        {name: np.concatenate([part.labels[name] for part in parts]) for name in names},
-        parts[0].interval if same else None,
-        parts[0].attrs,
-    )
 
 
 def stored_at(
