@@ -121,7 +121,7 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
         found = pc.ensemble_statistics(
             surrogate,
             fires,
-            statistics=Statistics(quantiles=[0.5]),
+            statistics=Statistics([0.5]),
             resources=Resources(memory=size.memory, runner=runner),
         )
         return float(found.mean_smoke.mean())

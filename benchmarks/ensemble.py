@@ -75,9 +75,9 @@ def run(preset: str, stores: list[Path], stored: int, options: argparse.Namespac
     found = ensemble_statistics(
         surrogate,
         stores,
+        Reading(thresholds=[1.0]),
+        Statistics([0.5, 0.9, 0.95]),
         notify=lambda notice: None,
-        reading=Reading(thresholds=[1.0]),
-        statistics=Statistics(quantiles=[0.5, 0.9, 0.95]),
         resources=Resources(device=options.device),
     )
     if profile is not None:

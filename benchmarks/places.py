@@ -119,9 +119,9 @@ def main() -> None:
         surrogate,
         fires,
         random_places(),
+        Reading(thresholds=[1.0, 35.0]),
+        Statistics([0.5, 0.95], precision=options.precision),
         notify=lambda notice: None,
-        reading=Reading(thresholds=[1.0, 35.0]),
-        statistics=Statistics(quantiles=[0.5, 0.95], precision=options.precision),
         resources=Resources(device=options.device),
     )
     whole, making = time.perf_counter() - begun, sum(fires.seconds)

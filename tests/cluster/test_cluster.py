@@ -46,7 +46,7 @@ from support.wrf_files import Circle, write_run
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask distributed is not installed")
 
-ASKED = Reading(thresholds=[1.0]), Statistics(quantiles=[0.5])
+ASKED = Reading(thresholds=[1.0]), Statistics([0.5])
 ROUNDING = 1e-9  # relative: sums in another order
 MOVED_CELLS = 1e-3  # share of cells so near the edge of a bin that rounding moves them
 
@@ -451,9 +451,9 @@ def test_fires_are_drawn_on_rasters_of_the_users_ground_on_a_cluster(runner, tmp
     fires = pc.draw_fires(4, **chosen)
     surrogate = pc.fit_surrogate(pc.simulate(ignitions=4, **chosen), "paper-linear")
     other = pc.ensemble_statistics(
-        surrogate, fires, reading=Reading(thresholds=[1.0]), resources=Resources(runner=runner)
+        surrogate, fires, Reading(thresholds=[1.0]), resources=Resources(runner=runner)
     )
-    one = pc.ensemble_statistics(surrogate, fires, reading=Reading(thresholds=[1.0]))
+    one = pc.ensemble_statistics(surrogate, fires, Reading(thresholds=[1.0]))
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
 
 

@@ -159,9 +159,7 @@ def test_no_fire_still_makes_no_smoke(trained, fires):
 
 def test_the_statistics_of_an_ensemble_are_those_of_the_footprint(trained, fires):
     tau = trained.training["thresholds"]["smoke"]
-    found = pc.ensemble_statistics(
-        trained, fires, reading=Reading(thresholds=[tau], quantity="sum")
-    )
+    found = pc.ensemble_statistics(trained, fires, Reading("sum", [tau]))
     _, present = footprints(trained, *trained.predict_both(fires))
     np.testing.assert_allclose(found.exceedance[0], present.mean(axis=0), atol=1e-12)
 

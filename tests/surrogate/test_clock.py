@@ -164,12 +164,10 @@ def test_stored_hours_are_those_that_were_stored(surrogate, fires):
 
 def test_blocks_do_not_change_a_prediction(surrogate, fires, tmp_path):
     whole = xr.concat(
-        list(predict_store(surrogate, fires, overrides=Overrides(hours=[2.5, 7.0]))), "snapshot"
+        list(predict_store(surrogate, fires, Overrides(hours=[2.5, 7.0]))), "snapshot"
     )
     one = fires.isel(snapshot=fires.fire_id.values == fires.fire_id.values[0])
-    first = xr.concat(
-        list(predict_store(surrogate, one, overrides=Overrides(hours=[2.5, 7.0]))), "snapshot"
-    )
+    first = xr.concat(list(predict_store(surrogate, one, Overrides(hours=[2.5, 7.0]))), "snapshot")
     rounding = {"rtol": 1e-4, "atol": 1e-5 * float(whole.smoke.max())}  # of float32
     np.testing.assert_allclose(whole.smoke[:2], first.smoke, **rounding)
     np.testing.assert_array_equal(whole.hours, [2.5, 7.0] * 2)
@@ -288,7 +286,7 @@ def test_hours_that_no_fire_lasts_are_refused(train, fires):
         pc.at_hours(fires, [1.0, 1e9])
     with pytest.raises(pc.PlumecastError, match=r"hours=\[0\.0\]; give hours .* above 0"):
         list(
-            predict_store(surrogate, fires, overrides=Overrides(hours=[0.0]))
+            predict_store(surrogate, fires, Overrides(hours=[0.0]))
         )  # and no warning of their ends
 
 
@@ -389,9 +387,7 @@ def test_the_last_hour_is_the_same_in_every_answer(surrogate, fires):
     for final in (True, False):
         read = pc.as_quantity(surrogate.predict(asked), "dose")
         read = read[asked.is_final.values] if final else read
-        found = pc.ensemble_statistics(
-            surrogate, asked, reading=Reading(quantity="dose"), statistics=Statistics(final=final)
-        )
+        found = pc.ensemble_statistics(surrogate, asked, Reading("dose"), Statistics(final=final))
         np.testing.assert_allclose(found.mean_smoke, read.mean("snapshot"), **rounding)
 
 

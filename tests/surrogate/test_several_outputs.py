@@ -156,9 +156,7 @@ def test_outputs_that_cannot_be_fitted_are_named(data):
         pc.train_surrogate(data, outputs=["smoke", "smoke"])
     with pytest.raises(pc.PlumecastError, match=r"choose one: surrogate.output\('smoke'\)"):
         pc.ensemble_statistics(
-            pc.fit_surrogate(data, "paper-linear", outputs=OUTPUTS),
-            data,
-            reading=Reading(thresholds=[1.0]),
+            pc.fit_surrogate(data, "paper-linear", outputs=OUTPUTS), data, Reading(thresholds=[1.0])
         )
 
 

@@ -49,6 +49,7 @@ from support.snapshots import CELL, make_snapshots, on_demo_grid
 
 THRESHOLDS, QUANTILES = (1.0, 35.0), (0.05, 0.5, 0.9, 0.99)
 ROUNDING = 1e-12  # relative: sums in another order
+ASKED = Reading("sum", THRESHOLDS), Statistics(QUANTILES)
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +64,7 @@ def fires():
 
 @pytest.fixture(scope="module")
 def statistics(surrogate, fires):
-    return pc.ensemble_statistics(
-        surrogate,
-        fires,
-        reading=Reading(thresholds=THRESHOLDS, quantity="sum"),
-        statistics=Statistics(quantiles=QUANTILES),
-    )
+    return pc.ensemble_statistics(surrogate, fires, *ASKED)
 
 
 def test_statistics_are_those_of_the_fields(surrogate, fires, statistics):
@@ -99,19 +95,19 @@ def test_errors_take_a_fire_for_one_sample(surrogate, fires, statistics):
 
 
 def test_means_and_thresholds_are_of_the_time_mean_unless_asked_otherwise(surrogate, fires):
-    found = pc.ensemble_statistics(surrogate, fires, reading=Reading(thresholds=[1.0]))
+    found = pc.ensemble_statistics(surrogate, fires, Reading(thresholds=[1.0]))
     smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     xr.testing.assert_allclose(found.mean_smoke, smoke.mean(SNAPSHOT), rtol=ROUNDING)
     np.testing.assert_allclose(found.exceedance[0], (smoke > 1.0).mean(SNAPSHOT))
     assert found.attrs["quantity"] == "mean"
     assert "time-mean" in found.threshold.attrs["long_name"]
-    dose = pc.ensemble_statistics(surrogate, fires, reading=Reading(quantity="dose"))
+    dose = pc.ensemble_statistics(surrogate, fires, Reading("dose"))
     assert dose.mean_smoke.attrs["units"] == "ug m-3 h"
 
 
 def test_intervals_are_clustered_by_ignition(surrogate, fires):
     found = pc.ensemble_statistics(
-        surrogate, fires, reading=Reading(thresholds=[1.0]), statistics=Statistics(coverage=0.9)
+        surrogate, fires, Reading(thresholds=[1.0]), Statistics(coverage=0.9)
     )
     smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     want = cluster_mean(smoke.values, fires.ignition_id.values)
@@ -133,7 +129,7 @@ def test_true_smoke_corrects_the_fields(split, fires):
     truth = make_snapshots(fires=24, checkpoints=5, seed=11)
     names = np.char.add("true-", truth.ignition_id.values.astype(str))
     truth = truth.assign_coords(ignition_id=(SNAPSHOT, names))
-    found = pc.ensemble_statistics(surrogate, fires, truth=truth, reading=Reading(thresholds=[1.0]))
+    found = pc.ensemble_statistics(surrogate, fires, Reading(thresholds=[1.0]), truth=truth)
     known = time_mean(fires.smoke, surrogate.predict(fires)).mean(SNAPSHOT)
     wrong = float(np.abs(found.mean_smoke_surrogate - known).sum())
     assert float(np.abs(found.mean_smoke - known).sum()) < 0.5 * wrong
@@ -147,18 +143,15 @@ def test_a_surrogate_without_interval_asks_for_it(split, fires):
     surrogate = pc.fit_surrogate(plain, "paper-linear")
     with pytest.raises(PlumecastError, match=r"checkpoint_interval=.*or use quantity='sum'"):
         pc.ensemble_statistics(surrogate, fires)
-    stated = pc.ensemble_statistics(surrogate, fires, reading=Reading(interval=6.0))
-    summed = pc.ensemble_statistics(surrogate, fires, reading=Reading(quantity="sum"))
+    stated = pc.ensemble_statistics(surrogate, fires, Reading(interval=6.0))
+    summed = pc.ensemble_statistics(surrogate, fires, Reading("sum"))
     assert float(stated.mean_smoke.sum()) < float(summed.mean_smoke.sum())
 
 
 @pytest.mark.parametrize("error", [0.001, 0.025, 0.1])
 def test_quantiles_are_within_their_bound(surrogate, fires, error):
     found = pc.ensemble_statistics(
-        surrogate,
-        fires,
-        statistics=Statistics(quantiles=QUANTILES, quantile_error=error),
-        reading=Reading(quantity="sum"),
+        surrogate, fires, Reading("sum"), Statistics(QUANTILES, quantile_error=error)
     ).smoke_quantile
     smoke = surrogate.predict(fires.astype(np.float64))
     exact = np.quantile(smoke.values, QUANTILES, axis=0, method="inverted_cdf")
@@ -168,7 +161,7 @@ def test_quantiles_are_within_their_bound(surrogate, fires, error):
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
 def test_any_blocks_give_the_same(surrogate, fires, statistics, size):
-    request = Request(Reading(thresholds=THRESHOLDS), Statistics(QUANTILES))
+    request = Request(*ASKED)
     parts = [block_sums(surrogate, request, b) for b in fire_blocks(surrogate, fires, size)]
     total = sum(reversed(parts[:-1]), start=parts[-1])
     assert isinstance(total, EnsembleSums)
@@ -188,8 +181,7 @@ def test_stores_memory_and_device_change_nothing(surrogate, fires, statistics, t
     found = pc.ensemble_statistics(
         surrogate,
         [tmp_path / "0.zarr", tmp_path / "1.zarr"],
-        reading=Reading(thresholds=THRESHOLDS, quantity="sum"),
-        statistics=Statistics(quantiles=QUANTILES),
+        *ASKED,
         resources=Resources(device="torch", memory="4MB"),
     )
     xr.testing.assert_allclose(found, statistics, rtol=1e-8)
@@ -207,8 +199,8 @@ def test_threads_that_read_for_a_gpu_change_nothing(surrogate, fires, monkeypatc
         return pc.ensemble_statistics(
             surrogate,
             [tmp_path / "0.zarr", tmp_path / "1.zarr"],
-            reading=Reading(thresholds=THRESHOLDS),
-            statistics=Statistics(quantiles=QUANTILES),
+            Reading(thresholds=THRESHOLDS),
+            Statistics(QUANTILES),
         )
 
     def recorded(*given):
@@ -244,9 +236,7 @@ def test_mean_of_unclipped_logarithms_is_taken_in_code_space(split, fires):
     xr.testing.assert_allclose(found.mean_log_smoke, predicted.mean(SNAPSHOT), atol=1e-10)
     expected = predicted.std(SNAPSHOT) / np.sqrt(60)
     np.testing.assert_allclose(found.mean_log_smoke_error, expected, atol=1e-8)
-    more = pc.ensemble_statistics(
-        surrogate, fires, reading=Reading(thresholds=[1.0], quantity="sum")
-    )
+    more = pc.ensemble_statistics(surrogate, fires, Reading("sum", [1.0]))
     smoke = np.expm1(predicted.clip(min=0.0))
     np.testing.assert_allclose(more.exceedance[0], (smoke > 1.0).mean(SNAPSHOT))
 
@@ -326,12 +316,10 @@ def test_statistics_of_drawn_fires_are_those_of_their_fields(
     found = pc.ensemble_statistics(
         on_simulated_grid,
         drawn,
-        statistics=Statistics(quantiles=[0.5]),
+        statistics=Statistics([0.5]),
         resources=Resources(progress=lambda *step: heard.append(step)),
     )
-    expected = pc.ensemble_statistics(
-        on_simulated_grid, made, statistics=Statistics(quantiles=[0.5])
-    )
+    expected = pc.ensemble_statistics(on_simulated_grid, made, statistics=Statistics([0.5]))
     xr.testing.assert_allclose(found, expected, rtol=ROUNDING)
     assert heard == [(2, 3, "fires"), (3, 3, "fires")]
     assert found.attrs["snapshots"] == 3 * 15

@@ -141,9 +141,10 @@ def solar_loss(
 
     Returns
     -------
-    For every plant and all plants (`row`), the means over fires of the energy under a clear sky and
-    the energy lost, in MWh and percent, with intervals for each `part`: optics, surrogate, sampling
-    and total.
+    xr.Dataset
+        For every plant and all plants (`row`), the means over fires of the energy under a clear sky
+        and the energy lost, in MWh and percent, with intervals for each `part`: optics, surrogate,
+        sampling and total.
     """
     optics, panels = optics or Optics(), panels or Panels()
     mee, ssa = sample_optics(optics, uncertainty.optics_samples, uncertainty.seed)

@@ -111,13 +111,15 @@ def ensemble_statistics(
 
     Returns
     -------
-    `mean_log_smoke` is always the paper's Q = E[ln(g + 1)] of the sum. Standard errors (`…_error`)
-    count all snapshots of one fire as one sample. Intervals (`…_lower`, `…_upper`) contain the true
-    value with the probability `coverage`: t intervals of means and Wilson's of probabilities,
-    clustered by ignition. Without error bars they contain only the sampling of fires. A surrogate
-    with error bars (`train_surrogate` with `split=None`) adds its error: means and probabilities
-    are those of the smoke to expect given the predicted smoke (`error_bars.expected`),
-    `…_surrogate` those of the predictions. This assumes fires like those of training.
+    xr.Dataset
+        `mean_log_smoke` is always the paper's Q = E[ln(g + 1)] of the sum. Standard errors
+        (`…_error`) count all snapshots of one fire as one sample. Intervals (`…_lower`, `…_upper`)
+        contain the true value with the probability `coverage`: t intervals of means and Wilson's of
+        probabilities, clustered by ignition. Without error bars they contain only the sampling of
+        fires. A surrogate with error bars (`train_surrogate` with `split=None`) adds its error:
+        means and probabilities are those of the smoke to expect given the predicted smoke
+        (`error_bars.expected`), `…_surrogate` those of the predictions. This assumes fires like
+        those of training.
     """
     groups = _groups(surrogate, reading, resources)
     request = request_of(surrogate, reading, statistics, groups=groups, corrected=truth is not None)

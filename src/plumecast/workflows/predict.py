@@ -34,7 +34,7 @@ from plumecast.workflows.export import FOOTPRINT, footprint_of
 from plumecast.workflows.fires.extrapolation import Extrapolation, trained_ignitions, trained_notice
 from plumecast.workflows.fires.memory_plan import prediction_rows
 from plumecast.workflows.fires.sources import (
-    AS_STORED,
+    UNCHANGED,
     Overrides,
     RasterFires,
     map_parts,
@@ -73,7 +73,7 @@ def warn_of(notice: Notice) -> None:
 def predict_store(
     surrogate: Surrogate,
     fires: xr.Dataset | str | Path | RasterFires,
-    overrides: Overrides = AS_STORED,
+    overrides: Overrides = UNCHANGED,
     *,
     threshold: float | None = None,
     interval: float | None = None,

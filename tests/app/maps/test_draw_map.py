@@ -185,10 +185,7 @@ def test_rows_from_north_to_south_are_turned(fires):
 
 def test_statistics_have_a_layer_for_every_threshold(fires):
     statistics = pc.ensemble_statistics(
-        pc.fit_surrogate(fires),
-        fires,
-        reading=Reading(thresholds=[1.0, 10.0]),
-        statistics=Statistics(quantiles=[0.5]),
+        pc.fit_surrogate(fires), fires, Reading(thresholds=[1.0, 10.0]), Statistics([0.5])
     )
     content = content_of(statistics)
     names = [layer.name for layer in content.layers]
@@ -202,10 +199,7 @@ def test_statistics_have_a_layer_for_every_threshold(fires):
 
 def test_statistics_have_titles_for_people(fires):
     statistics = pc.ensemble_statistics(
-        pc.fit_surrogate(fires),
-        fires,
-        reading=Reading(thresholds=[10.0]),
-        statistics=Statistics(quantiles=[0.5]),
+        pc.fit_surrogate(fires), fires, Reading(thresholds=[10.0]), Statistics([0.5])
     )
     titles = {layer.name: layer.title for layer in content_of(statistics).layers}
     assert titles["mean_smoke_lower"] == "Mean smoke, lower end of the interval"
@@ -215,7 +209,7 @@ def test_statistics_have_titles_for_people(fires):
 
 def test_ends_of_a_difference_are_not_called_error_bars(fires):
     more = fires.assign(smoke=(2.0 * fires.smoke).assign_attrs(fires.smoke.attrs))
-    found = pc.compare_scenarios({"low": fires, "high": more}, reading=Reading(thresholds=[10.0]))
+    found = pc.compare_scenarios({"low": fires, "high": more}, Reading(thresholds=[10.0]))
     titles = {layer.name: layer.title for layer in content_of(found.maps).layers}
     assert titles["lower"] == "Lower end of the 95 % interval of the difference"
     assert titles["exceedance_upper threshold=10"] == (

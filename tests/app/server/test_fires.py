@@ -152,7 +152,7 @@ def test_page_and_compare_scenarios_give_the_same_numbers_and_words(client, tmp_
     for quantity in ("mean", "dose", "sum"):
         page = client.post(f"/api/compare?quantity={quantity}", json=keys).json()
         found = pc.compare_scenarios(
-            files, places=tmp_path / "places.csv", reading=Reading(quantity=quantity, interval=6.0)
+            files, Reading(quantity, interval=6.0), places=tmp_path / "places.csv"
         ).places.isel(scenario=0)
         assert [row["place"] for row in page["table"]] == found.place.values.tolist()
         assert page["quantity"] == found.attrs["quantity"]

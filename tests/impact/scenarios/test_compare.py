@@ -72,10 +72,7 @@ def test_the_share_above_of_all_people_is_the_share_of_persons(before, towns):
     level = float(last(before)[:, 4, 5].median())
     scenarios = {"a": before, "b": dimmed(before)}
     found = pc.compare_scenarios(
-        scenarios,
-        places=towns,
-        reading=Reading(thresholds=[level]),
-        comparing=Comparing(maps=False),
+        scenarios, Reading(thresholds=[level]), Comparing(maps=False), places=towns
     ).places
     for name in ("reference_exceedance", "scenario_exceedance"):
         a, b, people = found[name].sel(threshold=level).values.ravel()[:3]
@@ -84,11 +81,9 @@ def test_the_share_above_of_all_people_is_the_share_of_persons(before, towns):
 
 def test_places_alone_are_those_with_maps(before, towns):
     scenarios = {"a": before, "b": dimmed(before)}
-    with_maps = pc.compare_scenarios(
-        scenarios, places=towns, reading=Reading(thresholds=[1.0])
-    ).places
+    with_maps = pc.compare_scenarios(scenarios, Reading(thresholds=[1.0]), places=towns).places
     alone = pc.compare_scenarios(
-        scenarios, places=towns, reading=Reading(thresholds=[1.0]), comparing=Comparing(maps=False)
+        scenarios, Reading(thresholds=[1.0]), Comparing(maps=False), places=towns
     )
     assert alone.maps is None
     xr.testing.assert_allclose(alone.places.drop_vars("clear"),
@@ -233,7 +228,7 @@ def test_smoke_without_an_interval(before):
     bare.smoke.attrs.pop(INTERVAL)
     with pytest.raises(PlumecastError, match=r"scenario 'b'.*does not record the interval"):
         pc.compare_scenarios({"a": before, "b": bare})
-    stated = pc.compare_scenarios({"a": before, "b": bare}, reading=Reading(interval=6.0))
+    stated = pc.compare_scenarios({"a": before, "b": bare}, Reading(interval=6.0))
     np.testing.assert_allclose(stated.places.relative[0], -0.5, rtol=ROUNDING)
 
 

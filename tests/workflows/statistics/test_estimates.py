@@ -48,9 +48,7 @@ def test_maps_and_places_of_an_ensemble_are_in_order(split):
     surrogate = pc.train_surrogate(split.train, "paper-linear", split=None)
     fires = make_snapshots(fires=20, checkpoints=2, seed=5)
     levels = [35.0, 0.1, 1.0, 5.0]
-    found = pc.ensemble_statistics(
-        surrogate, fires, reading=Reading(thresholds=levels, quantity="sum")
-    )
+    found = pc.ensemble_statistics(surrogate, fires, Reading("sum", levels))
     for name in ("exceedance_lower", "exceedance_upper"):
         steps = found[name].sortby("threshold").diff("threshold")
         assert float(steps.max()) <= 0.0, name

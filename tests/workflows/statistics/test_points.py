@@ -53,11 +53,7 @@ def towns(tmp_path):
 
 def test_statistics_are_those_of_the_time_mean_at_the_cells(surrogate, fires, towns):
     found = pc.evaluate_points(
-        surrogate,
-        fires,
-        towns,
-        reading=Reading(thresholds=[1.0]),
-        statistics=Statistics(quantiles=[0.5]),
+        surrogate, fires, towns, Reading(thresholds=[1.0]), Statistics([0.5])
     )
     smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     mean = smoke.values[:, [3, 5, 0], [5, 7, 2]]
@@ -84,7 +80,7 @@ def test_only_the_columns_of_places_are_decoded(surrogate, fires, towns):
     restricted = surrogate_at(surrogate, places)
     assert restricted.operator.output_basis.modes.shape[1] == 3
     fields = surrogate.predict(fires.astype(np.float64)).values.reshape(120, -1)
-    found = predicted_at(places, surrogate, fires, reading=Reading(quantity="sum"))
+    found = predicted_at(places, surrogate, fires, Reading("sum"))
     np.testing.assert_allclose(found.values, fields[:, places.cells], rtol=1e-9, atol=1e-12)
 
 
@@ -93,9 +89,7 @@ def test_true_smoke_corrects_a_surrogate_that_is_twice_too_large(split, fires, t
     surrogate = pc.fit_surrogate(twice, "paper-linear")
     truth = renamed(make_snapshots(fires=24, checkpoints=3, seed=9), "true")
     both = xr.concat([truth, split.train], "snapshot", combine_attrs="override")
-    found = pc.evaluate_points(
-        surrogate, fires, towns, truth=both, reading=Reading(thresholds=[1.0])
-    )
+    found = pc.evaluate_points(surrogate, fires, towns, Reading(thresholds=[1.0]), truth=both)
     assert found.attrs["true_ignitions"] == 12
     trained = np.unique(split.train.ignition_id).size
     assert found.attrs["training_ignitions_left_out"] == trained
@@ -119,11 +113,11 @@ def twice(split):
 
 
 def test_a_calibration_corrects_a_surrogate_that_is_twice_too_large(twice, fires, towns):
-    found = pc.evaluate_points(twice, fires, towns, reading=Reading(thresholds=[1.0]))
+    found = pc.evaluate_points(twice, fires, towns, Reading(thresholds=[1.0]))
     assert found.attrs["calibration_ignitions"] == 16
     assert "calibrated by ignition" in found.attrs["intervals_contain"]
     plain = pc.evaluate_points(
-        replace(twice, error_bars=None), fires, towns, reading=Reading(thresholds=[1.0])
+        replace(twice, error_bars=None), fires, towns, Reading(thresholds=[1.0])
     )
     for name in ("mean_smoke", "exceedance"):
         np.testing.assert_allclose(found[f"{name}_surrogate"], plain[name], rtol=ROUNDING)

@@ -87,7 +87,7 @@ class Overrides:
         return self.hours is not None or self.step is not None
 
 
-AS_STORED = Overrides()
+UNCHANGED = Overrides()
 """Fires as they are."""
 
 
@@ -95,7 +95,7 @@ def open_fires(
     surrogate: Surrogate,
     source: xr.Dataset | str | Path,
     given: Stated | None = None,
-    overrides: Overrides = AS_STORED,
+    overrides: Overrides = UNCHANGED,
 ) -> xr.Dataset:
     """A Dataset or an opened store, fire by fire, with the winds or the weather that was given.
 
@@ -149,7 +149,7 @@ class StoreFires:
 
     surrogate: Surrogate
     stores: Sequence[xr.Dataset | str | Path]
-    overrides: Overrides = AS_STORED
+    overrides: Overrides = UNCHANGED
     given: Stated | None = None
 
     @property
