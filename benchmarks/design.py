@@ -33,7 +33,6 @@ import xarray as xr
 from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.compute.selection import METHODS, Choice
 from plumecast.data.conditions.covariates import read_wind
-from plumecast.data.conditions.weather import without_weather
 from plumecast.data.layout import fit_layout
 from plumecast.data.store import open_snapshots
 from plumecast.operators.families import FAMILIES
@@ -44,6 +43,7 @@ from plumecast.operators.settings import choose_settings
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
 from plumecast.surrogate.weather import fire_history, frame_interval, weather_series
+from plumecast.weather.snapshots import without_weather
 from plumecast.workflows.design.candidates import read_candidates
 from plumecast.workflows.design.features import surrogate_features
 from plumecast.workflows.design.kernel import NOISE, fit_kernel

@@ -28,8 +28,8 @@ import numpy as np
 import xarray as xr
 
 import plumecast as pc
-from plumecast.data.conditions.weather import on_weather_hours
 from plumecast.studies.methods.scoring import score_surrogate
+from plumecast.weather.snapshots import on_weather_hours
 
 FLOOR = 0.01  # µg m⁻³, that of mountains.nc
 COLUMNS = ("IoU", "rel", "rel ln", "worst IoU", "worst rel", "worst rel ln")

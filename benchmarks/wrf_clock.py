@@ -23,7 +23,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
-from plumecast.data.conditions.weather import with_mean_winds
+from plumecast.weather.snapshots import with_mean_winds
 
 HEIGHTS = np.array([10.0, 50, 200, 500, 1000, 1500, 2000, 3000, 4000, 6000])
 FLOOR = 0.01  # µg m⁻³, below which smoke is set to 0

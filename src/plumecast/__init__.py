@@ -45,13 +45,14 @@ if TYPE_CHECKING:
     from plumecast.scores.reading import Reading
     from plumecast.sources.places import read_places
     from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
-    from plumecast.sources.weather import constant_weather, read_weather
     from plumecast.sources.wrf import read_wrf, read_wrf_fires
     from plumecast.sources.wrf_inputs import write_wrf_inputs
     from plumecast.surrogate.baselines import fit_baseline
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.load import load_surrogate
     from plumecast.surrogate.surrogate import Surrogate
+    from plumecast.weather.read import constant_weather, read_weather
+    from plumecast.weather.snapshots import with_weather, with_winds
     from plumecast.workflows.design.design import design_runs
     from plumecast.workflows.design.result import Design
     from plumecast.workflows.ensemble import ensemble_statistics, evaluate_points
@@ -59,8 +60,6 @@ if TYPE_CHECKING:
     from plumecast.workflows.fires.draw_fires import draw_fires
     from plumecast.workflows.fires.fuels import with_fuels
     from plumecast.workflows.fires.hours import at_hours
-    from plumecast.workflows.fires.weather import with_weather
-    from plumecast.workflows.fires.winds import with_winds
     from plumecast.workflows.simulate import simulate
     from plumecast.workflows.statistics.request import Statistics
     from plumecast.workflows.train import train_surrogate
@@ -87,7 +86,7 @@ _HOME = {
     "choose_decision_threshold": "scores.footprint",
     "cluster": "compute.cluster",
     "compare_scenarios": "impact.compare",
-    "constant_weather": "sources.weather",
+    "constant_weather": "weather.read",
     "cross_validate": "workflows.tune.cross_validate",
     "day_mean": "scores.air_quality",
     "design_runs": "workflows.design.design",
@@ -112,7 +111,7 @@ _HOME = {
     "projection_error": "operators.pca",
     "read_arrival_times": "sources.rasters",
     "read_places": "sources.places",
-    "read_weather": "sources.weather",
+    "read_weather": "weather.read",
     "read_wrf": "sources.wrf",
     "read_wrf_fires": "sources.wrf",
     "reduced_mean_log_smoke": "scores.optical_depth",
@@ -131,8 +130,8 @@ _HOME = {
     "validate_snapshots": "data.schema",
     "with_fuels": "workflows.fires.fuels",
     "with_log_smoke": "scores.optical_depth",
-    "with_weather": "workflows.fires.weather",
-    "with_winds": "workflows.fires.winds",
+    "with_weather": "weather.snapshots",
+    "with_winds": "weather.snapshots",
     "wrap_operator": "surrogate.fit",
     "write_wrf_inputs": "sources.wrf_inputs",
 }

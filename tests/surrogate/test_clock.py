@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import plumecast as pc
 from plumecast.data.checks.checkpoints import record_interval
 from plumecast.data.clock import Histories, fire_blocks, take_final, whole_fires
-from plumecast.data.conditions.weather import with_mean_winds
 from plumecast.scores.reading import Reading
-from plumecast.surrogate.weather import CompletedWeather, complete_weather
+from plumecast.weather.complete import CompletedWeather, complete_weather
+from plumecast.weather.snapshots import with_mean_winds
 from plumecast.workflows.fires.hours import BeyondLastMap, ages_at
 from plumecast.workflows.fires.sources import Overrides
 from plumecast.workflows.predict import predict_store

@@ -8,8 +8,8 @@ import xarray as xr
 
 from plumecast import PlumecastError, design_runs
 from plumecast.compute.selection import METHODS
-from plumecast.data.conditions.weather import without_weather
 from plumecast.operators.settings import choose_settings
+from plumecast.weather.snapshots import without_weather
 from plumecast.workflows.design import features
 from plumecast.workflows.design.candidates import read_candidates
 from plumecast.workflows.design.kernel import fit_kernel

@@ -10,7 +10,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.sources.fuels.table import FUEL_CODES, fuel_table
-from plumecast.surrogate.weather import CompletedWeather
+from plumecast.weather.complete import CompletedWeather
 from plumecast.workflows.fires.draw_fires import Change, draw_scenarios
 from plumecast.workflows.fires.sources import raster_fires
 from support.raster_files import write_landscape

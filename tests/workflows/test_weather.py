@@ -10,8 +10,9 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast import PlumecastError, fit_surrogate, open_snapshots, split_by_fire
-from plumecast.data.conditions.weather import WEATHER_NAMES, has_weather
+from plumecast.base.names import WEATHER_NAMES
 from plumecast.surrogate.weather import weather_series
+from plumecast.weather.snapshots import has_weather
 from support.windy_fires import windy, write_windy_rasters
 
 FIRE = ("time_since_ignition",)
@@ -132,7 +133,7 @@ def test_a_constant_wind_is_a_weather_with_the_default_profile(
 
 def test_winds_replace_the_weather_of_a_store(succeed, rasters, model, table, tmp_path):
     stored = ingest(succeed, rasters, model, tmp_path / "f.zarr", "--weather", table)
-    replaced = pc.with_winds(stored, (4.0, 90.0))
+    replaced = pc.with_weather(stored, (4.0, 90.0))
     assert not has_weather(replaced)
     series = weather_series(replaced)
     np.testing.assert_allclose(series.u[:, :, 0], -4.0, rtol=STORED)
@@ -162,14 +163,16 @@ def test_a_surrogate_trained_without_weather_says_so(run, rasters, plain, table,
     out = tmp_path / "smoke.nc"
     result = run("predict", plain, *rasters, *RASTER, "--weather", table, "-o", out)
     assert result.code == 0
-    assert "trained without weather and makes no use of the one" in " ".join(result.err.split())
+    assert "does not use the weather, so that the one you gave changes nothing" in " ".join(
+        result.err.split()
+    )
 
 
 BAD = {
     "NaN": ("a,0,10,nan,270,900", [], "line 2, fire 'a'", "nan"),
     "knots": ("a,0,10,5,270,900", ["--speed-unit", "knots"], "m/s", "--speed-unit"),
-    "no unit": ("a,0,10,5,270,900", [], "--speed-unit, one of m/s", "weather.csv"),
-    "mph": ("a,0,10,150,270,900", [], "150 m/s at 10 m is no wind", "--speed-unit"),
+    "no unit": ("a,0,10,5,270,900", [], "--speed-unit is missing", "give m/s"),
+    "mph": ("a,0,10,150,270,900", [], "150 m/s at hour 0, 10 m is no wind", "mph"),
     "heights": ("a,0,50,5,270,900\na,0,10,5,270,900", [], "heights must increase", "fire 'a'"),
     "ends early": ("a,0,10,5,270,900\na,1,10,5,270,900", [], "fire 'a'", "ends at 1 h"),
     "to": ("a,0,10,5,270,900\na,12,10,5,270,900", [], "--direction-is", "toward"),
@@ -178,8 +181,10 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("command", ["predict", "ingest", "ensemble"])
-@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [*((kind, "predict") for kind in BAD), ("one fire", "ingest"), ("no unit", "ensemble")],
+)
 def test_bad_weather_is_named_with_file_fire_and_value(
     run, rasters, model, tmp_path, kind, command
 ):
@@ -208,7 +213,7 @@ def test_options_of_weather_need_its_file_and_no_winds(run, rasters, model, tabl
     start = ["predict", model, *rasters, *RASTER, "-o", tmp_path / "o.nc"]
     alone = run(*start, "--speed-unit", "knots")
     assert alone.code == 2
-    assert "--speed-unit=knots is for --weather FILE" in " ".join(alone.err.split())
+    assert "--speed-unit knots is for --weather FILE" in " ".join(alone.err.split())
     both = run(*start, "--weather", table, "--wind-speed", 3, "--wind-from", 90)
     assert both.code == 2
     assert "give either --weather" in " ".join(both.err.split())

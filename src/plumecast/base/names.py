@@ -99,6 +99,10 @@ WEATHER = (
 )  # fmt: skip
 """Hourly weather of every fire, where it is known."""
 
+WEATHER_NAMES = tuple(entry.name for entry in WEATHER)
+WIND = ("wind_speed", "wind_from_direction")
+"""The mean wind of a snapshot, which defines the wind frame."""
+
 WEATHER_AXES = (
     Name(WEATHER_HOUR, (WEATHER_HOUR,), "float", "time of the weather since ignition", "h"),
     Name(HEIGHT, (HEIGHT,), "float", "height above ground", "m", "height"),

@@ -23,7 +23,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from plumecast.__main__ import INTERRUPTED
-from plumecast.base.errors import PlumecastError, PlumecastWarning
+from plumecast.base.errors import ArgumentError, PlumecastError, PlumecastWarning
 from plumecast.base.files import FULL
 from plumecast.base.version import __version__
 from plumecast.cli.history import ARGUMENTS
@@ -99,6 +99,9 @@ class OptionNamingCommand(TyperCommand):
             raise OSError(error.errno, error.strerror, str(ctx.params["out"])) from error
         except PlumecastError as error:
             options = {item.name: item.opts[-1] for item in self.params if item.opts[-1][0] == "-"}
+            if isinstance(error, ArgumentError):
+                text = error.worded(str(options.get(error.argument, error.argument)))
+                raise PlumecastError(text) from error
             text = re.sub(
                 r"(?<![\w-])(\w+)=(?=\S)",
                 lambda found: f"{options.get(found[1]) or found[1]}=",

@@ -1,55 +1,46 @@
-"""Options about the air of fires: their winds, or a file with their weather."""
+"""Options about the air of fires: a file with their weather, or one wind."""
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.cli.options import Given
 from plumecast.cli.show import note
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.fuels import use_of_fuels
-from plumecast.workflows.fires.stated import Stated, use_of
-from plumecast.workflows.fires.weather import Weather
-from plumecast.workflows.fires.winds import Winds, as_winds, read_winds
+from plumecast.workflows.fires.weather import ignored_weather
 
-OF_WEATHER = {
-    "ignition_time": "ignition",
-    "speed_unit": "speed_unit",
-    "direction_is": "direction_is",
-    "local_hour": "local_hour",
-    "latitude": "latitude",
-    "longitude": "longitude",
-    "elevation": "elevation",
-}
-"""Options about the file of --weather, and the arguments of `read_weather` that they are."""
+OF_FILE = ("ignition_time", "direction_is", "speed_unit", "local_hour", "latitude", "longitude",
+           "elevation")  # fmt: skip
+"""Options about the file of --weather."""
 
-OF_WIND = ("wind_speed", "wind_from", "winds")
+_WIND_HELP = "of all these fires, where no file has it: constant, with a default profile above."
 
 
 def wind_options(
-    wind_speed: float = typer.Option(
-        None,
-        help="Mean 10 m wind speed of all these fires since ignition (m/s); with --wind-from. A "
-        "surrogate that uses weather takes it as constant, with a default profile above.",
+    wind_speed: str = typer.Option(
+        None, help=f"Mean 10 m wind speed {_WIND_HELP} In m/s, or as in '12 mph'; with --wind-from."
     ),
-    wind_from: float = typer.Option(
-        None, help="Direction that this wind comes from, in degrees from north; 270 is a west wind."
-    ),
-    winds: Path = typer.Option(
+    wind_from: str = typer.Option(
         None,
-        help="CSV table of the wind of every fire: fire_id, wind_speed, wind_from_direction and "
-        "optionally hours.",
+        help="Direction that this wind comes from: degrees from north (270 is a west wind) or SW.",
     ),
-    weather: Path = typer.Option(
+    winds: str = typer.Option(None, hidden=True, help="Old name of --weather for one wind a fire."),
+    weather: str = typer.Option(
         None,
-        help="Hourly weather of these fires since ignition: a CSV table (hour, height, speed, "
-        "direction; optionally depth, fire), a FARSITE stream, or a NetCDF extract of profiles.",
+        help="Weather of these fires: a CSV table (hour, height, speed, direction; optionally "
+        "depth, fire), a table of one wind for every fire, a FARSITE stream, a NetCDF extract of "
+        "profiles, or one wind such as '12 mph from SW'.",
+    ),
+    north: str = typer.Option(
+        None,
+        help="What directions count from: true, or grid for the y axis of the fires.",
+        show_default="true",
     ),
     ignition_time: str = typer.Option(
         None,
@@ -78,20 +69,60 @@ def wind_options(
         None, help="With --weather: height of the ground (m), where heights are above sea level."
     ),
 ) -> None:
-    """The wind or weather of fires whose files do not contain it; it replaces what they have."""
+    """The weather of fires whose files do not contain it; it replaces what they have."""
 
 
 def read_wind_options(given: Given) -> dict[str, Any]:
-    """The arguments `winds` and `weather` that the options state; None for what they do not."""
-    weather = _weather(given)
-    winds = _winds(given)
-    if weather is not None and winds is not None:
-        named = next(name for name in OF_WIND if given[name] is not None)
-        raise PlumecastError(
-            f"give either --weather {given['weather']} or --{named.replace('_', '-')}, not both: "
-            "the mean wind follows from the weather"
-        )
-    return {"winds": winds, "weather": weather}
+    """The argument `weather` that the options give; None if they give none."""
+    try:
+        return {"weather": _weather(given)}
+    except ArgumentError as error:
+        name = "ignition_time" if error.argument == "ignition" else error.argument
+        raise PlumecastError(error.worded(_option(name))) from error
+
+
+def _weather(given: Given) -> Any:
+    # Imported here: only these options need the readers.
+    from plumecast.weather.options import TRUE, DefaultProfile, Options, Site
+    from plumecast.weather.read import as_weather, one_wind, winds_as_weather
+
+    ways = [name for name in ("weather", "winds", "wind_speed", "wind_from") if given[name]]
+    if len(ways) > 1 and ways != ["wind_speed", "wind_from"]:
+        first, second = (f"{_option(name)} {given[name]}" for name in ways[:2])
+        raise PlumecastError(f"give either {first} or {second}, not both")
+    if ways in (["wind_speed"], ["wind_from"]):
+        other = "--wind-from" if ways == ["wind_speed"] else "--wind-speed"
+        raise PlumecastError(f"{_option(ways[0])} {given[ways[0]]} needs {other} too")
+    for name in OF_FILE if ways not in (["weather"], ["winds"]) else ():
+        if given[name] is not None:
+            raise PlumecastError(
+                f"{_option(name)} {given[name]} is for --weather FILE; give the file too"
+            )
+    if not ways:
+        if given["north"] is not None:
+            raise PlumecastError(f"--north {given['north']} needs --weather or --wind-speed")
+        return None
+    options = Options(
+        ignition=given["ignition_time"],
+        speed_unit=given["speed_unit"],
+        direction_is=given["direction_is"],
+        north=given["north"] or TRUE,
+        site=Site(given["latitude"], given["longitude"], given["elevation"]),
+        profile=DefaultProfile(given["local_hour"]),
+    )
+    if ways[0] == "wind_speed":
+        return one_wind(given["wind_speed"], given["wind_from"], options, unit="m/s")
+    if ways[0] == "winds":
+        note("--winds is deprecated: use --weather, with the unit of the speeds in the header")
+        return winds_as_weather(given["winds"], options)
+    weather = as_weather(given["weather"], options)
+    if weather.attrs.get("weather_comment"):
+        note(f"{given['weather']}: {weather.attrs['weather_comment']}")
+    return weather
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def at_time_of_file(given: Given, ignition_time: str | None) -> Given:
@@ -109,63 +140,8 @@ def at_time_of_file(given: Given, ignition_time: str | None) -> Given:
     return changed
 
 
-def _winds(given: Given) -> Winds | None:
-    speed, direction, table = given["wind_speed"], given["wind_from"], given["winds"]
-    if table is not None:
-        if speed is not None or direction is not None:
-            raise PlumecastError(
-                f"give either --winds {table} or --wind-speed and --wind-from, not both"
-            )
-        return read_winds(table)
-    if (speed is None) != (direction is None):
-        stated = f"--wind-speed={speed:g}" if direction is None else f"--wind-from={direction:g}"
-        other = "--wind-from" if direction is None else "--wind-speed"
-        raise PlumecastError(f"{stated} needs {other} too")
-    return None if speed is None else as_winds((speed, direction))
-
-
-def _weather(given: Given) -> Weather | None:
-    options = {name: given[name] for name in OF_WEATHER if given[name] is not None}
-    if given["weather"] is None:
-        for name, value in options.items():
-            raise PlumecastError(f"{name}={value} is for --weather FILE; give the file too")
-        return None
-    # Imported here: only --weather needs the readers.
-    from plumecast.sources.weather import read_weather
-
-    named = {OF_WEATHER[name]: value for name, value in options.items()}
-    try:
-        read = read_weather(given["weather"], **named)
-    except PlumecastError as error:
-        raise PlumecastError(in_weather_options(str(error))) from error
-    if read.attrs.get("weather_comment"):
-        note(f"{given['weather']}: {read.attrs['weather_comment']}")
-    return Weather(str(given["weather"]), read)
-
-
-def in_weather_options(message: str) -> str:
-    """A message of `read_weather` with the options in place of its arguments."""
-    renamed = re.sub(r"(?<![\w-])ignition=", "--ignition-time=", message)
-    renamed = re.sub(r"\bcheck ignition\b", "check --ignition-time", renamed)
-    renamed = re.sub(r"\bstate ignition\b", "state --ignition-time", renamed)
-    renamed = renamed.replace(
-        "state the ignition time", "state the ignition time (--ignition-time)"
-    )
-    return re.sub(
-        r"(?<![\w-])(speed_unit|direction_is|local_hour)\b",
-        lambda found: f"--{found[1].replace('_', '-')}",
-        renamed,
-    )
-
-
-def stated_of(given: dict[str, Any]) -> Stated | None:
-    """The winds or the weather of `read_wind_options`."""
-    found: Stated | None = given["weather"] if given["weather"] is not None else given["winds"]
-    return found
-
-
 def note_use(surrogate: Surrogate, given: dict[str, Any], fuels: Path | None = None) -> None:
     """Say so if a surrogate makes less, or something else, of what was given than expected."""
-    for text in (use_of(surrogate, stated_of(given)), use_of_fuels(surrogate, fuels)):
+    for text in (ignored_weather(surrogate, given["weather"]), use_of_fuels(surrogate, fuels)):
         if text is not None:
             note(text)

@@ -48,12 +48,6 @@ from plumecast.data.checks.checksums import (
 from plumecast.data.checks.damage import RESTORE, DamagedError, is_damage, short_reason
 from plumecast.data.checks.seal import check_seal
 from plumecast.data.checks.shapes import refuse_absurd_zarr, refuse_missing_chunks
-from plumecast.data.conditions.weather import (
-    STATE_WEATHER,
-    has_weather,
-    on_weather_hours,
-    with_mean_winds,
-)
 from plumecast.data.lazy_store import open_netcdf, record_state
 from plumecast.data.repository.process import guard_fields
 from plumecast.data.repository.writing import (
@@ -72,6 +66,12 @@ from plumecast.data.schema import (
     validate_snapshots,
 )
 from plumecast.data.writers import quiet_zarr, to_stored_types, write_blocks, zarr_encoding
+from plumecast.weather.snapshots import (
+    STATE_WEATHER,
+    has_weather,
+    on_weather_hours,
+    with_mean_winds,
+)
 
 _PLANE = ("x", "y")
 _BLOCK = 256  # snapshots exported at once

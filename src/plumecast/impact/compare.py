@@ -40,11 +40,10 @@ from plumecast.scores.sampling import check_coverage
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.fires.extrapolation import Extrapolation, trained_notice
 from plumecast.workflows.fires.origin import fires_origin
-from plumecast.workflows.fires.stated import stated
-from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import WindsGiven
+from plumecast.workflows.fires.weather import user_weather
 from plumecast.workflows.held_out.record import model_record
 from plumecast.workflows.predict import Notify, warn_of
 from plumecast.workflows.statistics.request import Request, Statistics, column_smoke
@@ -93,6 +92,7 @@ AS_USUAL = Comparing()
 """Maps and tables, pairs where most ignitions are common."""
 
 
+@accepts_winds
 @folded_arguments(
     reading=Reading,
     comparing=Comparing,
@@ -106,8 +106,7 @@ def compare_scenarios(
     *,
     model: Surrogate | str | Path | None = None,
     places: Places | str | Path | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     resources: Resources = LOCAL,
     notify: Notify = warn_of,
 ) -> Comparison:
@@ -129,8 +128,8 @@ def compare_scenarios(
         and cancels.
     places
         A CSV table or the result of `read_places`.
-    winds, weather
-        As for `with_winds` or `with_weather`; they replace those of stores and Datasets.
+    weather
+        As for `with_weather`; it replaces that of stores and Datasets.
     resources
         Maps keep the smoke of all fires in memory, at most that of the resources (by default 4 GB).
     notify
@@ -161,7 +160,7 @@ def compare_scenarios(
         else:
             found[name] = _named(
                 name, sample_predicted, cells, surrogate, source, request,
-                given=stated(winds, weather), resources=blocks,
+                weather=user_weather(weather), resources=blocks,
             )  # fmt: skip
         if everywhere:
             _check_memory(found, len(sources), resources.memory)

@@ -26,7 +26,6 @@ from plumecast.sources.places import Places
 from plumecast.sources.rasters.georeference import is_mapping
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.sources import FireSource
-from plumecast.workflows.fires.stated import Stated
 from plumecast.workflows.statistics.request import Request
 from plumecast.workflows.statistics.samples import (
     PlaceSamples,
@@ -189,7 +188,7 @@ def sample_predicted(
     source: xr.Dataset | FireSource,
     request: Request,
     *,
-    given: Stated | None,
+    weather: xr.Dataset | None,
     resources: Resources,
 ) -> Sampled:
     """The predicted smoke of the last snapshot of every fire in some cells, for a quantity."""
@@ -197,7 +196,7 @@ def sample_predicted(
         last = np.isin(np.arange(source.sizes[SNAPSHOT]), final_rows(source))
         source = source.assign_coords(is_final=(SNAPSHOT, last))
     return sample_fires(
-        cells, surrogate, source, request, given=given, describe=_described, resources=resources
+        cells, surrogate, source, request, weather=weather, describe=_described, resources=resources
     )
 
 

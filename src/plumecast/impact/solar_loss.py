@@ -45,7 +45,6 @@ from plumecast.workflows.fires.sources import (
     StoreFires,
     listed,
 )
-from plumecast.workflows.fires.stated import Stated
 from plumecast.workflows.held_out.record import model_record
 from plumecast.workflows.predict import Notify
 from plumecast.workflows.statistics.request import Statistics, column_smoke
@@ -205,7 +204,7 @@ def dense_samples(
     fires: Fires | RasterFires,
     reading: Reading = AS_STORED,
     *,
-    given: Stated | None = None,
+    weather: xr.Dataset | None = None,
     precision: str = "float64",
     resources: Resources = LOCAL,
     notify: Notify | None = None,
@@ -216,7 +215,7 @@ def dense_samples(
         source = fires
     else:
         overrides = Overrides(tuple(reading.hours) or None, STEP)
-        source = StoreFires(surrogate, listed(fires), overrides, given)
+        source = StoreFires(surrogate, listed(fires), overrides, weather)
     return predicted_at(
         places,
         surrogate,

@@ -17,7 +17,6 @@ from plumecast.compute.arrays import Array, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.device import advice, choose_budget, naming_memory, no_progress
 from plumecast.data.conditions.covariates import Covariate
-from plumecast.data.conditions.weather import with_mean_winds
 from plumecast.data.layout import Layout
 from plumecast.data.samples import read_samples
 from plumecast.data.training import (
@@ -36,7 +35,8 @@ from plumecast.surrogate.covered.ranges import training_ranges
 from plumecast.surrogate.fit_lifted import fit_lifted
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.updating.new_fires import updatable_record
-from plumecast.surrogate.weather import complete_weather
+from plumecast.weather.complete import complete_weather
+from plumecast.weather.snapshots import with_mean_winds
 
 
 class SignWarning(UserWarning):

@@ -11,21 +11,19 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.device import Budget
 from plumecast.data.checks.trainable import check_group_count
 from plumecast.data.conditions.covariates import (
     ALIKE,
     SCENARIO,
-    STATE_WIND,
-    WIND,
     Covariate,
     fit_covariates,
     own_winds,
     read_covariates,
     read_wind,
 )
-from plumecast.data.conditions.weather import STATE_WEATHER, has_weather
 from plumecast.data.layout import Field
 from plumecast.data.training import TrainingMatrices
 from plumecast.operators.coded.correction import CorrectedMap
@@ -55,6 +53,7 @@ from plumecast.surrogate.weather import (
     weather_known,
     weather_series,
 )
+from plumecast.weather.snapshots import STATE_WEATHER, has_weather
 
 MAP_ADVANTAGE = 0.8
 """If winds differ, fields are rotated unless the out-of-fold error on the map is below this share
@@ -354,7 +353,7 @@ def wind_frame_of(snapshots: xr.Dataset, field: Field, wind: Array | None, kind:
     if wind is None:
         raise PlumecastError(
             f"frame '{kind}' needs the coordinates {' and '.join(WIND)} on every snapshot; use "
-            f"frame 'map', or add the wind: {STATE_WIND}"
+            f"frame 'map', or add the wind: {STATE_WEATHER}"
         )
     spacing = grid_spacing(snapshots, field)
     return fit_wind_frame(field.shape, spacing, wind, stretch=kind == "wind-stretch")

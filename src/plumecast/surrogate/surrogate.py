@@ -13,7 +13,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, TABLE
+from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, TABLE, WIND
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
@@ -26,7 +26,6 @@ from plumecast.compute.arrays import (
 )
 from plumecast.compute.device import choose_device
 from plumecast.data.conditions.covariates import (
-    WIND,
     Covariate,
     ExtrapolationWarning,
     read_covariates,

@@ -20,13 +20,12 @@ from plumecast.scores.field_statistics import bin_count, groups_for
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.fires.extrapolation import GROUP
 from plumecast.workflows.fires.memory_plan import prediction_rows
 from plumecast.workflows.fires.origin import fires_origin
 from plumecast.workflows.fires.sources import Fires, FireSource, reduce_fires
-from plumecast.workflows.fires.stated import stated
-from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import WindsGiven
+from plumecast.workflows.fires.weather import user_weather
 from plumecast.workflows.predict import Notify, warn_of
 from plumecast.workflows.statistics.cell_sums import (
     LEFT_OUT,
@@ -72,6 +71,7 @@ _folded = folded_arguments(
 )
 
 
+@accepts_winds
 @_folded
 def ensemble_statistics(
     surrogate: Surrogate,
@@ -80,8 +80,7 @@ def ensemble_statistics(
     statistics: Statistics = MEANS,
     *,
     truth: xr.Dataset | str | Path | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     resources: Resources = LOCAL,
     notify: Notify = warn_of,
 ) -> xr.Dataset:
@@ -100,8 +99,8 @@ def ensemble_statistics(
     truth
         Fires with true smoke from the same population, which correct the estimates
         (`control_variate`); training ignitions among them are left out.
-    winds, weather
-        As for `with_winds` or `with_weather`; they replace those of stores and Datasets.
+    weather
+        As for `with_weather`; it replaces that of stores and Datasets.
     resources
         Fields are predicted in blocks that keep to the memory and are never stored. With a runner
         (`pc.cluster`) the workers of a cluster read or simulate the fires and predict their smoke.
@@ -137,7 +136,7 @@ def ensemble_statistics(
             size=size,
             final=statistics.final,
             hours=tuple(reading.hours),
-            given=stated(winds, weather),
+            weather=user_weather(weather),
             threads=1 if resources.memory is not None or free is None else THREADS,
             resources=resources,
         )
@@ -149,6 +148,7 @@ def ensemble_statistics(
     return made.assign_attrs(fires_from=fires_origin(fires))
 
 
+@accepts_winds
 @_folded
 def evaluate_points(
     surrogate: Surrogate,
@@ -158,8 +158,7 @@ def evaluate_points(
     statistics: Statistics = MEANS,
     *,
     truth: xr.Dataset | str | Path | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     resources: Resources = LOCAL,
     notify: Notify = warn_of,
 ) -> xr.Dataset:
@@ -181,7 +180,6 @@ def evaluate_points(
         fires,
         request.reading,
         statistics,
-        winds=winds,
         weather=weather,
         resources=resources,
         notify=notify,

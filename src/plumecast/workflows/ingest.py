@@ -11,19 +11,21 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding
-from plumecast.base.names import FIRE
+from plumecast.base.names import FIRE, WIND
 from plumecast.base.tables import DIRECTION, Column, TableFormat, read_table
 from plumecast.compute.blocks import Runner
-from plumecast.data.conditions.covariates import WIND
 from plumecast.data.schema import FIELD_NAMES
 from plumecast.sources.rasters import find_rasters, iter_arrival_times
 from plumecast.sources.wrf import TIME_LIMIT, FireResult, find_runs, fire_name, read_wrf_fires
 from plumecast.sources.wrf.units import tracer_list
+from plumecast.weather.checks import check_fires, fires_of
+from plumecast.weather.options import TRUE
+from plumecast.weather.read import WeatherLike, accepts_winds
+from plumecast.weather.series import Origin, fire_winds
+from plumecast.weather.snapshots import with_weather
 from plumecast.workflows.fires.fuels import FuelsGiven, as_fuels, with_fuels
 from plumecast.workflows.fires.growing_store import GrowingStore, Outcome
-from plumecast.workflows.fires.stated import Stated, check_raster_fires, stated
-from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import FireWind, Winds, WindsGiven
+from plumecast.workflows.fires.weather import check_raster_fires, user_weather
 
 __all__ = ["Labels", "Outcome", "ingest_rasters", "ingest_wrf", "read_labels"]
 
@@ -49,7 +51,7 @@ class Labels(NamedTuple):
 
     drought: dict[str, str]
     ignition_id: dict[str, str]
-    winds: dict[str, FireWind]
+    winds: xr.Dataset | None  # a weather of the fires whose wind it has
     path: str
 
 
@@ -61,7 +63,7 @@ def read_labels(path: str | Path) -> Labels:
     table = read_table(path, LABELS)
     names, count = table.texts["fire_id"], len(table)
     ignitions = table.texts.get("ignition_id", ("",) * count)
-    labels = Labels({}, {}, {}, str(path))
+    labels = Labels({}, {}, None, str(path))
     wind = np.array([table.numbers.get(column, np.full(count, np.nan)) for column in WIND])
     for row, (name, drought) in enumerate(zip(names, table.texts["drought"], strict=True)):
         if labels.drought.setdefault(name, drought) != drought:
@@ -71,19 +73,22 @@ def read_labels(path: str | Path) -> Labels:
         empty = np.isnan(wind[:, row])
         if empty.any() and not empty.all():
             raise table.error(row, f"{WIND[np.argmax(empty)]} is empty; give both or none")
-        if not empty.any():
-            labels.winds[name] = FireWind(*wind[:, row, None])
-    return labels
+    windy = {name: row for row, name in enumerate(names) if not np.isnan(wind[0, row])}
+    if not windy:
+        return labels
+    origin = Origin(path, "table", north=TRUE)
+    speed, direction = wind[:, [*windy.values()]]
+    return labels._replace(winds=fire_winds(speed, direction, origin, [*windy]))
 
 
+@accepts_winds
 def ingest_wrf(
     run_dirs: Sequence[str | Path],
     out: str | Path,
     *,
     drought: str | None = None,
     labels: str | Path | Labels | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     workers: int = 1,
     runner: Runner | None = None,
     time_limit: float | None = TIME_LIMIT,
@@ -101,23 +106,27 @@ def ingest_wrf(
     those given. `relabel` changes its labels, `replace` reads it again; each makes one commit.
 
     `drought` labels all fires. Alternatively, `labels` is the path of a table for `read_labels`
-    with a line for every fire. `weather`, as for `with_weather`, replaces that of the runs;
-    `winds`, as for `with_winds`, or winds in `labels` replace their winds and leave out their
-    weather. With a `runner` (`pc.cluster`), cluster workers read the fires; only this process
-    writes. Other processes read the files: one that makes no progress in `time_limit` seconds, or
-    that dies of a damaged file, is reported, and the other fires are read. With None and one
-    worker, this process reads. `options` are those of `read_wrf`. `progress(finished, total,
-    fire_id)` is called after each fire.
+    with a line for every fire. `weather`, as for `with_weather`, replaces that of the runs, and so
+    do winds in `labels`, of the fires that have one there. With a `runner` (`pc.cluster`), cluster
+    workers read the fires; only this process writes. Other processes read the files: one that makes
+    no progress in `time_limit` seconds, or that dies of a damaged file, is reported, and the other
+    fires are read. With None and one worker, this process reads. `options` are those of `read_wrf`.
+    `progress(finished, total, fire_id)` is called after each fire.
     """
     if "tracers" in options:
         options["tracers"] = tracer_list(options["tracers"])  # as the store records them
     table = read_labels(labels) if isinstance(labels, str | Path) else labels
-    store = GrowingStore(Path(out), FIELD_NAMES, _stated(winds, weather, table))
+    label_winds = None if table is None else table.winds
+    if table is not None and label_winds is not None and weather is not None:
+        raise PlumecastError(
+            f"{table.path} has winds in its columns {' and '.join(WIND)}; give no others beside it"
+        )
+    store = GrowingStore(Path(out), FIELD_NAMES, user_weather(weather))
     runs = find_runs(run_dirs)
     named = {str(run): fire_name(run) for run in runs}
-    if store.given is not None and (winds is not None or weather is not None):
-        again = replace and weather is not None  # every fire then needs its weather
-        store.given.check_fires({*named.values()} - (frozenset() if again else store.fire_ids))
+    if store.weather is not None:  # every fire that is read needs its weather
+        kept = frozenset() if replace else store.fire_ids
+        check_fires(store.weather, {*named.values()} - kept)
     outcomes = []
     if not replace:
         given = {} if drought is None else {"drought": dict.fromkeys(named.values(), drought)}
@@ -145,29 +154,34 @@ def ingest_wrf(
     if replace:
         failed: list[Outcome] = []
         whole = store.fire_ids <= {*named.values()}
-        return outcomes + store.replace(_read(results, failed), whole=whole) + failed
-    for fire, found in _read(results, outcomes):
+        return outcomes + store.replace(_read(results, failed, label_winds), whole=whole) + failed
+    for fire, found in _read(results, outcomes, label_winds):
         outcomes += store.append_checked(fire, found)
     return outcomes
 
 
 def _read(
-    results: Iterable[FireResult], failed: list[Outcome]
+    results: Iterable[FireResult], failed: list[Outcome], winds: xr.Dataset | None
 ) -> Iterator[tuple[xr.Dataset, tuple[Finding, ...]]]:
-    """The fires that could be read, with their findings; the others are added to `failed`."""
+    """The fires that could be read, with their findings; the others are added to `failed`.
+
+    The fires that are named in `winds` have their wind from there.
+    """
     for result in results:
         if isinstance(result.outcome, str):
             failed.append(Outcome(result.fire_id, problem=result.outcome))
+        elif winds is not None and result.fire_id in fires_of(winds):
+            yield with_weather(result.outcome, winds), result.quality
         else:
             yield result.outcome, result.quality
 
 
+@accepts_winds
 def ingest_rasters(
     paths: Sequence[str | Path],
     out: str | Path,
     *,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     fuels: FuelsGiven | None = None,
     batch: int = 64,
     drought: str | None = None,
@@ -179,16 +193,15 @@ def ingest_rasters(
     """Append fires of arrival-time rasters to a store of `time_since_ignition` alone.
 
     Each of `paths` is a file, a folder or a glob; `batch` files make one commit. The fires have the
-    wind of `winds`, as for `with_winds`, or the `weather`, as for `with_weather`, and the fuel load
-    of `fuels`, as for `with_fuels`; a store has fires on one fuel map. With a `runner`
-    (`pc.cluster`), cluster workers read the files; only this process writes. `relabel` gives fires
-    that are already stored the label `drought`, in one commit. `options` are those of
-    `read_arrival_times`. Open the store with `open_snapshots(path,
+    `weather`, as for `with_weather`, and the fuel load of `fuels`, as for `with_fuels`; a store has
+    fires on one fuel map. With a `runner` (`pc.cluster`), cluster workers read the files; only this
+    process writes. `relabel` gives fires that are already stored the label `drought`, in one
+    commit. `options` are those of `read_arrival_times`. Open the store with `open_snapshots(path,
     fields=("time_since_ignition",))`.
     """
-    store = GrowingStore(Path(out), (FIRE,), stated(winds, weather))
+    store = GrowingStore(Path(out), (FIRE,), user_weather(weather))
     files = find_rasters(paths)
-    check_raster_fires(store.given, files, options.get("format"), store.fire_ids)
+    check_raster_fires(store.weather, files, options.get("format"), store.fire_ids)
     names = [path.stem for path in files]
     labels = {} if drought is None else {"drought": dict.fromkeys(names, drought)}
     outcomes = store.already_stored(names, labels, {}, relabel)
@@ -209,16 +222,3 @@ def ingest_rasters(
             store.agreement.check_fuel(fires, fuels.source)
         outcomes.extend(store.append(fires))
     return outcomes
-
-
-def _stated(
-    winds: WindsGiven | None, weather: WeatherGiven | None, labels: Labels | None
-) -> Stated | None:
-    """The winds or the weather that was given, or the winds of the labels."""
-    if labels is None or not labels.winds:
-        return stated(winds, weather)
-    if winds is not None or weather is not None:
-        raise PlumecastError(
-            f"{labels.path} has winds in its columns {' and '.join(WIND)}; give no others beside it"
-        )
-    return Winds(labels.path, labels.winds)

@@ -30,6 +30,7 @@ from plumecast.surrogate.covered.guards import (
 from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import output_record, stored_agreement, stored_thresholds
+from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.export import FOOTPRINT, footprint_of
 from plumecast.workflows.fires.extrapolation import Extrapolation, trained_ignitions, trained_notice
 from plumecast.workflows.fires.memory_plan import prediction_rows
@@ -40,9 +41,11 @@ from plumecast.workflows.fires.sources import (
     map_parts,
     open_fires,
 )
-from plumecast.workflows.fires.stated import check_stated, stated, weather_attributes
-from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import WindsGiven
+from plumecast.workflows.fires.weather import (
+    check_has_weather,
+    user_weather,
+    weather_attributes,
+)
 
 BLOCK = 512
 """Largest number of snapshots predicted at a time; a memory limit may allow fewer."""
@@ -69,6 +72,7 @@ def warn_of(notice: Notice) -> None:
         warnings.warn(notice.text, ExtrapolationWarning, stacklevel=2)
 
 
+@accepts_winds
 @folded_arguments(overrides=Overrides, resources=Resources)
 def predict_store(
     surrogate: Surrogate,
@@ -77,8 +81,7 @@ def predict_store(
     *,
     threshold: float | None = None,
     interval: float | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     resources: Resources = LOCAL,
     notify: Notify = warn_of,
 ) -> Iterator[xr.Dataset]:
@@ -96,8 +99,8 @@ def predict_store(
         Adds footprints: where the detection score is above this decision threshold.
     interval
         Adds error bars of this coverage, such as 0.9: those of `Surrogate.predict_interval`.
-    winds, weather
-        As for `with_winds` or `with_weather`; they replace those of the store.
+    weather
+        As for `with_weather`; it replaces that of the store.
     resources
         Blocks keep to its memory. With a runner (`pc.cluster`) the workers of a cluster read and
         predict them.
@@ -110,14 +113,13 @@ def predict_store(
         surrogate = surrogate.on_device(resources.device)
     predict = partial(predict_block, surrogate, threshold=threshold, interval=interval)
     if isinstance(fires, RasterFires):
-        if overrides.any or winds is not None or weather is not None:
+        if overrides.any or weather is not None:
             raise PlumecastError(
-                "winds, weather and overrides are for stores; state those of rasters in "
-                "raster_fires(…)"
+                "weather and overrides are for stores; state those of rasters in raster_fires(…)"
             )
         blocks = fires.map(predict, resources)
     else:
-        data = open_fires(surrogate, fires, stated(winds, weather), overrides)
+        data = open_fires(surrogate, fires, user_weather(weather), overrides)
         parts = _parts(surrogate, data, overrides, resources.memory, bars=interval is not None)
         blocks = map_parts(predict, data, overrides, parts, resources)
     yield from _collected(surrogate, blocks, notify)
@@ -157,7 +159,7 @@ def predict_fires(
 ) -> xr.Dataset:
     """`predict_store` of snapshots in memory, in one block."""
     _check_interval(surrogate, interval)
-    check_stated(surrogate, fires.variables, "the Dataset")
+    check_has_weather(surrogate, fires.variables, "the Dataset")
     blocks = iter([predict_block(surrogate, fires, threshold, interval)])
     (predicted,) = _collected(surrogate, blocks, notify)
     return predicted

@@ -8,10 +8,10 @@ import pytest
 from plumecast import read_wrf
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import TABLE
-from plumecast.sources.weather import check_weather
-from plumecast.sources.weather.default import HEIGHTS
 from plumecast.sources.wrf.fires import read_wrf_profile
 from plumecast.sources.wrf.profile import COLUMNS
+from plumecast.weather.checks import check_weather
+from plumecast.weather.profile import HEIGHTS
 from support.places import shared_data
 from support.wrf_files import HEIGHTS as FACES
 from support.wrf_files import NX, NY, NZ, Circle, plume, write_run

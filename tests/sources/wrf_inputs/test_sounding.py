@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from plumecast.base.constants import GRAVITY
-from plumecast.sources.weather.default import HEIGHTS
 from plumecast.sources.wrf_inputs.domain import TOP
 from plumecast.sources.wrf_inputs.sounding import (
     INVERSION,
@@ -15,6 +14,7 @@ from plumecast.sources.wrf_inputs.sounding import (
     input_sounding,
     sounding_table,
 )
+from plumecast.weather.profile import HEIGHTS
 
 ROUNDED = 5.1e-4  # three decimals are written
 STABILITY = 1.2e-4

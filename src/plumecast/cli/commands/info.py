@@ -17,7 +17,6 @@ from plumecast.cli.show import count, note, pairs, say
 from plumecast.data.checks.checkpoints import checkpoint_interval
 from plumecast.data.checks.checksums import has_checksums
 from plumecast.data.checks.findings import QUALITY, check_store
-from plumecast.data.conditions.weather import SURFACE, has_weather
 from plumecast.data.schema import GROUPS, SMOKE_FLOOR, further_outputs
 from plumecast.data.store import DATA_VERSION, open_snapshots
 from plumecast.operators.lifted import LiftedOperator
@@ -27,6 +26,8 @@ from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import AGREE
 from plumecast.surrogate.updating.new_fires import SINCE_FIT
+from plumecast.weather.profile import SURFACE
+from plumecast.weather.snapshots import has_weather
 
 _UNKNOWN = "not recorded"
 

@@ -171,7 +171,7 @@ def _note_missing_winds(outcomes: list[Outcome]) -> None:
     if calm:
         note(
             f"the wind of fire '{calm[0]}'{_others(calm)} is unknown, because U10 and V10 are "
-            "missing; state it by --wind-speed and --wind-from, by a table with --winds, or by "
+            "missing; give it by --wind-speed and --wind-from, or by "
             "--weather"
         )
 

@@ -108,7 +108,7 @@ def command(
     """Predict the smoke of every snapshot in a store, or of arrival-time rasters.
 
     Rasters are put on the surrogate's own grid. They contain no wind: a surrogate that uses it
-    needs --weather, --wind-speed and --wind-from, or --winds. With .tif, one file is written for
+    needs --weather, or --wind-speed and --wind-from. With .tif, one file is written for
     each snapshot, north up, named after the fire and its hours. A raster that cannot be used is
     reported and does not stop the others; the exit code is then 1.
 

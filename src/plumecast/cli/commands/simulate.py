@@ -20,7 +20,7 @@ from plumecast.cli.options import (
 )
 from plumecast.cli.outcomes import fires_kept
 from plumecast.cli.show import counted, next_step, note, say, when_stopped, wrote
-from plumecast.data.conditions.weather import has_weather
+from plumecast.weather.snapshots import has_weather
 from plumecast.workflows.simulate import simulate
 
 

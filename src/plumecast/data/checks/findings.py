@@ -16,9 +16,9 @@ from plumecast.data.checks.checksums import changed_attributes
 from plumecast.data.checks.damage import RESTORE, DamagedError
 from plumecast.data.checks.duplicates import find_duplicates
 from plumecast.data.checks.trainable import refusals
-from plumecast.data.checks.weather import weather_findings
 from plumecast.data.lazy_store import check_unchanged, is_loaded
 from plumecast.data.schema import FIELD_NAMES, further_outputs
+from plumecast.weather.checks import weather_findings
 
 QUALITY = "quality"
 """Findings of the checks: an attribute of the data set that a reader returns, a coordinate in a

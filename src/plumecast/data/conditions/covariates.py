@@ -11,17 +11,9 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import COVARIATES, SNAPSHOT, TABLE
+from plumecast.base.names import COVARIATES, SNAPSHOT, TABLE, WIND
 from plumecast.compute.arrays import Array
-
-WIND = ("wind_speed", "wind_from_direction")
-"""The variables that define the wind frame."""
-
-STATE_WIND = (
-    "give --wind-speed (m/s) and --wind-from (degrees) to ingest, predict or ensemble, or one wind "
-    "per fire in a table with --winds (in Python: pc.with_winds)"
-)
-"""The next step for a user whose fires have no wind."""
+from plumecast.weather.snapshots import STATE_WEATHER
 
 SCENARIO = "drought"
 """Label of the weather scenario: operators may have weights of their own for each label."""
@@ -223,7 +215,7 @@ def read_scalar(data: xr.Dataset, name: str, sizes: Mapping[Hashable, int] | Non
     """
     if name not in data.variables:
         step = "pass a Dataset that has it as a coordinate of every snapshot"
-        other = f", or {STATE_WIND}" if name in WIND else ""
+        other = f", or {STATE_WEATHER}" if name in WIND else ""
         raise PlumecastError(f"covariate '{name}' is missing; {step}{other}")
     rows = {SNAPSHOT: data.sizes[SNAPSHOT]} if sizes is None else dict(sizes)
     variable = data[name].variable

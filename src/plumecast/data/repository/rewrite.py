@@ -11,7 +11,6 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.blocks import row_blocks
-from plumecast.data.conditions.weather import with_mean_winds
 from plumecast.data.repository.writing import Transaction, writer
 from plumecast.data.schema import FIELD_NAMES, validate_snapshots
 from plumecast.data.store import (
@@ -21,6 +20,7 @@ from plumecast.data.store import (
     write_fire,
 )
 from plumecast.data.writers import quiet_zarr
+from plumecast.weather.snapshots import with_mean_winds
 
 _BLOCK = 256  # snapshots copied at once
 

@@ -24,12 +24,13 @@ from plumecast.base.constants import GRAVITY
 from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding
 from plumecast.compute.arrays import Array
-from plumecast.sources.weather.checks import Sounding
-from plumecast.sources.weather.default import HEIGHTS, SURFACE, Rules
-from plumecast.sources.weather.series import Origin, Series, hourly_dataset
 from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme
 from plumecast.sources.wrf.files import Frame
 from plumecast.sources.wrf.integrity import dimensions_of
+from plumecast.weather.checks import Sounding
+from plumecast.weather.options import DefaultProfile
+from plumecast.weather.profile import HEIGHTS, SURFACE
+from plumecast.weather.series import Origin, Series, hourly_dataset
 
 COLUMNS = ("median", "clear", "mean")
 """Ambient wind: median of all columns, mean of columns without smoke, or mean of all columns."""
@@ -205,7 +206,7 @@ def profile_dataset(
     if not has_levels:
         note += "; the files have no U and V, the default profile is used above 10 m"
     origin = Origin(source, "wrf" if has_levels else SURFACE_ONLY, {"": note})
-    weather = hourly_dataset([Series(soundings)], Rules(), origin)
+    weather = hourly_dataset([Series(soundings)], origin, DefaultProfile())
     scheme = smoke_scheme(attributes or {})
     return weather if scheme is None else weather.assign_attrs({SMOKE_SCHEME: scheme})
 

@@ -42,12 +42,11 @@ from plumecast.sources.history import (
     with_burned_shares,
 )
 from plumecast.sources.regrid import Grid
-from plumecast.sources.weather.default import SURFACE
-from plumecast.sources.weather.series import mean_wind
 from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme
 from plumecast.sources.wrf.frame import Layout, mean_winds
 from plumecast.sources.wrf.map_plane import map_plane
 from plumecast.sources.wrf.run import WrfFire
+from plumecast.weather.profile import SURFACE, mean_wind
 
 
 class FireLabels(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 
 from plumecast.base.constants import GRAVITY
 from plumecast.compute.arrays import Array
-from plumecast.sources.weather.default import complete_profile
 from plumecast.sources.wrf_inputs.domain import TOP
+from plumecast.weather.profile import complete_profile
 
 SURFACE_PRESSURE = 1000.0  # hPa
 MIXED_TEMPERATURE = 302.0

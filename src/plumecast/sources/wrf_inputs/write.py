@@ -15,13 +15,13 @@ from plumecast.base.extras import require
 from plumecast.base.files import atomic_write
 from plumecast.base.names import FIRE, HEIGHT, SIMULATION, SNAPSHOT, WEATHER
 from plumecast.base.values import check_count
-from plumecast.sources.weather.default import LOCAL_HOUR as NOON
 from plumecast.sources.wrf_inputs.domain import Domain, GroundFiles, Ignition, namelist_input
 from plumecast.sources.wrf_inputs.fuels import DEFAULT_CATEGORY, namelist_fire
 from plumecast.sources.wrf_inputs.ground import input_fc, input_ht, rimmed_terrain
 from plumecast.sources.wrf_inputs.known import Known, estimated_ignition
 from plumecast.sources.wrf_inputs.readme import readme
 from plumecast.sources.wrf_inputs.sounding import Profile, input_sounding, sounding_table
+from plumecast.weather.profile import LOCAL_HOUR as NOON
 
 REFINEMENT = 10
 """Fire cells along one side of a column, as in the simulator: 300 m in 3 km."""

@@ -19,9 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SMOKE
-from plumecast.data.conditions.covariates import WIND
-from plumecast.data.conditions.weather import has_weather
+from plumecast.base.names import SMOKE, WIND
 from plumecast.data.schema import select_drought
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.scores.summary import known_median, known_values
@@ -35,6 +33,7 @@ from plumecast.studies.table import select, tidy
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.weather import weather_known
+from plumecast.weather.snapshots import has_weather
 
 METHODS = ("paper-linear", "recommended")
 PLAIN, WIND_FRAME, CARRIED, CARRIED_ON_MAP = (0, 0), (1, 0), (1, 1), (0, 1)

@@ -16,8 +16,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.data.conditions.covariates import WIND, extrapolating
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, WIND
+from plumecast.data.conditions.covariates import extrapolating
 from plumecast.operators.families import NETWORKS
 from plumecast.scores.summary import known_median
 from plumecast.studies.context import Context, bounded, is_baseline

@@ -15,7 +15,6 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.arrays import Array, array_namespace
-from plumecast.data.conditions.weather import STATE_WEATHER
 from plumecast.data.training import training_matrices
 from plumecast.operators.family import NOTHING, Conditions, Operator
 from plumecast.operators.physics.calibration import calibrate
@@ -30,6 +29,7 @@ from plumecast.surrogate.weather import (
     weather_known,
     weather_series,
 )
+from plumecast.weather.snapshots import STATE_WEATHER
 
 PHYSICS_ALONE = "physics-alone"
 

@@ -11,17 +11,16 @@ import xarray as xr
 
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SNAPSHOT
+from plumecast.base.names import FIRE, SNAPSHOT, WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
 from plumecast.data.checks.checkpoints import checkpoint_interval
-from plumecast.data.conditions.covariates import WIND
 from plumecast.data.conditions.fuels import FUEL_LOAD
-from plumecast.data.conditions.weather import STATE_WEATHER, has_weather, with_mean_winds
 from plumecast.data.layout import checked_field, fit_layout
 from plumecast.data.samples import along_snapshots
 from plumecast.data.schema import check_structure, check_values
 from plumecast.data.store import describe_grid, open_snapshots
+from plumecast.weather.snapshots import STATE_WEATHER, has_weather, with_mean_winds
 
 SHARES = (0.5, 1.0)
 """Snapshots of every fire that count: those nearest to these shares of its last hour."""

@@ -32,12 +32,7 @@ from plumecast.operators.spectral.transform import (
     make_transform,
 )
 from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
-from plumecast.surrogate.weather import (
-    fire_history,
-    fuel_loads,
-    weather_known,
-    weather_series,
-)
+from plumecast.surrogate.weather import fire_history, fuel_loads, weather_known, weather_series
 
 WAVELENGTH = 16.0
 """Shortest wavelength that is kept, in cells: where plumes differ, they differ at large scales."""

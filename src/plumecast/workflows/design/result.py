@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from plumecast.base.names import FIRE, SNAPSHOT
+from plumecast.base.names import FIRE, SNAPSHOT, WIND
 from plumecast.compute.arrays import Array
-from plumecast.data.conditions.covariates import WIND
 from plumecast.workflows.design.candidates import Candidates
 
 CHOSEN, MUST_HAVE, HOLD_OUT = "chosen", "must-have", "hold-out"

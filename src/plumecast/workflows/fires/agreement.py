@@ -14,21 +14,15 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import WEATHER_HOUR
+from plumecast.base.names import WEATHER_HOUR, WIND
 from plumecast.compute.arrays import Array
-from plumecast.data.conditions.covariates import STATE_WIND, WIND
 from plumecast.data.conditions.fuels import FUEL_LOAD
-from plumecast.data.conditions.weather import (
-    STATE_WEATHER,
-    has_weather,
-    pad_weather,
-    without_weather,
-)
 from plumecast.data.repository.rewrite import drop_variable, rewrite_fires
 from plumecast.data.store import open_snapshots
 from plumecast.sources.wrf.checks import SMOKE_SCHEME
-from plumecast.workflows.fires.stated import Stated, is_for, with_stated
-from plumecast.workflows.fires.weather import Weather
+from plumecast.weather.checks import is_hourly
+from plumecast.weather.snapshots import STATE_WEATHER, has_weather, pad_weather, without_weather
+from plumecast.workflows.fires.weather import with_user_weather
 
 DAY = 24.0
 """The hours of a store's weather are a multiple of this, so that longer fires seldom extend it."""
@@ -39,7 +33,7 @@ class Agreement:
     """What the stored fires have; None where there are no fires yet."""
 
     path: Path
-    given: Stated | None
+    weather: xr.Dataset | None  # that replaces the weather of all fires
     has_wind: bool | None = None
     weather_hours: float | None = None  # last hour of the stored weather; 0 without weather
     scheme: int | None = None
@@ -53,16 +47,9 @@ class Agreement:
         self.scheme = _scheme(stored)
         self.fuel = stored[FUEL_LOAD].values if FUEL_LOAD in stored.variables else None
 
-    def stated(self, fires: xr.Dataset) -> xr.Dataset:
-        """The fires with the winds or the weather that was given for them."""
-        names = set(fires.fire_id.values.tolist())
-        if self.given is not None and is_for(self.given, names):
-            return with_stated(fires, self.given)
-        return fires
-
     def added(self, fires: xr.Dataset) -> xr.Dataset:
         """The fires as they are appended; raises where they do not agree with the stored ones."""
-        fires = self.stated(fires)
+        fires = with_user_weather(fires, self.weather)
         if self.has_wind is not None:
             self._check_wind(fires)
             self._check_scheme(fires)
@@ -85,7 +72,7 @@ class Agreement:
 
     def replaced(self, fires: xr.Dataset, *, whole: bool) -> xr.Dataset:
         """The fires as they replace stored ones; `whole` if no other fire is kept."""
-        fires = self.stated(fires)
+        fires = with_user_weather(fires, self.weather)
         if not whole:
             self._check_scheme(fires)
             fires = self._as_stored(fires)
@@ -121,11 +108,8 @@ class Agreement:
 
     def leaves_out_weather(self, fires: xr.Dataset) -> bool:
         """Whether the fires have a weather that a store without weather does not take."""
-        return self.weather_hours == 0.0 and has_weather(fires) and not self._gives_weather
-
-    @property
-    def _gives_weather(self) -> bool:
-        return isinstance(self.given, Weather)
+        replaced = self.weather is not None and is_hourly(self.weather)
+        return self.weather_hours == 0.0 and has_weather(fires) and not replaced
 
     def _as_stored(self, fires: xr.Dataset) -> xr.Dataset:
         """With weather only where the store has it; raises if one was given or is missing."""
@@ -152,7 +136,7 @@ class Agreement:
         if self.has_wind and not has_wind(fires):
             raise PlumecastError(
                 f"the fires in {self.path} have a wind, but that of fire '{_first(fires)}' is "
-                f"unknown; {STATE_WIND}"
+                f"unknown; {STATE_WEATHER}"
             )
 
     def _check_scheme(self, fires: xr.Dataset) -> None:

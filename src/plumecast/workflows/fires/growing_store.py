@@ -16,7 +16,6 @@ from plumecast.base.findings import Finding, read_findings, write_findings
 from plumecast.base.names import SNAPSHOT, TABLE
 from plumecast.data.checks.duplicates import find_duplicates
 from plumecast.data.checks.findings import QUALITY, check_fires, duplicate_run
-from plumecast.data.conditions.weather import has_weather
 from plumecast.data.repository.rewrite import NewLabels, relabel_fires, replace_fires
 from plumecast.data.split import group_rows
 from plumecast.data.store import (
@@ -27,8 +26,8 @@ from plumecast.data.store import (
     stored_fires,
 )
 from plumecast.sources.wrf.profile import SURFACE_ONLY
+from plumecast.weather.snapshots import has_weather
 from plumecast.workflows.fires.agreement import Agreement, has_wind
-from plumecast.workflows.fires.stated import Stated
 
 SETTINGS = "settings"
 """Attribute of the data set that a reader returns: the reader's settings, as JSON."""
@@ -69,12 +68,14 @@ class Outcome:
 class GrowingStore:
     """A store to append to; all its fires must have been read with the same settings."""
 
-    def __init__(self, path: Path, fields: Sequence[str], given: Stated | None = None) -> None:
+    def __init__(
+        self, path: Path, fields: Sequence[str], weather: xr.Dataset | None = None
+    ) -> None:
         check_store_path(path)
-        self.path, self.fields, self.given = path, fields, given
+        self.path, self.fields, self.weather = path, fields, weather
         self.fire_ids = stored_fires(path)
         self.settings: str | None = None
-        self.agreement = Agreement(path, given)
+        self.agreement = Agreement(path, weather)
         if self.fire_ids:
             stored = open_snapshots(path, fields=fields)
             self.settings = stored.attrs.get(SETTINGS)
@@ -86,7 +87,7 @@ class GrowingStore:
         """Append fires in one commit; return the outcome of each fire."""
         problem = None
         quality = tuple(map(str, found))
-        left_out = self.given is None and self.agreement.leaves_out_weather(fires)
+        left_out = self.weather is None and self.agreement.leaves_out_weather(fires)
         try:
             self._check_settings(fires.attrs[SETTINGS])
             fires = self.agreement.added(fires)

@@ -26,21 +26,19 @@ from plumecast.base.names import (
     SNAPSHOT,
     TABLE,
     WEATHER_HOUR,
+    WIND,
 )
 from plumecast.compute.arrays import Array
 from plumecast.compute.burned import Shares, shares_of
-from plumecast.data.checks.weather import LATE_START
 from plumecast.data.clock import Histories, with_history
-from plumecast.data.conditions.covariates import WIND, read_scalar, wind_vector
-from plumecast.data.conditions.weather import (
-    SURFACE,
-    has_weather,
-    hold_weather,
-    with_mean_winds,
-)
+from plumecast.data.conditions.covariates import read_scalar, wind_vector
 from plumecast.data.schema import further_outputs
 from plumecast.operators.physics.release import Front, partial_release_of
-from plumecast.surrogate.weather import LONGEST, CompletedWeather, complete_weather
+from plumecast.surrogate.weather import LONGEST
+from plumecast.weather.checks import LATE_START
+from plumecast.weather.complete import CompletedWeather, complete_weather
+from plumecast.weather.profile import SURFACE
+from plumecast.weather.snapshots import has_weather, hold_weather, with_mean_winds
 
 
 class BeyondLastMap(PlumecastWarning):

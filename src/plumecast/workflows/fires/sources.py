@@ -24,17 +24,14 @@ from plumecast.data.schema import final_rows, label_drought
 from plumecast.data.store import open_snapshots
 from plumecast.sources.rasters import find_rasters, map_arrival_times, reduce_arrival_times
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.weather.read import WeatherLike, accepts_winds, as_weather
 from plumecast.workflows.fires.fuels import Fuels, FuelsGiven, as_fuels, with_fuels
 from plumecast.workflows.fires.hours import moved_to, warn_of_ends
-from plumecast.workflows.fires.stated import (
-    Stated,
+from plumecast.workflows.fires.weather import (
+    check_has_weather,
     check_raster_fires,
-    check_stated,
-    stated,
-    with_stated,
+    with_user_weather,
 )
-from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import WindsGiven
 
 Progress = Callable[[int, int, str], object]
 
@@ -94,20 +91,20 @@ UNCHANGED = Overrides()
 def open_fires(
     surrogate: Surrogate,
     source: xr.Dataset | str | Path,
-    given: Stated | None = None,
+    weather: xr.Dataset | None = None,
     overrides: Overrides = UNCHANGED,
 ) -> xr.Dataset:
-    """A Dataset or an opened store, fire by fire, with the winds or the weather that was given.
+    """A Dataset or an opened store, fire by fire, with the weather that was given for them.
 
-    Raises if the surrogate needs winds or weather and there are none. Of the overrides only the
+    Raises if the surrogate needs a wind or a weather and there is none. Of the overrides only the
     drought is applied; warns where fires end before or after the hours.
     """
     if isinstance(source, xr.Dataset):
         fires, where = source, "the Dataset"
     else:
         fires, where = open_snapshots(source, fields=list(surrogate.inputs.names)), str(source)
-    fires = with_stated(by_fire(fires), given)
-    check_stated(surrogate, fires.variables, where)
+    fires = with_user_weather(by_fire(fires), weather)
+    check_has_weather(surrogate, fires.variables, where)
     fires = fires if overrides.drought is None else label_drought(fires, overrides.drought)
     warn_of_ends(fires, overrides.hours)
     return fires
@@ -150,7 +147,7 @@ class StoreFires:
     surrogate: Surrogate
     stores: Sequence[xr.Dataset | str | Path]
     overrides: Overrides = UNCHANGED
-    given: Stated | None = None
+    weather: xr.Dataset | None = None
 
     @property
     def paths(self) -> Sequence[str | Path]:
@@ -166,7 +163,7 @@ class StoreFires:
         """`function` of the snapshots of a few fires at a time."""
         resources = Resources(runner=runner, progress=progress)
         for store in self.stores:
-            fires = open_fires(self.surrogate, store, self.given, self.overrides)
+            fires = open_fires(self.surrogate, store, self.weather, self.overrides)
             parts = list(whole_fires(fires["fire_id"].values, TOGETHER))
             yield from map_parts(function, fires, self.overrides, parts, resources)
 
@@ -178,7 +175,7 @@ class RasterFires:
     grid: xr.Dataset
     paths: Sequence[str | Path]
     options: Mapping[str, Any]  # of `iter_arrival_times`
-    given: Stated | None = None
+    weather: xr.Dataset | None = None
     fuels: Fuels | None = None
     step: float | None = None  # hours between the snapshots of a fire, if they are to be denser
 
@@ -205,7 +202,7 @@ class RasterFires:
         progress: Progress,
     ) -> Iterator[Any]:
         return read(
-            partial(_with_conditions, function, self.given, self.fuels),
+            partial(_with_conditions, function, self.weather, self.fuels),
             self.paths,
             like=self.grid,
             step=self.step,
@@ -217,39 +214,39 @@ class RasterFires:
 
 def _with_conditions(
     function: Callable[[xr.Dataset], Any],
-    given: Stated | None,
+    weather: xr.Dataset | None,
     fuels: Fuels | None,
     fires: xr.Dataset,
 ) -> Any:
     """`function` of the fires with the weather and the fuels that were given for them."""
-    fires = with_stated(fires, given)
+    fires = with_user_weather(fires, weather)
     return function(fires if fuels is None else with_fuels(fires, fuels))
 
 
+@accepts_winds
 def raster_fires(
     surrogate: Surrogate,
     paths: Sequence[str | Path],
     *,
     step: float | None = None,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     fuels: FuelsGiven | None = None,
     **options: Any,
 ) -> RasterFires:
     """Arrival-time rasters as the fires of a prediction, regridded to the surrogate's grid.
 
-    With a `step`, every fire also has snapshots at its multiples, in hours. `winds`, as for
-    `with_winds`, or `weather`, as for `with_weather`, and `fuels`, as for `with_fuels`, are those
-    of the fires. `options` are those of `iter_arrival_times`, without `like`.
+    With a `step`, every fire also has snapshots at its multiples, in hours. `weather`, as for
+    `with_weather`, and `fuels`, as for `with_fuels`, are those of the fires. `options` are those of
+    `iter_arrival_times`, without `like`.
     """
     refuse_other_inputs(surrogate, "rasters")
-    given = stated(winds, weather)
-    if given is None:
-        check_stated(surrogate, (), "rasters contain no wind")
+    checked = None if weather is None else as_weather(weather)
+    if checked is None:
+        check_has_weather(surrogate, (), "rasters contain no wind")
     else:
-        check_raster_fires(given, find_rasters(paths), options.get("format"))
+        check_raster_fires(checked, find_rasters(paths), options.get("format"))
     ground = None if fuels is None else as_fuels(fuels, surrogate.grid, options.get("crs"))
-    return RasterFires(surrogate.grid, paths, options, given, ground, step)
+    return RasterFires(surrogate.grid, paths, options, checked, ground, step)
 
 
 def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
@@ -269,41 +266,45 @@ def reduce_fires(
     size: int,
     final: bool = False,
     hours: Sequence[float] = (),
-    given: Stated | None = None,
+    weather: xr.Dataset | None = None,
     threads: int = 1,
     resources: Resources = LOCAL,
 ) -> Any:
     """The sum of `function` over blocks of at most `size` snapshots of fires for a surrogate.
 
     Results of `function` can be added up, and with a runner the function can be pickled: workers
-    read or simulate the fires and call it. `given` are winds or weather that replace those of
-    stores and Datasets, `hours` since ignition those of their snapshots. `final` keeps the last
+    read or simulate the fires and call it. `weather` replaces that of stores and Datasets, `hours`
+    since ignition those of their snapshots. `final` keeps the last
     checkpoint of every fire. With several `threads` the function is called for as many blocks of
     stores at a time; the sum is the same.
     """
     parts: Iterable[Any]
     if isinstance(fires, FireSource):
-        if given is not None:
-            raise PlumecastError(
-                "winds and weather are for stores and Datasets; these fires have their own"
-            )
+        if weather is not None:
+            raise PlumecastError("weather is for stores and Datasets; these fires have their own")
         if hours:
             raise PlumecastError(
                 "hours are for stores and Datasets; these fires are made at hours of their own"
             )
     elif hours:
-        fires = StoreFires(surrogate, listed(fires), Overrides(tuple(hours)), given)
+        fires = StoreFires(surrogate, listed(fires), Overrides(tuple(hours)), weather)
     if isinstance(fires, FireSource):
         earlier = surrogate.operator.needs_weather
         blockwise = partial(_sum_blocks, function, size, final, earlier)
         parts = fires.sums(blockwise, resources.runner, resources.progress)
     elif resources.runner is not None:
         parts = _cluster_sums(
-            function, surrogate, fires, size=size, final=final, given=given, runner=resources.runner
+            function,
+            surrogate,
+            fires,
+            size=size,
+            final=final,
+            weather=weather,
+            runner=resources.runner,
         )
     else:
         blocks = fire_blocks(
-            surrogate, fires, size, final=final, given=given, progress=resources.progress
+            surrogate, fires, size, final=final, weather=weather, progress=resources.progress
         )
         parts = map_threads(function, blocks, threads)
     total = None
@@ -356,12 +357,12 @@ def _cluster_sums(
     *,
     size: int,
     final: bool,
-    given: Stated | None,
+    weather: xr.Dataset | None,
     runner: Runner,
 ) -> Iterator[Any]:
     """The sum over each store; the workers of a cluster read its blocks and add their results."""
     for source in listed(fires):
-        data = open_fires(surrogate, source, given)
+        data = open_fires(surrogate, source, weather)
         of_rows = partial(_of_rows, function, data, surrogate.operator.needs_weather)
         yield runner.sum(of_rows, _blocks(data, size, final))
 
@@ -379,12 +380,12 @@ def fire_blocks(
     size: int,
     *,
     final: bool = False,
-    given: Stated | None = None,
+    weather: xr.Dataset | None = None,
     progress: Progress = LOCAL.progress,
 ) -> Iterator[xr.Dataset]:
     """Fires in blocks of at most `size` snapshots."""
     if isinstance(fires, xr.Dataset | str | Path):
-        fires = open_fires(surrogate, fires, given)
+        fires = open_fires(surrogate, fires, weather)
         parts = list(_blocks(fires, size, final))
         done, count = 0, fires.sizes[SNAPSHOT] if not final else final_rows(fires).size
         for rows in parts:
@@ -396,4 +397,6 @@ def fire_blocks(
         return
     for part in fires:  # the caller who passes Datasets knows their number
         reported = progress if isinstance(part, str | Path) else LOCAL.progress
-        yield from fire_blocks(surrogate, part, size, final=final, given=given, progress=reported)
+        yield from fire_blocks(
+            surrogate, part, size, final=final, weather=weather, progress=reported
+        )

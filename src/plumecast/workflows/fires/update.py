@@ -14,7 +14,6 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT, WEATHER_HOUR
 from plumecast.base.values import check_count, check_number
-from plumecast.data.conditions.weather import has_weather, on_weather_hours
 from plumecast.data.split import SplitRecipe, group_rows
 from plumecast.data.store import EmptyStoreError, open_snapshots
 from plumecast.operators.coded.kernels import POLYNOMIAL
@@ -29,6 +28,7 @@ from plumecast.surrogate.updating.new_fires import (
     group_name,
 )
 from plumecast.surrogate.updating.update import UPDATES, take_in
+from plumecast.weather.snapshots import has_weather, on_weather_hours
 from plumecast.workflows.held_out.stopping import CURVE, score_new
 from plumecast.workflows.train import train_surrogate
 

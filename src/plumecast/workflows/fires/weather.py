@@ -1,137 +1,100 @@
-"""Weather that the user states: one for all fires, or a file with the weather of every fire."""
+"""The weather that a user gives for fires, against what a surrogate and its files need."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TypeAlias
 
-import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import HEIGHT, IGNITION_TIME, SNAPSHOT, TABLE, WEATHER_HOUR
-from plumecast.compute.arrays import Array
-from plumecast.data.conditions.covariates import WIND
-from plumecast.data.conditions.weather import SOURCE_ATTRIBUTES, WEATHER_NAMES, without_weather
-from plumecast.data.split import group_rows
-from plumecast.sources.weather import (
-    check_covers,
-    check_fires,
-    check_weather,
-    read_weather,
+from plumecast.base.names import WEATHER_NAMES, WIND
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.weather.checks import check_fires, is_hourly
+from plumecast.weather.read import WeatherLike, as_weather
+from plumecast.weather.snapshots import (
+    SOURCE_ATTRIBUTES,
+    STATE_WEATHER,
+    has_weather,
+    with_weather,
 )
-from plumecast.sources.weather.checks import each_fire
-from plumecast.sources.weather.default import SURFACE
-from plumecast.sources.weather.series import mean_wind
+
+CONSTANT = (
+    "constant mean wind since ignition; above 10 m the default profile and boundary layer of "
+    "pc.constant_weather"
+)
+"""What a surrogate that uses weather makes of a mean wind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weather:
-    """A weather of `read_weather` or `constant_weather`: one for all fires, or one of each."""
-
-    source: str  # the file, for messages
-    data: xr.Dataset
-
-    def check_fires(self, names: Collection[str]) -> None:
-        """Raise if the weather is for other fires, or lacks one of these."""
-        check_fires(self.data, names, self.source)
+def user_weather(weather: WeatherLike | None) -> xr.Dataset | None:
+    """The weather that a user gave, read and checked; None if none was."""
+    return None if weather is None else as_weather(weather)
 
 
-WeatherGiven: TypeAlias = Weather | xr.Dataset | str | Path
-"""A weather of `read_weather` or `constant_weather`, or a file for `read_weather`."""
+def with_user_weather(fires: xr.Dataset, weather: xr.Dataset | None) -> xr.Dataset:
+    """The fires with the weather that was given for them; without one, as they are."""
+    return fires if weather is None else with_weather(fires, weather)
 
 
-def as_weather(weather: WeatherGiven) -> Weather:
-    """Check the weather that was given, or read its file."""
-    if isinstance(weather, Weather):
-        return weather
-    if isinstance(weather, xr.Dataset):
-        source = str(weather.attrs.get("weather_source", "the weather"))
-        check_weather(weather, source)
-        return Weather(source, weather)
-    return Weather(str(weather), read_weather(weather))
+def winds_needed(surrogate: Surrogate) -> tuple[str, ...]:
+    """The wind coordinates that predictions need: in the wind frame both, or as covariates."""
+    if surrogate.operator.needs_wind:
+        return WIND
+    return tuple(item.name for item in surrogate.covariates if item.name in WIND)
 
 
-def with_weather(snapshots: xr.Dataset, weather: WeatherGiven) -> xr.Dataset:
-    """Snapshots with the hourly weather of their fires and the mean winds that follow from it.
+def check_has_weather(surrogate: Surrogate, variables: Iterable[object], source: str) -> None:
+    """Raise before any work if a surrogate needs a wind or a weather that the fires do not have.
 
-    `weather` is a result of `read_weather` or `constant_weather`, or the path of a file that needs
-    no options. A weather of several fires is matched by `fire_id`; another one is that of all
-    fires. `wind_speed` and `wind_from_direction` become the mean 10 m wind from ignition to the
-    snapshot. Weather and winds that the snapshots have are replaced. Raises if the weather ends
-    before a fire does, or is for other fires.
+    A mean wind is enough for the weather: it is then constant, with the default profile.
     """
-    given = as_weather(weather)
-    names, hours = _labels(snapshots)
-    given.check_fires(set(names.tolist()))
-    last = {str(names[rows][0]): float(hours[rows].max()) for rows in group_rows(names)}
-    check_covers(given.data, last, given.source)
-    times = np.arange(max(1.0, np.ceil(max(last.values()))) + 1.0)
-    values: dict[str, Array] = {}
-    winds = np.empty((2, names.size))
-    for fire, one in each_fire(given.data):
-        hourly = {name: _at(one, name, times) for name in WEATHER_NAMES}
-        own = np.arange(names.size) if fire is None else np.flatnonzero(names == fire)
-        values = _placed(hourly, own, names.size, values)
-        u, v = (hourly[name][:, _surface(one)] for name in WEATHER_NAMES[:2])
-        winds[:, own] = mean_wind(times, u, v, hours[own])
-    labelled = without_weather(snapshots).assign_coords(
-        {
-            WEATHER_HOUR: (WEATHER_HOUR, times, TABLE[WEATHER_HOUR].attrs),
-            HEIGHT: (HEIGHT, given.data[HEIGHT].values, given.data[HEIGHT].attrs),
-            **{
-                name: (SNAPSHOT, row, TABLE[name].attrs)
-                for name, row in zip(WIND, winds, strict=True)
-            },
-        }
-    )
-    made = labelled.assign(
-        {name: (TABLE[name].dims, values[name], _attributes(given.data, name)) for name in values}
-    )
-    if IGNITION_TIME in given.data.attrs and IGNITION_TIME not in made.variables:
-        started = np.full(names.size, given.data.attrs[IGNITION_TIME])
-        made = made.assign_coords({IGNITION_TIME: (SNAPSHOT, started, TABLE[IGNITION_TIME].attrs)})
-    known = {key: given.data.attrs[key] for key in SOURCE_ATTRIBUTES if key in given.data.attrs}
-    return made.assign_attrs(known)
+    present = set(variables)
+    if surrogate.operator.needs_weather and not ({*WEATHER_NAMES} <= present or {*WIND} <= present):
+        raise PlumecastError(
+            f"{source}: the surrogate was trained with the weather of every fire, and these fires "
+            f"have none; {STATE_WEATHER}"
+        )
+    missing = sorted(set(winds_needed(surrogate)) - present, reverse=True)
+    if missing:
+        raise PlumecastError(
+            f"{source}: the surrogate needs the wind of every fire, and '{missing[0]}' is missing; "
+            f"{STATE_WEATHER}"
+        )
 
 
-def _labels(snapshots: xr.Dataset) -> tuple[Array, Array]:
-    """Names and hours of the snapshots."""
-    for name in ("fire_id", "hours"):
-        if name not in snapshots.variables:
-            raise PlumecastError(
-                f"the snapshots have no coordinate '{name}', which their weather needs; add it"
-            )
-    return snapshots.fire_id.values.astype(str), snapshots.hours.values.astype(np.float64)
+def ignored_weather(surrogate: Surrogate, weather: xr.Dataset | None) -> str | None:
+    """Note when a surrogate ignores or simplifies the weather that was given."""
+    if weather is None or surrogate.operator.needs_weather:
+        return None
+    if not winds_needed(surrogate):
+        what = "weather" if is_hourly(weather) else "wind"
+        return f"the surrogate does not use the {what}, so that the one you gave changes nothing"
+    if is_hourly(weather):
+        return (
+            "the surrogate was trained without hourly weather: of the weather that you gave it "
+            "uses only the mean 10 m wind"
+        )
+    return None
 
 
-def _placed(
-    hourly: dict[str, Array], own: Array, count: int, values: dict[str, Array]
-) -> dict[str, Array]:
-    """`values` of all snapshots with those of one fire; one weather of all takes no memory."""
-    if own.size == count:
-        return {name: np.broadcast_to(one, (count, *one.shape)) for name, one in hourly.items()}
-    for name, one in hourly.items():
-        values.setdefault(name, np.empty((count, *one.shape), np.float32))[own] = one
-    return values
+def weather_attributes(surrogate: Surrogate, fires: xr.Dataset) -> dict[str, str]:
+    """Attributes of a prediction: where its weather came from, and what was filled in."""
+    if not surrogate.operator.needs_weather:
+        return {}
+    if not has_weather(fires):
+        return {"weather_kind": "constant", "weather_comment": CONSTANT}
+    return {key: str(fires.attrs[key]) for key in SOURCE_ATTRIBUTES if key in fires.attrs}
 
 
-def _surface(weather: xr.Dataset) -> int:
-    """Index of the height of the surface wind."""
-    return int(np.argmin(np.abs(weather[HEIGHT].values - SURFACE)))
+def check_raster_fires(
+    weather: xr.Dataset | None,
+    files: Iterable[Path],
+    format: str | None,
+    done: Collection[str] = (),
+) -> None:
+    """Raise before any file is read if a weather lacks a raster, whose fire is named after it.
 
-
-def _at(weather: xr.Dataset, name: str, times: Array) -> Array:
-    """Values at `times` (h), linear between the hours; the last value beyond the last hour."""
-    own = weather[WEATHER_HOUR].values
-    columns = weather[name].values.reshape(own.size, -1)
-    found = np.stack([np.interp(times, own, column) for column in columns.T], axis=1)
-    found = found.astype(np.float32)
-    return found.reshape(times.size, *weather[name].shape[1:])
-
-
-def _attributes(weather: xr.Dataset, name: str) -> dict[str, str]:
-    comment = weather[name].attrs.get("comment")
-    return {**TABLE[name].attrs, **({"comment": comment} if comment else {})}
+    LANDIS-II files may hold several fires; these are checked when they are read.
+    """
+    if weather is not None and format != "landis":
+        check_fires(weather, {path.stem for path in files} - set(done))

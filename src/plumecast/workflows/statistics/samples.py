@@ -30,12 +30,11 @@ from plumecast.surrogate.covered.guards import refuse_infinite
 from plumecast.surrogate.error_bars.expected import Expected, expected_block
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import stored_agreement
+from plumecast.weather.read import WeatherLike
 from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of
 from plumecast.workflows.fires.memory_plan import prediction_rows
 from plumecast.workflows.fires.sources import Fires, FireSource, reduce_fires
-from plumecast.workflows.fires.stated import Stated, stated
-from plumecast.workflows.fires.weather import WeatherGiven
-from plumecast.workflows.fires.winds import WindsGiven
+from plumecast.workflows.fires.weather import user_weather
 from plumecast.workflows.predict import Notify
 from plumecast.workflows.statistics.estimates import PairedSums, SurrogateMean, surrogate_mean
 from plumecast.workflows.statistics.request import (
@@ -148,7 +147,7 @@ def sample_fires(
     fires: Fires | FireSource,
     request: Request,
     *,
-    given: Stated | None = None,
+    weather: xr.Dataset | None = None,
     describe: Describe | None = None,
     resources: Resources = LOCAL,
 ) -> Sampled:
@@ -175,7 +174,7 @@ def sample_fires(
         size=size,
         final=request.statistics.final,
         hours=tuple(request.reading.hours),
-        given=given,
+        weather=weather,
         resources=resources,
     )
     return sampled
@@ -208,8 +207,7 @@ def predicted_at(
     reading: Reading = AS_STORED,
     statistics: Statistics = MEANS,
     *,
-    winds: WindsGiven | None = None,
-    weather: WeatherGiven | None = None,
+    weather: WeatherLike | None = None,
     settled: bool = True,
     resources: Resources = LOCAL,
     notify: Notify | None = None,
@@ -221,8 +219,9 @@ def predicted_at(
     doses are limited by later ones if they are `settled`.
     """
     request = Request(replace(reading, quantity=reading.quantity_or(DEFAULT)), statistics)
-    given = stated(winds, weather)
-    sampled = sample_fires(places, surrogate, fires, request, given=given, resources=resources)
+    sampled = sample_fires(
+        places, surrogate, fires, request, weather=user_weather(weather), resources=resources
+    )
     samples = sampled.joined()
     if settled and find_quantity(request.quantity).needs_interval:
         factors = samples.factors(request.quantity, request.interval)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from plumecast.base.errors import PlumecastError
-from plumecast.data.conditions.covariates import WIND
+from plumecast.base.names import WIND
 from plumecast.operators.coded.kernels import check_kernel
 from plumecast.operators.coded.monomials import monomial_count
 from plumecast.operators.families import NETWORKS

@@ -14,7 +14,7 @@ from plumecast.sources.simulator.air.weather import (
     weather,
     wind_profile,
 )
-from plumecast.sources.weather.default import daylight
+from plumecast.weather.profile import daylight
 
 
 @pytest.mark.parametrize("drought", SCENARIOS)

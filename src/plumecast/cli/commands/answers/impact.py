@@ -48,7 +48,6 @@ from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.origin import files_origin, fires_origin
 from plumecast.workflows.fires.sources import raster_fires
-from plumecast.workflows.fires.stated import stated
 from plumecast.workflows.predict import Notify
 from plumecast.workflows.statistics.request import column_smoke
 from plumecast.workflows.statistics.samples import PlaceSamples, stored_at
@@ -138,7 +137,7 @@ def command(
     grid = _grid(surrogate, fires, is_raster(rasters))
     # What the sun and the plants lack is said before the smoke is predicted.
     air = _air(wind, ignition_time)
-    known = air["weather"] is not None and IGNITION_TIME in air["weather"].data.attrs
+    known = air["weather"] is not None and IGNITION_TIME in air["weather"].attrs
     if ignition_time is not None or not (known or records_ignition(grid)):
         read_ignition_time(ignition_time, grid.attrs.get(LOCAL_HOUR))
     places = read_places(points, grid)
@@ -191,7 +190,7 @@ def _grid(surrogate: Surrogate | None, fires: list[str], rasters: bool) -> xr.Da
 
 
 def _air(wind: Given, ignition_time: str | None) -> dict[str, Any]:
-    """The winds or the weather that the options state; the time of ignition is for the sun too."""
+    """The weather that the options give; the time of ignition is for the sun too."""
     given = {**at_time_of_file(wind, ignition_time)}
     if wind["longitude"] is None:
         given["latitude"] = None
@@ -219,11 +218,11 @@ def _predicted(
             options["on_error"] = lambda path, message: problems.append(in_options(message))
             options["on_note"] = lambda message: note(in_options(message))
             source: Any = raster_fires(surrogate, fires, step=STEP, **air, **options)
-            given = None
+            weather = None
         else:
-            source, given = fires, stated(**air)
+            source, weather = fires, air["weather"]
         return dense_samples(
-            places, surrogate, source, Reading(hours=options["hours"] or ()), given=given,
+            places, surrogate, source, Reading(hours=options["hours"] or ()), weather=weather,
             precision=precision, notify=notify,
             resources=Resources(device, place["memory"], runner, step),
         )  # fmt: skip

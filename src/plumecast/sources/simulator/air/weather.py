@@ -20,13 +20,8 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import HEIGHT, WEATHER_HOUR
 from plumecast.sources.simulator.fields import Field
 from plumecast.sources.simulator.spread.rothermel import Moisture
-from plumecast.sources.weather.default import (
-    HEIGHTS,
-    VEER,
-    daylight,
-    default_depth,
-    shear_exponent,
-)
+from plumecast.weather import profile
+from plumecast.weather.profile import HEIGHTS, VEER, daylight, default_depth, shear_exponent
 
 STEP_HOURS = 0.5
 """Time step of the series, h; winds are linear in time between the steps."""
@@ -264,14 +259,10 @@ def hourly_weather(series: Weather, hours: float) -> dict[str, Field]:
 def mean_wind(series: Weather, hour: float) -> tuple[float, float]:
     """Mean 10 m wind from ignition to `hour`: speed in m s⁻¹ and direction it comes from in degree.
 
-    The speed is the mean of the speeds and the direction that of the mean vector, both by the
-    trapezoidal rule.
+    That of snapshots with hourly weather (`weather.profile.mean_wind`), on the finer series.
     """
-    times = np.append(series.hours[series.hours < hour], hour)
-    u, v = (np.interp(times, series.hours, wind) for wind in (series.wind_u, series.wind_v))
-    speed = float(np.trapezoid(np.hypot(u, v), times)) / hour
-    towards = np.arctan2(np.trapezoid(u, times), np.trapezoid(v, times))
-    return speed, float((np.rad2deg(towards) + 180.0) % 360.0)
+    (speed,), (direction,) = profile.mean_wind(series.hours, series.wind_u, series.wind_v, [hour])
+    return float(speed), float(direction)
 
 
 def steering(

@@ -99,7 +99,7 @@ def test_a_wind_without_units_is_not_given_any(data, tmp_path):
 WRONG = [
     ("wind_u", (ROW, 3, 1), np.nan, "'wind_u' is nan at hour 3, 500 m; fill it in"),
     ("wind_v", (ROW, 3, 1), np.inf, "'wind_v' is inf at hour 3, 500 m; fill it in"),
-    ("wind_u", (ROW, 3, 0), 75.0, "m/s at hour 3, 10 m is no wind; winds are in m s-1; convert"),
+    ("wind_u", (ROW, 3, 0), 75.0, "m/s at hour 3, 10 m is no wind; check its unit"),
     ("wind_u", (ROW, 3, 2), 150.0, "m/s at hour 3, 3000 m is no wind"),
     (
         "boundary_layer_depth",

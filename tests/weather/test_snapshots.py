@@ -7,19 +7,13 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SNAPSHOT
-from plumecast.data.conditions.weather import (
-    WEATHER_NAMES,
-    mean_wind,
-    on_weather_hours,
-    read_weather_rows,
-    with_mean_winds,
-)
+from plumecast.base.names import SNAPSHOT, WEATHER_NAMES
 from plumecast.data.repository.rewrite import replace_fires
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots
 from plumecast.sources.concat import concat_snapshots
-from plumecast.sources.simulator.air import weather as simulated
+from plumecast.weather.profile import mean_wind
+from plumecast.weather.snapshots import on_weather_hours, read_weather_rows, with_mean_winds
 from support.snapshots import add_weather, fires_of, make_snapshots
 
 ROUNDING = 1e-5  # of float32 winds
@@ -94,25 +88,17 @@ def test_mean_wind_by_hand():
     """From south-west to north-west in two hours: mean from the west."""
     hours, speed = np.arange(3.0), np.sqrt(0.5)
     u, v = np.full(3, speed), speed * np.array([1.0, 0.0, -1.0])
-    found, direction = mean_wind(hours, u, v, 2.0)
+    (found, at_ignition), (direction, first) = mean_wind(hours, u, v, [2.0, 0.0])
     assert direction == pytest.approx(270.0)
     assert found == pytest.approx(0.5 * (1.0 + speed))  # speeds 1, √½, 1
-    assert mean_wind(hours, u, v, 0.0) == pytest.approx((1.0, 225.0), abs=0.1)  # at ignition
-
-
-def test_scalar_winds_are_the_simulators():
-    """The same formula, on the same half-hourly series."""
-    series = simulated.weather("high", hours=30.0)
-    for hour in (6.0, 17.25, 30.0):
-        found = mean_wind(series.hours, series.wind_u, series.wind_v, hour)
-        assert found == pytest.approx(simulated.mean_wind(series, hour), rel=1e-12)
+    assert (at_ignition, first) == pytest.approx((1.0, 225.0), abs=0.1)
 
 
 def test_missing_scalar_winds_are_derived_on_opening_and_on_writing(data, tmp_path):
     assert "wind_speed" not in data
     row = 4
     u, v = (data[name].values[row, :, 0].astype(float) for name in ("wind_u", "wind_v"))
-    expected = mean_wind(data.weather_hour.values, u, v, float(data.hours[row]))
+    expected = np.ravel(mean_wind(data.weather_hour.values, u, v, [float(data.hours[row])]))
     append_fire(tmp_path / "a.zarr", data)
     for path in (tmp_path / "a.zarr", export_snapshots(data, tmp_path / "a.nc")):
         opened = open_snapshots(path)

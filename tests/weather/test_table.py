@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError, PlumecastWarning
-from plumecast.sources.weather import check_covers, check_fires, check_weather, read_weather
+from plumecast.weather.checks import check_covers, check_fires, check_weather
+from plumecast.weather.options import Site
+from plumecast.weather.read import read_weather
 
 PLAIN = """hour,height,speed (m/s),direction
 0,10,4,270
@@ -58,11 +60,11 @@ def test_columns_as_people_name_them(tmp_path, header, scale):
 
 def test_a_stated_unit(tmp_path):
     path = write(tmp_path, "hour,height,speed,direction\n0,10,10,180\n")
-    with pytest.raises(PlumecastError, match=r"unit of the column 'speed' is not stated.*knots"):
+    with pytest.raises(PlumecastError, match=r"speed_unit is missing: .*unit of 'speed'.*knots"):
         read_weather(path)
     weather = read_weather(path, speed_unit="knots")
     np.testing.assert_allclose(weather.wind_v.sel(height=10.0), 5.14444, rtol=1e-5)
-    with pytest.raises(PlumecastError, match="is in m/s, but speed_unit='mph'"):
+    with pytest.raises(PlumecastError, match=r"speed_unit='mph': .* is in m/s; leave it out"):
         read_weather(write(tmp_path, PLAIN), speed_unit="mph")
     with pytest.raises(PlumecastError, match="speed_unit='furlongs'"):
         read_weather(path, speed_unit="furlongs")
@@ -80,16 +82,16 @@ def test_times_need_the_ignition(tmp_path):
         "2021-01-01 00:00,10,4,0\n"
     )
     path = write(tmp_path, text)
-    with pytest.raises(PlumecastError, match="state the ignition time"):
+    with pytest.raises(PlumecastError, match="ignition is missing"):
         read_weather(path)
     for ignition in ("2020-12-31T23:00", "12 31 2300", "12/31 23:00"):
         weather = read_weather(path, ignition=ignition)
         np.testing.assert_allclose(-weather.wind_v.sel(height=10.0), [3.0, 4.0])
     with pytest.raises(PlumecastError, match="with a zone"):
         read_weather(path, ignition="2020-12-31T23:00Z")
-    with pytest.raises(PlumecastError, match="the fire ignites 2020-06-01"):
+    with pytest.raises(PlumecastError, match="ignition='2020-06-01T12:00'"):
         read_weather(path, ignition="2020-06-01T12:00")
-    with pytest.raises(PlumecastError, match="ignition='noon' is not a time"):
+    with pytest.raises(PlumecastError, match="ignition='noon': not a time"):
         read_weather(path, ignition="noon")
 
 
@@ -136,7 +138,9 @@ def test_directions_to_are_never_taken_for_from(tmp_path):
 def test_a_column_that_says_from_is_not_turned(tmp_path):
     path = tmp_path / "w.csv"
     path.write_text("hour,height,speed (m/s),wind_from\n0,10,4,270\n1,10,4,270\n")
-    with pytest.raises(PlumecastError, match="'wind_from' says where the wind comes from, but"):
+    with pytest.raises(
+        PlumecastError, match=r"direction_is='to': .*'wind_from' says where the wind comes"
+    ):
         read_weather(path, direction_is="to")
     assert float(read_weather(path).wind_u.values.ravel()[0]) > 0.0
 
@@ -144,26 +148,26 @@ def test_a_column_that_says_from_is_not_turned(tmp_path):
 def test_heights_above_sea_level_need_the_ground(tmp_path):
     text = "hour,altitude,speed (m/s),direction\n0,1010,4,270\n0,2000,8,270\n"
     path = write(tmp_path, text)
-    with pytest.raises(PlumecastError, match="state elevation"):
+    with pytest.raises(PlumecastError, match="elevation is missing"):
         read_weather(path)
-    weather = read_weather(path, elevation=1000.0)
+    weather = read_weather(path, site=Site(elevation=1000.0))
     np.testing.assert_allclose(weather.wind_u.sel(height=[10.0, 1000.0])[0], [4.0, 8.0], rtol=1e-12)
     with pytest.raises(PlumecastError, match="below the ground"):
-        read_weather(path, elevation=1500.0)
+        read_weather(path, site=Site(elevation=1500.0))
 
 
 BAD = {
     "0,10,nan,270": r"line 3, fire 'a': speed \(m/s\) 'nan' is not a number",
     "0,50,,270": "line 3, fire 'a': speed",
-    "0,50,4,400": "line 3, fire 'a': direction 400",
-    "0,50,4,-10": "direction -10",
-    "0,50,-4,10": "speed -4",
+    "0,50,4,400": "line 3, fire 'a': direction is '400'; give .* 0 to 360",
+    "0,50,4,-10": "direction is '-10'",
+    "0,50,-4,10": "speed .* is '-4'",
     "0,-50,4,10": "below the ground",
-    "0,10,4,10": "fire 'a', hour 0: heights must increase, but 10 m follows 10 m",
+    "0,10,4,10": "lines 2 and 3 both have fire 'a', hour '0', height '10'",
     "0,5,4,10": "heights must increase, but 5 m follows 10 m",
-    "-1,10,4,10": "fire 'a': hours must increase, but -1 h follows 0 h",
+    "-1,10,4,10": "line 3, fire 'a': hours must increase, but -1 h follows 0 h",
     "30,10,4,10": "no wind between 0 h and 30 h",
-    "1,10,75,10": "fire 'a', hour 1: 75 m/s at 10 m is no wind; .*knots, mph or km/h",
+    "1,10,75,10": "fire 'a': 75 m/s at hour 1, 10 m is no wind; .*knots, mph or km/h",
 }
 
 
@@ -179,19 +183,25 @@ def test_bad_rows_are_named(tmp_path, row):
     ("text", "message"),
     [
         ("hour,speed (m/s),direction\n0,4,270\n", "column height is missing"),
-        ("height,speed (m/s),direction\n10,4,270\n", "column hour is missing"),
+        ("height,speed (m/s),direction\n10,4,270\n50,5,270\n", "2 lines, but no column hour"),
         ("hour,height,speed (m/s)\n0,10,4\n", "column direction is missing"),
-        ("hour,height,speed (m/s),direction\n", "the table has no lines"),
-        ("hour,height,speed (bar),direction\n0,10,4,1\n", r"unit of the column 'speed \(bar\)'"),
+        ("hour,height,speed (m/s),direction\n", "the table has no fire, only"),
+        (
+            "hour,height,speed (bar),direction\n0,10,4,1\n",
+            r"'bar' in the header 'speed \(bar\)' is no unit",
+        ),
         ("hour,height,speed (m/s),dir,wind_from\n0,10,4,1,1\n", "'dir' and 'wind_from' are both"),
         ("hour,height,speed (m/s),direction\n5,10,4,270\n", "begins 5 h after ignition"),
         ("hour,height,speed (m/s),direction\n-5,10,4,270\n", "ends 5 h before ignition"),
         ("hour,height,speed (m/s),direction\n0,0.5,4,270\n", "height 0.5 m"),
         (
             "hour,height,speed (m/s),direction,depth\n0,10,4,270,900\n0,20,4,270,800\n",
-            r"several depths of the boundary layer \(800, 900\)",
+            r"several depths of the boundary layer at hour 0 \(800, 900\)",
         ),
-        ("hour,height,speed (m/s),direction,depth\n0,10,4,270,-9\n", "boundary layer of -9 m"),
+        (
+            "hour,height,speed (m/s),direction,depth\n0,10,4,270,-9\n",
+            "boundary_layer_depth' is -9 m at hour 0",
+        ),
         ("", "the file is empty"),
         ("GRIB....", "convert it to NetCDF"),
     ],
@@ -203,7 +213,7 @@ def test_bad_tables_are_named(tmp_path, text, message):
 
 def test_a_storm_for_the_whole_fire_is_doubted(tmp_path):
     path = write(tmp_path, "hour,height,speed (m/s),direction\n0,10,30,270\n1,10,30,270\n")
-    with pytest.warns(PlumecastWarning, match=r"30 m/s in the mean, a storm; .*speed_unit"):
+    with pytest.warns(PlumecastWarning, match=r"30 m/s in the mean, a storm; .*mph"):
         read_weather(path)
 
 
@@ -227,11 +237,17 @@ def test_a_written_weather_with_other_hours_and_heights_is_brought_to_the_stored
     [
         (lambda w: w.drop_vars("wind_v"), "'wind_v' is missing"),
         (lambda w: w.rename(height="z"), "wind_u has dimensions"),
-        (lambda w: w.where(w.weather_hour != 1), "hour 1: boundary_layer_depth is not a number"),
-        (lambda w: w.assign(wind_u=w.wind_u.where(w.height != 50)), "the wind at 50 m is not a nu"),
-        (lambda w: w.isel(height=slice(None, None, -1)), "hour 0: heights must increase"),
+        (
+            lambda w: w.where(w.weather_hour != 1),
+            r"boundary_layer_depth is not a number \(NaN\) at hour 1",
+        ),
+        (
+            lambda w: w.assign(wind_u=w.wind_u.where(w.height != 50)),
+            "'wind_u' is nan at hour 0, 50 m",
+        ),
+        (lambda w: w.isel(height=slice(None, None, -1)), "heights must increase, but .* at hour 0"),
         (lambda w: w.isel(weather_hour=[0, 2, 1]), "hours must increase, but 1 h follows 2 h"),
-        (lambda w: w.assign(wind_u=20.0 * w.wind_u), "hour 0: 80 m/s at 10 m is no wind"),
+        (lambda w: w.assign(wind_u=20.0 * w.wind_u), "80 m/s at hour 0, 10 m is no wind"),
     ],
 )
 def test_check_weather_names_the_fault(tmp_path, change, message):

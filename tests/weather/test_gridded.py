@@ -7,7 +7,9 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.sources.weather import check_weather, read_weather
+from plumecast.weather.checks import check_weather
+from plumecast.weather.options import Site
+from plumecast.weather.read import read_weather
 
 G = 9.80665
 GROUND = 800.0
@@ -42,7 +44,8 @@ def era5(**changes):
 def read(tmp_path, data, **options):
     path = tmp_path / "profile.nc"
     data.to_netcdf(path)
-    return read_weather(path, **options)
+    site = Site(*(options.pop(name, None) for name in ("latitude", "longitude", "elevation")))
+    return read_weather(path, site=site, **options)
 
 
 def test_era5_at_a_point(tmp_path):
@@ -123,7 +126,7 @@ BAD = {
     "u in kelvin": ({"u": "kelvin"}, "u has the unit 'K', which is no speed"),
     "no z": ({"z": None}, "no geopotential or geopotential height"),
     "no v": ({"v": None}, "u and v or a wind speed is missing"),
-    "NaN": ({"u": "nan"}, r"hour 3: the wind at 700 m is not a number"),
+    "NaN": ({"u": "nan"}, r"'wind_u' is nan at hour 3, 700 m"),
 }
 
 
@@ -147,15 +150,15 @@ def test_bad_files_are_named(tmp_path, name):
 
 
 def test_what_must_be_stated(tmp_path):
-    with pytest.raises(PlumecastError, match="state elevation in m"):
+    with pytest.raises(PlumecastError, match="elevation is missing"):
         read(tmp_path, era5(), ignition=IGNITION)
-    with pytest.raises(PlumecastError, match="state the ignition time"):
+    with pytest.raises(PlumecastError, match="ignition is missing"):
         read(tmp_path, era5(), elevation=GROUND)
-    with pytest.raises(PlumecastError, match=r"latitude=10, longitude=20 lies outside the file"):
+    with pytest.raises(PlumecastError, match=r"latitude=10.0: with longitude 20 it lies outside"):
         read(tmp_path, era5(), ignition=IGNITION, elevation=0.0, latitude=10.0, longitude=20.0)
-    with pytest.raises(PlumecastError, match="give both latitude and longitude"):
+    with pytest.raises(PlumecastError, match=r"latitude=10\.0: give longitude too"):
         read(tmp_path, era5(), latitude=10.0)
-    with pytest.raises(PlumecastError, match="all levels are below the ground"):
+    with pytest.raises(PlumecastError, match="all levels at hour 0 are below the ground"):
         read(tmp_path, era5(), ignition=IGNITION, elevation=8000.0)
 
 
@@ -165,4 +168,4 @@ def test_a_truncated_classic_file_is_refused(tmp_path):
     era5().to_netcdf(path, format="NETCDF3_CLASSIC")
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(PlumecastError, match="truncated"):
-        read_weather(path, ignition=IGNITION, elevation=GROUND)
+        read_weather(path, ignition=IGNITION)

@@ -3,7 +3,7 @@
 A stream has the lines year, month, day, time, temperature, humidity, precipitation, wind speed,
 wind direction, cloud cover; a .wnd file month, day, time, speed, direction, cloud cover. English
 units are miles per hour at 20 ft, metric ones kilometres per hour at 10 m (FlamMap 6.2 help, Wind
-File). Times are local.
+File). Times are local, and directions count from true north.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumecast.base.errors import PlumecastError
-from plumecast.sources.weather.checks import Sounding
-from plumecast.sources.weather.default import SURFACE, log_law_ratio
-from plumecast.sources.weather.options import Options
-from plumecast.sources.weather.series import Origin, Series
-from plumecast.sources.weather.times import hours_since, parse_ignition
-from plumecast.sources.weather.units import SPEEDS, components
+from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.units import factor
+from plumecast.weather.checks import Sounding
+from plumecast.weather.options import Options, hours_since, parse_ignition
+from plumecast.weather.profile import SURFACE, components, log_law_ratio
+from plumecast.weather.series import Origin, Series
 
 TWENTY_FEET = 20 * 0.3048
 """Height of the wind in English units, m."""
@@ -64,12 +63,13 @@ def read_farsite(path: Path, options: Options) -> tuple[list[Series], Origin]:
         stream = _parse(path.read_text(encoding="utf-8-sig", errors="replace"), path)
     except OSError as error:
         raise PlumecastError(f"{path}: not readable ({error})") from error
-    stated = options.ignition if options.ignition is not None else stream.start
-    ignition = parse_ignition(stated, path, "the stream has dates")
+    start = options.ignition if options.ignition is not None else stream.start
+    ignition = parse_ignition(start, path, "the stream has dates")
     if ignition.has_zone:
-        raise PlumecastError(
-            f"{path}: a FARSITE stream is in local time; state ignition in local time, without zone"
-        )
+        raise ArgumentError(
+            "ignition", str(start), f"{path}: a FARSITE stream is in local time; give the local "
+            "time, without a zone"
+        )  # fmt: skip
     unit, height = _unit(stream, options, path)
     width = len(stream.lines[0].values)
     times = np.array([_time(line, width, path) for line in stream.lines])
@@ -82,18 +82,20 @@ def read_farsite(path: Path, options: Options) -> tuple[list[Series], Origin]:
     for line, hour in zip(stream.lines, hours, strict=True):
         speed, direction = line.values[column : column + 2]
         _check_wind(line, speed, direction, path)
-        u, v = components(np.array([speed * SPEEDS[unit] * to_surface]), np.array([direction]))
+        u, v = components(
+            np.array([speed * factor(unit, "speed") * to_surface]), np.array([direction])
+        )
         soundings.append(Sounding(float(hour), np.array([SURFACE]), u, v))
     note = f"wind at {height:g} m in {unit}"
     if to_surface != 1.0:
         note += f", brought to 10 m by the log law (times {to_surface:.3f})"
-    start = ignition.hour + ignition.minute / 60.0
-    local = options.local_hour if options.local_hour is not None else start
+    local = options.profile.local_hour
+    local = ignition.hour + ignition.minute / 60.0 if local is None else local
     kept = _near_ignition(soundings)
     dated = None
     if width == _STREAM:
         dated = str(times[0] - np.timedelta64(round(3600.0 * hours[0]), "s"))[:16]
-    return [Series(kept, None, local)], Origin(path, "farsite", {"": note}, dated)
+    return [Series(kept, None, local)], Origin(path, "farsite", {"": note}, dated, options.north)
 
 
 def _parse(text: str, path: Path) -> _Stream:
@@ -164,19 +166,19 @@ def _unit(stream: _Stream, options: Options, path: Path) -> tuple[str, float]:
     by_unit = dict(_UNITS.values())
     if stream.units is None:
         if options.speed_unit not in by_unit:
-            raise PlumecastError(
-                f"{path}: no line RAWS_UNITS; state speed_unit='mph' (English, at 20 ft) or 'km/h' "
-                "(metric, at 10 m)"
-            )
+            raise ArgumentError(
+                "speed_unit", options.speed_unit, f"{path}: no line RAWS_UNITS; give mph (English, "
+                "at 20 ft) or km/h (metric, at 10 m)"
+            )  # fmt: skip
         return options.speed_unit, by_unit[options.speed_unit]
     if stream.units not in _UNITS:
         raise PlumecastError(f"{path}: RAWS_UNITS is {stream.units!r}; use English or Metric")
     unit, height = _UNITS[stream.units]
     if options.speed_unit not in (None, unit):
-        raise PlumecastError(
-            f"{path}: {stream.units.title()} units are {unit}, but "
-            f"speed_unit={options.speed_unit!r}; leave out speed_unit"
-        )
+        raise ArgumentError(
+            "speed_unit", options.speed_unit, f"{path}: {stream.units.title()} units are {unit}; "
+            "leave it out"
+        )  # fmt: skip
     return unit, height
 
 

@@ -8,14 +8,16 @@ import pytest
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import WEATHER, WEATHER_AXES
 from plumecast.sources.simulator.air import weather as simulated
-from plumecast.sources.weather import check_covers, check_weather, constant_weather
-from plumecast.sources.weather.default import (
+from plumecast.weather.checks import check_covers, check_weather
+from plumecast.weather.options import DefaultProfile
+from plumecast.weather.profile import (
     HEIGHTS,
     complete_profile,
     default_depth,
     log_law_ratio,
     shear_exponent,
 )
+from plumecast.weather.read import constant_weather
 
 CLOSE = 1e-12
 
@@ -79,7 +81,7 @@ def test_day_and_night():
 
 
 def test_a_constant_wind():
-    weather = constant_weather(5.0, 270.0, 6.5, local_hour=15.0)
+    weather = constant_weather(5.0, 270.0, 6.5, profile=DefaultProfile(15.0))
     np.testing.assert_array_equal(weather.weather_hour, np.arange(8.0))
     np.testing.assert_allclose(weather.wind_u.sel(height=10.0), 5.0)
     np.testing.assert_allclose(weather.wind_v.sel(height=10.0), 0.0, atol=1e-12)
@@ -98,7 +100,13 @@ def test_a_constant_wind_in_other_units_and_hemispheres():
         constant_weather(10.0, 0.0, 2.0, speed_unit="knots").wind_v.sel(height=10.0), -5.14444,
         rtol=1e-5,
     )  # fmt: skip
-    north, south = (constant_weather(5.0, 180.0, 2.0, veer=veer) for veer in (15.0, -15.0))
+    assert constant_weather("10 kn", "N", 2.0).equals(
+        constant_weather(10.0, 0.0, 2.0, speed_unit="knots")
+    )
+    north, south = (
+        constant_weather(5.0, 180.0, 2.0, profile=DefaultProfile(veer=veer))
+        for veer in (15.0, -15.0)
+    )
     np.testing.assert_allclose(north.wind_u, -south.wind_u, atol=1e-12)
     assert (north.wind_u.sel(height=1000.0) > 0.5).all()
 
@@ -110,7 +118,7 @@ def test_a_constant_wind_in_other_units_and_hemispheres():
         ((float("nan"), 0.0, 1.0), "speed=nan"),
         ((5.0, 400.0, 1.0), "from_direction=400"),
         ((5.0, 40.0, 0.0), "hours=0"),
-        ((90.0, 40.0, 1.0), "90 m/s at 10 m is no wind; .*speed_unit"),
+        ((90.0, 40.0, 1.0), "90 m/s at hour 0, 10 m is no wind; .*mph"),
     ],
 )
 def test_bad_constant_winds(arguments, message):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError
-from plumecast.sources.weather import check_weather, read_weather
-from plumecast.sources.weather.default import log_law_ratio
+from plumecast.weather.checks import check_weather
+from plumecast.weather.profile import log_law_ratio
+from plumecast.weather.read import read_weather
 from support.places import shared_data
 
 MPH = 0.44704
@@ -74,7 +75,7 @@ def test_the_panther_fire():
     [
         (HEADER + LINES[:-36], r"states RAWS: 3, but there are 2 lines"),
         (HEADER.replace("English", "Imperial") + LINES, "RAWS_UNITS is 'imperial'"),
-        (LINES, r"no line RAWS_UNITS; state speed_unit='mph'"),
+        (LINES, r"speed_unit is missing: .*no line RAWS_UNITS; give mph"),
         (HEADER + LINES.replace("220", "-1"), "line 4: wind direction -1 means up or down"),
         (HEADER + LINES.replace("220", "380"), "line 4: wind direction 380"),
         (HEADER + LINES.replace(" 4 220", " nan 220"), "line 4 has a NaN"),
@@ -93,13 +94,13 @@ def test_bad_streams_are_named(tmp_path, text, message):
 
 def test_the_ignition_must_be_in_the_stream(tmp_path):
     path = write(tmp_path, HEADER + LINES)
-    with pytest.raises(PlumecastError, match="state the ignition time"):
+    with pytest.raises(PlumecastError, match="ignition is missing"):
         read_weather(path)
-    with pytest.raises(PlumecastError, match="the fire ignites 2013-06-03T12:00"):
+    with pytest.raises(PlumecastError, match="ignition='2013-06-03T12:00'"):
         read_weather(path, ignition="06 03 1200")
     with pytest.raises(PlumecastError, match="local time"):
         read_weather(path, ignition="2013-05-03T12:00Z")
-    with pytest.raises(PlumecastError, match="English units are mph, but speed_unit='knots'"):
+    with pytest.raises(PlumecastError, match=r"speed_unit='knots': .*English units are mph"):
         read_weather(path, ignition="05 03 1200", speed_unit="knots")
     bare = write(tmp_path, LINES, "bare.wxs")
     given = read_weather(bare, ignition="05 03 1200", speed_unit="mph")
