@@ -29,15 +29,12 @@ import numpy as np
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.files import write_text
 from plumecast.base.paths import check_regular
-from plumecast.base.units import KINDS, parse_direction, parse_number, unit_named
+from plumecast.base.units import KINDS, Unit, parse_direction, parse_number, unit_named
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
-DIRECTION = "degrees from north"
-"""The unit of columns of directions, whose cells may also be compass points such as SW."""
-
-_KINDS = {next(iter(units)): kind for kind, units in KINDS.items()} | {DIRECTION: "angle"}
-"""Kind of units by the unit that its numbers are converted into."""
+TEXT, NUMBER, DIRECTION = "text", "number", "direction"
+"""Kinds of columns beside the kinds of units. A direction is an angle or a compass point."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+", re.ASCII)
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^)\]]*?)\s*[)\]]")
@@ -50,25 +47,31 @@ class Column:
 
     name: str
     aliases: str = ""  # further names, separated by spaces, in lower case with underscores
-    unit: str | None = None  # that its numbers are read in, "" for pure numbers; None for text
+    kind: str = TEXT  # of its unit (`base.units.KINDS`), or TEXT, NUMBER or DIRECTION
     low: float = -math.inf
     high: float = math.inf
     required: bool = True  # a table must have the column
     filled: bool = True  # its cells must not be empty
-    no_unit: str = ""  # further names, whose unit must be stated in the header or by the caller
+    no_unit: str = ""  # further names, that are refused unless the header states a unit
 
     def __post_init__(self) -> None:
-        if self.unit and self.unit not in _KINDS:
-            raise ValueError(f"unit={self.unit!r} of {self.name}: use one of {', '.join(_KINDS)}")
+        if self.kind not in (TEXT, NUMBER, DIRECTION, *KINDS):
+            raise ValueError(f"kind={self.kind!r} of the column {self.name} is unknown")
+
+    @property
+    def units(self) -> Mapping[str, Unit]:
+        """The units that its numbers may have; they are converted into the first."""
+        return KINDS.get("angle" if self.kind == DIRECTION else self.kind, {})
+
+    @property
+    def unit(self) -> str:
+        """The unit that its numbers are converted into; empty if there is none."""
+        return next(iter(self.units), "")
 
     def unit_of(self, label: str) -> str | None:
         """The unit that a label means; None if the numbers cannot have it."""
-        return unit_named(label, _KINDS[self.unit]) if self.unit else None
-
-    def convert(self, value: float, unit: str) -> float:
-        """A number with a unit, in the unit of the column."""
-        factor, _, offset = KINDS[_KINDS[self.unit or ""]][unit]
-        return factor * (value + offset)
+        kind = "angle" if self.kind == DIRECTION else self.kind
+        return unit_named(label, kind) if self.units else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,7 +104,7 @@ class Table:
     format: TableFormat
     lines: tuple[int, ...]  # (n,) number of each line in the file
     headers: Mapping[str, str]  # column → its header in the file
-    units: Mapping[str, str]  # column → its unit, if the header or the caller states it
+    units: Mapping[str, str]  # column → the unit that its header states
     texts: Mapping[str, tuple[str, ...]]  # column → its cells (n,), without spaces at the ends
     numbers: Mapping[str, np.ndarray]  # column → (n,) in the unit of the column, NaN if empty
     extra: Mapping[str, tuple[str, ...]]  # header of a column that is not understood → its cells
@@ -131,17 +134,11 @@ class _Header(NamedTuple):
     text: str
     column: Column
     unit: str | None  # None if it states none
-    name: str  # the name of the column that it uses
     position: int = 0  # of its cells in a line
 
 
-def read_table(
-    path: str | Path, table_format: TableFormat, *, units: Mapping[str, str] | None = None
-) -> Table:
-    """Read a CSV file; raises with the file, the line and what to do.
-
-    `units` are those of columns whose headers state none, where they are not the usual ones.
-    """
+def read_table(path: str | Path, table_format: TableFormat) -> Table:
+    """Read a CSV file; raises with the file, the line and what to do."""
     where = check_regular(path)
     try:
         content = where.read_bytes()
@@ -151,16 +148,10 @@ def read_table(
         ) from None
     except OSError as error:
         raise PlumecastError(f"{path}: not a readable table ({error.strerror})") from error
-    return parse_table(_decode(content, path), table_format, path, units=units)
+    return parse_table(_decode(content, path), table_format, path)
 
 
-def parse_table(
-    text: str,
-    table_format: TableFormat,
-    source: str | Path = "the table",
-    *,
-    units: Mapping[str, str] | None = None,
-) -> Table:
+def parse_table(text: str, table_format: TableFormat, source: str | Path = "the table") -> Table:
     """`read_table` of the text of a table; `source` is its name in messages."""
     header, rows = _split(text, source)
     headers, extra = _find_columns(header, table_format, source)
@@ -169,7 +160,7 @@ def parse_table(
         table_format,
         tuple(number for number, _ in rows),
         {name: found.text for name, found in headers.items()},
-        _units(headers, units or {}, source),
+        {name: found.unit for name, found in headers.items() if found.unit is not None},
         {name: tuple(row[found.position] for _, row in rows) for name, found in headers.items()},
         {},
         {name: tuple(row[index] for _, row in rows) for name, index in extra.items()},
@@ -299,46 +290,25 @@ def _understand(text: str, meanings: Mapping[str, Column], source: str | Path) -
     name = "_".join(words)
     if name in meanings:
         column = meanings[name]
-        label = bracket[2] if bracket and column.unit is not None else ""
+        label = bracket[2] if bracket and column.kind != TEXT else ""
         unit = column.unit_of(label) if label else None
         if label and unit is None:
             raise PlumecastError(
                 f"{source}: '{label}' in the header '{text}' is no unit of {column.name}; "
                 + (f"convert it to {column.unit}" if column.unit else "leave it out")
             )
-        return _Header(text, column, unit, name)
+        if unit is None and name in column.no_unit.split():
+            raise PlumecastError(
+                f"{source}: the unit of the column '{text}' is not stated; write it in the "
+                f"header, such as '{text} ({column.unit})'"
+            )
+        return _Header(text, column, unit)
     for end in range(1, 1 if bracket else len(words)):
         name, label = "_".join(words[:end]), " ".join(words[end:])
         unit = meanings[name].unit_of(label) if name in meanings else None
         if unit is not None:
-            return _Header(text, meanings[name], unit, name)
+            return _Header(text, meanings[name], unit)
     return None
-
-
-def _units(
-    headers: Mapping[str, _Header], stated: Mapping[str, str], source: str | Path
-) -> dict[str, str]:
-    """The unit of each column, from its header or from the caller."""
-    units = {}
-    for name, header in headers.items():
-        column, unit = header.column, header.unit
-        if name in stated:
-            unit = column.unit_of(stated[name])
-            if unit is None:
-                raise PlumecastError(f"{stated[name]!r} is no unit of {name}; use {column.unit}")
-            if header.unit not in (None, unit):
-                raise PlumecastError(
-                    f"{source}: the column '{header.text}' is in {header.unit}, but {unit} is "
-                    "stated; leave one out"
-                )
-        if unit is not None:
-            units[name] = unit
-        elif header.name in column.no_unit.split():
-            raise PlumecastError(
-                f"{source}: the unit of the column '{header.text}' is not stated; write it in the "
-                f"header, such as '{header.text} ({column.unit})'"
-            )
-    return units
 
 
 def _numbers(table: Table, columns: Iterable[Column]) -> dict[str, np.ndarray]:
@@ -351,7 +321,7 @@ def _numbers(table: Table, columns: Iterable[Column]) -> dict[str, np.ndarray]:
                 cells.index(""),
                 f"{table.headers[column.name]} is empty; every {table.format.row} needs one",
             )
-        if column.unit is not None:
+        if column.kind != TEXT:
             values = [_number(table, column, row) if cell else math.nan
                       for row, cell in enumerate(cells)]  # fmt: skip
             numbers[column.name] = np.array(values)
@@ -362,20 +332,21 @@ def _number(table: Table, column: Column, row: int) -> float:
     """The number in a cell, in the unit of its column."""
     text, header = table.texts[column.name][row], table.headers[column.name]
     value = parse_number(text)
-    if value is None and column.unit == DIRECTION:
+    if value is None and column.kind == DIRECTION:
         with contextlib.suppress(PlumecastError):
             return parse_direction(text)
     if value is None:
         advice = "write decimals with a point" if _DECIMAL_COMMA.fullmatch(text) else "change it"
         raise table.error(row, f"{header} '{text}' is not a number; {advice}")
     if column.name in table.units:
-        value = column.convert(value, table.units[column.name])
+        unit = column.units[table.units[column.name]]
+        value = unit.factor * (value + unit.offset)
     if not column.low <= value <= column.high:
         within = f"from {column.low:g} to {column.high:g}"
         if not math.isfinite(column.high):
             within = f"of at least {column.low:g}"
         raise table.error(
-            row, f"{header} is '{text}'; give a number {within} {column.unit or ''}".rstrip()
+            row, f"{header} is '{text}'; give a number {within} {column.unit}".rstrip()
         )
     return value
 

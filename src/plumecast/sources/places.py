@@ -15,6 +15,7 @@ from scipy.spatial import cKDTree
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.tables import (
     DIRECTION,
+    NUMBER,
     Column,
     Table,
     TableFormat,
@@ -27,19 +28,19 @@ from plumecast.sources.regrid import Grid, grid_from_centres
 FORMAT = TableFormat(
     columns=(
         Column("name", "place town plant"),
-        Column("lat", "latitude", "degree", -90.0, 90.0, required=False),
-        Column("lon", "long lng longitude", "degree", -180.0, 360.0, required=False),
-        Column("x", "", "m", required=False),
-        Column("y", "", "m", required=False),
-        Column("population", "pop people persons inhabitants", "", low=0.0, required=False,
+        Column("lat", "latitude", "angle", -90.0, 90.0, required=False),
+        Column("lon", "long lng longitude", "angle", -180.0, 360.0, required=False),
+        Column("x", "", "length", required=False),
+        Column("y", "", "length", required=False),
+        Column("population", "pop people persons inhabitants", NUMBER, low=0.0, required=False,
                filled=False),
-        Column("megawatts", "mw", "MW", low=0.0, required=False, filled=False,
+        Column("megawatts", "mw", "power", low=0.0, required=False, filled=False,
                no_unit="capacity ac_capacity power"),
-        Column("tilt", "surface_tilt panel_tilt", "degree", 0.0, 90.0, required=False,
+        Column("tilt", "surface_tilt panel_tilt", "angle", 0.0, 90.0, required=False,
                filled=False),
         Column("azimuth", "surface_azimuth panel_azimuth", DIRECTION, 0.0, 360.0, required=False,
                filled=False),
-        Column("elevation", "elev altitude", "m", -500.0, 9000.0, required=False,
+        Column("elevation", "elev altitude", "length", -500.0, 9000.0, required=False,
                filled=False),
     ),
     row="place",
@@ -108,7 +109,7 @@ def _locate(table: Table, like: xr.Dataset | xr.DataArray) -> Places:
     if len(pairs) != 1 or not set(pairs[0]) <= set(table.headers):
         raise PlumecastError(
             f"{table.source}: places need the columns lat and lon, or x and y, and not both; found "
-            f"{', '.join(table.headers.values())}"
+            f"{', '.join([*table.headers.values(), *table.extra])}"
         )
     grid = grid_from_centres(np.sort(like["x"].values), np.sort(like["y"].values), "the grid")
     numbers = table.numbers

@@ -37,7 +37,7 @@ LABELS = TableFormat(
         Column("fire_id", "fire fire_name"),
         Column("drought"),
         Column("ignition_id", "ignition", required=False, filled=False),
-        Column("wind_speed", "speed", "m/s", low=0.0, required=False, filled=False),
+        Column("wind_speed", "speed", "speed", low=0.0, required=False, filled=False),
         Column("wind_from_direction", "wind_from wind_direction direction", DIRECTION, 0.0, 360.0,
                required=False, filled=False),
     ),

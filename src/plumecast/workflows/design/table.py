@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple, fields
 from pathlib import Path
 
-from plumecast.base.tables import Column, TableFormat, read_table, write_table
+from plumecast.base.tables import NUMBER, Column, TableFormat, read_table, write_table
 from plumecast.workflows.design.result import Design, Run
 
 _DIGITS = {
@@ -29,7 +29,7 @@ def read_values(path: str | Path, what: str) -> dict[str, float]:
     table = read_table(
         path,
         TableFormat(
-            columns=(Column("ignition_id", "ignition"), Column(what, "value", "")),
+            columns=(Column("ignition_id", "ignition"), Column(what, "value", NUMBER)),
             row="ignition",
             row_name="ignition_id",
             unique=("ignition_id",),
