@@ -62,7 +62,7 @@ STEP = 1.0
 of an hour depends on its sun."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unrecorded:
     """What smoke, fires and grids do not record themselves.
 
@@ -75,7 +75,7 @@ class Unrecorded:
     like: xr.Dataset | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Uncertainty:
     """How the intervals of losses are made.
 
