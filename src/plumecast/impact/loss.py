@@ -1,4 +1,4 @@
-"""Energy of plants between snapshots as a function of the optical depth, tabulated.
+"""Energy that plants lose to the smoke of many fires, from tables of energy by optical depth.
 
 Within an interval between snapshots the smoke is constant, and the sun moves. The power is computed
 at the middle of steps of at most half an hour, for nodes of the optical depth and of the albedo;
@@ -36,6 +36,9 @@ NODES = 24  # optical depths at which the sky is computed
 FINE = 160  # optical depths between which energy is interpolated linearly
 _SCALE = 0.3  # optical depth above which nodes grow apart in proportion to it
 _BLOCK = 2_000_000  # values computed at once
+_ROUNDED = 0.05  # hours that the ends of intervals are rounded to: three minutes
+_INTERVALS = 200  # distinct intervals tabulated at once
+_SSA_NODES = 5  # a polynomial of degree 4 in the albedo
 
 
 def aod_nodes(background: float, largest: float, count: int = NODES) -> np.ndarray:
@@ -134,11 +137,6 @@ def _sunlit(
             zenith[time, plant], azimuth[time, plant], plants.tilt[plant], plants.azimuth[plant]
         )
         yield time, plant, seen, weight, owner
-
-
-_ROUNDED = 0.05  # hours that the ends of intervals are rounded to: three minutes
-_INTERVALS = 200  # distinct intervals tabulated at once
-_SSA_NODES = 5  # a polynomial of degree 4 in the albedo
 
 
 @dataclass(frozen=True, slots=True)

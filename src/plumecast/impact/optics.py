@@ -1,10 +1,14 @@
-"""Smoke as an aerosol: column concentration → optical depth, and the range of its properties."""
+"""Smoke as an aerosol, and the sky under it: column concentration → optical depth → irradiance.
+
+Every model of the clear sky gives the beam (direct normal) and the diffuse irradiance on the
+horizontal, in W m⁻², from the zenith angle of the sun and the optical depth at 550 nm.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -18,6 +22,12 @@ from plumecast.base.extras import require
 GRAMS_PER_UG = 1e-6
 KNOWN_DEPTH = 3.0
 """Optical depth up to which the radiation models have been compared with measurements."""
+
+LARGEST_ZENITH = 88.0
+"""Zenith angle in degrees beyond which the sun counts as set."""
+
+_ZENITHS = np.concatenate([np.arange(0.0, 70.0, 5.0), np.arange(70.0, LARGEST_ZENITH + 1.0, 1.5)])
+_SSA_VARIATION = 0.095  # spectrl2's decrease of the albedo with the wavelength
 
 Smoke = TypeVar("Smoke", np.ndarray, xr.DataArray)
 
@@ -125,13 +135,6 @@ def sample_optics(optics: Optics, count: int, seed: int = 0) -> tuple[np.ndarray
     return mee, ssa
 
 
-LARGEST_ZENITH = 88.0
-"""Zenith angle in degrees beyond which the sun counts as set."""
-
-_ZENITHS = np.concatenate([np.arange(0.0, 70.0, 5.0), np.arange(70.0, LARGEST_ZENITH + 1.0, 1.5)])
-_SSA_VARIATION = 0.095  # spectrl2's decrease of the albedo with the wavelength
-
-
 @dataclass(frozen=True, slots=True)
 class Air:
     """The air apart from the smoke, the ground, and the day of the year."""
@@ -152,7 +155,7 @@ def at_wavelength(aod550: np.ndarray, optics: Optics, nanometres: float) -> np.n
     return np.asarray(aod550 * (nanometres / 550.0) ** -optics.angstrom)
 
 
-def _pvlib(module: str) -> object:
+def _pvlib(module: str) -> Any:
     return require(f"pvlib.{module}", "power", "solar power")
 
 
@@ -162,9 +165,9 @@ def spectrl2(
     """Bird and Riordan's spectral model, summed over 300–4000 nm; arguments (N,)."""
     spectrum, atmosphere = _pvlib("spectrum"), _pvlib("atmosphere")
     at_400 = ssa * np.exp(_SSA_VARIATION * np.log(550.0 / 400.0) ** 2)
-    spectra = spectrum.spectrl2(  # type: ignore[attr-defined]
+    spectra = spectrum.spectrl2(
         zenith, zenith, 0.0, air.albedo, air.pressure,
-        atmosphere.get_relative_airmass(zenith),  # type: ignore[attr-defined]
+        atmosphere.get_relative_airmass(zenith),
         air.water, air.ozone, at_wavelength(aod, optics, 500.0), dayofyear=air.day,
         scattering_albedo_400nm=np.minimum(at_400, 1.0), alpha=optics.angstrom,
         wavelength_variation_factor=_SSA_VARIATION, aerosol_asymmetry_factor=optics.asymmetry,
@@ -177,7 +180,7 @@ def spectrl2(
 
 def _extra(air: Air) -> float:
     irradiance = _pvlib("irradiance")
-    return float(irradiance.get_extra_radiation(air.day))  # type: ignore[attr-defined]
+    return float(irradiance.get_extra_radiation(air.day))
 
 
 def bird(
@@ -185,9 +188,9 @@ def bird(
 ) -> Irradiance:
     """Bird and Hulstrom's broadband model; its aerosol absorbs a fixed share: no `ssa`."""
     clearsky, atmosphere = _pvlib("clearsky"), _pvlib("atmosphere")
-    found = clearsky.bird(  # type: ignore[attr-defined]
+    found = clearsky.bird(
         zenith,
-        atmosphere.get_relative_airmass(zenith),  # type: ignore[attr-defined]
+        atmosphere.get_relative_airmass(zenith),
         at_wavelength(aod, optics, 380.0),
         at_wavelength(aod, optics, 500.0),
         air.water,
@@ -204,7 +207,7 @@ def simplified_solis(
 ) -> Irradiance:
     """Ineichen's broadband model, for optical depths up to 0.45 at 700 nm; `ssa` has no effect."""
     clearsky = _pvlib("clearsky")
-    found = clearsky.simplified_solis(  # type: ignore[attr-defined]
+    found = clearsky.simplified_solis(
         90.0 - zenith,
         aod700=at_wavelength(aod, optics, 700.0),
         precipitable_water=air.water,
@@ -275,7 +278,7 @@ def tabulate(
     shape = (_ZENITHS.size, aods.size, ssas.size)
     parts = []
     for pressure in ends:
-        here = Air(air.day, float(pressure), air.water, air.ozone, air.albedo)
+        here = replace(air, pressure=float(pressure))
         parts.append([item.reshape(shape) for item in model(zenith, aod, ssa, optics, here)])
     beam, diffuse = (np.stack([part[i] for part in parts], axis=1) for i in (0, 1))
     splines = (CubicSpline(_ZENITHS, beam), CubicSpline(_ZENITHS, diffuse))
