@@ -15,19 +15,10 @@ from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import to_numpy
 from plumecast.compute.resources import Resources
 from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
-from plumecast.scores.field_statistics import (
-    CEILING,
-    FLOOR,
-    bin_count,
-    bin_edges,
-    count_above,
-    count_bins,
-    edges_at,
-    field_sums,
-    quantile_fields,
-)
+from plumecast.scores.field_statistics import bin_count, count_bins, field_sums, quantile_fields
 from plumecast.scores.optical_depth import LOG_SMOKE, log_smoke, with_log_smoke
 from plumecast.scores.reading import Reading
+from plumecast.scores.roc import CEILING, FLOOR, bin_edges, count_above, edges_at
 from plumecast.scores.sampling import cluster_mean
 from plumecast.sources.simulator import ensemble as simulator
 from plumecast.surrogate.covered.guards import check_prediction

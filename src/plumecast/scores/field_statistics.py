@@ -6,15 +6,12 @@ Sums by cluster (ignition) are what a clustered variance needs. All clusters are
 few. Beyond that they are put into groups by a hash of their names, always whole: the groups are
 then the clusters of the variance (random groups). A cluster may be spread over any blocks.
 
-Quantiles come from counts in fixed logarithmic bins, so that they are known to within one bin. This
-is DDSketch (Masson, Rim and Lee, 2019) without collapsing bins. Values at or below FLOOR count as
-zero.
+Quantiles come from counts in logarithmic bins (see `scores.roc`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -29,17 +26,11 @@ from plumecast.compute.arrays import (
     like,
     to_numpy,
 )
+from plumecast.scores.roc import CEILING, FLOOR
 from plumecast.scores.sampling import Estimate, group_sums, sums_mean
-
-FLOOR, CEILING = 1e-9, 1e12
 
 QUANTILE_ERROR = 0.025
 """Largest relative error of a quantile: the ends of a bin differ by this from its middle."""
-
-RATIO = 1.02
-"""Ratio of the ends of a bin of `bin_edges`: the largest error of its quantiles is RATIO − 1."""
-
-BINS = math.ceil(math.log(CEILING / FLOOR) / math.log(RATIO))
 
 MOST = 256
 """Largest number of groups: with 255 degrees of freedom an interval is 0.5 % wider than with ∞."""
@@ -121,9 +112,6 @@ def _groups(names: np.ndarray, most: int) -> np.ndarray:
     """The group of each name, as a string of digits; even and the same in every process."""
     numbers = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) for name in names]
     return np.array([f"{number % most:05d}" for number in numbers])
-
-
-FLOOR, CEILING = 1e-9, 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,30 +276,3 @@ def quantile_fields(bins: Array, shares: tuple[float, ...], error: float) -> np.
         middle = FLOOR * np.exp((number - 0.5) * _step(error))
         rows.append(np.where(number == 0, 0.0, middle))
     return np.stack(rows) if rows else np.empty((0, total.shape[0]))
-
-
-def bin_edges(other: Array) -> Array:
-    """Lower edges of the bins, FLOOR · RATIOᵏ, (BINS,), on the device of `other`."""
-    xp = array_namespace(other)
-    steps = xp.arange(BINS, dtype=xp.float64, device=device_of(other))
-    return FLOOR * xp.exp(steps * math.log(RATIO))
-
-
-def count_above(values: Array, edges: Array) -> Array:
-    """Number of values above each edge, (len(edges),) integers; counts of blocks can be added."""
-    xp = array_namespace(values, edges)
-    ranked = xp.sort(xp.reshape(xp.astype(values, edges.dtype, copy=False), (-1,)))
-    return ranked.shape[0] - xp.searchsorted(ranked, edges, side="right")
-
-
-def edges_at(shares: Sequence[float], above: np.ndarray, edges: np.ndarray) -> list[float]:
-    """Quantiles of the positive values, as lower edges of bins, for probabilities p in `shares`.
-
-    For each p, the largest edge with at least a fraction 1 − p of the positive values above it.
-    `above` has the number of values above each edge, in descending order.
-    """
-    found = []
-    for share in shares:
-        enough = np.count_nonzero(above >= (1.0 - share) * above[0])
-        found.append(float(edges[max(int(enough) - 1, 0)]))
-    return found
