@@ -16,8 +16,8 @@ PAGE = REPOSITORY / "CONTRIBUTING.md"
 BEGIN, END = "<!-- map: written by tools/house_map.py -->", "<!-- end of the map -->"
 
 ROOMS = (
-    "base", "compute", "sources", "data", "scores", "operators", "surrogate", "workflows",
-    "impact", "studies", "app", "cli",
+    "base", "compute", "weather", "sources", "data", "scores", "operators", "surrogate",
+    "workflows", "impact", "studies", "app", "cli",
 )  # fmt: skip
 """From the bottom of the house to the top."""
 

@@ -51,6 +51,20 @@ READERS = {
         (("a", "low", "270", "1.5"), ("b", "high", "90", "2")),
         "fire",
     ),
+    "winds": Reader(
+        lambda path: pc.read_weather(path, speed_unit="m/s"),
+        ("fire", "direction", "speed"),
+        (("a", "270", "1.5"), ("b", "90", "2")),
+        "fire",
+        "speed",
+    ),
+    "weather": Reader(
+        lambda path: pc.read_weather(path, speed_unit="mph"),
+        ("fire", "hour", "direction", "height", "speed"),
+        (("a", "0", "W", "10", "1.5"), ("a", "1", "90", "10", "2")),
+        "fire",
+        "speed",
+    ),
     "weights": Reader(
         lambda path: read_values(path, "weight"), ("ignition_id", "weight"), VALUES, "ignition"
     ),

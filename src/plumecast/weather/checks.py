@@ -165,8 +165,15 @@ def check_weather(weather: xr.Dataset, source: object = "weather") -> None:
 
 def _check_winds(weather: xr.Dataset, source: object) -> None:
     """Raise unless the winds of fires that have no hours can be true."""
-    for fire, one in each_fire(weather):
-        speed, direction = (float(one[name]) for name in WIND)
+    for name in WIND:
+        if weather[name].dims not in ((), (FIRE_DIM,)):
+            raise PlumecastError(
+                f"{source}: {name} has dimensions {weather[name].dims}; expected one wind, or one "
+                f"along {FIRE_DIM!r}"
+            )
+    names: list[str | None] = [*fires_of(weather)] or [None]
+    speeds, directions = (np.ravel(weather[name].values).tolist() for name in WIND)
+    for fire, speed, direction in zip(names, speeds, directions, strict=True):
         if not 0.0 <= speed <= SURFACE_WIND_LIMIT:
             advice = _UNITS if speed > 0.0 else "give a speed of 0 or more"
             raise PlumecastError(f"{place(source, fire)}a wind of {speed:g} m/s; {advice}")

@@ -11,7 +11,7 @@ import netCDF4
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.netcdf import check_complete
+from plumecast.base.paths import check_complete
 from plumecast.sources.wrf.frame import Layout
 
 _MAX_NAMES = 40  # variables listed in an error message

@@ -21,7 +21,14 @@ from plumecast.base.names import HEIGHT, WEATHER_HOUR
 from plumecast.sources.simulator.fields import Field
 from plumecast.sources.simulator.spread.rothermel import Moisture
 from plumecast.weather import profile
-from plumecast.weather.profile import HEIGHTS, VEER, daylight, default_depth, shear_exponent
+from plumecast.weather.profile import (
+    HEIGHTS,
+    VEER,
+    components,
+    daylight,
+    default_depth,
+    shear_exponent,
+)
 
 STEP_HOURS = 0.5
 """Time step of the series, h; winds are linear in time between the steps."""
@@ -199,7 +206,7 @@ def _series(
     noise = np.zeros((times.size, 2)) if gusts is None else _gust_noise(gusts, times.size)
     surface_u, surface_v = _surface_wind(scenario, times, local, noise)
     upper = scenario.jet_from + 0.5 * _turning(scenario, times)
-    upper_u, upper_v = _wind_components(scenario.jet_speed, upper)
+    upper_u, upper_v = components(scenario.jet_speed, upper)
     return Weather(
         drought=label,
         moisture=scenario.moisture,
@@ -322,7 +329,7 @@ def _surface_wind(
 ) -> tuple[Field, Field]:
     """10 m wind: synoptic direction, diurnal cycle of speed with peak at 15 h, gusts of 18 %."""
     speed = scenario.wind_speed * (1.0 + 0.35 * np.cos(2 * np.pi * (local - 15.0) / 24.0))
-    u, v = _wind_components(speed, scenario.wind_from + _turning(scenario, times))
+    u, v = components(speed, scenario.wind_from + _turning(scenario, times))
     return u + 0.18 * speed * noise[:, 0], v + 0.18 * speed * noise[:, 1]
 
 
@@ -330,12 +337,6 @@ def _turning(scenario: Scenario, times: Field) -> Field:
     """Synoptic turning of the wind, degree."""
     angle = 2 * np.pi * times / scenario.period + np.deg2rad(scenario.phase)
     return np.asarray(scenario.swing * np.sin(angle))
-
-
-def _wind_components(speed: Field | float, direction: Field) -> tuple[Field, Field]:
-    """(u, v) of a wind that comes from `direction`, in degrees clockwise from north."""
-    angle = np.deg2rad(direction)
-    return np.asarray(-speed * np.sin(angle)), np.asarray(-speed * np.cos(angle))
 
 
 def _gust_noise(key: list[int], count: int) -> Field:
