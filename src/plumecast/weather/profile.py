@@ -85,10 +85,10 @@ def complete_profile(
         ratio = log_law_ratio(float(z[-1]))
         z, u, v = np.append(z, SURFACE), np.append(u, ratio * u[-1]), np.append(v, ratio * v[-1])
     at = np.asarray(heights, dtype=np.float64)
-    known = np.clip(at, z[0], z[-1])
-    nearest = [np.interp(np.log(known), np.log(z), part) for part in (u, v)]
+    nearest_height = np.clip(at, z[0], z[-1])
+    nearest = [np.interp(np.log(nearest_height), np.log(z), part) for part in (u, v)]
     return extend_profile(
-        (nearest[0], nearest[1]), known, at, local_hour=local_hour, depth=depth, veer=veer
+        (nearest[0], nearest[1]), nearest_height, at, local_hour=local_hour, depth=depth, veer=veer
     )
 
 
@@ -134,14 +134,14 @@ def surface_wind(heights: Array, wind: Array) -> Array:
 
     Values that are not finite, which fires do not need, give NaN.
     """
-    known = np.where(np.isfinite(wind), wind, np.nan)
+    finite = np.where(np.isfinite(wind), wind, np.nan)
     levels, surface = np.log(heights), np.log(SURFACE)
     upper = min(max(int(np.searchsorted(levels, surface)), 1), levels.size - 1)
     if levels.size == 1 or levels[upper - 1] == surface:
-        return known[..., max(upper - 1, 0)]
+        return finite[..., max(upper - 1, 0)]
     below, above = levels[upper - 1], levels[upper]
     share = min((surface - below) / (above - below), 1.0)
-    return np.asarray((1.0 - share) * known[..., upper - 1] + share * known[..., upper])
+    return np.asarray((1.0 - share) * finite[..., upper - 1] + share * finite[..., upper])
 
 
 def mean_wind(hours: Array, u: Array, v: Array, until: Array) -> tuple[Array, Array]:

@@ -246,9 +246,9 @@ def with_mean_winds(snapshots: xr.Dataset) -> xr.Dataset:
     Nothing is derived from a weather whose lowest wind is above 10 m, or without the hours of the
     snapshots.
     """
-    known = any(name in snapshots.variables for name in WIND)
+    has_winds = any(name in snapshots.variables for name in WIND)
     needed = has_weather(snapshots) and "hours" in snapshots.variables
-    if known or not needed or snapshots[HEIGHT].values[0] > SURFACE:
+    if has_winds or not needed or snapshots[HEIGHT].values[0] > SURFACE:
         return snapshots
     rows = row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK)
     parts = [_mean_winds(snapshots.isel({SNAPSHOT: part})) for part in rows]
@@ -272,10 +272,10 @@ def on_weather_hours(fire: xr.Dataset, hours: Array) -> xr.Dataset:
     """
     if not has_weather(fire) or np.array_equal(fire[WEATHER_HOUR].values, hours):
         return fire
-    own = fire[WEATHER_HOUR].values
-    shared = min(own.size, hours.size)
-    lasts = float(fire["hours"].max()) if "hours" in fire.variables else float(own[-1])
-    if not np.array_equal(own[:shared], hours[:shared]) or lasts > (
+    fire_hours = fire[WEATHER_HOUR].values
+    shared = min(fire_hours.size, hours.size)
+    lasts = float(fire["hours"].max()) if "hours" in fire.variables else float(fire_hours[-1])
+    if not np.array_equal(fire_hours[:shared], hours[:shared]) or lasts > (
         hours[shared - 1] + _HOURS_TOLERANCE
     ):
         return fire
@@ -329,27 +329,27 @@ def read_weather_rows(
     """
     rows: dict[Hashable, int] = {}
     rows |= {SNAPSHOT: data.sizes[SNAPSHOT]} if sizes is None else dict(sizes)
-    found = _read_rows(data, rows)
-    axis = found["hours"]
+    weather = _read_rows(data, rows)
+    axis = weather["hours"]
     until = _rows(data, "hours", rows) if "hours" in data.variables else None
-    needed = needed_hours(axis, until, found["depth"].shape[0])
-    part = [found[short] for short in _SHORT]
-    for row, text in impossible_weather(found["heights"], part, needed, axis):
+    needed = needed_hours(axis, until, weather["depth"].shape[0])
+    part = [weather[short] for short in _SHORT]
+    for row, text in impossible_weather(weather["heights"], part, needed, axis):
         raise PlumecastError(f"the weather of {_who(data, row)}: {text}")
-    return found
+    return weather
 
 
 def _read_rows(data: xr.Dataset, rows: Mapping[Hashable, int]) -> dict[str, Array]:
     """The arrays of `read_weather_rows`, with NaN where a needed value is missing."""
-    found: dict[str, Array] = {
+    weather: dict[str, Array] = {
         "hours": data[WEATHER_HOUR].values.astype(np.float64),
         "heights": data[HEIGHT].values.astype(np.float64),
     }
     until = _rows(data, "hours", rows) if "hours" in data.variables else None
     for short, name in zip(_SHORT, WEATHER_NAMES, strict=True):
         values = _rows(data, name, rows)
-        found[short] = values if until is None else _fill_later(values, found["hours"], until)
-    return found
+        weather[short] = values if until is None else _fill_later(values, weather["hours"], until)
+    return weather
 
 
 def _fill_later(values: Array, hours: Array, until: Array) -> Array:
@@ -365,16 +365,16 @@ def _fill_later(values: Array, hours: Array, until: Array) -> Array:
 
 def _rows(data: xr.Dataset, name: str, rows: Mapping[Hashable, int]) -> Array:
     variable = data[name].variable
-    own = [dim for dim in (WEATHER_HOUR, HEIGHT) if dim in variable.dims]
-    beyond = [str(dim) for dim in variable.dims if dim not in rows and dim not in own]
+    axes = [dim for dim in (WEATHER_HOUR, HEIGHT) if dim in variable.dims]
+    beyond = [str(dim) for dim in variable.dims if dim not in rows and dim not in axes]
     if beyond:
         raise PlumecastError(
             f"'{name}' has dimension '{beyond[0]}', which the fires lack; give one weather per fire"
         )
     ones = xr.Variable(list(rows), np.empty(list(rows.values())))
     (wide, _) = xr.broadcast(xr.DataArray(variable), xr.DataArray(ones))
-    values = wide.transpose(*rows, *own).values
-    shaped: Array = values.reshape(-1, *(variable.sizes[dim] for dim in own)).astype(np.float64)
+    values = wide.transpose(*rows, *axes).values
+    shaped: Array = values.reshape(-1, *(variable.sizes[dim] for dim in axes)).astype(np.float64)
     return shaped
 
 

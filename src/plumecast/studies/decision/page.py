@@ -10,7 +10,7 @@ import jinja2
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_text
-from plumecast.impact.solar.result import ALL
+from plumecast.impact.loss_result import ALL
 from plumecast.studies.decision.folder import (
     COMMANDS,
     DIFFERENCE_MAPS,

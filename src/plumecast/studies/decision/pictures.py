@@ -13,7 +13,7 @@ from matplotlib.colors import Normalize, TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from plumecast.impact.scenarios.results import SCENARIO
+from plumecast.impact.comparison import SCENARIO
 from plumecast.studies.decision.folder import Answer
 from plumecast.studies.decision.tables import places_in_order, sampled, units_of
 from plumecast.studies.decision.words import number

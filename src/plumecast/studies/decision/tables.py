@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plumecast.impact.scenarios.compare import EVERYWHERE, EXPOSURE
-from plumecast.impact.solar.result import ALL, PARTS
+from plumecast.impact.compare import EVERYWHERE, EXPOSURE
+from plumecast.impact.loss_result import ALL, PARTS
 from plumecast.scores.quantities import find_quantity
 from plumecast.studies.decision.folder import Answer
 from plumecast.studies.decision.words import (

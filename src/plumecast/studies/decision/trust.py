@@ -7,8 +7,8 @@ from typing import Any
 
 from plumecast.base.names import SMOKE
 from plumecast.base.version import __version__
-from plumecast.impact.solar.optics import KNOWN_DEPTH
-from plumecast.impact.solar.result import ALL
+from plumecast.impact.loss_result import ALL
+from plumecast.impact.optics import KNOWN_DEPTH
 from plumecast.scores.quantities import QUANTITIES
 from plumecast.studies.decision.folder import (
     DIFFERENCE_MAPS,

@@ -11,7 +11,7 @@ import numpy as np
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
 from plumecast.compute.linalg import interpolation
-from plumecast.scores.sampling.intervals import check_coverage
+from plumecast.scores.sampling import check_coverage
 from plumecast.surrogate.error_bars.bands import Bands, calibrated_bands, group_weights
 from plumecast.surrogate.error_bars.bins import BINS, bin_numbers, positions, smoke_at
 from plumecast.surrogate.error_bars.counting import SCORE_BINS, Cells, score_edges

@@ -7,8 +7,9 @@ from typing import Any
 import xarray as xr
 
 from plumecast.app.server.live.fires import LiveFire
-from plumecast.impact.scenarios.compare import Comparison, compare_scenarios
-from plumecast.impact.scenarios.results import SCENARIO
+from plumecast.impact.compare import Comparing, compare_scenarios
+from plumecast.impact.comparison import SCENARIO, Comparison
+from plumecast.scores.reading import Reading
 from plumecast.sources.places import Places
 
 NAMES = ("A", "B")
@@ -27,9 +28,11 @@ def compare_fires(
         for name, fire in zip(NAMES, (a, b), strict=True)
     }
     return compare_scenarios(
-        frames, places=places, quantity=quantity, checkpoint_interval=a.world.interval,
-        paired=False,
-    )  # fmt: skip
+        frames,
+        Reading(quantity, interval=a.world.interval),
+        Comparing(paired=False),
+        places=places,
+    )
 
 
 def last_common(a: LiveFire, b: LiveFire) -> int:
