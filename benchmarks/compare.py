@@ -33,7 +33,7 @@ from plumecast.impact.difference import (
 )
 from plumecast.physics.fuels import FUEL_CODES
 from plumecast.workflows.fires.draw_fires import Change, DrawnFires, draw_scenarios
-from plumecast.workflows.landscape import Ground
+from plumecast.workflows.simulate import Ground
 
 SHAPE, CELL = (120, 160), 600.0  # of the fire grid; smoke cells are ten times as large
 STRIP = slice(70, 86)  # columns that are thinned

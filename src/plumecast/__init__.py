@@ -59,8 +59,7 @@ if TYPE_CHECKING:
     from plumecast.workflows.fires.draw_fires import draw_fires
     from plumecast.workflows.fires.fuels import with_fuels
     from plumecast.workflows.fires.hours import at_hours
-    from plumecast.workflows.landscape import Ground
-    from plumecast.workflows.simulate import simulate
+    from plumecast.workflows.simulate import Ground, simulate
     from plumecast.workflows.statistics.request import Statistics
     from plumecast.workflows.train import train_surrogate
     from plumecast.workflows.tune.cross_validate import CrossValidation, cross_validate
@@ -71,7 +70,7 @@ _HOME = {
     "Basis": "operators.pca",
     "CrossValidation": "workflows.tune.cross_validate",
     "Design": "workflows.design.result",
-    "Ground": "workflows.landscape",
+    "Ground": "workflows.simulate",
     "Operator": "operators.family",
     "Reading": "scores.reading",
     "Resources": "compute.resources",

@@ -21,8 +21,7 @@ from plumecast.simulator import ensemble
 from plumecast.simulator.fire import BLOCK
 from plumecast.simulator.landscape import Landscape, ignition_mask, smoke_centres
 from plumecast.sources.rasters.georeference import target_grid
-from plumecast.workflows.landscape import SYNTHETIC, Ground, in_plane_of
-from plumecast.workflows.simulate import weather_record, weathers_of
+from plumecast.workflows.simulate import SYNTHETIC, Ground, in_plane_of, weather_record, weathers_of
 
 FIRST_DRAWN = 1_000_000
 """Number of the first ignition that is drawn. It is larger than those of any simulated ensemble, so
