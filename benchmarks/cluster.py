@@ -44,6 +44,7 @@ from plumecast.compute.blocks import Runner, add_up  # noqa: E402
 from plumecast.compute.resources import Resources  # noqa: E402
 from plumecast.workflows.ingest import ingest_wrf  # noqa: E402
 from plumecast.workflows.predict import predict_store  # noqa: E402
+from plumecast.workflows.statistics.request import Statistics  # noqa: E402
 
 NONE = "no cluster"
 COSTED = ("simulate", "ingest", "ensemble")  # stages whose tasks are measured one by one
@@ -119,11 +120,17 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
             return float(pc.open_snapshots(out).smoke.astype(np.float64).mean())
 
     def draw(runner: Runner | None) -> float:
-        found = pc.ensemble_statistics(surrogate, fires, quantiles=[0.5], runner=runner, **blocks)
+        found = pc.ensemble_statistics(
+            surrogate,
+            fires,
+            statistics=Statistics([0.5]),
+            resources=Resources(memory=size.memory, runner=runner),
+        )
         return float(found.mean_smoke.mean())
 
     def predict(runner: Runner | None) -> float:
-        parts = predict_store(surrogate, store, runner=runner, **blocks)
+        resources = Resources(memory=size.memory, runner=runner)
+        parts = predict_store(surrogate, store, resources=resources)
         return add_up(float(part.smoke.sum(dtype=np.float64)) for part in parts)
 
     def evaluate(runner: Runner | None) -> float:

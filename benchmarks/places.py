@@ -25,9 +25,11 @@ import xarray as xr
 
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.compute.resources import Resources
+from plumecast.scores.reading import Reading
 from plumecast.sources.places import Places
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.workflows.statistics.points import evaluate_points
+from plumecast.workflows.ensemble import evaluate_points
+from plumecast.workflows.statistics.request import Statistics
 
 SHAPE, CELL = (80, 100), 3000.0
 TOGETHER = 1024
@@ -117,11 +119,10 @@ def main() -> None:
         surrogate,
         fires,
         random_places(),
-        thresholds=[1.0, 35.0],
-        quantiles=[0.5, 0.95],
-        device=options.device,
-        precision=options.precision,
+        Reading(thresholds=[1.0, 35.0]),
+        Statistics([0.5, 0.95], precision=options.precision),
         notify=lambda notice: None,
+        resources=Resources(device=options.device),
     )
     whole, making = time.perf_counter() - begun, sum(fires.seconds)
     used = time.process_time() - used

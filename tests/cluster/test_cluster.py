@@ -24,19 +24,21 @@ from plumecast.compute import linalg
 from plumecast.compute.arrays import bytes_in
 from plumecast.compute.blocks import Passes
 from plumecast.compute.linalg import snapshot_gram
-from plumecast.compute.resources import Resources
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.layout import fit_layout
 from plumecast.data.store import open_snapshots
 from plumecast.data.training import StoredRows
 from plumecast.operators.pca import Truncation, fit_truncated_basis
+from plumecast.scores.reading import Reading
 from plumecast.scores.tally import Tally
 from plumecast.simulator import ensemble as simulator
 from plumecast.sources.rasters import map_fires as where_read
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.workflows.fires import draw_fires as drawing
+from plumecast.workflows.fires.sources import raster_fires as fires_of_rasters
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
-from plumecast.workflows.predict import predict_rasters, predict_store
-from plumecast.workflows.predict import raster_fires as fires_of_rasters
+from plumecast.workflows.predict import predict_store
+from plumecast.workflows.statistics.request import Statistics
 from support.raster_files import COARSE, fire, write_ascii, write_landscape
 from support.snapshots import make_snapshots, on_demo_grid
 from support.windy_fires import windy, write_windy_rasters
@@ -45,6 +47,7 @@ from support.wrf_files import Circle, write_run
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask distributed is not installed")
 
+ASKED = Reading(thresholds=[1.0]), Statistics([0.5])
 ROUNDING = 1e-9  # relative: sums in another order
 MOVED_CELLS = 1e-3  # share of cells so near the edge of a bin that rounding moves them
 
@@ -328,13 +331,15 @@ def test_wrong_values_are_found_on_a_cluster(runner, tmp_path):
 
 def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store):
     surrogate = pc.fit_surrogate(open_snapshots(store).load(), "paper-linear")
-    common = {"memory": "300kB"}
-    ours = xr.concat(predict_store(surrogate, store, **common), "snapshot")
-    theirs = xr.concat(predict_store(surrogate, store, **common, runner=runner), "snapshot")
+    ours, theirs = (
+        xr.concat(predict_store(surrogate, store, resources=resources), "snapshot")
+        for resources in (Resources(memory="300kB"), Resources(memory="300kB", runner=runner))
+    )
     xr.testing.assert_identical(theirs, ours)
-    asked = {"thresholds": [1.0], "quantiles": [0.5], "memory": "8MB"}
-    one = pc.ensemble_statistics(surrogate, store, **asked)
-    other = pc.ensemble_statistics(surrogate, [store], **asked, runner=runner)
+    one, other = (
+        pc.ensemble_statistics(surrogate, fires, *ASKED, resources=Resources("cpu", "8MB", where))
+        for fires, where in ((store, None), ([store], runner))
+    )
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
 
 
@@ -350,9 +355,10 @@ def test_error_bars_made_on_a_cluster_equal_those_here(runner, store):
     assert other.error_bars.counts.sum() == one.error_bars.counts.sum()
     moved = np.abs(other.error_bars.counts - one.error_bars.counts).sum() / 2
     assert moved <= MOVED_CELLS * one.error_bars.counts.sum()
-    asked = {"memory": "300kB", "interval": 0.8}
-    ours = xr.concat(predict_store(one, store, **asked), "snapshot")
-    theirs = xr.concat(predict_store(one, store, **asked, runner=runner), "snapshot")
+    ours, theirs = (
+        xr.concat(predict_store(one, store, interval=0.8, resources=resources), "snapshot")
+        for resources in (Resources(memory="300kB"), Resources(memory="300kB", runner=runner))
+    )
     xr.testing.assert_identical(theirs, ours)
     assert bool((ours.upper > ours.lower).any())
 
@@ -437,7 +443,9 @@ def test_statistics_survive_a_killed_worker(mortal, store):
     victim = next(iter(mortal.client.run(os.getpid).values()))
     timer = threading.Timer(0.1, lambda: os.kill(victim, signal.SIGKILL))
     timer.start()
-    other = pc.ensemble_statistics(surrogate, [store] * 8, memory="120kB", runner=mortal)
+    other = pc.ensemble_statistics(
+        surrogate, [store] * 8, resources=Resources(memory="120kB", runner=mortal)
+    )
     timer.join()
     xr.testing.assert_allclose(other.mean_log_smoke, one.mean_log_smoke, rtol=ROUNDING)
     assert other.attrs["snapshots"] == 8 * one.attrs["snapshots"]
@@ -455,10 +463,9 @@ def test_simulated_fires_are_the_same_on_a_cluster(runner):
 def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
     monkeypatch.setattr(drawing, "TOGETHER", 1)  # fire: several blocks
     surrogate = pc.fit_surrogate(on_demo_grid(), "paper-linear")
-    asked = {"thresholds": [1.0], "quantiles": [0.5]}
     fires = pc.draw_fires(3, like=surrogate.grid, droughts=["low"])
-    other = pc.ensemble_statistics(surrogate, fires, **asked, runner=runner)
-    one = pc.ensemble_statistics(surrogate, fires, **asked)
+    other = pc.ensemble_statistics(surrogate, fires, *ASKED, resources=Resources(runner=runner))
+    one = pc.ensemble_statistics(surrogate, fires, *ASKED)
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
     assert other.attrs == one.attrs
 
@@ -469,8 +476,10 @@ def test_fires_are_drawn_on_rasters_of_the_users_ground_on_a_cluster(runner, tmp
     chosen = {"droughts": ["high"], "checkpoints": 1, "ground": ground}
     fires = pc.draw_fires(4, **chosen)
     surrogate = pc.fit_surrogate(pc.simulate(ignitions=4, **chosen), "paper-linear")
-    other = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], runner=runner)
-    one = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0])
+    other = pc.ensemble_statistics(
+        surrogate, fires, Reading(thresholds=[1.0]), resources=Resources(runner=runner)
+    )
+    one = pc.ensemble_statistics(surrogate, fires, Reading(thresholds=[1.0]))
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
 
 
@@ -540,6 +549,12 @@ def on_raster_grid():
     return pc.fit_surrogate(train, "paper-linear")
 
 
+def predict_rasters(surrogate, files, resources, *, threshold=None, **options):
+    """`predict_store` of rasters."""
+    fires = fires_of_rasters(surrogate, files, **options)
+    return predict_store(surrogate, fires, threshold=threshold, resources=resources)
+
+
 def test_rasters_are_predicted_where_they_are_read(runner, on_raster_grid, tmp_path, monkeypatch):
     monkeypatch.setattr(where_read, "FILES_PER_TASK", 3)  # files: several blocks of a batch
     files = raster_fires(tmp_path / "fires")
@@ -549,7 +564,7 @@ def test_rasters_are_predicted_where_they_are_read(runner, on_raster_grid, tmp_p
         problems: list[tuple[Path, str]] = []
         blocks[name] = list(
             predict_rasters(
-                on_raster_grid, files, **common, runner=where,
+                on_raster_grid, files, Resources(runner=where), **common,
                 on_error=lambda *problem, to=problems: to.append(problem),
             )
         )  # fmt: skip
@@ -576,12 +591,14 @@ def test_a_stated_weather_travels_to_the_workers(runner, tmp_path):
     files = write_windy_rasters(tmp_path, "ab", (14, 16))
     weather = pc.constant_weather(5.0, 270.0, 12.0)
     common = {"unit": "min", "drought": "medium", "weather": weather}
-    here = xr.concat(predict_rasters(surrogate, files, **common), "snapshot")
-    there = xr.concat(predict_rasters(surrogate, files, **common, runner=runner), "snapshot")
+    here = xr.concat(predict_rasters(surrogate, files, LOCAL, **common), "snapshot")
+    there = xr.concat(
+        predict_rasters(surrogate, files, Resources(runner=runner), **common), "snapshot"
+    )
     xr.testing.assert_allclose(there, here, rtol=ROUNDING)
     fires = pc.read_arrival_times(files, unit="min", drought="medium", like=surrogate.grid)
     one, other = (
-        pc.ensemble_statistics(surrogate, fires, weather=weather, runner=where)
+        pc.ensemble_statistics(surrogate, fires, weather=weather, resources=Resources(runner=where))
         for where in (None, runner)
     )
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
@@ -589,7 +606,6 @@ def test_a_stated_weather_travels_to_the_workers(runner, tmp_path):
 
 def test_statistics_of_rasters_on_a_cluster_equal_those_here(runner, on_raster_grid, tmp_path):
     files = raster_fires(tmp_path / "fires")
-    asked = {"thresholds": [1.0], "quantiles": [0.5]}
     found = []
     for where in (None, runner):
         problems: list[tuple[Path, str]] = []
@@ -597,7 +613,9 @@ def test_statistics_of_rasters_on_a_cluster_equal_those_here(runner, on_raster_g
             on_raster_grid, files, format="farsite", batch=5,
             on_error=lambda *problem, to=problems: to.append(problem),
         )  # fmt: skip
-        found.append(pc.ensemble_statistics(on_raster_grid, fires, **asked, runner=where))
+        found.append(
+            pc.ensemble_statistics(on_raster_grid, fires, *ASKED, resources=Resources(runner=where))
+        )
         assert [path.stem for path, _ in problems] == ["f03", "f01"]
     one, other = found
     assert one.attrs["fires"] == 11
@@ -616,8 +634,9 @@ def test_a_worker_killed_while_rasters_are_predicted_costs_nothing(
             os.kill(victim, signal.SIGKILL)
 
     common = {"format": "farsite", "batch": 4}
-    ours = predict_rasters(on_raster_grid, files, **common)
-    theirs = predict_rasters(on_raster_grid, files, **common, runner=mortal, progress=kill_once)
+    ours = predict_rasters(on_raster_grid, files, LOCAL, **common)
+    killing = Resources(runner=mortal, progress=kill_once)
+    theirs = predict_rasters(on_raster_grid, files, killing, **common)
     for one, other in zip(ours, theirs, strict=True):
         xr.testing.assert_identical(other, one)
 
@@ -759,7 +778,7 @@ def test_a_store_that_changes_while_it_is_read_is_refused(tmp_path, kind):
     path = tmp_path / f"fires.{kind}"
     pc.export_snapshots(make_snapshots(fires=12), path)
     surrogate = pc.fit_surrogate(open_snapshots(path).load(), "paper-linear")
-    blocks = predict_store(surrogate, path, memory="100kB")
+    blocks = predict_store(surrogate, path, resources=Resources(memory="100kB"))
     next(blocks)
     touch(path)
     with pytest.raises(PlumecastError, match="changed while it was read"):

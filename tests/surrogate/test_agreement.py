@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import to_numpy
+from plumecast.compute.resources import Resources
 from plumecast.data.split import SplitRecipe
 from plumecast.scores.reading import Reading
 from plumecast.surrogate.load import load_surrogate
@@ -158,7 +159,7 @@ def test_no_fire_still_makes_no_smoke(trained, fires):
 
 def test_the_statistics_of_an_ensemble_are_those_of_the_footprint(trained, fires):
     tau = trained.training["thresholds"]["smoke"]
-    found = pc.ensemble_statistics(trained, fires, thresholds=[tau], quantity="sum")
+    found = pc.ensemble_statistics(trained, fires, Reading("sum", [tau]))
     _, present = footprints(trained, *trained.predict_both(fires))
     np.testing.assert_allclose(found.exceedance[0], present.mean(axis=0), atol=1e-12)
 
@@ -178,7 +179,9 @@ def test_single_precision_tensors_agree(trained, fires):
 def test_blocks_of_a_store_have_the_footprint_of_their_smoke(trained, fires, tmp_path):
     store = pc.export_snapshots(fires, tmp_path / "fires.nc")
     known = trained.training["thresholds"]
-    for block in predict_store(trained, store, threshold=known["decision"], memory="40MB"):
+    for block in predict_store(
+        trained, store, threshold=known["decision"], resources=Resources(memory="40MB")
+    ):
         np.testing.assert_array_equal(block.footprint, block.smoke > known["smoke"])
         assert block.footprint.attrs["smoke_threshold"] == known["smoke"]
 

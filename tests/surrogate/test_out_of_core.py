@@ -306,7 +306,7 @@ def test_scores_and_predictions_from_a_store_equal_those_in_memory(store, memory
     xr.testing.assert_allclose(other.details["a"], one.details["a"], rtol=1e-12)
     assert other.smoke_threshold == one.smoke_threshold
     assert other.scores[0].decision_threshold == one.scores[0].decision_threshold
-    blocks = list(predict_store(surrogate, store, memory=memory))
+    blocks = list(predict_store(surrogate, store, resources=Resources(memory=memory)))
     joined = np.concatenate([block.smoke.values for block in blocks])
     expected = surrogate.predict(open_snapshots(store)).values
     np.testing.assert_allclose(joined, expected, rtol=1e-5)  # float32 of other products
@@ -387,7 +387,9 @@ from plumecast.compute.resources import Resources
 from plumecast.data.split import SplitRecipe
 from plumecast.workflows.evaluate import evaluate, fit_thresholds
 from plumecast.surrogate.fit import fit_surrogate
+from plumecast.compute.resources import Resources
 from plumecast.workflows.predict import predict_store
+from plumecast.compute.resources import Resources
 from pathlib import Path
 
 def kilobytes(name):
@@ -414,7 +416,8 @@ before = kilobytes("VmRSS")
 surrogate = fit_surrogate(split.train, **choices, resources=pc.Resources(memory=memory))
 fitted = kilobytes("VmHWM")
 evaluate({"a": surrogate}, split.validation, split.test, resources=Resources(memory=memory))
-blocks = sum(block.sizes["snapshot"] for block in predict_store(surrogate, store, memory=memory))
+blocks = predict_store(surrogate, store, resources=Resources(memory=memory))
+blocks = sum(block.sizes["snapshot"] for block in blocks)
 after = kilobytes("VmHWM")
 surrogate.save(sys.argv[4])
 print(json.dumps({"fit": fitted - before, "all": after - before, "predicted": blocks}))

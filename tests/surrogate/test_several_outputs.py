@@ -14,6 +14,7 @@ import plumecast as pc
 from plumecast.compute.resources import Resources
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import append_fire
+from plumecast.scores.reading import Reading
 from support.snapshots import make_snapshots
 from support.two_outputs import add_surface
 
@@ -166,7 +167,7 @@ def test_outputs_that_cannot_be_fitted_are_named(data):
         pc.train_surrogate(data, outputs=["smoke", "smoke"])
     with pytest.raises(pc.PlumecastError, match=r"choose one: surrogate.output\('smoke'\)"):
         pc.ensemble_statistics(
-            pc.fit_surrogate(data, "paper-linear", outputs=OUTPUTS), data, thresholds=[1.0]
+            pc.fit_surrogate(data, "paper-linear", outputs=OUTPUTS), data, Reading(thresholds=[1.0])
         )
 
 

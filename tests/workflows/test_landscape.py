@@ -9,7 +9,7 @@ import pytest
 
 from plumecast.base.errors import PlumecastError
 from plumecast.physics.fuels import FUEL_CODES
-from plumecast.workflows.landscape import read_landscape
+from plumecast.workflows.simulate import read_landscape
 
 GRASS = FUEL_CODES["GR2"]
 

@@ -19,9 +19,11 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import HEIGHT, WEATHER_HOUR
 from plumecast.compute.arrays import Field
 from plumecast.physics.fuels import Moisture
-from plumecast.weather import profile
 from plumecast.weather.profile import (
     HEIGHTS,
+    POWER_LAW_TOP,
+    SURFACE,
+    TURNING_DEPTH,
     VEER,
     components,
     daylight,
@@ -231,9 +233,9 @@ def wind_profile(
     def at(values: Field) -> Field:
         return np.asarray(np.interp(times, series.hours, values))
 
-    top = np.maximum(at(series.boundary_layer_depth), 500.0)
-    mixed = np.clip(z, 10.0, top)
-    growth = (np.minimum(mixed, 300.0) / 10.0) ** at(series.shear_exponent)
+    top = np.maximum(at(series.boundary_layer_depth), TURNING_DEPTH)
+    mixed = np.clip(z, SURFACE, top)
+    growth = (np.minimum(mixed, POWER_LAW_TOP) / SURFACE) ** at(series.shear_exponent)
     angle = np.deg2rad(VEER) * mixed / top
     u10, v10 = at(series.wind_u), at(series.wind_v)
     u = growth * (np.cos(angle) * u10 + np.sin(angle) * v10)
@@ -254,15 +256,6 @@ def hourly_weather(series: Weather, hours: float) -> dict[str, Field]:
         "wind_v": wind_v,
         "boundary_layer_depth": np.interp(times, series.hours, series.boundary_layer_depth),
     }
-
-
-def mean_wind(series: Weather, hour: float) -> tuple[float, float]:
-    """Mean 10 m wind from ignition to `hour`: speed in m s⁻¹ and direction it comes from in degree.
-
-    That of snapshots with hourly weather (`weather.profile.mean_wind`), on the finer series.
-    """
-    (speed,), (direction,) = profile.mean_wind(series.hours, series.wind_u, series.wind_v, [hour])
-    return float(speed), float(direction)
 
 
 def _surface_wind(

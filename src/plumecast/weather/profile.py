@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumecast.compute.arrays import Array
+from plumecast.physics.turbulence import NIGHT_DEPTH
 
 HEIGHTS = (10.0, 50.0, 200.0, 500.0, 1000.0, 1500.0, 2000.0, 3000.0, 4000.0, 6000.0)
 """Heights above ground at which winds are stored with snapshots, m."""
@@ -24,9 +25,6 @@ POWER_LAW_TOP = 300.0
 
 VEER = 15.0
 """Clockwise turning of the wind across the boundary layer, degree (northern hemisphere)."""
-
-NIGHT_DEPTH = 250.0
-"""Depth of the nocturnal boundary layer, m."""
 
 DAY_DEPTH = 2500.0
 """Default of the deepest boundary layer of the day, m: middle of the simulator's range."""

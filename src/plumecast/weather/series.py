@@ -19,6 +19,7 @@ from plumecast.base.names import (
     WIND,
 )
 from plumecast.compute.arrays import Array
+from plumecast.physics.turbulence import NIGHT_DEPTH
 from plumecast.weather.checks import (
     FIRE_DIM,
     WEATHER_END,
@@ -33,7 +34,6 @@ from plumecast.weather.options import GRID, TRUE, DefaultProfile
 from plumecast.weather.profile import (
     HEIGHTS,
     LOCAL_HOUR,
-    NIGHT_DEPTH,
     complete_profile,
     default_depth,
 )

@@ -23,6 +23,7 @@ from plumecast.app.maps.kmz import Warp
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
 from plumecast.scores.reading import Reading
+from plumecast.workflows.statistics.request import Statistics
 from support.places import REPOSITORY
 from support.projected import CRS, on_earth
 from support.snapshots import CELL, make_snapshots
@@ -186,7 +187,7 @@ def test_rows_from_north_to_south_are_turned(fires):
 
 def test_statistics_have_a_layer_for_every_threshold_with_a_title(fires):
     statistics = pc.ensemble_statistics(
-        pc.fit_surrogate(fires), fires, thresholds=[1.0, 10.0], quantiles=[0.5]
+        pc.fit_surrogate(fires), fires, Reading(thresholds=[1.0, 10.0]), Statistics([0.5])
     )
     content = content_of(statistics)
     titles = {layer.name: layer.title for layer in content.layers}
@@ -201,7 +202,7 @@ def test_statistics_have_a_layer_for_every_threshold_with_a_title(fires):
 
 def test_ends_of_a_difference_are_not_called_error_bars(fires):
     more = fires.assign(smoke=(2.0 * fires.smoke).assign_attrs(fires.smoke.attrs))
-    found = pc.compare_scenarios({"low": fires, "high": more}, thresholds=[10.0])
+    found = pc.compare_scenarios({"low": fires, "high": more}, Reading(thresholds=[10.0]))
     titles = {layer.name: layer.title for layer in content_of(found.maps).layers}
     assert titles["lower"] == "Lower end of the 95 % interval of the difference"
     assert titles["exceedance_upper threshold=10"] == (

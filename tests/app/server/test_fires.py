@@ -12,6 +12,7 @@ import xarray as xr
 import plumecast as pc
 from plumecast.data.clock import take_final
 from plumecast.scores.quantities import as_quantity
+from plumecast.scores.reading import Reading
 from plumecast.workflows.predict import predict_fires
 from support.live_page import MIDDLE, lit, wind
 from support.places import REPOSITORY
@@ -138,7 +139,7 @@ def test_page_and_compare_scenarios_give_the_same_numbers_and_words(client, tmp_
     for quantity in ("mean", "dose", "sum"):
         page = client.post(f"/api/compare?quantity={quantity}", json=keys).json()
         found = pc.compare_scenarios(
-            files, places=tmp_path / "places.csv", quantity=quantity, checkpoint_interval=6.0
+            files, Reading(quantity, interval=6.0), places=tmp_path / "places.csv"
         ).places.isel(scenario=0)
         assert [row["place"] for row in page["table"]] == found.place.values.tolist()
         assert page["quantity"] == found.attrs["quantity"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast.scores.sampling.intervals import (
+from plumecast.scores.sampling import (
     cluster_mean,
     jackknife_variance,
     probability_interval,

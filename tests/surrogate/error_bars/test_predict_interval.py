@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.cli import app
+from plumecast.compute.resources import Resources
 from plumecast.data.store import append_fire
 from plumecast.surrogate.error_bars.interval import INTERVAL_FIELDS, promise_text, sets_text
 from plumecast.surrogate.load import load_surrogate
@@ -121,7 +122,9 @@ def test_bands_follow_the_time_since_ignition_continuously(surrogate):
 
 def test_blocks_of_a_store_have_the_same_error_bars(surrogate, bars, tmp_path):
     append_fire(tmp_path / "fires.zarr", FIRES)
-    blocks = predict_store(surrogate, tmp_path / "fires.zarr", interval=0.8, memory="100MB")
+    blocks = predict_store(
+        surrogate, tmp_path / "fires.zarr", interval=0.8, resources=Resources(memory="100MB")
+    )
     joined = xr.concat(blocks, "snapshot")
     for name in INTERVAL_FIELDS:
         np.testing.assert_array_equal(joined[name].values, bars[name].values)

@@ -16,9 +16,10 @@ from plumecast.app.server.fires import AMOUNTS, LIVE, LiveFire
 from plumecast.base.errors import require
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.data.assembly import concat_snapshots
-from plumecast.impact.scenarios.compare import Comparison, compare_scenarios
-from plumecast.impact.scenarios.results import SCENARIO
+from plumecast.impact.compare import Comparing, compare_scenarios
+from plumecast.impact.comparison import SCENARIO, Comparison
 from plumecast.scores.quantities import QUANTITIES, as_quantity, factors_at
+from plumecast.scores.reading import Reading
 from plumecast.sources.places import Places
 from plumecast.workflows.export import export_fields
 
@@ -106,9 +107,11 @@ def compare_fires(
         for name, fire in zip(NAMES, (a, b), strict=True)
     }
     return compare_scenarios(
-        frames, places=places, quantity=quantity, checkpoint_interval=a.world.interval,
-        paired=False,
-    )  # fmt: skip
+        frames,
+        Reading(quantity, interval=a.world.interval),
+        Comparing(paired=False),
+        places=places,
+    )
 
 
 def last_common(a: LiveFire, b: LiveFire) -> int:

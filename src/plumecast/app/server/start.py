@@ -39,8 +39,7 @@ from plumecast.base.names import SIMULATION, SMOKE
 from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
 from plumecast.surrogate.load import load_surrogate
-from plumecast.workflows.landscape import Ground
-from plumecast.workflows.simulate import simulate
+from plumecast.workflows.simulate import Ground, simulate
 from plumecast.workflows.train import DEFAULT_PRESET
 
 PRESET, IGNITIONS = "weathers", 32

@@ -22,8 +22,7 @@ from plumecast.simulator.fire import INTERVAL_HOURS
 from plumecast.simulator.landscape import Landscape
 from plumecast.simulator.weather import OWN, SCENARIOS, Weather, stated_weather
 from plumecast.workflows.fires.draw_fires import is_on
-from plumecast.workflows.landscape import Ground
-from plumecast.workflows.simulate import WEATHER_KIND
+from plumecast.workflows.simulate import WEATHER_KIND, Ground
 
 DROUGHTS = tuple(SCENARIOS)
 

@@ -35,9 +35,10 @@ from plumecast.cli.weather_options import (
     read_wind_options,
     wind_options,
 )
+from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
 from plumecast.scores.quantities import QUANTITIES
-from plumecast.scores.quantity_blocks import OF_SEVERAL, Reading, read_as, variable_name
+from plumecast.scores.quantity_blocks import OF_SEVERAL, WrittenQuantity, read_as, variable_name
 from plumecast.sources.rasters import find_rasters
 from plumecast.surrogate.error_bars.interval import (
     INTERVAL_FIELDS,
@@ -51,17 +52,15 @@ from plumecast.surrogate.error_bars.interval import (
 from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.bluesky import NAMES, export_bluesky, read_clock, recorded_time
 from plumecast.workflows.export import (
     FOOTPRINT,
     FORMATS,
-    NAMES,
-    export_bluesky,
     export_fields,
-    read_clock,
-    recorded_time,
     refuse_existing_geotiffs,
 )
-from plumecast.workflows.predict import predict_rasters, predict_store
+from plumecast.workflows.fires.sources import Overrides, raster_fires
+from plumecast.workflows.predict import predict_store
 
 
 @with_options(rasters=raster_options, wind=wind_options, place=place_options)
@@ -163,20 +162,18 @@ def command(
         common: dict[str, Any] = {
             "threshold": threshold,
             "interval": interval,
-            "progress": step,
-            "runner": runner,
+            "resources": Resources(memory=place["memory"], runner=runner, progress=step),
             "notify": notices.append,
-            "step": 1.0 if by_clock else None,  # hours of the clock, whatever hours are asked for
-            **air,
         }
+        dense = 1.0 if by_clock else None  # hours of the clock, whatever hours are asked for
         if is_raster(rasters):
-            common["on_error"] = lambda path, message: problems.append(in_options(message))
-            common["on_note"] = lambda message: note(in_options(message))
-            blocks = predict_rasters(surrogate, fires, **given, **common)
+            given["on_error"] = lambda path, message: problems.append(in_options(message))
+            given["on_note"] = lambda message: note(in_options(message))
+            read = raster_fires(surrogate, fires, step=dense, **air, **given)
+            blocks = predict_store(surrogate, read, **common)
         else:
-            common |= {"memory": place["memory"], "drought": rasters["drought"]}
-            common |= {"fuels": rasters["fuels"], "hours": given["hours"]}
-            blocks = predict_store(surrogate, _store(fires), **common)
+            changes = Overrides(given["hours"], dense, rasters["fuels"], rasters["drought"])
+            blocks = predict_store(surrogate, _store(fires), changes, **air, **common)
         made = reading.applied(blocks, keep=keep)
         if by_clock:
             written = export_bluesky(
@@ -227,7 +224,7 @@ def _by_clock(
     return True
 
 
-def _reading(surrogate: Surrogate, quantity: str | None, interval: float | None) -> Reading:
+def _reading(surrogate: Surrogate, quantity: str | None, interval: float | None) -> WrittenQuantity:
     """What to write; if nothing is asked for and the mean is unknown, the sum, with a note."""
     outputs = {field.name: field.attrs for field in surrogate.outputs.fields}
     reading = read_as(outputs, quantity, interval)
@@ -239,7 +236,7 @@ def _reading(surrogate: Surrogate, quantity: str | None, interval: float | None)
     return reading
 
 
-def _with_bands(reading: Reading, surrogate: Surrogate, *, keep: bool) -> Reading:
+def _with_bands(reading: WrittenQuantity, surrogate: Surrogate, *, keep: bool) -> WrittenQuantity:
     """The reading with the error bars of every output that has them."""
     names = surrogate.outputs.names
     bands = {
@@ -259,7 +256,7 @@ def _with_bands(reading: Reading, surrogate: Surrogate, *, keep: bool) -> Readin
     return replace(reading, bands=bands)
 
 
-def _contents(reading: Reading, *, keep: bool) -> Iterator[str]:
+def _contents(reading: WrittenQuantity, *, keep: bool) -> Iterator[str]:
     """What the smoke variables of the file are."""
     for name in reading.names:
         made = variable_name(name, reading.quantity.name)
@@ -269,7 +266,7 @@ def _contents(reading: Reading, *, keep: bool) -> Iterator[str]:
             yield f"{name}: {QUANTITIES['sum'].long_name}, as predicted"
 
 
-def _band_contents(reading: Reading, smoke: str, *, keep: bool) -> Iterator[str]:
+def _band_contents(reading: WrittenQuantity, smoke: str, *, keep: bool) -> Iterator[str]:
     """Which variables are the error bars of a smoke variable."""
     bands = [name for name, own in reading.bands.items() if own == smoke]
     if bands and reading.quantity.name not in OF_SEVERAL:

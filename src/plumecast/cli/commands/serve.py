@@ -16,7 +16,7 @@ from plumecast.cli.fire_options import landscape_options
 from plumecast.cli.options import WORKERS, Given, with_options
 from plumecast.cli.outcomes import fires_kept
 from plumecast.cli.show import count, counted, note, progress, say, when_stopped
-from plumecast.workflows.landscape import Ground
+from plumecast.workflows.simulate import Ground
 
 PORT = 8017
 

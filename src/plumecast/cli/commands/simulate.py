@@ -22,8 +22,7 @@ from plumecast.cli.outcomes import fires_kept
 from plumecast.cli.show import counted, next_step, note, say, when_stopped, wrote
 from plumecast.compute.resources import Resources
 from plumecast.weather.snapshots import has_weather
-from plumecast.workflows.landscape import Ground
-from plumecast.workflows.simulate import simulate
+from plumecast.workflows.simulate import Ground, simulate
 
 
 @with_options(landscape=landscape_options)

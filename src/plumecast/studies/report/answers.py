@@ -17,7 +17,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import shown_units
-from plumecast.impact.solar.result import loss_rows
+from plumecast.impact.loss_result import loss_rows
 from plumecast.workflows.held_out.record import MODEL
 from plumecast.workflows.statistics.point_table import ROWS, point_rows
 

@@ -13,8 +13,8 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_text
 from plumecast.base.names import SMOKE
 from plumecast.base.version import __version__
-from plumecast.impact.solar.optics import KNOWN_DEPTH
-from plumecast.impact.solar.result import ALL
+from plumecast.impact.loss_result import ALL
+from plumecast.impact.optics import KNOWN_DEPTH
 from plumecast.scores.quantities import QUANTITIES
 from plumecast.studies.report import new_environment
 from plumecast.studies.report.answers import (

@@ -16,9 +16,9 @@ from matplotlib.colors import Normalize, TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from plumecast.impact.scenarios.compare import EVERYWHERE, EXPOSURE
-from plumecast.impact.scenarios.results import SCENARIO
-from plumecast.impact.solar.result import ALL, PARTS
+from plumecast.impact.compare import EVERYWHERE, EXPOSURE
+from plumecast.impact.comparison import SCENARIO
+from plumecast.impact.loss_result import ALL, PARTS
 from plumecast.scores.quantities import find_quantity
 from plumecast.studies.figures import COLOURS, INK, MUTED, draw_smoke, smoke_scale, styled
 from plumecast.studies.report import Picture, embed

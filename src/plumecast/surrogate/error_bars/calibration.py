@@ -18,7 +18,7 @@ import numpy as np
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, bincount, device_of, like
 from plumecast.compute.linalg import interpolation
-from plumecast.scores.sampling.intervals import check_coverage
+from plumecast.scores.sampling import check_coverage
 from plumecast.surrogate.error_bars.bands import (
     Bands,
     calibrated_bands,

@@ -7,6 +7,9 @@ named after its begin. Files of values have no colours, and the height is "colum
     FIRE/hourly/smoke_column_hourly_202608011800.tif
     FIRE/daily_average/UTC-0700/smoke_column_daily_average_UTC-0700_20260801.tif
     FIRE/daily_maximum/UTC-0700/smoke_column_daily_maximum_UTC-0700_20260801.tif
+
+The dose D(h) = ∫ c dt, in µg m⁻³ h, is 0 at ignition, known at the snapshots and linear between
+them. The mean of the hour from h to h + 1 since ignition is D(h + 1) − D(h), in µg m⁻³.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 
@@ -29,8 +32,7 @@ from plumecast.compute.arrays import Array
 from plumecast.compute.regrid import Grid
 from plumecast.data.crs import as_crs, grid_mapping
 from plumecast.scores.quantities import BETWEEN
-from plumecast.workflows.export.fields import HISTORY, Exported, field_grid, write_geotiff
-from plumecast.workflows.export.hours import HOUR, NEARLY, hourly_means
+from plumecast.workflows.export import HISTORY, Exported, field_grid, write_geotiff
 from plumecast.workflows.fires.hours import LeftOut
 
 NAMES = ("plumecast", "bluesky")
@@ -39,6 +41,11 @@ NAMES = ("plumecast", "bluesky")
 EXAMPLE = "2026-08-01T11:00-07:00"
 _DAILY: Mapping[str, Callable[..., Array]] = {"daily_average": np.mean, "daily_maximum": np.max}
 _DOSE = "_dose"
+
+HOUR = timedelta(hours=1)
+NEARLY = 0.02
+"""Hours by which a fire may end before a full hour of the clock, whose mean is written all the
+same: FARSITE ends seconds before."""
 
 
 def read_clock(text: str | None) -> datetime:
@@ -201,3 +208,32 @@ class _Place:
 
 def _span(begin: datetime, end: datetime) -> dict[str, str]:
     return {"time_begin": begin.isoformat(), "time_end": end.isoformat()}
+
+
+def dose_at(dose: Array, hours: Array, edge: float) -> Array:
+    """D (y, x) at one hour since ignition, from (M, y, x) at rising hours (M,).
+
+    >>> dose_at(np.array([[[6.0]], [[18.0]]]), np.array([2.0, 4.0]), 3.0).item()
+    12.0
+    """
+    if edge <= 0.0:
+        return np.zeros_like(dose[0])
+    after = min(int(np.searchsorted(hours, edge)), hours.size - 1)
+    start = hours[after - 1] if after else 0.0
+    before = dose[after - 1] if after else np.zeros_like(dose[0])
+    share = min(1.0, (edge - start) / (hours[after] - start))
+    return np.asarray(before + share * (dose[after] - before))
+
+
+def hourly_means(dose: Array, hours: Array, ignition: datetime) -> Iterator[tuple[datetime, Array]]:
+    """(begin, mean) of every hour of the clock from ignition to the end of the snapshots.
+
+    There is no smoke before ignition. What is left at the end, if it is more than `NEARLY` less
+    than an hour, is left out. A predicted dose may fall; no mean is below 0.
+    """
+    begin = ignition.replace(minute=0, second=0, microsecond=0)
+    edge = (begin - ignition) / HOUR
+    while edge + 1.0 <= float(hours[-1]) + NEARLY:
+        mean = dose_at(dose, hours, edge + 1.0) - dose_at(dose, hours, edge)
+        yield begin, np.maximum(mean, 0.0)
+        begin, edge = begin + HOUR, edge + 1.0

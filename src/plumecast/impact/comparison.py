@@ -1,30 +1,46 @@
-"""The labelled differences of scenarios from a reference: at places, and as maps."""
+"""The labelled differences of scenarios from a reference, at places and as maps; their files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from plumecast.base import tables
+from plumecast.base.files import atomic_write
 from plumecast.base.version import __version__
 from plumecast.data.crs import is_mapping
-from plumecast.impact.scenarios.difference import (
+from plumecast.impact.difference import (
     Difference,
     holm,
     paired_difference,
     share_difference,
     unpaired_difference,
 )
-from plumecast.impact.scenarios.matching import Pairs
+from plumecast.impact.scenarios import Pairs
 from plumecast.scores.quantities import Quantity
+from plumecast.workflows.export import export_statistics
 
 SCENARIO = "scenario"
 
 MAPPED = ("difference", "lower", "upper", "chance", "relative", "rough")
 """Variables of `maps` without a threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Scenarios against a reference."""
+
+    reference: str
+    places: xr.Dataset  # (scenario, place)
+    maps: xr.Dataset | None  # (scenario, y, x)
+    notes: tuple[str, ...]  # what a reader of the numbers must know
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,3 +250,79 @@ def _sayings(unit: str, level: float) -> dict[str, dict[str, str]]:
             ("exceedance_upper", "1", f"upper end of the {level:g} % interval of that difference"),
         )
     }
+
+
+def export_maps(maps: xr.Dataset, path: str | Path) -> list[Path]:
+    """Write the maps in the format that the ending of `path` names; never overwrites.
+
+    `.tif` writes a file for each scenario and field, such as `diff_treated_lower.tif` for
+    `diff.tif`. Returns the path, or the patterns of the names.
+    """
+    where = Path(path)
+    if where.suffix != ".tif":
+        return [export_statistics(maps, where)]
+    parts = ((str(name), maps.sel({SCENARIO: name}, drop=True)) for name in maps[SCENARIO].values)
+    return [export_statistics(part, _named(where, name)) for name, part in parts]
+
+
+def _named(path: Path, scenario: str) -> Path:
+    label = re.sub(r"[^\w.-]+", "-", scenario)
+    return path.with_name(f"{path.stem}_{label}{path.suffix}")
+
+
+def table_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """A row for every scenario and place; an exceedance has its threshold in its name."""
+    table = comparison.places
+    for scenario in table[SCENARIO].values:
+        one = table.sel({SCENARIO: scenario})
+        for place in table["place"].values:
+            row: dict[str, Any] = {
+                "place": str(place),
+                "reference": comparison.reference,
+                "scenario": str(scenario),
+                "quantity": table.attrs["quantity"],
+                "units": table.attrs["units"],
+            }
+            row |= {name: one[name].item() for name in ("paired", "ignitions")}
+            for name, item in one.sel(place=place).data_vars.items():
+                if "threshold" in item.dims:
+                    levels = zip(item["threshold"].values, item.values, strict=True)
+                    row |= {f"{name}_{level:g}": float(value) for level, value in levels}
+                else:
+                    row[str(name)] = item.item()
+            yield row
+
+
+def write_table(comparison: Comparison, path: str | Path) -> Path:
+    """Write the table of the places as CSV; unknown numbers are left out. Never overwrites."""
+    rows = list(table_rows(comparison))
+    cells = [[*row.values()] for row in rows]
+    return tables.write_table(path, list(rows[0]), cells, floats=".6g", overwrite=False)
+
+
+def write_json(comparison: Comparison, path: str | Path) -> Path:
+    """Write the table of the places and the notes as JSON; unknown numbers are null."""
+    attrs = comparison.places.attrs
+    kept = ("reference", "quantity", "units", "coverage", "fires_from", "history")
+    content = {
+        "comparison": {
+            name: value
+            for name, value in attrs.items()
+            if name in kept or name.startswith("model_")
+        },
+        "notes": list(comparison.notes),
+        "places": [
+            {key: _json(value) for key, value in row.items()} for row in table_rows(comparison)
+        ],
+    }
+    return _write(Path(path), json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def _write(path: Path, text: str) -> Path:
+    with atomic_write(path, overwrite=False) as partial:
+        partial.write_text(text, encoding="utf-8")
+    return path
+
+
+def _json(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from plumecast.scores.sampling.intervals import (
+from plumecast.scores.sampling import (
     Estimate,
     cluster_mean,
     cluster_sums,

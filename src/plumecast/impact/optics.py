@@ -1,25 +1,137 @@
-"""Beam and diffuse irradiance under smoke: models of the clear sky with an aerosol.
+"""Smoke as an aerosol, and the sky under it: column concentration → optical depth → irradiance.
 
-Every model gives the beam (direct normal) and the diffuse irradiance on the horizontal, in W m⁻²,
-from the zenith angle of the sun and the optical depth at 550 nm.
+Every model of the clear sky gives the beam (direct normal) and the diffuse irradiance on the
+horizontal, in W m⁻², from the zenith angle of the sun and the optical depth at 550 nm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
+import xarray as xr
 from scipy.interpolate import CubicSpline
+from scipy.stats import qmc
 
-from plumecast.base.errors import require
-from plumecast.impact.solar.optics import Optics
+from plumecast.base.checkpoints import recorded_depth
+from plumecast.base.errors import PlumecastError, require
+
+GRAMS_PER_UG = 1e-6
+KNOWN_DEPTH = 3.0
+"""Optical depth up to which the radiation models have been compared with measurements."""
 
 LARGEST_ZENITH = 88.0
 """Zenith angle in degrees beyond which the sun counts as set."""
 
 _ZENITHS = np.concatenate([np.arange(0.0, 70.0, 5.0), np.arange(70.0, LARGEST_ZENITH + 1.0, 1.5)])
 _SSA_VARIATION = 0.095  # spectrl2's decrease of the albedo with the wavelength
+
+Smoke = TypeVar("Smoke", np.ndarray, xr.DataArray)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optics:
+    """Optical properties of smoke at 550 nm, and the ranges of those that are least known.
+
+    The ranges are those of wildfire smoke: medians of the mass extinction efficiency of 27 events
+    in Oregon, and single-scattering albedos.
+    """
+
+    mee: float = 4.5  # mass extinction efficiency of dry smoke, m² g⁻¹
+    mee_range: tuple[float, float] = (3.3, 7.4)
+    growth: float = 1.0  # extinction in humid air over that in dry air
+    ssa: float = 0.93  # single-scattering albedo
+    ssa_range: tuple[float, float] = (0.88, 0.97)
+    angstrom: float = 1.14  # Ångström exponent: AOD ~ wavelength^(−angstrom)
+    asymmetry: float = 0.65  # mean cosine of the scattering angle
+    background: float = 0.05  # AOD without smoke, which the clear sky has too
+
+    def __post_init__(self) -> None:
+        _check_range("mee", self.mee, self.mee_range, (0.1, 20.0), "m²/g")
+        _check_range("ssa", self.ssa, self.ssa_range, (0.5, 0.99), "")
+        limits = {"growth": (0.5, 5.0), "angstrom": (0.0, 3.0), "asymmetry": (0.0, 0.95)}
+        for name, (low, high) in (limits | {"background": (0.0, 1.0)}).items():
+            _check_within(name, getattr(self, name), low, high)
+
+
+def _check_within(name: str, value: float, low: float, high: float, unit: str = "") -> None:
+    if not low <= value <= high:
+        raise PlumecastError(f"{name}={value:g} must lie within {low:g} … {high:g} {unit}".rstrip())
+
+
+def _check_range(
+    name: str,
+    value: float,
+    between: tuple[float, float],
+    limits: tuple[float, float],
+    unit: str,
+) -> None:
+    low, high = between
+    for end in (value, low, high):
+        _check_within(name, end, *limits, unit)
+    if not low <= value <= high:
+        raise PlumecastError(
+            f"{name}={value:g} lies outside its range, {name}_range={low:g},{high:g}; state both"
+        )
+
+
+def optical_depth(
+    smoke_between: Smoke, depth: float, mee: float = 4.5, growth: float = 1.0
+) -> Smoke:
+    """Optical depth of smoke at 550 nm: AOD = mee · growth · c · depth.
+
+    `smoke_between` is the mean concentration c of the column in µg m⁻³ (that between snapshots, not
+    the sum over checkpoints), `depth` the height in m that it is the mean over, `mee` the mass
+    extinction efficiency in m² g⁻¹.
+
+    >>> round(float(optical_depth(np.array(10.0), 15_000.0)), 3)  # 150 mg m⁻²
+    0.675
+    """
+    check_depth(depth)
+    made = smoke_between * (mee * growth * GRAMS_PER_UG * depth)
+    if isinstance(made, xr.DataArray):
+        made = made.rename("optical_depth").assign_attrs(
+            long_name="aerosol optical depth of smoke at 550 nm", units="1"
+        )
+    return made
+
+
+def check_depth(depth: float) -> None:
+    """Raise unless the depth of a column is between 100 m and 100 km."""
+    if not 100.0 <= depth <= 100_000.0:
+        raise PlumecastError(
+            f"column_depth={depth:g} must be in m, 100 … 100000: the height that the concentration "
+            "is a mean over"
+        )
+
+
+def column_depth(smoke: xr.DataArray, stated: float | None = None) -> float:
+    """The depth of the column in m: the stated one, or that which the smoke records."""
+    found = recorded_depth(smoke.attrs) if stated is None else stated
+    if found is None:
+        raise PlumecastError(
+            f"'{smoke.name}' does not record the depth of its column; state it in m with "
+            "column_depth=… (15000 for simulated fires; WRF: the height of the model top above "
+            "ground)"
+        )
+    check_depth(found)
+    return float(found)
+
+
+def sample_optics(optics: Optics, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Seeded Latin hypercube sample of `count` pairs (mee, ssa) from their ranges.
+
+    The logarithm of the efficiency and the albedo are uniform.
+    """
+    if count < 2:
+        raise PlumecastError(f"optics_samples={count} must be at least 2; 64 is usual")
+    unit = qmc.LatinHypercube(2, rng=np.random.default_rng(seed)).random(count)
+    low, high = np.log(optics.mee_range)
+    mee = np.exp(low + (high - low) * unit[:, 0])
+    ssa = optics.ssa_range[0] + (optics.ssa_range[1] - optics.ssa_range[0]) * unit[:, 1]
+    return mee, ssa
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +154,7 @@ def at_wavelength(aod550: np.ndarray, optics: Optics, nanometres: float) -> np.n
     return np.asarray(aod550 * (nanometres / 550.0) ** -optics.angstrom)
 
 
-def _pvlib(module: str) -> object:
+def _pvlib(module: str) -> Any:
     return require(f"pvlib.{module}", "power", "solar power")
 
 
@@ -52,9 +164,9 @@ def spectrl2(
     """Bird and Riordan's spectral model, summed over 300–4000 nm; arguments (N,)."""
     spectrum, atmosphere = _pvlib("spectrum"), _pvlib("atmosphere")
     at_400 = ssa * np.exp(_SSA_VARIATION * np.log(550.0 / 400.0) ** 2)
-    spectra = spectrum.spectrl2(  # type: ignore[attr-defined]
+    spectra = spectrum.spectrl2(
         zenith, zenith, 0.0, air.albedo, air.pressure,
-        atmosphere.get_relative_airmass(zenith),  # type: ignore[attr-defined]
+        atmosphere.get_relative_airmass(zenith),
         air.water, air.ozone, at_wavelength(aod, optics, 500.0), dayofyear=air.day,
         scattering_albedo_400nm=np.minimum(at_400, 1.0), alpha=optics.angstrom,
         wavelength_variation_factor=_SSA_VARIATION, aerosol_asymmetry_factor=optics.asymmetry,
@@ -67,7 +179,7 @@ def spectrl2(
 
 def _extra(air: Air) -> float:
     irradiance = _pvlib("irradiance")
-    return float(irradiance.get_extra_radiation(air.day))  # type: ignore[attr-defined]
+    return float(irradiance.get_extra_radiation(air.day))
 
 
 def bird(
@@ -75,9 +187,9 @@ def bird(
 ) -> Irradiance:
     """Bird and Hulstrom's broadband model; its aerosol absorbs a fixed share: no `ssa`."""
     clearsky, atmosphere = _pvlib("clearsky"), _pvlib("atmosphere")
-    found = clearsky.bird(  # type: ignore[attr-defined]
+    found = clearsky.bird(
         zenith,
-        atmosphere.get_relative_airmass(zenith),  # type: ignore[attr-defined]
+        atmosphere.get_relative_airmass(zenith),
         at_wavelength(aod, optics, 380.0),
         at_wavelength(aod, optics, 500.0),
         air.water,
@@ -94,7 +206,7 @@ def simplified_solis(
 ) -> Irradiance:
     """Ineichen's broadband model, for optical depths up to 0.45 at 700 nm; `ssa` has no effect."""
     clearsky = _pvlib("clearsky")
-    found = clearsky.simplified_solis(  # type: ignore[attr-defined]
+    found = clearsky.simplified_solis(
         90.0 - zenith,
         aod700=at_wavelength(aod, optics, 700.0),
         precipitable_water=air.water,
@@ -165,7 +277,7 @@ def tabulate(
     shape = (_ZENITHS.size, aods.size, ssas.size)
     parts = []
     for pressure in ends:
-        here = Air(air.day, float(pressure), air.water, air.ozone, air.albedo)
+        here = replace(air, pressure=float(pressure))
         parts.append([item.reshape(shape) for item in model(zenith, aod, ssa, optics, here)])
     beam, diffuse = (np.stack([part[i] for part in parts], axis=1) for i in (0, 1))
     splines = (CubicSpline(_ZENITHS, beam), CubicSpline(_ZENITHS, diffuse))

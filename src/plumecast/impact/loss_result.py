@@ -12,11 +12,11 @@ import xarray as xr
 from plumecast.base.files import atomic_write, refuse_existing
 from plumecast.base.tables import write_table
 from plumecast.base.version import __version__
-from plumecast.data.writers import netcdf_encoding, netcdf_errors
-from plumecast.impact.solar.loss import Conditions, Losses
-from plumecast.impact.solar.optics import Optics
-from plumecast.impact.solar.plants import Panels
-from plumecast.scores.sampling.intervals import cluster_mean
+from plumecast.impact.loss import Conditions, Losses
+from plumecast.impact.optics import Optics
+from plumecast.impact.plants import Panels
+from plumecast.scores.sampling import cluster_mean
+from plumecast.workflows.export import write_netcdf
 
 PARTS = ("optics", "surrogate", "sampling", "total")
 """Causes of uncertainty: the range of optical properties, the error of predicted smoke, and that
@@ -31,7 +31,7 @@ _FOR = "mean over fires, in the hours from ignition to the last snapshot"
 
 
 @dataclass(frozen=True, slots=True)
-class Fires:
+class LossFires:
     """Names of the fires, their ignitions and their last hours, (F,)."""
 
     names: np.ndarray
@@ -40,7 +40,7 @@ class Fires:
 
 
 def labelled(
-    found: Losses, fires: Fires, given: Conditions, largest_aod: np.ndarray, coverage: float
+    found: Losses, fires: LossFires, given: Conditions, largest_aod: np.ndarray, coverage: float
 ) -> xr.Dataset:
     """The result of `solar_loss` from the sums of every fire."""
     clear, lost = (_with_all(item) for item in (found.clear, found.lost))
@@ -95,7 +95,7 @@ def _with_all(energy: np.ndarray) -> np.ndarray:
     return np.concatenate([energy, energy.sum(axis=-1, keepdims=True)], axis=-1)
 
 
-def _bands(found: Losses, fires: Fires, coverage: float) -> tuple[np.ndarray, np.ndarray]:
+def _bands(found: Losses, fires: LossFires, coverage: float) -> tuple[np.ndarray, np.ndarray]:
     """Ends (part, P + 1) of the intervals of the mean over fires; NaN for an unknown part."""
     lost, count = _with_all(found.lost), fires.names.size
     mean, most = lost.mean(axis=0), _with_all(found.clear).mean(axis=0)
@@ -182,8 +182,8 @@ def write_loss(loss: xr.Dataset, path: str | Path) -> Path:
     """Write the table of plants (.csv), or everything, also by fire (.nc); never overwrites."""
     where = refuse_existing(Path(path))
     if where.suffix == ".nc":
-        with atomic_write(where, overwrite=False) as partial, netcdf_errors(where):
-            loss.to_netcdf(partial, engine="netcdf4", encoding=netcdf_encoding(loss))
+        with atomic_write(where, overwrite=False) as partial:
+            write_netcdf(loss, partial, where)
         return where
     rows = loss_rows(loss)
     return write_table(

@@ -1,4 +1,4 @@
-"""Export predicted fields as CF NetCDF, as Zarr, or as Cloud-Optimised GeoTIFFs."""
+"""Write predicted fields and statistics as CF NetCDF, as Zarr, or as Cloud-Optimised GeoTIFFs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,44 @@ import xarray as xr
 
 from plumecast.base.checkpoints import INTERVAL, recorded_interval, smoke_comment
 from plumecast.base.errors import PlumecastError
-from plumecast.base.files import publish, refuse_existing, temporary_folder
+from plumecast.base.files import atomic_write, publish, refuse_existing, temporary_folder
 from plumecast.base.names import LEVEL, LOWEST, SNAPSHOT, SURFACE_SMOKE, TABLE, is_smoke
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.compute.regrid import Grid, grid_from_centres
 from plumecast.data.crs import as_crs, grid_mapping, import_extra, is_mapping
-from plumecast.data.writers import write_blocks
+from plumecast.data.writers import (
+    netcdf_encoding,
+    netcdf_errors,
+    quiet_zarr,
+    write_blocks,
+    zarr_encoding,
+)
 from plumecast.surrogate.guards import EXTRAPOLATES, flag_meanings
+from plumecast.workflows.statistics.estimates import INTERVAL_PARTS, SURROGATE_PART, TRUTH_PARTS
 
 FORMATS = (".nc", ".zarr", ".tif")
 FOOTPRINT = "footprint"
 HISTORY = f"plumecast {__version__} predict"
 _HOUR_DIGITS = 3  # before the point in file names
+
+AXES = ("threshold", "quantile")
+"""Dimensions of statistics beside those of the grid."""
+
+STATED = (
+    "fires",
+    "snapshots",
+    "ignitions",
+    "true_ignitions",
+    "training_ignitions_left_out",
+    "calibration_ignitions",
+    "quantity",
+    "coverage",
+    "intervals_contain",
+)
+"""Attributes of the statistics that every GeoTIFF has as tags."""
+
+TAGS = ("long_name", "units", "comment", INTERVAL, "relative_error")
 
 
 class Exported(NamedTuple):
@@ -157,9 +182,7 @@ def _file_name(stem: str, label: str, kind: str) -> str:
 
 def _write_block(block: xr.Dataset, folder: Path, stem: str, history: str) -> Iterator[Path]:
     """Write every snapshot of every field to a file of its own in `folder`."""
-    grid = field_grid(block)
-    mapping = grid_mapping(block)
-    wkt = None if mapping is None else as_crs(mapping, stem).to_wkt()
+    grid, wkt = field_grid(block), _wkt(block, stem)
     kinds = _kinds(block.data_vars)
     for row in range(block.sizes[SNAPSHOT]):
         snapshot = block.isel({SNAPSHOT: row})
@@ -204,6 +227,12 @@ def field_grid(block: xr.Dataset) -> Grid:
     return grid_from_centres(block.x.values, block.y.values, "the surrogate's grid")
 
 
+def _wkt(fields: xr.Dataset, name: str) -> str | None:
+    """The coordinate system of fields as text; None if they have none."""
+    mapping = grid_mapping(fields)
+    return None if mapping is None else as_crs(mapping, name).to_wkt()
+
+
 def _tags(field: xr.DataArray, snapshot: xr.Dataset) -> dict[str, str]:
     known = ("long_name", "units", "comment", INTERVAL)
     kept = {name: str(field.attrs[name]) for name in known if name in field.attrs}
@@ -236,3 +265,86 @@ def _label(fire: str, hours: float | None) -> str:
         return name
     whole, point, rest = f"{hours:.6g}".partition(".")
     return f"{name}_{whole.zfill(_HOUR_DIGITS)}{point}{rest}h"
+
+
+def export_statistics(statistics: xr.Dataset, path: str | Path) -> Path:
+    """Write statistics in the format that the ending of `path` names; never overwrites.
+
+    `.tif` writes a file for each statistic, threshold and quantile, such as
+    `stats_exceedance_35.tif` for `stats.tif`. Returns the path, or the pattern of the names.
+    """
+    where = Path(path)
+    if where.suffix == ".tif":
+        return _write_statistics(statistics, where)
+    mappings = [name for name in statistics.coords if is_mapping(statistics[name])]
+    with atomic_write(where, overwrite=False) as partial:
+        plain = statistics.reset_coords(mappings)
+        if where.suffix == ".nc":
+            write_netcdf(plain, partial, where)
+        else:
+            with quiet_zarr():
+                encoding = zarr_encoding(plain)
+                plain.to_zarr(
+                    partial, mode="w", consolidated=False, zarr_format=3, encoding=encoding
+                )
+    return where
+
+
+def write_netcdf(data: xr.Dataset, partial: Path, where: Path) -> None:
+    """Write a Dataset to a temporary file; errors name the file that it becomes."""
+    with netcdf_errors(where):
+        data.to_netcdf(partial, engine="netcdf4", encoding=netcdf_encoding(data))
+
+
+def geotiff_names(
+    path: Path,
+    thresholds: Sequence[float] = (),
+    quantiles: Sequence[float] = (),
+    *,
+    truth: bool = False,
+) -> Iterator[Path]:
+    """The GeoTIFFs that `export_statistics` may write, to check them before the work."""
+    further = TRUTH_PARTS if truth else (SURROGATE_PART,)
+    parts = ("", "_error", *(f"_{part}" for part in (*INTERVAL_PARTS, *further)))
+    for name in ("mean_smoke", "mean_log_smoke"):
+        yield from (_named(path, name + part) for part in parts)
+    for value in thresholds:
+        yield from (_named(path, f"exceedance{part}", value) for part in parts)
+    yield from (_named(path, "smoke_quantile", value) for value in quantiles)
+
+
+def _named(path: Path, statistic: str, *values: float) -> Path:
+    return path.with_name("_".join([path.stem, statistic, *(f"{v:.10g}" for v in values)]) + ".tif")
+
+
+def _write_statistics(statistics: xr.Dataset, where: Path) -> Path:
+    grid, wkt = field_grid(statistics), _wkt(statistics, where.stem)
+    with temporary_folder(where) as folder:
+        finals = []
+        for field in _maps(statistics):
+            values = [float(field[axis]) for axis in AXES if axis in field.coords]
+            final = refuse_existing(_named(where, str(field.name), *values))
+            tags = {name: str(field.attrs[name]) for name in TAGS if name in field.attrs}
+            tags |= {axis: f"{float(field[axis]):g}" for axis in AXES if axis in field.coords}
+            tags |= {
+                name: str(statistics.attrs[name]) for name in STATED if name in statistics.attrs
+            }
+            tags["software"] = f"plumecast {__version__}"
+            raster = field.values.astype("float32")
+            write_geotiff(folder / final.name, raster, grid, wkt=wkt, tags=tags)
+            finals.append(final)
+        for final in finals:
+            publish(folder / final.name, final, overwrite=False)
+    return where.with_name(f"{where.stem}_*.tif")
+
+
+def _maps(statistics: xr.Dataset) -> Iterator[xr.DataArray]:
+    """Every field (y, x) of the statistics."""
+    for name, item in statistics.data_vars.items():
+        if not {"y", "x"} <= set(item.dims):
+            continue
+        lead = next((axis for axis in AXES if axis in item.dims), None)
+        parts = [item] if lead is None else [item.isel({lead: i}) for i in range(item.sizes[lead])]
+        for part in parts:
+            kept = part.drop_vars([axis for axis in AXES if axis in part.coords and axis != lead])
+            yield kept.transpose("y", "x").rename(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -13,31 +13,42 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import DOSE_OF, LOCAL_HOUR, recorded_interval
+from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.store import open_snapshots
-from plumecast.impact.solar.loss import Conditions, SmokeAt, interval_begins, losses
-from plumecast.impact.solar.optics import (
+from plumecast.impact.loss import Conditions, SmokeAt, interval_begins, losses
+from plumecast.impact.loss_result import LossFires, labelled
+from plumecast.impact.optics import (
     KNOWN_DEPTH,
     Optics,
     optical_depth,
     sample_optics,
 )
-from plumecast.impact.solar.optics import (
+from plumecast.impact.optics import (
     column_depth as depth_of,
 )
-from plumecast.impact.solar.plants import ALTITUDE, Panels, plants_of
-from plumecast.impact.solar.result import Fires, labelled
-from plumecast.impact.solar.sun import read_ignition_time, read_ignition_times
+from plumecast.impact.plants import ALTITUDE, Panels, plants_of
+from plumecast.impact.sun import read_ignition_time, read_ignition_times
 from plumecast.scores.quantities import as_integrals, checkpoint_hours
-from plumecast.scores.sampling.intervals import check_coverage
+from plumecast.scores.reading import AS_STORED, Reading
+from plumecast.scores.sampling import check_coverage
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.origin import fires_origin
+from plumecast.workflows.fires.sources import (
+    Fires,
+    FireSource,
+    Overrides,
+    RasterFires,
+    StoreFires,
+    listed,
+)
 from plumecast.workflows.held_out.record import model_record
-from plumecast.workflows.predict import StoreFires
-from plumecast.workflows.statistics.place_samples import PlaceSamples, predicted_at, stored_at
-from plumecast.workflows.statistics.smoke import column_smoke
+from plumecast.workflows.predict import Notify
+from plumecast.workflows.statistics.request import Statistics, column_smoke
+from plumecast.workflows.statistics.samples import PlaceSamples, predicted_at, stored_at
 
 COLUMN = "optical depth is that of a column of smoke,"
 """Begin of the message for a surrogate of something else."""
@@ -51,66 +62,119 @@ STEP = 1.0
 of an hour depends on its sun."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Unrecorded:
+    """What smoke, fires and grids do not record themselves.
+
+    `column_depth` (m) is the height that smoke is a mean over, `latitude` (degrees) that of plants
+    on a grid without one, `like` the grid of places where samples of smoke are given.
+    """
+
+    column_depth: float | None = None
+    latitude: float | None = None
+    like: xr.Dataset | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Uncertainty:
+    """How the intervals of losses are made.
+
+    `lower` and `upper` (M, P) are bands of the smoke at the places, sums over checkpoints as the
+    smoke itself; by default those of predicted smoke (`lower` and `upper` in the Dataset), or of a
+    surrogate with error bars. The properties of smoke are sampled `optics_samples` times.
+    """
+
+    coverage: float = 0.9
+    lower: np.ndarray | None = None
+    upper: np.ndarray | None = None
+    optics_samples: int = 64
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_coverage(self.coverage)
+
+
+RECORDED, USUAL = Unrecorded(), Uncertainty()
+
+
+@folded_arguments(
+    reading=Reading,
+    unrecorded=Unrecorded,
+    uncertainty=Uncertainty,
+    renamed={"checkpoint_interval": "interval"},
+)
 def solar_loss(
     fires: xr.Dataset | str | Path | PlaceSamples,
     places: Places | str | Path,
     *,
     ignition_time: str | None = None,
     surrogate: Surrogate | None = None,
-    like: xr.Dataset | None = None,
-    lower: np.ndarray | None = None,
-    upper: np.ndarray | None = None,
-    column_depth: float | None = None,
-    checkpoint_interval: float | None = None,
-    latitude: float | None = None,
+    reading: Reading = AS_STORED,
+    unrecorded: Unrecorded = RECORDED,
+    uncertainty: Uncertainty = USUAL,
     optics: Optics | None = None,
     panels: Panels | None = None,
-    coverage: float = 0.9,
-    optics_samples: int = 64,
-    seed: int = 0,
+    resources: Resources = LOCAL,
 ) -> xr.Dataset:
     """Energy that solar plants lose to the smoke of fires, with intervals split by causes.
 
-    `fires` is a store or a Dataset with smoke; with a `surrogate`, fires whose smoke it predicts;
-    or samples of smoke at the places (with `like`, their grid). `places` is a table (CSV) with the
-    column megawatts (AC), and optionally tilt, azimuth and elevation. `ignition_time` is that of
-    all fires ("2020-09-08T14:00-07:00"; without an offset, local solar time); by default each fire
-    ignites when its coordinate `ignition_time` says. `lower` and `upper`
-    (M, P) are bands of the smoke at the places: sums over checkpoints, as the smoke itself; those
-    of predicted smoke (`lower` and `upper` in the Dataset) and of a surrogate with error bars are
-    used without saying so.
-    `column_depth` (m), `checkpoint_interval` (h) and `latitude` are for smoke and grids that do not
-    record them.
+    Parameters
+    ----------
+    fires
+        A store or a Dataset with smoke; with a `surrogate`, fires whose smoke it predicts; or
+        samples of smoke at the places.
+    places
+        A table (CSV) with the column megawatts (AC), and optionally tilt, azimuth and elevation.
+    ignition_time
+        That of all fires ("2020-09-08T14:00-07:00"; without an offset, local solar time); by
+        default each fire ignites when its coordinate `ignition_time` says.
+    reading
+        The hours until which smoke is predicted, and the interval between checkpoints of smoke
+        that does not record it. The loss is always that of the concentration between snapshots.
+    unrecorded, uncertainty
+        What the fires do not record, and how intervals are made.
+    optics, panels
+        Properties of the smoke and of the plants.
+    resources
+        Where the smoke is predicted.
 
-    The Dataset has, for every plant and all plants (`row`), the means over fires of the energy
-    under a clear sky and the energy lost, in MWh and percent, with intervals for each `part`:
-    optics, surrogate, sampling and total.
+    Returns
+    -------
+    xr.Dataset
+        For every plant and all plants (`row`), the means over fires of the energy under a clear sky
+        and the energy lost, in MWh and percent, with intervals for each `part`: optics, surrogate,
+        sampling and total.
     """
-    check_coverage(coverage)
     optics, panels = optics or Optics(), panels or Panels()
-    mee, ssa = sample_optics(optics, optics_samples, seed)
+    mee, ssa = sample_optics(optics, uncertainty.optics_samples, uncertainty.seed)
     surrogate = None if surrogate is None else column_smoke(surrogate, COLUMN)
-    grid = _grid(fires, surrogate) if like is None else like
+    grid = _grid(fires, surrogate) if unrecorded.like is None else unrecorded.like
     where = places if isinstance(places, Places) else read_places(places, grid)
-    plants = plants_of(where, grid, latitude)
+    plants = plants_of(where, grid, unrecorded.latitude)
     local_hour = grid.attrs.get(LOCAL_HOUR)
-    known = isinstance(fires, PlaceSamples) or records_ignition(grid)
-    if ignition_time is not None or not known:
+    recorded = isinstance(fires, PlaceSamples) or records_ignition(grid)
+    if ignition_time is not None or not recorded:
         read_ignition_time(ignition_time, local_hour)  # refused before the smoke is predicted
-    samples = _samples(fires, where, surrogate)
-    recorded = samples.labels.get(IGNITION_TIME, np.full(samples.hours.size, ""))
-    groups = read_ignition_times(ignition_time, recorded, local_hour)
+    if isinstance(fires, PlaceSamples):
+        samples = fires
+    elif surrogate is None:
+        samples = stored_at(where, fires)
+    else:
+        samples = dense_samples(where, surrogate, fires, reading, resources=resources)
+    times = samples.labels.get(IGNITION_TIME, np.full(samples.hours.size, ""))
+    groups = read_ignition_times(ignition_time, times, local_hour)
     given = Conditions(plants, groups[0][0], optics, panels, mee, ssa)
+    lower, upper = uncertainty.lower, uncertainty.upper
     if lower is None and upper is None:
         if surrogate is None:
             lower, upper = stored_bands(where, grid)
         else:
-            lower, upper = predicted_bands(surrogate, samples, coverage)
+            lower, upper = predicted_bands(surrogate, samples, uncertainty.coverage)
     smoke, names = smoke_at(
         samples,
-        depth=column_depth, interval=checkpoint_interval, lower=lower, upper=upper,
+        depth=unrecorded.column_depth, interval=reading.interval, lower=lower, upper=upper,
     )  # fmt: skip
-    found = reduce(
+    lost = reduce(
         add,
         (
             losses(smoke.at(rows, later), replace(given, ignition=start), KNOWN_DEPTH)
@@ -120,17 +184,46 @@ def solar_loss(
     aod = optical_depth(smoke.concentration, smoke.depth, optics.mee, optics.growth)
     largest = np.zeros((names.names.size, len(where)))
     np.maximum.at(largest, smoke.fire, aod)
-    if found.beyond > 0.0:
-        _warn_of_depth(smoke, aod, names, where, found.beyond / float(found.lost.sum()))
+    if lost.beyond > 0.0:
+        _warn_of_depth(smoke, aod, names, where, lost.beyond / float(lost.lost.sum()))
     _warn_of_gaps(smoke, names)
-    made = labelled(found, names, given, largest, coverage)
-    stated: dict[str, Any] = {} if surrogate is None else model_record(surrogate)
+    made = labelled(lost, names, given, largest, uncertainty.coverage)
+    record: dict[str, Any] = {} if surrogate is None else model_record(surrogate)
     if ignition_time is None:
-        stated["ignition_time"] = _span(recorded)
+        record["ignition_time"] = _span(times)
     if not isinstance(fires, PlaceSamples):
-        stated["fires_from"] = fires_origin(fires)
+        record["fires_from"] = fires_origin(fires)
     return made.assign_attrs(
-        column_depth_m=smoke.depth, places=where.source, optics_seed=seed, **stated
+        column_depth_m=smoke.depth, places=where.source, optics_seed=uncertainty.seed, **record
+    )
+
+
+def dense_samples(
+    places: Places,
+    surrogate: Surrogate,
+    fires: Fires | RasterFires,
+    reading: Reading = AS_STORED,
+    *,
+    weather: xr.Dataset | None = None,
+    precision: str = "float64",
+    resources: Resources = LOCAL,
+    notify: Notify | None = None,
+) -> PlaceSamples:
+    """The predicted smoke of fires at places every `STEP` hours, until the hours of the reading."""
+    source: FireSource
+    if isinstance(fires, RasterFires):  # they are read at the hours that were asked for
+        source = fires
+    else:
+        overrides = Overrides(tuple(reading.hours) or None, STEP)
+        source = StoreFires(surrogate, listed(fires), overrides, weather)
+    return predicted_at(
+        places,
+        surrogate,
+        source,
+        statistics=Statistics(precision=precision),
+        settled=False,
+        resources=resources,
+        notify=notify,
     )
 
 
@@ -151,7 +244,9 @@ def _span(recorded: np.ndarray) -> str:
 def _grid(fires: xr.Dataset | str | Path | PlaceSamples, surrogate: Surrogate | None) -> xr.Dataset:
     """The grid of the smoke, with the local hour of ignition as far as the fires record it."""
     if isinstance(fires, PlaceSamples):
-        raise PlumecastError("samples at places need `like`, the grid that the places lie on")
+        raise PlumecastError(
+            "samples at places need unrecorded=Unrecorded(like=…), the grid that the places lie on"
+        )
     if surrogate is None:
         return fires if isinstance(fires, xr.Dataset) else open_snapshots(fires, fields=[SMOKE])
     return grid_for(surrogate, fires)
@@ -198,17 +293,6 @@ def predicted_bands(
     return surrogate.error_bars.interval(samples.values, coverage, samples.hours)
 
 
-def _samples(
-    fires: xr.Dataset | str | Path | PlaceSamples, places: Places, surrogate: Surrogate | None
-) -> PlaceSamples:
-    if isinstance(fires, PlaceSamples):
-        return fires
-    if surrogate is None:
-        return stored_at(places, fires)
-    stores = StoreFires(surrogate, [fires], step=STEP)
-    return predicted_at(places, surrogate, stores, settled=False)
-
-
 def smoke_at(
     samples: PlaceSamples,
     *,
@@ -216,7 +300,7 @@ def smoke_at(
     interval: float | None = None,
     lower: np.ndarray | None = None,
     upper: np.ndarray | None = None,
-) -> tuple[SmokeAt, Fires]:
+) -> tuple[SmokeAt, LossFires]:
     """Concentrations between snapshots, from smoke (sums over checkpoints) at places."""
     if not np.isfinite(samples.hours).all():
         row = int(np.argmin(np.isfinite(samples.hours)))
@@ -243,7 +327,7 @@ def smoke_at(
         lower=bands[0],
         upper=bands[1],
     )
-    return made, Fires(names, samples.ignitions[first], last)
+    return made, LossFires(names, samples.ignitions[first], last)
 
 
 def _band(
@@ -269,7 +353,7 @@ def _band(
 
 
 def _warn_of_depth(
-    smoke: SmokeAt, aod: np.ndarray, fires: Fires, places: Places, share: float
+    smoke: SmokeAt, aod: np.ndarray, fires: LossFires, places: Places, share: float
 ) -> None:
     """Warn of optical depths beyond what is known, with their share of the loss."""
     row, plant = np.unravel_index(int(np.argmax(aod)), aod.shape)
@@ -283,7 +367,7 @@ def _warn_of_depth(
     )
 
 
-def _warn_of_gaps(smoke: SmokeAt, fires: Fires) -> None:
+def _warn_of_gaps(smoke: SmokeAt, fires: LossFires) -> None:
     """Warn of snapshots that are many hours apart."""
     gap = smoke.end - smoke.begin
     if gap.max() > LONGEST:
