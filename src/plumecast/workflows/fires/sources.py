@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -118,26 +118,23 @@ def map_parts(
     resources: Resources,
 ) -> Iterator[Any]:
     """`function` of parts of opened fires, at the hours and with the fuels of the overrides."""
-    ground = None if overrides.fuels is None else as_fuels(overrides.fuels, fires)
-    shared = (function, fires, overrides.hours, overrides.step, ground)
+    if overrides.fuels is not None:  # read once
+        overrides = replace(overrides, fuels=as_fuels(overrides.fuels, fires))
     total, done = fires.sizes[SNAPSHOT], 0
-    results = map_over(_of_part, shared, parts, resources.runner)
+    results = map_over(_of_part, (function, fires, overrides), parts, resources.runner)
     for rows, result in zip(parts, results, strict=True):
         yield result
         done += np.arange(total)[rows].size
         resources.progress(done, total, "snapshots")
 
 
-_Part = tuple[
-    Callable[[xr.Dataset], Any], xr.Dataset, Sequence[float] | None, float | None, Fuels | None
-]
-
-
-def _of_part(shared: _Part, rows: slice | Array) -> Any:
-    function, fires, hours, step, fuels = shared
+def _of_part(
+    shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, Overrides], rows: slice | Array
+) -> Any:
+    function, fires, overrides = shared
     check_unchanged(fires)
-    part = moved_to(fires.isel({SNAPSHOT: rows}), hours, step=step)
-    return function(part if fuels is None else with_fuels(part, fuels))
+    part = moved_to(fires.isel({SNAPSHOT: rows}), overrides.hours, step=overrides.step)
+    return function(part if overrides.fuels is None else with_fuels(part, overrides.fuels))
 
 
 @dataclass(frozen=True, slots=True)
