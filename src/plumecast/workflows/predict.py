@@ -16,7 +16,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.clock import fire_blocks, whole_fires
-from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
+from plumecast.data.covariates import ExtrapolationWarning, extrapolating
 from plumecast.scores.predicted_dose import without_marks
 from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
 from plumecast.surrogate.guards import (
