@@ -79,7 +79,7 @@ def test_the_interval_goes_from_store_to_surrogate_to_outputs(run, succeed, tmp_
     if expected is None:
         assert result.code == 2
         assert "does not record the interval" in result.err
-        assert "--checkpoint-interval=…" in result.err
+        assert "--checkpoint-interval is missing" in result.err
     else:
         assert "smoke is the time-mean column concentration" in result.out
         assert interval(tmp_path / "means.nc", "exceedance") is None

@@ -50,7 +50,7 @@ def test_the_label_of_a_stored_fire_wins(refused, model, tmp_path):
         said = refused(command, model, store, "--drought", "high", "-o", tmp_path / "out.nc")
         assert said == (
             "fire 'fire-00-low' is stored with drought 'low', which is not changed by "
-            "--drought=high; leave the option out to use the stored label, or change it with "
+            "'high'; leave that out to use the stored label, or change it with "
             "plumecast ingest wrf --relabel"
         )
 

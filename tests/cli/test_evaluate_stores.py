@@ -121,7 +121,7 @@ def test_thresholds_of_the_user_are_scored_and_written(run, refused, folder, tmp
         assert [item["threshold"] for item in score["exceedances"]] == [tau, 35.0, 100.0]
         assert all(0.0 <= item["iou"] <= 1.0 for item in score["exceedances"])
     wrong = ("evaluate", folder / "smoke.plume", folder / "ensemble.zarr", "--thresholds")
-    assert "--thresholds=-2.0 must be ≥ 0" in refused(*wrong, "-2")
+    assert "--thresholds=-2 must be ≥ 0" in refused(*wrong, "-2")
     assert "is not a list of numbers" in refused(*wrong, "many")
 
 

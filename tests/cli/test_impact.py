@@ -116,14 +116,17 @@ def test_night_is_said(files, succeed, run):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ((), "state --ignition-time=2020-09-08T14:00-07:00"),
-        (("--ignition-time", "noon"), "--ignition-time=noon is not a date and time"),
-        (("--ignition-time", "2020-09-08"), "--ignition-time=2020-09-08 has no hour"),
-        (("--ignition-time", NOON), "with --latitude=…, in degrees"),
+        (
+            (),
+            "--ignition-time is missing: the sun needs the time of ignition; state 2020-",
+        ),
+        (("--ignition-time", "noon"), "--ignition-time='noon' is not a date and time"),
+        (("--ignition-time", "2020-09-08"), "--ignition-time='2020-09-08' has no hour"),
+        (("--ignition-time", NOON), "--latitude is missing"),
         (("--ignition-time", NOON, "--latitude", 99), "--latitude=99 must lie within"),
         ((*SUN, "--column-depth", 15), "--column-depth=15 must be in m"),
-        ((*SUN, "--mee", 2), "--mee=2 lies outside its range, --mee-range=3.3,7.4"),
-        ((*SUN, "--mee-range", "7,3"), "--mee-range=7,3 is not a range"),
+        ((*SUN, "--mee", 2), "--mee=2 lies outside its range, 3.3,7.4"),
+        ((*SUN, "--mee-range", "7,3"), "--mee-range='7,3' is not a range"),
         ((*SUN, "--coverage", 90), "--coverage=90 is not within (0, 1)"),
         ((*SUN, "--format", "farsite"), "expected one store with smoke"),
     ],

@@ -14,7 +14,7 @@ import pytest
 import typer
 
 import plumecast
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.cli import OptionNamingCommand, new_group
 from plumecast.cli.fire_options import STEERING_STRENGTH
 from plumecast.cli.options import split_options, split_recipe, with_options
@@ -54,19 +54,31 @@ def test_options_that_are_not_given_leave_a_recipe_as_it_is():
     assert changed == SplitRecipe(seed=4, drought=["low", "high"], fractions=[0.5, 0.25, 0.25])
 
 
-def test_errors_of_the_library_name_the_option():
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ArgumentError("fire_rank", 0, "give one", problem="is too low"),
+         "--fire-rank=0 is too low; give one"),
+        (ArgumentError("fire_rank", "a", "give a number"), "--fire-rank a: give a number"),
+        (ArgumentError("fire_rank", None, "there is no default"),
+         "--fire-rank is missing: there is no default"),
+        (ArgumentError("listed", True, "leave it out"), "--list: leave it out"),  # a switch
+        (ArgumentError("rank", 2, problem="is odd"), "rank=2 is odd"),  # of no option
+        (PlumecastError("fire_rank=2 is text"), "fire_rank=2 is text"),
+    ],
+)  # fmt: skip
+def test_errors_of_the_library_name_the_option(error, message):
     app = new_group()
 
     @app.command(cls=OptionNamingCommand)
     def command(
         fire_rank: int = typer.Option(3), listed: bool = typer.Option(False, "--list")
     ) -> None:
-        raise PlumecastError(f"fire_rank={fire_rank} and listed=True, but rank=2, --fire-rank=1")
+        raise error
 
     with pytest.raises(PlumecastError) as raised:
         app([], standalone_mode=False)
-    # A switch takes no value on the command line.
-    assert str(raised.value) == "--fire-rank=3 and --list, but rank=2, --fire-rank=1"
+    assert str(raised.value) == message
 
 
 def test_the_default_steering_of_the_help_is_that_of_the_simulator():

@@ -65,7 +65,7 @@ def test_ctrl_c_keeps_what_was_taken_in(folder, run, monkeypatch):
         (["--refit-after", 0], "--refit-after=0 must be at least 1"),
         (["--more", 0], "--more=0 must be at least 1"),
         (["--target", 1.5], "--target=1.5 must be an IoU below 1"),
-        (["--every", 0], "--every=0.0 must be above 0"),
+        (["--every", 0], "--every=0 must be above 0"),
         (["--training", "old.nc"], "--training=old.nc is read for --refit-after; give both"),
     ],
 )

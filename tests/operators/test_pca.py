@@ -141,7 +141,7 @@ def test_empty_fields_project_without_error():
         ({}, "exactly one of rank, std_fraction and variance_fraction"),
         ({"rank": 2, "std_fraction": 0.9}, "exactly one of"),
         ({"std_fraction": 1.2}, r"std_fraction=1.2 is not within \(0, 1\]"),
-        ({"variance_fraction": 0.0}, "variance_fraction=0.0 is not within"),
+        ({"variance_fraction": 0.0}, "variance_fraction=0 is not within"),
     ],
 )
 def test_impossible_truncations_are_refused(arguments, message):

@@ -32,7 +32,7 @@ def test_another_kernel_has_its_penalty_chosen():
     [
         ({"kernel": "cubic"}, "kernel 'cubic' is unknown; choose from"),
         ({"length_scale": 2.0}, "kernel 'polynomial' has no length scale"),
-        ({"kernel": "matern-5/2", "length_scale": -1.0}, "length_scale=-1.0 must be a finite"),
+        ({"kernel": "matern-5/2", "length_scale": -1.0}, "length_scale=-1 must be a finite"),
         ({"kernel": "matern-5/2", "degree": 2}, "'polynomial-2 \\+ matern-5/2'"),
         (
             {"preset": "recommended", "kernel": "matern-5/2"},

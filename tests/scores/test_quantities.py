@@ -119,7 +119,7 @@ def test_the_factor_of_the_dose_is_continuous_and_never_falls(hours, interval):
 def test_smoke_without_an_interval_has_no_time_mean():
     sums = sums_of(np.ones(6), 6)
     del sums.attrs[INTERVAL]
-    with pytest.raises(pc.PlumecastError, match=r"does not record the interval.*quantity='sum'"):
+    with pytest.raises(pc.PlumecastError, match=r"does not record the interval.*quantity 'sum'"):
         as_quantity(sums)
     assert as_quantity(sums, checkpoint_interval=6.0).item() == 0.5
     assert as_quantity(sums, "sum").item() == 1.0

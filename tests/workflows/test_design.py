@@ -164,18 +164,18 @@ BAD = {
     "n=10 is more than the 9 candidate": {"n": 10},
     "n=6 and hold_out=4 is more than the 9": {"n": 6, "hold_out": 4},
     "n=0 must be at least 1": {"n": 0},
-    "must_have=x is not among the 9": {"must_have": ["x"]},
-    "must_have=f01 is named twice": {"must_have": ["f01", "f01"]},
+    "must_have='x' is not among the 9": {"must_have": ["x"]},
+    "must_have='f01' is named twice": {"must_have": ["f01", "f01"]},
     "n=2 is less than the 3 ignitions": {"must_have": ["f01", "f02", "f03"]},
-    "method=best is unknown; choose from variance": {"method": "best"},
+    "method='best' is unknown; choose from variance": {"method": "best"},
     "weights of ignition 'f00' is -1": {"weights": [-1.0] + [1.0] * 8},
     "weights are all 0": {"weights": [0.0] * 9},
     "weights has 2 values": {"weights": [1.0, 2.0]},
     "weights=drought holds": {"weights": "drought"},
-    "weights=area is no coordinate": {"weights": "area"},
+    "weights='area' is no coordinate": {"weights": "area"},
     "weights: ignition 'f01' and 7 more has no value": {"weights": {"f00": 1.0}},
     "costs of ignition 'f08' is 0; give a cost above 0": {"costs": [1.0] * 8 + [0.0]},
-    "costs=q is not among the 9": {"costs": {"q": 1.0}},
+    "costs='q' is not among the 9": {"costs": {"q": 1.0}},
 }
 
 

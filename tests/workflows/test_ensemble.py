@@ -126,7 +126,7 @@ def test_true_smoke_corrects_the_fields(split, fires):
 def test_a_surrogate_without_interval_asks_for_it(split, fires):
     plain = split.train.assign(smoke=split.train.smoke.drop_attrs().assign_attrs(units="ug m-3"))
     surrogate = pc.fit_surrogate(plain, "paper-linear")
-    with pytest.raises(PlumecastError, match=r"checkpoint_interval=.*or use quantity='sum'"):
+    with pytest.raises(PlumecastError, match=r"checkpoint_interval.*or use the quantity 'sum'"):
         pc.ensemble_statistics(surrogate, fires)
     stated = pc.ensemble_statistics(surrogate, fires, Reading(interval=6.0))
     summed = pc.ensemble_statistics(surrogate, fires, Reading("sum"))

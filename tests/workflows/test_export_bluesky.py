@@ -145,7 +145,7 @@ def test_the_command_writes_a_folder_for_each_fire(place, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("out", "options", "said"), [
-    ("smoke", ("--names", "bluesky"), "--ignition-time=2026"),
+    ("smoke", ("--names", "bluesky"), "--ignition-time is missing"),
     ("smoke.tif", ("--names", "bluesky", "--ignition-time", PACIFIC), "without an ending"),
     ("smoke", ("--names", "bluesky", "--ignition-time", PACIFIC, "--footprint"), "--footprint"),
     ("smoke.tif", ("--names", "hysplit"), "plumecast, bluesky"),

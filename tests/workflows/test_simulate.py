@@ -205,12 +205,12 @@ def test_more_weathers_continue_a_store_and_other_weathers_are_refused(windy, tm
     xr.testing.assert_equal(pc.simulate(path, **OWN).load(), pc.open_snapshots(windy).load())
     words = ("simulate", "--preset", "weathers", "--ignitions", 1, "--checkpoints", 1, "-o", path)
     assert refused(*words, "--weathers", 0) == (
-        f"{path} was simulated with fires that have a drawn weather each; give --weathers=1 to "
+        f"{path} was simulated with fires that have a drawn weather each; give --weathers 1 to "
         "continue it, or choose another path"
     )
     assert refused(*words, "--droughts", "low") == (
-        "--droughts=low are weathers that all fires share, and --weathers=1 gives each its own; "
-        "leave one of them out (--weathers=0 with the preset 'weathers')"
+        "--droughts='low' are weathers that all fires share, but each has its own weather (1 "
+        "drawn); leave one of them out (with the preset 'weathers', state 0 of these)"
     )
 
 

@@ -191,7 +191,7 @@ def test_simulated_fires_have_their_own_wind(run, model, tmp_path):
     given = ("--simulate", 3, "--weather", "5 m/s from 90")
     result = run("ensemble", model, *given, "-o", tmp_path / "out.nc")
     assert result.code == 2
-    assert "--weather=5 m/s from 90 is for stores and rasters" in result.err
+    assert "--weather='5 m/s from 90' is for stores and rasters" in result.err
 
 
 def test_winds_of_wrf_runs(succeed, run, tmp_path):

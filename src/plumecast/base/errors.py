@@ -5,6 +5,7 @@ An optional dependency that is missing is such an error too: `require` says how 
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
@@ -16,23 +17,49 @@ class PlumecastError(ValueError):
 class ArgumentError(PlumecastError):
     """A value of an argument that cannot be used.
 
-    The message words it for Python: "weather='9': advice". A surface with other names for its
+    The message words it for Python: "folds=1 leaves nothing out; give at least 2" from a `problem`
+    and an advice, "weather='9': advice" from an advice alone. A surface with other names for its
     arguments, such as the command line with `--weather`, words it with `worded(name)`. The value
     None means that the argument was left out but is needed.
     """
 
-    def __init__(self, argument: str, value: object, advice: str) -> None:
-        self.argument, self.value, self.advice = argument, value, advice
-        said = f"{argument} is missing" if value is None else f"{argument}={value!r}"
-        super().__init__(f"{said}: {advice}")
+    def __init__(
+        self, argument: str, value: object, advice: str = "", *, problem: str = ""
+    ) -> None:
+        self.argument, self.value, self.advice, self.problem = argument, value, advice, problem
+        said = f"{argument} is missing" if value is None else f"{argument}={_shown(value)}"
+        super().__init__(self._after(said))
 
-    def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, object, str]]:
-        return type(self), (self.argument, self.value, self.advice)  # errors of worker processes
+    def __reduce__(self) -> Any:
+        kind = functools.partial(type(self), problem=self.problem)
+        return kind, (self.argument, self.value, self.advice)  # errors of worker processes
+
+    def _after(self, said: str) -> str:
+        if not self.problem:
+            return f"{said}: {self.advice}"
+        return f"{said} {self.problem}" + (f"; {self.advice}" if self.advice else "")
 
     def worded(self, name: str) -> str:
         """The message of a surface that calls the argument by `name`."""
-        said = f"{name} is missing" if self.value is None else f"{name} {self.value}"
-        return f"{said}: {self.advice}"
+        if self.value is None:
+            return self._after(f"{name} is missing")
+        if self.value is True:  # a switch takes no value
+            return self._after(name)
+        if self.problem:
+            return self._after(f"{name}={_shown(self.value)}")
+        return self._after(f"{name} {self.value}")
+
+
+_LONGEST = 60  # characters of a value in a message
+
+
+def _shown(value: object) -> str:
+    """A value in a message: text in quotes, a number with the digits that it needs."""
+    text = str(value)
+    if isinstance(value, float):
+        text = f"{value:g}" if float(f"{value:g}") == value else f"{value:.15g}"
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return f"'{text}'" if isinstance(value, str) else text
 
 
 class PlumecastWarning(UserWarning):

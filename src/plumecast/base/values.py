@@ -11,7 +11,7 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError
 
 
 def check_number(
@@ -19,21 +19,21 @@ def check_number(
 ) -> None:
     """Raise unless a value is a finite number within its range."""
     if not _is_number(value):
-        raise PlumecastError(f"{name}={shown(value)} is not a finite number; give one")
+        raise ArgumentError(name, value, "give one", problem="is not a finite number")
     if least is not None and not value >= least:
-        raise PlumecastError(f"{name}={shown(value)} must be ≥ {least:g}")
+        raise ArgumentError(name, value, problem=f"must be ≥ {least:g}")
     if above is not None and not value > above:
-        raise PlumecastError(f"{name}={shown(value)} must be above {above:g}")
+        raise ArgumentError(name, value, problem=f"must be above {above:g}")
 
 
 def check_count(name: str, value: Any, *, least: int = 1, most: int | None = None) -> None:
     """Raise unless a value is a whole number, at least `least` and at most `most`."""
     if not _is_count(value):
-        raise PlumecastError(f"{name}={shown(value)} is not a whole number; give one")
+        raise ArgumentError(name, value, "give one", problem="is not a whole number")
     if value < least:
-        raise PlumecastError(f"{name}={shown(value)} must be at least {least}")
+        raise ArgumentError(name, value, problem=f"must be at least {least}")
     if most is not None and value > most:
-        raise PlumecastError(f"{name}={shown(value)} must be at most {most}")
+        raise ArgumentError(name, value, problem=f"must be at most {most}")
 
 
 def check_fields(value: Any) -> None:
@@ -48,7 +48,7 @@ def check_fields(value: Any) -> None:
         if not any(_fits(given, kind) for kind in hint):
             kinds = [_name(kind) for kind in hint if kind is not types.NoneType]
             what = " or ".join(kinds)
-            raise PlumecastError(f"{name}={shown(given)} is not {what}; give one")
+            raise ArgumentError(name, given, "give one", problem=f"is not {what}")
 
 
 def shown(value: Any) -> str:

@@ -11,7 +11,6 @@ import importlib
 import io
 import multiprocessing
 import os
-import re
 import signal
 import sys
 import warnings
@@ -78,7 +77,7 @@ class OptionNamingCommand(TyperCommand):
     """A command whose errors name the option (`--fire-rank=0`), not the library's argument."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; `name=value` in an error becomes `--name=value`."""
+        """Run the command; an error about an argument names its option."""
         from plumecast.cli.options import check_number  # imports more than a help needs
 
         try:
@@ -90,18 +89,10 @@ class OptionNamingCommand(TyperCommand):
                 raise
             # Libraries do not say which file they could not finish.
             raise OSError(error.errno, error.strerror, str(ctx.params["out"])) from error
-        except PlumecastError as error:
+        except ArgumentError as error:
             options = {item.name: item.opts[-1] for item in self.params if item.opts[-1][0] == "-"}
-            if isinstance(error, ArgumentError):
-                text = error.worded(str(options.get(error.argument, error.argument)))
-                raise PlumecastError(text) from error
-            text = re.sub(
-                r"(?<![\w-])(\w+)=(?=\S)",
-                lambda found: f"{options.get(found[1]) or found[1]}=",
-                str(error),
-            )
-            # A switch takes no value: `--bare-where-missing`, not `--bare-where-missing=True`.
-            raise type(error)(re.sub(r"(?<!\w)(--[\w-]+)=True\b", r"\1", text)) from error
+            name = options.get(error.argument, error.argument)
+            raise PlumecastError(error.worded(name)) from error
 
 
 def new_group(**settings: Any) -> typer.Typer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SIMULATION
 from plumecast.cli.fire_options import FUELS_OF_STORES
 from plumecast.cli.show import note
@@ -26,8 +26,11 @@ def check_simulate(given: Mapping[str, Any], *, rasters: bool) -> None:
             raise PlumecastError("--format and --unit are for rasters, not for --simulate")
         return
     if given["fuels"] is not None and not rasters:
-        raise PlumecastError(
-            f"fuels={given['fuels']} is for --simulate and for rasters; {FUELS_OF_STORES}"
+        raise ArgumentError(
+            "fuels",
+            given["fuels"],
+            FUELS_OF_STORES,
+            problem="is for --simulate and for rasters",
         )
     for name in OPTIONS:
         if name != "fuels" and given[name] is not None and given[name] is not False:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import typer
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.blocks import Runner
 from plumecast.data.split import SplitRecipe
@@ -179,7 +179,7 @@ def check_number(name: str, option: str, value: object) -> None:
     Options in LEAST have a smallest value too. `nodata` may be NaN or infinite.
     """
     if isinstance(value, float) and not math.isfinite(value) and name != "nodata":
-        raise PlumecastError(f"{option}={value} is not a finite number; give another value")
+        raise ArgumentError(option, value, "give another value", problem="is not a finite number")
     if not isinstance(value, int | float) or isinstance(value, bool):
         return
     if isinstance(value, int) and abs(value) > _LARGEST:

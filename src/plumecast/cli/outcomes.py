@@ -66,9 +66,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Path, report: Path | None) -
         for found in item.quality:
             note(f"{item.fire_id}: {found}")
     _show_differences(outcomes)
-    show_problems(
-        [item.problem.replace("replace=True", "--replace") for item in outcomes if item.problem]
-    )
+    show_problems([item.problem for item in outcomes if item.problem])
     if report is not None:
         wrote(report, "the table")
     done = counts["read"] + counts["skipped"] + relabelled

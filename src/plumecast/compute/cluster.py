@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plumecast.base.errors import PlumecastError, require
+from plumecast.base.errors import ArgumentError, PlumecastError, require
 from plumecast.base.version import __version__
 from plumecast.compute.memory import keep_freed_memory
 from plumecast.compute.processes import interrupts_blocked
@@ -61,7 +61,7 @@ def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
         address = scheduler
         if scheduler == "local":
             if workers < 1:
-                raise PlumecastError(f"workers={workers} must be at least 1")
+                raise ArgumentError("workers", workers, problem="must be at least 1")
             with interrupts_blocked():  # in the workers: this process handles Ctrl-C
                 local = LocalCluster(
                     n_workers=workers,

@@ -399,7 +399,7 @@ def label_drought(snapshots: xr.Dataset, drought: str) -> xr.Dataset:
             fire, own = snapshots.fire_id.values[other[0]], labels[other[0]]
             raise PlumecastError(
                 f"fire '{fire}' is stored with drought '{own}', which is not changed by "
-                f"drought={drought}; leave the option out to use the stored label, or change it "
+                f"'{drought}'; leave that out to use the stored label, or change it "
                 "with plumecast ingest wrf --relabel"
             )
     values = np.full(snapshots.sizes[SNAPSHOT], drought)

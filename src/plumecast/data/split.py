@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError, PlumecastWarning
+from plumecast.base.errors import ArgumentError, PlumecastError, PlumecastWarning
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.values import check_count, check_fields, check_number
 from plumecast.compute.arrays import Array
@@ -88,8 +88,8 @@ class SplitRecipe:
             try:
                 own["fractions"] = [float(share) for share in fractions.split(",")]
             except ValueError:
-                raise PlumecastError(
-                    f"fractions={fractions} must be three positive shares of 1"
+                raise ArgumentError(
+                    "fractions", fractions, problem="must be three positive shares of 1"
                 ) from None
         return cls(**own)
 
@@ -173,7 +173,9 @@ def split_by_fire(
     """
     shares = np.asarray(fractions, dtype=np.float64)
     if shares.shape != (3,) or not (shares > 0.0).all() or abs(shares.sum() - 1.0) > 1e-9:
-        raise PlumecastError(f"fractions={tuple(fractions)} must be three positive shares of 1")
+        raise ArgumentError(
+            "fractions", tuple(fractions), problem="must be three positive shares of 1"
+        )
     _check_label(snapshots, by)
     snapshots = _with_groups(snapshots, by)
     groups, member, counts = np.unique(

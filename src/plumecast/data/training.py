@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import DATA_VERSION, FIRE, GRID, SIMULATION, SMOKE, SNAPSHOT, is_smoke
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array, Rows, read_rows, to_numpy
@@ -103,9 +103,10 @@ def sample_dimension(train: xr.Dataset, names: Sequence[str], given: str | None 
     if given is not None:
         lacking = [array for array in found if given not in array.dims]
         if lacking:
-            raise PlumecastError(
-                f"sample_dim='{given}' is not a dimension of '{lacking[0].name}', which has "
-                f"{lacking[0].dims}"
+            raise ArgumentError(
+                "sample_dim",
+                given,
+                problem=f"is not a dimension of '{lacking[0].name}', which has {lacking[0].dims}",
             )
         return given
     if SNAPSHOT in train.dims or not found:

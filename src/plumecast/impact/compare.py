@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.deprecated import folded_arguments
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.compute.memory import parse_memory, show_memory
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.impact.comparison import (
@@ -142,9 +142,11 @@ def compare_scenarios(
     surrogate = load_surrogate(model) if isinstance(model, str | Path) else model
     surrogate = None if surrogate is None else column_smoke(surrogate, "scenarios are compared by")
     if surrogate is None and reading.hours:
-        raise PlumecastError(
-            f"hours={','.join(f'{hour:g}' for hour in reading.hours)} is for fires whose smoke is "
-            "predicted; give a model, or leave it out to compare the stored smoke"
+        raise ArgumentError(
+            "hours",
+            ",".join(f"{hour:g}" for hour in reading.hours),
+            "give a model, or leave it out to compare the stored smoke",
+            problem="is for fires whose smoke is predicted",
         )
     sources = {name: _named(name, opened, item, surrogate) for name, item in scenarios.items()}
     refuse_same_store(sources)
@@ -214,7 +216,7 @@ def _check_memory(found: Mapping[str, Sampled], total: int, memory: str | int | 
     if needed > limit:
         raise PlumecastError(
             f"maps of so many fires need about {show_memory(needed)}, the limit is "
-            f"{show_memory(limit)}; give memory=…, fewer fires, or places without maps"
+            f"{show_memory(limit)}; give more memory, fewer fires, or places without maps"
         )
 
 
@@ -285,9 +287,12 @@ def refuse_other_interval(samples: Mapping[str, PlaceSamples]) -> None:
     (first, hours), *others = known.items() or [("", None)]
     for name, other in others:
         if other != hours:
-            raise PlumecastError(
-                f"quantity='sum' is summed over checkpoints {hours:g} h apart in '{first}' and "
-                f"{other:g} h apart in '{name}'; compare the time mean, quantity='mean'"
+            raise ArgumentError(
+                "quantity",
+                "sum",
+                "compare the time mean, 'mean'",
+                problem=f"is summed over checkpoints {hours:g} h apart in '{first}' and {other:g} "
+                f"h apart in '{name}'",
             )
 
 

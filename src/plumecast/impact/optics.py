@@ -16,7 +16,7 @@ from scipy.interpolate import CubicSpline
 from scipy.stats import qmc
 
 from plumecast.base.checkpoints import recorded_depth
-from plumecast.base.errors import PlumecastError, require
+from plumecast.base.errors import ArgumentError, PlumecastError, require
 
 GRAMS_PER_UG = 1e-6
 KNOWN_DEPTH = 3.0
@@ -72,8 +72,11 @@ def _check_range(
     for end in (value, low, high):
         _check_within(name, end, *limits, unit)
     if not low <= value <= high:
-        raise PlumecastError(
-            f"{name}={value:g} lies outside its range, {name}_range={low:g},{high:g}; state both"
+        raise ArgumentError(
+            name,
+            value,
+            "state both",
+            problem=f"lies outside its range, {low:g},{high:g}",
         )
 
 
@@ -101,9 +104,10 @@ def optical_depth(
 def check_depth(depth: float) -> None:
     """Raise unless the depth of a column is between 100 m and 100 km."""
     if not 100.0 <= depth <= 100_000.0:
-        raise PlumecastError(
-            f"column_depth={depth:g} must be in m, 100 … 100000: the height that the concentration "
-            "is a mean over"
+        raise ArgumentError(
+            "column_depth",
+            depth,
+            problem="must be in m, 100 … 100000: the height that the concentration is a mean over",
         )
 
 
@@ -111,10 +115,11 @@ def column_depth(smoke: xr.DataArray, stated: float | None = None) -> float:
     """The depth of the column in m: the stated one, or that which the smoke records."""
     found = recorded_depth(smoke.attrs) if stated is None else stated
     if found is None:
-        raise PlumecastError(
-            f"'{smoke.name}' does not record the depth of its column; state it in m with "
-            "column_depth=… (15000 for simulated fires; WRF: the height of the model top above "
-            "ground)"
+        raise ArgumentError(
+            "column_depth",
+            None,
+            f"'{smoke.name}' does not record the depth of its column; state it in m (15000 for "
+            "simulated fires; WRF: the height of the model top above ground)",
         )
     check_depth(found)
     return float(found)
@@ -126,7 +131,7 @@ def sample_optics(optics: Optics, count: int, seed: int = 0) -> tuple[np.ndarray
     The logarithm of the efficiency and the albedo are uniform.
     """
     if count < 2:
-        raise PlumecastError(f"optics_samples={count} must be at least 2; 64 is usual")
+        raise ArgumentError("optics_samples", count, "64 is usual", problem="must be at least 2")
     unit = qmc.LatinHypercube(2, rng=np.random.default_rng(seed)).random(count)
     low, high = np.log(optics.mee_range)
     mee = np.exp(low + (high - low) * unit[:, 0])

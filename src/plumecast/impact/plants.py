@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError, require
+from plumecast.base.errors import ArgumentError, PlumecastError, require
 from plumecast.data.crs import as_crs, crs_of, import_extra
 from plumecast.sources.places import Places
 
@@ -32,7 +32,7 @@ class Panels:
         for name, (low, high) in limits.items():
             value = getattr(self, name)
             if not low <= value <= high:
-                raise PlumecastError(f"{name}={value:g} must lie within {low:g} … {high:g}")
+                raise ArgumentError(name, value, problem=f"must lie within {low:g} … {high:g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,14 @@ def _latlon(
         lon, lat = move.transform(places.numbers["x"], places.numbers["y"])
         return np.asarray(lat), np.asarray(lon)
     if latitude is None:
-        raise PlumecastError(
+        raise ArgumentError(
+            "latitude",
+            None,
             f"{places.source}: the grid has no latitudes, which the sun depends on; state that of "
-            "the plants with latitude=…, in degrees"
+            "the plants in degrees",
         )
     if not -90.0 <= latitude <= 90.0:
-        raise PlumecastError(f"latitude={latitude:g} must lie within -90 … 90 degrees")
+        raise ArgumentError("latitude", latitude, problem="must lie within -90 … 90 degrees")
     return np.full(len(places), float(latitude)), None
 
 

@@ -71,14 +71,14 @@ def opened(source: Source, surrogate: Surrogate | None) -> xr.Dataset | FireSour
     if isinstance(source, FireSource):
         simulated = isinstance(source, SimulatedSmoke) and source.with_smoke
         if surrogate is None and not simulated:
-            raise PlumecastError("these fires have no smoke; give a surrogate with model=…")
+            raise PlumecastError("these fires have no smoke; give a surrogate too")
         return source
     if surrogate is not None:
         fields = list(surrogate.inputs.names)
         return source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=fields)
     data = source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=())
     if SMOKE not in data:
-        raise PlumecastError("there is no 'smoke'; give a surrogate that predicts it with model=…")
+        raise PlumecastError("there is no 'smoke'; give a surrogate that predicts it")
     return data if isinstance(source, xr.Dataset) else open_snapshots(source, fields=(SMOKE,))
 
 

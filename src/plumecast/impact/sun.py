@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from plumecast.base.errors import PlumecastError, require
+from plumecast.base.errors import ArgumentError, PlumecastError, require
 
 EXAMPLE = "2020-09-08T14:00-07:00"
 
@@ -41,9 +41,11 @@ def read_ignition_times(
         everything = np.arange(recorded.size)
         return [(read_ignition_time(text, local_hour), everything, np.zeros(recorded.size))]
     if (recorded == "").any():
-        raise PlumecastError(
+        raise ArgumentError(
+            "ignition_time",
+            None,
             f"{int((recorded == '').sum())} of {recorded.size} snapshots record no time of "
-            f"ignition, and others do; state ignition_time={EXAMPLE} for all"
+            f"ignition, and others do; state one for all, such as {EXAMPLE}",
         )
     texts, which = np.unique(recorded, return_inverse=True)
     times = [read_ignition_time(str(one)) for one in texts]
@@ -68,21 +70,25 @@ def read_ignition_time(text: str | None, local_hour: float | None = None) -> Ign
     21
     """
     if text is None:
-        raise PlumecastError(
-            "the sun needs the time of ignition; state ignition_time="
-            f"{EXAMPLE}, or without the offset in local solar time"
+        raise ArgumentError(
+            "ignition_time",
+            None,
+            f"the sun needs the time of ignition; state {EXAMPLE}, or without the offset in local "
+            "solar time",
         )
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise PlumecastError(
-            f"ignition_time={text} is not a date and time; write it as {EXAMPLE}"
+        raise ArgumentError(
+            "ignition_time", text, f"write it as {EXAMPLE}", problem="is not a date and time"
         ) from None
     if len(text.strip()) <= len("2020-09-08"):
         if local_hour is None:
-            raise PlumecastError(
-                f"ignition_time={text} has no hour, and the fires record none; write it as "
-                f"{EXAMPLE}, or without the offset in local solar time"
+            raise ArgumentError(
+                "ignition_time",
+                text,
+                f"write it as {EXAMPLE}, or without the offset in local solar time",
+                problem="has no hour, and the fires record none",
             )
         return Ignition(time + timedelta(hours=local_hour), is_utc=False)
     if time.tzinfo is None:

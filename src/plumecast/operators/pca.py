@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.values import check_fields
 from plumecast.compute.arrays import Array, Rows, array_namespace, contiguous, read_rows
 from plumecast.compute.blocks import ONE_PASS, Passes
@@ -53,7 +53,9 @@ class Basis:
     def truncate(self, rank: int) -> Basis:
         """The same decomposition cut to its first `rank` modes."""
         if not 1 <= rank <= self.rank:
-            raise PlumecastError(f"rank={rank} is not within 1…{self.rank}, the rank of this basis")
+            raise ArgumentError(
+                "rank", rank, problem=f"is not within 1…{self.rank}, the rank of this basis"
+            )
         return replace(self, modes=self.modes[:rank])
 
 
@@ -118,7 +120,7 @@ def rank_for_variance(spectrum: Array, fraction: float) -> int:
 
 def _rank_for_share(weights: Array, fraction: float, what: str) -> int:
     if not 0.0 < fraction <= 1.0:
-        raise PlumecastError(f"{what}={fraction} is not within (0, 1]")
+        raise ArgumentError(what, fraction, problem="is not within (0, 1]")
     xp = array_namespace(weights)
     total = xp.cumulative_sum(weights)
     # The tolerance for rounding lets a share of exactly 1 be reached.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
@@ -138,8 +138,11 @@ class PenaltyPath:
     def _damping(self, penalty: float) -> Array:
         """λ / (Λ + λ): the share of each component that remains in the residual."""
         if penalty < 0.0 or (penalty == 0.0 and self.outside is None):
-            raise PlumecastError(
-                f"penalty={penalty} interpolates the training snapshots; give a penalty > 0"
+            raise ArgumentError(
+                "penalty",
+                penalty,
+                "give a penalty > 0",
+                problem="interpolates the training snapshots",
             )
         return penalty / (self.eigenvalues + penalty)
 

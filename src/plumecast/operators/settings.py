@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.values import check_count, check_fields, shown
 from plumecast.operators.carried.transport import CARRIED
 from plumecast.operators.coded.fit import CODED, CodedSettings
@@ -96,10 +96,11 @@ class Settings:
         elif FAMILIES[self.family].update is None and not self.is_plain:
             what = f"family '{self.family}'" + (" with a lift" if self.family == "coded" else "")
         if what:
-            raise PlumecastError(
-                f"updatable={self.updatable}: {what} cannot take in new fires without a new fit; "
-                "leave it out and train again when there are more fires, or choose the preset "
-                "recommended"
+            raise ArgumentError(
+                "updatable",
+                self.updatable,
+                f"{what} cannot take in new fires without a new fit; leave it out and train "
+                "again when there are more fires, or choose the preset recommended",
             )
 
     @property

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, to_numpy
 from plumecast.compute.blocks import add_up, field_blocks
@@ -53,7 +53,9 @@ Visit: TypeAlias = Callable[[Callable[[np.ndarray], Any]], Iterable[Any]]
 def smoke_threshold_over(visit: Visit, captured: float) -> float:
     """`smoke_threshold` of data in blocks; `visit` makes one pass over them."""
     if not 0.0 < captured < 1.0:
-        raise PlumecastError(f"captured={captured} is not within (0, 1); the paper takes 0.95")
+        raise ArgumentError(
+            "captured", captured, "the paper takes 0.95", problem="is not within (0, 1)"
+        )
     counts = list(visit(_count_present))
     present = sum(count for count, _ in counts)
     if present == 0:

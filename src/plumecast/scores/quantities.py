@@ -31,7 +31,7 @@ from plumecast.base.checkpoints import (
     recorded_interval,
     smoke_comment,
 )
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, shown_units
 from plumecast.compute.dose import (
     LEAST_HOURS,
@@ -120,7 +120,9 @@ PEAK = Quantity(
 def find_quantity(name: str) -> Quantity:
     """The quantity of a name; raises for an unknown one."""
     if name not in QUANTITIES:
-        raise PlumecastError(f"quantity={name!r} is unknown; choose from {', '.join(QUANTITIES)}")
+        raise ArgumentError(
+            "quantity", name, f"choose from {', '.join(QUANTITIES)}", problem="is unknown"
+        )
     return QUANTITIES[name]
 
 
@@ -128,13 +130,17 @@ def checkpoint_hours(smoke: xr.DataArray | xr.Variable, interval: float | None =
     """The interval between checkpoints in hours: the stated one, or that which smoke records."""
     found = recorded_interval(smoke.attrs) if interval is None else interval
     if found is None:
-        raise PlumecastError(
+        raise ArgumentError(
+            "checkpoint_interval",
+            None,
             f"'{getattr(smoke, 'name', SMOKE)}' does not record the interval between its "
-            "checkpoints, so that its time mean is unknown; state it with checkpoint_interval=…, "
-            "in hours, or use quantity='sum'"
+            "checkpoints, so that its time mean is unknown; give it in hours, or use the quantity "
+            "'sum'",
         )
     if not 0.0 < found < np.inf:
-        raise PlumecastError(f"checkpoint_interval={found:g} must be a positive number of hours")
+        raise ArgumentError(
+            "checkpoint_interval", found, problem="must be a positive number of hours"
+        )
     return float(found)
 
 
@@ -144,9 +150,12 @@ def refuse_other_interval(smoke: xr.DataArray | xr.Variable, stated: float | Non
     if stated is None or recorded is None or stated <= 0.0:
         return
     if equal_interval([recorded, stated]) is None:
-        raise PlumecastError(
-            f"checkpoint_interval={stated:g} contradicts the {recorded:g} h that "
-            f"'{getattr(smoke, 'name', SMOKE)}' records; leave it out"
+        raise ArgumentError(
+            "checkpoint_interval",
+            stated,
+            "leave it out",
+            problem=f"contradicts the {recorded:g} h that '{getattr(smoke, 'name', SMOKE)}' "
+            "records",
         )
 
 
@@ -167,9 +176,11 @@ def quantity_factors(
         return np.ones(count)
     spacing = checkpoint_hours(smoke, interval)
     if "hours" not in snapshots.coords:
-        raise PlumecastError(
-            f"quantity='{quantity}' needs the hours since ignition of every snapshot (coordinate "
-            "'hours'); add them, or use quantity='sum'"
+        raise ArgumentError(
+            "quantity",
+            quantity,
+            "add them, or use the quantity 'sum'",
+            problem="needs the hours since ignition of every snapshot (coordinate 'hours')",
         )
     hours = np.broadcast_to(snapshots["hours"].values.astype(float), (count,))
     return factors_at(hours, chosen, spacing, smoke.attrs)
@@ -304,7 +315,7 @@ def _hours_of(smoke: xr.DataArray) -> np.ndarray:
     if "hours" not in smoke.coords:
         raise PlumecastError(
             f"'{smoke.name or SMOKE}' has no hours since ignition (coordinate 'hours'), which its "
-            "dose needs; add them, or use quantity='sum'"
+            "dose needs; add them, or use the quantity 'sum'"
         )
     return smoke["hours"].values.astype(float)
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import DOSE_OF, INTERVAL, recorded_interval
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError
 from plumecast.base.names import SMOKE, SNAPSHOT, TABLE
 from plumecast.scores.predicted_dose import without_dose
 from plumecast.scores.quantities import (
@@ -83,9 +83,11 @@ class WrittenQuantity:
         if self.quantity.name not in OF_SEVERAL:
             return as_quantity(smoke, self.quantity.name, checkpoint_interval=self.interval)
         if not {"fire_id", "hours"} <= set(smoke.coords):
-            raise PlumecastError(
-                f"quantity='{self.quantity.name}' needs the coordinates fire_id and hours of every "
-                "snapshot; add them, or use quantity='mean'"
+            raise ArgumentError(
+                "quantity",
+                self.quantity.name,
+                "add them, or use the quantity 'mean'",
+                problem="needs the coordinates fire_id and hours of every snapshot",
             )
         read, fire = OF_SEVERAL[self.quantity.name][1], smoke.fire_id.values.astype(str)
         return read(smoke, fire, checkpoint_interval=self.interval)
@@ -139,9 +141,11 @@ def read_as(
              if name == SMOKE or (attrs.get("units") == TABLE[SMOKE].units
                                   and recorded_interval(attrs) is not None)}  # fmt: skip
     if quantity is not None and chosen.needs_interval and not smoke:
-        raise PlumecastError(
-            f"quantity={quantity!r} is one of smoke, but the surrogate predicts "
-            f"{', '.join(outputs)}; use quantity='sum'"
+        raise ArgumentError(
+            "quantity",
+            quantity,
+            "use the quantity 'sum'",
+            problem=f"is one of smoke, but the surrogate predicts {', '.join(outputs)}",
         )
     if not chosen.needs_interval:
         return WrittenQuantity(chosen, tuple(smoke), interval)
@@ -159,5 +163,7 @@ def read_as(
 
 def _find(name: str) -> Quantity:
     if name not in NAMES:
-        raise PlumecastError(f"quantity={name!r} is unknown; choose from {', '.join(NAMES)}")
+        raise ArgumentError(
+            "quantity", name, f"choose from {', '.join(NAMES)}", problem="is unknown"
+        )
     return OF_SEVERAL[name][0] if name in OF_SEVERAL else QUANTITIES[name]

@@ -20,8 +20,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from plumecast.base.errors import PlumecastError
-from plumecast.base.values import shown
+from plumecast.base.errors import ArgumentError, PlumecastError
 
 FEWEST = 2
 """Clusters with true smoke without which there is no variance."""
@@ -66,8 +65,7 @@ def check_coverage(coverage: float, name: str = "coverage") -> None:
     """Raise unless a coverage is a number within (0, 1); `name` is what the caller's user gave."""
     known = isinstance(coverage, Real) and not isinstance(coverage, bool)
     if not known or not 0.0 < coverage < 1.0:
-        text = f"{coverage:g}" if known else shown(coverage)
-        raise PlumecastError(f"{name}={text} is not within (0, 1); 0.9 is usual")
+        raise ArgumentError(name, coverage, "0.9 is usual", problem="is not within (0, 1)")
 
 
 def cluster_sums(values: np.ndarray, clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

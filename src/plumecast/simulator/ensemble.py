@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.compute.arrays import Field, Mask
 from plumecast.compute.blocks import Runner
 from plumecast.compute.memory import keep_freed_memory
@@ -188,11 +188,9 @@ def ensemble_size(preset: str | None, ignitions: int | None, checkpoints: int | 
         ignitions=base.ignitions if ignitions is None else ignitions,
         checkpoints=base.checkpoints if checkpoints is None else checkpoints,
     )
-    if size.ignitions < 1 or size.checkpoints < 1:
-        raise PlumecastError(
-            f"ignitions={size.ignitions} and checkpoints={size.checkpoints}; "
-            "give at least 1 for each"
-        )
+    for name, value in (("ignitions", size.ignitions), ("checkpoints", size.checkpoints)):
+        if value < 1:
+            raise ArgumentError(name, value, "give at least 1")
     return size
 
 
@@ -204,7 +202,7 @@ def plan_fires(
     With `weathers`, every ignition burns under that number of drawn weathers of its own instead.
     """
     if weathers < 0:
-        raise PlumecastError(f"weathers={weathers}; give at least 0")
+        raise ArgumentError("weathers", weathers, "give at least 0")
     ignited = [(number, f"s{seed}-i{number:04d}") for number in range(first, first + ignitions)]
     if weathers:
         return [
@@ -356,7 +354,7 @@ def run_fires(
     must protect its entry point with `if __name__ == "__main__":`.
     """
     if workers < 1:
-        raise PlumecastError(f"workers={workers}; give at least 1")
+        raise ArgumentError("workers", workers, "give at least 1")
     if runner is not None:
         yield from runner.map(Simulator.fire, Simulator(world), plans)
         return

@@ -12,7 +12,7 @@ import xarray as xr
 
 from plumecast.base import names
 from plumecast.base.checkpoints import DEPTH, INTERVAL, LOCAL_HOUR
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import M2_PER_ACRE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Field
@@ -90,7 +90,7 @@ def simulate_fire(
     If this is the beginning of a fire with `planned` checkpoints, it is exactly that fire's.
     """
     if checkpoints < 1:
-        raise PlumecastError(f"checkpoints={checkpoints}; give at least 1")
+        raise ArgumentError("checkpoints", checkpoints, "give at least 1")
     hours = interval * np.arange(1, checkpoints + 1, dtype=np.float64)
     if weather.hours[-1] < hours[-1]:
         raise PlumecastError(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.compute.arrays import Field
 from plumecast.physics.fuels import FUEL_CODES, Moisture, fuel_name
 from plumecast.simulator import compiled
@@ -113,7 +113,7 @@ def wind_steps(
             "time and fill its gaps"
         )
     if not (math.isfinite(until_hours) and until_hours > 0.0):
-        raise PlumecastError(f"until_hours={until_hours:g} must be positive and finite")
+        raise ArgumentError("until_hours", until_hours, problem="must be positive and finite")
     inside = hours[(hours > 0.0) & (hours < until_hours)]
     coarse = np.concatenate([[0.0], inside, [float(until_hours)]])
     parts = np.maximum(np.ceil(np.diff(coarse) / WIND_STEP_HOURS - 1e-9), 1).astype(int)

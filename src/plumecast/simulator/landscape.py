@@ -21,7 +21,7 @@ from scipy.ndimage import (
     gaussian_filter,
 )
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import TABLE
 from plumecast.compute.arrays import Field, Mask
 from plumecast.data.crs import as_crs, in_metres, latitude_longitude
@@ -45,7 +45,7 @@ class Landscape:
                 "both must be (rows, columns) of one grid"
             )
         if not self.cell > 0.0:
-            raise PlumecastError(f"cell={self.cell:g} m must be positive")
+            raise ArgumentError("cell", self.cell, problem="must be a positive number of m")
         if not np.isfinite(self.elevation).all():
             holes = int((~np.isfinite(self.elevation)).sum())
             raise PlumecastError(
@@ -76,7 +76,9 @@ def synthetic_landscape(
 ) -> Landscape:
     """Synthetic valley between mountain ranges; `year` changes the fuels but not the terrain."""
     if min(shape) < 20:
-        raise PlumecastError(f"shape={shape} is too small for a landscape; use 20 cells or more")
+        raise ArgumentError(
+            "shape", shape, "use 20 cells or more", problem="is too small for a landscape"
+        )
     ground = np.random.default_rng([seed, 0])
     elevation = synthetic_terrain(ground, shape, cell)
     fuel = synthetic_fuels(ground, elevation, cell)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import HEIGHT, WEATHER_HOUR
 from plumecast.compute.arrays import Field
 from plumecast.physics.fuels import Moisture
@@ -180,7 +180,9 @@ def stated_weather(
             "direction in degrees"
         )
     if not 0.0 <= local_hour <= 24.0:
-        raise PlumecastError(f"local_hour={local_hour:g} is no hour of the day; give 0 to 24")
+        raise ArgumentError(
+            "local_hour", local_hour, "give 0 to 24", problem="is no hour of the day"
+        )
     scenario = replace(
         SCENARIOS[drought], wind_speed=surface[0], wind_from=surface[1], swing=0.0,
         jet_speed=aloft[0], jet_from=aloft[1],
@@ -194,7 +196,7 @@ def _series(
 ) -> Weather:  # fmt: skip
     """Series of a scenario from `local_hour` on; `gusts` is the key of their noise."""
     if not hours > 0:
-        raise PlumecastError(f"hours={hours} of weather; give a number above 0")
+        raise ArgumentError("hours", hours, "give a number of hours above 0")
     times = STEP_HOURS * np.arange(np.ceil(hours / STEP_HOURS) + 1.0, dtype=np.float64)
     local = local_hour + times
     sun = daylight(local)

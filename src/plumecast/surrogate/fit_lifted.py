@@ -315,7 +315,7 @@ def _check_fields(data: TrainingMatrices) -> None:
     if len(layout.fields) > 1:
         raise PlumecastError(
             f"a surrogate with a lift has one input, not {len(layout.fields)} "
-            f"({', '.join(layout.names)}); use preset='paper-quadratic', or one surrogate each"
+            f"({', '.join(layout.names)}); use the preset 'paper-quadratic', or one surrogate each"
         )
     fields = (*layout.fields, *data.output_layout.fields)
     if any((own.shape, own.dims) != (fields[0].shape, fields[0].dims) for own in fields):
@@ -325,7 +325,7 @@ def _check_fields(data: TrainingMatrices) -> None:
         raise PlumecastError(
             "a surrogate with a lift maps one field to others on the same grid, not "
             + " and ".join(described)
-            + "; regrid, or use preset='paper-quadratic'"
+            + "; regrid, or use the preset 'paper-quadratic'"
         )
     if len(data.output_layout.fields) > 1:
         outputs = each_output(data.on_grids()[1], fields[0].shape)

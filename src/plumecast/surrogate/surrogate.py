@@ -160,7 +160,7 @@ class Surrogate:
         if not self.detects:
             raise PlumecastError(
                 "this surrogate has no footprint target; threshold its smoke, or train with "
-                "preset='recommended'"
+                "the preset 'recommended'"
             )
 
         def score_rows(inputs: np.ndarray, given: Conditions) -> Array:

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.files import publish, refuse_existing, temporary_folder
 from plumecast.base.names import IGNITION_TIME, LEVEL, LOWEST, SNAPSHOT, SURFACE_SMOKE
 from plumecast.compute.arrays import Array
@@ -55,20 +55,24 @@ def read_clock(text: str | None) -> datetime:
     '2026-08-01T18:00:00+00:00'
     """
     if text is None:
-        raise PlumecastError(
-            "names='bluesky' needs the start time, which the fires do not record; state "
-            f"ignition_time={EXAMPLE}"
+        raise ArgumentError(
+            "ignition_time",
+            None,
+            "the names 'bluesky' need the start time, which the fires do not record; state it as "
+            f"in {EXAMPLE}",
         )
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise PlumecastError(
-            f"ignition_time={text} is not a date and time; write it as {EXAMPLE}"
+        raise ArgumentError(
+            "ignition_time", text, f"write it as {EXAMPLE}", problem="is not a date and time"
         ) from None
     if time.tzinfo is None:
-        raise PlumecastError(
-            f"ignition_time={text} has no offset from UTC, by which the files are named; write it "
-            f"as {EXAMPLE}, or with Z for UTC"
+        raise ArgumentError(
+            "ignition_time",
+            text,
+            f"write it as {EXAMPLE}, or with Z for UTC",
+            problem="has no offset from UTC, by which the files are named",
         )
     return time
 
@@ -136,8 +140,8 @@ def _write_fire(fire: xr.Dataset, folder: Path, start: datetime, tags: Mapping[s
     mapping = grid_mapping(fire)
     if mapping is None:
         raise PlumecastError(
-            "names='bluesky' needs fires on a map projection, and the grid of these has none; "
-            "give a georeferenced store, or use names='plumecast'"
+            "the names 'bluesky' need fires on a map projection, and the grid of these has none; "
+            "give a georeferenced store, or use the names 'plumecast'"
         )
     place = _Place(folder, field_grid(fire), as_crs(mapping, folder.name).to_wkt(), dict(tags))
     hours = fire["hours"].values.astype(np.float64)
@@ -152,7 +156,7 @@ def _write_fire(fire: xr.Dataset, folder: Path, start: datetime, tags: Mapping[s
             raise PlumecastError(
                 f"fire {tags['fire_id']} ends {hours[-1]:g} h after ignition at "
                 f"{start.isoformat(timespec='minutes')}: no complete hour of the clock; use "
-                "names='plumecast'"
+                "the names 'plumecast'"
             )
         end = (means[-1][0] + HOUR - start) / HOUR
         if hours[-1] > end + NEARLY:

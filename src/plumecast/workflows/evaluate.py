@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.deprecated import folded_arguments
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.resources import LOCAL, Resources, hears_names
 from plumecast.data.covariates import extrapolating
@@ -178,7 +178,9 @@ class OutOfFold:
 def check_folds(folds: int | None) -> None:
     """Raise for a number of folds that leaves nothing out."""
     if folds is not None and folds != 0 and folds < 2:
-        raise PlumecastError(f"folds={folds} leaves nothing out; give at least 2, or 0 for none")
+        raise ArgumentError(
+            "folds", folds, "give at least 2, or 0 for none", problem="leaves nothing out"
+        )
 
 
 @_folded

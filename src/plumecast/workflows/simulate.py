@@ -18,7 +18,7 @@ import xarray as xr
 from scipy.ndimage import distance_transform_edt
 
 from plumecast.base.deprecated import folded_arguments
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import GROUND, SIMULATION, WEATHER, WEATHER_AXES
 from plumecast.compute.arrays import Mask
 from plumecast.compute.resources import LOCAL, Resources
@@ -169,10 +169,12 @@ def weathers_of(size: ensemble.Preset, droughts: Sequence[str] | None, weathers:
     """Number of drawn weathers of each ignition; 0 if the fires share the droughts' weathers."""
     drawn = size.weathers if weathers is None else weathers
     if drawn and droughts is not None:
-        raise PlumecastError(
-            f"droughts={','.join(droughts)} are weathers that all fires share, and "
-            f"weathers={drawn} gives each its own; leave one of them out "
-            "(weathers=0 with the preset 'weathers')"
+        raise ArgumentError(
+            "droughts",
+            ",".join(droughts),
+            "leave one of them out (with the preset 'weathers', state 0 of these)",
+            problem="are weathers that all fires share, but each has its own weather "
+            f"({drawn} drawn)",
         )
     return drawn
 
@@ -193,9 +195,9 @@ def _refuse_other_settings(stored: xr.Dataset, out: Path, settings: dict[str, An
     # Earlier versions had the default steering and shared weathers, and do not record them.
     other = {"steering": STEERING_STRENGTH, WEATHER_KIND: _SHARED} | json.loads(recorded)
     if other[WEATHER_KIND] != settings[WEATHER_KIND]:
-        has, step = "share the weathers of the droughts", "leave weathers out"
+        has, step = "share the weathers of the droughts", "leave --weathers out"
         if other[WEATHER_KIND] == OWN:
-            has, step = "have a drawn weather each", "give weathers=1"
+            has, step = "have a drawn weather each", "give --weathers 1"
         raise PlumecastError(
             f"{out} was simulated with fires that {has}; {step} to continue it, or choose another "
             "path"
@@ -254,8 +256,9 @@ def read_landscape(
         holes = int(np.ma.getmaskarray(band).sum())
         if holes:
             raise PlumecastError(
-                f"{path} has {holes} of {band.size} cells without a value; fill them, or pass "
-                "bare_where_missing=True where the fuel is missing"
+                f"{path} has {holes} of {band.size} cells without a value; fill them, or take the "
+                "ground as bare where the fuel is missing (--bare-where-missing, in Python "
+                "bare_where_missing=True)"
             )
     height, codes = np.asarray(elevation, dtype=float), fuel_codes(np.asarray(fuel))
     return Landscape(height, codes, grid.cell, grid.corner, grid.crs)

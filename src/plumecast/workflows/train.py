@@ -11,7 +11,7 @@ from typing import Any
 import xarray as xr
 
 from plumecast.base.deprecated import folded_arguments
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.resources import LOCAL, Resources, hears_names
 from plumecast.data.lazy_store import one_version
@@ -106,7 +106,9 @@ def train_surrogate(
     check_folds(folds)
     names, wanted = field_names(inputs), field_names(outputs)
     if len(set(wanted)) < len(wanted):
-        raise PlumecastError(f"outputs={','.join(wanted)} names a variable twice; give it once")
+        raise ArgumentError(
+            "outputs", ",".join(wanted), "give it once", problem="names a variable twice"
+        )
     resources.step(READING)
     if not isinstance(data, xr.Dataset):
         data = open_snapshots(data, fields=[*names, *wanted])

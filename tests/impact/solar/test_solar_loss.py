@@ -233,7 +233,7 @@ def test_capacities_that_cannot_be_used_are_refused(tmp_path, rows, columns, mes
 
 
 def test_a_grid_without_latitudes_asks_for_one(table):
-    with pytest.raises(pc.PlumecastError, match="state that of the plants with latitude=…"):
+    with pytest.raises(pc.PlumecastError, match=r"latitude is missing.*state that of the plants"):
         pc.solar_loss(smoky(), table, ignition_time=NOON)
 
 

@@ -45,9 +45,9 @@ def test_a_date_takes_the_hour_that_the_fires_record():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "state ignition_time=2020-09-08T14:00-07:00"),
-        ("2020-09-08", "ignition_time=2020-09-08 has no hour, and the fires record none"),
-        ("yesterday", "ignition_time=yesterday is not a date and time"),
+        (None, "state 2020-09-08T14:00-07:00"),
+        ("2020-09-08", "ignition_time='2020-09-08' has no hour, and the fires record none"),
+        ("yesterday", "ignition_time='yesterday' is not a date and time"),
         ("2020-13-08T14:00", "is not a date and time"),
     ],
 )

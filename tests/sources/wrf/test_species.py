@@ -98,7 +98,7 @@ def test_a_molar_mass_that_is_stated_is_used(run):
     ("tracers", "message"),
     [
         ("tr17_2", "the unit of tracer tr17_2 is unknown; state it"),
-        ("tr17_2=ppb", "tracers=tr17_2=ppb: the unit is not supported"),
+        ("tr17_2=ppb", "tracers='tr17_2=ppb': the unit is not supported"),
         ("tr17_2=ppmv", "tracers=tr17_2=ppmv: the unit is not supported"),
         ("co,co", "names 'co' twice"),
         ("co,", "'' is not the name of a variable"),

@@ -24,7 +24,7 @@ from plumecast.app.maps.sources import (
     statistic_scenes,
 )
 from plumecast.base.deprecated import folded_arguments
-from plumecast.base.errors import PlumecastError, require
+from plumecast.base.errors import ArgumentError, PlumecastError, require
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.paths import check_output
 from plumecast.compute.regrid import Grid, grid_from_centres
@@ -153,7 +153,9 @@ def _chosen(content: Content, layers: Sequence[str], hours: Sequence[float]) -> 
         names = [item.name for item in content.layers]
         unknown = [name for name in layers if name not in names]
         if unknown:
-            raise PlumecastError(f"layer={unknown[0]!r} is unknown; choose from {', '.join(names)}")
+            raise ArgumentError(
+                "layer", unknown[0], f"choose from {', '.join(names)}", problem="is unknown"
+            )
         content = replace(content, layers=[content.layer(name) for name in dict.fromkeys(layers)])
     if not hours:
         return content
@@ -167,12 +169,12 @@ NEAR = 0.01
 def _at_hours(scene: Scene, hours: Sequence[float]) -> Scene:
     """A scene at some of its hours; raises for one that it does not have."""
     if scene.hours is None:
-        raise PlumecastError(f"hours={hours[0]:g}: the source has no times")
+        raise ArgumentError("hours", hours[0], "the source has no times")
     rows = [int(np.argmin(np.abs(scene.hours - hour))) for hour in hours]
     for hour, row in zip(hours, rows, strict=True):
         if abs(scene.hours[row] - hour) > NEAR:
             has = ", ".join(f"{time:g}" for time in scene.hours)
-            raise PlumecastError(f"hours={hour:g}: fire {scene.name} has {has} h")
+            raise ArgumentError("hours", hour, f"fire {scene.name} has {has} h")
     fields = {name: field[rows] for name, field in scene.fields.items()}
     return replace(scene, hours=scene.hours[rows], fields=fields)
 
@@ -219,8 +221,8 @@ def map_content(
         scenes, attrs = fire_scenes(as_read(data, reading))
     else:
         if fires:
-            raise PlumecastError(
-                f"fire={fires[0]!r}: the source has no fires, only statistics of them"
+            raise ArgumentError(
+                "fire", fires[0], "the source has no fires, only statistics of them"
             )
         if model is not None:
             raise PlumecastError("a model needs fires, and the source has only statistics of them")

@@ -14,7 +14,7 @@ from plumecast.app.maps.colours import NOTHING, encode_png
 from plumecast.app.maps.figure import legend_png
 from plumecast.app.maps.ground import perimeters
 from plumecast.app.maps.layers import Content, Layer, Scene
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.files import atomic_write
 from plumecast.data.crs import as_crs, import_extra
 from plumecast.paper.figures import hours_text
@@ -100,8 +100,8 @@ def _start(text: str | None) -> datetime:
     try:
         start = datetime.fromisoformat(text or NOMINAL)
     except ValueError:
-        raise PlumecastError(
-            f"ignition_time={text!r} is not a time; write it as 2026-08-01T18:00Z"
+        raise ArgumentError(
+            "ignition_time", text, "write it as 2026-08-01T18:00Z", problem="is not a time"
         ) from None
     return start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
 

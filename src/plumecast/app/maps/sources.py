@@ -11,7 +11,7 @@ import xarray as xr
 
 from plumecast.app.maps.layers import LAYERS, PREDICTED, Scene, in_order, with_computed
 from plumecast.base.checkpoints import INTERVAL, recorded_interval
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, IGNITION_TIME, SMOKE, SNAPSHOT
 from plumecast.data.store import open_fields
 from plumecast.scores.predicted_dose import dose_coords
@@ -157,7 +157,7 @@ def choose_fires(data: xr.Dataset, wanted: Sequence[str], *, most: int) -> list[
     unknown = [name for name in wanted if name not in every]
     if unknown:
         first = ", ".join(every[:_NAMED]) + (", …" if len(every) > _NAMED else "")
-        raise PlumecastError(f"fire={unknown[0]!r} is not in the source; it has {first}")
+        raise ArgumentError("fire", unknown[0], f"it has {first}", problem="is not in the source")
     if wanted:
         return list(dict.fromkeys(wanted))
     sizes = _sizes(data)

@@ -34,7 +34,7 @@ from plumecast.app.server.page import LivePage
 from plumecast.app.server.store import Store
 from plumecast.app.server.world import live_world, store_settings
 from plumecast.base.checkpoints import recorded_interval
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SIMULATION, SMOKE
 from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
@@ -216,9 +216,11 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:  # the second for a port beyond 65535
         bound.close()
         why = error.strerror if isinstance(error, OSError) else "ports are 0 to 65535"
-        raise PlumecastError(
-            f"port={port} of host={host} cannot be used ({why}); choose another port, "
-            "or port=0 for any that is free"
+        raise ArgumentError(
+            "port",
+            port,
+            "choose another port, or 0 for any that is free",
+            problem=f"cannot be used on {host} ({why})",
         ) from None
     return bound
 

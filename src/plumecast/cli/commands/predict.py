@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
     in_options,
@@ -207,7 +207,7 @@ def _by_clock(
 ) -> bool:
     """Whether hourly GeoTIFFs with the names of BlueSky are asked for; raises if they cannot be."""
     if names not in NAMES:
-        raise PlumecastError(f"names={names!r} is unknown; choose from {', '.join(NAMES)}")
+        raise ArgumentError("names", names, f"choose from {', '.join(NAMES)}", problem="is unknown")
     if names == NAMES[0]:
         return False
     others = {"quantity": quantity, "footprint": footprint or None, "interval": bars}
@@ -247,10 +247,12 @@ def _with_bands(reading: WrittenQuantity, surrogate: Surrogate, *, keep: bool) -
     if not bands:
         return reading
     if reading.quantity.name in OF_SEVERAL and not keep:
-        raise PlumecastError(
-            f"quantity='{reading.quantity.name}' has no error bars, which are of smoke since "
-            "ignition; use quantity='mean', or write .nc or .zarr, which have the sums and their "
-            "error bars"
+        raise ArgumentError(
+            "quantity",
+            reading.quantity.name,
+            "use the quantity 'mean', or write .nc or .zarr, which have the sums and their "
+            "error bars",
+            problem="has no error bars, which are of smoke since ignition",
         )
     return replace(reading, bands=bands)
 

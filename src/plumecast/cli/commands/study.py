@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.paths import check_output
 from plumecast.cli.options import Given, split_options, split_recipe, with_options
@@ -85,7 +85,9 @@ def command(
     networks = neural_methods() if neural else ()
     counts = _counts(sizes)
     if not 0.0 < captured < 1.0:
-        raise PlumecastError(f"captured={captured} is not within (0, 1); the paper takes 0.95")
+        raise ArgumentError(
+            "captured", captured, "the paper takes 0.95", problem="is not within (0, 1)"
+        )
     if data is None:
         raise PlumecastError("name the snapshots to study, e.g. --data ensemble.zarr")
     snapshots = open_snapshots(data)
@@ -150,8 +152,11 @@ def _counts(text: str) -> tuple[int, ...]:
     except ValueError:
         found = ()
     if not found or min(found) < 1:
-        raise PlumecastError(
-            f"sizes={text} is not a list of numbers of ignitions; write for example 8,16,32"
+        raise ArgumentError(
+            "sizes",
+            text,
+            "write for example 8,16,32",
+            problem="is not a list of numbers of ignitions",
         )
     return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.paths import check_output
 from plumecast.base.values import check_count, check_number
 from plumecast.cli.options import DATA, MODEL
@@ -59,11 +59,11 @@ def command(
     if target is not None:
         check_number("target", target, above=0.0)
         if target >= 1.0:
-            raise PlumecastError(f"target={target:g} must be an IoU below 1")
+            raise ArgumentError("target", target, problem="must be an IoU below 1")
     if refit_after is not None:
         check_count("refit_after", refit_after)
     elif training is not None:
-        raise PlumecastError(f"training={training} is read for --refit-after; give both")
+        raise ArgumentError("training", training, "give both", problem="is read for --refit-after")
     check_number("every", every, above=0.0)
     where = out or model
     check_output(where, content="a saved surrogate", inputs=[data, training])

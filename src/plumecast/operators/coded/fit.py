@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.values import check_fields, check_number
 from plumecast.compute.arrays import (
     Array,
@@ -205,9 +205,11 @@ class CodedSettings:
     def refuse_degree(self, degree: int, kernel: str | None) -> None:
         """Raise if a degree is given with a kernel whose terms name their degrees."""
         if (kernel or self.kernel) != POLYNOMIAL:
-            raise PlumecastError(
-                f"degree={degree} belongs to kernel '{POLYNOMIAL}'; name it in the kernel instead, "
-                f"as in 'polynomial-{degree} + matern-5/2'"
+            raise ArgumentError(
+                "degree",
+                degree,
+                f"name it in the kernel instead, as in 'polynomial-{degree} + matern-5/2'",
+                problem=f"belongs to kernel '{POLYNOMIAL}'",
             )
 
 

@@ -30,7 +30,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, contiguous, device_of
 from plumecast.compute.linalg import gram, squared_distances
 from plumecast.operators.ridge import ridge_dual
@@ -46,7 +46,7 @@ def monomial_count(rank: int, degree: int) -> int:
 def check_degree(degree: int) -> int:
     """Return the degree; raise if it is not supported."""
     if degree not in range(1, MAX_DEGREE + 1):
-        raise PlumecastError(f"degree={degree} is not one of 1…{MAX_DEGREE}")
+        raise ArgumentError("degree", degree, problem=f"is not one of 1…{MAX_DEGREE}")
     return degree
 
 
@@ -165,9 +165,11 @@ def check_kernel(name: str, length_scale: float | None) -> None:
             f"a kernel with {' or '.join(STATIONARY)}"
         )
     if not (math.isfinite(length_scale) and length_scale > 0.0):
-        raise PlumecastError(
-            f"length_scale={length_scale} must be a finite number above 0; 1 is the typical "
-            "distance between training snapshots"
+        raise ArgumentError(
+            "length_scale",
+            length_scale,
+            "1 is the typical distance between training snapshots",
+            problem="must be a finite number above 0",
         )
 
 
@@ -290,9 +292,11 @@ class TrainingKernel:
         others = values - xp.eye(values.shape[0], dtype=values.dtype, device=device_of(values))
         nearest = xp.sort(xp.max(others, axis=1))
         if float(nearest[nearest.shape[0] // 2]) < REACH:
-            raise PlumecastError(
-                f"length_scale={length_scale:g} is so short that a training snapshot has no "
-                f"neighbours within it; {_LENGTH_ADVICE}"
+            raise ArgumentError(
+                "length_scale",
+                length_scale,
+                _LENGTH_ADVICE,
+                problem="is so short that a training snapshot has no neighbours within it",
             )
 
     def fitted(self, length_scale: float, weights: tuple[float, ...], alpha: Array) -> KernelMap:
@@ -341,9 +345,11 @@ def fit_kernel_map(
 ) -> KernelMap:
     """The map of a kernel with a given length scale and penalty."""
     if not penalty > 0.0:
-        raise PlumecastError(
-            f"penalty={penalty:g} lets a kernel interpolate the training snapshots; give penalty > "
-            "0, or leave it out to have it chosen"
+        raise ArgumentError(
+            "penalty",
+            penalty,
+            "give penalty > 0, or leave it out to have it chosen",
+            problem="lets a kernel interpolate the training snapshots",
         )
     training = training_kernel(codes, kernel, anchored)
     training.check(length_scale)

@@ -304,14 +304,14 @@ def _describe(training: TrainingSet, lift: Any, network: Network, scalars: int) 
     if len(fire.shape) != 3:
         raise PlumecastError(
             f"a network needs fields on a grid (y, x), got shape {fire.shape[1:]}; "
-            "use preset='recommended'"
+            "use the preset 'recommended'"
         )
     indicators = are_indicators(targets)
     scales, lowest, largest = target_sizes(targets)
     if (lowest < 0.0).any():
         raise PlumecastError(
             f"a network predicts non-negative fields, but the smallest training output is "
-            f"{lowest.min():g}; use preset='recommended'"
+            f"{lowest.min():g}; use the preset 'recommended'"
         )
     return NeuralMap(
         lift=lift,

@@ -86,7 +86,7 @@ def choose_frequencies(grid: tuple[int, ...], budget: int = BUDGET) -> Frequenci
     if min(grid) < 4:
         raise PlumecastError(
             f"a grid of {' × '.join(map(str, grid))} cells is too small for a spectral operator; "
-            "it needs at least 4 cells along every axis; use preset='paper-quadratic'"
+            "it needs at least 4 cells along every axis; use the preset 'paper-quadratic'"
         )
     padded = tuple(2 * int(np.ceil(PADDING * n / 2)) for n in grid)
     share = 1.0

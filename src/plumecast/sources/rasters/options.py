@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.values import check_number
 from plumecast.compute import regrid
 
@@ -57,8 +57,8 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.convention not in FORMATS:
-            raise PlumecastError(
-                f"format={self.format!r} is unknown; choose one of {', '.join(FORMATS)}"
+            raise ArgumentError(
+                "format", self.format, f"choose one of {', '.join(FORMATS)}", problem="is unknown"
             )
         if self.aggregate not in regrid.AGGREGATES:
             raise PlumecastError(regrid.unknown_aggregate(self.aggregate))
@@ -66,7 +66,7 @@ class Options:
         if self.hours is not None:
             series = np.asarray(self.hours, dtype=float)
             if series.ndim != 1 or not series.size or not (np.diff(series, prepend=0) > 0).all():
-                raise PlumecastError(f"hours={self.hours!r}; give increasing hours above 0")
+                raise ArgumentError("hours", self.hours, "give increasing hours above 0")
 
     @property
     def convention(self) -> str:

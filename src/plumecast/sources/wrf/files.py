@@ -11,7 +11,7 @@ import netCDF4
 import numpy as np
 
 from plumecast.base import paths as named
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.compute.arrays import Array
 from plumecast.compute.processes import report_step
 from plumecast.sources.wrf.integrity import (
@@ -261,7 +261,7 @@ def choose_domain(files: Sequence[FileIndex], domain: int | str | None) -> list[
     if domain is not None:
         stated = re.fullmatch(r"d?(\d+)", str(domain))
         if not stated:
-            raise PlumecastError(f'domain={domain!r} is not a domain; give e.g. 2 or "d02"')
+            raise ArgumentError("domain", domain, 'give e.g. 2 or "d02"', problem="is not a domain")
         wanted = int(stated[1])
     names = ", ".join(f"d{number:02d}" for number in sorted(domains))
     where = files[0].path

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.integrity import Finding
 from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner
@@ -108,7 +108,7 @@ def read_wrf_profile(
     `fire_smk_scheme` has the smoke scheme of the run, if its files state it.
     """
     if columns not in COLUMNS:
-        raise PlumecastError(f"columns={columns!r}; give one of {', '.join(COLUMNS)}")
+        raise ArgumentError("columns", columns, f"give one of {', '.join(COLUMNS)}")
     options = Options(smoke=smoke, smoke_unit=smoke_unit, domain=domain)
     return read_fire(paths, options, columns=columns).weather
 
@@ -137,7 +137,7 @@ def read_wrf_fires(
     """
     settings = Options(**{**options, "tracers": tracer_list(options.get("tracers", ""))})
     if time_limit is not None and not 0.0 < time_limit < _FOR_EVER:
-        raise PlumecastError(f"time_limit={time_limit:g}: give a number of seconds above 0")
+        raise ArgumentError("time_limit", time_limit, "give a number of seconds above 0")
     jobs: list[Job] = []
     first: dict[str, str | Path] = {}
     for paths in run_dirs:

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import equal_interval, typical_interval
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.integrity import Finding
 from plumecast.base.names import SURFACE_SMOKE, tracer_output
 from plumecast.base.paths import Paths
@@ -81,13 +81,13 @@ class Options:
         if self.aggregate not in regrid.AGGREGATES:
             raise PlumecastError(regrid.unknown_aggregate(self.aggregate))
         if not self.floor >= 0.0:
-            raise PlumecastError(f"floor={self.floor} must be ≥ 0 µg m⁻³")
+            raise ArgumentError("floor", self.floor, problem="must be ≥ 0 µg m⁻³")
         if self.smoke_unit is not None:
             smoke_unit(self.smoke, "", self.smoke_unit)
         tracer_list(self.tracers)
         for name, unit in stated_tracers(self.tracers).items():
             if name == self.smoke:
-                raise PlumecastError(f"tracers={self.tracers}: {name} is the smoke already")
+                raise ArgumentError("tracers", self.tracers, f"{name} is the smoke already")
             if unit is not None:
                 tracer_unit(name, "", unit)
         interval_seconds(self.every)

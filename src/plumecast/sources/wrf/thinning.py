@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.sources.wrf.files import Frame
 
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -47,7 +47,10 @@ def interval_seconds(every: str | float | None) -> float | None:
         return None
     found = re.fullmatch(r"\s*(\d+\.?\d*)\s*(s|min|h|d)?\s*", str(every))
     if not found or float(found[1]) <= 0:
-        raise PlumecastError(
-            f'every={every!r} is no interval; give e.g. "6h", "30min", "1d" or a number of hours'
+        raise ArgumentError(
+            "every",
+            every,
+            'give e.g. "6h", "30min", "1d" or a number of hours',
+            problem="is no interval",
         )
     return float(found[1]) * _SECONDS[found[2] or "h"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 
 SMOKE_VARIABLES = {
     "fire_smoke": ("g/kg", ()),
@@ -43,8 +43,8 @@ def smoke_unit(name: str, label: str, stated: str | None) -> str:
     if stated is not None:
         unit = known_unit(stated)
         if unit is None:
-            raise PlumecastError(
-                f"smoke_unit={stated!r} is not supported; give e.g. g/kg, ug/kg or ug/m3"
+            raise ArgumentError(
+                "smoke_unit", stated, "give e.g. g/kg, ug/kg or ug/m3", problem="is not supported"
             )
         return unit
     if name not in SMOKE_VARIABLES:
@@ -78,11 +78,13 @@ def tracer_list(tracers: str | Sequence[str]) -> str:
     names = [part.partition("=")[0].strip() for part in parts]
     for name in names:
         if not name.isidentifier():
-            raise PlumecastError(
-                f"tracers={text}: {name!r} is not the name of a variable; give e.g. tr17_2=ug/kg,co"
+            raise ArgumentError(
+                "tracers",
+                text,
+                f"{name!r} is not the name of a variable; give e.g. tr17_2=ug/kg,co",
             )
         if names.count(name) > 1:
-            raise PlumecastError(f"tracers={text} names '{name}' twice; give it once")
+            raise ArgumentError("tracers", text, "give it once", problem=f"names '{name}' twice")
     return ",".join(parts)
 
 
@@ -101,9 +103,11 @@ def tracer_unit(name: str, label: str, stated: str | None) -> str:
     if stated is not None:
         unit = known_unit(stated) or _mole_fraction(stated)
         if unit is None:
-            raise PlumecastError(
-                f"tracers={name}={stated}: the unit is not supported; give e.g. {name}=ug/kg, "
-                f"{name}=ug/m3, or {name}=ppmv:28.01 with the molar mass in g/mol"
+            raise ArgumentError(
+                "tracers",
+                f"{name}={stated}",
+                f"the unit is not supported; give e.g. {name}=ug/kg, {name}=ug/m3, or "
+                f"{name}=ppmv:28.01 with the molar mass in g/mol",
             )
         return unit
     if name in MOLE_FRACTIONS:

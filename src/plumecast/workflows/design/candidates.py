@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import INTERVAL
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT, WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
@@ -46,9 +46,12 @@ class Candidates:
     def number(self, name: str, argument: str) -> int:
         """Number of an ignition; raises if there is no such one."""
         if name not in self.names:
-            raise PlumecastError(
-                f"{argument}={name} is not among the {len(self.names)} candidate ignitions "
-                f"({', '.join(self.names[:3])}, …); name one of them"
+            raise ArgumentError(
+                argument,
+                name,
+                "name one of them",
+                problem=f"is not among the {len(self.names)} candidate ignitions "
+                f"({', '.join(self.names[:3])}, …)",
             )
         return self.names.index(name)
 
@@ -175,11 +178,11 @@ def _coordinate(pool: Candidates, name: str, argument: str) -> Array:
     data = pool.snapshots
     if name not in data.variables or data[name].dims != (SNAPSHOT,):
         known = [str(n) for n in data.coords if data[n].dims == (SNAPSHOT,)]
-        raise PlumecastError(
-            f"{argument}={name} is no coordinate of the snapshots; found {', '.join(known)}"
+        raise ArgumentError(
+            argument, name, f"found {', '.join(known)}", problem="is no coordinate of the snapshots"
         )
     if data[name].dtype.kind not in "fiub":
-        raise PlumecastError(f"{argument}={name} holds {data[name].dtype}, not numbers")
+        raise ArgumentError(argument, name, problem=f"holds {data[name].dtype}, not numbers")
     values = data[name].values.astype(np.float64)
     return _numbers([values[rows].mean() for rows in pool.groups()], pool, argument)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT, WIND
 from plumecast.base.tables import NUMBER, Column, TableFormat, read_table, write_table
 from plumecast.base.values import check_count
@@ -110,7 +110,9 @@ def design_runs(
     "random".
     """
     if method not in METHODS:
-        raise PlumecastError(f"method={method} is unknown; choose from {', '.join(METHODS)}")
+        raise ArgumentError(
+            "method", method, f"choose from {', '.join(METHODS)}", problem="is unknown"
+        )
     if costs is not None and method == "random":
         raise PlumecastError(f"costs have no effect with method={method}; leave them out")
     check_count("n", n)
@@ -158,8 +160,11 @@ def _already_run(pool: Candidates, known: Candidates, first: Sequence[int]) -> A
     run |= np.array([np.isin(fires[rows], done).all() for rows in pool.groups()])
     again = [pool.names[number] for number in first if run[number]]
     if again:
-        raise PlumecastError(
-            f"must_have={again[0]} is among the given runs already; leave it out of must_have"
+        raise ArgumentError(
+            "must_have",
+            again[0],
+            "leave it out of must_have",
+            problem="is among the given runs already",
         )
     return run
 
@@ -191,10 +196,10 @@ def _must_have(pool: Candidates, names: Sequence[str], n: int) -> list[int]:
     numbers = [pool.number(str(name), "must_have") for name in names]
     if len(set(numbers)) < len(numbers):
         twice = next(name for name in names if list(names).count(name) > 1)
-        raise PlumecastError(f"must_have={twice} is named twice; name it once")
+        raise ArgumentError("must_have", twice, "name it once", problem="is named twice")
     if len(numbers) > n:
-        raise PlumecastError(
-            f"n={n} is less than the {len(numbers)} ignitions of must_have; raise n"
+        raise ArgumentError(
+            "n", n, "raise n", problem=f"is less than the {len(numbers)} ignitions of must_have"
         )
     return numbers
 
@@ -202,13 +207,15 @@ def _must_have(pool: Candidates, names: Sequence[str], n: int) -> list[int]:
 def _check_enough(allowed: Array, n: int, hold_out: int, first: Sequence[int]) -> None:
     possible = np.union1d(np.flatnonzero(allowed), first).size
     if n + hold_out > possible:
-        apart = f" and hold_out={hold_out}" if hold_out else ""
+        apart = f"with {hold_out} to hold out " if hold_out else ""
         whole = "" if possible == allowed.size else (
             f" that may be chosen (of {allowed.size}; not those given, nor those with weight 0)"
         )  # fmt: skip
-        raise PlumecastError(
-            f"n={n}{apart} is more than the {possible} candidate ignitions{whole}; lower it or "
-            "add candidates"
+        raise ArgumentError(
+            "n",
+            n,
+            "lower it or add candidates",
+            problem=f"{apart}is more than the {possible} candidate ignitions{whole}",
         )
 
 

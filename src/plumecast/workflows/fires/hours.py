@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import hour_ladder
-from plumecast.base.errors import PlumecastError, PlumecastWarning
+from plumecast.base.errors import ArgumentError, PlumecastError, PlumecastWarning
 from plumecast.base.names import (
     DOSE_SCALE,
     FIRE,
@@ -113,7 +113,7 @@ def moved_to(
     if hours is None and step is None:
         return fires
     if step is not None and not 0.0 < step < np.inf:
-        raise PlumecastError(f"step={step:g} must be a positive number of hours")
+        raise ArgumentError("step", step, problem="must be a positive number of hours")
     asked = None if hours is None else checked_hours(hours)
     fires = complete_weather(fires)
     if asked is not None and _weather_end(fires) < asked[-1]:
@@ -166,13 +166,15 @@ def checked_hours(hours: Sequence[float]) -> Array:
     """Ascending hours above 0, each once."""
     asked = np.unique(np.atleast_1d(np.asarray(hours, dtype=np.float64)))
     if asked.size == 0 or not np.isfinite(asked).all() or asked[0] <= 0.0:
-        raise PlumecastError(
-            f"hours={np.atleast_1d(hours).tolist()}; give hours since ignition above 0"
+        raise ArgumentError(
+            "hours", np.atleast_1d(hours).tolist(), "give hours since ignition above 0"
         )
     if asked[-1] > LONGEST:
-        raise PlumecastError(
-            f"hours={asked[-1]:g} is more than the {LONGEST:g} h over which smoke is carried; "
-            "check the unit, or ask for fewer"
+        raise ArgumentError(
+            "hours",
+            asked[-1],
+            "check the unit, or ask for fewer",
+            problem=f"is more than the {LONGEST:g} h over which smoke is carried",
         )
     return asked
 

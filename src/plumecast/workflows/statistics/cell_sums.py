@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import (
     Array,
@@ -175,21 +175,28 @@ def open_truth(surrogate: Surrogate, truth: xr.Dataset | str | Path) -> xr.Datas
     data = truth if isinstance(truth, xr.Dataset) else open_snapshots(truth)
     shown = "Dataset" if isinstance(truth, xr.Dataset) else str(truth)
     if name not in data:
-        raise PlumecastError(f"truth={shown} has no '{name}'; give fires with true smoke")
+        raise ArgumentError(
+            "truth", shown, "give fires with true smoke", problem=f"has no '{name}'"
+        )
     if GROUP not in data.variables:
-        raise PlumecastError(
-            f"truth={shown} has no coordinate '{GROUP}', so that it is unknown whether the "
-            "surrogate was trained on these fires; add it"
+        raise ArgumentError(
+            "truth",
+            shown,
+            "add it",
+            problem=f"has no coordinate '{GROUP}', so that it is unknown whether the "
+            "surrogate was trained on these fires",
         )
     labels = data[GROUP].values.astype(str)
     trained = set(surrogate.training.get(GROUP, ()))
     seen = np.isin(labels, sorted(trained)) & is_same_simulation(surrogate, data)
     left = np.unique(labels[~seen]).size
     if left < 2:
-        raise PlumecastError(
-            f"truth={shown} has {left} ignitions that the surrogate was not trained on "
-            f"({np.unique(labels[seen]).size} that it was); give true smoke of at least 2 others, "
-            "better 8"
+        raise ArgumentError(
+            "truth",
+            shown,
+            "give true smoke of at least 2 others, better 8",
+            problem=f"has {left} ignitions that the surrogate was not trained on "
+            f"({np.unique(labels[seen]).size} that it was)",
         )
     data = data.isel({SNAPSHOT: np.flatnonzero(~seen)})
     return data.assign_attrs({LEFT_OUT: int(np.unique(labels[seen]).size)})

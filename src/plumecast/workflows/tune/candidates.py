@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SNAPSHOT, WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.device import DEFAULT_BUDGET
@@ -119,7 +119,7 @@ def coded_plans(
     plans = []
     for degree in degrees:
         if degree not in MAX_RANK:
-            raise PlumecastError(f"degree={degree} is not one of 1…{max(MAX_RANK)}")
+            raise ArgumentError("degree", degree, problem=f"is not one of 1…{max(MAX_RANK)}")
         for rank in sorted({min(r, MAX_RANK[degree]) for r in ranks}):
             choices = {"degree": degree, "fire_rank": rank, **output}
             size = min(monomial_count(rank, degree) / snapshots, 1.0)
@@ -273,7 +273,7 @@ def fold_rows(labels: Array, folds: int, by: str) -> list[Array]:
     """Rows of every fold: groups, sorted by label, are assigned to the folds in turn."""
     groups = np.unique(np.asarray(labels).astype(str)).size
     if folds < 2:
-        raise PlumecastError(f"folds={folds} leaves nothing out; give at least 2")
+        raise ArgumentError("folds", folds, "give at least 2", problem="leaves nothing out")
     if groups < folds:
         raise PlumecastError(
             f"{groups} {by}(s) in training cannot make {folds} folds; add fires or lower folds"

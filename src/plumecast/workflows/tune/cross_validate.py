@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SMOKE
 from plumecast.compute.arrays import Array, to_numpy
 from plumecast.data.split import group_rows
@@ -90,13 +90,15 @@ def _groups(
     missing = [name for name in names if name not in dataset]
     if missing:
         present = ", ".join(map(str, dataset.data_vars))
-        raise PlumecastError(f"outputs='{missing[0]}' is not in the data; found {present}")
+        raise ArgumentError("outputs", missing[0], f"found {present}", problem="is not in the data")
     dim = sample_dimension(dataset, names, sample_dim)
     samples = read_samples(dataset, inputs=(), outputs=names, sample_dim=dim, group_by=by)
     if samples.group_by not in samples.snapshots.variables:
-        raise PlumecastError(
-            f"by='{samples.group_by}' is not a coordinate of the data; name one, or use "
-            f"by='{dim}' to leave out single samples"
+        raise ArgumentError(
+            "by",
+            samples.group_by,
+            f"name one, or '{dim}' to leave out single samples",
+            problem="is not a coordinate of the data",
         )
     return samples.snapshots[samples.group_by].values, samples.group_by, dim
 

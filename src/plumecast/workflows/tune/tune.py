@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.deprecated import folded_arguments
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.values import check_count, check_fields, check_number
 from plumecast.compute.resources import LOCAL, Resources, hears_counts
@@ -122,7 +122,9 @@ def tune_surrogate(
     progress is used: candidates are fitted in the memory of this machine.
     """
     if rank_by not in RANK_BY:
-        raise PlumecastError(f"rank_by='{rank_by}' is unknown; choose from {', '.join(RANK_BY)}")
+        raise ArgumentError(
+            "rank_by", rank_by, f"choose from {', '.join(RANK_BY)}", problem="is unknown"
+        )
     if resources.lazy or resources.device != "cpu":
         raise PlumecastError(
             "candidates are fitted by the processor and in the memory of this machine; leave "

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SMOKE
 from plumecast.base.paths import check_output
 from plumecast.cli.drawn_fires import check_simulate, drawing, note_other_settings
@@ -224,9 +224,11 @@ def _check_options(given: Mapping[str, Any], rasters: bool, model: Path | None) 
             "rasters have no smoke; give a surrogate that predicts it with --model"
         )
     if given["drought"] is not None and not drawn and not rasters:
-        raise PlumecastError(
-            f"drought={given['drought']} is for rasters and --simulate; for a store write "
-            f"STORE@{given['drought']}"
+        raise ArgumentError(
+            "drought",
+            given["drought"],
+            f"for a store write STORE@{given['drought']}",
+            problem="is for rasters and --simulate",
         )
     winds = [name for name in ("wind_speed", "wind_from", "winds", "weather") if given[name]]
     if winds and (drawn or model is None):
@@ -276,9 +278,12 @@ def _drawn(
             None if is_drought else item.what, None if label is None else (label,)
         )
     if given["drought"] is not None and any(change.droughts for change in changes.values()):
-        raise PlumecastError(
-            f"drought={given['drought']} is for scenarios that differ in fuels, but one of these "
-            "has a drought of its own; leave the option out"
+        raise ArgumentError(
+            "drought",
+            given["drought"],
+            "leave the option out",
+            problem="is for scenarios that differ in fuels, but one of these has a drought "
+            "of its own",
         )
     if surrogate is not None:
         refuse_other_inputs(surrogate, "simulated fires")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from plumecast.base.errors import PlumecastError, require
+from plumecast.base.errors import ArgumentError, require
 from plumecast.base.names import FIRE
 from plumecast.base.paths import check_output
 from plumecast.cli.show import count, note, progress, say, table, wrote
@@ -78,7 +78,9 @@ def command(
     if wrf is not None:
         check_wrf_inputs(open_snapshots(candidates, fields=(FIRE,)), hours=wrf_hours)
     elif wrf_hours is not None:
-        raise PlumecastError(f"wrf_hours={wrf_hours} is for WRF-Fire inputs; add --wrf FOLDER")
+        raise ArgumentError(
+            "wrf_hours", wrf_hours, "add --wrf FOLDER", problem="is for WRF-Fire inputs"
+        )
     sources = [candidates, given, *(Path(text) for text in (weights, costs) if text)]
     check_output(out, endings=(".csv",), inputs=sources)
     if map is not None:

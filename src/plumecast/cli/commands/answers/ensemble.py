@@ -10,7 +10,7 @@ import numpy as np
 import typer
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import shown_units
 from plumecast.base.paths import check_output
 from plumecast.cli.drawn_fires import check_simulate, drawing, note_other_settings
@@ -252,7 +252,7 @@ def _check_outputs(
     if out is None and points is None:
         raise PlumecastError("give --out for the statistics of every cell, or --points, or both")
     if points is None and points_out is not None:
-        raise PlumecastError(f"points_out={points_out} needs --points, a table of places")
+        raise ArgumentError("points_out", points_out, problem="needs --points, a table of places")
     if out is not None:
         check_output(out, endings=FORMATS, overwrite=False, inputs=inputs)
     if points_out is not None:
@@ -323,9 +323,11 @@ def _check_fires(stores: list[str], given: Mapping[str, Any], rasters: bool) -> 
     check_simulate(given, rasters=rasters)
     for name in ("wind_speed", "wind_from", "winds", "weather") if drawn else ():
         if given[name] is not None:
-            raise PlumecastError(
-                f"{name}={given[name]} is for stores and rasters; simulated fires have their own "
-                "wind and weather"
+            raise ArgumentError(
+                name,
+                given[name],
+                "simulated fires have their own wind and weather",
+                problem="is for stores and rasters",
             )
 
 

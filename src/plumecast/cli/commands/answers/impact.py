@@ -10,7 +10,7 @@ import typer
 import xarray as xr
 
 from plumecast.base.checkpoints import LOCAL_HOUR
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.files import write_json
 from plumecast.base.names import IGNITION_TIME, SMOKE
 from plumecast.base.paths import check_output
@@ -132,7 +132,7 @@ def command(
     )  # fmt: skip
     panels = Panels(dc_ac_ratio=dc_ac_ratio, air_temperature=air_temperature)
     if rasters["fuels"] is not None and not is_raster(rasters):
-        raise PlumecastError(f"fuels={rasters['fuels']} is for rasters; {FUELS_OF_STORES}")
+        raise ArgumentError("fuels", rasters["fuels"], FUELS_OF_STORES, problem="is for rasters")
     surrogate = None if model is None else column_smoke(load_surrogate(model), COLUMN)
     grid = _grid(surrogate, fires, is_raster(rasters))
     # What the sun and the plants lack is said before the smoke is predicted.
@@ -173,7 +173,9 @@ def command(
 def _ends(text: str, option: str) -> tuple[float, float]:
     found = numbers(text, option)
     if len(found) != 2 or found[0] > found[1]:
-        raise PlumecastError(f"{option}={text} is not a range; give two numbers, e.g. 3.3,7.4")
+        raise ArgumentError(
+            option, text, "give two numbers, e.g. 3.3,7.4", problem="is not a range"
+        )
     return found[0], found[1]
 
 
