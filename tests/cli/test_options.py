@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import os
@@ -17,9 +18,10 @@ import plumecast
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.cli import OptionNamingCommand, new_group
 from plumecast.cli.fire_options import STEERING_STRENGTH
-from plumecast.cli.options import split_options, split_recipe, with_options
+from plumecast.cli.options import options_of, settings_given, with_options
 from plumecast.cli.show import next_step
 from plumecast.data.split import SplitRecipe
+from plumecast.operators.settings import settings_classes
 from plumecast.simulator.atmosphere import STEERING_STRENGTH as DEFAULT_STRENGTH
 
 HEAVY = (
@@ -45,13 +47,21 @@ def test_a_group_is_received_as_a_mapping_and_own_options_replace_those_of_the_g
     assert received == {"first": 5, "group": {"one": 7, "two": "c"}, "two": "c", "last": 9}
 
 
-def test_options_that_are_not_given_leave_a_recipe_as_it_is():
-    nothing = dict.fromkeys(inspect.signature(split_options).parameters)
-    base = SplitRecipe(seed=4, drought=["low"], fractions=(0.6, 0.2, 0.2))
-    assert split_recipe(nothing) == SplitRecipe()
-    assert split_recipe(nothing, base) == base
-    changed = split_recipe(nothing | {"drought": "low,high", "fractions": "0.5,0.25,0.25"}, base)
-    assert changed == SplitRecipe(seed=4, drought=["low", "high"], fractions=[0.5, 0.25, 0.25])
+def test_options_of_settings_are_its_fields_and_those_not_given_are_left_out():
+    names = inspect.signature(options_of(SplitRecipe)).parameters
+    assert list(names) == [item.name for item in dataclasses.fields(SplitRecipe)]
+    nothing = dict.fromkeys(names)
+    assert settings_given(nothing, SplitRecipe) == {}
+    typed = nothing | {"drought": "low,high", "fractions": "0.5,0.25,0.25", "seed": 4}
+    expected = {"drought": ["low", "high"], "seed": 4, "fractions": [0.5, 0.25, 0.25]}
+    assert settings_given(typed, SplitRecipe) == expected
+
+
+def test_settings_within_settings_are_options_too():
+    options = inspect.signature(options_of(*settings_classes())).parameters
+    assert {"fire_rank", "fire_std_fraction", "smoke_rank", "layers", "frame"} <= options.keys()
+    assert options["fire_std_fraction"].default.param_decls == ("--fire-std",)
+    assert options["correction"].annotation is bool
 
 
 @pytest.mark.parametrize(

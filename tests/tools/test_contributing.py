@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 import plumecast as pc
 from plumecast.base import names
+from plumecast.base.values import setting
+from plumecast.cli.options import options_of, settings_given
 from plumecast.operators import targets
 from plumecast.operators.carried import transport
+from plumecast.operators.settings import FAMILIES, choose_settings, settings_classes
+from plumecast.operators.spectral.fit import SpectralSettings
 from support.places import REPOSITORY
 from support.snapshots import make_snapshots
 from support.weather_fires import weather_fires
 
 PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
-NAME, TARGET, CARRIED, _LAYER = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+NAME, TARGET, CARRIED, OPTION, _LAYER = re.findall(
+    r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
+)
 
 
 def entry(code: str, module: object) -> dict:
@@ -67,3 +75,16 @@ def test_a_physics_channel_is_one_entry(monkeypatch):
     assert surrogate.operator.physics.groups == (0, 2)
     whole = pc.fit_surrogate(fires, "quick", physics="column", layers=1).predict(fires)
     assert not np.array_equal(surrogate.predict(fires), whole)
+
+
+def test_an_option_is_one_field(monkeypatch):
+    fields = {}
+    exec(OPTION, {"setting": setting}, fields)
+    changed = dataclass(frozen=True)(type("Changed", (SpectralSettings,), fields))
+    monkeypatch.setitem(FAMILIES, "spectral", replace(FAMILIES["spectral"], settings=changed))
+    options = inspect.signature(options_of(*settings_classes())).parameters
+    assert options["sharpness"].default.help == "Exponent of the predicted smoke."
+    typed = dict.fromkeys(options) | {"family": "spectral", "sharpness": 2.0}
+    settings = choose_settings(**settings_given(typed, *settings_classes()))
+    assert settings.family_settings.sharpness == 2.0
+    assert settings.record()["sharpness"] == 2.0

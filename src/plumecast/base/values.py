@@ -51,6 +51,18 @@ def check_fields(value: Any) -> None:
             raise ArgumentError(name, given, "give one", problem=f"is not {what}")
 
 
+def setting(
+    default: Any, help: str, *, option: str | None = None, default_text: str | None = None
+) -> Any:
+    """A field of a settings class of which commands make an option, with this help text.
+
+    `option` is the name of the option if it is not that of the field. `default_text` says what
+    happens without the option where the default value does not.
+    """
+    metadata = {"help": help, "option": option, "default_text": default_text}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
 def shown(value: Any) -> str:
     """A value in an error message; a long one is shortened."""
     text = str(value)

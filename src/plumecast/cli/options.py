@@ -7,16 +7,17 @@ import functools
 import inspect
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, TypeAlias
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import typer
 
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.blocks import Runner
-from plumecast.data.split import SplitRecipe
 from plumecast.scores.quantities import DEFAULT
 from plumecast.scores.reading import Reading
 
@@ -53,26 +54,6 @@ CHECKPOINT_INTERVAL = typer.Option(
     show_default="as the data records it",
 )
 PRECISION = typer.Option("float64", help="Arithmetic: float64, or float32 for speed.")
-
-
-def split_options(
-    min_acres: float = typer.Option(
-        None, help="Keep snapshots with at least this burned area (acres); the paper uses 1e5."
-    ),
-    drought: str = typer.Option(None, help="Keep these drought scenarios, separated by commas."),
-    smoke_floor: float = typer.Option(None, help="Set smoke below this value (µg m⁻³) to zero."),
-    seed: int = typer.Option(None, help="Seed of the random split.", show_default="0"),
-    by: str = typer.Option(
-        None,
-        help="Grouping coordinate, ignition_id or fire_id: all snapshots of a group stay in the "
-        "same part of the split.",
-        show_default="ignition_id",
-    ),
-    fractions: str = typer.Option(
-        None, help="Shares of training, validation and test.", show_default="0.45,0.1,0.45"
-    ),
-) -> None:
-    """How to filter and split the snapshots."""
 
 
 def variable_options(
@@ -135,15 +116,77 @@ def with_options(**groups: Command) -> Callable[[Command], Command]:
     return decorate
 
 
-def split_recipe(given: Given, base: SplitRecipe | None = None) -> SplitRecipe:
-    """A recipe with the options that were given in place of its own values."""
-    changes = {name: given[name] for name in inspect.signature(split_options).parameters}
-    changes = {name: value for name, value in changes.items() if value is not None}
-    if "drought" in changes:
-        changes["drought"] = changes["drought"].split(",")
-    if "fractions" in changes:
-        changes["fractions"] = numbers(changes["fractions"], "--fractions")
-    return replace(base or SplitRecipe(), **changes)
+class _Setting(NamedTuple):
+    """A field of a settings class as an option."""
+
+    name: str  # of the parameter and the keyword
+    option: str
+    kind: type  # that the option reads; text for lists
+    items: type | None  # of the items of a list
+    help: str
+    default_text: str | None
+
+
+def _settings_of(kind: type, prefix: str = "", what: str = "") -> Iterator[_Setting]:
+    """The fields that have a help text; those of a settings class within it by its name."""
+    hints = typing.get_type_hints(kind)
+    for item in fields(kind):
+        if "help" not in item.metadata:
+            continue
+        name, text = f"{prefix}{item.name}", item.metadata["help"]
+        if is_dataclass(hints[item.name]):
+            yield from _settings_of(hints[item.name], f"{name}_", text)
+            continue
+        hint, items = _read_as(hints[item.name])
+        option = f"{prefix}{item.metadata['option'] or item.name}".replace("_", "-")
+        text = text.replace("{}", what)
+        yield _Setting(name, f"--{option}", hint, items, text, item.metadata["default_text"])
+
+
+def _read_as(hint: Any) -> tuple[type, type | None]:
+    """The type that an option of a field reads, and that of the items if it is a list."""
+    kinds = [hint]
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        kinds = [kind for kind in typing.get_args(hint) if kind is not types.NoneType]
+    for kind in kinds:
+        if typing.get_origin(kind) in (tuple, list, Sequence):
+            return str, typing.get_args(kind)[0]
+    return kinds[0], None
+
+
+def options_of(*kinds: type) -> Command:
+    """A group of options for `with_options`: one for each field of settings classes with a help.
+
+    Without the option the command receives None, for which the settings keep their value.
+    """
+    made = {}
+    for one in (one for kind in kinds for one in _settings_of(kind)):
+        flags = f"{one.option}/--no-{one.option[2:]}" if one.kind is bool else one.option
+        option = typer.Option(
+            None, flags, help=one.help, show_default=one.default_text or one.kind is bool
+        )
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        made[one.name] = inspect.Parameter(one.name, keyword, default=option, annotation=one.kind)
+
+    def group(**values: Any) -> None:
+        """The options of these classes."""
+
+    group.__signature__ = inspect.Signature(list(made.values()))  # type: ignore[attr-defined]
+    return group
+
+
+def settings_given(values: Given, *kinds: type) -> dict[str, Any]:
+    """The options that were given, as values of the fields of settings classes."""
+    made = {}
+    for one in (one for kind in kinds for one in _settings_of(kind)):
+        value = values[one.name]
+        if value is not None and one.items is float:
+            value = numbers(value, one.option)
+        elif value is not None and one.items is not None:
+            value = value.split(",")
+        if value is not None:
+            made[one.name] = value
+    return made
 
 
 def variables(given: Given, base: Given | None = None) -> tuple[list[str], list[str]]:

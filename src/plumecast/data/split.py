@@ -18,7 +18,7 @@ import xarray as xr
 
 from plumecast.base.errors import ArgumentError, PlumecastError, PlumecastWarning
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.base.values import check_count, check_fields, check_number
+from plumecast.base.values import check_count, check_fields, check_number, setting
 from plumecast.compute.arrays import Array
 from plumecast.data.covariates import SCENARIO
 from plumecast.data.lazy_store import lazy_variable
@@ -63,12 +63,25 @@ class SplitRecipe:
     `fractions=None` holds nothing back: all snapshots that pass the filters are for training.
     """
 
-    min_acres: float | None = None  # smallest burned area
-    drought: str | Sequence[str] | None = None  # scenarios to keep, all without it
-    smoke_floor: float | None = None  # smoke below it becomes zero, µg m⁻³
-    seed: int = 0
-    by: str = "ignition_id"  # grouping coordinate: a group stays in one part
-    fractions: Sequence[float] | None = PAPER_FRACTIONS  # training, validation, test
+    min_acres: float | None = setting(
+        None, "Keep snapshots with at least this burned area (acres); the paper uses 1e5."
+    )
+    drought: str | Sequence[str] | None = setting(
+        None, "Keep these drought scenarios, separated by commas."
+    )
+    smoke_floor: float | None = setting(None, "Set smoke below this value (µg m⁻³) to zero.")
+    seed: int = setting(0, "Seed of the random split.", default_text="0")
+    by: str = setting(
+        "ignition_id",
+        "Grouping coordinate, ignition_id or fire_id: all snapshots of a group stay in the same "
+        "part of the split.",
+        default_text="ignition_id",
+    )
+    fractions: Sequence[float] | None = setting(
+        PAPER_FRACTIONS,
+        "Shares of training, validation and test.",
+        default_text=",".join(map(str, PAPER_FRACTIONS)),
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)

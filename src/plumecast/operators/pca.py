@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumecast.base.errors import ArgumentError, PlumecastError
-from plumecast.base.values import check_fields
+from plumecast.base.values import check_fields, setting
 from plumecast.compute.arrays import Array, Rows, array_namespace, contiguous, read_rows
 from plumecast.compute.blocks import ONE_PASS, Passes
 from plumecast.compute.linalg import cell_gram, leading_eigen, orthonormal_rows, snapshot_gram
@@ -83,8 +83,10 @@ class Truncation:
     `max_rank` limits the rank that a share gives.
     """
 
-    rank: int | None = None
-    std_fraction: float | None = None
+    rank: int | None = setting(None, "Number of PCA modes of {}.")
+    std_fraction: float | None = setting(
+        None, "Share of Σσ to keep of {}, e.g. 0.95.", option="std"
+    )
     variance_fraction: float | None = None
     max_rank: int | None = None
 

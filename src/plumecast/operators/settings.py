@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from plumecast.base.errors import ArgumentError, PlumecastError
-from plumecast.base.values import check_count, check_fields, shown
+from plumecast.base.values import check_count, check_fields, setting, shown
 from plumecast.operators.carried.transport import CARRIED
 from plumecast.operators.coded.fit import CODED, CodedSettings
 from plumecast.operators.coded.kernels import POLYNOMIAL
 from plumecast.operators.family import Family, FamilySettings
-from plumecast.operators.lift import check_lift
+from plumecast.operators.lift import PARTS, PRODUCTS, check_lift
 from plumecast.operators.neural.map import FNO, UNET
 from plumecast.operators.pca import Truncation
 from plumecast.operators.spectral.fit import SPECTRAL, SpectralSettings
@@ -57,16 +57,30 @@ class Settings:
     """All settings of a surrogate: those that all families share, and those of its family."""
 
     family_settings: Any = DEFAULT  # an instance of the family's settings class
-    family: str = "coded"
-    lift: tuple[str, ...] = ()  # fields; if empty, the coded family encodes the input itself
-    products: tuple[str, ...] = ()  # scalars of the fire that multiply the fields
-    age_bins: int = 3
-    targets: tuple[str, ...] = ("smoke",)
-    covariates: tuple[str, ...] = ()
-    frame: str = "map"
-    physics: str = "none"
+    family: str = setting(
+        "coded", f"Family of operators: {', '.join(FAMILIES)}.", default_text="the preset's"
+    )
+    lift: tuple[str, ...] = setting(  # if empty, the coded family encodes the input itself
+        (), f"Fields made of the fire, separated by commas: {', '.join(PARTS)}."
+    )
+    products: tuple[str, ...] = setting(
+        (), f"Scalars that multiply these fields: {', '.join(PRODUCTS)}."
+    )
+    age_bins: int = setting(3, "Number of bins of the time since ignition, for --lift age-bins.")
+    targets: tuple[str, ...] = setting(("smoke",), f"Fields to fit: {', '.join(TARGETS)}.")
+    covariates: tuple[str, ...] = setting(
+        (), "Scalars of each snapshot to use as inputs, e.g. fuel_moisture,wind_speed."
+    )
+    frame: str = setting("map", f"Frame of the fields: {', '.join(FRAMES)}.")
+    physics: str = setting(
+        "none",
+        f"Smoke carried by the weather of every fire, as channels: {', '.join(PHYSICS)}.",
+    )
     preset: str | None = None
-    updatable: bool = False  # keep what new fires can be added to without a new fit
+    updatable: bool = setting(
+        False,
+        "Keep what `plumecast update` adds new fires to; the file is several times as large.",
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -316,6 +330,12 @@ def _refuse_misplaced(settings: Settings, changes: dict[str, Any]) -> None:
                 f"'{name}' has no effect in a {settings.family} surrogate without a lift; leave it "
                 "out or give a lift"
             )
+
+
+def settings_classes() -> list[type]:
+    """The classes whose fields are the settings of surrogates, each once."""
+    own = dict.fromkeys(family.settings for family in FAMILIES.values())
+    return [*list(own)[:1], Settings, *list(own)[1:]]
 
 
 def _names(kind: Any) -> list[str]:

@@ -11,7 +11,7 @@ import xarray as xr
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.paths import check_output
-from plumecast.cli.options import Given, split_options, split_recipe, with_options
+from plumecast.cli.options import Given, options_of, settings_given, with_options
 from plumecast.cli.outcomes import exit_code
 from plumecast.cli.show import (
     command_line,
@@ -45,7 +45,7 @@ FEWEST_IGNITIONS = 20
 """The paper's filter is the default only if it keeps at least this many ignitions."""
 
 
-@with_options(chosen=split_options)
+@with_options(chosen=options_of(SplitRecipe))
 def command(
     names: list[str] = typer.Argument(None, help="Names of studies, or all.", show_default=False),
     data: Path = typer.Option(None, help="Snapshot store: Icechunk, Zarr or NetCDF."),
@@ -91,7 +91,7 @@ def command(
     if data is None:
         raise PlumecastError("name the snapshots to study, e.g. --data ensemble.zarr")
     snapshots = open_snapshots(data)
-    recipe = with_paper_filter(split_recipe(chosen), snapshots)
+    recipe = with_paper_filter(SplitRecipe(**settings_given(chosen, SplitRecipe)), snapshots)
     split = _load(recipe.split(snapshots))
     record = recipe.record() | {"inputs": FIRE, "outputs": SMOKE}
     run = describe_run(split, data, record, seed=recipe.seed, command=command_line())

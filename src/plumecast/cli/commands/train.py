@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import time
 from collections.abc import Mapping
@@ -20,10 +21,10 @@ from plumecast.cli.options import (
     DATA,
     QUANTITY,
     Given,
+    options_of,
     place_options,
     running,
-    split_options,
-    split_recipe,
+    settings_given,
     threshold_reading,
     variable_options,
     variables,
@@ -34,49 +35,26 @@ from plumecast.compute.resources import Resources
 from plumecast.data.schema import SMOKE_FLOOR
 from plumecast.data.split import SplitRecipe
 from plumecast.data.store import open_snapshots
-from plumecast.operators.lift import PARTS, PRODUCTS
-from plumecast.operators.settings import FAMILIES, FRAMES, PHYSICS, PRESETS
-from plumecast.operators.targets import TARGETS
+from plumecast.operators.settings import PRESETS, RULES, SIDES, settings_classes
 from plumecast.surrogate.error_bars.interval import promise_text
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.held_out.record import judge, stored_scores
 from plumecast.workflows.train import DEFAULT_PRESET, FITTING, THRESHOLDS, train_surrogate
 
-CHOICES = (
-    "degree",
-    "penalty",
-    "fire_rank",
-    "smoke_rank",
-    "center",
-    "kernel",
-    "length_scale",
-    "family",
-    "age_bins",
-    "frame",
-    "physics",
-    "layers",
-    "correction",
-    "epochs",
-    "updatable",
-)
-"""Options with the name of a choice of `fit_surrogate`."""
-
-LISTS = ("lift", "products", "targets", "covariates")
-"""The same, with several values separated by commas."""
-
-SHARES = {
-    "fire_std": ("fire_rank", "fire_std_fraction"),
-    "smoke_std": ("smoke_rank", "smoke_std_fraction"),
-}
-"""Options that choose a rank by its share of Σσ: the rank, and the choice of `fit_surrogate`."""
+CHOICES = settings_classes()
+"""Classes whose fields are options of this command and choices of `fit_surrogate`."""
 
 SHOWN_COVERAGE = 0.9
 """Coverage for which the promise of the error bars is shown."""
 
 
-@with_options(split=split_options, names=variable_options, place=place_options)
+@with_options(
+    choices=options_of(*CHOICES),
+    split=options_of(SplitRecipe),
+    names=variable_options,
+    place=place_options,
+)
 def command(
-    parsed: typer.Context,
     data: Path = DATA,
     out: Path = typer.Option(
         Path("smoke.plume"), "--out", "-o", help="File to save the surrogate in."
@@ -87,56 +65,8 @@ def command(
         show_default=f"{DEFAULT_PRESET}, unless an option of another family is given",
     ),
     settings: Path = typer.Option(None, help="Settings that `plumecast tune` wrote."),
-    degree: int = typer.Option(None, help="Degree of the polynomial, 1 to 4."),
-    penalty: float = typer.Option(
-        None,
-        help="Regularisation λ.",
-        show_default="the preset's, or chosen by leaving out one group at a time",
-    ),
-    fire_rank: int = typer.Option(None, help="Number of PCA modes of the input."),
-    fire_std: float = typer.Option(None, help="Share of Σσ to keep of the input, e.g. 0.95."),
-    smoke_rank: int = typer.Option(None, help="Number of PCA modes of the output."),
-    smoke_std: float = typer.Option(None, help="Share of Σσ to keep of the output, e.g. 0.95."),
-    center: bool = typer.Option(None, help="Subtract the mean fields before encoding."),
-    kernel: str = typer.Option(
-        None, help="polynomial, matern-5/2, squared-exponential, or 'polynomial-1 + matern-5/2'."
-    ),
-    length_scale: float = typer.Option(
-        None,
-        help="Length scale of the kernel; 1 is the typical distance between fires.",
-        show_default="chosen with the penalty",
-    ),
-    family: str = typer.Option(
-        None, help=f"Family of operators: {', '.join(FAMILIES)}.", show_default="the preset's"
-    ),
-    lift: str = typer.Option(
-        None, help=f"Fields made of the fire, separated by commas: {', '.join(PARTS)}."
-    ),
-    products: str = typer.Option(
-        None, help=f"Scalars that multiply these fields: {', '.join(PRODUCTS)}."
-    ),
-    age_bins: int = typer.Option(
-        None, help="Number of bins of the time since ignition, for --lift age-bins."
-    ),
-    targets: str = typer.Option(None, help=f"Fields to fit: {', '.join(TARGETS)}."),
-    covariates: str = typer.Option(
-        None, help="Scalars of each snapshot to use as inputs, e.g. fuel_moisture,wind_speed."
-    ),
-    frame: str = typer.Option(None, help=f"Frame of the fields: {', '.join(FRAMES)}."),
-    physics: str = typer.Option(
-        None,
-        help=f"Smoke carried by the weather of every fire, as channels: {', '.join(PHYSICS)}.",
-    ),
-    layers: int = typer.Option(None, help="Number of layers of the spectral family."),
-    correction: bool = typer.Option(
-        None, help="Add the residuals of similar training fires to the spectral family."
-    ),
-    epochs: int = typer.Option(None, help="Passes over the training data, for networks."),
-    updatable: bool = typer.Option(
-        None,
-        "--updatable",
-        help="Keep what `plumecast update` adds new fires to; the file is several times as large.",
-    ),
+    *,
+    choices: Given,
     whole: bool = typer.Option(
         False,
         "--all",
@@ -156,7 +86,6 @@ def command(
     ),
     quantity: str = QUANTITY,
     checkpoint_interval: float = CHECKPOINT_INTERVAL,
-    *,
     split: Given,
     names: Given,
     place: Given,
@@ -171,11 +100,11 @@ def command(
     """
     check_output(out, content="a saved surrogate", inputs=[data, settings])
     tuned, tuned_choices = _read_settings(settings)
-    recipe = split_recipe(split, SplitRecipe.from_record(tuned))
+    recipe = replace(SplitRecipe.from_record(tuned), **settings_given(split, SplitRecipe))
     recipe = replace(recipe, fractions=None) if whole else recipe
     inputs, outputs = variables(names, tuned)
-    choices = _choices(tuned_choices, parsed.params)
-    tuned_preset = choices.pop("preset", None)
+    chosen = _choices(tuned_choices, choices)
+    tuned_preset = chosen.pop("preset", None)
     snapshots = open_snapshots(data, fields=[*inputs, *outputs])
     surrogate, seconds, scoring = _train_and_save(
         snapshots,
@@ -187,7 +116,7 @@ def command(
         reading=threshold_reading(thresholds, quantity, checkpoint_interval),
         inputs=inputs,
         outputs=outputs,
-        **choices,
+        **chosen,
     )
     count = surrogate.training["snapshots"]
     say(f"trained on {count} snapshots in {seconds:.2f} s: {_summary(surrogate.training)}")
@@ -242,18 +171,12 @@ def _show_error_bars(surrogate: Surrogate) -> None:
             say(f"{which}no error bars for predict --interval: {own.no_error_bars}")
 
 
-def _choices(tuned: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _choices(tuned: Mapping[str, Any], options: Given) -> dict[str, Any]:
     """Choices of `fit_surrogate`: options that were given replace tuned settings."""
-    given = {name: parameters[name] for name in (*CHOICES, *LISTS, *SHARES)}
-    given = {name: value for name, value in given.items() if value is not None}
-    choices = dict(tuned)
-    for name, value in given.items():
-        if name in SHARES:
-            choices.pop(SHARES[name][0], None)  # the share replaces a tuned rank
-            choices[SHARES[name][1]] = value
-        else:
-            choices[name] = value.split(",") if name in LISTS else value
-    return choices
+    chosen = settings_given(options, *CHOICES)
+    rules = [{f"{side}_{rule}" for rule in RULES} for side in SIDES]
+    replaced = set().union(*(names for names in rules if names & chosen.keys()))
+    return {name: value for name, value in tuned.items() if name not in replaced} | chosen
 
 
 def _train_and_save(
@@ -304,7 +227,7 @@ def _read_settings(path: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
         raise PlumecastError(
             f"--settings {path} has no settings; write them with plumecast tune"
         ) from None
-    known = {"preset", *CHOICES, *LISTS, *(choice for _, choice in SHARES.values())}
+    known = {"preset", *inspect.signature(options_of(*CHOICES)).parameters}
     for name in settings:
         if name not in known:
             raise PlumecastError(

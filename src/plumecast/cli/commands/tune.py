@@ -15,8 +15,8 @@ from plumecast.cli.options import (
     DATA,
     Given,
     numbers,
-    split_options,
-    split_recipe,
+    options_of,
+    settings_given,
     variable_options,
     variables,
     with_options,
@@ -24,6 +24,7 @@ from plumecast.cli.options import (
 from plumecast.cli.show import counted, next_step, note, table, wrote
 from plumecast.compute.resources import Resources
 from plumecast.data.lazy_store import one_version
+from plumecast.data.split import SplitRecipe
 from plumecast.data.store import open_snapshots
 from plumecast.operators.settings import NETWORKS
 from plumecast.workflows.tune.candidates import (
@@ -35,7 +36,7 @@ from plumecast.workflows.tune.candidates import (
 from plumecast.workflows.tune.tune import Candidate, SearchLimits, tune_surrogate
 
 
-@with_options(split=split_options, names=variable_options)
+@with_options(split=options_of(SplitRecipe), names=variable_options)
 def command(
     data: Path = DATA,
     out: Path = typer.Option(
@@ -75,7 +76,7 @@ def command(
     `plumecast train ensemble.zarr --settings tuned.json`
     """
     check_output(out, content="settings", inputs=[data])
-    recipe = split_recipe(split)
+    recipe = SplitRecipe(**settings_given(split, SplitRecipe))
     inputs, (outputs, *others) = variables(names)
     if others:
         raise PlumecastError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plumecast.base.errors import ArgumentError, PlumecastError
-from plumecast.base.values import check_fields, check_number
+from plumecast.base.values import check_fields, check_number, setting
 from plumecast.compute.arrays import (
     Array,
     Rows,
@@ -27,6 +27,7 @@ from plumecast.compute.device import Budget
 from plumecast.compute.memory import FLOAT, READ, RESERVE, rows_within, show_memory
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.coded.kernels import (
+    MAX_DEGREE,
     POLYNOMIAL,
     KernelMap,
     check_degree,
@@ -167,13 +168,24 @@ PAPER_TRUNCATION = Truncation(std_fraction=0.95)
 class CodedSettings:
     """Choices of the coded family."""
 
-    degree: int = 1
-    penalty: float | None = None  # None: chosen by leave-one-fire-out; 0: plain least squares
-    fire: Truncation = PAPER_TRUNCATION
-    smoke: Truncation = PAPER_TRUNCATION
-    center: bool = False
-    kernel: str = POLYNOMIAL  # of that degree; or a term of `kernels`, or a sum of terms
-    length_scale: float | None = None  # None: chosen by leave-one-fire-out with the penalty
+    degree: int = setting(1, f"Degree of the polynomial, 1 to {MAX_DEGREE}.")
+    penalty: float | None = setting(  # 0: plain least squares
+        None,
+        "Regularisation λ.",
+        default_text="the preset's, or chosen by leaving out one group at a time",
+    )
+    fire: Truncation = setting(PAPER_TRUNCATION, "the input")
+    smoke: Truncation = setting(PAPER_TRUNCATION, "the output")
+    center: bool = setting(False, "Subtract the mean fields before encoding.")
+    kernel: str = setting(  # POLYNOMIAL: of that degree; or a term of `kernels`, or a sum of terms
+        POLYNOMIAL,
+        "polynomial, matern-5/2, squared-exponential, or 'polynomial-1 + matern-5/2'.",
+    )
+    length_scale: float | None = setting(
+        None,
+        "Length scale of the kernel; 1 is the typical distance between fires.",
+        default_text="chosen with the penalty",
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)

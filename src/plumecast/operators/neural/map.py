@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plumecast.base.errors import PlumecastError, require
-from plumecast.base.values import check_count
+from plumecast.base.values import check_count, setting
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
@@ -160,7 +160,7 @@ class NeuralMap:
 class NeuralSettings:
     """Settings of the networks."""
 
-    epochs: int = 60
+    epochs: int = setting(60, "Passes over the training data, for networks.")
 
     def __post_init__(self) -> None:
         check_count("epochs", self.epochs, most=1_000_000)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.values import check_count, check_fields
+from plumecast.base.values import check_count, check_fields, setting
 from plumecast.compute.arrays import (
     Array,
     as_pair,
@@ -90,8 +90,10 @@ QUANTILE_VALUES = 200_000
 class SpectralSettings:
     """Settings of the spectral family."""
 
-    layers: int = 3
-    correction: bool = False  # kernel regression of the residuals, from similar training fires
+    layers: int = setting(3, "Number of layers of the spectral family.")
+    correction: bool = setting(  # kernel regression
+        False, "Add the residuals of similar training fires to the spectral family."
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)
