@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
     from plumecast.scores.quantities import as_quantity, smoke_between
     from plumecast.sources.places import read_places
-    from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
+    from plumecast.sources.rasters import RasterOptions, iter_arrival_times, read_arrival_times
     from plumecast.sources.wrf import read_wrf, read_wrf_fires
     from plumecast.surrogate.baselines import fit_baseline
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
@@ -69,6 +69,7 @@ _HOME = {
     "Basis": "operators.pca",
     "CrossValidation": "workflows.tune.cross_validate",
     "Ground": "workflows.landscape",
+    "RasterOptions": "sources.rasters",
     "Design": "workflows.design.design",
     "Operator": "operators.family",
     "Resources": "compute.resources",
@@ -143,6 +144,7 @@ __all__ = [
     "Ground",
     "Operator",
     "PlumecastError",
+    "RasterOptions",
     "Resources",
     "Split",
     "SplitRecipe",

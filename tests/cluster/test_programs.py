@@ -19,7 +19,9 @@ import xarray as xr
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.compute import cluster as scale
+from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
+from plumecast.sources.rasters import RasterOptions
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
 from plumecast.workflows.predict import predict_rasters, predict_store
 from support.places import REPOSITORY
@@ -142,7 +144,12 @@ def test_workers_find_rasters_and_runs_by_paths_from_here(runner, folder):
         for who in (None, runner)
     ]
     xr.testing.assert_identical(*found)
-    outcomes = ingest_rasters(["rasters/*.asc"], "r.zarr", format="farsite", runner=runner)
+    outcomes = ingest_rasters(
+        ["rasters/*.asc"],
+        "r.zarr",
+        RasterOptions(format="farsite"),
+        resources=Resources(runner=runner),
+    )
     assert {out.state for out in outcomes} == {"read"}
     outcomes = ingest_wrf(["runs/fire_a"], "w.zarr", drought="low", runner=runner)
     assert [(out.fire_id, out.state) for out in outcomes] == [("fire_a", "read")]
@@ -181,7 +188,9 @@ def test_files_that_workers_do_not_see_are_named_once(runner, folder):
                 surrogate, ["rasters"], format="farsite", runner=late, on_error=problems.append
             )
         ),
-        lambda: ingest_rasters(["rasters"], "r.zarr", format="farsite", runner=late),
+        lambda: ingest_rasters(
+            ["rasters"], "r.zarr", RasterOptions(format="farsite"), resources=Resources(runner=late)
+        ),
     ):
         with pytest.raises(PlumecastError, match=unseen("rasters/f0.asc")):
             read()

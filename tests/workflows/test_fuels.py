@@ -69,7 +69,7 @@ def smoke(path: Path) -> float:
 @pytest.fixture
 def fires(folder) -> xr.Dataset:
     grid = pc.load_surrogate(folder / "fuelled.plume").grid
-    return pc.read_arrival_times(folder / "f1.asc", format="farsite", like=grid)
+    return pc.read_arrival_times(folder / "f1.asc", pc.RasterOptions(format="farsite", like=grid))
 
 
 def test_fires_get_the_load_of_their_fuel(fires, folder):
@@ -113,7 +113,7 @@ def test_a_store_keeps_the_load_for_predictions(succeed, refused, folder, tmp_pa
 
 def test_statistics_of_rasters_use_their_fuels(folder):
     surrogate = pc.load_surrogate(folder / "fuelled.plume")
-    rasters = {"winds": (2.0, 240.0), "format": "farsite", "hours": [6.0]}
+    rasters = {"weather": (2.0, 240.0), "format": "farsite", "hours": [6.0]}
     means = []
     for fuels in (None, folder / "SB4.txt"):
         fires = raster_fires(surrogate, words(folder)[:2], fuels=fuels, **rasters)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import typer
 import xarray as xr
 
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.cli.options import Given, numbers
+from plumecast.cli.show import note
 from plumecast.data.store import open_snapshots
-from plumecast.sources.rasters import FORMATS, HORIZON, UNITS
+from plumecast.sources.rasters import RasterOptions
 from plumecast.surrogate.file import is_saved
 from plumecast.surrogate.load import load_surrogate
-
-_ARGUMENTS = "crs|horizon|nodata|unit|variable"  # that errors of the readers name
 
 STEERING_STRENGTH = 1.2
 """The simulator's default. Importing it from there would need the `simulator` extra."""
@@ -51,29 +51,24 @@ FUELS_OF_STORES = "a store has a fuel load of its own: ingest rasters --fuels wr
 """The next step for a user who gives fuels for the fires of a store."""
 
 
+def _raster_option(name: str, **settings: Any) -> Any:
+    """A field of `RasterOptions` as an option of the command line."""
+    (field,) = (field for field in fields(RasterOptions) if field.name == name)
+    return typer.Option(field.default, help=field.metadata["help"], **settings)
+
+
 def raster_options(
-    format: str = typer.Option(None, help=f"Program that wrote the rasters: {', '.join(FORMATS)}."),
-    unit: str = typer.Option(None, help=f"Unit of the arrival times: {', '.join(UNITS)}."),
-    crs: str = typer.Option(
-        None,
-        help="Coordinate system of files that state none, e.g. EPSG:5070; 'local' if it is that "
-        "of the grid.",
-        show_default="that of the grid",
+    format: str = _raster_option("format"),
+    unit: str = _raster_option("unit"),
+    crs: str = _raster_option("crs", show_default="that of the grid"),
+    hours: str = _raster_option(
+        "hours", show_default="the latest arrival; stores: their snapshots"
     ),
-    hours: str = typer.Option(
-        None,
-        help="Hours since ignition to read the fires at, e.g. 1,2.5,6; any hours.",
-        show_default="the latest arrival; stores: their snapshots",
-    ),
-    drought: str = typer.Option(None, help="Drought label of fires that have none."),
-    nodata: float = typer.Option(None, help="Another value that means unburned."),
-    variable: str = typer.Option(None, help="Variable to read from NetCDF files with several."),
-    horizon: float = typer.Option(
-        HORIZON, help="Reject arrival times above this (hours): the unit is probably wrong."
-    ),
-    aggregate: str = typer.Option(
-        "mean", help="How raster cells become grid cells: mean (by area) or max."
-    ),
+    drought: str = _raster_option("drought"),
+    nodata: float = _raster_option("nodata"),
+    variable: str = _raster_option("variable"),
+    horizon: float = _raster_option("horizon"),
+    aggregate: str = _raster_option("aggregate"),
     fuels: Path = typer.Option(
         None,
         help="Raster of the Scott & Burgan fuels (FBFM40) that burn; surrogates that were trained "
@@ -95,10 +90,20 @@ def read_raster_options(given: Given) -> dict[str, Any]:
     return {**given, "hours": None if hours is None else numbers(hours, "--hours")}
 
 
-def in_options(message: str, like: str = "the surrogate") -> str:
-    """A reader's message in the words of a command: options, and what `like` is there."""
-    named = re.sub(rf"(?<![\w-])({_ARGUMENTS})=(?=\S)", r"--\1=", message)
-    return named.replace("`like`", like)
+def raster_reports(problems: list[str]) -> dict[str, Any]:
+    """How readers of rasters report: problems are collected, notes shown, both name options."""
+    return {
+        "on_error": lambda path, message: problems.append(message),
+        "on_note": note,
+        "words": in_options,
+    }
+
+
+def in_options(error: PlumecastError) -> str:
+    """The message of an error of a reader, with the option instead of the argument."""
+    if isinstance(error, ArgumentError):
+        return error.worded(f"--{error.argument}")
+    return str(error)
 
 
 def grid_of(path: Path) -> xr.Dataset:

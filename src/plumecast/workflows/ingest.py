@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.findings import Finding
 from plumecast.base.names import FIRE, WIND
 from plumecast.base.tables import DIRECTION, Column, TableFormat, read_table
 from plumecast.compute.blocks import Runner
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.schema import FIELD_NAMES
-from plumecast.sources.rasters import find_rasters, iter_arrival_times
+from plumecast.sources.rasters import ArrivalTimes, RasterOptions
 from plumecast.sources.wrf import TIME_LIMIT, FireResult, find_runs, fire_name, read_wrf_fires
 from plumecast.sources.wrf.units import tracer_list
 from plumecast.weather.checks import check_fires, fires_of
@@ -177,48 +179,50 @@ def _read(
 
 
 @accepts_winds
+@folded_arguments(options=RasterOptions, resources=Resources)
 def ingest_rasters(
     paths: Sequence[str | Path],
     out: str | Path,
+    options: RasterOptions | None = None,
     *,
     weather: WeatherLike | None = None,
     fuels: FuelsGiven | None = None,
     batch: int = 64,
-    drought: str | None = None,
-    runner: Runner | None = None,
     relabel: bool = False,
-    progress: Progress = lambda done, total, name: None,
-    **options: Any,
+    resources: Resources = LOCAL,
+    on_note: Callable[[str], object] | None = None,
+    words: Callable[[PlumecastError], str] = str,
 ) -> list[Outcome]:
     """Append fires of arrival-time rasters to a store of `time_since_ignition` alone.
 
     Each of `paths` is a file, a folder or a glob; `batch` files make one commit. The fires have the
     `weather`, as for `with_weather`, and the fuel load of `fuels`, as for `with_fuels`; a store has
-    fires on one fuel map. With a `runner` (`pc.cluster`), cluster workers read the files; only this
-    process writes. `relabel` gives fires that are already stored the label `drought`, in one
-    commit. `options` are those of `read_arrival_times`. Open the store with `open_snapshots(path,
-    fields=("time_since_ignition",))`.
+    fires on one fuel map. With a `runner` of the resources (`pc.cluster`), cluster workers read the
+    files; only this process writes. `relabel` gives fires that are already stored the drought label
+    of the options, in one commit. `on_note` and `words` are those of `ArrivalTimes`. Open the store
+    with `open_snapshots(path, fields=("time_since_ignition",))`.
     """
     store = GrowingStore(Path(out), (FIRE,), user_weather(weather))
-    files = find_rasters(paths)
-    check_raster_fires(store.weather, files, options.get("format"), store.fire_ids)
-    names = [path.stem for path in files]
-    labels = {} if drought is None else {"drought": dict.fromkeys(names, drought)}
-    outcomes = store.already_stored(names, labels, {}, relabel)
-    for read in iter_arrival_times(
-        files,
-        batch=batch,
-        runner=runner,
-        drought=drought,
-        done=store.fire_ids,
+    outcomes: list[Outcome] = []
+    source = ArrivalTimes(
+        paths,
+        options or RasterOptions(),
+        batch,
+        store.fire_ids,
         on_error=lambda path, message: outcomes.append(Outcome(path.stem, problem=message)),
-        progress=lambda done, total: progress(done, total, files[done - 1].stem),
-        **options,
-    ):
+        on_note=on_note,
+        words=words,
+    )
+    settings = source.options
+    check_raster_fires(store.weather, source.files, settings.format, store.fire_ids)
+    names = [path.stem for path in source.files]
+    labels = {} if settings.drought is None else {"drought": dict.fromkeys(names, settings.drought)}
+    outcomes += store.already_stored(names, labels, {}, relabel)
+    for read in source.batches(resources):
         fires = read
         if fuels is not None:
-            fuels = as_fuels(fuels, read, options.get("crs"))
-            fires = with_fuels(read, fuels)
+            fuels = as_fuels(fuels, fires, settings.crs)
+            fires = with_fuels(fires, fuels)
             store.agreement.check_fuel(fires, fuels.source)
-        outcomes.extend(store.append(fires))
+        outcomes += store.append(fires)
     return outcomes

@@ -19,7 +19,7 @@ from plumecast.physics.fuels import NB9, Codes, fuel_codes
 from plumecast.simulator.atmosphere import STEERING_STRENGTH, check_steering
 from plumecast.simulator.fire import BLOCK
 from plumecast.simulator.landscape import Landscape
-from plumecast.sources.rasters.geotiff import open_geotiff
+from plumecast.sources.rasters.files import open_geotiff
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,13 +16,14 @@ from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.blocks import Runner, map_over
+from plumecast.compute.resources import Resources
 from plumecast.data.clock import by_fire, fire_blocks, whole_fires
 from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
 from plumecast.scores.predicted_dose import without_marks
-from plumecast.sources.rasters import find_rasters, map_arrival_times, reduce_arrival_times
+from plumecast.sources.rasters import ArrivalTimes, RasterOptions
 from plumecast.surrogate.covered.guards import (
     EXTRAPOLATES,
     Checked,
@@ -36,7 +37,7 @@ from plumecast.surrogate.covered.guards import (
 from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import output_record, stored_agreement, stored_thresholds
-from plumecast.weather.read import WeatherLike, accepts_winds, as_weather
+from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.export import FOOTPRINT, footprint_of
 from plumecast.workflows.fires.extrapolation import trained_ignitions, trained_notice
 from plumecast.workflows.fires.fuels import Fuels, FuelsGiven, as_fuels, with_fuels
@@ -192,9 +193,7 @@ def predict_rasters(
     *,
     threshold: float | None = None,
     interval: float | None = None,
-    weather: WeatherLike | None = None,
-    fuels: FuelsGiven | None = None,
-    step: float | None = None,
+    runner: Runner | None = None,
     progress: Progress = lambda done, total, what: None,
     notify: Notify = warn_of,
     **options: Any,
@@ -202,55 +201,13 @@ def predict_rasters(
     """`predict_store` for arrival-time rasters, which are regridded to the surrogate's grid.
 
     A few files are read and predicted at a time, with a `runner` by the workers of a cluster.
-    `weather`, as for `with_weather`, and `fuels`, as for `with_fuels`, are those of the fires.
-    `options` are those of `iter_arrival_times`, without `like`.
+    `options` are those of `raster_fires`.
     """
-    refuse_other_inputs(surrogate, "rasters")
     _check_interval(surrogate, interval)
-    checked = _weather_for_rasters(surrogate, paths, weather, options)
-    ground = _fuels_for_rasters(surrogate, fuels, options)
+    fires = raster_fires(surrogate, paths, **options)
     predict = partial(predict_block, surrogate, threshold=threshold, interval=interval)
-    blocks = map_arrival_times(
-        partial(_with_conditions, predict, checked, ground),
-        paths,
-        like=surrogate.grid,
-        step=step,
-        progress=lambda done, total: progress(done, total, "files"),
-        **options,
-    )
+    blocks = fires.map(predict, Resources(runner=runner, progress=progress))
     yield from _collected(surrogate, blocks, notify)
-
-
-def _weather_for_rasters(
-    surrogate: Surrogate,
-    paths: Sequence[str | Path],
-    weather: WeatherLike | None,
-    options: Mapping[str, Any],
-) -> xr.Dataset | None:
-    """The weather of rasters; raises if a fire lacks a wind or a weather that is needed."""
-    if weather is None:
-        check_has_weather(surrogate, (), "rasters contain no wind")
-        return None
-    checked = as_weather(weather)
-    check_raster_fires(checked, find_rasters(paths), options.get("format"))
-    return checked
-
-
-def _fuels_for_rasters(
-    surrogate: Surrogate, fuels: FuelsGiven | None, options: Mapping[str, Any]
-) -> Fuels | None:
-    return None if fuels is None else as_fuels(fuels, surrogate.grid, options.get("crs"))
-
-
-def _with_conditions(
-    function: Callable[[xr.Dataset], Any],
-    weather: xr.Dataset | None,
-    fuels: Fuels | None,
-    fires: xr.Dataset,
-) -> Any:
-    """`function` of the fires with the weather and the fuels that were given for them."""
-    fires = with_user_weather(fires, weather)
-    return function(fires if fuels is None else with_fuels(fires, fuels))
 
 
 def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
@@ -259,35 +216,6 @@ def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
         raise PlumecastError(
             f"the surrogate needs {', '.join(surrogate.inputs.names)}, but {source} give only "
             f"{FIRE}; predict from a store instead"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RasterFires:
-    """Fires of arrival-time rasters on a surrogate's grid, read when their smoke is predicted."""
-
-    grid: xr.Dataset
-    paths: Sequence[str | Path]
-    options: Mapping[str, Any]  # of `reduce_arrival_times`
-    weather: xr.Dataset | None = None
-    fuels: Fuels | None = None
-    step: float | None = None  # hours between the snapshots of a fire, if they are to be denser
-
-    def sums(
-        self,
-        function: Callable[[xr.Dataset], Any],
-        runner: Runner | None,
-        progress: Progress,
-    ) -> Iterator[Any]:
-        """`function` of the snapshots of a batch of files at a time, where they are read."""
-        return reduce_arrival_times(
-            partial(_with_conditions, function, self.weather, self.fuels),
-            self.paths,
-            like=self.grid,
-            step=self.step,
-            runner=runner,
-            progress=lambda done, total: progress(done, total, "files"),
-            **self.options,
         )
 
 
@@ -339,23 +267,49 @@ def _at_hours(
     return function(moved_to(fires.isel({SNAPSHOT: rows}), hours, step=step))
 
 
+@accepts_winds
 def raster_fires(
     surrogate: Surrogate,
     paths: Sequence[str | Path],
     *,
-    step: float | None = None,
     weather: WeatherLike | None = None,
     fuels: FuelsGiven | None = None,
+    batch: int = 64,
+    on_error: Callable[[Path, str], None] | None = None,
+    on_note: Callable[[str], object] | None = None,
+    words: Callable[[PlumecastError], str] = str,
     **options: Any,
-) -> RasterFires:
-    """Arrival-time rasters as the fires of `ensemble_statistics`.
+) -> ArrivalTimes:
+    """Arrival-time rasters on a surrogate's grid, read when their smoke is predicted.
 
-    With a `step`, every fire also has snapshots at its multiples, in hours.
+    `weather`, as for `with_weather`, and `fuels`, as for `with_fuels`, are those of the fires.
+    `options` are the fields of `RasterOptions` without `like`; the others are of `ArrivalTimes`.
     """
     refuse_other_inputs(surrogate, "rasters")
-    checked = _weather_for_rasters(surrogate, paths, weather, options)
-    ground = _fuels_for_rasters(surrogate, fuels, options)
-    return RasterFires(surrogate.grid, paths, options, checked, ground, step)
+    checked = user_weather(weather)
+    if checked is None:
+        check_has_weather(surrogate, (), "rasters contain no wind")
+    read = RasterOptions(like=surrogate.grid, **options)
+    ground = None if fuels is None else as_fuels(fuels, surrogate.grid, read.crs)
+    fires = ArrivalTimes(
+        paths,
+        read,
+        batch,
+        prepare=partial(_with_conditions, checked, ground),
+        on_error=on_error,
+        on_note=on_note,
+        words=words,
+    )
+    check_raster_fires(checked, fires.files, read.format)
+    return fires
+
+
+def _with_conditions(
+    weather: xr.Dataset | None, fuels: Fuels | None, fires: xr.Dataset
+) -> xr.Dataset:
+    """The fires with the weather and the fuels that were given for them."""
+    fires = with_user_weather(fires, weather)
+    return fires if fuels is None else with_fuels(fires, fuels)
 
 
 def _check_interval(surrogate: Surrogate, interval: float | None) -> None:

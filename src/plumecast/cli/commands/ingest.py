@@ -29,6 +29,8 @@ from plumecast.cli.options import (
 from plumecast.cli.outcomes import fires_kept, note_mixed_intervals, show_outcomes
 from plumecast.cli.show import counted, note, say, when_stopped
 from plumecast.cli.weather_options import read_wind_options, wind_options
+from plumecast.compute.resources import Resources
+from plumecast.sources.rasters import RasterOptions
 from plumecast.sources.wrf import SMOKE_FLOOR, TIME_LIMIT
 from plumecast.workflows.ingest import Outcome, ingest_rasters, ingest_wrf, read_labels
 
@@ -203,8 +205,8 @@ def rasters(
     Example: `plumecast ingest rasters runs/*.asc --format farsite --like smoke.plume -o fires.zarr`
     """
     _check_outputs(out, report, [*files, like, rasters["fuels"]])
-    given = {**read_raster_options(rasters), **read_wind_options(wind)}
-    given["on_note"] = lambda message: note(in_options(message, "--like"))
+    chosen = read_raster_options(rasters)
+    fuels, batch = chosen.pop("fuels"), chosen.pop("batch")
     grid = None if like is None else grid_of(like)
     with (
         when_stopped(lambda: fires_kept(out)),
@@ -212,7 +214,16 @@ def rasters(
         running(scheduler) as runner,
     ):
         outcomes = ingest_rasters(
-            files, out, like=grid, relabel=relabel, runner=runner, progress=step, **given
+            files,
+            out,
+            RasterOptions(like=grid, **chosen),
+            **read_wind_options(wind),
+            fuels=fuels,
+            batch=batch,
+            relabel=relabel,
+            resources=Resources(runner=runner, progress=step),
+            on_note=note,
+            words=in_options,
         )
     show_outcomes(outcomes, out, report)
 

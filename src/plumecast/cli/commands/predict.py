@@ -12,9 +12,9 @@ import typer
 from plumecast.base.errors import PlumecastError
 from plumecast.base.outputs import check_output
 from plumecast.cli.fire_options import (
-    in_options,
     is_raster,
     raster_options,
+    raster_reports,
     read_raster_options,
 )
 from plumecast.cli.history import history
@@ -170,8 +170,7 @@ def command(
             **air,
         }
         if is_raster(rasters):
-            common["on_error"] = lambda path, message: problems.append(in_options(message))
-            common["on_note"] = lambda message: note(in_options(message))
+            common |= raster_reports(problems)
             blocks = predict_rasters(surrogate, fires, **given, **common)
         else:
             common |= {"memory": place["memory"], "drought": rasters["drought"]}

@@ -12,7 +12,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, GROUND, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.sources.rasters.fuel_load import read_fuel_load
+from plumecast.sources.rasters.georeference import read_fuel_load
 from plumecast.surrogate.surrogate import Surrogate
 
 

@@ -17,10 +17,10 @@ from plumecast.cli.drawn_fires import check_simulate, drawing, note_other_settin
 from plumecast.cli.fire_options import (
     CHECKPOINTS_AS_TRAINED,
     STEERING_AS_TRAINED,
-    in_options,
     is_raster,
     landscape_options,
     raster_options,
+    raster_reports,
     read_raster_options,
 )
 from plumecast.cli.options import Given, numbers, with_options
@@ -146,8 +146,7 @@ def command(
     if simulate is not None:
         sources = _drawn(stated, surrogate, simulate, parsed.params)
     elif surrogate is not None and is_raster(rasters):
-        given["on_error"] = lambda path, message: problems.append(in_options(message))
-        given["on_note"] = lambda message: note(in_options(message))
+        given |= raster_reports(problems)
         sources = {item.name: _rasters(item, surrogate, air, given) for item in stated}
         air = {}
     else:

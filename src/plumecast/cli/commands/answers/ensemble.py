@@ -16,10 +16,10 @@ from plumecast.cli.drawn_fires import check_simulate, drawing, note_other_settin
 from plumecast.cli.fire_options import (
     CHECKPOINTS_AS_TRAINED,
     STEERING_AS_TRAINED,
-    in_options,
     is_raster,
     landscape_options,
     raster_options,
+    raster_reports,
     read_raster_options,
 )
 from plumecast.cli.options import (
@@ -194,8 +194,7 @@ def command(
     statistics = table = None
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
         if is_raster(rasters):
-            given["on_error"] = lambda path, message: problems.append(in_options(message))
-            given["on_note"] = lambda message: note(in_options(message))
+            given |= raster_reports(problems)
             blocks = raster_fires(surrogate, stores, **air, **given)
         asked: dict[str, Any] = {
             "thresholds": levels,

@@ -15,9 +15,9 @@ from plumecast.base.names import IGNITION_TIME, SMOKE
 from plumecast.base.outputs import check_output
 from plumecast.cli.fire_options import (
     FUELS_OF_STORES,
-    in_options,
     is_raster,
     raster_options,
+    raster_reports,
     read_raster_options,
 )
 from plumecast.cli.options import PRECISION, Given, numbers, place_options, running, with_options
@@ -202,8 +202,7 @@ def _predicted(
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
         options = read_raster_options(rasters)
         if is_raster(rasters):
-            options["on_error"] = lambda path, message: problems.append(in_options(message))
-            options["on_note"] = lambda message: note(in_options(message))
+            options |= raster_reports(problems)
             blocks: Any = raster_fires(surrogate, fires, step=STEP, **air, **options)
         else:
             blocks = StoreFires(surrogate, fires, options["hours"], STEP, air["weather"])
