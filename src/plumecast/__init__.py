@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from plumecast.scores.quantities import as_quantity, smoke_between
     from plumecast.sources.places import read_places
     from plumecast.sources.rasters import RasterOptions, iter_arrival_times, read_arrival_times
-    from plumecast.sources.wrf import read_wrf, read_wrf_fires
+    from plumecast.sources.wrf import WrfOptions, read_wrf, read_wrf_fires
     from plumecast.surrogate.baselines import fit_baseline
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.load import load_surrogate
@@ -69,13 +69,14 @@ _HOME = {
     "Basis": "operators.pca",
     "CrossValidation": "workflows.tune.cross_validate",
     "Ground": "workflows.landscape",
-    "RasterOptions": "sources.rasters",
     "Design": "workflows.design.design",
     "Operator": "operators.family",
+    "RasterOptions": "sources.rasters",
     "Resources": "compute.resources",
     "Split": "data.split",
     "SplitRecipe": "data.split",
     "Surrogate": "surrogate.surrogate",
+    "WrfOptions": "sources.wrf",
     "air_quality_category": "scores.air_quality",
     "air_quality_index": "scores.air_quality",
     "append_fire": "data.store",
@@ -149,6 +150,7 @@ __all__ = [
     "Split",
     "SplitRecipe",
     "Surrogate",
+    "WrfOptions",
     "__version__",
     "air_quality_category",
     "air_quality_index",

@@ -454,7 +454,9 @@ def test_wrf_fires_are_read_on_a_cluster(runner, tmp_path):
         write_run(tmp_path / "runs" / name, range(3), fire=Circle(x=x, speed=0.2))
     (tmp_path / "runs" / "fire_c").mkdir()
     runs = sorted((tmp_path / "runs").iterdir())
-    outcomes = ingest_wrf(runs, tmp_path / "a.zarr", drought="low", runner=runner)
+    outcomes = ingest_wrf(
+        runs, tmp_path / "a.zarr", drought="low", resources=Resources(runner=runner)
+    )
     assert {out.fire_id: out.state for out in outcomes} == {
         "fire_a": "read",
         "fire_b": "read",

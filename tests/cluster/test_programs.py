@@ -151,7 +151,9 @@ def test_workers_find_rasters_and_runs_by_paths_from_here(runner, folder):
         resources=Resources(runner=runner),
     )
     assert {out.state for out in outcomes} == {"read"}
-    outcomes = ingest_wrf(["runs/fire_a"], "w.zarr", drought="low", runner=runner)
+    outcomes = ingest_wrf(
+        ["runs/fire_a"], "w.zarr", drought="low", resources=Resources(runner=runner)
+    )
     assert [(out.fire_id, out.state) for out in outcomes] == [("fire_a", "read")]
 
 
@@ -197,7 +199,7 @@ def test_files_that_workers_do_not_see_are_named_once(runner, folder):
         for name in ("rasters", "runs"):
             Path(f"no-{name}").rename(name)
     with pytest.raises(PlumecastError, match=unseen("runs/fire_a")):
-        ingest_wrf(["runs/fire_a"], "w.zarr", drought="low", runner=late)
+        ingest_wrf(["runs/fire_a"], "w.zarr", drought="low", resources=Resources(runner=late))
     assert problems == []
 
 

@@ -18,7 +18,7 @@ from plumecast.base.names import TABLE
 from plumecast.cli import main
 from plumecast.sources.rasters import RasterOptions
 from plumecast.sources.rasters.files import read_raster
-from plumecast.sources.wrf.map_plane import map_plane
+from plumecast.sources.wrf.frame import map_plane
 from plumecast.surrogate.file import read_header
 from plumecast.workflows.export import described, export_fields
 from support.raster_files import write_ascii

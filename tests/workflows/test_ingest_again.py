@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 from plumecast import open_snapshots, read_wrf, stored_fires
+from plumecast.sources.wrf import WrfOptions
 from support.wrf_files import FILE, Circle, plume, write_run, write_wrfout
 
 HOURS = range(4)
@@ -85,7 +86,9 @@ def test_replace_reads_all_fires_again_with_other_settings(succeed, runs, store)
         *("--replace", *ALONE),
     )
     stored = open_snapshots(store)
-    expected = xr.concat([read_wrf(run, drought="high", every="2h") for run in runs], "snapshot")
+    expected = xr.concat(
+        [read_wrf(run, WrfOptions(every="2h"), drought="high") for run in runs], "snapshot"
+    )
     for name in ("time_since_ignition", "smoke", "hours", "fire_id", "drought"):
         np.testing.assert_array_equal(stored[name], expected[name])
     succeed("ingest", "wrf", *runs, "-o", store, "--every", "2h", *ALONE)

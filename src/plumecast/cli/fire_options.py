@@ -51,24 +51,24 @@ FUELS_OF_STORES = "a store has a fuel load of its own: ingest rasters --fuels wr
 """The next step for a user who gives fuels for the fires of a store."""
 
 
-def _raster_option(name: str, **settings: Any) -> Any:
-    """A field of `RasterOptions` as an option of the command line."""
-    (field,) = (field for field in fields(RasterOptions) if field.name == name)
-    return typer.Option(field.default, help=field.metadata["help"], **settings)
+def option_of(settings: type[Any], name: str, *names: str, **shown: Any) -> Any:
+    """A field of a settings class, with its default and help, as an option of the command line."""
+    (field,) = (field for field in fields(settings) if field.name == name)
+    return typer.Option(field.default, *names, help=field.metadata["help"], **shown)
 
 
 def raster_options(
-    format: str = _raster_option("format"),
-    unit: str = _raster_option("unit"),
-    crs: str = _raster_option("crs", show_default="that of the grid"),
-    hours: str = _raster_option(
-        "hours", show_default="the latest arrival; stores: their snapshots"
+    format: str = option_of(RasterOptions, "format"),
+    unit: str = option_of(RasterOptions, "unit"),
+    crs: str = option_of(RasterOptions, "crs", show_default="that of the grid"),
+    hours: str = option_of(
+        RasterOptions, "hours", show_default="the latest arrival; stores: their snapshots"
     ),
-    drought: str = _raster_option("drought"),
-    nodata: float = _raster_option("nodata"),
-    variable: str = _raster_option("variable"),
-    horizon: float = _raster_option("horizon"),
-    aggregate: str = _raster_option("aggregate"),
+    drought: str = option_of(RasterOptions, "drought"),
+    nodata: float = option_of(RasterOptions, "nodata"),
+    variable: str = option_of(RasterOptions, "variable"),
+    horizon: float = option_of(RasterOptions, "horizon"),
+    aggregate: str = option_of(RasterOptions, "aggregate"),
     fuels: Path = typer.Option(
         None,
         help="Raster of the Scott & Burgan fuels (FBFM40) that burn; surrogates that were trained "

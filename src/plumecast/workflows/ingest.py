@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.deprecated import folded_arguments
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.findings import Finding
 from plumecast.base.names import FIRE, WIND
 from plumecast.base.tables import DIRECTION, Column, TableFormat, read_table
-from plumecast.compute.blocks import Runner
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.schema import FIELD_NAMES
 from plumecast.sources.rasters import ArrivalTimes, RasterOptions
-from plumecast.sources.wrf import TIME_LIMIT, FireResult, find_runs, fire_name, read_wrf_fires
-from plumecast.sources.wrf.units import tracer_list
+from plumecast.sources.wrf import (
+    TIME_LIMIT,
+    FireResult,
+    WrfOptions,
+    find_runs,
+    fire_name,
+    read_wrf_fires,
+)
 from plumecast.weather.checks import check_fires, fires_of
 from plumecast.weather.options import TRUE
 from plumecast.weather.read import WeatherLike, accepts_winds
@@ -31,7 +37,8 @@ from plumecast.workflows.fires.weather import check_raster_fires, user_weather
 
 __all__ = ["Labels", "Outcome", "ingest_rasters", "ingest_wrf", "read_labels"]
 
-Progress = Callable[[int, int, str], object]
+SKIP, RELABEL, REPLACE = EXISTING = ("skip", "relabel", "replace")
+"""What becomes of fires that are already in the store."""
 
 
 LABELS = TableFormat(
@@ -84,39 +91,40 @@ def read_labels(path: str | Path) -> Labels:
 
 
 @accepts_winds
+@folded_arguments(options=WrfOptions, resources=Resources)
 def ingest_wrf(
     run_dirs: Sequence[str | Path],
     out: str | Path,
+    options: WrfOptions | None = None,
     *,
     drought: str | None = None,
     labels: str | Path | Labels | None = None,
     weather: WeatherLike | None = None,
+    existing: str = SKIP,
     workers: int = 1,
-    runner: Runner | None = None,
     time_limit: float | None = TIME_LIMIT,
-    relabel: bool = False,
-    replace: bool = False,
-    progress: Progress = lambda done, total, name: None,
-    **options: Any,
+    resources: Resources = LOCAL,
 ) -> list[Outcome]:
-    """Append WRF-Fire runs to a store, one commit per fire; fires already stored are skipped.
+    """Append WRF-Fire runs to a store, one commit per fire.
 
     Each of `run_dirs` is one fire: a folder of wrfout files, a glob or a file. A flat folder of
     NetCDF files with other names, such as fire_001.nc, has one fire per file.
 
-    The outcome of a fire that is already stored names the labels and settings that differ from
-    those given. `relabel` changes its labels, `replace` reads it again; each makes one commit.
+    `existing` says what becomes of fires that are already stored: "skip" leaves them, and their
+    outcomes name the labels and settings that differ from those asked for; "relabel" changes their
+    labels; "replace" reads them again. Each makes one commit.
 
     `drought` labels all fires. Alternatively, `labels` is the path of a table for `read_labels`
     with a line for every fire. `weather`, as for `with_weather`, replaces that of the runs, and so
-    do winds in `labels`, of the fires that have one there. With a `runner` (`pc.cluster`), cluster
-    workers read the fires; only this process writes. Other processes read the files: one that makes
-    no progress in `time_limit` seconds, or that dies of a damaged file, is reported, and the other
-    fires are read. With None and one worker, this process reads. `options` are those of `read_wrf`.
-    `progress(finished, total, fire_id)` is called after each fire.
+    do winds in `labels`, of the fires that have one there. With a `runner` of the resources
+    (`pc.cluster`), cluster workers read the fires; only this process writes. Other processes read
+    the files: one that makes no progress in `time_limit` seconds, or that dies of a damaged file,
+    is reported, and the other fires are read. With None and one worker, this process reads.
+    Progress is reported after each fire.
     """
-    if "tracers" in options:
-        options["tracers"] = tracer_list(options["tracers"])  # as the store records them
+    if existing not in EXISTING:
+        raise ArgumentError("existing", existing, f"give one of {', '.join(EXISTING)}")
+    read_as, replace = options or WrfOptions(), existing == REPLACE
     table = read_labels(labels) if isinstance(labels, str | Path) else labels
     label_winds = None if table is None else table.winds
     if table is not None and label_winds is not None and weather is not None:
@@ -125,40 +133,42 @@ def ingest_wrf(
         )
     store = GrowingStore(Path(out), FIELD_NAMES, user_weather(weather))
     runs = find_runs(run_dirs)
-    named = {str(run): fire_name(run) for run in runs}
+    names = {str(run): fire_name(run) for run in runs}
     if store.weather is not None:  # every fire that is read needs its weather
-        kept = frozenset() if replace else store.fire_ids
-        check_fires(store.weather, {*named.values()} - kept)
+        stored = frozenset() if replace else store.fire_ids
+        check_fires(store.weather, {*names.values()} - stored)
     outcomes = []
     if not replace:
-        given = {} if drought is None else {"drought": dict.fromkeys(named.values(), drought)}
+        asked = {} if drought is None else {"drought": dict.fromkeys(names.values(), drought)}
         if table is not None:
-            given = {"drought": table.drought, "ignition_id": table.ignition_id}
-        outcomes = store.already_stored([*named.values()], given, options, relabel)
-    known = named.values() if table is None else {*table.drought, *store.fire_ids}
-    unlabelled = [run for run, name in named.items() if name not in known]
-    outcomes += [
-        Outcome(named[run], problem=f"{run}: {table.path} has no line for fire '{named[run]}'")
-        for run in unlabelled
-        if table
-    ]
+            asked = {"drought": table.drought, "ignition_id": table.ignition_id}
+        outcomes = store.already_stored(
+            [*names.values()], asked, asdict(read_as), existing == RELABEL
+        )
+    unlabelled = []
+    if table is not None:
+        labelled = {*table.drought, *store.fire_ids}
+        unlabelled = [run for run, name in names.items() if name not in labelled]
+        outcomes += [
+            Outcome(names[run], problem=f"{run}: {table.path} has no line for fire '{names[run]}'")
+            for run in unlabelled
+        ]
     results = read_wrf_fires(
         [run for run in runs if str(run) not in unlabelled],
+        read_as,
         drought=table.drought if table else drought,
         ignition_id=table.ignition_id if table else None,
         workers=workers,
-        runner=runner,
         time_limit=time_limit,
         done=frozenset() if replace else store.fire_ids,
-        progress=lambda result, done, total: progress(done, total, result.fire_id),
-        **options,
+        resources=resources,
     )
     if replace:
         failed: list[Outcome] = []
-        whole = store.fire_ids <= {*named.values()}
+        whole = store.fire_ids <= {*names.values()}
         return outcomes + store.replace(_read(results, failed, label_winds), whole=whole) + failed
-    for fire, found in _read(results, outcomes, label_winds):
-        outcomes += store.append_checked(fire, found)
+    for fire, findings in _read(results, outcomes, label_winds):
+        outcomes += store.append_checked(fire, findings)
     return outcomes
 
 

@@ -122,7 +122,7 @@ def test_the_same_crs_needs_no_reprojection(tmp_path):
 
 def test_a_wrf_grid_mapping_is_a_template(tmp_path):
     pyproj = pytest.importorskip("pyproj")
-    from plumecast.sources.wrf.map_plane import map_plane
+    from plumecast.sources.wrf.frame import map_plane
 
     attributes = {"MAP_PROJ": 1, "TRUELAT1": 36.0, "TRUELAT2": 39.0, "STAND_LON": -106.0,
                   "MOAD_CEN_LAT": 37.5}  # fmt: skip
