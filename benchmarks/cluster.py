@@ -45,6 +45,7 @@ from limits import into_document  # noqa: E402
 from plumecast.compute.blocks import Runner, add_up  # noqa: E402
 from plumecast.workflows.ingest import ingest_wrf  # noqa: E402
 from plumecast.workflows.predict import predict_store  # noqa: E402
+from plumecast.workflows.statistics.request import Statistics  # noqa: E402
 
 NONE = "no cluster"
 COSTED = ("simulate", "ingest", "ensemble")  # stages whose tasks are measured one by one
@@ -86,7 +87,9 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
     `folder` holds the WRF runs that are ingested, and the stores that they are read into.
     """
     split = pc.split_by_fire(pc.open_snapshots(store), seed=0)
-    surrogate = pc.fit_surrogate(split.train, "paper-linear", memory=size.memory)
+    surrogate = pc.fit_surrogate(
+        split.train, "paper-linear", resources=Resources(memory=size.memory)
+    )
     fires = pc.draw_fires(
         size.drawn, like=surrogate.grid, preset=size.preset, checkpoints=size.checkpoints
     )
@@ -120,21 +123,32 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
             return float(pc.open_snapshots(out).smoke.astype(np.float64).mean())
 
     def draw(runner: Runner | None) -> float:
-        found = pc.ensemble_statistics(surrogate, fires, quantiles=[0.5], runner=runner, **blocks)
+        found = pc.ensemble_statistics(
+            surrogate,
+            fires,
+            statistics=Statistics([0.5]),
+            resources=Resources(memory=size.memory, runner=runner),
+        )
         return float(found.mean_smoke.mean())
 
     def predict(runner: Runner | None) -> float:
-        parts = predict_store(surrogate, store, runner=runner, **blocks)
+        resources = Resources(memory=size.memory, runner=runner)
+        parts = predict_store(surrogate, store, resources=resources)
         return add_up(float(part.smoke.sum(dtype=np.float64)) for part in parts)
 
     def evaluate(runner: Runner | None) -> float:
         found = pc.evaluate(
-            {"linear": surrogate}, split.validation, split.test, runner=runner, **blocks
+            {"linear": surrogate},
+            split.validation,
+            split.test,
+            resources=Resources(runner=runner, **blocks),
         )
         return found.scores[0].relative_error
 
     def train(runner: Runner | None) -> float:
-        other = pc.fit_surrogate(split.train, "paper-linear", runner=runner, **blocks)
+        other = pc.fit_surrogate(
+            split.train, "paper-linear", resources=Resources(runner=runner, **blocks)
+        )
         return float(np.sum(other.operator.output_basis.singular_values))
 
     return {

@@ -26,15 +26,14 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from plumecast.impact.scenarios.difference import (
+from plumecast.impact.difference import (
     Difference,
     paired_difference,
     unpaired_difference,
 )
-from plumecast.impact.scenarios.draw import Change, draw_scenarios
 from plumecast.physics.fuels import FUEL_CODES
-from plumecast.workflows.fires.draw_fires import DrawnFires
-from plumecast.workflows.landscape import Ground
+from plumecast.workflows.fires.draw_fires import Change, DrawnFires, draw_scenarios
+from plumecast.workflows.simulate import Ground
 
 SHAPE, CELL = (120, 160), 600.0  # of the fire grid; smoke cells are ten times as large
 STRIP = slice(70, 86)  # columns that are thinned

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 from plumecast.compute.linalg import symmetric_eigen
-from plumecast.operators.coded.monomials import monomial_kernel, monomials
+from plumecast.operators.coded.kernels import monomial_kernel, monomials
 from plumecast.operators.coded.polynomial_map import fit_linear_map, fit_polynomial_map
 from plumecast.operators.pca import fit_basis
 from plumecast.operators.ridge import dual_path, penalty_grid, scan_penalties
-from plumecast.studies.methods.literal import literal_quadratic
+from plumecast.studies.cases.summary import literal_quadratic
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.neural.map import FNO, SIZES
 from plumecast.operators.neural.nets import ON_ONE_GRID, Block, in_full_precision
+from plumecast.operators.settings import FAMILIES
 
 HARMONICS = 8
 """Sines and cosines of each coordinate in a trunk: whole and half waves across the grid. A network

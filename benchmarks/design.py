@@ -34,11 +34,10 @@ from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.data.conditions.covariates import read_wind
 from plumecast.data.layout import fit_layout
 from plumecast.data.store import open_snapshots
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions, TrainingSet
-from plumecast.operators.fields.framed import CarriedFields, EncodedFields
 from plumecast.operators.physics.transport import plan_transport
-from plumecast.operators.settings import choose_settings
+from plumecast.operators.settings import FAMILIES, choose_settings
+from plumecast.operators.wind_frame import CarriedFields, EncodedFields
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
 from plumecast.surrogate.weather import fire_history, frame_interval, weather_series

@@ -25,8 +25,11 @@ import numpy as np
 import xarray as xr
 
 from places import make_fires
+from plumecast.compute.resources import Resources
 from plumecast.data.writers import write_blocks
+from plumecast.scores.reading import Reading
 from plumecast.workflows.ensemble import ensemble_statistics
+from plumecast.workflows.statistics.request import Statistics
 from plumecast.workflows.train import train_surrogate
 
 TOGETHER = 4096
@@ -63,7 +66,7 @@ def main() -> None:
 def run(preset: str, stores: list[Path], stored: int, options: argparse.Namespace) -> None:
     begun = time.perf_counter()
     training = make_fires(np.arange(options.trained), smoke=True)
-    surrogate = train_surrogate(training, preset, split=None, device=options.device)
+    surrogate = train_surrogate(training, preset, split=None, resources=Resources(options.device))
     trained = time.perf_counter() - begun
     profile = cProfile.Profile() if options.profile else None
     begun = time.perf_counter()
@@ -72,10 +75,10 @@ def run(preset: str, stores: list[Path], stored: int, options: argparse.Namespac
     found = ensemble_statistics(
         surrogate,
         stores,
-        thresholds=[1.0],
-        quantiles=[0.5, 0.9, 0.95],
-        device=options.device,
+        Reading(thresholds=[1.0]),
+        Statistics([0.5, 0.9, 0.95]),
         notify=lambda notice: None,
+        resources=Resources(device=options.device),
     )
     if profile is not None:
         profile.disable()

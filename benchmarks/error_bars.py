@@ -39,7 +39,7 @@ from plumecast.surrogate.error_bars.interval import (
     interval_fields,
 )
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.held_out.out_of_fold import score_out_of_fold
+from plumecast.workflows.evaluate import score_out_of_fold
 from plumecast.workflows.train import train_surrogate
 
 NOMINAL = (0.9, 0.8)

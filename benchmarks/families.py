@@ -28,14 +28,13 @@ import numpy as np
 
 from plumecast.compute.arrays import map_arrays, to_numpy
 from plumecast.compute.device import Budget, choose_device
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions, Family, FittedMap, TrainingSet
-from plumecast.operators.fields.lift import fit_lift
-from plumecast.operators.fields.targets import Targets
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.lifted import fit_lifted_operator
-from plumecast.operators.neural.map import SIZES, fit_neural
-from plumecast.operators.settings import Settings, choose_settings
-from plumecast.scores.roc import best_decision_threshold, iou_at, roc_scores
+from plumecast.operators.neural.map import SIZES, Network, Schedule, fit_neural
+from plumecast.operators.settings import FAMILIES, Settings, choose_settings
+from plumecast.operators.targets import Targets
+from plumecast.scores.roc import decision_threshold_over, iou_at, roc_scores
 
 BLOCK = 256
 MAPS = 5
@@ -159,7 +158,7 @@ def evaluate(
     rows, _, score = predict("validation")
     pair = (score, data["smoke"][rows] > tau)
     flat = (put(values.reshape(rows.size, -1)) for values in pair)
-    alpha = best_decision_threshold(*flat, np.empty(0))
+    alpha = decision_threshold_over(lambda function: [function(*flat)], ())
     start = time.perf_counter()
     rows, smoke, score = predict("test")
     seconds = time.perf_counter() - start
@@ -188,9 +187,8 @@ def limited(family: Family, seconds: float | None) -> Family:
         network, out_of_fold = fit_neural(
             training,
             lift,
-            architecture=family.name,
-            epochs=settings.own.epochs,
-            seconds=seconds,
+            network=Network(family.name),
+            schedule=Schedule(settings.family_settings.epochs, seconds=seconds),
             device="cuda" if "cuda" in resources.device.name else "cpu",
         )
         return FittedMap(network, out_of_fold.rows, out_of_fold)
@@ -259,7 +257,7 @@ def main() -> None:
             if family in SIZES:
                 FAMILIES[family] = limited(FAMILIES[family], limit)
             start, cpu = time.perf_counter(), time.process_time()
-            operator, _ = fit_lifted_operator(
+            operator, *_ = fit_lifted_operator(
                 TrainingSet(
                     data["fire"][rows],
                     data["smoke"][rows],

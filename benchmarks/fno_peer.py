@@ -38,8 +38,8 @@ from neuralop.training import AdamW, Trainer
 from families import evaluate, load, threshold_of, training_rows
 from plumecast.compute.device import choose_device
 from plumecast.operators.family import Conditions
-from plumecast.operators.fields.lift import Lift, fit_lift
-from plumecast.operators.fields.targets import Targets, choose_inverse, fit_targets
+from plumecast.operators.lift import Lift, fit_lift
+from plumecast.operators.targets import Targets, choose_inverse, fit_targets
 
 BLOCK = 256
 CURVE_POINTS = 60

@@ -23,8 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plumecast.scores.sampling.control_variate import control_variate
-from plumecast.scores.sampling.intervals import cluster_mean, cluster_sums
+from plumecast.scores.sampling import cluster_mean, cluster_sums, control_variate
 
 SKEWED, OWN = 0.6, 0.7
 """Standard deviations of ln g: of a skewed population, and of a snapshot relative to its ignition.

@@ -28,7 +28,7 @@ import numpy as np
 
 from plumecast.compute.arrays import map_arrays
 from plumecast.compute.linalg import gram
-from plumecast.operators.coded.monomials import monomial_kernel
+from plumecast.operators.coded.kernels import monomial_kernel
 from plumecast.operators.coded.operator import CodedOperator, folded
 from plumecast.operators.coded.polynomial_map import PrimalMap, fit_polynomial_map
 from plumecast.operators.pca import fit_basis

@@ -33,7 +33,7 @@ import plumecast as pc
 from families import limited
 from limits import into_document
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.operators.families import FAMILIES
+from plumecast.operators.settings import FAMILIES
 
 Predict = Callable[[np.ndarray], np.ndarray]
 SHARES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1)

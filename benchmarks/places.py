@@ -24,9 +24,12 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import INTERVAL
+from plumecast.compute.resources import Resources
+from plumecast.scores.reading import Reading
 from plumecast.sources.places import Places
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.workflows.statistics.points import evaluate_points
+from plumecast.workflows.ensemble import evaluate_points
+from plumecast.workflows.statistics.request import Statistics
 
 SHAPE, CELL = (80, 100), 3000.0
 TOGETHER = 1024
@@ -109,18 +112,17 @@ def main() -> None:
     parser.add_argument("--precision", default="float64")
     options = parser.parse_args()
     training = make_fires(np.arange(options.trained), smoke=True)
-    surrogate = fit_surrogate(training, options.preset, device=options.device)
+    surrogate = fit_surrogate(training, options.preset, resources=Resources(device=options.device))
     fires = Made(options.fires)
     begun, used = time.perf_counter(), time.process_time()
     found = evaluate_points(
         surrogate,
         fires,
         random_places(),
-        thresholds=[1.0, 35.0],
-        quantiles=[0.5, 0.95],
-        device=options.device,
-        precision=options.precision,
+        Reading(thresholds=[1.0, 35.0]),
+        Statistics([0.5, 0.95], precision=options.precision),
         notify=lambda notice: None,
+        resources=Resources(device=options.device),
     )
     whole, making = time.perf_counter() - begun, sum(fires.seconds)
     used = time.process_time() - used

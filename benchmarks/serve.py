@@ -22,7 +22,7 @@ import httpx
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from plumecast.app.server.live.fires import LiveFire
+from plumecast.app.server.fires import LiveFire
 from plumecast.app.server.start import prepare, warm_up
 from support.live_fuzz import malformed_requests
 

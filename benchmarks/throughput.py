@@ -45,11 +45,11 @@ from plumecast.compute.arrays import map_arrays, to_numpy
 from plumecast.compute.device import Budget, Device, choose_device
 from plumecast.compute.threads import cores
 from plumecast.operators.family import Conditions, TrainingSet
-from plumecast.operators.fields.wind_frame import fit_wind_frame
 from plumecast.operators.lifted import LiftedOperator, fit_lifted_operator
+from plumecast.operators.physics.conditions import WeatherSeries
 from plumecast.operators.physics.transport import plan_transport
-from plumecast.operators.physics.weather import WeatherSeries
 from plumecast.operators.settings import choose_settings
+from plumecast.operators.wind_frame import fit_wind_frame
 from plumecast.scores.field_statistics import field_sums
 from plumecast.scores.roc import iou_at
 
@@ -177,7 +177,7 @@ def fit(case: Case, data: Fires, device: Device) -> LiftedOperator:
     if case.physics:
         physics = plan_transport(given.weather, spacing, EVERY)
     threshold = float(np.quantile(data.smoke[data.smoke > 0.0], 0.3))
-    operator, _ = fit_lifted_operator(
+    operator, *_ = fit_lifted_operator(
         TrainingSet(data.fire, data.smoke, data.number, given),
         choose_settings(case.preset),
         threshold=threshold,

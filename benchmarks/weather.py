@@ -36,16 +36,15 @@ import numpy as np
 from families import limited, relative_errors
 from plumecast.compute.arrays import map_arrays, to_numpy
 from plumecast.compute.device import Budget, Device, choose_device
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions, TrainingSet
-from plumecast.operators.fields.wind_frame import fit_wind_frame
 from plumecast.operators.lifted import fit_lifted_operator
 from plumecast.operators.physics.calibration import calibrate
+from plumecast.operators.physics.conditions import WeatherSeries
 from plumecast.operators.physics.transport import plan_transport
-from plumecast.operators.physics.weather import WeatherSeries
-from plumecast.operators.settings import choose_settings
+from plumecast.operators.settings import FAMILIES, choose_settings
+from plumecast.operators.wind_frame import fit_wind_frame
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.scores.roc import best_decision_threshold, iou_at, roc_scores
+from plumecast.scores.roc import decision_threshold_over, iou_at, roc_scores
 
 COMPARED = ("wind+calibrated", "wind+column", "wind+layers", "wind+none")
 METHODS = ",".join((*COMPARED, "map+column", "map+none", "unet", "physics", "mean", "nearest"))
@@ -136,7 +135,7 @@ def fit_operator(
             carrier = calibrate(carrier, *seen, threshold=tau, put=resources.device.put)
     given = Conditions(wind=wind, weather=weather)
     training = TrainingSet(data.fire[rows], data.smoke[rows], data.number[rows], given)
-    operator, error = fit_lifted_operator(
+    operator, error, _ = fit_lifted_operator(
         training,
         settings,
         threshold=smoke_threshold(data.smoke[rows]),
@@ -249,7 +248,8 @@ def score_line(
         seconds.append(time.perf_counter() - start)
         _, score = in_blocks(predict, other)
         truth = (data.smoke[other] > tau).reshape(other.size, -1)
-        alpha = best_decision_threshold(score.reshape(other.size, -1), truth, np.empty(0))
+        pair = score.reshape(other.size, -1), truth
+        alpha = decision_threshold_over(lambda function: [function(*pair)], ())  # noqa: B023
         smoke, score = in_blocks(predict, held_out)
         found.append((smoke, score, data.smoke[held_out], score > alpha))
         taus.append(tau)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     )
     from plumecast.data.split import Split, SplitRecipe, split_by_fire
     from plumecast.data.store import append_fire, export_snapshots, open_snapshots, stored_fires
-    from plumecast.impact.scenarios.compare import compare_scenarios
-    from plumecast.impact.solar.optics import optical_depth
-    from plumecast.impact.solar.solar_loss import solar_loss
+    from plumecast.impact.compare import compare_scenarios
+    from plumecast.impact.optics import optical_depth
+    from plumecast.impact.solar_loss import solar_loss
     from plumecast.operators.family import Operator
     from plumecast.operators.pca import Basis, fit_basis, projection_error
     from plumecast.scores.air_quality import air_quality_category, air_quality_index, day_mean
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         with_log_smoke,
     )
     from plumecast.scores.quantities import as_quantity, smoke_between
+    from plumecast.scores.reading import Reading
     from plumecast.sources.places import read_places
     from plumecast.sources.rasters import RasterOptions, iter_arrival_times, read_arrival_times
     from plumecast.sources.wrf import WrfOptions, read_wrf, read_wrf_fires
@@ -52,14 +53,13 @@ if TYPE_CHECKING:
     from plumecast.weather.read import constant_weather, read_weather
     from plumecast.weather.snapshots import with_weather, with_winds
     from plumecast.workflows.design.design import Design, design_runs
-    from plumecast.workflows.ensemble import ensemble_statistics
+    from plumecast.workflows.ensemble import ensemble_statistics, evaluate_points
     from plumecast.workflows.evaluate import evaluate
     from plumecast.workflows.fires.draw_fires import draw_fires
     from plumecast.workflows.fires.fuels import with_fuels
     from plumecast.workflows.fires.hours import at_hours
-    from plumecast.workflows.landscape import Ground
-    from plumecast.workflows.simulate import simulate
-    from plumecast.workflows.statistics.points import evaluate_points
+    from plumecast.workflows.simulate import Ground, simulate
+    from plumecast.workflows.statistics.request import Statistics
     from plumecast.workflows.train import train_surrogate
     from plumecast.workflows.tune.cross_validate import CrossValidation, cross_validate
     from plumecast.workflows.tune.tune import tune_surrogate
@@ -68,13 +68,15 @@ if TYPE_CHECKING:
 _HOME = {
     "Basis": "operators.pca",
     "CrossValidation": "workflows.tune.cross_validate",
-    "Ground": "workflows.landscape",
     "Design": "workflows.design.design",
+    "Ground": "workflows.simulate",
     "Operator": "operators.family",
     "RasterOptions": "sources.rasters",
+    "Reading": "scores.reading",
     "Resources": "compute.resources",
     "Split": "data.split",
     "SplitRecipe": "data.split",
+    "Statistics": "workflows.statistics.request",
     "Surrogate": "surrogate.surrogate",
     "WrfOptions": "sources.wrf",
     "air_quality_category": "scores.air_quality",
@@ -85,7 +87,7 @@ _HOME = {
     "at_hours": "workflows.fires.hours",
     "choose_decision_threshold": "scores.footprint",
     "cluster": "compute.cluster",
-    "compare_scenarios": "impact.scenarios.compare",
+    "compare_scenarios": "impact.compare",
     "constant_weather": "weather.read",
     "cross_validate": "workflows.tune.cross_validate",
     "day_mean": "scores.air_quality",
@@ -95,7 +97,7 @@ _HOME = {
     "drop_small_fires": "data.schema",
     "ensemble_statistics": "workflows.ensemble",
     "evaluate": "workflows.evaluate",
-    "evaluate_points": "workflows.statistics.points",
+    "evaluate_points": "workflows.ensemble",
     "export_snapshots": "data.store",
     "final_snapshots": "data.schema",
     "fit_baseline": "surrogate.baselines",
@@ -107,7 +109,7 @@ _HOME = {
     "mean_log_smoke": "scores.optical_depth",
     "open_snapshots": "data.store",
     "operator_mean_log_smoke": "scores.optical_depth",
-    "optical_depth": "impact.solar.optics",
+    "optical_depth": "impact.optics",
     "projection_error": "operators.pca",
     "read_arrival_times": "sources.rasters",
     "read_places": "sources.places",
@@ -122,7 +124,7 @@ _HOME = {
     "smoke_between": "scores.quantities",
     "smoke_threshold": "scores.footprint",
     "snapshot_relative_errors": "scores.footprint",
-    "solar_loss": "impact.solar.solar_loss",
+    "solar_loss": "impact.solar_loss",
     "split_by_fire": "data.split",
     "stored_fires": "data.store",
     "train_surrogate": "workflows.train",
@@ -146,9 +148,11 @@ __all__ = [
     "Operator",
     "PlumecastError",
     "RasterOptions",
+    "Reading",
     "Resources",
     "Split",
     "SplitRecipe",
+    "Statistics",
     "Surrogate",
     "WrfOptions",
     "__version__",

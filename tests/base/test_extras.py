@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import plumecast
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 
 EXTRAS = ("numba", "matplotlib", "jinja2", "torch", "distributed", "rasterio", "pyproj", "pvlib")
 

@@ -25,7 +25,9 @@ from plumecast.scores.optical_depth import with_log_smoke
 from plumecast.surrogate.baselines import BASELINES
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.load import load_surrogate
-from plumecast.workflows.evaluate import fit_thresholds, separate
+from plumecast.workflows.evaluate import fit_thresholds
+from plumecast.workflows.held_out.scoring import separate
+from plumecast.workflows.tune.candidates import SearchSpace
 from plumecast.workflows.tune.tune import tune_surrogate
 from support.snapshots import fires_of, make_snapshots
 from support.weather_fires import weather_fires
@@ -266,13 +268,13 @@ def test_evaluate_prints_the_numbers_it_writes(succeed, trained, ensemble, tmp_p
 
 
 def test_evaluate_records_what_was_scored(succeed, trained, ensemble):
-    succeed("evaluate", trained, ensemble.store, "--baselines", "none", "--captured", 0.8)
+    succeed("evaluate", trained, ensemble.store, "--baselines", "none")
     written = json.loads(trained.with_suffix(".scores.json").read_text())
     assert written["plumecast"] == __version__
     assert written["model"] == str(trained)
     assert written["data"] == str(ensemble.store)
     assert written["data_version"] == ensemble.version
-    assert written["captured"] == 0.8
+    assert written["captured"] == 0.95
     assert [score["name"] for score in written["scores"]] == ["paper-linear"]
     assert written["test_snapshots"] == split_by_fire(ensemble.snapshots).test.sizes["snapshot"]
 
@@ -419,10 +421,7 @@ def test_tune_equals_the_function(succeed, ensemble, tmp_path):
     expected = tune_surrogate(
         split.train.load(),
         split.validation.load(),
-        families=["coded"],
-        degrees=[1],
-        kernels=[],
-        std_fractions=[0.5, 0.9],
+        space=SearchSpace(["coded"], degrees=[1], kernels=[], std_fractions=[0.5, 0.9]),
         rank_by="relative_error",
     )
     assert json.loads(where.read_text())["settings"] == expected[0].settings()
@@ -550,7 +549,10 @@ def bad_requests(store: str, model: str, out: str) -> dict[str, tuple[list[str],
         "settings": (["train", store, "--settings", model], "has no settings; write them with"),
         "no settings": (["train", store, "--settings", "no.json"], "no.json"),
         "baseline": (["evaluate", model, store, "--baselines", "luck"], "baseline 'luck' is unkno"),
-        "captured": (["evaluate", model, store, "--captured", "2"], "--captured=2.0 is not within"),
+        "captured": (
+            ["study", "all", "--data", store, "--captured", "2"],
+            "--captured=2.0 is not within (0, 1); the paper takes 0.95",
+        ),
         "ending": (["predict", model, store, "-o", f"{out}.csv"], "use .nc, .zarr or .tif"),
         "overwrite": (
             ["predict", model, store, "-o", model],

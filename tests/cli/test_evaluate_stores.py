@@ -95,13 +95,6 @@ def test_a_store_that_has_grown_is_scored_without_the_fires_of_training(run, fol
     assert written(tmp_path / "s.json")["test_snapshots"] == rest
 
 
-def test_own_thresholds_of_another_store_are_refused(run, folder, tmp_path):
-    options = ("--captured", 0.8, "-o", tmp_path / "s.json")
-    result = run("evaluate", folder / "smoke.plume", folder / "other.nc", *options)
-    assert result.code == 2
-    assert "--captured=0.8 cannot be chosen here" in result.err
-
-
 def test_a_surrogate_that_loses_to_the_mean_field_says_so(run, folder, tmp_path):
     model = tmp_path / "poor.plume"
     # So large a penalty leaves a prediction of zero smoke.

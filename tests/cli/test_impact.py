@@ -14,6 +14,7 @@ pytest.importorskip("pvlib")
 
 import plumecast as pc
 from plumecast.data.store import export_snapshots
+from plumecast.impact.solar_loss import Unrecorded
 from support.plants import NOON, smoky, write_plants
 from support.raster_files import fire, write_ascii
 
@@ -34,7 +35,9 @@ def impact(*more):
 
 def test_table_and_json_hold_what_python_computes(files, succeed):
     out = succeed(*impact("-o", "loss.csv", "--json", "loss.json", *SUN))
-    loss = pc.solar_loss("fires.nc", "plants.csv", ignition_time=NOON, latitude=39.0)
+    loss = pc.solar_loss(
+        "fires.nc", "plants.csv", ignition_time=NOON, unrecorded=Unrecorded(latitude=39.0)
+    )
     with Path("loss.csv").open(newline="") as file:
         rows = {row["plant"]: row for row in csv.DictReader(file)}
     assert list(rows) == ["a", "b", "all plants"]
@@ -65,7 +68,11 @@ def test_a_surrogate_predicts_the_smoke(files, run):
     assert "the error of the predicted smoke is not part of the interval" in done.err
     assert "of the ignitions are those of training" in done.err
     exact = pc.solar_loss(
-        "fires.nc", "plants.csv", surrogate=surrogate, ignition_time=NOON, latitude=39.0
+        "fires.nc",
+        "plants.csv",
+        surrogate=surrogate,
+        ignition_time=NOON,
+        unrecorded=Unrecorded(latitude=39.0),
     )
     with xr.open_dataset("loss.nc") as loss:
         np.testing.assert_allclose(loss.lost_energy, exact.lost_energy, rtol=1e-6)

@@ -61,7 +61,7 @@ def workers_of(leader: int) -> int:
         with contextlib.suppress(OSError):
             session = int((process / "stat").read_text().rpartition(")")[2].split()[3])
             command = (process / "cmdline").read_bytes()
-            found += session == leader and (b"spawn_main" in command or b"limited" in command)
+            found += session == leader and (b"spawn_main" in command or b"import serve" in command)
     return found
 
 

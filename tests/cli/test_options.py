@@ -20,7 +20,7 @@ from plumecast.cli.fire_options import STEERING_STRENGTH
 from plumecast.cli.options import split_options, split_recipe, with_options
 from plumecast.cli.show import next_step
 from plumecast.data.split import SplitRecipe
-from plumecast.simulator import weather
+from plumecast.simulator.atmosphere import STEERING_STRENGTH as DEFAULT_STRENGTH
 
 HEAVY = (
     "scipy", "numba", "matplotlib", "torch", "xarray", "zarr", "icechunk", "numpy", "netCDF4",
@@ -70,7 +70,7 @@ def test_errors_of_the_library_name_the_option():
 
 
 def test_the_default_steering_of_the_help_is_that_of_the_simulator():
-    assert STEERING_STRENGTH == weather.STEERING_STRENGTH
+    assert STEERING_STRENGTH == DEFAULT_STRENGTH
 
 
 # A light start

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import plumecast as pc
-import plumecast.base.outputs
+import plumecast.base.paths
 from plumecast.base.errors import PlumecastError
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.data.store import append_fire, export_snapshots
 from support.snapshots import fires_of, make_snapshots
 
@@ -116,7 +116,7 @@ def test_a_store_that_cannot_be_written(folder, monkeypatch):
             raise PermissionError(13, "Permission denied")
         return Path(os.devnull).open()
 
-    monkeypatch.setattr(plumecast.base.outputs.tempfile, "TemporaryFile", refuse_store)
+    monkeypatch.setattr(plumecast.base.paths.tempfile, "TemporaryFile", refuse_store)
     with pytest.raises(PlumecastError, match=r"created in store.zarr \(Permission denied\)"):
         check_output("store.zarr", "store")
 

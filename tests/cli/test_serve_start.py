@@ -6,20 +6,20 @@ import re
 
 import pytest
 
-pytest.importorskip("starlette", reason="the extra serve is not installed")
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 from plumecast.app.server import start
-from plumecast.cli.commands.views import serve
+from plumecast.cli.commands import serve
 
 
 @pytest.fixture
 def simulated(monkeypatch):
     """A simulation that only reports ten fires."""
 
-    def simulate(path, *, progress, **settings):
+    def simulate(path, *, resources, **settings):
         for done in range(1, 11):
-            progress(done, 10, f"fire-{done}")
+            resources.progress(done, 10, f"fire-{done}")
 
     monkeypatch.setattr(start, "simulate", simulate)
 

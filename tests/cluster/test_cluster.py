@@ -20,23 +20,26 @@ import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.compute import cluster as scale
-from plumecast.compute import gram as gram_blocks
+from plumecast.compute import linalg
 from plumecast.compute.arrays import bytes_in
 from plumecast.compute.blocks import Passes
-from plumecast.compute.gram import snapshot_gram
-from plumecast.compute.resources import Resources
+from plumecast.compute.linalg import snapshot_gram
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.layout import fit_layout
 from plumecast.data.store import open_snapshots
 from plumecast.data.training import StoredRows
 from plumecast.operators.pca import Truncation, fit_truncated_basis
+from plumecast.scores.reading import Reading
+from plumecast.scores.tally import Tally
 from plumecast.simulator import ensemble as simulator
 from plumecast.sources.rasters import RasterOptions
 from plumecast.sources.rasters import arrival_times as where_read
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.workflows.fires import draw_fires as drawing
+from plumecast.workflows.fires.sources import raster_fires as fires_of_rasters
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
-from plumecast.workflows.predict import predict_rasters, predict_store
-from plumecast.workflows.predict import raster_fires as fires_of_rasters
+from plumecast.workflows.predict import predict_store
+from plumecast.workflows.statistics.request import Statistics
 from support.raster_files import COARSE, fire, write_ascii, write_landscape
 from support.snapshots import make_snapshots, on_demo_grid
 from support.windy_fires import windy, write_windy_rasters
@@ -45,6 +48,7 @@ from support.wrf_files import Circle, write_run
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask distributed is not installed")
 
+ASKED = Reading(thresholds=[1.0]), Statistics([0.5])
 ROUNDING = 1e-9  # relative: sums in another order
 MOVED_CELLS = 1e-3  # share of cells so near the edge of a bin that rounding moves them
 
@@ -184,7 +188,9 @@ def test_a_sum_keeps_few_parts_in_memory(runner, tmp_path):
 )
 def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
-    other = pc.fit_surrogate(split.train, **choices, memory="250kB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, resources=Resources(memory="250kB", runner=runner), **choices
+    )
     one = pc.fit_surrogate(split.train.load(), **choices)
     fires = split.test.astype(np.float64)
     expected = one.predict(fires).values
@@ -194,7 +200,9 @@ def test_fit_on_a_cluster_equals_the_fit_here(runner, store, choices):
 def test_coded_fit_of_lifted_fields_on_a_cluster_equals_the_fit_here(runner, store):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     choices = {"degree": 2, "fire_rank": 4, "smoke_rank": 5, "lift": "identity", "targets": "log"}
-    other = pc.fit_surrogate(split.train, **choices, memory="500kB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, resources=Resources(memory="500kB", runner=runner), **choices
+    )
     one = pc.fit_surrogate(split.train.load(), **choices)
     expected = one.predict(split.test).values
     found = other.predict(split.test).values
@@ -204,7 +212,9 @@ def test_coded_fit_of_lifted_fields_on_a_cluster_equals_the_fit_here(runner, sto
 def test_spectral_fit_on_a_cluster_equals_the_fit_here(runner, store):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     choices = {"preset": "recommended", "layers": 2}
-    other = pc.fit_surrogate(split.train, **choices, memory="100MB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, resources=Resources(memory="100MB", runner=runner), **choices
+    )
     one = pc.fit_surrogate(split.train.load(), **choices)
     expected = one.predict(split.test).values
     found = other.predict(split.test).values
@@ -245,13 +255,17 @@ class Unread(StoredRows):
 
 def test_fit_of_more_cells_than_snapshots_equals_the_fit_here(runner, wide):
     split = pc.split_by_fire(open_snapshots(wide), seed=2)
-    other = pc.fit_surrogate(split.train, "paper-linear", memory="500kB", runner=runner)
+    other = pc.fit_surrogate(
+        split.train, "paper-linear", resources=Resources(memory="500kB", runner=runner)
+    )
     one = pc.fit_surrogate(split.train.load(), "paper-linear")
     fires = split.test.astype(np.float64)
     expected = one.predict(fires).values
     np.testing.assert_allclose(other.predict(fires).values, expected, atol=1e-8 * expected.max())
     with pytest.raises(PlumecastError, match=r"needs at least .* for a Gram matrix of 50 × 50"):
-        pc.fit_surrogate(split.train, "paper-linear", memory="80kB", runner=runner)
+        pc.fit_surrogate(
+            split.train, "paper-linear", resources=Resources(memory="80kB", runner=runner)
+        )
 
 
 class Reaper(scale.ClusterRunner):
@@ -262,7 +276,7 @@ class Reaper(scale.ClusterRunner):
 
     def map(self, function, shared, items):
         for part in super().map(function, shared, items):
-            if function is gram_blocks._tile:
+            if function is linalg._tile:
                 type(self).tiles += 1
                 if self.tiles == 2:
                     type(self).victims = (next(iter(self.client.run(os.getpid).values())),)
@@ -307,7 +321,10 @@ def test_wrong_values_are_found_on_a_cluster(runner, tmp_path):
     said = []
     for where in (None, runner):
         with pytest.raises(PlumecastError) as caught:
-            pc.fit_surrogate(open_snapshots(tmp_path / "wrong.nc"), memory="5MB", runner=where)
+            pc.fit_surrogate(
+                open_snapshots(tmp_path / "wrong.nc"),
+                resources=Resources(memory="5MB", runner=where),
+            )
         said.append(str(caught.value))
     assert said[0] == said[1]
     assert said[0].startswith("'smoke' holds 1 NaN or infinite values in fire 'fire-33-low'")
@@ -315,29 +332,34 @@ def test_wrong_values_are_found_on_a_cluster(runner, tmp_path):
 
 def test_predictions_and_statistics_on_a_cluster_equal_those_here(runner, store):
     surrogate = pc.fit_surrogate(open_snapshots(store).load(), "paper-linear")
-    common = {"memory": "300kB"}
-    ours = xr.concat(predict_store(surrogate, store, **common), "snapshot")
-    theirs = xr.concat(predict_store(surrogate, store, **common, runner=runner), "snapshot")
+    ours, theirs = (
+        xr.concat(predict_store(surrogate, store, resources=resources), "snapshot")
+        for resources in (Resources(memory="300kB"), Resources(memory="300kB", runner=runner))
+    )
     xr.testing.assert_identical(theirs, ours)
-    asked = {"thresholds": [1.0], "quantiles": [0.5], "memory": "8MB"}
-    one = pc.ensemble_statistics(surrogate, store, **asked)
-    other = pc.ensemble_statistics(surrogate, [store], **asked, runner=runner)
+    one, other = (
+        pc.ensemble_statistics(surrogate, fires, *ASKED, resources=Resources("cpu", "8MB", where))
+        for fires, where in ((store, None), ([store], runner))
+    )
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
 
 
 def test_error_bars_made_on_a_cluster_equal_those_here(runner, store):
-    common = {"split": None, "degree": 1, "folds": 2, "memory": "2MB"}
+    common = {"split": None, "degree": 1, "folds": 2}
     one, other = (
-        pc.train_surrogate(open_snapshots(store), **common, runner=where)
+        pc.train_surrogate(
+            open_snapshots(store), **common, resources=Resources(memory="2MB", runner=where)
+        )
         for where in (None, runner)
     )
     assert other.error_bars.groups == one.error_bars.groups
     assert other.error_bars.counts.sum() == one.error_bars.counts.sum()
     moved = np.abs(other.error_bars.counts - one.error_bars.counts).sum() / 2
     assert moved <= MOVED_CELLS * one.error_bars.counts.sum()
-    asked = {"memory": "300kB", "interval": 0.8}
-    ours = xr.concat(predict_store(one, store, **asked), "snapshot")
-    theirs = xr.concat(predict_store(one, store, **asked, runner=runner), "snapshot")
+    ours, theirs = (
+        xr.concat(predict_store(one, store, interval=0.8, resources=resources), "snapshot")
+        for resources in (Resources(memory="300kB"), Resources(memory="300kB", runner=runner))
+    )
     xr.testing.assert_identical(theirs, ours)
     assert bool((ours.upper > ours.lower).any())
 
@@ -347,14 +369,16 @@ def test_scores_on_a_cluster_equal_those_here(runner, store, choices):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     surrogates = {
         "own": pc.fit_surrogate(split.train.load(), **choices),
-        "mean": fit_baseline("mean-field", split.train, runner=runner),
+        "mean": fit_baseline("mean-field", split.train, resources=Resources(runner=runner)),
     }
     operator = surrogates["own"].operator
     # For several blocks.
     memory = 1.4 * (bytes_in(operator) + operator.working_bytes()[0]) + 150_000
     parts = (split.validation, split.test)
-    one = pc.evaluate(surrogates, *parts, memory=memory)
-    other = pc.evaluate(surrogates, *parts, memory=memory, runner=runner)
+    one, other = (
+        pc.evaluate(surrogates, *parts, resources=Resources(memory=memory, runner=where))
+        for where in (None, runner)
+    )
     for name in surrogates:
         xr.testing.assert_identical(other.details[name], one.details[name])
     for here, there in zip(one.scores, other.scores, strict=True):
@@ -365,10 +389,15 @@ def test_scores_on_a_cluster_equal_those_here(runner, store, choices):
 def test_scores_survive_a_killed_worker(mortal, store):
     split = pc.split_by_fire(open_snapshots(store), seed=2)
     surrogate = pc.fit_surrogate(split.train.load(), "paper-linear")
-    expected = pc.evaluate({"a": surrogate}, split.validation, split.test, memory="100kB")
     watched = Watched(mortal.client)
-    found = pc.evaluate(
-        {"a": surrogate}, split.validation, split.test, memory="100kB", runner=watched
+    expected, found = (
+        pc.evaluate(
+            {"a": surrogate},
+            split.validation,
+            split.test,
+            resources=Resources(memory="100kB", runner=where),
+        )
+        for where in (None, watched)
     )
     assert watched.blocks > 8, "or the worker that was killed had nothing to do"
     xr.testing.assert_identical(found.details["a"], expected.details["a"])
@@ -381,7 +410,8 @@ class Watched(scale.ClusterRunner):
 
     def map(self, function, shared, items):
         for number, part in enumerate(super().map(function, shared, items)):
-            if hasattr(part, "each"):  # scores, not counts for the thresholds
+            # Scores, not the counts for the thresholds.
+            if isinstance(part, tuple) and isinstance(part[0], Tally):
                 type(self).blocks += 1
                 if number == 1:
                     victim = next(iter(self.client.run(os.getpid).values()))
@@ -397,7 +427,9 @@ def test_a_store_that_changes_while_it_is_scored_is_refused(runner, tmp_path, ki
     surrogate = pc.fit_surrogate(split.train.load(), "paper-linear")
     touch(path)
     with pytest.raises(PlumecastError, match="changed while it was read"):
-        pc.evaluate({"a": surrogate}, split.validation, split.test, runner=runner)
+        pc.evaluate(
+            {"a": surrogate}, split.validation, split.test, resources=Resources(runner=runner)
+        )
 
 
 def touch(path: Path) -> None:
@@ -412,7 +444,9 @@ def test_statistics_survive_a_killed_worker(mortal, store):
     victim = next(iter(mortal.client.run(os.getpid).values()))
     timer = threading.Timer(0.1, lambda: os.kill(victim, signal.SIGKILL))
     timer.start()
-    other = pc.ensemble_statistics(surrogate, [store] * 8, memory="120kB", runner=mortal)
+    other = pc.ensemble_statistics(
+        surrogate, [store] * 8, resources=Resources(memory="120kB", runner=mortal)
+    )
     timer.join()
     xr.testing.assert_allclose(other.mean_log_smoke, one.mean_log_smoke, rtol=ROUNDING)
     assert other.attrs["snapshots"] == 8 * one.attrs["snapshots"]
@@ -430,10 +464,9 @@ def test_simulated_fires_are_the_same_on_a_cluster(runner):
 def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
     monkeypatch.setattr(drawing, "TOGETHER", 1)  # fire: several blocks
     surrogate = pc.fit_surrogate(on_demo_grid(), "paper-linear")
-    asked = {"thresholds": [1.0], "quantiles": [0.5]}
     fires = pc.draw_fires(3, like=surrogate.grid, droughts=["low"])
-    other = pc.ensemble_statistics(surrogate, fires, **asked, runner=runner)
-    one = pc.ensemble_statistics(surrogate, fires, **asked)
+    other = pc.ensemble_statistics(surrogate, fires, *ASKED, resources=Resources(runner=runner))
+    one = pc.ensemble_statistics(surrogate, fires, *ASKED)
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
     assert other.attrs == one.attrs
 
@@ -444,8 +477,10 @@ def test_fires_are_drawn_on_rasters_of_the_users_ground_on_a_cluster(runner, tmp
     chosen = {"droughts": ["high"], "checkpoints": 1, "ground": ground}
     fires = pc.draw_fires(4, **chosen)
     surrogate = pc.fit_surrogate(pc.simulate(ignitions=4, **chosen), "paper-linear")
-    other = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], runner=runner)
-    one = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0])
+    other = pc.ensemble_statistics(
+        surrogate, fires, Reading(thresholds=[1.0]), resources=Resources(runner=runner)
+    )
+    one = pc.ensemble_statistics(surrogate, fires, Reading(thresholds=[1.0]))
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
 
 
@@ -523,6 +558,12 @@ def on_raster_grid():
     return pc.fit_surrogate(train, "paper-linear")
 
 
+def predict_rasters(surrogate, files, resources, *, threshold=None, **options):
+    """`predict_store` of rasters."""
+    fires = fires_of_rasters(surrogate, files, **options)
+    return predict_store(surrogate, fires, threshold=threshold, resources=resources)
+
+
 def test_rasters_are_predicted_where_they_are_read(runner, on_raster_grid, tmp_path, monkeypatch):
     monkeypatch.setattr(where_read, "FILES_PER_TASK", 3)  # files: several blocks of a batch
     files = raster_fires(tmp_path / "fires")
@@ -532,7 +573,7 @@ def test_rasters_are_predicted_where_they_are_read(runner, on_raster_grid, tmp_p
         problems: list[tuple[Path, str]] = []
         blocks[name] = list(
             predict_rasters(
-                on_raster_grid, files, **common, runner=where,
+                on_raster_grid, files, Resources(runner=where), **common,
                 on_error=lambda *problem, to=problems: to.append(problem),
             )
         )  # fmt: skip
@@ -559,14 +600,16 @@ def test_a_stated_weather_travels_to_the_workers(runner, tmp_path):
     files = write_windy_rasters(tmp_path, "ab", (14, 16))
     weather = pc.constant_weather(5.0, 270.0, 12.0)
     common = {"unit": "min", "drought": "medium", "weather": weather}
-    here = xr.concat(predict_rasters(surrogate, files, **common), "snapshot")
-    there = xr.concat(predict_rasters(surrogate, files, **common, runner=runner), "snapshot")
+    here = xr.concat(predict_rasters(surrogate, files, LOCAL, **common), "snapshot")
+    there = xr.concat(
+        predict_rasters(surrogate, files, Resources(runner=runner), **common), "snapshot"
+    )
     xr.testing.assert_allclose(there, here, rtol=ROUNDING)
     fires = pc.read_arrival_times(
         files, pc.RasterOptions(unit="min", drought="medium", like=surrogate.grid)
     )
     one, other = (
-        pc.ensemble_statistics(surrogate, fires, weather=weather, runner=where)
+        pc.ensemble_statistics(surrogate, fires, weather=weather, resources=Resources(runner=where))
         for where in (None, runner)
     )
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
@@ -574,7 +617,6 @@ def test_a_stated_weather_travels_to_the_workers(runner, tmp_path):
 
 def test_statistics_of_rasters_on_a_cluster_equal_those_here(runner, on_raster_grid, tmp_path):
     files = raster_fires(tmp_path / "fires")
-    asked = {"thresholds": [1.0], "quantiles": [0.5]}
     found = []
     for where in (None, runner):
         problems: list[tuple[Path, str]] = []
@@ -582,7 +624,9 @@ def test_statistics_of_rasters_on_a_cluster_equal_those_here(runner, on_raster_g
             on_raster_grid, files, format="farsite", batch=5,
             on_error=lambda *problem, to=problems: to.append(problem),
         )  # fmt: skip
-        found.append(pc.ensemble_statistics(on_raster_grid, fires, **asked, runner=where))
+        found.append(
+            pc.ensemble_statistics(on_raster_grid, fires, *ASKED, resources=Resources(runner=where))
+        )
         assert [path.stem for path, _ in problems] == ["f03", "f01"]
     one, other = found
     assert one.attrs["fires"] == 11
@@ -601,8 +645,9 @@ def test_a_worker_killed_while_rasters_are_predicted_costs_nothing(
             os.kill(victim, signal.SIGKILL)
 
     common = {"format": "farsite", "batch": 4}
-    ours = predict_rasters(on_raster_grid, files, **common)
-    theirs = predict_rasters(on_raster_grid, files, **common, runner=mortal, progress=kill_once)
+    ours = predict_rasters(on_raster_grid, files, LOCAL, **common)
+    killing = Resources(runner=mortal, progress=kill_once)
+    theirs = predict_rasters(on_raster_grid, files, killing, **common)
     for one, other in zip(ours, theirs, strict=True):
         xr.testing.assert_identical(other, one)
 
@@ -704,7 +749,11 @@ def test_a_cluster_needs_workers_and_the_library(monkeypatch):
 
 def test_device_and_runner_exclude_each_other(runner, store):
     with pytest.raises(PlumecastError, match="give a runner or device 'torch', not both"):
-        pc.fit_surrogate(open_snapshots(store), "paper-linear", device="torch", runner=runner)
+        pc.fit_surrogate(
+            open_snapshots(store),
+            "paper-linear",
+            resources=Resources(device="torch", runner=runner),
+        )
 
 
 def test_commands_on_a_local_cluster(succeed, refused, store, on_raster_grid, tmp_path):
@@ -740,7 +789,7 @@ def test_a_store_that_changes_while_it_is_read_is_refused(tmp_path, kind):
     path = tmp_path / f"fires.{kind}"
     pc.export_snapshots(make_snapshots(fires=12), path)
     surrogate = pc.fit_surrogate(open_snapshots(path).load(), "paper-linear")
-    blocks = predict_store(surrogate, path, memory="100kB")
+    blocks = predict_store(surrogate, path, resources=Resources(memory="100kB"))
     next(blocks)
     touch(path)
     with pytest.raises(PlumecastError, match="changed while it was read"):
@@ -754,7 +803,7 @@ def test_an_icechunk_store_is_read_at_the_commit_it_was_opened_at(tmp_path):
     pc.append_fire(path, snapshots.isel(snapshot=names != names[-1]))
     opened = open_snapshots(path)
     pc.append_fire(path, snapshots.isel(snapshot=names == names[-1]))
-    surrogate = pc.fit_surrogate(opened, "paper-linear", memory="1MB")
+    surrogate = pc.fit_surrogate(opened, "paper-linear", resources=Resources(memory="1MB"))
     assert surrogate.training["data_version"] == opened.attrs["data_version"]
     assert surrogate.training["snapshots"] == np.count_nonzero(names != names[-1])
 

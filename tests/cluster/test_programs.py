@@ -22,8 +22,9 @@ from plumecast.compute import cluster as scale
 from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
 from plumecast.sources.rasters import RasterOptions
+from plumecast.workflows.fires.sources import raster_fires
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
-from plumecast.workflows.predict import predict_rasters, predict_store
+from plumecast.workflows.predict import predict_store
 from support.places import REPOSITORY
 from support.raster_files import write_ascii
 from support.snapshots import CELL, make_snapshots
@@ -128,10 +129,13 @@ def joined(blocks: Iterator[xr.Dataset]) -> xr.Dataset:
 @pytest.mark.parametrize("store", ["fires.zarr", "fires.nc", "plain.zarr"])
 def test_workers_find_stores_by_paths_from_here(runner, folder, store):
     surrogate = pc.load_surrogate("smoke.plume")
-    ours, theirs = (joined(predict_store(surrogate, store, runner=who)) for who in (None, runner))
+    ours, theirs = (
+        joined(predict_store(surrogate, store, resources=Resources(runner=who)))
+        for who in (None, runner)
+    )
     xr.testing.assert_identical(theirs, ours)
     trained = pc.fit_surrogate(
-        open_snapshots(store), "paper-linear", memory="1MB", runner=runner
+        open_snapshots(store), "paper-linear", resources=Resources(memory="1MB", runner=runner)
     ).predict(open_snapshots(store))
     expected = ours.smoke.drop_vars("extrapolates")
     xr.testing.assert_allclose(trained, expected, atol=1e-5 * float(expected.max()))  # float32
@@ -139,8 +143,9 @@ def test_workers_find_stores_by_paths_from_here(runner, folder, store):
 
 def test_workers_find_rasters_and_runs_by_paths_from_here(runner, folder):
     surrogate = pc.load_surrogate("smoke.plume")
+    fires = raster_fires(surrogate, ["rasters"], format="farsite")
     found = [
-        joined(predict_rasters(surrogate, ["rasters"], format="farsite", runner=who))
+        joined(predict_store(surrogate, fires, resources=Resources(runner=who)))
         for who in (None, runner)
     ]
     xr.testing.assert_identical(*found)
@@ -167,9 +172,9 @@ def test_a_store_that_workers_do_not_see_is_named(runner, folder, store):
     surrogate, opened = pc.load_surrogate("smoke.plume"), open_snapshots(store)
     Path(store).rename("elsewhere")
     with pytest.raises(PlumecastError, match=unseen(store)):
-        pc.ensemble_statistics(surrogate, opened, runner=runner)
+        pc.ensemble_statistics(surrogate, opened, resources=Resources(runner=runner))
     with pytest.raises(PlumecastError, match=unseen(store)):
-        pc.fit_surrogate(opened, "paper-linear", memory="1MB", runner=runner)
+        pc.fit_surrogate(opened, "paper-linear", resources=Resources(memory="1MB", runner=runner))
 
 
 class TooLate(scale.ClusterRunner):
@@ -186,8 +191,10 @@ def test_files_that_workers_do_not_see_are_named_once(runner, folder):
     problems = []
     for read in (
         lambda: list(
-            predict_rasters(
-                surrogate, ["rasters"], format="farsite", runner=late, on_error=problems.append
+            predict_store(
+                surrogate,
+                raster_fires(surrogate, ["rasters"], format="farsite", on_error=problems.append),
+                resources=Resources(runner=late),
             )
         ),
         lambda: ingest_rasters(

@@ -15,8 +15,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute import device as device_module
 from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
 from plumecast.compute.device import choose_device, naming_memory
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.store import export_snapshots
-from plumecast.operators.coded.kernel_map import KernelMap
+from plumecast.operators.coded.kernels import KernelMap
 from plumecast.operators.coded.operator import CodedOperator, folded
 from plumecast.operators.coded.polynomial_map import fit_linear_map, tune_polynomial_map
 from plumecast.operators.pca import fit_basis
@@ -29,6 +30,7 @@ from support.snapshots import make_snapshots
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+TORCH = Resources("torch")
 AGREE = 1e-8  # relative: another factorisation, the same mathematics in float64
 SINGLE = (
     1e-4  # relative: float32 rounds at 6e-8; weights of either sign cancel to a part of themselves
@@ -47,7 +49,7 @@ CHOICES = {
 @pytest.mark.parametrize("choice", CHOICES)
 def test_fit_and_prediction_on_torch_equal_numpy(split, choice):
     ours = fit_surrogate(split.train, **CHOICES[choice])
-    theirs = fit_surrogate(split.train, **CHOICES[choice], device="torch")
+    theirs = fit_surrogate(split.train, resources=Resources(device="torch"), **CHOICES[choice])
     assert all(isinstance(array, np.ndarray) for array in arrays_in(theirs.operator))
     assert theirs.training["fire_rank"] == ours.training["fire_rank"]
     fires = split.test.astype(np.float64)
@@ -75,7 +77,7 @@ def test_a_surrogate_on_a_device_is_saved_as_any_other(split, tmp_path):
 def test_scores_on_torch_equal_numpy(split):
     surrogate = fit_surrogate(split.train, "paper-quadratic")
     ours = evaluate({"a": surrogate}, split.validation, split.test)
-    theirs = evaluate({"a": surrogate}, split.validation, split.test, device="torch")
+    theirs = evaluate({"a": surrogate}, split.validation, split.test, resources=TORCH)
     for name in ("auc", "iou", "deployable_iou", "relative_error"):
         np.testing.assert_allclose(
             theirs.details["a"][name].values, ours.details["a"][name].values, rtol=AGREE
@@ -84,7 +86,9 @@ def test_scores_on_torch_equal_numpy(split):
         ours.scores[0].relative_error, rel=AGREE
     )
     assert theirs.smoke_threshold == ours.smoke_threshold
-    one, other = (fit_thresholds(surrogate, split.validation, device=d) for d in ("cpu", "torch"))
+    one, other = (
+        fit_thresholds(surrogate, split.validation, resources=where) for where in (LOCAL, TORCH)
+    )
     assert other.decision == pytest.approx(one.decision, rel=AGREE)
 
 
@@ -160,7 +164,7 @@ def test_unknown_device_lists_the_known():
 def test_a_missing_gpu_is_named_with_what_was_found(split):
     message = rf"device 'cuda' needs a GPU, but PyTorch {torch.__version__.split('+')[0]}"
     with pytest.raises(PlumecastError, match=message):
-        fit_surrogate(split.train, "paper-linear", device="cuda")
+        fit_surrogate(split.train, "paper-linear", resources=Resources(device="cuda"))
 
 
 @pytest.mark.parametrize(("device", "library"), [("cuda", "PyTorch"), ("cupy", "CuPy")])
@@ -205,7 +209,7 @@ def test_what_does_not_fit_a_device_is_fitted_there_by_blocks(split, monkeypatch
 
     small = replace(choose_device("torch"), put=put, free_bytes=lambda: 150_000)
     monkeypatch.setattr(device_module, "choose_device", lambda name: small)
-    found = fit_surrogate(train, **choices, device="cuda")
+    found = fit_surrogate(train, resources=Resources(device="cuda"), **choices)
     assert min(read) < rows.size / 2
     fires = split.test.astype(np.float64)
     one, other = expected.predict(fires).values, found.predict(fires).values
@@ -217,7 +221,9 @@ def test_the_spectral_family_runs_on_a_device(split, tmp_path):
     another of two penalties that serve left-out fires as well."""
     for layers, tolerance in ((1, 1e-3), (3, 0.1)):
         here, there = (
-            fit_surrogate(split.train, "recommended", layers=layers, device=device)
+            fit_surrogate(
+                split.train, "recommended", layers=layers, resources=Resources(device=device)
+            )
             for device in ("cpu", "torch")
         )
         errors = [fitted.training["leave_out_error"] for fitted in (here, there)]
@@ -249,7 +255,10 @@ def corrected(world):
 
 def test_the_coded_family_on_lifted_fields_runs_on_a_device(world):
     train, test = world
-    here, there = (fit_surrogate(train, **LIFTED, device=device) for device in ("cpu", "torch"))
+    here, there = (
+        fit_surrogate(train, resources=Resources(device=device), **LIFTED)
+        for device in ("cpu", "torch")
+    )
     assert all(isinstance(array, np.ndarray) for array in arrays_in(there.operator))
     expected = here.predict(test.astype(np.float64)).values
     for surrogate in (there, here.on_device("torch")):
@@ -258,7 +267,9 @@ def test_the_coded_family_on_lifted_fields_runs_on_a_device(world):
 
 
 def test_a_corrected_surrogate_is_fitted_on_a_device(world, corrected):
-    there = fit_surrogate(world[0], "recommended", layers=1, correction=True, device="torch")
+    there = fit_surrogate(
+        world[0], "recommended", layers=1, correction=True, resources=Resources(device="torch")
+    )
     assert there.training["corrected"]
     assert all(isinstance(array, np.ndarray) for array in arrays_in(there.operator))
     expected = corrected.predict(world[1]).values
@@ -279,8 +290,8 @@ def test_a_corrected_surrogate_predicts_and_is_scored_on_a_device(world, correct
         np.testing.assert_allclose(found, expected, atol=atol)
     validation, scored = test.isel(snapshot=slice(0, 12)), test.isel(snapshot=slice(12, None))
     ours, theirs = (
-        evaluate({"a": corrected}, validation, scored, device=device).scores[0]
-        for device in ("cpu", "torch")
+        evaluate({"a": corrected}, validation, scored, resources=where).scores[0]
+        for where in (LOCAL, TORCH)
     )
     for name in ("auc", "deployable_iou", "relative_error", "snapshot_error"):
         assert getattr(theirs, name) == pytest.approx(getattr(ours, name), rel=SINGLE)

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.limited import DiedError, HungError, LimitedProcess, report_step
+from plumecast.compute.processes import DiedError, HungError, LimitedProcess, report_step
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
@@ -71,7 +71,7 @@ def test_one_process_is_used_for_all_tasks_and_replaced_after_it_hung_or_died():
 
 PARENT = """
 import time
-from plumecast.compute.limited import LimitedProcess
+from plumecast.compute.processes import LimitedProcess
 from compute.test_limited import hang, own_id
 
 process = LimitedProcess(60.0)

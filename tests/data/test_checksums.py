@@ -11,8 +11,8 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.integrity import ChangedWarning, DamagedError
-from plumecast.data.checksums import CHECKSUMS, field_checksums, has_checksums
+from plumecast.base.integrity import ChangedWarning, DamagedError, field_checksums
+from plumecast.data.checksums import CHECKSUMS, has_checksums
 from plumecast.data.findings import check_store
 from plumecast.data.rewrite import relabel_fires
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots

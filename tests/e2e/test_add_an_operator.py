@@ -57,5 +57,5 @@ def test_the_page_shows_the_family_that_the_contract_suite_tests():
 
 def test_the_page_shows_the_line_of_the_registry():
     (line,) = re.findall(r"^-(FAMILIES.*)$", PAGE, re.MULTILINE)
-    registry = REPOSITORY / "src" / "plumecast" / "operators" / "families.py"
+    registry = REPOSITORY / "src" / "plumecast" / "operators" / "settings.py"
     assert line in registry.read_text(encoding="utf-8").splitlines()

@@ -10,8 +10,9 @@ import xarray as xr
 
 import plumecast as pc
 import plumecast.cli.commands.demo
+from plumecast import Ground
 from plumecast.cli import main
-from plumecast.studies.figures.maps import (
+from plumecast.studies.figures import (
     compare_maps,
     hours_text,
     percentile_rows,
@@ -25,7 +26,7 @@ def small_demo(monkeypatch, tmp_path):
     """The demo's own steps on few short fires on little ground, small ones kept."""
     whole = plumecast.cli.commands.demo.simulate
     less = {"ignitions": 6, "checkpoints": 3, "workers": 1}
-    less |= write_landscape(tmp_path, (60, 80), 600.0)
+    less["ground"] = Ground(**write_landscape(tmp_path, (60, 80), 600.0))
 
     def simulate(out, **options):
         return whole(out, **(options | less))

@@ -18,7 +18,7 @@ from support.snapshots import make_snapshots
 
 EXTRAS = (
     "numba", "matplotlib", "jinja2", "torch", "distributed", "rasterio", "pyproj", "pvlib",
-    "starlette", "uvicorn",
+    "fastapi", "uvicorn",
 )  # fmt: skip
 CONSTRAINTS = ("--constraint", REPOSITORY / "constraints.txt")
 

@@ -21,10 +21,9 @@ import plumecast as pc
 from plumecast.compute.arrays import bytes_in, to_device_of, to_numpy
 from plumecast.compute.device import HOST, Budget, Device, choose_device
 from plumecast.operators.coded.correction import CorrectedMap
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import NOTHING, Family, FittedMap, TrainingSet
 from plumecast.operators.neural.map import SIZES
-from plumecast.operators.settings import Settings
+from plumecast.operators.settings import FAMILIES, Settings
 from plumecast.surrogate import surrogate as surrogate_module
 from plumecast.surrogate.file import load_value, save_value
 from plumecast.surrogate.load import SHARED_CLASSES

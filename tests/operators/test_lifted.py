@@ -11,14 +11,13 @@ import xarray as xr
 import plumecast as pc
 from plumecast.compute.blocks import sampled_rows
 from plumecast.data.conditions.covariates import wind_vector
-from plumecast.operators.fields import lift as lift_module
-from plumecast.operators.fields.lift import fit_lift
-from plumecast.operators.fields.parts import PARTS, PRODUCTS, Part, Product
-from plumecast.operators.fields.targets import LOG_SHARE, Targets, choose_inverse, fit_targets
-from plumecast.operators.fields.wind_frame import fit_wind_frame
+from plumecast.operators import lift as lift_module
+from plumecast.operators.lift import PARTS, PRODUCTS, Part, Product, fit_lift
 from plumecast.operators.spectral.equations import Equations
 from plumecast.operators.spectral.systems import PENALTIES, Systems
 from plumecast.operators.spectral.transform import choose_frequencies, make_transform
+from plumecast.operators.targets import LOG_SHARE, Targets, choose_inverse, fit_targets
+from plumecast.operators.wind_frame import fit_wind_frame
 from support.windy_fires import GRID, puff, windy
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.linalg import gram
-from plumecast.operators.coded.monomials import monomial_kernel, monomials
+from plumecast.operators.coded.kernels import monomial_kernel, monomials
 from plumecast.operators.coded.polynomial_map import (
     DualMap,
     PrimalMap,

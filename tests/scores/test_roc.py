@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import jaccard_score, roc_auc_score, roc_curve
 
-from plumecast.scores.roc import iou_at, rates_at, roc_curves, roc_scores
+from plumecast.scores.roc import iou_at, iou_sums, roc_curves, roc_scores
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -114,16 +114,11 @@ def test_iou_at_one_threshold_without_smoke():
     np.testing.assert_array_equal(iou_at(predicted, np.zeros((2, 2), bool), 0.2), [1.0, 0.0])
 
 
-@given(seed=seeds, levels=st.integers(1, 30))
-def test_rates_on_a_grid_are_the_steps_of_the_curve(seed, levels):
-    predicted, observed = rows(seed, levels)
-    grid = np.linspace(0.0, 1.0, 7)
-    found = rates_at(grid, predicted, observed)
-    for m in range(predicted.shape[0]):
-        fpr, tpr, _ = roc_curve(observed[m], predicted[m], drop_intermediate=False)
-        expected = [tpr[fpr <= limit + 1e-12].max() for limit in grid]
-        np.testing.assert_allclose(found[m], expected)
-
-
-def test_rates_on_a_grid_are_undefined_without_both_classes():
-    assert np.isnan(rates_at([0.5], np.ones((1, 3)), np.zeros((1, 3), bool))).all()
+def test_many_thresholds_at_once_are_each_threshold_alone():
+    rng = np.random.default_rng(2)
+    guess = np.round(rng.uniform(0, 1, (6, 50)), 1)  # ties with the thresholds
+    truth = rng.uniform(0, 1, (6, 50)) > 0.6
+    truth[0], guess[0] = False, 0.0
+    alphas = np.array([0.0, 0.1, 0.35, 0.5, 1.0])
+    alone = [iou_at(guess, truth, alpha).sum() for alpha in alphas]
+    np.testing.assert_allclose(iou_sums(guess, truth, alphas), alone, rtol=1e-14)

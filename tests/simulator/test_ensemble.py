@@ -8,8 +8,8 @@ import xarray as xr
 
 from plumecast.base import names
 from plumecast.base.checkpoints import DEPTH, INTERVAL
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.compute.resources import Resources
 from plumecast.physics.fuels import fuel_table
 from plumecast.simulator.ensemble import (
@@ -17,7 +17,6 @@ from plumecast.simulator.ensemble import (
     PRESETS,
     World,
     call_together,
-    ensemble_size,
     plan_fires,
     run_fires,
     simulate,
@@ -252,34 +251,6 @@ def test_fires_come_in_order_and_share_their_ignition(landscape):
 def test_another_seed_moves_the_ignitions(landscape):
     first, second = small(landscape, ignitions=1), small(landscape, ignitions=1, seed=1)
     assert not np.array_equal(first.time_since_ignition, second.time_since_ignition)
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"droughts": ("low", "severe")}, "unknown drought 'severe'; known are 'low', 'medium'"),
-        ({"droughts": ()}, "droughts is empty; give at least one of"),
-        ({"workers": 0}, "workers=0"),
-        ({"weathers": -1}, "weathers=-1; give at least 0"),
-    ],
-)
-def test_impossible_ensembles_are_refused(landscape, choices, message):
-    with pytest.raises(PlumecastError, match=message):
-        small(landscape, **choices)
-
-
-@pytest.mark.parametrize(
-    ("size", "message"),
-    [
-        (("demo", 2, 0), "checkpoints=0"),
-        (("demo", 0, 2), "ignitions=0"),
-        (("huge", None, None), "unknown preset 'huge'; known are 'demo', 'paper'"),
-        ((None, None, 2), "how many fires"),
-    ],
-)
-def test_impossible_sizes_are_refused(size, message):
-    with pytest.raises(PlumecastError, match=message):
-        ensemble_size(*size)
 
 
 def test_a_region_that_cannot_burn_is_refused(landscape):

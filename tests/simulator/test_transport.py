@@ -16,18 +16,16 @@ from plumecast.simulator.atmosphere import (
     face_steering,
     fill_flux,
     fill_vertical,
-    no_steering,
     steering_profile,
     stretched_layers,
 )
 from plumecast.simulator.transport import (
+    SmokeState,
     Source,
     Turbulence,
     advance,
     clean_air,
     fit_box,
-    no_source,
-    smoky_air,
 )
 
 CELL = 3000.0
@@ -45,7 +43,7 @@ def still(layers):
 def uniform_flux(shape, layers, u, v, cell=CELL):
     flux = empty_flux(shape)
     wind = (np.full(shape[0], u), np.full(shape[0], v))
-    fill_flux(flux, wind, no_steering(shape[1:]), layers, cell=cell)
+    fill_flux(flux, wind, hilly_steering(shape[1:], size=0.0), layers, cell=cell)
     return flux
 
 
@@ -64,8 +62,16 @@ def sheared_flux(shape, layers, seed=0):
     return flux
 
 
+def smoky_air(smoke, cell):
+    """State with a given smoke field, (L, ny, nx) kg m⁻², which counts as emitted."""
+    layers, ny, nx = smoke.shape
+    box = np.array([layers, 0, ny, 0, nx])
+    return SmokeState(smoke.copy(), cell, box, emitted=float(smoke.sum()) * cell**2)
+
+
 def carry(plume, seconds, flux, layers, **terms):
-    given = {"turbulence": still(layers), "source": no_source(layers.mass.size)} | terms
+    nothing = Source(np.zeros((0, 2), dtype=np.int64), np.zeros((0, layers.mass.size)))
+    given = {"turbulence": still(layers), "source": nothing} | terms
     return advance(plume, seconds, flux=flux, layers=layers, **given)
 
 

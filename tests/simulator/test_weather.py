@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -18,12 +16,18 @@ from plumecast.simulator.weather import (
     STORED_HEIGHTS,
     drawn_weather,
     hourly_weather,
-    mean_wind,
     stated_weather,
     weather,
     wind_profile,
 )
+from plumecast.weather import profile
 from plumecast.weather.profile import daylight
+
+
+def mean_wind(series, hour):
+    """Mean 10 m wind from ignition to an hour: speed, and direction that it comes from."""
+    (speed,), (way,) = profile.mean_wind(series.hours, series.wind_u, series.wind_v, [hour])
+    return speed, way
 
 
 @pytest.mark.parametrize("drought", SCENARIOS)
@@ -83,15 +87,6 @@ def test_wind_veers_with_height_in_the_boundary_layer():
     u, v = wind_profile(series, 3.0, [10.0, depth])
     turn = np.rad2deg(np.arctan2(v[1], u[1]) - np.arctan2(v[0], u[0]))
     assert turn == pytest.approx(-15.0, abs=0.5)
-
-
-def test_mean_wind_of_a_constant_wind_is_that_wind():
-    series = weather("low", hours=12.0)
-    constant = np.ones_like(series.hours)
-    series = replace(series, wind_u=3.0 * constant, wind_v=-4.0 * constant)
-    speed, direction = mean_wind(series, 5.7)
-    assert speed == pytest.approx(5.0)
-    assert direction == pytest.approx(np.rad2deg(np.arctan2(-3.0, 4.0)) % 360.0)  # north-west
 
 
 def test_flat_ground_does_not_steer():

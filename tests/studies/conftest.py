@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 
 from plumecast.data.split import split_by_fire
+from plumecast.studies.cases import STUDIES
 from plumecast.studies.context import Context
-from plumecast.studies.registry import STUDIES
 from support.browser import open_chromium
 from support.study_runs import SMALL, study_into, three_droughts
 

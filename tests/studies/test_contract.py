@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 import plumecast.studies
-from plumecast.studies.registry import STUDIES
+from plumecast.studies.cases import STUDIES
+from plumecast.studies.context import columns_of
 from plumecast.studies.results import Finished, read_results
-from plumecast.studies.table import columns_of
 
 ORDER = (
-    "table", "paper", "figures", "context", "study", "methods", "cases", "registry", "results",
-    "run", "report", "decision",
+    "paper", "figures", "context", "methods", "scoring", "cases", "results", "report",
 )  # fmt: skip
 """Modules and folders of the room: each imports only itself and those before it."""
 

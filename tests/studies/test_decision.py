@@ -12,15 +12,32 @@ import xarray as xr
 from markupsafe import escape
 
 import plumecast as pc
-from plumecast.impact.scenarios.export import export_maps, write_json
-from plumecast.impact.solar.result import write_loss
-from plumecast.studies.decision.folder import COMMANDS, DIFFERENCES, ENERGY, PLACES, read_answers
-from plumecast.studies.decision.page import write_decision
-from plumecast.studies.decision.pictures import ordinal, smoke_pictures
-from plumecast.studies.decision.tables import difference_tables, place_table, settled
-from plumecast.studies.decision.words import between, chance, number, percents_between
-from plumecast.workflows.statistics.export import export_statistics
+from plumecast.impact.comparison import export_maps, write_json
+from plumecast.impact.loss_result import write_loss
+from plumecast.impact.solar_loss import Unrecorded
+from plumecast.scores.reading import Reading
+from plumecast.studies.report.answers import (
+    COMMANDS,
+    DIFFERENCES,
+    ENERGY,
+    PLACES,
+    between,
+    chance,
+    number,
+    percents_between,
+    read_answers,
+)
+from plumecast.studies.report.planner import write_decision
+from plumecast.studies.report.tables import (
+    difference_tables,
+    ordinal,
+    place_table,
+    settled,
+    smoke_pictures,
+)
+from plumecast.workflows.export import export_statistics
 from plumecast.workflows.statistics.point_table import write_points
+from plumecast.workflows.statistics.request import Statistics
 from support.plants import NOON, smoky, write_plants
 
 NASTY = 'Elm <b>&amp; "Co"</b> $x$'
@@ -40,16 +57,18 @@ def made(tmp_path_factory):
     towns = base / "towns.csv"
     name = NASTY.replace('"', '""')
     towns.write_text(f'name,x,y,population\nAsh,9000,9000,400\n"{name}",15000,12000,\n')
-    final = {"final": True, "quantiles": (0.05, 0.5, 0.95), "thresholds": (35.0,)}
-    maps = pc.ensemble_statistics(model, fires, **final)
+    asked = Reading(thresholds=(35.0,)), Statistics((0.05, 0.5, 0.95), final=True)
+    maps = pc.ensemble_statistics(model, fires, *asked)
     export_statistics(maps, folder / "maps.nc")
-    write_points(pc.evaluate_points(model, fires, towns, **final), folder / "towns.json")
+    write_points(pc.evaluate_points(model, fires, towns, *asked), folder / "towns.json")
     scenarios = {name: pc.select_drought(fires, name) for name in ("low", "high")}
-    found = pc.compare_scenarios(scenarios, model=model, places=towns, thresholds=(35.0,))
+    found = pc.compare_scenarios(scenarios, Reading(thresholds=(35.0,)), model=model, places=towns)
     write_json(found, folder / "differences.json")
     export_maps(found.maps, folder / "differences.nc")
     plants = write_plants(base / "plants.csv")
-    loss = pc.solar_loss(fires, plants, ignition_time=NOON, latitude=39, surrogate=model)
+    loss = pc.solar_loss(
+        fires, plants, ignition_time=NOON, surrogate=model, unrecorded=Unrecorded(latitude=39)
+    )
     write_loss(loss, folder / "energy.nc")
     return folder, model, fires, towns
 
@@ -156,9 +175,9 @@ def test_missing_answers_are_named_with_their_commands(copied, succeed, run, tmp
 
 def test_netcdf_and_json_of_the_places_make_the_same_table(made, copied):
     _, model, fires, towns = made
-    final = {"final": True, "quantiles": (0.05, 0.5, 0.95), "thresholds": (35.0,)}
+    asked = Reading(thresholds=(35.0,)), Statistics((0.05, 0.5, 0.95), final=True)
     before = place_table(read_answers(copied).found[PLACES])
-    write_points(pc.evaluate_points(model, fires, towns, **final), copied / "towns.nc")
+    write_points(pc.evaluate_points(model, fires, towns, *asked), copied / "towns.nc")
     answer = read_answers(copied).found[PLACES]
     assert answer.path.suffix == ".nc"
     assert place_table(answer) == before
@@ -174,7 +193,10 @@ def test_answers_of_another_surrogate_are_refused(made, copied, refused, tmp_pat
     _, _, fires, towns = made
     other = pc.fit_surrogate(fires.isel(snapshot=slice(0, 32)), "paper-linear")
     (copied / "towns.json").unlink()
-    write_points(pc.evaluate_points(other, fires, towns, final=True), copied / "towns.json")
+    write_points(
+        pc.evaluate_points(other, fires, towns, statistics=Statistics(final=True)),
+        copied / "towns.json",
+    )
     said = refused("report", copied, "--planner", "-o", tmp_path / "page.html")
     assert "towns.json (paper-linear" in said
     assert "different surrogates" in said

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plumecast.base.checkpoints import INTERVAL
-from plumecast.studies.figures.maps import (
+from plumecast.studies.figures import (
     MEAN,
     SUM,
     compare_maps,

@@ -10,24 +10,24 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import plumecast.studies.methods
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.data.schema import select_drought
 from plumecast.data.split import split_by_fire
-from plumecast.operators.coded.monomials import monomials
+from plumecast.operators.coded.kernels import monomials
 from plumecast.operators.coded.polynomial_map import fit_polynomial_map
 from plumecast.scores.footprint import choose_decision_threshold, score_footprints
-from plumecast.scores.summary import known_median
+from plumecast.scores.tally import known_median
 from plumecast.studies import paper
 from plumecast.studies.cases import learning_curve, sensitivity, shift, summary
-from plumecast.studies.context import Context, bounded
-from plumecast.studies.methods import literal, methods
-from plumecast.studies.methods.encoding import quadratic_of
-from plumecast.studies.methods.scoring import outcome, score_surrogate
-from plumecast.studies.table import rows_of, select
+from plumecast.studies.cases.summary import blocked_cholesky, literal_quadratic, too_large
+from plumecast.studies.context import Context, bounded, rows_of, select
+from plumecast.studies.methods import fitted, neural_methods, quadratic_of
+from plumecast.studies.scoring import outcome, score_surrogate
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.thresholds import Thresholds, joint_score
-from plumecast.workflows.evaluate import agreeing
+from plumecast.workflows.held_out.scoring import agreeing
 from support.snapshots import make_snapshots
 from support.study_runs import SMALL
 
@@ -68,7 +68,7 @@ def test_a_smaller_captured_share_means_a_higher_threshold(context):
 
 
 def test_one_threshold_from_validation_scores_every_test_set(context):
-    surrogate = methods.fitted(context, "recommended").surrogate
+    surrogate = fitted(context, "recommended").surrogate
     validation, test, tau = context.split.validation, context.split.test, context.smoke_threshold
     tests = [test, test.isel({SNAPSHOT: slice(5, None)})]
     whole, part = score_surrogate(surrogate, validation, tests, tau=tau)
@@ -89,7 +89,7 @@ def test_one_threshold_from_validation_scores_every_test_set(context):
 def test_the_literal_fit_predicts_like_ours():
     rng = np.random.default_rng(0)
     codes, targets = rng.normal(size=(40, 6)), rng.normal(size=(40, 3))
-    made = literal.literal_quadratic(codes, targets, penalty=0.1)
+    made = literal_quadratic(codes, targets, penalty=0.1)
     assert made.weights.shape == (27, 3)
     ours = fit_polynomial_map(codes, targets, degree=2, penalty=0.1)
     theirs = monomials(codes, 2) @ made.weights
@@ -100,15 +100,15 @@ def test_a_blocked_cholesky_factor_is_the_factor():
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(50, 60))
     matrix = rows @ rows.T
-    lower = np.tril(literal.blocked_cholesky(matrix.copy(), block=16))
+    lower = np.tril(blocked_cholesky(matrix.copy(), block=16))
     np.testing.assert_allclose(lower @ lower.T, matrix, atol=1e-10)
 
 
 def test_a_literal_fit_that_cannot_fit_in_memory_is_not_tried():
     if not Path("/proc/meminfo").exists():
         pytest.skip("this system does not report its free memory")
-    assert literal.too_large(20) is None
-    assert "GB are free" in str(literal.too_large(5000))
+    assert too_large(20) is None
+    assert "GB are free" in str(too_large(5000))
 
 
 def test_the_summary_has_the_papers_rows_and_our_own(context):
@@ -120,8 +120,7 @@ def test_the_summary_has_the_papers_rows_and_our_own(context):
         assert rows[name]["paper_training"] == known.training
     assert np.isnan(rows["recommended"]["paper_auc"])
     for name in context.methods:
-        found_again = outcome(context, name)
-        assert rows[name]["iou"] == found_again.median("iou")
+        assert rows[name]["iou"] == outcome(context, name).score.iou
         assert rows[name]["training"] > 0.0
     # A penalty tuned to little noise leaves the features nearly collinear.
     assert found.attrs["literal_difference"] < 1e-3
@@ -180,16 +179,16 @@ def test_a_bounded_part_keeps_its_order(context):
 def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(PlumecastError, match="a neural network needs PyTorch"):
-        methods.neural_methods()
+        neural_methods()
     monkeypatch.undo()
     pytest.importorskip("torch", reason="the extra 'neural' is not installed")
-    limits = replace(SMALL, neural=methods.neural_methods(), literal=False)
+    limits = replace(SMALL, neural=neural_methods(), literal=False)
     asked = Context(context.split, limits=limits)
 
     def briefly(train, **given):
         return fit_surrogate(train, **given, **({"epochs": 1} if "family" in given else {}))
 
-    monkeypatch.setattr(methods, "fit_surrogate", briefly)
+    monkeypatch.setattr(plumecast.studies.methods, "fit_surrogate", briefly)
     rows = {row["method"]: row for row in rows_of(summary.run(asked))}
     for name in ("unet", "fno"):
         assert 0.0 <= rows[name]["deployable_iou"] <= 1.0

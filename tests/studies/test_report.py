@@ -10,13 +10,18 @@ import pytest
 import xarray as xr
 from markupsafe import escape
 
-from plumecast.studies.context import is_baseline
-from plumecast.studies.registry import STUDIES
+from plumecast.studies.cases import STUDIES
+from plumecast.studies.context import is_baseline, rows_of
 from plumecast.studies.report.credibility import MET, NOT_MET, RECOMMENDATIONS, answer_all
-from plumecast.studies.report.page import write_report
-from plumecast.studies.report.verdict import NOT_USEFUL, PARTLY, UNKNOWN, USEFUL, judge
+from plumecast.studies.report.page import (
+    NOT_USEFUL,
+    PARTLY,
+    UNKNOWN,
+    USEFUL,
+    judge_run,
+    write_report,
+)
 from plumecast.studies.results import read_results
-from plumecast.studies.table import rows_of
 from support.study_runs import SMALL, study_into, three_droughts
 
 WIDTHS = (1280, 420)
@@ -123,20 +128,20 @@ def scored(**scores):
 
 def test_a_surrogate_is_useful_only_if_it_beats_both_simple_baselines():
     simple = {"mean_field": (0.3, 1.1), "nearest_fire": (0.5, 0.9)}
-    assert judge(scored(recommended=(0.8, 0.4), **simple)).state == USEFUL
-    assert judge(scored(recommended=(0.8, 1.0), **simple)).state == PARTLY
-    lost = judge(scored(recommended=(0.4, 0.4), **simple))
+    assert judge_run(scored(recommended=(0.8, 0.4), **simple)).state == USEFUL
+    assert judge_run(scored(recommended=(0.8, 1.0), **simple)).state == PARTLY
+    lost = judge_run(scored(recommended=(0.4, 0.4), **simple))
     assert lost.state == NOT_USEFUL
     assert "plumecast tune" in lost.text
-    assert judge(scored(**simple)).state == UNKNOWN
+    assert judge_run(scored(**simple)).state == UNKNOWN
     literal = scored(recommended=(0.8, 0.4), literal=(np.nan, np.nan), **simple)
-    assert judge(literal).method == "recommended"
+    assert judge_run(literal).method == "recommended"
 
 
 def test_a_failed_study_is_listed_with_its_reason_until_it_succeeds(
     run, succeed, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr("plumecast.cli.commands.paper.study.Limits", lambda **given: SMALL)
+    monkeypatch.setattr("plumecast.cli.commands.paper.study.StudyLimits", lambda **given: SMALL)
     whole = three_droughts()
     store, out, page = tmp_path / "ensemble.nc", tmp_path / "out", tmp_path / "report.html"
     whole.assign_coords(is_final=xr.zeros_like(whole.is_final)).to_netcdf(store)

@@ -13,9 +13,9 @@ from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, WEATHER
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.split import split_by_fire
 from plumecast.studies.cases import shift, weather
+from plumecast.studies.cases.weather import kept_row
 from plumecast.studies.context import Context
-from plumecast.studies.methods.kept_rows import kept_row
-from plumecast.studies.methods.physics_alone import fit_physics_alone
+from plumecast.studies.methods import fit_physics_alone
 from support.snapshots import make_snapshots
 from support.study_runs import SMALL, three_droughts
 

@@ -8,9 +8,8 @@ import numpy as np
 import xarray as xr
 
 import plumecast as pc
-from plumecast.surrogate.error_bars.bins import make_edges
 from plumecast.surrogate.error_bars.calibration import make_calibration
-from plumecast.surrogate.error_bars.counting import CellBins
+from plumecast.surrogate.error_bars.counting import CellBins, make_edges
 
 
 def calibrate(surrogate: pc.Surrogate, fires: xr.Dataset, *, tau: float = 0.05) -> pc.Surrogate:

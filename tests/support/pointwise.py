@@ -12,7 +12,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.device import Budget
 from plumecast.operators.family import NOTHING, Conditions, Family, FittedMap, TrainingSet
-from plumecast.operators.fields.lift import Lift, fit_lift
+from plumecast.operators.lift import Lift, fit_lift
 
 if TYPE_CHECKING:
     from plumecast.operators.settings import Settings
@@ -70,7 +70,7 @@ class PointwiseOutOfFold:
 def fit_pointwise(training: TrainingSet, settings: Settings, resources: Budget) -> FittedMap:
     """Weights of all snapshots, and weights without each fold: sums over the folds give both."""
     lift = fit_lift(training.fire, settings.lift, settings.products, bins=settings.age_bins)
-    folds, penalty = training.folds(), settings.own.penalty
+    folds, penalty = training.folds(), settings.family_settings.penalty
     sums = [normal_equations(lift, training, folds == fold) for fold in range(folds.max() + 1)]
     gram, cross = (sum(parts) for parts in zip(*sums, strict=True))
     grid = tuple(training.fire.shape[1:])

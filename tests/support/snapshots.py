@@ -9,8 +9,7 @@ import xarray as xr
 from scipy.ndimage import gaussian_filter, shift
 
 from plumecast.base.checkpoints import INTERVAL
-from plumecast.base.constants import M2_PER_ACRE
-from plumecast.base.names import SNAPSHOT, TABLE
+from plumecast.base.names import M2_PER_ACRE, SNAPSHOT, TABLE
 
 CELL = 3000.0  # m, the smoke grid of the paper
 CHECKPOINT = 6.0  # h between checkpoints

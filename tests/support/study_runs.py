@@ -9,12 +9,12 @@ import xarray as xr
 
 from plumecast.base.names import SNAPSHOT, TABLE
 from plumecast.data.split import split_by_fire
-from plumecast.studies.context import Context, Limits
-from plumecast.studies.registry import find_studies
-from plumecast.studies.run import StudyOutcome, claim_folder, describe_run, run_studies
+from plumecast.studies.cases import find_studies
+from plumecast.studies.context import Context, StudyLimits
+from plumecast.studies.results import StudyOutcome, claim_folder, describe_run, run_studies
 from support.snapshots import make_snapshots
 
-SMALL = Limits(
+SMALL = StudyLimits(
     repeats=3, shift_train=30, curve_train=40, scored=30, curves=5,
     weather_sizes=(4,), weather_draws=1, weather_tested=3,
 )  # fmt: skip
@@ -42,7 +42,7 @@ def three_droughts(
     )
 
 
-def study_into(folder: Path, names: list[str], limits: Limits = SMALL) -> list[StudyOutcome]:
+def study_into(folder: Path, names: list[str], limits: StudyLimits = SMALL) -> list[StudyOutcome]:
     """Run the named studies on the small ensemble and write their results into a folder."""
     split = split_by_fire(three_droughts())
     recipe = {"fractions": "0.45,0.1,0.45", "min_acres": None, "drought": None, "smoke_floor": None}

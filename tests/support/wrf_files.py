@@ -9,7 +9,7 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 
-from plumecast.base.constants import CP_DRY, P0, R_DRY
+from plumecast.base.names import CP_DRY, P0, R_DRY
 
 NY, NX, REFINE, CELL = 6, 8, 4, 1000.0
 HEIGHTS = np.array([0.0, 100.0, 300.0, 700.0, 1500.0])  # m, layer faces

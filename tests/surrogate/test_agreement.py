@@ -14,16 +14,18 @@ from hypothesis import strategies as st
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import to_numpy
+from plumecast.compute.resources import Resources
 from plumecast.data.split import SplitRecipe
+from plumecast.scores.reading import Reading
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.thresholds import (
     AGREE,
     Agreement,
     Thresholds,
     joint_score,
-    stored_agreement,
 )
-from plumecast.workflows.evaluate import agreeing, evaluate, separate
+from plumecast.workflows.evaluate import evaluate
+from plumecast.workflows.held_out.scoring import agreeing, separate
 from plumecast.workflows.predict import predict_store
 from support.snapshots import make_snapshots
 
@@ -135,8 +137,8 @@ def test_recorded_scores_are_those_of_the_saved_surrogate(trained, fires):
 def test_scores_at_thresholds_are_those_of_the_predicted_smoke(trained, fires):
     split = RECIPE.split(fires)
     levels = [0.5, 2.0]
-    asked = {"thresholds": levels, "quantity": "sum"}
-    (score,) = evaluate({"own": trained}, split.validation, split.test, **asked).scores
+    reading = Reading("sum", levels)
+    (score,) = evaluate({"own": trained}, split.validation, split.test, reading=reading).scores
     tau = trained.training["thresholds"]["smoke"]
     assert [item.threshold for item in score.exceedances] == [tau, *levels]
     guess, truth = trained.predict(split.test), split.test.smoke
@@ -144,8 +146,8 @@ def test_scores_at_thresholds_are_those_of_the_predicted_smoke(trained, fires):
         called, present = guess > item.threshold, truth > item.threshold
         assert item.hit_rate == float((called & present).sum() / present.sum())
         assert item.bias == float(called.sum() / present.sum())
-    with pytest.raises(PlumecastError, match="thresholds=-1 must be ≥ 0"):
-        evaluate({"own": trained}, split.validation, split.test, thresholds=[-1])
+    with pytest.raises(PlumecastError, match=r"thresholds=-1\.0 must be ≥ 0"):
+        Reading(thresholds=[-1])
 
 
 def test_no_fire_still_makes_no_smoke(trained, fires):
@@ -157,7 +159,7 @@ def test_no_fire_still_makes_no_smoke(trained, fires):
 
 def test_the_statistics_of_an_ensemble_are_those_of_the_footprint(trained, fires):
     tau = trained.training["thresholds"]["smoke"]
-    found = pc.ensemble_statistics(trained, fires, thresholds=[tau], quantity="sum")
+    found = pc.ensemble_statistics(trained, fires, Reading("sum", [tau]))
     _, present = footprints(trained, *trained.predict_both(fires))
     np.testing.assert_allclose(found.exceedance[0], present.mean(axis=0), atol=1e-12)
 
@@ -167,7 +169,7 @@ def test_single_precision_tensors_agree(trained, fires):
     one = fires.isel(snapshot=fires.drought.values == fires.drought.values[0])
     smoke, score = trained.predict_both_rows(*trained.read_rows(one))
     np.testing.assert_array_equal(*footprints(trained, smoke, score))
-    agreement = stored_agreement(trained.training)
+    agreement = trained.record.agreement
     assert agreement is not None
     apart = separate(trained).predict_both_rows(*trained.read_rows(one))
     made = agreement.reconcile(*(torch.asarray(part).to(torch.float32) for part in apart))
@@ -177,7 +179,9 @@ def test_single_precision_tensors_agree(trained, fires):
 def test_blocks_of_a_store_have_the_footprint_of_their_smoke(trained, fires, tmp_path):
     store = pc.export_snapshots(fires, tmp_path / "fires.nc")
     known = trained.training["thresholds"]
-    for block in predict_store(trained, store, threshold=known["decision"], memory="40MB"):
+    for block in predict_store(
+        trained, store, threshold=known["decision"], resources=Resources(memory="40MB")
+    ):
         np.testing.assert_array_equal(block.footprint, block.smoke > known["smoke"])
         assert block.footprint.attrs["smoke_threshold"] == known["smoke"]
 

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 import plumecast as pc
 from plumecast.data.clock import Histories, fire_blocks, record_interval, take_final, whole_fires
+from plumecast.scores.reading import Reading
 from plumecast.weather.complete import CompletedWeather, complete_weather
 from plumecast.weather.snapshots import with_mean_winds
 from plumecast.workflows.fires.hours import BeyondLastMap, ages_at
+from plumecast.workflows.fires.sources import Overrides
 from plumecast.workflows.predict import predict_store
+from plumecast.workflows.statistics.request import Statistics
 from support.weather_fires import true_doses, weather_fires
 
 FAMILIES = {
@@ -158,9 +161,11 @@ def test_stored_hours_are_those_that_were_stored(surrogate, fires):
 
 
 def test_blocks_do_not_change_a_prediction(surrogate, fires, tmp_path):
-    whole = xr.concat(list(predict_store(surrogate, fires, hours=[2.5, 7.0])), "snapshot")
+    whole = xr.concat(
+        list(predict_store(surrogate, fires, Overrides(hours=[2.5, 7.0]))), "snapshot"
+    )
     one = fires.isel(snapshot=fires.fire_id.values == fires.fire_id.values[0])
-    first = xr.concat(list(predict_store(surrogate, one, hours=[2.5, 7.0])), "snapshot")
+    first = xr.concat(list(predict_store(surrogate, one, Overrides(hours=[2.5, 7.0]))), "snapshot")
     rounding = {"rtol": 1e-4, "atol": 1e-5 * float(whole.smoke.max())}  # of float32
     np.testing.assert_allclose(whole.smoke[:2], first.smoke, **rounding)
     np.testing.assert_array_equal(whole.hours, [2.5, 7.0] * 2)
@@ -243,9 +248,9 @@ def test_the_order_of_snapshots_does_not_change_a_prediction(train, monkeypatch)
     monkeypatch.setattr("plumecast.workflows.predict.BLOCK", 4)
     surrogate = pc.fit_surrogate(train, **FAMILIES["spectral, one layer"])
     by_time = train.sortby("hours")
-    for options in ({}, {"hours": [2.5, 7.0]}):
+    for overrides in (Overrides(), Overrides(hours=[2.5, 7.0])):
         one, other = (
-            xr.concat(list(predict_store(surrogate, data, **options)), "snapshot").sortby(
+            xr.concat(list(predict_store(surrogate, data, overrides)), "snapshot").sortby(
                 ["fire_id", "hours"]
             )
             for data in (train, by_time)
@@ -278,7 +283,9 @@ def test_hours_that_no_fire_lasts_are_refused(train, fires):
     with pytest.raises(pc.PlumecastError, match=r"hours=1e\+09 is more than the 8784 h"):
         pc.at_hours(fires, [1.0, 1e9])
     with pytest.raises(pc.PlumecastError, match=r"hours=\[0\.0\]; give hours .* above 0"):
-        list(predict_store(surrogate, fires, hours=[0.0]))  # and no warning of their ends
+        list(
+            predict_store(surrogate, fires, Overrides(hours=[0.0]))
+        )  # and no warning of their ends
 
 
 def bare_of(fires: xr.Dataset, *names: str) -> xr.Dataset:
@@ -378,7 +385,7 @@ def test_the_last_hour_is_the_same_in_every_answer(surrogate, fires):
     for final in (True, False):
         read = pc.as_quantity(surrogate.predict(asked), "dose")
         read = read[asked.is_final.values] if final else read
-        found = pc.ensemble_statistics(surrogate, asked, quantity="dose", final=final)
+        found = pc.ensemble_statistics(surrogate, asked, Reading("dose"), Statistics(final=final))
         np.testing.assert_allclose(found.mean_smoke, read.mean("snapshot"), **rounding)
 
 

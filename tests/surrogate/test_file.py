@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.version import __version__
-from plumecast.operators.coded.kernel_map import KernelMap
+from plumecast.operators.coded.kernels import KernelMap
 from plumecast.operators.coded.polynomial_map import DualMap, PrimalMap
 from plumecast.operators.pca import fit_basis
 from plumecast.scores.optical_depth import with_log_smoke

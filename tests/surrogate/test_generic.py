@@ -40,7 +40,7 @@ def samples(grid: tuple[int, ...], dim: str = "member") -> xr.Dataset:
 def test_a_spectral_preset_learns_signed_fields_on_any_grid(axes, preset):
     x, y = signed_pair(GRIDS[axes])
     with pytest.warns(SignWarning, match="values down to -.*fitted with targets='smoke' alone"):
-        fitted = pc.fit_surrogate(x[TRAIN], y[TRAIN], preset, layers=2)
+        fitted = pc.fit_surrogate((x[TRAIN], y[TRAIN]), preset, layers=2)
     predicted = fitted.predict(x[TEST])
     assert not fitted.nonnegative
     assert fitted.settings["preset"] == f"{preset}, changed"
@@ -53,7 +53,7 @@ def test_a_spectral_preset_learns_signed_fields_on_any_grid(axes, preset):
 def test_outputs_of_the_other_sign_give_predictions_of_the_other_sign():
     x, y = signed_pair(GRIDS[1])
     plus, minus = (
-        pc.fit_surrogate(x[TRAIN], sign * y[TRAIN], "quick", targets="smoke").predict(x[TEST])
+        pc.fit_surrogate((x[TRAIN], sign * y[TRAIN]), "quick", targets="smoke").predict(x[TEST])
         for sign in (1.0, -1.0)
     )
     np.testing.assert_allclose(minus, -plus, atol=1e-4 * np.abs(plus).max())  # single precision
@@ -62,7 +62,7 @@ def test_outputs_of_the_other_sign_give_predictions_of_the_other_sign():
 def test_a_saved_signed_surrogate_predicts_the_same(tmp_path):
     x, y = signed_pair(GRIDS[1])
     with pytest.warns(SignWarning):
-        fitted = pc.fit_surrogate(x[TRAIN], y[TRAIN], "quick")
+        fitted = pc.fit_surrogate((x[TRAIN], y[TRAIN]), "quick")
     loaded = pc.load_surrogate(fitted.save(tmp_path / "signed.plume"))
     np.testing.assert_array_equal(loaded.predict(x[TEST]), fitted.predict(x[TEST]))
 
@@ -78,37 +78,40 @@ def test_another_sample_dimension_is_found_and_kept():
     named = pc.fit_surrogate(last.isel(member=TRAIN), "quick", sample_dim="member", **choices)
     np.testing.assert_array_equal(named.predict(data.isel(member=TEST)), predicted)
     arrays = pc.fit_surrogate(
-        data.vorticity.values[TRAIN], data.stream.values[TRAIN], "quick", layers=1, targets="smoke"
+        (data.vorticity.values[TRAIN], data.stream.values[TRAIN]),
+        "quick",
+        layers=1,
+        targets="smoke",
     )
     np.testing.assert_array_equal(arrays.predict(data.vorticity.values[TEST]), predicted)
     labelled = pc.fit_surrogate(
-        data.vorticity[TRAIN], data.stream[TRAIN], "quick", layers=1, targets="smoke"
+        (data.vorticity[TRAIN], data.stream[TRAIN]), "quick", layers=1, targets="smoke"
     )
     np.testing.assert_array_equal(labelled.predict(data.vorticity[TEST]), predicted)
 
 
 def test_groups_of_arrays_are_samples_or_given_labels():
     x, y = signed_pair(GRIDS[1])
-    alone = pc.fit_surrogate(x, y, degree=1)
+    alone = pc.fit_surrogate((x, y), degree=1)
     assert alone.training["leave_out"] == "sample"
-    pairs = pc.fit_surrogate(x, y, degree=1, group_by=np.arange(40) // 2)
+    pairs = pc.fit_surrogate((x, y), degree=1, group_by=np.arange(40) // 2)
     assert pairs.training["leave_out"] == "group"
     assert pairs.training["leave_out_error"] != alone.training["leave_out_error"]
     with pytest.raises(pc.PlumecastError, match=r"group_by has shape \(3,\); give one label"):
-        pc.fit_surrogate(x, y, degree=1, group_by=[1, 2, 3])
+        pc.fit_surrogate((x, y), degree=1, group_by=[1, 2, 3])
 
 
 def test_the_sign_of_predictions_follows_the_training_outputs():
     x, y = signed_pair(GRIDS[1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert pc.fit_surrogate(x, y, "paper-linear").predict(x).min() < 0.0
-        squared = pc.fit_surrogate(x, y**2, "paper-linear")
+        assert pc.fit_surrogate((x, y), "paper-linear").predict(x).min() < 0.0
+        squared = pc.fit_surrogate((x, y**2), "paper-linear")
     assert squared.nonnegative
     with extrapolating():  # some predictions are zero everywhere
         assert squared.predict(x).min() == 0.0
     with pytest.warns(SignWarning, match="nonnegative=True sets negative predictions to zero, but"):
-        clipped = pc.fit_surrogate(x, y, "paper-linear", nonnegative=True)
+        clipped = pc.fit_surrogate((x, y), "paper-linear", nonnegative=True)
     with extrapolating():
         assert clipped.predict(x).min() == 0.0
 
@@ -116,7 +119,7 @@ def test_the_sign_of_predictions_follows_the_training_outputs():
 def test_tensors_in_tensor_out():
     torch = pytest.importorskip("torch")
     x, y = signed_pair(GRIDS[2])
-    fitted = pc.fit_surrogate(torch.tensor(x), torch.tensor(y), "paper-linear")
+    fitted = pc.fit_surrogate((torch.tensor(x), torch.tensor(y)), "paper-linear")
     inputs = torch.tensor(x[TEST], dtype=torch.float32, requires_grad=True)
     predicted = fitted.predict(inputs)
     assert isinstance(predicted, torch.Tensor)
@@ -167,14 +170,27 @@ def test_what_a_lift_cannot_do_is_said_in_one_line(change, message):
     assert "\n" not in str(raised.value)
 
 
+def test_old_arguments_warn_and_mean_the_same():
+    x, y = np.random.default_rng(0).random((2, 12, 6))
+    expected = pc.fit_surrogate((x, y), "paper-linear").predict(x)
+    steps: list[str] = []
+    old = (
+        lambda: pc.fit_surrogate(x, y, "paper-linear"),
+        lambda: pc.fit_surrogate(train=x, y=y, preset="paper-linear"),
+        lambda: pc.fit_surrogate((x, y), "paper-linear", device="cpu", progress=steps.append),
+    )
+    for fit in old:
+        with pytest.warns(DeprecationWarning, match="is deprecated: use"):
+            np.testing.assert_array_equal(fit().predict(x), expected)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ((np.ones((4, 6)),), "y is missing; give inputs and outputs"),
-        ((np.ones((4, 6)), np.ones((5, 6))), r"inputs \(4, 6\) and outputs \(5, 6\) must be"),
-        ((np.ones((4, 3, 40)), np.ones((4, 3, 40)), "recommended"), "3 × 40 cells is too small"),
-        ((snapshots(4), np.ones(8)), "y is for arrays; a Dataset names its outputs"),
-        ((snapshots(4), "quick", "recommended"), "two presets are given, 'quick' and 'recommended"),
+        (((np.ones((4, 6)), np.ones((5, 6))),), r"inputs \(4, 6\) and outputs \(5, 6\) must be"),
+        (((np.ones((4, 3, 40)), np.ones((4, 3, 40))), "recommended"), "3 × 40 cells is too small"),
+        (((snapshots(4), np.ones(8)),), "y is for arrays; a Dataset names its outputs"),
         ((snapshots(4).isel(snapshot=0), "quick"), "no dimension 'snapshot' among"),
     ],
 )

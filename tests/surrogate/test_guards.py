@@ -11,8 +11,9 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
+from plumecast.compute.resources import Resources
 from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
-from plumecast.surrogate.covered.guards import EXTRAPOLATES, FLAGS, check_prediction, flag_meanings
+from plumecast.surrogate.guards import EXTRAPOLATES, FLAGS, check_prediction, flag_meanings
 from support.raster_files import write_ascii
 from support.snapshots import CELL, make_snapshots, select_fire
 from support.windy_fires import windy
@@ -74,7 +75,9 @@ def test_ranges_are_those_of_the_training_fires(world, coded):
 
 def test_ranges_from_a_store_are_the_same(world, coded, tmp_path):
     store = pc.export_snapshots(world, tmp_path / "w.nc")
-    stored = pc.fit_surrogate(pc.open_snapshots(store), "paper-linear", memory="2MB")
+    stored = pc.fit_surrogate(
+        pc.open_snapshots(store), "paper-linear", resources=Resources(memory="2MB")
+    )
     ours, theirs = coded.training["ranges"], stored.training["ranges"]
     assert ours.keys() == theirs.keys()
     assert theirs["region"] == ours["region"]
@@ -343,7 +346,9 @@ def test_ranges_of_weather_are_those_of_the_hours_of_the_fires(breezy, weathered
     assert ranges["profile_wind"] == [[10.0, 5.0], [1000.0, 10.0]]
     assert ranges["boundary_layer_depth"] == [500.0, 1400.0]  # at 6 h and at 24 h
     store = pc.export_snapshots(breezy, tmp_path / "b.nc")
-    lazy = pc.fit_surrogate(pc.open_snapshots(store), "paper-linear", memory="5MB")
+    lazy = pc.fit_surrogate(
+        pc.open_snapshots(store), "paper-linear", resources=Resources(memory="5MB")
+    )
     assert lazy.training["ranges"]["profile_wind"] == ranges["profile_wind"]
     loaded = pc.load_surrogate(weathered.save(tmp_path / "b.plume"))
     assert loaded.training["ranges"] == ranges

@@ -20,7 +20,7 @@ from plumecast.data.assembly import (
 from plumecast.data.clock import AGE_TOLERANCE, NODE_TOLERANCE, record_interval, take_final
 from plumecast.operators.physics.release import partial_release_of
 from plumecast.surrogate.weather import fire_history
-from plumecast.workflows.statistics.truth import open_truth
+from plumecast.workflows.statistics.cell_sums import open_truth
 from support.weather_fires import weather_fires
 
 BLOCKS, FINE = 8, 6  # cells on each side, and fine cells in each

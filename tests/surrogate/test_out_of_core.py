@@ -18,17 +18,18 @@ from plumecast.base.names import TABLE
 from plumecast.compute.blocks import Passes, group_blocks, row_blocks
 from plumecast.compute.device import Budget
 from plumecast.compute.memory import parse_memory, rows_within
+from plumecast.compute.resources import Resources
 from plumecast.data.schema import apply_smoke_floor
 from plumecast.data.split import floor_as_read, split_by_fire
 from plumecast.data.store import append_fire, open_snapshots
 from plumecast.data.training import StoredRows
-from plumecast.operators.coded.memory import pca_rows
+from plumecast.operators.coded.fit import pca_rows
 from plumecast.operators.coded.polynomial_map import (
     fit_linear_map,
     fit_polynomial_map,
     tune_polynomial_map,
 )
-from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.neural import map as neural
 from plumecast.operators.pca import EncodedRows, Truncation, fit_truncated_basis
 from plumecast.operators.spectral.fit import rows_at_once
@@ -147,7 +148,7 @@ def test_fit_from_a_store_equals_the_fit_in_memory(store, choice, memory):
     split = split_by_fire(open_snapshots(store), seed=2)
     one = fit_surrogate(split.train.load(), **CHOICES[choice])
     lazy = split_by_fire(open_snapshots(store), seed=2)
-    other = fit_surrogate(lazy.train, **CHOICES[choice], memory=memory)
+    other = fit_surrogate(lazy.train, resources=Resources(memory=memory), **CHOICES[choice])
     expected = one.predict(split.test).values
     np.testing.assert_allclose(
         other.predict(split.test).values, expected, atol=1e-6 * expected.max()
@@ -174,7 +175,7 @@ def test_spectral_fit_from_a_store_equals_the_fit_in_memory(store, memory, frame
     split = split_by_fire(open_snapshots(store), seed=2)
     one = fit_surrogate(split.train.load(), **choices)
     lazy = split_by_fire(open_snapshots(store), seed=2)
-    other = fit_surrogate(lazy.train, **choices, memory=memory)
+    other = fit_surrogate(lazy.train, resources=Resources(memory=memory), **choices)
     assert lazy.train.smoke.variable._in_memory is False
     for a, b in zip(other.predict_both(split.test), one.predict_both(split.test), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-3 * float(b.max()))  # systems in float32
@@ -205,7 +206,10 @@ def test_coded_fit_of_lifted_fields_from_a_store_equals_the_fit_in_memory(store,
     if memory == "tight":
         other, limit = fit_tightly(lazy.train, choices)
     else:
-        other, limit = fit_surrogate(lazy.train, **choices, memory=memory), parse_memory(memory)
+        other, limit = (
+            fit_surrogate(lazy.train, resources=Resources(memory=memory), **choices),
+            parse_memory(memory),
+        )
     count, cells = split.train.sizes["snapshot"], split.train.smoke[0].size
     block = pca_rows(Budget(limit=limit), (count, 4 * cells))
     assert block < count or memory != "tight" or choice == "wind"  # whose canvas is larger
@@ -227,7 +231,7 @@ SMALL_NETWORKS = {
 def test_a_network_trained_from_a_store_equals_the_one_in_memory(
     tmp_path, monkeypatch, one_thread, family, frame
 ):
-    samples = importlib.import_module("plumecast.operators.neural.samples").StoredSamples
+    samples = importlib.import_module("plumecast.operators.neural.training").StoredSamples
     monkeypatch.setitem(neural.SIZES, family, SMALL_NETWORKS[family])
     path = tmp_path / "ensemble.zarr"
     append_fire(path, windy(make_snapshots(fires=72, checkpoints=5)))
@@ -240,7 +244,7 @@ def test_a_network_trained_from_a_store_equals_the_one_in_memory(
     tight, _ = fit_tightly(lazy.train, choices)
     assert max(held) < split.train.sizes["snapshot"]
     assert lazy.train.smoke.variable._in_memory is False
-    roomy = fit_surrogate(lazy.train, **choices, memory="1GB")
+    roomy = fit_surrogate(lazy.train, resources=Resources(memory="1GB"), **choices)
     assert held[-1] == split.train.sizes["snapshot"]
     for found in (tight, roomy):
         for name, weights in one.operator.field_map.weights.items():
@@ -274,7 +278,7 @@ def fit_tightly(train: xr.Dataset, choices: dict) -> tuple[Surrogate, int]:
 
 def fit_or_refusal(train: xr.Dataset, choices: dict, limit: int) -> Surrogate | str:
     try:
-        return fit_surrogate(train, **choices, memory=limit)
+        return fit_surrogate(train, resources=Resources(memory=limit), **choices)
     except PlumecastError as error:
         return str(error)
 
@@ -296,11 +300,13 @@ def test_scores_and_predictions_from_a_store_equal_those_in_memory(store, memory
     surrogate = fit_surrogate(split.train.load(), "paper-linear")
     one = evaluate({"a": surrogate}, split.validation.load(), split.test.load())
     lazy = split_by_fire(open_snapshots(store), seed=2)
-    other = evaluate({"a": surrogate}, lazy.validation, lazy.test, memory=memory)
+    other = evaluate(
+        {"a": surrogate}, lazy.validation, lazy.test, resources=Resources(memory=memory)
+    )
     xr.testing.assert_allclose(other.details["a"], one.details["a"], rtol=1e-12)
     assert other.smoke_threshold == one.smoke_threshold
     assert other.scores[0].decision_threshold == one.scores[0].decision_threshold
-    blocks = list(predict_store(surrogate, store, memory=memory))
+    blocks = list(predict_store(surrogate, store, resources=Resources(memory=memory)))
     joined = np.concatenate([block.smoke.values for block in blocks])
     expected = surrogate.predict(open_snapshots(store)).values
     np.testing.assert_allclose(joined, expected, rtol=1e-5)  # float32 of other products
@@ -309,10 +315,10 @@ def test_scores_and_predictions_from_a_store_equal_those_in_memory(store, memory
 
 def test_mean_field_of_blocks_is_the_mean_field(store):
     train = open_snapshots(store)
-    mean = fit_baseline("mean-field", train, memory="1MB").operator.mean
+    mean = fit_baseline("mean-field", train, resources=Resources(memory="1MB")).operator.mean
     np.testing.assert_allclose(mean, train.smoke.values.mean(axis=0, dtype=float).ravel())
     with pytest.raises(PlumecastError, match="holds all 100 snapshots in memory, about"):
-        fit_baseline("nearest-fire", train, memory="100kB")
+        fit_baseline("nearest-fire", train, resources=Resources(memory="100kB"))
 
 
 def reference_threshold(rows, captured):
@@ -355,11 +361,11 @@ def test_floor_applied_as_read_equals_the_floor(store):
 def test_limits_too_small_say_what_is_needed(store):
     train = open_snapshots(store)
     with pytest.raises(PlumecastError, match=r"decomposition of 100 snapshots .* at least 273 kB"):
-        fit_surrogate(train, "paper-linear", memory="100kB")
+        fit_surrogate(train, "paper-linear", resources=Resources(memory="100kB"))
     with pytest.raises(PlumecastError, match=r"a spectral operator .* at least .* limit is 300 kB"):
-        fit_surrogate(train, "recommended", memory="300kB")
+        fit_surrogate(train, "recommended", resources=Resources(memory="300kB"))
     with pytest.raises(PlumecastError, match=r"a network of \d+ weights on 8 × 10 cells needs at"):
-        fit_surrogate(train, "recommended", family="unet", memory="3MB")
+        fit_surrogate(train, "recommended", family="unet", resources=Resources(memory="3MB"))
     with pytest.raises(PlumecastError, match=r"scoring needs at least .* the limit is 10 kB"):
         rows_within(10_000, fixed=9_000.0, per_row=500.0, what="scoring", most=3)
 
@@ -377,10 +383,13 @@ def test_sizes_are_read_as_people_write_them():
 MEASURED = """
 import json, sys
 import plumecast as pc
+from plumecast.compute.resources import Resources
 from plumecast.data.split import SplitRecipe
 from plumecast.workflows.evaluate import evaluate, fit_thresholds
 from plumecast.surrogate.fit import fit_surrogate
+from plumecast.compute.resources import Resources
 from plumecast.workflows.predict import predict_store
+from plumecast.compute.resources import Resources
 from pathlib import Path
 
 def kilobytes(name):
@@ -393,21 +402,22 @@ if sizes is not None:
     import numpy as np
     from plumecast.operators.neural import map as neural
     from plumecast.operators.family import NOTHING, TrainingSet
-    from plumecast.operators.fields.lift import fit_lift
+    from plumecast.operators.lift import fit_lift
     neural.SIZES[choices["family"]] = sizes
     few = np.random.default_rng(0).random((8, 8, 8))
     training = TrainingSet(few, few[:, None], np.arange(8) % 2, NOTHING)
-    neural.fit_neural(training, fit_lift(few), epochs=1, batch=2)
+    neural.fit_neural(training, fit_lift(few), schedule=neural.Schedule(1, 2))
 # A fit of the smallest thing loads every library, and starts their threads, before the count.
 tiny = pc.open_snapshots(store).isel(snapshot=slice(0, 64)).load()
 fit_surrogate(tiny, degree=2, fire_rank=2, smoke_rank=2)
 split = SplitRecipe(smoke_floor=0.05).split(pc.open_snapshots(store))
 Path("/proc/self/clear_refs").write_text("5")  # the largest resident set is counted from here
 before = kilobytes("VmRSS")
-surrogate = fit_surrogate(split.train, **choices, memory=memory)
+surrogate = fit_surrogate(split.train, **choices, resources=pc.Resources(memory=memory))
 fitted = kilobytes("VmHWM")
-evaluate({"a": surrogate}, split.validation, split.test, memory=memory)
-blocks = sum(block.sizes["snapshot"] for block in predict_store(surrogate, store, memory=memory))
+evaluate({"a": surrogate}, split.validation, split.test, resources=Resources(memory=memory))
+blocks = predict_store(surrogate, store, resources=Resources(memory=memory))
+blocks = sum(block.sizes["snapshot"] for block in blocks)
 after = kilobytes("VmHWM")
 surrogate.save(sys.argv[4])
 print(json.dumps({"fit": fitted - before, "all": after - before, "predicted": blocks}))

@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
+from plumecast.compute.resources import Resources
 from plumecast.operators.neural.map import SIZES
 from plumecast.surrogate import fit_lifted as fit_lifted_module
 from support.weather_fires import weather_fires
@@ -51,9 +52,13 @@ def test_a_file_predicts_the_same_bits(trained, parts, tmp_path):
 
 def test_out_of_core_gives_the_same(trained, parts):
     fitted = pc.fit_surrogate(
-        parts[0], "recommended", layers=2, memory="1.5GB",
-        physics=trained.training["physics"], frame=trained.training["frame"],
-    )  # fmt: skip
+        parts[0],
+        "recommended",
+        layers=2,
+        physics=trained.training["physics"],
+        frame=trained.training["frame"],
+        resources=Resources(memory="1.5GB"),
+    )
     ours, theirs = (one.predict(parts[1]).values for one in (trained, fitted))
     np.testing.assert_allclose(theirs, ours, atol=FIT_ROUNDING * ours.max())
 
@@ -179,7 +184,7 @@ def test_many_fires_in_a_store_are_compared_without_reading_them_at_once(
 ):
     monkeypatch.setattr(fit_lifted_module, "COMPARED_GROUPS", 6)
     stored = pc.open_snapshots(pc.export_snapshots(fires, tmp_path / "own.zarr"))
-    lazy = pc.fit_surrogate(stored, "recommended", layers=1, memory="1.5GB")
+    lazy = pc.fit_surrogate(stored, "recommended", layers=1, resources=Resources(memory="1.5GB"))
     loaded = pc.fit_surrogate(fires, "recommended", layers=1)
     assert lazy.training["frame"] == loaded.training["frame"]
     assert lazy.training["physics"] == loaded.training["physics"]

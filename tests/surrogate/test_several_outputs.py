@@ -11,8 +11,10 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
+from plumecast.compute.resources import Resources
 from plumecast.data.split import split_by_fire
 from plumecast.data.store import append_fire
+from plumecast.scores.reading import Reading
 from support.snapshots import make_snapshots
 from support.two_outputs import add_surface
 
@@ -118,6 +120,14 @@ def test_out_of_fold_scores_of_every_output(data):
     assert records[0]["smoke_threshold"] != records[1]["smoke_threshold"]
 
 
+def test_records_of_outputs_are_read_as_they_were_written(trained):
+    again = trained.with_records(trained.records)
+    assert again.training == trained.training
+    assert again.records == trained.records
+    assert trained.record.thresholds == trained.records["smoke"].thresholds
+    assert trained.records["surface_smoke"] == trained.output("surface_smoke").record
+
+
 def test_a_saved_file_has_all_outputs(tmp_path, data, trained):
     again = pc.load_surrogate(trained.save(tmp_path / "both.plume"))
     xr.testing.assert_identical(again.predict(data), trained.predict(data))
@@ -137,7 +147,9 @@ def test_a_fit_from_a_store_equals_the_fit_in_memory(tmp_path, data):
     lazy = pc.open_snapshots(path, fields=["time_since_ignition", *OUTPUTS])
     one = pc.fit_surrogate(lazy.load(), **choices)
     other = pc.fit_surrogate(
-        pc.open_snapshots(path, fields=["time_since_ignition", *OUTPUTS]), **choices, memory="90MB"
+        pc.open_snapshots(path, fields=["time_since_ignition", *OUTPUTS]),
+        resources=Resources(memory="90MB"),
+        **choices,
     )
     for name in OUTPUTS:
         expected = one.predict(data)[name]
@@ -155,7 +167,7 @@ def test_outputs_that_cannot_be_fitted_are_named(data):
         pc.train_surrogate(data, outputs=["smoke", "smoke"])
     with pytest.raises(pc.PlumecastError, match=r"choose one: surrogate.output\('smoke'\)"):
         pc.ensemble_statistics(
-            pc.fit_surrogate(data, "paper-linear", outputs=OUTPUTS), data, thresholds=[1.0]
+            pc.fit_surrogate(data, "paper-linear", outputs=OUTPUTS), data, Reading(thresholds=[1.0])
         )
 
 

@@ -151,6 +151,8 @@ def test_heights_above_sea_level_need_the_ground(tmp_path):
     with pytest.raises(PlumecastError, match="elevation is missing"):
         read_weather(path)
     weather = read_weather(path, site=Site(elevation=1000.0))
+    with pytest.warns(DeprecationWarning, match=r"site=Site\(elevation="):
+        assert read_weather(path, elevation=1000.0).equals(weather)
     np.testing.assert_allclose(weather.wind_u.sel(height=[10.0, 1000.0])[0], [4.0, 8.0], rtol=1e-12)
     with pytest.raises(PlumecastError, match="below the ground"):
         read_weather(path, site=Site(elevation=1500.0))

@@ -11,6 +11,9 @@ import xarray as xr
 import plumecast as pc
 from plumecast.data.clock import record_interval
 from plumecast.data.split import DuplicateWarning
+from plumecast.impact.compare import Comparing
+from plumecast.scores.reading import Reading
+from plumecast.workflows.statistics.request import Statistics
 from support.weather_fires import weather_fires
 
 ROUNDING = {"rtol": 1e-5, "atol": 1e-5}  # of float32
@@ -75,7 +78,7 @@ def test_statistics_of_one_fire_are_its_prediction(folder):
     fire = pc.open_snapshots(folder / "fires.nc").isel(snapshot=slice(33, 36)).load()
     mean = pc.as_quantity(surrogate.predict(pc.at_hours(fire, [9.0])), "mean").isel(snapshot=0)
     bare = surrogate.__class__(**{**_fields(surrogate), "error_bars": None})
-    found = pc.ensemble_statistics(bare, fire, final=True)
+    found = pc.ensemble_statistics(bare, fire, statistics=Statistics(final=True))
     np.testing.assert_allclose(found["mean_smoke"], mean, rtol=1e-3, atol=1e-4 * float(mean.max()))
     # Q is that of the sum, as in the paper.
     expected = np.log1p(np.maximum(surrogate.predict(fire).isel(snapshot=-1).values, 0.0))
@@ -101,7 +104,7 @@ def test_stored_and_fresh_predictions_are_compared_equally(run, folder, tmp_path
     ):
         scenarios = {name[0]: tmp_path / name for name in names}
         found = pc.compare_scenarios(
-            scenarios, places=tmp_path / "towns.csv", maps=False, **options
+            scenarios, places=tmp_path / "towns.csv", comparing=Comparing(maps=False), **options
         )
         tables.append(found.places)
     for name in ("reference_mean", "scenario_mean", "difference"):
@@ -164,14 +167,14 @@ def test_a_perfect_surrogate_needs_no_correction_by_true_fires(folder, tmp_path,
     truth = xr.concat(single, "snapshot").sortby(["fire_id", "hours"])
     truth = fires.sortby(["fire_id", "hours"]).assign(smoke=truth.transpose("snapshot", ...))
     truth = truth.assign_coords(hours=fires.sortby(["fire_id", "hours"]).hours)
-    options = {"quantity": quantity, "truth": truth, "final": final, "thresholds": [1.0]}
-    made = pc.ensemble_statistics(bare, fires, **options)
+    asked = Reading(quantity, [1.0]), Statistics(final=final)
+    made = pc.ensemble_statistics(bare, fires, *asked, truth=truth)
     scale = float(made["mean_smoke_surrogate"].max())
     np.testing.assert_allclose(
         made["mean_smoke"], made["mean_smoke_surrogate"], rtol=0.05, atol=0.01 * scale
     )
     (tmp_path / "towns.csv").write_text("name,x,y\nAsh,25500,25500\nElm,31500,28500\n")
-    at = pc.evaluate_points(bare, fires, tmp_path / "towns.csv", **options)
+    at = pc.evaluate_points(bare, fires, tmp_path / "towns.csv", *asked, truth=truth)
     np.testing.assert_allclose(
         at["mean_smoke"], at["mean_smoke_surrogate"], rtol=0.05, atol=0.01 * scale
     )

@@ -97,9 +97,6 @@ def test_command_draws_as_the_training_fires_were_simulated(
     ("change", "message"),
     [
         ({"fuels": None}, "a landscape needs both an elevation and a fuel raster"),
-        ({"steering": -1.0}, r"steering strength=-1\.0"),
-        ({"checkpoints": 0}, "checkpoints=0"),
-        ({"preset": "huge"}, "unknown preset 'huge'"),
         ({"dem": "none.tif"}, "none.tif: cannot be opened"),
         (
             {"dem": None, "fuels": None},

@@ -13,31 +13,28 @@ import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import to_numpy
+from plumecast.compute.resources import Resources
 from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
 from plumecast.scores.field_statistics import bin_count, count_bins, field_sums, quantile_fields
 from plumecast.scores.optical_depth import LOG_SMOKE, log_smoke, with_log_smoke
-from plumecast.scores.quantile_sketch import CEILING, FLOOR, bin_edges, count_above, edges_at
-from plumecast.scores.sampling.intervals import cluster_mean
+from plumecast.scores.reading import Reading
+from plumecast.scores.roc import CEILING, FLOOR, bin_edges, count_above, edges_at
+from plumecast.scores.sampling import cluster_mean
 from plumecast.simulator import ensemble as simulator
-from plumecast.surrogate.covered.guards import check_prediction
+from plumecast.surrogate.guards import check_prediction
 from plumecast.workflows import ensemble
-from plumecast.workflows.ensemble import (
-    BLOCK,
-    DEVICE_BLOCK,
-    EnsembleSums,
-    Request,
-    block_size,
-    block_sums,
-    device_memory,
-)
+from plumecast.workflows.ensemble import BLOCK, DEVICE_BLOCK, block_size
 from plumecast.workflows.fires import draw_fires as drawing
-from plumecast.workflows.fires.reduce import fire_blocks
+from plumecast.workflows.fires.sources import fire_blocks
+from plumecast.workflows.statistics.cell_sums import EnsembleSums, block_sums, device_memory
+from plumecast.workflows.statistics.request import Request, Statistics
 from support.quantities import time_mean
 from support.raster_files import write_ascii
 from support.snapshots import CELL, make_snapshots, on_demo_grid
 
 THRESHOLDS, QUANTILES = (1.0, 35.0), (0.05, 0.5, 0.9, 0.99)
 ROUNDING = 1e-12  # relative: sums in another order
+ASKED = Reading("sum", THRESHOLDS), Statistics(QUANTILES)
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +49,7 @@ def fires():
 
 @pytest.fixture(scope="module")
 def statistics(surrogate, fires):
-    return pc.ensemble_statistics(
-        surrogate, fires, thresholds=THRESHOLDS, quantiles=QUANTILES, quantity="sum"
-    )
+    return pc.ensemble_statistics(surrogate, fires, *ASKED)
 
 
 def test_statistics_are_those_of_the_fields(surrogate, fires, statistics):
@@ -85,18 +80,20 @@ def test_errors_take_a_fire_for_one_sample(surrogate, fires, statistics):
 
 
 def test_means_and_thresholds_are_of_the_time_mean_unless_asked_otherwise(surrogate, fires):
-    found = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0])
+    found = pc.ensemble_statistics(surrogate, fires, Reading(thresholds=[1.0]))
     smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     xr.testing.assert_allclose(found.mean_smoke, smoke.mean(SNAPSHOT), rtol=ROUNDING)
     np.testing.assert_allclose(found.exceedance[0], (smoke > 1.0).mean(SNAPSHOT))
     assert found.attrs["quantity"] == "mean"
     assert "time-mean" in found.threshold.attrs["long_name"]
-    dose = pc.ensemble_statistics(surrogate, fires, quantity="dose")
+    dose = pc.ensemble_statistics(surrogate, fires, Reading("dose"))
     assert dose.mean_smoke.attrs["units"] == "ug m-3 h"
 
 
 def test_intervals_are_clustered_by_ignition(surrogate, fires):
-    found = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], coverage=0.9)
+    found = pc.ensemble_statistics(
+        surrogate, fires, Reading(thresholds=[1.0]), Statistics(coverage=0.9)
+    )
     smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     want = cluster_mean(smoke.values, fires.ignition_id.values)
     upper = np.where(want.mean > 0.0, want.interval(0.9)[1], np.nan)  # no smoke at all: unknown
@@ -117,7 +114,7 @@ def test_true_smoke_corrects_the_fields(split, fires):
     truth = make_snapshots(fires=24, checkpoints=5, seed=11)
     names = np.char.add("true-", truth.ignition_id.values.astype(str))
     truth = truth.assign_coords(ignition_id=(SNAPSHOT, names))
-    found = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], truth=truth)
+    found = pc.ensemble_statistics(surrogate, fires, Reading(thresholds=[1.0]), truth=truth)
     known = time_mean(fires.smoke, surrogate.predict(fires)).mean(SNAPSHOT)
     wrong = float(np.abs(found.mean_smoke_surrogate - known).sum())
     assert float(np.abs(found.mean_smoke - known).sum()) < 0.5 * wrong
@@ -131,15 +128,15 @@ def test_a_surrogate_without_interval_asks_for_it(split, fires):
     surrogate = pc.fit_surrogate(plain, "paper-linear")
     with pytest.raises(PlumecastError, match=r"checkpoint_interval=.*or use quantity='sum'"):
         pc.ensemble_statistics(surrogate, fires)
-    stated = pc.ensemble_statistics(surrogate, fires, checkpoint_interval=6.0)
-    summed = pc.ensemble_statistics(surrogate, fires, quantity="sum")
+    stated = pc.ensemble_statistics(surrogate, fires, Reading(interval=6.0))
+    summed = pc.ensemble_statistics(surrogate, fires, Reading("sum"))
     assert float(stated.mean_smoke.sum()) < float(summed.mean_smoke.sum())
 
 
 @pytest.mark.parametrize("error", [0.001, 0.025, 0.1])
 def test_quantiles_are_within_their_bound(surrogate, fires, error):
     found = pc.ensemble_statistics(
-        surrogate, fires, quantiles=QUANTILES, quantile_error=error, quantity="sum"
+        surrogate, fires, Reading("sum"), Statistics(QUANTILES, quantile_error=error)
     ).smoke_quantile
     smoke = surrogate.predict(fires.astype(np.float64))
     exact = np.quantile(smoke.values, QUANTILES, axis=0, method="inverted_cdf")
@@ -149,7 +146,7 @@ def test_quantiles_are_within_their_bound(surrogate, fires, error):
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
 def test_any_blocks_give_the_same(surrogate, fires, statistics, size):
-    request = Request(THRESHOLDS, QUANTILES)
+    request = Request(*ASKED)
     parts = [block_sums(surrogate, request, b) for b in fire_blocks(surrogate, fires, size)]
     total = sum(reversed(parts[:-1]), start=parts[-1])
     assert isinstance(total, EnsembleSums)
@@ -169,11 +166,8 @@ def test_stores_memory_and_device_change_nothing(surrogate, fires, statistics, t
     found = pc.ensemble_statistics(
         surrogate,
         [tmp_path / "0.zarr", tmp_path / "1.zarr"],
-        thresholds=THRESHOLDS,
-        quantiles=QUANTILES,
-        quantity="sum",
-        device="torch",
-        memory="4MB",
+        *ASKED,
+        resources=Resources(device="torch", memory="4MB"),
     )
     xr.testing.assert_allclose(found, statistics, rtol=1e-8)
 
@@ -190,8 +184,8 @@ def test_threads_that_read_for_a_gpu_change_nothing(surrogate, fires, monkeypatc
         return pc.ensemble_statistics(
             surrogate,
             [tmp_path / "0.zarr", tmp_path / "1.zarr"],
-            thresholds=THRESHOLDS,
-            quantiles=QUANTILES,
+            Reading(thresholds=THRESHOLDS),
+            Statistics(QUANTILES),
         )
 
     def recorded(*given):
@@ -206,7 +200,7 @@ def test_threads_that_read_for_a_gpu_change_nothing(surrogate, fires, monkeypatc
 
 def test_blocks_follow_the_free_memory_of_a_gpu(surrogate):
     """Twice the memory gives twice the snapshots, up to a limit; `memory` may allow fewer."""
-    request = Request(THRESHOLDS, ())
+    request = Request(Reading(thresholds=THRESHOLDS))
     few = block_size(surrogate, request, None, 10_000_000)
     assert 1 < few < BLOCK
     assert block_size(surrogate, request, None, 20_000_000) == pytest.approx(2 * few, abs=1)
@@ -227,18 +221,18 @@ def test_mean_of_unclipped_logarithms_is_taken_in_code_space(split, fires):
     xr.testing.assert_allclose(found.mean_log_smoke, predicted.mean(SNAPSHOT), atol=1e-10)
     expected = predicted.std(SNAPSHOT) / np.sqrt(60)
     np.testing.assert_allclose(found.mean_log_smoke_error, expected, atol=1e-8)
-    more = pc.ensemble_statistics(surrogate, fires, thresholds=[1.0], quantity="sum")
+    more = pc.ensemble_statistics(surrogate, fires, Reading("sum", [1.0]))
     smoke = np.expm1(predicted.clip(min=0.0))
     np.testing.assert_allclose(more.exceedance[0], (smoke > 1.0).mean(SNAPSHOT))
 
 
 def test_final_takes_one_snapshot_of_every_fire(surrogate, fires):
-    found = pc.ensemble_statistics(surrogate, fires, final=True)
+    found = pc.ensemble_statistics(surrogate, fires, statistics=Statistics(final=True))
     assert (found.attrs["fires"], found.attrs["snapshots"]) == (60, 60)
 
 
 def test_single_precision_is_near(surrogate, fires, statistics):
-    found = pc.ensemble_statistics(surrogate, fires, precision="float32")
+    found = pc.ensemble_statistics(surrogate, fires, statistics=Statistics(precision="float32"))
     np.testing.assert_allclose(found.mean_log_smoke, statistics.mean_log_smoke, atol=1e-4)
 
 
@@ -305,13 +299,21 @@ def test_statistics_of_drawn_fires_are_those_of_their_fields(
     monkeypatch.setattr(drawing, "TOGETHER", 2)
     heard = []
     found = pc.ensemble_statistics(
-        on_simulated_grid, drawn, quantiles=[0.5], progress=lambda *step: heard.append(step)
+        on_simulated_grid,
+        drawn,
+        statistics=Statistics([0.5]),
+        resources=Resources(progress=lambda *step: heard.append(step)),
     )
-    expected = pc.ensemble_statistics(on_simulated_grid, made, quantiles=[0.5])
+    expected = pc.ensemble_statistics(on_simulated_grid, made, statistics=Statistics([0.5]))
     xr.testing.assert_allclose(found, expected, rtol=ROUNDING)
     assert heard == [(2, 3, "fires"), (3, 3, "fires")]
     assert found.attrs["snapshots"] == 3 * 15
-    last = pc.ensemble_statistics(on_simulated_grid, drawn, final=True, memory="3MB")
+    last = pc.ensemble_statistics(
+        on_simulated_grid,
+        drawn,
+        statistics=Statistics(final=True),
+        resources=Resources(memory="3MB"),
+    )
     assert last.attrs["snapshots"] == 3
     on_simulated_grid.save(tmp_path / "smoke.plume")
     printed = succeed(
@@ -394,22 +396,34 @@ def test_command_takes_rasters(run, surrogate, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("call", "message"),
     [
-        ({"quantiles": [1.0]}, r"quantile 1 is not within \(0, 1\)"),
-        ({"thresholds": [-1.0]}, "must be ≥ 0"),
-        ({"quantile_error": 0.0}, "a quantile error of 0 is not within"),
-        ({"memory": "10kB", "quantiles": [0.5]}, "ensemble statistics needs at least"),
+        (lambda *of: Statistics([1.0]), r"quantile 1 is not within \(0, 1\)"),
+        (lambda *of: Reading(thresholds=[-1.0]), "must be ≥ 0"),
+        (lambda *of: Statistics(quantile_error=0.0), "a quantile error of 0 is not within"),
+        (
+            lambda *of: pc.ensemble_statistics(
+                *of, statistics=Statistics([0.5]), resources=Resources(memory="10kB")
+            ),
+            "ensemble statistics needs at least",
+        ),
+        (lambda model, fires: pc.ensemble_statistics(model, []), "there are no fires"),
     ],
 )
-def test_what_cannot_be_computed_is_refused(surrogate, fires, given, message):
+def test_what_cannot_be_computed_is_refused(surrogate, fires, call, message):
     with pytest.raises(PlumecastError, match=message):
-        pc.ensemble_statistics(surrogate, fires, **given)
+        call(surrogate, fires)
 
 
-def test_no_fires_are_refused(surrogate):
-    with pytest.raises(PlumecastError, match="there are no fires"):
-        pc.ensemble_statistics(surrogate, [])
+def test_arguments_of_the_last_version_are_taken_with_a_warning(surrogate, fires):
+    with pytest.warns(DeprecationWarning, match=r"use (reading=Reading|statistics=Statistics)"):
+        old = pc.ensemble_statistics(
+            surrogate, fires, thresholds=[1.0], checkpoint_interval=6.0, final=True
+        )
+    new = pc.ensemble_statistics(
+        surrogate, fires, Reading(thresholds=[1.0], interval=6.0), Statistics(final=True)
+    )
+    xr.testing.assert_identical(old, new)
 
 
 def test_command_refuses_what_it_cannot_read(refused, surrogate, tmp_path):
@@ -432,7 +446,9 @@ def test_one_warning_says_how_many_snapshots_lie_beyond_training(surrogate, fire
     for memory in (None, "3MB"):
         with pytest.warns(ExtrapolationWarning, match="snapshots lie beyond the training fires"
                           ) as given:  # fmt: skip
-            statistics = pc.ensemble_statistics(surrogate, mixed, memory=memory)
+            statistics = pc.ensemble_statistics(
+                surrogate, mixed, resources=Resources(memory=memory)
+            )
         assert len(given) == 1
         found.append((str(given[0].message), statistics.attrs["snapshots_beyond_training"]))
     assert found[0] == found[1]

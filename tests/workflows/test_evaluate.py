@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.resources import Resources
 from plumecast.scores.footprint import (
     choose_decision_threshold,
     relative_error,
@@ -17,10 +18,12 @@ from plumecast.scores.footprint import (
     snapshot_relative_errors,
 )
 from plumecast.scores.optical_depth import with_log_smoke
+from plumecast.scores.reading import Reading
 from plumecast.surrogate.baselines import BASELINES, fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.workflows.evaluate import evaluate, fit_thresholds, refuse_leaks
-from support.snapshots import select_fire
+from plumecast.workflows.evaluate import evaluate, evaluate_at, fit_thresholds, refuse_leaks
+from plumecast.workflows.held_out.unseen import predict_unseen
+from support.snapshots import CHECKPOINT, select_fire
 
 
 @pytest.fixture(scope="module")
@@ -108,24 +111,53 @@ def test_threshold_captures_the_asked_share_of_the_footprint(linear, split, capt
     assert captured < shares.mean() < 1.0
 
 
-@pytest.mark.parametrize("captured", [0.0, 1.0, 1.5])
-def test_share_outside_zero_to_one_is_refused(linear, split, captured):
-    with pytest.raises(PlumecastError, match=rf"captured={captured} is not within \(0, 1\)"):
-        evaluate({"linear": linear}, split.validation, split.test, captured=captured)
+REFUSED = {
+    "captured": (lambda split: {"captured": 1.5}, r"captured=1.5 is not within \(0, 1\)"),
+    "leak into test": (
+        lambda split: {"test": split.train},
+        r"trained on 3 ignition_id of these snapshots, the first 'ignition-\d\d'; score it on",
+    ),
+    "leak into validation": (
+        lambda split: {"validation": split.train},
+        r"trained on 3 ignition_id of these snapshots",
+    ),
+    "leak into a baseline": (
+        lambda split: {
+            "surrogates": {"nearest": fit_baseline("nearest-fire", split.train)},
+            "test": split.train,
+        },
+        "the surrogate was trained on 3 ignition_id of these",
+    ),
+    "nothing": (lambda split: {"surrogates": {}}, "there is no surrogate to evaluate"),
+    "empty": (
+        lambda split: {"test": split.test.isel(snapshot=slice(0, 0))},
+        "there are no snapshots to score",
+    ),
+    "several outputs": (
+        lambda split: {
+            "surrogates": {
+                "both": fit_surrogate(with_log_smoke(split.train), outputs=["smoke", "log_smoke"])
+            }
+        },
+        "footprints need one output, this surrogate has smoke, log_smoke",
+    ),
+    "missing smoke": (
+        lambda split: {"validation": split.validation.drop_vars("smoke")},
+        "variable 'smoke' is missing",
+    ),
+    "hours": (
+        lambda split: {"reading": Reading(hours=[2.0])},
+        "scores are of the snapshots as they are stored",
+    ),
+}
 
 
-def test_training_fires_are_refused_in_either_part(linear, split):
-    message = r"trained on 3 ignition_id of these snapshots, the first 'ignition-\d\d'; score it on"
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_scored_is_refused_by_name(linear, split, name):
+    changes, message = REFUSED[name]
+    asked = {"surrogates": {"a": linear}, "validation": split.validation, "test": split.test}
     with pytest.raises(PlumecastError, match=message):
-        evaluate({"linear": linear}, split.validation, split.train)
-    with pytest.raises(PlumecastError, match=message):
-        evaluate({"linear": linear}, split.train, split.test)
-
-
-def test_baselines_are_not_spared_from_the_leak_check(split):
-    nearest = fit_baseline("nearest-fire", split.train)
-    with pytest.raises(PlumecastError, match="the surrogate was trained on 3 ignition_id of these"):
-        evaluate({"nearest": nearest}, split.validation, split.train)
+        evaluate(**asked | changes(split))
 
 
 @pytest.fixture(scope="module")
@@ -157,37 +189,43 @@ def test_part_without_the_coordinate_that_would_show_a_leak_is_refused(one_ignit
         evaluate({"one": surrogate}, split.test, low.drop_vars("ignition_id"))
 
 
-def test_nothing_to_evaluate_is_refused(split):
-    with pytest.raises(PlumecastError, match="there is no surrogate to evaluate"):
-        evaluate({}, split.validation, split.test)
-
-
-def test_empty_test_part_is_refused(linear, split):
-    with pytest.raises(PlumecastError, match="there are no snapshots to score"):
-        evaluate({"linear": linear}, split.validation, split.test.isel(snapshot=slice(0, 0)))
-
-
-def test_several_outputs_have_no_footprint(split):
-    surrogate = fit_surrogate(with_log_smoke(split.train), outputs=["smoke", "log_smoke"])
-    message = "footprints need one output, this surrogate has smoke, log_smoke"
-    with pytest.raises(PlumecastError, match=message):
-        evaluate({"both": surrogate}, split.validation, split.test)
-
-
-def test_missing_observation_is_named(linear, split):
-    with pytest.raises(PlumecastError, match="variable 'smoke' is missing"):
-        evaluate({"linear": linear}, split.validation.drop_vars("smoke"), split.test)
-
-
 def test_progress_hears_every_name_in_turn(linear, oracle, split):
-    heard: list[str] = []
+    heard: list[tuple[int, int, str]] = []
     evaluate(
         {"linear": linear, "oracle": oracle},
         split.validation,
         split.test,
-        progress=heard.append,
+        resources=Resources(progress=lambda *step: heard.append(step)),
     )
-    assert heard == ["linear", "oracle"]
+    assert heard == [(0, 2, "linear"), (1, 2, "oracle")]
+
+
+def test_loose_arguments_of_earlier_versions_still_work(linear, split):
+    heard: list[str] = []
+    values = Reading("sum", (1.0, 5.0))
+    parts = ({"linear": linear}, split.validation, split.test)
+    with (
+        pytest.deprecated_call(match="use reading=Reading"),
+        pytest.deprecated_call(match="use resources=Resources"),
+    ):
+        old = evaluate(*parts, thresholds=[1.0, 5.0], quantity="sum", progress=heard.append)
+    new = evaluate(*parts, reading=values)
+    assert old.scores[0].exceedances == new.scores[0].exceedances
+    assert heard == ["linear"]
+
+
+@pytest.mark.parametrize("quantity", ["sum", "mean", "dose"])
+def test_unseen_smoke_has_the_scores_of_evaluate_at_any_threshold(linear, split, quantity):
+    reading, chosen = Reading(quantity, [3.0]), fit_thresholds(linear, split.validation)
+    score = evaluate_at({"linear": (linear, chosen)}, split.test, reading=reading).scores[0]
+    unseen = predict_unseen(linear, split.test, CHECKPOINT, most=16)
+    found = unseen.above(3.0, quantity)
+    assert found == score.exceedances[1]
+    curve = np.array(unseen.roc(3.0, quantity))
+    assert (np.diff(curve, axis=0) >= 0.0).all()
+    assert np.abs(curve - [0.0, 1.0]).sum(axis=1).min() < 1.0
+    with pytest.raises(PlumecastError, match="trained on all fires of the store"):
+        predict_unseen(linear, split.train, CHECKPOINT, most=16)
 
 
 def test_order_of_the_test_snapshots_changes_no_score(linear, split):

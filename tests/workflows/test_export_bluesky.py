@@ -13,8 +13,7 @@ from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
 from plumecast.cli import main
 from plumecast.scores.quantities import as_quantity
-from plumecast.workflows.export import export_bluesky, read_clock
-from plumecast.workflows.export.hours import NEARLY, hourly_means
+from plumecast.workflows.bluesky import NEARLY, export_bluesky, hourly_means, read_clock
 from support.projected import on_earth
 from support.snapshots import make_snapshots
 

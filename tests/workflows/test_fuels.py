@@ -9,10 +9,10 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.impact.scenarios.draw import Change, draw_scenarios
 from plumecast.physics.fuels import FUEL_CODES, fuel_table
 from plumecast.weather.complete import CompletedWeather
-from plumecast.workflows.predict import raster_fires
+from plumecast.workflows.fires.draw_fires import Change, draw_scenarios
+from plumecast.workflows.fires.sources import raster_fires
 from support.raster_files import write_landscape
 from support.weather_fires import CELL, SHAPE, weather_fires
 

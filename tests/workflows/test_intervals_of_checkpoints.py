@@ -9,10 +9,11 @@ import xarray as xr
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.data.split import split_by_fire
+from plumecast.scores.reading import Reading
 from plumecast.simulator.fire import simulate_fire, terrain
 from plumecast.simulator.landscape import Landscape
 from plumecast.simulator.weather import weather
-from plumecast.workflows.held_out.evaluation import recorded_evaluation
+from plumecast.workflows.held_out.record import recorded_evaluation
 from support.quantities import time_mean
 from support.snapshots import CHECKPOINT, make_snapshots
 
@@ -63,13 +64,14 @@ def ensembles() -> dict[float, xr.Dataset]:
     return {CHECKPOINT: snapshots, 1.0: hourly(snapshots)}
 
 
-def exceedances(snapshots: xr.Dataset, **options: object) -> list[tuple[float, ...]]:
+def exceedances(
+    snapshots: xr.Dataset, quantity: str = "mean", interval: float | None = None
+) -> list[tuple[float, ...]]:
     parts = split_by_fire(snapshots)
     surrogate = pc.fit_surrogate(parts.train, "paper-linear")
-    found = pc.evaluate(
-        {"linear": surrogate}, parts.validation, parts.test, thresholds=LEVELS, **options
-    )
-    assert found.quantity == options.get("quantity", "mean")
+    reading = Reading(quantity, LEVELS, interval=interval)
+    found = pc.evaluate({"linear": surrogate}, parts.validation, parts.test, reading=reading)
+    assert found.quantity == quantity
     first, *others = found.scores[0].exceedances
     assert first.quantity == "sum"
     assert {item.quantity for item in others} == {found.quantity}
@@ -84,7 +86,9 @@ def test_exceedances_of_the_sum_depend_on_the_interval(ensembles):
 def test_the_mean_is_the_default_and_is_what_its_formula_says(ensembles):
     parts = split_by_fire(ensembles[CHECKPOINT])
     surrogate = pc.fit_surrogate(parts.train, "paper-linear")
-    found = pc.evaluate({"a": surrogate}, parts.validation, parts.test, thresholds=LEVELS)
+    found = pc.evaluate(
+        {"a": surrogate}, parts.validation, parts.test, reading=Reading(None, LEVELS)
+    )
     predicted = surrogate.predict(parts.test)
     called, present = time_mean(predicted), pc.as_quantity(parts.test.smoke, "mean")
     for item in found.scores[0].exceedances[1:]:
@@ -111,14 +115,14 @@ def test_smoke_without_an_interval_needs_it_stated(ensembles):
     with pytest.raises(pc.PlumecastError, match=r"does not record.*checkpoint_interval=…"):
         exceedances(unknown)
     with pytest.raises(pc.PlumecastError, match=r"does not record"):
-        pc.train_surrogate(unknown, "paper-linear", thresholds=[1.0])
-    stated = exceedances(unknown, checkpoint_interval=CHECKPOINT)
+        pc.train_surrogate(unknown, "paper-linear", reading=Reading(thresholds=[1.0]))
+    stated = exceedances(unknown, interval=CHECKPOINT)
     # Without a recorded interval, training knows no doses: smoke is taken to grow evenly.
     np.testing.assert_allclose(stated, exceedances(ensembles[CHECKPOINT]), rtol=0.15)
 
 
 def test_an_interval_that_contradicts_the_data_is_refused(ensembles):
     with pytest.raises(pc.PlumecastError) as raised:
-        exceedances(ensembles[CHECKPOINT], checkpoint_interval=1.0)
+        exceedances(ensembles[CHECKPOINT], interval=1.0)
     words = "checkpoint_interval=1 contradicts the 6 h that 'smoke' records; leave it out"
     assert str(raised.value) == words

@@ -240,7 +240,7 @@ def test_rasters_of_another_place_are_refused(trained, refused, tmp_path):
 def test_rasters_in_feet_are_stored_in_metres(tmp_path):
     rasterio, pyproj = pytest.importorskip("rasterio"), pytest.importorskip("pyproj")
     from plumecast.simulator.landscape import smoke_grid
-    from plumecast.workflows.landscape import read_landscape
+    from plumecast.workflows.simulate import read_landscape
 
     at = {"transform": rasterio.Affine(100, 0, 3e6, 0, -100, 1e6), "crs": "EPSG:2232"}
     for name, code in (("dem", 1000), ("fuels", 185)):

@@ -10,6 +10,7 @@ import pytest
 
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.resources import Resources
 from plumecast.data.split import PAPER_FRACTIONS, SplitRecipe
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots
 from plumecast.scores.optical_depth import with_log_smoke
@@ -75,7 +76,7 @@ CASES = {
     ),
     "memory": (
         ["--preset", "paper-linear", "--memory", "1MB"],
-        {"preset": "paper-linear", "memory": "1MB"},
+        {"preset": "paper-linear", "resources": Resources(memory="1MB")},
     ),
 }
 
@@ -100,7 +101,8 @@ def test_a_trained_surrogate_is_evaluated_by_the_command(succeed, store, tmp_pat
 
 def test_the_record_has_the_split_and_the_thresholds(store):
     steps: list[str] = []
-    training = train_surrogate(store, degree=1, progress=steps.append).training
+    resources = Resources(progress=lambda done, total, what: steps.append(what))
+    training = train_surrogate(store, degree=1, resources=resources).training
     assert training["split"] == {
         "min_acres": None,
         "drought": None,
@@ -174,25 +176,27 @@ def test_data_that_change_during_the_fit_are_refused(tmp_path, ending):
     other = tmp_path / f"other{ending}"
     pc.export_snapshots(snapshots.assign(smoke=100.0 * snapshots.smoke), other)
 
-    def replace_while_fitting(step: str) -> None:
+    def replace_while_fitting(done: int, total: int, step: str) -> None:
         if step == "fitting":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
             other.rename(path)
 
     with pytest.raises(PlumecastError, match=f"{path} changed while it was read"):
-        pc.train_surrogate(path, "paper-linear", progress=replace_while_fitting)
+        pc.train_surrogate(
+            path, "paper-linear", resources=Resources(progress=replace_while_fitting)
+        )
 
 
 def test_one_rewritten_chunk_of_a_zarr_store_is_noticed(tmp_path):
     path = pc.export_snapshots(make_snapshots(fires=24), tmp_path / "data.zarr")
     chunk = max((path / "smoke").rglob("*"), key=lambda item: item.is_file())
 
-    def rewrite(step: str) -> None:
+    def rewrite(done: int, total: int, step: str) -> None:
         if step == "fitting":
             chunk.write_bytes(chunk.read_bytes())
 
     with pytest.raises(PlumecastError, match="changed while it was read"):
-        pc.train_surrogate(path, "paper-linear", progress=rewrite)
+        pc.train_surrogate(path, "paper-linear", resources=Resources(progress=rewrite))
 
 
 def test_data_in_memory_may_lose_their_file(tmp_path):

@@ -5,21 +5,28 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.compute.resources import Resources
 from plumecast.data.split import split_by_fire
 from plumecast.operators.pca import Truncation, rank_for_std
 from plumecast.operators.settings import PRESETS, Settings, choose_settings
 from plumecast.scores.footprint import relative_error, score_footprints, smoke_threshold
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.workflows.tune import candidates as plans
-from plumecast.workflows.tune.folds import fold_rows
-from plumecast.workflows.tune.search import Limits
-from plumecast.workflows.tune.tune import RANK_BY, tune_surrogate
+from plumecast.workflows.tune.candidates import SearchSpace, fold_rows
+from plumecast.workflows.tune.tune import (
+    RANK_BY,
+    Candidate,
+    SearchLimits,
+    sort_key,
+    tune_surrogate,
+)
 from support.snapshots import make_snapshots
 
 REFIT = 1e-6
@@ -36,9 +43,18 @@ POLYNOMIALS = {"families": ("coded",), "kernels": ()}
 ONE = {**POLYNOMIALS, "degrees": (1,), "std_fractions": (0.9,)}
 
 
+def tune(train: xr.Dataset, validation: xr.Dataset, **choices: Any) -> list[Candidate]:
+    """`tune_surrogate` with the fields of its values as keywords."""
+    values = {
+        name: kind(**{f.name: choices.pop(f.name) for f in fields(kind) if f.name in choices})
+        for name, kind in (("space", SearchSpace), ("limits", SearchLimits))
+    }
+    return tune_surrogate(train, validation, **values, **choices)
+
+
 @pytest.fixture(scope="module")
 def polynomials(split):
-    return tune_surrogate(split.train, split.validation, degrees=(1, 2, 3), **POLYNOMIALS)
+    return tune(split.train, split.validation, degrees=(1, 2, 3), **POLYNOMIALS)
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +72,14 @@ def small_split():
 @pytest.fixture(scope="module")
 def every(small_split):
     """All families, all confirmed."""
-    return tune_surrogate(
+    return tune(
         small_split.train, small_split.validation, degrees=(1, 2), std_fractions=(0.9,), confirm=99
     )
 
 
 @pytest.mark.parametrize("rank_by", RANK_BY)
 def test_confirmed_come_first_and_each_part_is_sorted(split, rank_by):
-    found = tune_surrogate(
+    found = tune(
         split.train, split.validation, degrees=(1, 2), rank_by=rank_by, confirm=2, **POLYNOMIALS
     )
     confirmed = [getattr(c.validation, rank_by) for c in found if c.validation is not None]
@@ -74,7 +90,7 @@ def test_confirmed_come_first_and_each_part_is_sorted(split, rank_by):
     assert others == sorted(others, reverse=descending)
     assert len(others) > 2
     # The two confirmed are the two that did best in the folds.
-    best = [c.folds.key(rank_by) for c in found]
+    best = [sort_key(c.folds, rank_by) for c in found]
     assert max(best[:2]) <= min(best[2:])
 
 
@@ -89,7 +105,7 @@ def test_every_degree_is_tried_at_every_rank_of_the_shares(polynomials, split):
 
 def test_ranks_beyond_the_largest_of_a_degree_are_cut(split, monkeypatch):
     monkeypatch.setattr(plans, "MAX_RANK", {1: 2000, 2: 4})
-    found = tune_surrogate(
+    found = tune(
         split.train, split.validation, degrees=(1, 2), std_fractions=(0.5, 0.95), **POLYNOMIALS
     )
     ranks = {
@@ -161,7 +177,7 @@ def test_candidates_of_ones_own(split):
         "centred": {"degree": 1, "center": True, "penalty": 0.5},
         "impossible": {"degree": 1, "fire_rank": 900},
     }
-    found = tune_surrogate(split.train, split.validation, families=(), given=given)
+    found = tune(split.train, split.validation, families=(), candidates=given)
     assert [c.name for c in found] == ["centred", "impossible"]
     assert found[0].choices["center"]
     assert found[0].choices["penalty"] == 0.5
@@ -177,12 +193,12 @@ def test_folds_are_whole_groups_that_cover_every_row_once():
 
 
 def test_output_rule_is_the_callers(split):
-    found = tune_surrogate(split.train, split.validation, smoke=Truncation(rank=3), **ONE)
+    found = tune(split.train, split.validation, smoke=Truncation(rank=3), **ONE)
     assert [candidate.choices["smoke_rank"] for candidate in found] == [3]
 
 
 def test_recommended_and_the_cheapest_are_tried_first_and_the_rest_is_named(small_split):
-    found = tune_surrogate(small_split.train, small_split.validation, most=3, confirm=1)
+    found = tune(small_split.train, small_split.validation, most=3, confirm=1)
     tried = [c for c in found if c.problem is None]
     assert len(tried) == 3
     assert sorted(c.name for c in tried if c.family == "spectral") == ["spectral, recommended"]
@@ -194,10 +210,10 @@ def test_recommended_and_the_cheapest_are_tried_first_and_the_rest_is_named(smal
 
 
 def test_no_candidate_but_the_first_begins_after_the_budget(small_split):
-    found = tune_surrogate(small_split.train, small_split.validation, budget_seconds=0.0)
+    found = tune(small_split.train, small_split.validation, budget_seconds=0.0)
     assert [c.problem is None for c in found] == [True] + [False] * (len(found) - 1)
     assert found[1].problem == "not tried: the budget of 0 s was spent"
-    assert Limits(budget_seconds=60.0).left_out(7, 59.0) is None
+    assert SearchLimits(budget_seconds=60.0).left_out(7, 59.0) is None
 
 
 def test_candidate_that_cannot_be_fitted_is_said_and_passed_over(split):
@@ -207,28 +223,28 @@ def test_candidate_that_cannot_be_fitted_is_said_and_passed_over(split):
         for part, data in (("train", split.train), ("validation", split.validation))
     }
     choices = {**two, "inputs": ["time_since_ignition", "burned"]}
-    found = tune_surrogate(**choices, degrees=(1,), kernels=(), std_fractions=(0.9,))
+    found = tune(**choices, degrees=(1,), kernels=(), std_fractions=(0.9,))
     assert [c.family for c in found if c.problem is None] == ["coded"]
     failed = [c for c in found if c.family != "coded"]
     assert len(failed) == len(plans.SPECTRAL) + 4
     assert all("has one input, not 2" in c.problem for c in failed)
     with pytest.raises(PlumecastError, match=r"no candidate could be fitted: .*has one input"):
-        tune_surrogate(**choices, families=("spectral",))
+        tune(**choices, families=("spectral",))
 
 
 def test_progress_counts_candidates_and_confirmations(split):
-    heard: list[tuple[int, int]] = []
-    found = tune_surrogate(
+    heard: list[tuple[int, int, str]] = []
+    found = tune(
         split.train,
         split.validation,
         degrees=(1, 2),
         std_fractions=(0.5, 0.9),
         confirm=2,
-        progress=lambda done, total: heard.append((done, total)),
+        resources=Resources(progress=lambda *step: heard.append(step)),
         **POLYNOMIALS,
     )
     total = len(found) + 2
-    assert heard == [(done, total) for done in range(total + 1)]
+    assert heard == [(done, total, "candidates") for done in range(total + 1)]
 
 
 @pytest.mark.parametrize(
@@ -242,6 +258,7 @@ def test_progress_counts_candidates_and_confirmations(split):
         ({"std_fractions": (0.5, 1.5)}, r"std_fraction=1.5 is not within \(0, 1\]"),
         ({"captured": 2.0}, r"captured=2.0 is not within \(0, 1\)"),
         ({"group_by": "season"}, "'season'"),
+        ({"resources": Resources("torch")}, "leave device, memory and runner out"),
         ({"degrees": (), "kernels": ()}, "degrees"),
         ({"std_fractions": ()}, "std_fractions"),
         ({"confirm": 0}, "confirm=0 must be at least 1"),
@@ -254,7 +271,25 @@ def test_progress_counts_candidates_and_confirmations(split):
 )
 def test_choices_that_cannot_be_met_are_refused(split, choices, message):
     with pytest.raises(PlumecastError, match=message):
-        tune_surrogate(split.train, split.validation, **choices)
+        tune(split.train, split.validation, **choices)
+
+
+def test_loose_arguments_of_earlier_versions_still_work(split):
+    own, heard = {"mine": {"degree": 1}}, []
+    with (
+        pytest.deprecated_call(match="use space=SearchSpace"),
+        pytest.deprecated_call(match="use limits=SearchLimits"),
+        pytest.deprecated_call(match="use resources=Resources"),
+    ):
+        (found,) = tune_surrogate(
+            split.train,
+            split.validation,
+            families=(),
+            given=own,
+            confirm=1,
+            progress=lambda done, total: heard.append((done, total)),
+        )
+    assert (found.name, heard) == ("mine", [(0, 2), (1, 2), (2, 2)])
 
 
 def test_single_ignition_cannot_be_folded(split):
@@ -262,22 +297,22 @@ def test_single_ignition_cannot_be_folded(split):
         snapshot=np.flatnonzero(split.train.ignition_id == split.train.ignition_id[0])
     )
     with pytest.raises(PlumecastError, match=r"1 ignition_id\(s\) in training cannot make 3 folds"):
-        tune_surrogate(one, split.validation)
+        tune(one, split.validation)
 
 
 def test_validation_fires_that_were_trained_on_are_refused(split):
     with pytest.raises(PlumecastError, match=r"ignition_id 'ignition-\d\d' is in both the train"):
-        tune_surrogate(split.train, split.train, **ONE)
+        tune(split.train, split.train, **ONE)
 
 
 def test_the_equivariant_family_wins_on_an_equivariant_world():
     """Discs whose smoke is the same wherever they burn: more fires than the shared split has."""
     world = split_by_fire(make_snapshots(fires=12, droughts=("high",)), (0.6, 0.2, 0.2), seed=0)
-    found = tune_surrogate(
+    found = tune(
         world.train,
         world.validation,
         families=("coded", "lifted"),
-        given={"recommended": {"preset": "recommended"}},
+        candidates={"recommended": {"preset": "recommended"}},
         degrees=(1, 2),
         kernels=("matern-5/2",),
         std_fractions=(0.9,),
@@ -327,7 +362,7 @@ def test_frames_and_covariates_are_tried_where_fires_differ(
     small_snapshots, wind, moisture, expected
 ):
     world = split_by_fire(with_weather(small_snapshots, wind=wind, moisture=moisture), seed=1)
-    found = tune_surrogate(
+    found = tune(
         world.train, world.validation, families=("spectral",), most=1, rank_by="relative_error"
     )
     more = {c.name.removeprefix("spectral, ") for c in found} - set(plans.SPECTRAL)
@@ -349,7 +384,7 @@ def test_wind_and_covariates_are_tuned_beyond_the_range_of_a_fold(small_snapshot
     given["spectral, wind as covariate"]["covariates"] = (
         "wind_from_direction",
     )  # one speed for all
-    found = tune_surrogate(world.train, world.validation, families=(), given=given, confirm=99)
+    found = tune(world.train, world.validation, families=(), candidates=given, confirm=99)
     assert len(found) == 4
     assert all(c.problem is None and c.validation is not None for c in found)
 
@@ -391,9 +426,7 @@ def test_settings_survive_json():
     ]
     for plan in every:
         read = json.loads(json.dumps(plan.choices))
-        rule = {"std_fraction": read.pop("smoke_std_fraction", None)}
-        written = {k: v for k, v in plan.choices.items() if k != "smoke_std_fraction"}
-        assert choose_settings(**read, smoke=rule) == choose_settings(**written, smoke=rule)
+        assert choose_settings(**read) == choose_settings(**plan.choices)
 
 
 # Networks
@@ -402,9 +435,7 @@ def test_settings_survive_json():
 @pytest.mark.usefixtures("one_thread")
 def test_networks_are_tried_when_asked_for(split):
     quick = {"one epoch": {"family": "fno", "epochs": 1}}  # what is given is tried first
-    found = tune_surrogate(
-        split.train, split.validation, families=plans.NETWORKS, given=quick, most=1
-    )
+    found = tune(split.train, split.validation, families=plans.NETWORKS, candidates=quick, most=1)
     assert [c.name for c in found] == ["one epoch", "unet", "fno"]
     assert found[0].validation is not None
     assert found[0].settings() == quick["one epoch"]
@@ -414,4 +445,4 @@ def test_networks_are_tried_when_asked_for(split):
 def test_networks_without_torch_are_refused_before_anything_is_fitted(split, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(PlumecastError, match=r"neural network needs PyTorch.*plumecast\[neural\]"):
-        tune_surrogate(split.train, split.validation, families=("coded", "fno"))
+        tune(split.train, split.validation, families=("coded", "fno"))

@@ -10,7 +10,8 @@ import pytest
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.data.store import append_fire
-from plumecast.workflows.fires.update import recorded_choices, refit, take_in_fires, watch_store
+from plumecast.operators.settings import choose_settings, recorded_choices
+from plumecast.workflows.fires.update import refit, take_in_fires, watch_store
 from plumecast.workflows.held_out.stopping import curve_points, recommendation
 from support.snapshots import fires_of, make_snapshots
 
@@ -107,19 +108,9 @@ def test_a_new_fit_needs_every_fire(trained, data):
     ],
 )
 def test_recorded_settings_give_the_same_fit(choices):
-    from plumecast.operators.settings import choose_settings
-
-    def chosen(preset=None, fire_rank=None, **given):
-        return choose_settings(preset, fire={"rank": fire_rank}, **given)
-
-    settings = chosen(**choices)
+    settings = choose_settings(**choices)
     preset, again = recorded_choices(settings.record())
-    sides = {side: {} for side in ("fire", "smoke")}
-    for name in list(again):
-        side, _, rule = name.partition("_")
-        if side in sides:
-            sides[side][rule] = again.pop(name)
-    assert choose_settings(preset, **again, **sides).own == settings.own
+    assert choose_settings(preset, **again).family_settings == settings.family_settings
 
 
 def test_a_growing_store_gives_whole_ignitions_once(tmp_path, data, monkeypatch):

@@ -166,6 +166,19 @@ def test_bad_options_are_named(run, model, store, tmp_path, given, message):
     assert message in result.err
 
 
+def test_the_old_option_winds_reads_speeds_in_metres_per_second(run, model, store, tmp_path):
+    old = write_table(tmp_path, "a,5,270", "b,4,180", header="fire_id,wind_speed,wind_from")
+    result = run("predict", model, store, "--winds", old, "-o", tmp_path / "out.nc")
+    assert result.code == 0
+    assert "--winds is deprecated: use --weather" in result.err
+    np.testing.assert_array_equal(
+        smoke(tmp_path / "out.nc"), expected(model, store, [5.0, 4.0], [270.0, 180.0])
+    )
+    refused = run("predict", model, store, "--weather", old, "-o", tmp_path / "new.nc")
+    assert refused.code == 2
+    assert "--speed-unit is missing" in refused.err
+
+
 def test_winds_that_change_nothing_are_noted(run, store, tmp_path):
     plain = fit_surrogate(windy(6, shape=SHAPE), "paper-linear").save(tmp_path / "plain.plume")
     wind = ("--wind-speed", 5, "--wind-from", 270)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plumecast.base.constants import GRAVITY
+from plumecast.base.names import GRAVITY
 from plumecast.physics.fuels import FUEL_CODES, fuel_table
 from plumecast.weather.profile import HEIGHTS
 from plumecast.workflows.wrf_domain import (

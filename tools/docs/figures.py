@@ -17,7 +17,7 @@ from plumecast.simulator.fire import simulate_fire
 from plumecast.simulator.front import arrival_times
 from plumecast.simulator.landscape import Landscape, ignition_mask, synthetic_landscape
 from plumecast.simulator.weather import SCENARIOS, weather
-from plumecast.studies.figures.maps import COLOURS, FIRE_COLOUR, save_figure
+from plumecast.studies.figures import COLOURS, FIRE_COLOUR, save_figure
 
 OUT = Path(__file__).parents[2] / "docs" / "figures"
 SEED = 0

@@ -26,7 +26,7 @@ from plumecast.operators.baselines import MeanField, NearestFire
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.coded.polynomial_map import tune_polynomial_map
 from plumecast.operators.family import NOTHING, TrainingSet
-from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.pca import fit_basis
 from plumecast.operators.spectral.fit import fit_spectral
 
@@ -101,7 +101,7 @@ def burgers(source: Path) -> Problem:
     return Problem(inputs[:n], outputs[:n], inputs[n:], outputs[n:], grid=(16,))
 
 
-def fit_layers(problem: Problem, parts: tuple[str, ...], layers: int) -> Fit:
+def fit_problem(problem: Problem, parts: tuple[str, ...], layers: int) -> Fit:
     low_in, low_out = problem.inputs.min(), problem.outputs.min()
 
     def on_grid(inputs: np.ndarray) -> np.ndarray:
@@ -111,7 +111,7 @@ def fit_layers(problem: Problem, parts: tuple[str, ...], layers: int) -> Fit:
     targets = (problem.outputs - low_out).reshape(count, -1, *problem.grid).astype(np.float32)
     lift = fit_lift(fire, parts, ())
     training = TrainingSet(fire, targets, np.arange(count), NOTHING)
-    fitted, out_of_fold = fit_spectral(training, lift, layers=layers)
+    fitted, out_of_fold, _ = fit_spectral(training, lift, layers=layers)
     wrong = np.sum((out_of_fold[:] - targets) ** 2, dtype=np.float64)
     return Fit(
         f"{layers} layer{'s' if layers > 1 else ''}, {', '.join(parts)}",
@@ -166,7 +166,7 @@ def score(problem: Problem, title: str, wanted: Sequence[str]) -> None:
     for name in wanted:
         begin = time.perf_counter()
         if name == SPECTRAL:
-            tried = [fit_layers(problem, parts, layers) for parts in LIFTS for layers in LAYERS]
+            tried = [fit_problem(problem, parts, layers) for parts in LIFTS for layers in LAYERS]
         else:
             tried = [fit(problem, name, c, share) for c in (False, True) for share in STD_FRACTIONS]
         best = min(tried, key=lambda found: found.left_out)

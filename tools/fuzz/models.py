@@ -21,7 +21,7 @@ import xarray as xr
 import plumecast as pc
 from plumecast.base.integrity import digest_of
 from plumecast.surrogate.thresholds import Thresholds
-from plumecast.workflows.evaluate import agreeing
+from plumecast.workflows.held_out.scoring import agreeing
 from tools.fuzz.data import small_fires
 from tools.fuzz.mutations import damage_file
 from tools.fuzz.trials import CHANGED, LEGITIMATE, UNCHANGED, Target

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from plumecast.base.constants import M2_PER_ACRE
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.sources.rasters import RasterOptions, read_arrival_times
 from tools.fuzz.commands import is_one_line, run_command
 from tools.fuzz.mutations import mutate_bytes, mutate_text

@@ -13,7 +13,7 @@ import netCDF4
 import numpy as np
 import xarray as xr
 
-from plumecast.compute.limited import DiedError, HungError, LimitedProcess
+from plumecast.compute.processes import DiedError, HungError, LimitedProcess
 from plumecast.sources.wrf.options import WrfOptions
 from plumecast.sources.wrf.run import read_fire
 from plumecast.sources.wrf.snapshots import FireLabels, to_dataset

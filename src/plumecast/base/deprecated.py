@@ -21,15 +21,19 @@ def deprecate(old: str, new: str, stacklevel: int = 3) -> None:
 
 
 def folded_arguments(
-    *, renamed: Mapping[str, str] | None = None, **values: type[Any]
+    *,
+    renamed: Mapping[str, str] | None = None,
+    adapted: Mapping[str, Callable[[Any], Any]] | None = None,
+    **values: type[Any],
 ) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
     """Accept the fields of value objects as keyword arguments too, with a deprecation warning.
 
     With `resources=Resources`, `f(device="cuda")` becomes `f(resources=Resources(device="cuda"))`.
-    `renamed` maps old names of fields to new ones: `{"checkpoint_interval": "interval"}`. A field
-    whose name is also a parameter of the function is left to the function.
+    `renamed` maps old names of fields to new ones: `{"checkpoint_interval": "interval"}`; `adapted`
+    maps names to functions of old values: `{"progress": hears_names}`. A field whose name is also a
+    parameter of the function is left to the function.
     """
-    names = dict(renamed or {})
+    names, changes = dict(renamed or {}), dict(adapted or {})
     home = {
         field.name: (argument, kind) for argument, kind in values.items() for field in fields(kind)
     }
@@ -43,7 +47,8 @@ def folded_arguments(
             given: dict[str, Any] = dict(keywords)
             loose: dict[str, dict[str, Any]] = {}
             for name in [name for name in given if name in home and name not in parameters]:
-                loose.setdefault(home[name][0], {})[names.get(name, name)] = given.pop(name)
+                value = changes.get(name, lambda value: value)(given.pop(name))
+                loose.setdefault(home[name][0], {})[names.get(name, name)] = value
             for argument, parts in loose.items():
                 kind = values[argument]
                 if given.get(argument) is not None:

@@ -1,6 +1,12 @@
-"""The errors and the warning that users see. A message has the values and says what to do."""
+"""The errors and the warning that users see. A message has the values and says what to do.
+
+An optional dependency that is missing is such an error too: `require` says how to install it.
+"""
 
 from __future__ import annotations
+
+import importlib
+from typing import Any
 
 
 class PlumecastError(ValueError):
@@ -31,3 +37,20 @@ class ArgumentError(PlumecastError):
 
 class PlumecastWarning(UserWarning):
     """A doubtful input or result; commands print the message as one line on standard error."""
+
+
+_TITLES = {"torch": "PyTorch", "distributed": "Dask distributed"}
+
+
+def require(module: str, extra: str, what: str) -> Any:
+    """Import `module`, which `what` needs and the extra `extra` installs.
+
+    An error inside an installed module is not caught: installing it again would not help.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        title = _TITLES.get(module, module)
+        raise PlumecastError(f"{what} needs {title}; pip install 'plumecast[{extra}]'") from None

@@ -1,4 +1,7 @@
-"""One table of names: dimensions, variables, units, and the symbol each has in the paper."""
+"""One table of names: dimensions, variables, units, and the symbol each has in the paper.
+
+Also physical constants and unit conversions, with their source.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,8 @@ FURTHER = (
     Name("surface_smoke", _FIELD, "float", "cumulative smoke concentration in the lowest model "
          "layer", "ug m-3"),
 )  # fmt: skip
-"""Further outputs with a name of their own; those of tracers are named after the tracer."""
+"""Further outputs with a name of their own; those of tracers are named after the tracer. All are
+sums over checkpoints in µg m⁻³, as smoke is."""
 
 LEVEL = "vertical_level"
 """Attribute of further outputs: one of LEVELS. It makes a variable one of the contract."""
@@ -136,6 +140,7 @@ TABLE = {
     )
 }
 FIRE, SMOKE = (entry.name for entry in FIELDS)
+OUTPUTS = {SMOKE: TABLE[SMOKE]} | {entry.name: entry for entry in FURTHER}
 QUALITY, DOSE_SCALE, IGNITION_TIME = (entry.name for entry in NOTES)
 SURFACE_SMOKE = FURTHER[0].name
 
@@ -157,7 +162,7 @@ def tracer_output(tracer: str, *, surface: bool = False) -> str:
 
 def is_smoke(name: str, attrs: Mapping[str, Any]) -> bool:
     """Whether a variable is smoke of the contract: not negative, µg m⁻³, a sum over checkpoints."""
-    return name in (SMOKE, SURFACE_SMOKE) or attrs.get(LEVEL) in LEVELS
+    return name in OUTPUTS or attrs.get(LEVEL) in LEVELS
 
 
 def shown_units(units: str) -> str:
@@ -167,3 +172,30 @@ def shown_units(units: str) -> str:
     ('µg m⁻³ h', 'm s⁻¹')
     """
     return units.replace("ug", "µg").replace("-1", "⁻¹").replace("-2", "⁻²").replace("-3", "⁻³")
+
+
+# -- constants
+
+R_DRY = 287.0
+"""Specific gas constant of dry air, J kg⁻¹ K⁻¹ (WRF: 287)."""
+
+CP_DRY = 1005.0
+"""Specific heat of dry air at constant pressure, J kg⁻¹ K⁻¹ (the paper; WRF: 7R/2 = 1004.5)."""
+
+P0 = 1.0e5
+"""Reference pressure of potential temperature, Pa."""
+
+GRAVITY = 9.81
+"""Gravitational acceleration, m s⁻² (WRF: 9.81)."""
+
+M2_PER_ACRE = 4046.8564224
+"""Square metres in an international acre (exact)."""
+
+SURFACE_LAYER = 100.0
+"""Winds up to this height above ground, m, count as winds near the ground."""
+
+SURFACE_WIND_LIMIT = 60.0
+"""Larger speeds, m s⁻¹, are not believed near the ground: the wind of a strong hurricane."""
+
+ALOFT_WIND_LIMIT = 120.0
+"""Larger speeds, m s⁻¹, are not believed at any height: more than the strongest jet streams."""

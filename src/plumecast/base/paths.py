@@ -1,13 +1,20 @@
-"""Paths that a user names (a file, folder, glob or list) and paths that are sent to workers."""
+"""Paths that a user names: of input (a file, folder, glob or list), and of results.
+
+Workers read paths of input too. The path of a result is checked before the work that makes it.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import platform
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import STREAMS, refuse_existing, refuse_special
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
 
@@ -84,3 +91,128 @@ def _matching(path: Path, belongs: Callable[[Path], bool]) -> list[Path]:
     if path.exists():
         return [path]
     return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+
+
+# -- results
+
+Content = Literal["a saved surrogate", "an HTML page", "scores", "settings", "a table of fires"]
+
+
+def check_output(
+    path: str | Path,
+    kind: Literal["file", "folder", "store"] = "file",
+    *,
+    content: Content | None = None,
+    endings: Sequence[str] = (),
+    overwrite: bool = True,
+    inputs: Iterable[str | Path | None] = (),
+) -> Path:
+    """The path; raises if a result could not be written there.
+
+    The checks: the ending, if only some are known; that the path is none of the `inputs`; without
+    `overwrite`, that nothing exists there; that it is no device, pipe or socket (except STREAMS,
+    for a text); that it is not a file where a folder is needed, or a folder where a file is; that
+    a file which would be replaced has the same `content`; and that its folder, or the nearest one
+    that exists, can be written. A "store" is a folder that fires are appended to; its lock is a
+    file beside it.
+    """
+    where = Path(path)
+    if endings and where.suffix not in endings:
+        raise PlumecastError(
+            f"{where}: unknown file ending '{where.suffix}'; use {_either(endings)}"
+        )
+    for source in inputs:
+        if source is not None and _same(where, Path(source)):
+            raise PlumecastError(f"{where} is an input of this command; choose another output path")
+        if source is not None and _within(where, Path(source)):
+            raise PlumecastError(
+                f"{where} lies within {source}, an input of this command; choose another "
+                "output path"
+            )
+    if not overwrite:
+        refuse_existing(where)
+    if str(where) in STREAMS and content not in (None, "a saved surrogate"):
+        return where
+    refuse_special(where)
+    if kind == "file" and where.is_dir():
+        raise PlumecastError(f"{where} is a folder; give the path of a file")
+    if kind != "file" and where.is_file():
+        raise PlumecastError(f"{where} is a file; give the path of a folder")
+    if content is not None and where.is_file() and not _holds(where, content):
+        raise PlumecastError(
+            f"{where} exists and is not {content}; remove it or choose another output path"
+        )
+    if kind != "folder" or not where.exists():
+        _check_writable(Path(os.path.realpath(where)).parent, where)
+    if kind != "file" and where.exists():
+        _check_writable(where, where)
+    return where
+
+
+def _holds(path: Path, content: Content) -> bool:
+    """Whether a file has a kind of content, or is empty."""
+    with path.open("rb") as file:
+        head = file.read(512)
+    return not head or _KINDS[content](path, head)
+
+
+def _read_json(path: Path, head: bytes) -> Any:
+    """The content of a JSON file; None if it is something else."""
+    if head.lstrip()[:1] not in (b"{", b"["):
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _has(key: str, content: Any) -> bool:
+    return isinstance(content, dict) and key in content
+
+
+_KINDS: dict[Content, Callable[[Path, bytes], bool]] = {
+    # A safetensors file: 8 bytes of length, then JSON.
+    "a saved surrogate": lambda path, head: head[8:9] == b"{",
+    "an HTML page": lambda path, head: head.lstrip()[:14].lower() == b"<!doctype html",
+    "scores": lambda path, head: _has("scores", _read_json(path, head)),
+    "settings": lambda path, head: _has("settings", _read_json(path, head)),
+    "a table of fires": lambda path, head: isinstance(_read_json(path, head), list),
+}
+
+
+def _either(endings: Sequence[str]) -> str:
+    *others, last = [ending or "no ending" for ending in endings]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _within(one: Path, folder: Path) -> bool:
+    """Whether a path lies in a folder that holds a store; other folders may hold anything."""
+    inside = Path(os.path.realpath(folder)) in Path(os.path.realpath(one)).parents
+    return inside and any((folder / name).exists() for name in STORE_PARTS)
+
+
+STORE_PARTS = ("zarr.json", ".zgroup", "refs")
+"""What a folder that is a Zarr store or an Icechunk repository holds."""
+
+
+def _check_writable(folder: Path, where: Path) -> None:
+    """Raise if no file can be created in a folder or, if it does not exist, in the nearest above.
+
+    A file without a name is created, because permissions alone do not tell.
+    """
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not nearest.is_dir():
+        raise PlumecastError(f"{where} cannot be written: {nearest} is not a folder")
+    try:
+        tempfile.TemporaryFile(dir=nearest).close()
+    except OSError as error:
+        raise PlumecastError(
+            f"{where} cannot be written: no file can be created in {nearest} ({error.strerror}); "
+            "choose another output path"
+        ) from None

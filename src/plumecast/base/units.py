@@ -131,8 +131,8 @@ def parse_quantity(value: float | str, kind: str, unit: str | None = None) -> fl
         raise PlumecastError(f"{label!r} in {text!r} is no unit of {kind}; give {units_of(kind)}")
     if name is None:
         raise PlumecastError(f"{text!r} has no unit; write e.g. {_EXAMPLES[kind]!r}")
-    known = KINDS[kind][name]
-    return known.factor * (float(number[0]) + known.offset)
+    known_unit = KINDS[kind][name]
+    return known_unit.factor * (float(number[0]) + known_unit.offset)
 
 
 _EXAMPLES = {"speed": "12 mph", "length": "20 ft", "angle": "225 deg", "time": "6 h",

@@ -44,8 +44,7 @@ def drawing(surrogate: Surrogate | None, given: Mapping[str, Any]) -> dict[str, 
     # Imported here: only --simulate needs the `simulator` extra.
     from plumecast.simulator.ensemble import DROUGHTS
     from plumecast.simulator.weather import OWN
-    from plumecast.workflows.landscape import Ground
-    from plumecast.workflows.simulate import WEATHER_KIND
+    from plumecast.workflows.simulate import WEATHER_KIND, Ground
 
     known: dict[str, Any] = {}
     weather: dict[str, Any] = {"weathers": 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.cli.options import Given
 from plumecast.cli.show import note
 from plumecast.compute.blocks import Runner
+from plumecast.compute.resources import Resources
 from plumecast.data.split import Split, SplitRecipe
 from plumecast.data.store import open_snapshots
+from plumecast.scores.reading import Reading
 from plumecast.surrogate.baselines import BASELINES, fit_baseline
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.memory_plan import CLUSTER_MEMORY
-from plumecast.workflows.held_out.levels import Levels
 from plumecast.workflows.held_out.unseen import (
     Unseen,
     is_same_version,
@@ -27,20 +29,19 @@ from plumecast.workflows.held_out.unseen import (
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class EvaluationTask:
     """A surrogate and the options of the command."""
 
     model: Path
     data: Path
     surrogate: Surrogate
-    captured: float
     baselines: str | None
-    levels: Levels
+    reading: Reading
     place: Given
     trained_on: Path | None
     quiet: bool = False  # notes were shown before, for the first output
 
-    def outputs(self) -> list[Task]:
+    def outputs(self) -> list[EvaluationTask]:
         """The same task for each of several outputs."""
         names = self.surrogate.outputs.names
         return [
@@ -74,21 +75,17 @@ class Task:
         """The memory limit, if fields are read in blocks."""
         return self.place["memory"] or (CLUSTER_MEMORY if self.place["scheduler"] else None)
 
-    @property
-    def asked(self) -> dict[str, Any]:
-        """The thresholds as arguments of `evaluate`."""
-        found = self.levels
-        return {
-            "thresholds": found.values,
-            "quantity": found.quantity,
-            "checkpoint_interval": found.interval,
-        }
+    def resources(self, runner: Runner | None, begin: Callable[[str], None]) -> Resources:
+        """Where to compute; `begin` hears the name of each surrogate."""
+        return Resources(
+            self.place["device"], self.limit, runner, lambda done, total, what: begin(what)
+        )
 
     @property
     def name(self) -> str:
         """The name of the surrogate beside those of the baselines."""
-        own = self.surrogate.settings.get("preset") or self.model.stem
-        return f"{own} (model)" if own in BASELINES else own
+        preset = self.surrogate.settings.get("preset") or self.model.stem
+        return f"{preset} (model)" if preset in BASELINES else preset
 
     def open(self, path: Path) -> xr.Dataset:
         """The snapshots of a store."""
@@ -126,6 +123,5 @@ class Task:
             train,
             inputs=self.recorded["inputs"].split(","),
             outputs=self.recorded["outputs"],
-            memory=self.limit,
-            runner=runner,
+            resources=Resources(memory=self.limit, runner=runner),
         )

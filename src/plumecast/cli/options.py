@@ -18,6 +18,7 @@ from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.blocks import Runner
 from plumecast.data.split import SplitRecipe
 from plumecast.scores.quantities import DEFAULT
+from plumecast.scores.reading import Reading
 
 Command: TypeAlias = Callable[..., None]
 Given: TypeAlias = Mapping[str, Any]
@@ -164,6 +165,12 @@ def numbers(text: str, option: str) -> list[float]:
     for value in found:
         check_number("", option, value)
     return found
+
+
+def threshold_reading(thresholds: str, quantity: str, interval: float | None) -> Reading:
+    """The values at which predictions are scored, of --thresholds, --quantity and the interval."""
+    values = numbers(thresholds, "--thresholds") if thresholds else ()
+    return Reading(quantity, values, interval=interval)
 
 
 def check_number(name: str, option: str, value: object) -> None:

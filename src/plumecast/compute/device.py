@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 from plumecast.compute.arrays import Array, Rows, is_cupy_array, is_torch_array, read_rows
 from plumecast.compute.blocks import Runner
 from plumecast.compute.memory import FLOAT, READ, RESERVE, parse_memory, show_memory

@@ -14,6 +14,16 @@ def silent(done: int, total: int, what: str) -> None:
     """Report nothing."""
 
 
+def hears_names(progress: Callable[[str], object]) -> Callable[[int, int, str], object]:
+    """A callback of an earlier version, which hears only the name of each step."""
+    return lambda done, total, what: progress(what)
+
+
+def hears_counts(progress: Callable[[int, int], object]) -> Callable[[int, int, str], object]:
+    """A callback of an earlier version, which hears only how much of the work is done."""
+    return lambda done, total, what: progress(done, total)
+
+
 @dataclass(frozen=True, slots=True)
 class Resources:
     """Where to compute (`device`, `runner`), in how much `memory`, and what to tell of progress.

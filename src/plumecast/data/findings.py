@@ -12,8 +12,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.findings import Finding, read_findings
-from plumecast.base.integrity import RESTORE, DamagedError
+from plumecast.base.integrity import RESTORE, DamagedError, Finding, read_findings
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
@@ -28,7 +27,7 @@ from plumecast.data.schema import (
     further_outputs,
 )
 from plumecast.data.split import find_duplicates
-from plumecast.weather.checks import weather_findings
+from plumecast.weather.snapshot_checks import weather_findings
 
 QUALITY = "quality"
 """Findings of the checks: an attribute of the data set that a reader returns, a coordinate in a

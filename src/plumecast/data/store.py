@@ -22,13 +22,19 @@ from plumecast.base.checkpoints import (
     recorded_interval,
 )
 from plumecast.base.errors import PlumecastError
-from plumecast.base.integrity import RESTORE, DamagedError, check_seal, is_damage, short_reason
+from plumecast.base.integrity import (
+    RESTORE,
+    DamagedError,
+    check_complete,
+    check_seal,
+    is_damage,
+    short_reason,
+)
 from plumecast.base.names import DATA_VERSION as DATA_VERSION
 from plumecast.base.names import (
     SMOKE,
     SNAPSHOT,
 )
-from plumecast.base.netcdf import check_complete
 from plumecast.base.paths import check_regular
 from plumecast.compute.blocks import row_blocks
 from plumecast.data.checksums import (

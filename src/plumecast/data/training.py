@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, GRID, SIMULATION, SMOKE, SNAPSHOT, is_smoke
+from plumecast.base.names import DATA_VERSION, FIRE, GRID, SIMULATION, SMOKE, SNAPSHOT, is_smoke
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array, Rows, read_rows, to_numpy
 from plumecast.compute.blocks import Runner, row_blocks
@@ -25,7 +25,6 @@ from plumecast.data.layout import Layout, fit_layout
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import check_values
 from plumecast.data.split import group_rows
-from plumecast.data.store import DATA_VERSION
 
 INPUT, OUTPUT = "input", "output"
 """Names of the variables that are made of arrays."""

@@ -16,9 +16,8 @@ import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, is_numpy_array, map_arrays
 from plumecast.compute.device import Budget
-from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
 from plumecast.operators.physics.release import FireHistory
-from plumecast.operators.physics.weather import WeatherSeries
 
 if TYPE_CHECKING:
     from plumecast.operators.coded.correction import FittedCorrection
@@ -325,10 +324,10 @@ class FittedMap:
     sums: Any = None  # what `Family.update` adds new snapshots to; None unless it was asked for
 
 
-class OwnSettings(Protocol):
+class FamilySettings(Protocol):
     """Settings of one family: a frozen dataclass that checks its values when it is created."""
 
-    def simplified(self) -> OwnSettings:
+    def simplified(self) -> FamilySettings:
         """Cheaper settings that are good enough to compare frames."""
         ...
 
@@ -348,7 +347,7 @@ class Family:
     name: str
     title: str  # for readers, e.g. "U-Net"
     summary: str  # one line for help texts
-    settings: type[OwnSettings]  # the settings that only this family has
+    settings: type[FamilySettings]  # the settings that only this family has
     fit: FitFields
     saved: tuple[type, ...]  # classes in a file with an operator of this family
     cluster_memory: str = "16GB"  # per process on a cluster if no limit is given

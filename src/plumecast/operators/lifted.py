@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import sampled_rows
 from plumecast.compute.device import DEFAULT_BUDGET, Budget
 from plumecast.operators.coded.correction import SHARES, CorrectedMap
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import (
     NOTHING,
     Conditions,
@@ -27,8 +26,9 @@ from plumecast.operators.family import (
     Operator,
     TrainingSet,
 )
-from plumecast.operators.fields.framed import in_frame
-from plumecast.operators.fields.targets import (
+from plumecast.operators.physics.transport import ColumnTransport
+from plumecast.operators.settings import FAMILIES, Settings
+from plumecast.operators.targets import (
     CHOICE_ROWS,
     Targets,
     choose_inverse,
@@ -37,9 +37,7 @@ from plumecast.operators.fields.targets import (
     side_by_side,
     value_range,
 )
-from plumecast.operators.fields.wind_frame import WindFrame
-from plumecast.operators.physics.transport import ColumnTransport
-from plumecast.operators.settings import Settings
+from plumecast.operators.wind_frame import WindFrame, in_frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +185,7 @@ class LiftedSums:
     mirrored: bool  # whether mirrored copies were fitted too
 
 
-@dataclass(frozen=True, slots=True)
-class FittedLifted:
+class FittedLifted(NamedTuple):
     """A fitted operator on the host, its out-of-fold error, and sums where they were asked for."""
 
     operator: LiftedOperator
@@ -197,29 +194,6 @@ class FittedLifted:
 
 
 def fit_lifted_operator(
-    training: TrainingSet,
-    settings: Settings,
-    *,
-    threshold: float | Sequence[float],
-    epsilon: float | None = None,
-    frame: WindFrame | None = None,
-    physics: ColumnTransport | None = None,
-    resources: Budget = DEFAULT_BUDGET,
-) -> tuple[LiftedOperator, float]:
-    """The operator of `fit_lifted_parts`, and its error."""
-    fitted = fit_lifted_parts(
-        training,
-        settings,
-        threshold=threshold,
-        epsilon=epsilon,
-        frame=frame,
-        physics=physics,
-        resources=resources,
-    )
-    return fitted.operator, fitted.error
-
-
-def fit_lifted_parts(
     training: TrainingSet,
     settings: Settings,
     *,
@@ -273,7 +247,7 @@ def _takes_mirrored(
     """
     few = np.unique(training.groups).size <= MIRRORED_GROUPS
     equivariant = FAMILIES[settings.family].equivariant
-    corrected = getattr(settings.own, "correction", False)
+    corrected = getattr(settings.family_settings, "correction", False)
     in_wind = frame is not None and physics is not None
     return few and equivariant and in_wind and not corrected
 

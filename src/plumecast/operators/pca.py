@@ -16,8 +16,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.values import check_fields
 from plumecast.compute.arrays import Array, Rows, array_namespace, contiguous, read_rows
 from plumecast.compute.blocks import ONE_PASS, Passes
-from plumecast.compute.gram import cell_gram, snapshot_gram
-from plumecast.compute.linalg import leading_eigen, orthonormal_rows
+from plumecast.compute.linalg import cell_gram, leading_eigen, orthonormal_rows, snapshot_gram
 
 GRAM_LIMIT = 1e-7
 """Singular values below this share of the largest are lost in the rounding of a Gram matrix

@@ -1,4 +1,7 @@
-"""The settings of a surrogate, and the presets."""
+"""The registry of families, the settings of a surrogate, and the presets.
+
+A new family is one file and one name in FAMILIES.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,21 @@ from typing import Any
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.values import check_count, check_fields, shown
-from plumecast.operators.coded.fit import CodedSettings
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.fields.lift import check_lift
-from plumecast.operators.fields.targets import TARGETS, check_targets
+from plumecast.operators.coded.fit import CODED, CodedSettings
+from plumecast.operators.coded.kernels import POLYNOMIAL
+from plumecast.operators.family import Family, FamilySettings
+from plumecast.operators.lift import check_lift
+from plumecast.operators.neural.map import FNO, UNET
 from plumecast.operators.pca import Truncation
-from plumecast.operators.spectral.fit import SpectralSettings
+from plumecast.operators.physics.transport import CARRIED
+from plumecast.operators.spectral.fit import SPECTRAL, SpectralSettings
+from plumecast.operators.targets import BLENDED, TARGETS, check_targets
+
+FAMILIES: dict[str, Family] = {one.name: one for one in (CODED, SPECTRAL, UNET, FNO)}
+
+NETWORKS = tuple(name for name, family in FAMILIES.items() if family.extra == "neural")
+"""Families of neural networks."""
+
 
 FRAMES = {
     "map": "fields stay on the map",
@@ -24,20 +36,27 @@ FRAMES = {
 
 PHYSICS = {
     "none": "no smoke of cheap physics among the channels",
-    "column": "smoke that the weather of every fire carries, summed over the column",
-    "layers": "the same, summed over three parts of the column",
-    "calibrated": "as column, with its spread, rise and speed chosen on the training fires",
+    **{name: kind.summary for name, kind in CARRIED.items()},
     "auto": "whichever has the smallest out-of-fold error, if fires have a weather each",
 }
 
 DEFAULT = CodedSettings()
+
+SIDES, RULES = ("fire", "smoke"), ("rank", "std_fraction", "variance_fraction")
+"""The truncations of the coded family, of inputs and outputs, and their rules: `fire_rank=…`."""
+
+MAPS = ("degree", "kernel")
+"""Settings whose change asks for another penalty."""
+
+LIFT_NAMES = {"lift", "products", "age_bins", "targets", "covariates", "frame", "physics"}
+"""Settings without effect on the paper's operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a surrogate: those that all families share, and those of its family."""
 
-    own: Any = DEFAULT  # an instance of the family's settings class
+    family_settings: Any = DEFAULT  # an instance of the family's settings class
     family: str = "coded"
     lift: tuple[str, ...] = ()  # fields; if empty, the coded family encodes the input itself
     products: tuple[str, ...] = ()  # scalars of the fire that multiply the fields
@@ -59,7 +78,7 @@ class Settings:
             raise PlumecastError(
                 f"frame '{self.frame}' is unknown; choose from {', '.join(FRAMES)}"
             )
-        if self.physics not in PHYSICS:
+        if self.physics not in {*PHYSICS, *CARRIED}:
             raise PlumecastError(
                 f"physics '{self.physics}' is unknown; choose from {', '.join(PHYSICS)}"
             )
@@ -72,7 +91,7 @@ class Settings:
 
     def _check_updatable(self) -> None:
         what = ""
-        if getattr(self.own, "correction", False):
+        if getattr(self.family_settings, "correction", False):
             what = "a surrogate with a correction (preset 'thorough')"
         elif FAMILIES[self.family].update is None and not self.is_plain:
             what = f"family '{self.family}'" + (" with a lift" if self.family == "coded" else "")
@@ -94,17 +113,31 @@ class Settings:
         shared = {item.name: getattr(self, item.name) for item in fields(self)}
         if not self.updatable:
             del shared["updatable"]
-        return asdict(shared.pop("own")) | shared
+        return asdict(shared.pop("family_settings")) | shared
 
 
 def own_choices(record: Mapping[str, Any]) -> dict[str, Any]:
     """The settings in a saved record that its family and lift use, without the preset."""
     family = FAMILIES[record.get("family", "coded")]
-    names = {item.name for item in fields(family.settings)}  # type: ignore[arg-type]
+    names = set(_names(family.settings))
     plain = family.name == "coded" and not record.get("lift") and not record.get("covariates")
     if not plain:
-        names |= {"lift", "products", "age_bins", "targets", "covariates", "frame", "physics"}
+        names |= LIFT_NAMES
     return {name: record[name] for name in record if name in names | {"family"}}
+
+
+def recorded_choices(record: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    """The preset and the keywords of `choose_settings` that give recorded settings again."""
+    preset = record.get("preset")
+    if preset is not None and "," not in preset:
+        return preset, {}
+    choices = own_choices(record)
+    if choices.get("kernel", POLYNOMIAL) != POLYNOMIAL:
+        del choices["degree"]  # the terms of other kernels name their degrees
+    for side in SIDES:
+        rules = dict(choices.pop(side, None) or {})
+        choices |= {f"{side}_{rule}": rules[rule] for rule in RULES if rules.get(rule) is not None}
+    return None if preset is None else preset.split(",")[0], choices
 
 
 def check_record(record: Mapping[str, Any]) -> None:
@@ -115,13 +148,13 @@ def check_record(record: Mapping[str, Any]) -> None:
         raise PlumecastError(
             f"family '{shown(record['family'])}' is unknown; choose from {', '.join(FAMILIES)}"
         )
-    family = FAMILIES[record["family"]]
-    own = {item.name: record[item.name] for item in fields(family.settings) if item.name in record}  # type: ignore[arg-type]
-    for name in ("fire", "smoke"):
-        if isinstance(own.get(name), Mapping):
-            own[name] = Truncation(**own[name])
-    shared = {item.name for item in fields(Settings)} - {"own"}
-    Settings(family.settings(**own), **{name: record[name] for name in shared & set(record)})
+    kind = FAMILIES[record["family"]].settings
+    values = {name: record[name] for name in _names(kind) if name in record}
+    for side in SIDES:
+        if isinstance(values.get(side), Mapping):
+            values[side] = Truncation(**values[side])
+    shared = {name: record[name] for name in SHARED_NAMES if name in record}
+    Settings(kind(**values), **shared)
 
 
 def for_signed(settings: Settings, *, inputs: bool, outputs: bool) -> Settings:
@@ -141,7 +174,7 @@ _LIFTED: dict[str, Any] = {
     "family": "spectral",
     "lift": ("age-bins", "burned"),
     "products": ("hours",),
-    "targets": ("log", "smoke", "footprint"),
+    "targets": BLENDED,
     "frame": "auto",
     "physics": "auto",
 }
@@ -178,74 +211,115 @@ of features grows with the square of the rank; data with fewer modes keeps them 
 """
 
 
-def choose_settings(preset: str | None = None, **given: Any) -> Settings:
-    """A preset (or the defaults of a family) with single settings replaced.
+def choose_settings(
+    preset: str | None = None, settings: Settings | FamilySettings | None = None, **choices: Any
+) -> Settings:
+    """A preset, or complete settings, or the defaults of a family, with single settings replaced.
 
-    `given` are settings by name; None keeps the value. `fire` and `smoke` are dictionaries with one
-    rule of a truncation each.
+    `settings` are `Settings`, or those of one family such as `SpectralSettings(layers=2)`, which
+    replace the family's part of the preset. `choices` are fields of `Settings` and of the family's
+    class by name; None keeps the value. A rule of a truncation is named after its side:
+    `fire_rank`, `smoke_std_fraction`.
     """
-    choices = {name: value for name, value in given.items() if value is not None}
+    wanted = {name: value for name, value in choices.items() if value is not None}
     if preset is not None and preset not in PRESETS:
         raise PlumecastError(f"preset '{preset}' is unknown; choose from {', '.join(PRESETS)}")
-    settings = _start(preset, choices.pop("family", None))
-    changes = {name: _as_choice(settings, name, value) for name, value in choices.items()}
-    changes = {name: value for name, value in changes.items() if value is not None}
-    _refuse_misplaced(settings, changes)
-    own_names = {item.name for item in fields(settings.own)}
-    own = {name: changes.pop(name) for name in own_names & set(changes)}
-    if {"degree", "kernel"} & {n for n, v in own.items() if v != getattr(settings.own, n)}:
-        own.setdefault("penalty", None)  # the preset's penalty belongs to another degree or kernel
-    if preset is not None and (own or changes):
-        changes["preset"] = f"{preset}, changed"
-    return replace(settings, own=replace(settings.own, **own), **changes)
+    start = _start(preset, settings, wanted.pop("family", None))
+    rules = {side: _rule(start, side, wanted) for side in SIDES}
+    changes = {name: _listed(name, value) for name, value in wanted.items()}
+    changes |= {side: rule for side, rule in rules.items() if rule is not None}
+    _refuse_misplaced(start, changes)
+    before = start.family_settings
+    of_family = {name: changes.pop(name) for name in _names(type(before)) if name in changes}
+    if any(of_family.get(n, getattr(before, n, None)) != getattr(before, n, None) for n in MAPS):
+        of_family.setdefault("penalty", None)  # the preset's belongs to another degree or kernel
+    changed = replace(start, family_settings=replace(before, **of_family), **changes)
+    if preset is not None and (of_family or changes.keys() - {"updatable"} or settings):
+        changed = replace(changed, preset=f"{preset}, changed")
+    return changed
 
 
-def _start(preset: str | None, family: str | None) -> Settings:
-    """The settings of a preset or family; families except coded start from "recommended"."""
-    settings = Settings() if preset is None else PRESETS[preset]
-    if family is None or family == settings.family:
+def _start(
+    preset: str | None, settings: Settings | FamilySettings | None, family: str | None
+) -> Settings:
+    """Where the choices begin; families except coded start from "recommended"."""
+    if isinstance(settings, Settings):
+        if preset is not None or family not in (None, settings.family):
+            raise PlumecastError("complete settings are given; leave out the preset and the family")
         return settings
+    if settings is not None:
+        names = [name for name, one in FAMILIES.items() if isinstance(settings, one.settings)]
+        if not names or family not in (None, *names):
+            raise PlumecastError(
+                f"a {type(settings).__name__} is none of the settings of family "
+                f"'{family or ', '.join(FAMILIES)}'"
+            )
+        return replace(_start(preset, None, family or names[0]), family_settings=settings)
+    start = Settings() if preset is None else PRESETS[preset]
+    if family is None or family == start.family:
+        return start
     if preset not in (None, "recommended"):
         raise PlumecastError(
-            f"preset '{preset}' is of family '{settings.family}', not '{family}'; leave out the "
+            f"preset '{preset}' is of family '{start.family}', not '{family}'; leave out the "
             "preset or the family"
         )
     if family == "coded" or family not in FAMILIES:
         return Settings(family=family)
-    own = FAMILIES[family].settings()
-    return replace(PRESETS["recommended"], own=own, family=family, preset=None, frame="map")
+    kind = FAMILIES[family].settings
+    recommended = replace(PRESETS["recommended"], family_settings=kind(), family=family)
+    return replace(recommended, preset=None, frame="map")
 
 
-def _as_choice(settings: Settings, name: str, value: Any) -> Any:
-    """A given value in the form that `Settings` stores; None if it changes nothing."""
-    if name in ("fire", "smoke"):
-        rule = {k: v for k, v in value.items() if v is not None}
-        if not rule:
-            return None
-        before = getattr(settings.own, name, None)
-        limit = None if "rank" in rule or before is None else before.max_rank
-        return Truncation(**rule, max_rank=limit)
-    if name in ("lift", "products", "targets", "covariates"):
-        return (
-            (value,) if isinstance(value, str) or not isinstance(value, Sequence) else tuple(value)
-        )
-    return value
+def _rule(settings: Settings, side: str, wanted: dict[str, Any]) -> Truncation | None:
+    """The truncation of a side that choices such as `fire_rank` ask for, taken out of them."""
+    names = [rule for rule in RULES if f"{side}_{rule}" in wanted]
+    rule = {name: wanted.pop(f"{side}_{name}") for name in names}
+    if not rule:
+        whole: Truncation | None = wanted.pop(side, None)
+        return whole
+    before = getattr(settings.family_settings, side, None)
+    limit = None if "rank" in rule or before is None else before.max_rank
+    return Truncation(**rule, max_rank=limit)
+
+
+def _listed(name: str, value: Any) -> Any:
+    """A value in the form that `Settings` stores: names of several fields as a tuple."""
+    if name not in ("lift", "products", "targets", "covariates"):
+        return value
+    single = isinstance(value, str) or not isinstance(value, Sequence)
+    return (value,) if single else tuple(value)
+
+
+def setting_names(settings: Settings) -> list[str]:
+    """The keywords that `choose_settings` takes for a family: its own, then those of all."""
+    own = _names(type(settings.family_settings))
+    flat = [f"{n}_{rule}" for n in own for rule in RULES if n in SIDES]
+    return [*(n for n in own if n not in SIDES), *flat, *sorted(SHARED_NAMES - {"preset"})]
 
 
 def _refuse_misplaced(settings: Settings, changes: dict[str, Any]) -> None:
     """Raise for a setting that the family does not have."""
-    if "degree" in changes and isinstance(settings.own, CodedSettings):
-        settings.own.refuse_degree(changes["degree"], changes.get("kernel"))
-    known = {item.name for item in (*fields(settings), *fields(settings.own))} - {"own", "preset"}
+    if "degree" in changes and isinstance(settings.family_settings, CodedSettings):
+        settings.family_settings.refuse_degree(changes["degree"], changes.get("kernel"))
+    known = {*_names(type(settings.family_settings)), *SHARED_NAMES} - {"preset"}
     lifted = settings.lift or changes.get("lift")
     for name in sorted(changes):
         if name not in known:
             raise PlumecastError(
-                f"the {settings.family} family has no setting '{name}'; leave it out, or choose "
-                "another preset or family"
+                f"the {settings.family} family has no setting '{name}'; it has "
+                f"{', '.join(setting_names(settings))}; leave it out, or choose another preset or "
+                "family"
             )
         if name in ("age_bins", "products") and not lifted:
             raise PlumecastError(
                 f"'{name}' has no effect in a {settings.family} surrogate without a lift; leave it "
                 "out or give a lift"
             )
+
+
+def _names(kind: Any) -> list[str]:
+    return [item.name for item in fields(kind)]
+
+
+SHARED_NAMES = frozenset(_names(Settings)) - {"family_settings"}
+"""Settings of all families."""

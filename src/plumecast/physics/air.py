@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from plumecast.base.constants import CP_DRY, GRAVITY, P0, R_DRY
+from plumecast.base.names import CP_DRY, GRAVITY, P0, R_DRY
 from plumecast.compute.arrays import Array, Field, array_namespace
 
 

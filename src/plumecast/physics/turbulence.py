@@ -33,7 +33,7 @@ Smagorinsky: (0.2 Δx)² times a shear of 3·10⁻⁴ s⁻¹.
 """
 
 NIGHT_DEPTH = 250.0
-"""Depth of a boundary layer without convection, m."""
+"""Depth of the nocturnal boundary layer, which has no convection, m."""
 
 SCALE_HEIGHT = 9000.0
 """Height, m, in which the density of air falls by e in `mixing_matrices`."""

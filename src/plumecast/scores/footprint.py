@@ -54,11 +54,11 @@ def smoke_threshold_over(visit: Visit, captured: float) -> float:
     """`smoke_threshold` of data in blocks; `visit` makes one pass over them."""
     if not 0.0 < captured < 1.0:
         raise PlumecastError(f"captured={captured} is not within (0, 1); the paper takes 0.95")
-    found = list(visit(_count_present))
-    present = sum(count for count, _ in found)
+    counts = list(visit(_count_present))
+    present = sum(count for count, _ in counts)
     if present == 0:
         raise PlumecastError("no snapshot holds smoke: no threshold can be chosen")
-    passed = _value_at(visit, present, found[0][1], 1.0 - captured - 1e-12)
+    passed = _value_at(visit, present, counts[0][1], 1.0 - captured - 1e-12)
     return float(max(visit(partial(_largest_below, passed))))
 
 
@@ -78,27 +78,27 @@ def _value_at(visit: Visit, present: int, dtype: np.dtype[Any], share: float) ->
     floating-point numbers have the same order as their bits read as integers. So a radix search
     finds the value exactly, sixteen bits per pass; the weights are sums, so any blocks will do.
     """
-    prefix, known, below = 0, 0, 0.0
-    while known < 8 * dtype.itemsize:
-        sums = add_up(visit(partial(_weigh_digits, prefix, known))) / present
+    prefix, settled, below = 0, 0, 0.0
+    while settled < 8 * dtype.itemsize:
+        sums = add_up(visit(partial(_weigh_digits, prefix, settled))) / present
         total = below + np.cumsum(sums)
         occurring = np.flatnonzero((sums > 0.0) & (total >= share))
         digit = int(occurring[0]) if occurring.size else int(np.flatnonzero(sums)[-1])
         below = float(total[digit] - sums[digit])
-        prefix, known = (prefix << _DIGIT) | digit, known + _DIGIT
+        prefix, settled = (prefix << _DIGIT) | digit, settled + _DIGIT
     kind = np.dtype(f"u{dtype.itemsize}")
     value: np.floating = np.array([prefix], dtype=kind).view(dtype)[0]
     return value
 
 
-def _weigh_digits(prefix: int, known: int, rows: np.ndarray) -> np.ndarray:
-    """Weights of the values whose first `known` bits are `prefix`, per next sixteen bits."""
+def _weigh_digits(prefix: int, settled: int, rows: np.ndarray) -> np.ndarray:
+    """Weights of the values whose first `settled` bits are `prefix`, per next sixteen bits."""
     size = rows.dtype.itemsize
-    shift = 8 * size - known - _DIGIT
+    shift = 8 * size - settled - _DIGIT
     weights = 1.0 / np.maximum(np.count_nonzero(rows > 0.0, axis=1), 1)
     row, column = np.nonzero(rows > 0.0)
     bits = rows[row, column].view(f"u{size}")
-    same = (bits >> (shift + _DIGIT)) == prefix if known else np.ones(bits.size, bool)
+    same = (bits >> (shift + _DIGIT)) == prefix if settled else np.ones(bits.size, bool)
     digits = (bits[same] >> shift) & ((1 << _DIGIT) - 1)
     # For an empty array, NumPy returns integers.
     sums = np.bincount(digits.astype(np.intp), weights[row[same]], minlength=1 << _DIGIT)
@@ -140,15 +140,15 @@ def score_rows(
     xp = array_namespace(guess, truth)
     footprint = truth > threshold
     scores = roc_scores(guess, footprint)
-    found = {
+    columns = {
         "auc": scores.auc,
         "iou": scores.iou,
         "decision_threshold": scores.decision_threshold,
         "extent": xp.mean(xp.astype(footprint, xp.float64), axis=1),
     }
     if decision_threshold is not None:
-        found["deployable_iou"] = iou_at(guess, footprint, decision_threshold)
-    return {name: to_numpy(values) for name, values in found.items()}
+        columns["deployable_iou"] = iou_at(guess, footprint, decision_threshold)
+    return {name: to_numpy(values) for name, values in columns.items()}
 
 
 def as_scores(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -12,13 +12,30 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
 
-if TYPE_CHECKING:
-    from plumecast.operators.pca import Basis
-    from plumecast.surrogate.surrogate import Surrogate
-
 LOG_SMOKE = "log_smoke"
 
 _Fields = TypeVar("_Fields", xr.DataArray, np.ndarray)
+
+
+class Predicts(Protocol):
+    """A surrogate: the names of its outputs, and predictions."""
+
+    @property
+    def outputs(self) -> Any:
+        """The layout of its outputs."""
+
+    def predict(self, data: Any) -> Any:
+        """Smoke of fires."""
+
+
+class Encodes(Protocol):
+    """A basis such as `plumecast.Basis`."""
+
+    def encode(self, snapshots: Array) -> Array:
+        """(M, N) → (M, r)."""
+
+    def decode(self, codes: Array) -> Array:
+        """(M, r) → (M, N)."""
 
 
 def log_smoke(smoke: _Fields) -> _Fields:
@@ -44,7 +61,7 @@ def mean_log_smoke(smoke: _Fields) -> _Fields:
     return mean
 
 
-def operator_mean_log_smoke(surrogate: Surrogate, fires: xr.Dataset) -> xr.DataArray:
+def operator_mean_log_smoke(surrogate: Predicts, fires: xr.Dataset) -> xr.DataArray:
     """Operator estimate of Q: the mean prediction, over all fires, of a surrogate for ln(g + 1)."""
     if surrogate.outputs.names != (LOG_SMOKE,):
         raise PlumecastError(
@@ -56,7 +73,7 @@ def operator_mean_log_smoke(surrogate: Surrogate, fires: xr.Dataset) -> xr.DataA
     return predicted.mean(SNAPSHOT, keep_attrs=True)
 
 
-def reduced_mean_log_smoke(basis: Basis, smoke: Array) -> Array:
+def reduced_mean_log_smoke(basis: Encodes, smoke: Array) -> Array:
     """Reduced Monte Carlo estimate of Q: the mean of ln(g + 1) projected on a basis.
 
     `smoke` is (M, N); the projection is linear, so it is applied to the mean.

@@ -41,8 +41,8 @@ def variable_name(smoke: str, quantity: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How predicted smoke is read: the quantity, and the variables of which it is one."""
+class WrittenQuantity:
+    """The quantity as which predicted smoke is written, and the variables that are smoke."""
 
     quantity: Quantity
     names: tuple[str, ...]  # of smoke; the other predicted fields stay as they are
@@ -127,7 +127,7 @@ def read_as(
     outputs: Mapping[str, Mapping[str, Any]],
     quantity: str | None = None,
     interval: float | None = None,
-) -> Reading:
+) -> WrittenQuantity:
     """How to read the predicted fields with these attributes, by name.
 
     Without a `quantity` it is the time mean of smoke that records its interval, or of all smoke if
@@ -144,17 +144,17 @@ def read_as(
             f"{', '.join(outputs)}; use quantity='sum'"
         )
     if not chosen.needs_interval:
-        return Reading(chosen, tuple(smoke), interval)
+        return WrittenQuantity(chosen, tuple(smoke), interval)
     unknown = [
         n for n, attrs in smoke.items() if interval is None and recorded_interval(attrs) is None
     ]
     if unknown and quantity is None:
-        return Reading(QUANTITIES["sum"], tuple(smoke), interval)
+        return WrittenQuantity(QUANTITIES["sum"], tuple(smoke), interval)
     for name, attrs in smoke.items():
         field = xr.DataArray(0.0, name=name, attrs=dict(attrs))
         refuse_other_interval(field, interval)
         checkpoint_hours(field, interval)
-    return Reading(chosen, tuple(smoke), interval)
+    return WrittenQuantity(chosen, tuple(smoke), interval)
 
 
 def _find(name: str) -> Quantity:

@@ -6,7 +6,8 @@ threshold α ≥ 0; sweeping α traces the curve (FPR, TPR).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -15,7 +16,6 @@ import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, device_of, is_numpy_namespace, to_numpy
 from plumecast.compute.blocks import add_up
-from plumecast.scores.quantile_sketch import bin_edges, count_above, edges_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,26 +136,21 @@ def _running_max(values: Array) -> Array:
     return values
 
 
-def rates_at(fpr_grid: Array, predicted: Array, observed: Array) -> Array:
-    """TPR of every snapshot at given false positive rates, (M, len(fpr_grid)).
+def pooled_roc(predicted: Array, observed: Array, points: int = 120) -> list[tuple[float, float]]:
+    """The curve (FPR, TPR) of all cells of all rows together, by at most `points` of its points.
 
-    The largest TPR of the curve's points up to each FPR, a step function; used for pointwise
-    medians of curves. NaN where all cells or no cells have smoke.
+    They lie evenly along the curve from (0, 0) to (1, 1), most of whose points are in its corners.
+    There is none if all cells, or no cells, have smoke. NumPy arrays only.
     """
-    xp = array_namespace(predicted, observed)
-    curves = roc_curves(predicted, observed)
-    positives = curves.true_positives[:, -1:]
-    negatives = predicted.shape[1] - positives
-    undefined = (positives == 0) | (negatives == 0)
-    columns = []
-    for limit in fpr_grid:
-        inside = curves.is_point & (curves.false_positives <= limit * negatives + 1e-9)
-        best = xp.max(
-            xp.where(inside, curves.true_positives, xp.zeros_like(curves.true_positives)), axis=1
-        )
-        columns.append(best)
-    reached = xp.stack(columns, axis=1) / xp.where(positives == 0, 1.0, positives)
-    return xp.where(undefined, xp.nan, reached)
+    if not observed.any() or observed.all():
+        return []
+    curve = roc_curves(predicted.reshape(1, -1).astype(np.float64), observed.reshape(1, -1))
+    at = np.flatnonzero(curve.is_point[0])
+    true, false = curve.true_positives[0], curve.false_positives[0]
+    fpr, tpr = false[at] / false[-1], true[at] / true[-1]
+    way = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(fpr), np.diff(tpr)))])
+    kept = np.unique(np.searchsorted(way, np.linspace(0.0, way[-1], points)).clip(0, way.size - 1))
+    return [(0.0, 0.0), *zip(fpr[kept].tolist(), tpr[kept].tolist(), strict=True), (1.0, 1.0)]
 
 
 def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
@@ -165,13 +160,6 @@ def iou_at(predicted: Array, observed: Array, alpha: float) -> Array:
     both = xp.sum(xp.astype(called & observed, xp.float64), axis=1)
     either = xp.sum(xp.astype(called | observed, xp.float64), axis=1)
     return xp.where(either == 0, 1.0, both / xp.where(either == 0, 1.0, either))
-
-
-def best_decision_threshold(
-    predicted: Array, observed: Array, candidates: Iterable[float]
-) -> float:
-    """`decision_threshold_over` of one block: (M, N) predictions and boolean observations."""
-    return decision_threshold_over(lambda function: [function(predicted, observed)], candidates)
 
 
 Visit: TypeAlias = Callable[[Callable[[Array, Array], np.ndarray]], Iterable[np.ndarray]]
@@ -189,11 +177,11 @@ def decision_threshold_over(visit: Visit, candidates: Iterable[float]) -> float:
     result does not depend on the blocks.
     """
     above = add_up(visit(_count_predictions))
-    given = [float(alpha) for alpha in candidates]
+    asked = [float(alpha) for alpha in candidates]
     if int(above[0]) == 0:
-        return max(given, default=0.0)
+        return max(asked, default=0.0)
     quantiles = edges_at(np.linspace(0.0, 0.995, 120).tolist(), above, bin_edges(np.empty(0)))
-    tried = sorted({0.0, *given, *quantiles})
+    tried = sorted({0.0, *asked, *quantiles})
     sums = add_up(visit(partial(_sum_ious, np.asarray(tried))))
     # The rounding of sums depends on the blocks and must not decide between equal thresholds.
     best = np.flatnonzero(sums >= sums.max() * (1.0 - 1e-12))
@@ -227,3 +215,41 @@ def iou_sums(predicted: Array, observed: Array, alphas: Array) -> np.ndarray:
         either = calls + np.count_nonzero(truth) - hits
         total += np.where(either == 0, 1.0, hits / np.where(either == 0, 1, either))
     return total
+
+
+# -- Quantiles of data in blocks, from counts in logarithmic bins
+#
+# The bins are fixed, so the counts of blocks can be added in any order with identical results. A
+# quantile is known to within one bin: its relative error is at most RATIO − 1. This is DDSketch
+# (Masson, Rim and Lee, 2019) without collapsing bins. Values at or below FLOOR count as zero.
+
+FLOOR, CEILING = 1e-9, 1e12
+RATIO = 1.02
+BINS = math.ceil(math.log(CEILING / FLOOR) / math.log(RATIO))
+
+
+def bin_edges(other: Array) -> Array:
+    """Lower edges of the bins, FLOOR · RATIOᵏ, (BINS,), on the device of `other`."""
+    xp = array_namespace(other)
+    steps = xp.arange(BINS, dtype=xp.float64, device=device_of(other))
+    return FLOOR * xp.exp(steps * math.log(RATIO))
+
+
+def count_above(values: Array, edges: Array) -> Array:
+    """Number of values above each edge, (len(edges),) integers; counts of blocks can be added."""
+    xp = array_namespace(values, edges)
+    ranked = xp.sort(xp.reshape(xp.astype(values, edges.dtype, copy=False), (-1,)))
+    return ranked.shape[0] - xp.searchsorted(ranked, edges, side="right")
+
+
+def edges_at(shares: Sequence[float], above: np.ndarray, edges: np.ndarray) -> list[float]:
+    """Quantiles of the positive values, as lower edges of bins, for probabilities p in `shares`.
+
+    For each p, the largest edge with at least a fraction 1 − p of the positive values above it.
+    `above` has the number of values above each edge, in descending order.
+    """
+    quantiles = []
+    for share in shares:
+        enough = np.count_nonzero(above >= (1.0 - share) * above[0])
+        quantiles.append(float(edges[max(int(enough) - 1, 0)]))
+    return quantiles

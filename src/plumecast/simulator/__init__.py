@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from plumecast.base.extras import require
+from plumecast.base.errors import require
 
 njit = require("numba", "simulator", "the simulator").njit
 

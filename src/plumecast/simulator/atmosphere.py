@@ -157,12 +157,6 @@ class FaceSteering:
     north: Field  # (2, ny + 1, nx)
 
 
-def no_steering(shape: tuple[int, int]) -> FaceSteering:
-    """No deviation on (ny, nx) cells: the wind is that of the profile everywhere."""
-    ny, nx = shape
-    return FaceSteering(np.zeros((2, ny, nx + 1)), np.zeros((2, ny + 1, nx)))
-
-
 def face_steering(steering: Field, block: int) -> FaceSteering:
     """Steering matrices on the fire grid → deviations on the faces of the smoke grid.
 

@@ -12,8 +12,8 @@ import xarray as xr
 
 from plumecast.base import names
 from plumecast.base.checkpoints import DEPTH, INTERVAL, LOCAL_HOUR
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Field
 from plumecast.compute.dose import running_dose
@@ -30,7 +30,8 @@ from plumecast.simulator.atmosphere import (
 from plumecast.simulator.front import Ignition, arrival_times
 from plumecast.simulator.landscape import Landscape, smoke_grid, square_block_mean
 from plumecast.simulator.smoke import CarriedSmoke, carry_smoke, emission
-from plumecast.simulator.weather import IGNITION_LOCAL_HOUR, Weather, hourly_weather, mean_wind
+from plumecast.simulator.weather import IGNITION_LOCAL_HOUR, Weather, hourly_weather
+from plumecast.weather.profile import mean_wind
 
 BLOCK = 10
 """Fire cells along one side of a smoke cell: 300 m and 3 km in the paper."""
@@ -110,6 +111,7 @@ def simulate_fire(
         known = by_frames > 0.0
         scale = np.where(known, carried.doses / np.where(known, by_frames, 1.0), 1.0)
         fields[names.SMOKE] = np.where(smoke < SMOKE_FLOOR, 0.0, smoke)
+    speed, direction = mean_wind(weather.hours, weather.wind_u, weather.wind_v, hours)
     made = _snapshots(
         fields,
         grid=smoke_grid(landscape, ground.block),
@@ -121,7 +123,8 @@ def simulate_fire(
             "burned_area": burned_acres(arrival, hours, landscape.cell),
             "is_final": hours == hours[-1],
             "fuel_moisture": np.full(checkpoints, weather.moisture.dead_1h),
-            **_mean_winds(weather, hours),
+            "wind_speed": speed,
+            "wind_from_direction": direction,
         },
         weather=hourly_weather(weather, float(hours[-1])),
     )
@@ -173,12 +176,6 @@ def with_fuel_load(snapshots: xr.Dataset, load: Field) -> xr.Dataset:
     """Snapshots with the fuel load of their cells."""
     (entry,) = names.GROUND
     return snapshots.assign({entry.name: (entry.dims, load.astype(np.float32), entry.attrs)})
-
-
-def _mean_winds(weather: Weather, hours: Field) -> dict[str, Field]:
-    """Mean 10 m wind speed and direction from ignition to each hour."""
-    speed, direction = np.array([mean_wind(weather, float(hour)) for hour in hours]).T
-    return {"wind_speed": speed, "wind_from_direction": direction}
 
 
 def _snapshots(

@@ -83,20 +83,9 @@ class Turbulence:
     horizontal: float = 0.0  # diffusivity along the layers, m² s⁻¹
 
 
-def no_source(layers: int) -> Source:
-    """No emission."""
-    return Source(np.zeros((0, 2), dtype=np.int64), np.zeros((0, layers)))
-
-
 def clean_air(shape: tuple[int, int, int], cell: float) -> SmokeState:
     """State without smoke on (L, ny, nx) cells of `cell` m."""
     return SmokeState(np.zeros(shape), cell, np.zeros(5, dtype=np.int64))
-
-
-def smoky_air(smoke: Field, cell: float) -> SmokeState:
-    """State with a given smoke field, (L, ny, nx) kg m⁻², which counts as emitted."""
-    emitted = float(smoke.sum()) * cell**2
-    return SmokeState(smoke.copy(), cell, _whole_domain(smoke.shape), emitted=emitted)
 
 
 def advance(

@@ -19,8 +19,17 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import HEIGHT, WEATHER_HOUR
 from plumecast.compute.arrays import Field
 from plumecast.physics.fuels import Moisture
-from plumecast.weather import profile
-from plumecast.weather.profile import HEIGHTS, VEER, daylight, default_depth, shear_exponent
+from plumecast.weather.profile import (
+    HEIGHTS,
+    POWER_LAW_TOP,
+    SURFACE,
+    TURNING_DEPTH,
+    VEER,
+    components,
+    daylight,
+    default_depth,
+    shear_exponent,
+)
 
 STEP_HOURS = 0.5
 """Time step of the series, h; winds are linear in time between the steps."""
@@ -192,7 +201,7 @@ def _series(
     noise = np.zeros((times.size, 2)) if gusts is None else _gust_noise(gusts, times.size)
     surface_u, surface_v = _surface_wind(scenario, times, local, noise)
     upper = scenario.jet_from + 0.5 * _turning(scenario, times)
-    upper_u, upper_v = _wind_components(scenario.jet_speed, upper)
+    upper_u, upper_v = components(scenario.jet_speed, upper)
     return Weather(
         drought=label,
         moisture=scenario.moisture,
@@ -224,9 +233,9 @@ def wind_profile(
     def at(values: Field) -> Field:
         return np.asarray(np.interp(times, series.hours, values))
 
-    top = np.maximum(at(series.boundary_layer_depth), 500.0)
-    mixed = np.clip(z, 10.0, top)
-    growth = (np.minimum(mixed, 300.0) / 10.0) ** at(series.shear_exponent)
+    top = np.maximum(at(series.boundary_layer_depth), TURNING_DEPTH)
+    mixed = np.clip(z, SURFACE, top)
+    growth = (np.minimum(mixed, POWER_LAW_TOP) / SURFACE) ** at(series.shear_exponent)
     angle = np.deg2rad(VEER) * mixed / top
     u10, v10 = at(series.wind_u), at(series.wind_v)
     u = growth * (np.cos(angle) * u10 + np.sin(angle) * v10)
@@ -249,21 +258,12 @@ def hourly_weather(series: Weather, hours: float) -> dict[str, Field]:
     }
 
 
-def mean_wind(series: Weather, hour: float) -> tuple[float, float]:
-    """Mean 10 m wind from ignition to `hour`: speed in m s⁻¹ and direction it comes from in degree.
-
-    That of snapshots with hourly weather (`weather.profile.mean_wind`), on the finer series.
-    """
-    (speed,), (direction,) = profile.mean_wind(series.hours, series.wind_u, series.wind_v, [hour])
-    return float(speed), float(direction)
-
-
 def _surface_wind(
     scenario: Scenario, times: Field, local: Field, noise: Field
 ) -> tuple[Field, Field]:
     """10 m wind: synoptic direction, diurnal cycle of speed with peak at 15 h, gusts of 18 %."""
     speed = scenario.wind_speed * (1.0 + 0.35 * np.cos(2 * np.pi * (local - 15.0) / 24.0))
-    u, v = _wind_components(speed, scenario.wind_from + _turning(scenario, times))
+    u, v = components(speed, scenario.wind_from + _turning(scenario, times))
     return u + 0.18 * speed * noise[:, 0], v + 0.18 * speed * noise[:, 1]
 
 
@@ -271,12 +271,6 @@ def _turning(scenario: Scenario, times: Field) -> Field:
     """Synoptic turning of the wind, degree."""
     angle = 2 * np.pi * times / scenario.period + np.deg2rad(scenario.phase)
     return np.asarray(scenario.swing * np.sin(angle))
-
-
-def _wind_components(speed: Field | float, direction: Field) -> tuple[Field, Field]:
-    """(u, v) of a wind that comes from `direction`, in degrees clockwise from north."""
-    angle = np.deg2rad(direction)
-    return np.asarray(-speed * np.sin(angle)), np.asarray(-speed * np.cos(angle))
 
 
 def _gust_noise(key: list[int], count: int) -> Field:

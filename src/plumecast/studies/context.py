@@ -1,9 +1,15 @@
-"""The split, seed and limits that the studies of a run share, and a cache of shared results."""
+"""What studies share: their tables, the split and limits of a run, and what a study is.
+
+A table has one row per observation and is saved as CSV and NetCDF. A finding is one data set: its
+variables on `row` are the table; its other variables (curves, maps) are needed by the figures.
+Measured times are marked and stay out of `table.csv`, so that two runs with the same seed write the
+same file, byte for byte.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,20 +17,90 @@ from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.base.tables import write_table
 from plumecast.data.schema import final_snapshots
 from plumecast.data.split import Split
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.baselines import BASELINES
 from plumecast.workflows.evaluate import CAPTURED
 
+# -- Tables
+
+ROW = "row"
+CLOCK = "clock"
+"""Attribute of a column that holds measured times, which differ between runs."""
+
+
+def tidy(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, tuple[str, str]],
+    clocks: Sequence[str] = (),
+) -> xr.Dataset:
+    """Rows as a data set; `columns` maps each column, in order, to its long name and unit.
+
+    A value that a row lacks is NaN, or empty text where other rows have text in that column.
+    """
+    data = {}
+    for name, (long_name, units) in columns.items():
+        values = [row.get(name) for row in rows]
+        attrs: dict[str, Any] = {"long_name": long_name, "units": units}
+        if name in clocks:
+            attrs[CLOCK] = 1
+        data[name] = (ROW, _column(values), attrs)
+    return xr.Dataset(data)
+
+
+def _column(values: list[Any]) -> np.ndarray:
+    if any(isinstance(value, str) for value in values):
+        return np.array(["" if value is None else str(value) for value in values], dtype=str)
+    if values and all(isinstance(value, int | np.integer) for value in values):
+        return np.array(values, dtype=np.int64)
+    return np.array([np.nan if value is None else float(value) for value in values])
+
+
+def columns_of(finding: xr.Dataset, *, clocks: bool) -> list[str]:
+    """Names of the columns with measured times (`clocks`), or of all other columns."""
+    return [
+        str(name)
+        for name, item in finding.data_vars.items()
+        if item.dims == (ROW,) and (CLOCK in item.attrs) == clocks
+    ]
+
+
+def rows_of(finding: xr.Dataset) -> list[dict[str, Any]]:
+    """The table as a list of rows with plain Python values."""
+    names = [str(name) for name, item in finding.data_vars.items() if item.dims == (ROW,)]
+    values = {name: finding[name].values.tolist() for name in names}
+    count = finding.sizes.get(ROW, 0)
+    return [{name: values[name][index] for name in names} for index in range(count)]
+
+
+def select(finding: xr.Dataset, **wanted: Any) -> xr.Dataset:
+    """The rows in which every named column equals the given value."""
+    keep = np.ones(finding.sizes[ROW], dtype=bool)
+    for name, value in wanted.items():
+        keep &= finding[name].values == value
+    return finding.isel({ROW: np.flatnonzero(keep)})
+
+
+def write_csv(finding: xr.Dataset, path: Path, names: Sequence[str]) -> None:
+    """Write columns as CSV; numbers in the shortest form that reads back without loss."""
+    columns = [finding[name].values.tolist() for name in names]
+    write_table(path, names, zip(*columns, strict=True), missing="nan")
+
+
 Value = TypeVar("Value")
 
 
+# -- The run that a study is part of
+
+
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StudyLimits:
     """Bounds on the work of the studies. A finished study is reused only with equal limits."""
 
     repeats: int = 40  # random draws of the optical-depth study
@@ -52,7 +128,7 @@ class Context:
     folder: Path | None = None
     seed: int = 0
     captured: float = CAPTURED
-    limits: Limits = field(default_factory=Limits)
+    limits: StudyLimits = field(default_factory=StudyLimits)
     tell: Callable[[str], None] = lambda step: None
     _done: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -97,6 +173,11 @@ def final_part(part: xr.Dataset, what: str) -> xr.Dataset:
     return final_snapshots(part)
 
 
+def with_groups(part: xr.Dataset, by: str, groups: np.ndarray) -> xr.Dataset:
+    """The snapshots of a part whose grouping coordinate is one of `groups`."""
+    return part.isel({SNAPSHOT: np.flatnonzero(np.isin(part[by].values.astype(str), groups))})
+
+
 def bounded(part: xr.Dataset, most: int, rng: np.random.Generator) -> xr.Dataset:
     """A random sample of at most `most` snapshots of a part, in their original order."""
     count = part.sizes[SNAPSHOT]
@@ -117,3 +198,23 @@ class Stopwatch:
         value = work()
         self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - start
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What a study is called, how it is computed, drawn and described.
+
+    `run` returns the finding: a data set whose variables on `row` are the table. `figures` and
+    `remarks` need only the finding, so that a page can be written from a saved one.
+    """
+
+    name: str
+    title: str
+    question: str
+    run: Callable[[Context], xr.Dataset]
+    figures: Callable[[xr.Dataset], dict[str, Figure]]
+    remarks: Callable[[xr.Dataset], list[str]]  # complete sentences with numbers of the finding
+    captions: Mapping[str, str]  # by figure
+    bitmap: tuple[str, ...] = ()  # figures embedded as PNG: maps, which are large as SVG
+    limits: tuple[str, ...] = ()  # fields of `StudyLimits` on which the table depends
+    version: int = 1  # raise it when the study computes a different table

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
+from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.arrays import read_rows
 from plumecast.compute.blocks import Passes, Runner
 from plumecast.compute.memory import parse_memory
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.training import TrainingMatrices, training_matrices
 from plumecast.operators.baselines import MeanField, NearestFire, fit_gaussian_process, sample_rows
 from plumecast.operators.coded.operator import CodedOperator
@@ -62,6 +64,7 @@ BASELINES: dict[str, Callable[[TrainingMatrices, int, Runner | None], Operator]]
 """Mean training smoke; smoke of the nearest training fire; the paper's Gaussian processes."""
 
 
+@folded_arguments(resources=Resources)
 def fit_baseline(
     name: str,
     train: xr.Dataset,
@@ -69,20 +72,19 @@ def fit_baseline(
     inputs: str | Sequence[str] = FIRE,
     outputs: str | Sequence[str] = SMOKE,
     seed: int = 0,
-    memory: str | int | None = None,
-    runner: Runner | None = None,
+    resources: Resources = LOCAL,
 ) -> Surrogate:
     """A baseline by name, trained on the same snapshots as a surrogate.
 
-    `seed` selects the 100 random snapshots of the Gaussian processes. With `memory` ("2GB") the
-    mean field is computed in blocks, with a `runner` (`pc.cluster`) by the workers of a cluster;
-    the other baselines need all training snapshots in the memory of this process.
+    `seed` selects the 100 random snapshots of the Gaussian processes. With `memory` the mean field
+    is computed in blocks, with a `runner` by the workers of a cluster; the other baselines need all
+    training snapshots in the memory of this process. All are computed on the host.
     """
     if name not in BASELINES:
         raise PlumecastError(f"baseline '{name}' is unknown; choose from {', '.join(BASELINES)}")
-    limit = None if memory is None else parse_memory(memory)
-    stored = memory is not None or runner is not None
-    data = training_matrices(train, inputs, outputs, stored=stored, by=None, runner=runner)
+    limit = None if resources.memory is None else parse_memory(resources.memory)
+    runner = resources.runner
+    data = training_matrices(train, inputs, outputs, stored=resources.lazy, by=None, runner=runner)
     if name != "mean-field":
         data = data.in_memory(limit)
     operator = BASELINES[name](data, seed, runner)

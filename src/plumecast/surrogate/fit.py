@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
-from plumecast.base.errors import PlumecastError
+from plumecast.base.deprecated import deprecate, folded_arguments
 from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT, is_smoke
 from plumecast.compute.arrays import Array, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
-from plumecast.compute.device import advice, choose_budget, naming_memory, no_progress
+from plumecast.compute.device import Budget, advice, naming_memory
+from plumecast.compute.resources import LOCAL, Resources, hears_names
 from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.layout import Layout
 from plumecast.data.training import (
@@ -27,14 +29,13 @@ from plumecast.data.training import (
 )
 from plumecast.operators.coded.fit import CodedSettings, fit_coded_operator
 from plumecast.operators.coded.update import coded_sums
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.family import Operator
-from plumecast.operators.settings import Settings, choose_settings, for_signed
+from plumecast.operators.family import FamilySettings, Operator
+from plumecast.operators.settings import FAMILIES, Settings, choose_settings, for_signed
 from plumecast.scores.quantities import dose_table
-from plumecast.surrogate.covered.ranges import training_ranges
 from plumecast.surrogate.fit_lifted import fit_lifted
+from plumecast.surrogate.ranges import training_ranges
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.updating.new_fires import updatable_record
+from plumecast.surrogate.update import updatable_record
 from plumecast.weather.complete import complete_weather
 from plumecast.weather.snapshots import with_mean_winds
 
@@ -43,63 +44,92 @@ class SignWarning(UserWarning):
     """Training outputs are negative where the settings expect non-negative ones."""
 
 
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+def _old_arguments(function: Callable[P, Result]) -> Callable[P, Result]:
+    """Accept `fit(X, y, preset)` and `train=`, with a deprecation warning."""
+
+    @functools.wraps(function)
+    def call(*positional: P.args, **keywords: P.kwargs) -> Result:
+        values: list[Any] = list(positional)
+        named: dict[str, Any] = dict(keywords)
+        if "train" in named:
+            deprecate("fit_surrogate(train=…)", "fit_surrogate(data)")
+            values.insert(0, named.pop("train"))
+        paired = len(values) > 2 or (len(values) == 2 and not isinstance(values[1], str | None))
+        if "y" in named or paired:
+            y = named.pop("y") if "y" in named else values.pop(1)
+            if y is not None:
+                deprecate("fit_surrogate(X, y)", "fit_surrogate((X, y))")
+                values[0] = (values[0], y)
+        return function(*values, **named)
+
+    return call
+
+
+@_old_arguments
+@folded_arguments(resources=Resources, adapted={"progress": hears_names})
 def fit_surrogate(
-    train: xr.Dataset | Array,
-    y: Array | str | None = None,
+    data: xr.Dataset | tuple[Array, Array],
     preset: str | None = None,
     *,
-    degree: int | None = None,
-    penalty: float | None = None,
-    fire_rank: int | None = None,
-    fire_std_fraction: float | None = None,
-    fire_variance_fraction: float | None = None,
-    smoke_rank: int | None = None,
-    smoke_std_fraction: float | None = None,
-    smoke_variance_fraction: float | None = None,
-    center: bool | None = None,
-    kernel: str | None = None,
-    length_scale: float | None = None,
-    family: str | None = None,
-    lift: str | Sequence[str] | None = None,
-    products: str | Sequence[str] | None = None,
-    age_bins: int | None = None,
-    targets: str | Sequence[str] | None = None,
-    covariates: str | Sequence[str] | None = None,
-    frame: str | None = None,
-    physics: str | None = None,
-    layers: int | None = None,
-    correction: bool | None = None,
-    epochs: int | None = None,
+    settings: Settings | FamilySettings | None = None,
     inputs: str | Sequence[str] = FIRE,
     outputs: str | Sequence[str] = SMOKE,
-    nonnegative: bool | None = None,
-    updatable: bool = False,
     group_by: str | Array = "ignition_id",
     sample_dim: str | None = None,
-    device: str = "cpu",
-    memory: str | int | None = None,
-    runner: Runner | None = None,
-    progress: Callable[[str], None] = no_progress,
+    nonnegative: bool | None = None,
+    resources: Resources = LOCAL,
+    **choices: Any,
 ) -> Surrogate:
     """Fit a surrogate to training snapshots.
 
-    Give a preset, single settings by keyword, or a preset with single settings replaced:
-    `fit_surrogate(train, "recommended", layers=2)`.
+    Give a preset, settings, single choices by keyword, or one with single choices replaced:
+    `fit_surrogate(data, "recommended", layers=2)`, which is the same as
+    `fit_surrogate(data, "recommended", settings=SpectralSettings(layers=2))`.
 
-    `train` is a Dataset, or the inputs (M, *grid) as an array, with the outputs (M, *grid) as `y`:
-    `fit_surrogate(X, y, "recommended")`. Arrays are NumPy, PyTorch or CuPy arrays, or DataArrays.
-    The sample dimension of a Dataset is `sample_dim`, by default "snapshot" or else the first
-    dimension of all variables.
+    Parameters
+    ----------
+    data
+        A Dataset, or a pair `(X, y)` of inputs and outputs (M, *grid) as NumPy, PyTorch or CuPy
+        arrays, or as DataArrays.
+    preset
+        "paper-linear", "paper-quadratic", "quick", "recommended" or "thorough".
+    settings
+        `Settings`, which are complete, or those of one family, such as `CodedSettings`.
+    inputs, outputs
+        Names of the variables of a Dataset.
+    group_by
+        Grouping coordinate, or an array of M labels. Where a penalty is chosen, one group at a time
+        is left out. Samples of arrays, and samples along another dimension than "snapshot" without
+        that coordinate, are groups of their own.
+    sample_dim
+        Sample dimension of a Dataset, by default "snapshot" or else the first dimension of all
+        variables.
+    nonnegative
+        Whether negative predictions are set to zero; by default if no training output is negative.
+    resources
+        Where arrays are computed; the fitted surrogate is on the host. With `memory` the snapshots
+        stay in their store and are read in blocks; the result is the same up to rounding. With a
+        `runner` the workers of a cluster compute the blocks, each within `memory`; networks are
+        trained in this process.
+    **choices
+        Fields of `Settings` and of the settings class of the family, as below.
 
+    Notes
+    -----
     The *coded* family computes a PCA of inputs and outputs and fits a polynomial of some `degree`
     between the codes, or another `kernel`: "matern-5/2", "squared-exponential", or a sum such as
     "polynomial-1 + matern-5/2". Its `length_scale` is in units of the typical distance between
-    training snapshots; by default it is chosen together with the penalty. The *spectral* family
-    (presets "recommended" and "quick") fits translation-equivariant operators in `layers`. If the
-    data has several droughts, each has its own weights, regularised towards the common ones. A
-    `correction` predicts the residuals from similar training fires (preset "thorough", which also
-    has more channels). The networks are the families "unet" and "fno", trained
-    for `epochs`.
+    training snapshots; by default it is chosen together with the penalty. `fire_rank`,
+    `fire_std_fraction` or `fire_variance_fraction` truncates the basis of the inputs, and
+    `smoke_…` that of the outputs, whatever their names. The *spectral* family (presets
+    "recommended" and "quick") fits translation-equivariant operators in `layers`. If the data has
+    several droughts, each has its own weights, regularised towards the common ones. A `correction`
+    predicts the residuals from similar training fires (preset "thorough", which also has more
+    channels). The networks are families of their own (`FAMILIES`), trained for `epochs`.
 
     `lift` names the fields that are computed from the input ("age-bins" has `age_bins` of them),
     `products` the scalars of a fire that multiply them, and `targets` the fitted quantities ("log",
@@ -110,139 +140,97 @@ def fit_surrogate(
     the column, or "calibrated" for a column whose constants are chosen on the training fires);
     "auto" decides by out-of-fold errors where the weather is known.
 
-    `fire_*` truncates the basis of the inputs and `smoke_*` that of the outputs, whatever their
-    names. If neither the preset nor `penalty` gives the penalty, it is chosen in closed form by
-    leaving out one group of the grouping coordinate `group_by` at a time. It may also be an array
-    of M labels. Samples of arrays, and samples along another dimension than "snapshot" without that
-    coordinate, are groups of their own.
-
-    With `updatable` the surrogate keeps what new fires can be added to without a new fit (see
-    `Surrogate.update`): sums or factors, which make its file several times as large.
-
-    With `nonnegative`, negative predictions are set to zero. By default this is so if no training
-    output is negative.
-
-    `device` is where arrays are computed: "cpu", "cuda" (PyTorch) or "cupy"; the fitted surrogate
-    is on the host. `progress` is called with each step of a long fit. With `memory` ("2GB") the
-    snapshots stay in their store and are read in blocks; the result is the same up to rounding.
-    With a `runner` (`pc.cluster`) the workers of a cluster compute the blocks, each within
-    `memory`; networks are trained in this process.
+    If neither the preset nor `penalty` gives the penalty, it is chosen in closed form by leaving
+    out one group at a time. With `updatable` the surrogate keeps what new fires can be added to
+    without a new fit (see `Surrogate.update`): sums or factors, which make its file several times
+    as large.
     """
-    if isinstance(y, str):  # fit_surrogate(train, "recommended")
-        if preset is not None:
-            raise PlumecastError(f"two presets are given, '{y}' and '{preset}'; give one")
-        y, preset = None, y
-    settings = choose_settings(
-        preset,
-        family=family,
-        lift=lift,
-        products=products,
-        age_bins=age_bins,
-        targets=targets,
-        covariates=covariates,
-        frame=frame,
-        physics=physics,
-        layers=layers,
-        correction=correction,
-        epochs=epochs,
-        degree=degree,
-        penalty=penalty,
-        center=center,
-        kernel=kernel,
-        length_scale=length_scale,
-        fire={
-            "rank": fire_rank,
-            "std_fraction": fire_std_fraction,
-            "variance_fraction": fire_variance_fraction,
-        },
-        smoke={
-            "rank": smoke_rank,
-            "std_fraction": smoke_std_fraction,
-            "variance_fraction": smoke_variance_fraction,
-        },
-    )
-    settings = replace(settings, updatable=updatable)
+    chosen = choose_settings(preset, settings, **choices)
     samples = read_samples(
-        train, y, inputs=inputs, outputs=outputs, sample_dim=sample_dim, group_by=group_by
+        *(data if isinstance(data, tuple) else (data,)),
+        inputs=inputs,
+        outputs=outputs,
+        sample_dim=sample_dim,
+        group_by=group_by,
     )
-    return fit_with_settings(
-        samples.snapshots,
-        settings,
-        inputs=samples.inputs,
-        outputs=samples.outputs,
-        nonnegative=nonnegative,
-        group_by=samples.group_by,
-        device=device,
-        memory=memory,
-        runner=runner,
-        progress=progress,
-    )
-
-
-def fit_with_settings(
-    train: xr.Dataset,
-    settings: Settings,
-    *,
-    inputs: str | Sequence[str] = FIRE,
-    outputs: str | Sequence[str] = SMOKE,
-    nonnegative: bool | None = None,
-    group_by: str = "ignition_id",
-    device: str = "cpu",
-    memory: str | int | None = None,
-    runner: Runner | None = None,
-    progress: Callable[[str], None] = no_progress,
-) -> Surrogate:
-    """`fit_surrogate` with complete settings."""
-    train = complete_weather(train)
+    train = complete_weather(samples.snapshots)
     train = with_mean_winds(train) if SNAPSHOT in train.dims else train
-    size = training_size(train, inputs, outputs)
-    cluster_memory = FAMILIES[settings.family].cluster_memory
-    resources = choose_budget(
-        device, memory, runner, progress, size=size, cluster_memory=cluster_memory
-    )
-    data = training_matrices(
+    size = training_size(train, samples.inputs, samples.outputs)
+    cluster_memory = FAMILIES[chosen.family].cluster_memory
+    budget = resources.budget(size=size, cluster_memory=cluster_memory)
+    matrices = training_matrices(
         train,
-        inputs,
-        outputs,
-        stored=resources.limit is not None,
-        by=group_by if settings.is_plain else None,
-        scaled=settings.is_plain,  # targets of a lift are scaled one by one
-        runner=runner,
+        samples.inputs,
+        samples.outputs,
+        stored=budget.limit is not None,
+        by=samples.group_by if chosen.is_plain else None,
+        scaled=chosen.is_plain,  # targets of a lift are scaled one by one
+        runner=resources.runner,
     )
-    lowest = data.lowest_output()
-    described: dict[str, Any] = {"nonnegative": _nonnegative(nonnegative, lowest)}
-    with naming_memory(resources.device, lambda: advice(resources, size)):
-        if not settings.is_plain:
-            settings = _keep_sign(settings, data, lowest)
-            described["settings"] = settings.record()
-            found = fit_lifted(data, settings, group_by, resources, signed=lowest[1] < 0.0)
-            return label_operator(
-                found.operator,
-                data,
-                chosen=found.chosen,
-                scenario=found.scenario,
-                covariates=found.covariates,
-                sums=found.sums,
-                runner=runner,
-                **described,
-            )
-        assert isinstance(settings.own, CodedSettings)
-        groups = data.groups(group_by) if settings.own.leaves_out else []
-        operator, chosen = fit_coded_operator(
-            data.inputs,
-            data.outputs,
-            settings.own,
-            resources,
-            groups=groups,
-            names=(", ".join(data.input_layout.names), ", ".join(data.output_layout.names)),
-        )
-        sums = None
-        if settings.updatable:
-            sums = coded_sums(operator, data.inputs, data.outputs, chosen["penalty"])
+    fit = _fit_plain if chosen.is_plain else _fit_lifted
+    with naming_memory(budget.device, lambda: advice(budget, size)):
+        return fit(matrices, chosen, samples.group_by, nonnegative, budget)
+
+
+def _fit_plain(
+    data: TrainingMatrices,
+    settings: Settings,
+    group_by: str,
+    nonnegative: bool | None,
+    budget: Budget,
+) -> Surrogate:
+    """The paper's operator between codes of the fields themselves."""
+    positive = _nonnegative(nonnegative, data.lowest_output())
+    coded = settings.family_settings
+    assert isinstance(coded, CodedSettings)
+    groups = data.groups(group_by) if coded.leaves_out else []
+    operator, chosen = fit_coded_operator(
+        data.inputs,
+        data.outputs,
+        coded,
+        budget,
+        groups=groups,
+        names=(", ".join(data.input_layout.names), ", ".join(data.output_layout.names)),
+    )
+    sums = None
+    if settings.updatable:
+        sums = coded_sums(operator, data.inputs, data.outputs, chosen["penalty"])
     if groups:
         chosen["leave_out"] = group_by
-    described |= {"settings": settings.record(), "chosen": chosen, "sums": sums}
-    return label_operator(operator, data, runner=runner, **described)
+    return label_operator(
+        operator,
+        data,
+        settings=settings.record(),
+        chosen=chosen,
+        nonnegative=positive,
+        sums=sums,
+        runner=budget.runner,
+    )
+
+
+def _fit_lifted(
+    data: TrainingMatrices,
+    settings: Settings,
+    group_by: str,
+    nonnegative: bool | None,
+    budget: Budget,
+) -> Surrogate:
+    """An operator on lifted fields, of any family."""
+    lowest = data.lowest_output()
+    positive = _nonnegative(nonnegative, lowest)
+    settings = _keep_sign(settings, data, lowest)
+    fitted = fit_lifted(data, settings, group_by, budget, signed=lowest[1] < 0.0)
+    return label_operator(
+        fitted.operator,
+        data,
+        settings=settings.record(),
+        chosen=fitted.chosen,
+        nonnegative=positive,
+        scenario=fitted.scenario,
+        covariates=fitted.covariates,
+        sums=fitted.sums,
+        runner=budget.runner,
+    )
 
 
 def _nonnegative(given: bool | None, lowest_output: tuple[str, float]) -> bool:
@@ -253,7 +241,7 @@ def _nonnegative(given: bool | None, lowest_output: tuple[str, float]) -> bool:
             f"nonnegative=True sets negative predictions to zero, but '{name}' has values down to "
             f"{lowest:g} in training; leave out nonnegative to keep them",
             SignWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
     return lowest >= 0.0 if given is None else given
 
@@ -270,7 +258,7 @@ def _keep_sign(
             f"'{name}' has values down to {lowest:g} in training, but targets='{','.join(lost)}' "
             f"needs non-negative ones; fitted with targets='{','.join(kept.targets)}' alone",
             SignWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
     return kept
 

@@ -27,22 +27,20 @@ from plumecast.data.findings import check_group_count
 from plumecast.data.layout import Field
 from plumecast.data.training import TrainingMatrices
 from plumecast.operators.coded.correction import CorrectedMap
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions, TrainingSet
-from plumecast.operators.fields.targets import each_output, value_range
-from plumecast.operators.fields.wind_frame import WindFrame, fit_wind_frame
 from plumecast.operators.lifted import (
     FittedLifted,
     LiftedOperator,
     LiftedSums,
-    fit_lifted_parts,
+    fit_lifted_operator,
 )
 from plumecast.operators.physics.calibration import LADDERS, calibrate
-from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
 from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.transport import ColumnTransport, plan_transport
-from plumecast.operators.physics.weather import WeatherSeries
-from plumecast.operators.settings import Settings
+from plumecast.operators.settings import FAMILIES, Settings
+from plumecast.operators.targets import each_output, value_range
+from plumecast.operators.wind_frame import WindFrame, fit_wind_frame
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.weather import (
     HOURLY,
@@ -105,7 +103,9 @@ def fit_lifted(
     frame, physics = frames[-1], kinds[0]
     if len(frames) > 1 or len(kinds) > 1:
         resources.progress("comparing frames and physics")
-        simple = replace(settings, own=settings.own.simplified(), updatable=False)
+        simple = replace(
+            settings, family_settings=settings.family_settings.simplified(), updatable=False
+        )
         some = _some_groups(groups)
         frame, physics = _choose_inputs(
             frames, kinds, lambda frame, physics: fits.fit(frame, physics, simple, some).error
@@ -127,7 +127,7 @@ def fit_lifted(
     if operator.physics is not None:
         record["weather"] = HOURLY if has_weather(data.snapshots) else MEAN_WIND
         record["transport"] = {name: getattr(operator.physics, name) for name in LADDERS}
-    if getattr(settings.own, "correction", False):
+    if getattr(settings.family_settings, "correction", False):
         record["corrected"] = isinstance(operator.field_map, CorrectedMap)
     scenario = SCENARIO if operator.labels else None
     return LiftedFit(operator, record, scenario, covariates, fitted.sums)
@@ -242,7 +242,7 @@ class _Fits:
             given = replace(given, weather=self.weather, fuel=self.fuel, history=self.history)
             carrier = self.transport(physics)
         training = replace(training, given=given)
-        return fit_lifted_parts(
+        return fit_lifted_operator(
             training if rows is None else training.at(rows),
             settings,
             threshold=self.thresholds,

@@ -22,22 +22,20 @@ from plumecast.compute.arrays import Array, arrays_in
 from plumecast.data.conditions.covariates import Covariate
 from plumecast.data.layout import Coordinate, Field, Layout
 from plumecast.operators.baselines import GaussianProcess, MeanField, NearestFire
-from plumecast.operators.families import FAMILIES
 from plumecast.operators.family import Conditions
-from plumecast.operators.fields.lift import Lift
-from plumecast.operators.fields.targets import Targets
-from plumecast.operators.fields.wind_frame import WindFrame
+from plumecast.operators.lift import Lift, PhysicsChannels
 from plumecast.operators.lifted import LiftedOperator, LiftedSums
 from plumecast.operators.pca import Basis
 from plumecast.operators.physics.calibration import LADDERS
-from plumecast.operators.physics.channels import PhysicsChannels
 from plumecast.operators.physics.transport import MOST_HALVINGS, ColumnTransport
-from plumecast.operators.settings import check_record
+from plumecast.operators.settings import FAMILIES, check_record
+from plumecast.operators.targets import Targets
+from plumecast.operators.wind_frame import WindFrame
 from plumecast.scores.quantities import DOSE_HOURS
 from plumecast.surrogate.error_bars.calibration import Calibration, TimeTable
 from plumecast.surrogate.file import load_value
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import AGREE, FURTHER, stored_thresholds
+from plumecast.surrogate.thresholds import AGREE, FURTHER
 from plumecast.surrogate.weather import HOURLY, MEAN_WIND, constant_series
 
 SHARED_CLASSES: tuple[type, ...] = (
@@ -252,7 +250,7 @@ def _check_agreement(surrogate: Surrogate, record: Mapping[str, Any]) -> None:
         raise PlumecastError(f"{AGREE}={shown(found)} does not say how smoke and footprint agree")
     for name, value in found.items():
         check_number(f"{AGREE}.{name}", value, least=0.0)
-    if stored_thresholds(record) is None or not surrogate.detects:
+    if not {"smoke", "decision"} <= set(record.get("thresholds", {})) or not surrogate.detects:
         raise PlumecastError(f"{AGREE} needs both thresholds and a detection score")
     if any(part.scale != 1.0 for part in surrogate.outputs.fields):
         raise PlumecastError(f"{AGREE} is for outputs in their own units, not scaled ones")

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
+from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DOSE_SCALE, SMOKE, SNAPSHOT, TABLE, WIND
 from plumecast.compute.arrays import (
@@ -25,6 +26,7 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.device import choose_device
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.conditions.covariates import (
     Covariate,
     ExtrapolationWarning,
@@ -42,7 +44,10 @@ from plumecast.data.layout import (
 from plumecast.operators.family import NOTHING, Conditions, OneOutput, Operator
 from plumecast.scores.predicted_dose import with_doses, without_other_doses
 from plumecast.scores.quantities import INTEGRATED
-from plumecast.surrogate.covered.guards import (
+from plumecast.surrogate.error_bars.calibration import Calibration
+from plumecast.surrogate.error_bars.interval import output_intervals, require_calibration
+from plumecast.surrogate.file import save_value
+from plumecast.surrogate.guards import (
     COVARIATE,
     Checked,
     join_measures,
@@ -52,15 +57,16 @@ from plumecast.surrogate.covered.guards import (
     notices,
     snapshot_labels,
 )
-from plumecast.surrogate.covered.ranges import stated_measures
-from plumecast.surrogate.error_bars.calibration import Calibration
-from plumecast.surrogate.error_bars.interval import output_intervals, require_calibration
-from plumecast.surrogate.file import save_value
+from plumecast.surrogate.ranges import stated_measures
 from plumecast.surrogate.thresholds import (
-    output_record,
+    FURTHER,
+    OF_OUTPUT,
+    OutputRecord,
+    output_entries,
+    read_record,
     reconcile_outputs,
     score_layout,
-    stored_agreements,
+    training_entries,
 )
 from plumecast.surrogate.weather import (
     HOURLY,
@@ -175,7 +181,7 @@ class Surrogate:
         number = names.index(name)
         start = sum(part.size for part in self.outputs.fields[:number])
         field = self.outputs.fields[number]
-        training = output_record(self.training, names, name)
+        training = output_entries(self.training, names, name)
         if "split" in training:
             training["split"] = training["split"] | {"outputs": name}
         return replace(
@@ -204,12 +210,11 @@ class Surrogate:
         predicted or observed smoke (above the smoke threshold) is to lie between `lower` and
         `upper`. At most 1 − coverage of the cells of `certain_smoke` are to have no smoke, and at
         most 1 − coverage of the smoky cells are to lie outside of `possible_smoke`, each in a share
-        `coverage` of new fires (in files of earlier versions, in the mean over them). The attribute
-        `promised_coverage` is what the number of ignitions can promise.
-        `train_surrogate` with `split=None` makes the calibration. Of several outputs, the fields of
-        those after the first are named after their output: `lower_surface_smoke`.
+        `coverage` of new fires. The attribute `promised_coverage` is what the number of ignitions
+        can promise. `train_surrogate` with `split=None` makes the calibration. Of several outputs,
+        the fields of those after the first are named after their output: `lower_surface_smoke`.
         """
-        require_calibration(self.error_bars, self.training)
+        require_calibration(self.record)
         given = to_numpy(data) if _is_device_array(data) else data
         fields, checked = self._both(self._as_labelled(given))
         self._warn(checked)
@@ -217,10 +222,37 @@ class Surrogate:
         bars = output_intervals(self.calibrations(), smoke, scores, coverage)
         return xr.Dataset({str(field.name): field for field in smoke} | dict(bars.data_vars))
 
+    @property
+    def records(self) -> dict[str, OutputRecord]:
+        """What training chose and measured of every output, by its name."""
+        names, bars = self.outputs.names, {self.outputs.names[0]: self.error_bars}
+        bars |= self.further_bars or {}
+        return {
+            name: read_record(output_entries(self.training, names, name), bars.get(name))
+            for name in names
+        }
+
+    @property
+    def record(self) -> OutputRecord:
+        """What training chose and measured of the first output."""
+        return self.records[self.outputs.names[0]]
+
+    def with_records(self, records: Mapping[str, OutputRecord]) -> Surrogate:
+        """The surrogate with other records, of all outputs in their order."""
+        first, *others = self.outputs.names
+        kept = {name: self.training[name] for name in self.training if name not in OF_OUTPUT}
+        kept.pop(FURTHER, None)
+        further = {name: records[name].error_bars for name in others}
+        return replace(
+            self,
+            training=kept | training_entries({name: records[name] for name in (first, *others)}),
+            error_bars=records[first].error_bars,
+            further_bars={name: own for name, own in further.items() if own is not None} or None,
+        )
+
     def calibrations(self) -> list[Calibration | None]:
         """The calibration of the error bars of every output; None for outputs without them."""
-        further = self.further_bars or {}
-        return [self.error_bars, *(further.get(name) for name in self.outputs.names[1:])]
+        return [record.error_bars for record in self.records.values()]
 
     def predict_checked(
         self, data: xr.Dataset, *, score: bool = False
@@ -392,7 +424,7 @@ class Surrogate:
 
     def predict_rows(self, inputs: np.ndarray, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, Ñ), rows in the layouts of inputs and outputs, on the operator's device."""
-        if any(stored_agreements(self.training, self.outputs.names)):
+        if any(record.agreement for record in self.records.values()):
             return self.predict_both_rows(inputs, given)[0]
         return self._clipped(self.operator.predict(to_device_of(self.operator, inputs), given))
 
@@ -408,7 +440,7 @@ class Surrogate:
         smoke = self._clipped(smoke)
         if score is None:
             return smoke, smoke
-        agreements = stored_agreements(self.training, self.outputs.names)
+        agreements = [record.agreement for record in self.records.values()]
         return reconcile_outputs(agreements, smoke, score)
 
     def _clipped(self, outputs: Array) -> Array:
@@ -431,14 +463,16 @@ class Surrogate:
         operator = self.operator.for_float32() if precision == "float32" else self.operator
         return replace(self, operator=map_arrays(operator, lambda array: put(to_numpy(array))))
 
-    def update(self, fires: xr.Dataset, *, device: str = "cpu") -> Surrogate:
+    @folded_arguments(resources=Resources)
+    def update(self, fires: xr.Dataset, *, resources: Resources = LOCAL) -> Surrogate:
         """A surrogate that has also learned new fires; it must be trained with `updatable=True`.
 
-        `training["updates"]` lists what was kept. Error bars gain the new ignitions.
+        `training["updates"]` lists what was kept. Error bars gain the new ignitions. Of the
+        resources, the device is used.
         """
-        from plumecast.surrogate.updating.update import update_surrogate
+        from plumecast.surrogate.update import update_surrogate
 
-        return update_surrogate(self, fires, device)
+        return update_surrogate(self, fires, resources)
 
     def save(self, path: str | Path) -> Path:
         """Write the surrogate to one safetensors file; a failed write leaves no file."""

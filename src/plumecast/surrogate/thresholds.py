@@ -12,13 +12,14 @@ Decision 0021 has the rules that were compared.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace
 from plumecast.data.layout import Layout
+from plumecast.surrogate.error_bars.calibration import Calibration
 from plumecast.surrogate.error_bars.interval import NO_ERROR_BARS
 
 AGREE = "agree"
@@ -47,21 +48,6 @@ class Thresholds:
     smoke: float
     decision: float
 
-    def record(self, *, agree: bool) -> dict[str, Any]:
-        """The entries of a training record; `agree` for surrogates with a detection score."""
-        known: dict[str, Any] = {"thresholds": {"smoke": self.smoke, "decision": self.decision}}
-        return (
-            known | {AGREE: {"weight": WEIGHT, "scale": SCALE, "thick": THICK}} if agree else known
-        )
-
-
-def stored_thresholds(training: Mapping[str, Any]) -> Thresholds | None:
-    """The thresholds in a training record; None if there are none."""
-    found = training.get("thresholds", {})
-    if "smoke" not in found or "decision" not in found:
-        return None
-    return Thresholds(float(found["smoke"]), float(found["decision"]))
-
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -86,28 +72,76 @@ class Agreement:
         return _divide(smoke, present, tau), _divide(joint, present, alpha)
 
 
-def stored_agreement(training: Mapping[str, Any]) -> Agreement | None:
-    """The agreement in a training record; None if smoke and score are two answers."""
-    found, thresholds = training.get(AGREE), stored_thresholds(training)
-    if found is None or thresholds is None:
-        return None
-    constants = (float(found[name]) for name in ("weight", "scale", "thick"))
-    return Agreement(thresholds, *constants)
+@dataclass(frozen=True, slots=True)
+class OutputRecord:
+    """What training chose and measured of one output on fires that the fit has not seen.
+
+    A file has the entries of the first output in the training record itself, and those of the
+    others within it, by name (FURTHER).
+    """
+
+    thresholds: Thresholds | None = None
+    agreement: Agreement | None = None  # None: smoke and detection score are two answers
+    scores: Mapping[str, Any] = field(default_factory=dict)  # "validation" or "out_of_fold"
+    problem: str | None = None  # why there are no thresholds
+    error_bars: Calibration | None = None
+    no_error_bars: str | None = None  # why there are none
+
+    def entries(self) -> dict[str, Any]:
+        """The entries of a training record; the error bars, which are arrays, are no such entry."""
+        made: dict[str, Any] = {}
+        if self.thresholds is not None:
+            made["thresholds"] = asdict(self.thresholds)
+        if self.agreement is not None:
+            made[AGREE] = {name: getattr(self.agreement, name) for name in _CONSTANTS}
+        if self.no_error_bars is not None:
+            made[NO_ERROR_BARS] = self.no_error_bars
+        if self.problem is not None:
+            made["problem"] = self.problem
+        return made | dict(self.scores)
 
 
-def output_record(training: Mapping[str, Any], names: Sequence[str], name: str) -> dict[str, Any]:
+_CONSTANTS = ("weight", "scale", "thick")
+_SCORES = ("validation", "out_of_fold")
+OF_OUTPUT = {"thresholds", AGREE, *_SCORES, "problem", NO_ERROR_BARS}
+"""Entries of a training record that belong to one output; the others are shared by all."""
+
+
+def read_record(entries: Mapping[str, Any], error_bars: Calibration | None) -> OutputRecord:
+    """What the entries of one output say."""
+    known = entries.get("thresholds", {})
+    thresholds = agreement = None
+    if "smoke" in known and "decision" in known:
+        thresholds = Thresholds(float(known["smoke"]), float(known["decision"]))
+    constants = entries.get(AGREE)
+    if constants is not None and thresholds is not None:
+        agreement = Agreement(thresholds, *(float(constants[name]) for name in _CONSTANTS))
+    return OutputRecord(
+        thresholds,
+        agreement,
+        {name: entries[name] for name in _SCORES if name in entries},
+        entries.get("problem"),
+        error_bars,
+        entries.get(NO_ERROR_BARS),
+    )
+
+
+def output_entries(training: Mapping[str, Any], names: Sequence[str], name: str) -> dict[str, Any]:
     """The training record of one of several outputs: what all share, and what is its own."""
     shared = {key: value for key, value in training.items() if key != FURTHER}
     if name == names[0]:
         return shared
-    own = {"thresholds", AGREE, "validation", "out_of_fold", "problem", NO_ERROR_BARS}
-    kept = {key: value for key, value in shared.items() if key not in own}
+    kept = {key: value for key, value in shared.items() if key not in OF_OUTPUT}
     return kept | dict(training.get(FURTHER, {}).get(name, {}))
 
 
-def stored_agreements(training: Mapping[str, Any], names: Sequence[str]) -> list[Agreement | None]:
-    """The agreement of every output in a training record."""
-    return [stored_agreement(output_record(training, names, name)) for name in names]
+def training_entries(records: Mapping[str, OutputRecord]) -> dict[str, Any]:
+    """The entries of all outputs in a training record, the first output first."""
+    first, *others = records
+    entries = records[first].entries()
+    if others:
+        entries[FURTHER] = {name: records[name].entries() for name in others}
+    return entries
 
 
 def reconcile_outputs(

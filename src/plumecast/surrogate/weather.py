@@ -14,13 +14,12 @@ from plumecast.base.names import SMOKE, SNAPSHOT, WEATHER_HOUR, WIND
 from plumecast.compute.arrays import Array
 from plumecast.data.clock import LABELS, Histories, checkpoint_interval
 from plumecast.data.conditions.covariates import read_fuel_maps, read_scalar, wind_vector
-from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
 from plumecast.operators.physics.release import FireHistory
-from plumecast.operators.physics.weather import WeatherSeries
-from plumecast.surrogate.covered.ranges import snapshot_hours
-from plumecast.weather.checks import check_weather_covers
+from plumecast.surrogate.ranges import snapshot_hours
 from plumecast.weather.complete import CompletedWeather, complete_weather
 from plumecast.weather.profile import HEIGHTS, LOCAL_HOUR, SURFACE, default_depth, extend_profile
+from plumecast.weather.snapshot_checks import check_weather_covers
 from plumecast.weather.snapshots import STATE_WEATHER, has_weather, read_weather_rows
 
 

@@ -61,8 +61,8 @@ def complete_weather(data: xr.Dataset) -> xr.Dataset:
     heights = data[HEIGHT].values.astype(np.float64)
     if heights.size and heights[-1] < POWER_LAW_TOP and (np.diff(heights) > 0.0).all():
         data = _extended(data, local)
-        known = f"{'at' if heights.size == 1 else 'up to'} {heights[-1]:g} m"
-        said.append(f"winds {known} alone: extended upwards by the default profile")
+        reach = f"{'at' if heights.size == 1 else 'up to'} {heights[-1]:g} m"
+        said.append(f"winds {reach} alone: extended upwards by the default profile")
     if said:
         warnings.warn(f"the weather has {'; '.join(said)}", CompletedWeather, stacklevel=3)
     return data
@@ -92,8 +92,8 @@ def _extended(data: xr.Dataset, local: Array) -> xr.Dataset:
     low, high = (np.asarray(HEIGHTS) < heights[0]), (np.asarray(HEIGHTS) > heights[-1])
     axis = np.concatenate([np.asarray(HEIGHTS)[low], heights, np.asarray(HEIGHTS)[high]])
     made = {
-        name: np.concatenate([first[..., low], own, last[..., high]], axis=-1)
-        for name, own, first, last in zip((U, V), (u, v), below, above, strict=True)
+        name: np.concatenate([first[..., low], part, last[..., high]], axis=-1)
+        for name, part, first, last in zip((U, V), (u, v), below, above, strict=True)
     }
     return (
         data.drop_vars([U, V, HEIGHT])

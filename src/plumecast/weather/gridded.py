@@ -257,8 +257,8 @@ def _part(data: xr.Dataset, kind: _Kind) -> xr.DataArray | None:
     standard, names, _ = kind.value
     for name in names:
         if name in data.variables and name not in data.dims:
-            found: xr.DataArray = data[name]
-            return found
+            variable: xr.DataArray = data[name]
+            return variable
     for key in data.data_vars:
         if data[key].attrs.get("standard_name") in standard and str(key) not in _SURFACE_WINDS:
             named: xr.DataArray = data[key]
@@ -268,14 +268,14 @@ def _part(data: xr.Dataset, kind: _Kind) -> xr.DataArray | None:
 
 def _required(data: xr.Dataset, kind: _Kind, path: Path) -> xr.DataArray:
     """The variable of a kind; raises if there is none."""
-    found = _part(data, kind)
-    if found is None:
+    variable = _part(data, kind)
+    if variable is None:
         have = ", ".join(map(str, data.data_vars)) or "no variables"
         names = ", ".join(kind.value[1][:4])
         raise PlumecastError(
             f"{path}: {kind.value[2]} is missing; expected e.g. {names}, found {have}"
         )
-    return found
+    return variable
 
 
 def _wind_factor(variable: xr.DataArray, path: Path, options: Options) -> float:
@@ -297,9 +297,9 @@ def _metres(variable: xr.DataArray, path: Path) -> Array:
         return values / STANDARD_GRAVITY
     unit = unit_named(label, "length")
     if unit is None:
-        stated = f"the unit {label!r}" if label else "no unit"
+        unit_text = f"the unit {label!r}" if label else "no unit"
         raise PlumecastError(
-            f"{path}: {variable.name} has {stated}; give m, or m2 s-2 for a geopotential"
+            f"{path}: {variable.name} has {unit_text}; give m, or m2 s-2 for a geopotential"
         )
     return values * factor(unit, "length")
 

@@ -12,7 +12,8 @@ import numpy as np
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.units import KINDS, unit_named, units_of
 from plumecast.compute.arrays import Array
-from plumecast.weather.profile import DAY_DEPTH, NIGHT_DEPTH, VEER
+from plumecast.physics.turbulence import NIGHT_DEPTH
+from plumecast.weather.profile import DAY_DEPTH, VEER
 
 IgnitionTime: TypeAlias = str | datetime | np.datetime64
 """ISO time such as "2013-05-03T12:00", or month, day and time as in FARSITE, "05 03 1200"."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumecast.compute.arrays import Array
+from plumecast.physics.turbulence import NIGHT_DEPTH
 
 HEIGHTS = (10.0, 50.0, 200.0, 500.0, 1000.0, 1500.0, 2000.0, 3000.0, 4000.0, 6000.0)
 """Heights above ground at which winds are stored with snapshots, m."""
@@ -24,9 +25,6 @@ POWER_LAW_TOP = 300.0
 
 VEER = 15.0
 """Clockwise turning of the wind across the boundary layer, degree (northern hemisphere)."""
-
-NIGHT_DEPTH = 250.0
-"""Depth of the nocturnal boundary layer, m."""
 
 DAY_DEPTH = 2500.0
 """Default of the deepest boundary layer of the day, m: middle of the simulator's range."""
@@ -87,10 +85,10 @@ def complete_profile(
         ratio = log_law_ratio(float(z[-1]))
         z, u, v = np.append(z, SURFACE), np.append(u, ratio * u[-1]), np.append(v, ratio * v[-1])
     at = np.asarray(heights, dtype=np.float64)
-    known = np.clip(at, z[0], z[-1])
-    nearest = [np.interp(np.log(known), np.log(z), part) for part in (u, v)]
+    nearest_height = np.clip(at, z[0], z[-1])
+    nearest = [np.interp(np.log(nearest_height), np.log(z), part) for part in (u, v)]
     return extend_profile(
-        (nearest[0], nearest[1]), known, at, local_hour=local_hour, depth=depth, veer=veer
+        (nearest[0], nearest[1]), nearest_height, at, local_hour=local_hour, depth=depth, veer=veer
     )
 
 
@@ -136,14 +134,14 @@ def surface_wind(heights: Array, wind: Array) -> Array:
 
     Values that are not finite, which fires do not need, give NaN.
     """
-    known = np.where(np.isfinite(wind), wind, np.nan)
+    finite = np.where(np.isfinite(wind), wind, np.nan)
     levels, surface = np.log(heights), np.log(SURFACE)
     upper = min(max(int(np.searchsorted(levels, surface)), 1), levels.size - 1)
     if levels.size == 1 or levels[upper - 1] == surface:
-        return known[..., max(upper - 1, 0)]
+        return finite[..., max(upper - 1, 0)]
     below, above = levels[upper - 1], levels[upper]
     share = min((surface - below) / (above - below), 1.0)
-    return np.asarray((1.0 - share) * known[..., upper - 1] + share * known[..., upper])
+    return np.asarray((1.0 - share) * finite[..., upper - 1] + share * finite[..., upper])
 
 
 def mean_wind(hours: Array, u: Array, v: Array, until: Array) -> tuple[Array, Array]:

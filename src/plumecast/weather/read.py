@@ -13,8 +13,8 @@ import xarray as xr
 
 from plumecast.base.deprecated import deprecate, folded_arguments
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.integrity import check_complete
 from plumecast.base.names import WEATHER_HOUR
-from plumecast.base.netcdf import check_complete
 from plumecast.base.units import parse_direction, parse_quantity
 from plumecast.weather.checks import Sounding, check_covers, check_fires
 from plumecast.weather.farsite import is_farsite, read_farsite

@@ -19,6 +19,7 @@ from plumecast.base.names import (
     WIND,
 )
 from plumecast.compute.arrays import Array
+from plumecast.physics.turbulence import NIGHT_DEPTH
 from plumecast.weather.checks import (
     FIRE_DIM,
     WEATHER_END,
@@ -33,7 +34,6 @@ from plumecast.weather.options import GRID, TRUE, DefaultProfile
 from plumecast.weather.profile import (
     HEIGHTS,
     LOCAL_HOUR,
-    NIGHT_DEPTH,
     complete_profile,
     default_depth,
 )
@@ -186,20 +186,20 @@ def _hourly(series: Series, times: Array, profile: DefaultProfile) -> dict[str, 
     return {"wind_u": u, "wind_v": v, "boundary_layer_depth": depth}
 
 
-def _at_each(known: Sequence[Sounding], times: Array) -> Sequence[Sounding]:
+def _at_each(soundings: Sequence[Sounding], times: Array) -> Sequence[Sounding]:
     """Soundings at these hours, if all have the same heights: each hour has a default profile.
 
     Winds are linear in between; before the first and after the last one they are held.
     """
-    if any(not np.array_equal(one.height, known[0].height) for one in known):
-        return known
-    hours = np.array([one.hour for one in known])
+    if any(not np.array_equal(one.height, soundings[0].height) for one in soundings):
+        return soundings
+    hours = np.array([one.hour for one in soundings])
     u, v = (
         np.stack([np.interp(times, hours, column) for column in np.transpose(part)], axis=1)
-        for part in ([one.u for one in known], [one.v for one in known])
+        for part in ([one.u for one in soundings], [one.v for one in soundings])
     )
     return [
-        Sounding(hour, known[0].height, *winds)
+        Sounding(hour, soundings[0].height, *winds)
         for hour, *winds in zip(times.tolist(), u, v, strict=True)
     ]
 
@@ -210,10 +210,10 @@ def _knows_depth(series: Series) -> bool:
 
 def _depths(series: Series, times: Array, at_ignition: float, profile: DefaultProfile) -> Array:
     """Depth at `times`: linear between the known ones, or the default cycle."""
-    known = [(s.hour, s.depth) for s in series.soundings if np.isfinite(s.depth)]
-    if not known:
+    of_hours = [(s.hour, s.depth) for s in series.soundings if np.isfinite(s.depth)]
+    if not of_hours:
         return default_depth(at_ignition + times, profile.day_depth)
-    hours, depths = np.array(known).T
+    hours, depths = np.array(of_hours).T
     return np.interp(times, hours, depths)
 
 

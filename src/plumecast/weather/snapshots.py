@@ -31,17 +31,16 @@ from plumecast.weather.checks import (
     check_covers,
     check_fires,
     each_fire,
-    impossible_weather,
+    fires_of,
     is_hourly,
-    needed_hours,
 )
 from plumecast.weather.options import TRUE
 from plumecast.weather.profile import SURFACE, mean_wind, surface_wind
 from plumecast.weather.read import WeatherLike, as_weather, winds_as_weather
 from plumecast.weather.series import NORTH
+from plumecast.weather.snapshot_checks import HOURS_TOLERANCE, impossible_weather, needed_hours
 
 _SHORT = ("u", "v", "depth")
-_HOURS_TOLERANCE = 0.01  # h; hours of fires are rounded, and counted from a second
 _BLOCK = 256  # snapshots read at once
 
 SOURCE_ATTRIBUTES = ("weather_source", "weather_kind", "weather_comment")
@@ -89,23 +88,23 @@ def with_weather(snapshots: xr.Dataset, weather: WeatherLike) -> xr.Dataset:
     source = weather.attrs.get("weather_source")
     angles = _north_angles(snapshots) if weather.attrs.get(NORTH) == TRUE else np.zeros(1)
     angles = np.broadcast_to(angles, snapshots.sizes[SNAPSHOT])
-    names = _labels(snapshots, weather)
-    check_fires(weather, set(names.tolist()), source)
+    rows_of = _rows_of_fires(snapshots, weather)
+    check_fires(weather, rows_of, source)
     if not is_hourly(weather):
-        return _with_winds(snapshots, weather, names, angles)
+        return _with_winds(snapshots, weather, rows_of, angles)
     hours = snapshots["hours"].values.astype(np.float64)
-    lasts = {str(name): float(hours[names == name].max()) for name in np.unique(names)}
+    lasts = {name: float(hours[rows].max()) for name, rows in rows_of.items()}
     check_covers(weather, lasts, source)
     times = np.arange(max(1.0, np.ceil(max(lasts.values()))) + 1.0)
     values: dict[str, Array] = {}
-    winds = np.empty((2, names.size))
+    winds = np.empty((2, hours.size))
     for fire, one in each_fire(weather):
-        hourly = {name: _at(one, name, times) for name in WEATHER_NAMES}
-        rows = np.arange(names.size) if fire is None else np.flatnonzero(names == fire)
+        rows = np.arange(hours.size) if fire is None else rows_of.get(fire, np.empty(0, np.intp))
+        hourly = {name: _at(one, name, times) for name in WEATHER_NAMES if rows.size}
         for angle in np.unique(angles[rows]):
             same = rows[angles[rows] == angle]
             turned = _turned(hourly, float(angle))
-            values = _placed(turned, same, names.size, values)
+            values = _placed(turned, same, hours.size, values)
             u, v = (surface_wind(one[HEIGHT].values, turned[name]) for name in WEATHER_NAMES[:2])
             winds[:, same] = mean_wind(times, u, v, hours[same])
     made = _with_mean_winds(without_weather(snapshots), winds).assign_coords(
@@ -118,7 +117,7 @@ def with_weather(snapshots: xr.Dataset, weather: WeatherLike) -> xr.Dataset:
         {name: (TABLE[name].dims, values[name], _attributes(weather, name)) for name in values}
     )
     if IGNITION_TIME in weather.attrs and IGNITION_TIME not in made.variables:
-        started = np.full(names.size, weather.attrs[IGNITION_TIME])
+        started = np.full(hours.size, weather.attrs[IGNITION_TIME])
         made = made.assign_coords({IGNITION_TIME: (SNAPSHOT, started, TABLE[IGNITION_TIME].attrs)})
     kept = {key: weather.attrs[key] for key in SOURCE_ATTRIBUTES if key in weather.attrs}
     return made.assign_attrs(kept)
@@ -131,13 +130,14 @@ def with_winds(snapshots: xr.Dataset, winds: str | Path | tuple[float, float]) -
 
 
 def _with_winds(
-    snapshots: xr.Dataset, weather: xr.Dataset, names: Array, angles: Array
+    snapshots: xr.Dataset, weather: xr.Dataset, rows_of: Mapping[str, Array], angles: Array
 ) -> xr.Dataset:
     """Snapshots with one wind for each fire, whose directions turn by `angles` (M,)."""
-    winds = np.empty((2, names.size))
-    for fire, one in each_fire(weather):
-        rows = slice(None) if fire is None else names == fire
-        winds[:, rows] = np.reshape([float(one[name]) for name in WIND], (2, 1))
+    winds = np.empty((2, snapshots.sizes[SNAPSHOT]))
+    fire_winds = np.stack([np.atleast_1d(weather[name].values) for name in WIND])
+    winds[:] = fire_winds[:, :1]
+    for number, fire in enumerate(fires_of(weather)):
+        winds[:, rows_of.get(fire, [])] = fire_winds[:, [number]]
     winds[1] = np.where(angles == 0.0, winds[1], (winds[1] + angles) % 360.0)
     return _with_mean_winds(without_weather(snapshots), winds)
 
@@ -149,19 +149,23 @@ def _with_mean_winds(snapshots: xr.Dataset, winds: Array) -> xr.Dataset:
     )
 
 
-def _labels(snapshots: xr.Dataset, weather: xr.Dataset) -> Array:
-    """(M,) names of the fires; raises if the snapshots lack what their weather needs."""
-    several = each_fire(weather)[0][0] is not None
-    needed = {"fire_id": several or is_hourly(weather), "hours": is_hourly(weather)}
+def _rows_of_fires(snapshots: xr.Dataset, weather: xr.Dataset) -> dict[str, Array]:
+    """The rows of every fire; raises if the snapshots lack what their weather needs."""
+    needed = {
+        "fire_id": bool(fires_of(weather)) or is_hourly(weather),
+        "hours": is_hourly(weather),
+    }
     for name, is_needed in needed.items():
         if is_needed and name not in snapshots.variables:
             raise PlumecastError(
                 f"the snapshots have no coordinate '{name}', which their weather needs; add it"
             )
-    if "fire_id" not in snapshots.variables:
-        return np.zeros(snapshots.sizes[SNAPSHOT], dtype=str)
-    names: Array = snapshots["fire_id"].values.astype(str)
-    return names
+    if not any(needed.values()):
+        return {}
+    names, fire = np.unique(snapshots["fire_id"].values.astype(str), return_inverse=True)
+    order = np.argsort(fire, kind="stable")
+    rows = np.split(order, np.cumsum(np.bincount(fire, minlength=names.size))[:-1])
+    return dict(zip(names.tolist(), rows, strict=True))
 
 
 def _turned(hourly: Mapping[str, Array], angle: float) -> Mapping[str, Array]:
@@ -240,9 +244,9 @@ def with_mean_winds(snapshots: xr.Dataset) -> xr.Dataset:
     Nothing is derived from a weather whose lowest wind is above 10 m, or without the hours of the
     snapshots.
     """
-    known = any(name in snapshots.variables for name in WIND)
+    has_winds = any(name in snapshots.variables for name in WIND)
     needed = has_weather(snapshots) and "hours" in snapshots.variables
-    if known or not needed or snapshots[HEIGHT].values[0] > SURFACE:
+    if has_winds or not needed or snapshots[HEIGHT].values[0] > SURFACE:
         return snapshots
     rows = row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK)
     parts = [_mean_winds(snapshots.isel({SNAPSHOT: part})) for part in rows]
@@ -266,11 +270,11 @@ def on_weather_hours(fire: xr.Dataset, hours: Array) -> xr.Dataset:
     """
     if not has_weather(fire) or np.array_equal(fire[WEATHER_HOUR].values, hours):
         return fire
-    own = fire[WEATHER_HOUR].values
-    shared = min(own.size, hours.size)
-    lasts = float(fire["hours"].max()) if "hours" in fire.variables else float(own[-1])
-    if not np.array_equal(own[:shared], hours[:shared]) or lasts > (
-        hours[shared - 1] + _HOURS_TOLERANCE
+    fire_hours = fire[WEATHER_HOUR].values
+    shared = min(fire_hours.size, hours.size)
+    lasts = float(fire["hours"].max()) if "hours" in fire.variables else float(fire_hours[-1])
+    if not np.array_equal(fire_hours[:shared], hours[:shared]) or lasts > (
+        hours[shared - 1] + HOURS_TOLERANCE
     ):
         return fire
     return _with_hours(fire, hours)
@@ -323,27 +327,27 @@ def read_weather_rows(
     """
     rows: dict[Hashable, int] = {}
     rows |= {SNAPSHOT: data.sizes[SNAPSHOT]} if sizes is None else dict(sizes)
-    found = _read_rows(data, rows)
-    axis = found["hours"]
+    weather = _read_rows(data, rows)
+    axis = weather["hours"]
     until = _rows(data, "hours", rows) if "hours" in data.variables else None
-    needed = needed_hours(axis, until, found["depth"].shape[0])
-    part = [found[short] for short in _SHORT]
-    for row, text in impossible_weather(found["heights"], part, needed, axis):
+    needed = needed_hours(axis, until, weather["depth"].shape[0])
+    part = [weather[short] for short in _SHORT]
+    for row, text in impossible_weather(weather["heights"], part, needed, axis):
         raise PlumecastError(f"the weather of {_who(data, row)}: {text}")
-    return found
+    return weather
 
 
 def _read_rows(data: xr.Dataset, rows: Mapping[Hashable, int]) -> dict[str, Array]:
     """The arrays of `read_weather_rows`, with NaN where a needed value is missing."""
-    found: dict[str, Array] = {
+    weather: dict[str, Array] = {
         "hours": data[WEATHER_HOUR].values.astype(np.float64),
         "heights": data[HEIGHT].values.astype(np.float64),
     }
     until = _rows(data, "hours", rows) if "hours" in data.variables else None
     for short, name in zip(_SHORT, WEATHER_NAMES, strict=True):
         values = _rows(data, name, rows)
-        found[short] = values if until is None else _fill_later(values, found["hours"], until)
-    return found
+        weather[short] = values if until is None else _fill_later(values, weather["hours"], until)
+    return weather
 
 
 def _fill_later(values: Array, hours: Array, until: Array) -> Array:
@@ -351,7 +355,7 @@ def _fill_later(values: Array, hours: Array, until: Array) -> Array:
     missing = ~np.isfinite(values)
     if not missing.any():
         return values
-    last = np.minimum(np.searchsorted(hours, until - _HOURS_TOLERANCE), hours.size - 1)
+    last = np.minimum(np.searchsorted(hours, until - HOURS_TOLERANCE), hours.size - 1)
     kept = np.minimum(np.arange(hours.size), last[:, None])
     held = values[np.arange(values.shape[0])[:, None], kept]
     return np.where(missing, held, values)
@@ -359,16 +363,16 @@ def _fill_later(values: Array, hours: Array, until: Array) -> Array:
 
 def _rows(data: xr.Dataset, name: str, rows: Mapping[Hashable, int]) -> Array:
     variable = data[name].variable
-    own = [dim for dim in (WEATHER_HOUR, HEIGHT) if dim in variable.dims]
-    beyond = [str(dim) for dim in variable.dims if dim not in rows and dim not in own]
+    axes = [dim for dim in (WEATHER_HOUR, HEIGHT) if dim in variable.dims]
+    beyond = [str(dim) for dim in variable.dims if dim not in rows and dim not in axes]
     if beyond:
         raise PlumecastError(
             f"'{name}' has dimension '{beyond[0]}', which the fires lack; give one weather per fire"
         )
     ones = xr.Variable(list(rows), np.empty(list(rows.values())))
     (wide, _) = xr.broadcast(xr.DataArray(variable), xr.DataArray(ones))
-    values = wide.transpose(*rows, *own).values
-    shaped: Array = values.reshape(-1, *(variable.sizes[dim] for dim in own)).astype(np.float64)
+    values = wide.transpose(*rows, *axes).values
+    shaped: Array = values.reshape(-1, *(variable.sizes[dim] for dim in axes)).astype(np.float64)
     return shaped
 
 

@@ -88,8 +88,8 @@ def read_weather_table(
         else components(*_winds(table, speeds, options))
     )
     series = [
-        Series(_soundings(table, own, hours, heights, winds), fire, options.profile.local_hour)
-        for fire, own in rows.items()
+        Series(_soundings(table, at, hours, heights, winds), fire, options.profile.local_hour)
+        for fire, at in rows.items()
     ]
     return hourly_dataset(series, origin, options.profile)
 
@@ -210,8 +210,8 @@ def _soundings(
             )  # fmt: skip
         groups.setdefault(hour, []).append(row)
     return [
-        Sounding(hour, heights[own], winds[0][own], winds[1][own], _depth(table, own, hour))
-        for hour, own in groups.items()
+        Sounding(hour, heights[at], winds[0][at], winds[1][at], _depth(table, at, hour))
+        for hour, at in groups.items()
     ]
 
 
@@ -236,11 +236,11 @@ def _fire_winds(
     options: Options,
 ) -> xr.Dataset:
     """One wind at 10 m for every fire, or for all fires."""
-    for fire, own in rows.items():
-        if len(own) > 1:
+    for fire, lines in rows.items():
+        if len(lines) > 1:
             raise PlumecastError(
-                f"{place(table.source, fire)}{len(own)} lines, but no column hour; keep one line, "
-                "or give each its hour"
+                f"{place(table.source, fire)}{len(lines)} lines, but no column hour; keep one, or "
+                "give each its hour"
             )
     speed, direction = (np.array(part) for part in winds)
     if "height" in table or "altitude" in table:

@@ -12,7 +12,7 @@ import xarray as xr
 
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import ArgumentError, PlumecastError
-from plumecast.base.findings import Finding
+from plumecast.base.integrity import Finding
 from plumecast.base.names import FIRE, WIND
 from plumecast.base.tables import DIRECTION, Column, TableFormat, read_table
 from plumecast.compute.resources import LOCAL, Resources

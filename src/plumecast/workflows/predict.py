@@ -4,51 +4,46 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import hour_ladder
+from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SNAPSHOT
-from plumecast.compute.blocks import Runner, map_over
-from plumecast.compute.resources import Resources
-from plumecast.data.clock import by_fire, fire_blocks, whole_fires
+from plumecast.base.names import SNAPSHOT
+from plumecast.compute.resources import LOCAL, Resources
+from plumecast.data.clock import fire_blocks, whole_fires
 from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
-from plumecast.data.lazy_store import check_unchanged
-from plumecast.data.schema import label_drought
-from plumecast.data.store import open_snapshots
 from plumecast.scores.predicted_dose import without_marks
-from plumecast.sources.rasters import ArrivalTimes, RasterOptions
-from plumecast.surrogate.covered.guards import (
+from plumecast.sources.rasters import ArrivalTimes
+from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
+from plumecast.surrogate.guards import (
     EXTRAPOLATES,
     Checked,
-    Excess,
     Notice,
     flag_attributes,
     limits,
     notices,
     snapshot_labels,
 )
-from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import output_record, stored_agreement, stored_thresholds
 from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.export import FOOTPRINT, footprint_of
-from plumecast.workflows.fires.extrapolation import trained_ignitions, trained_notice
-from plumecast.workflows.fires.fuels import Fuels, FuelsGiven, as_fuels, with_fuels
-from plumecast.workflows.fires.hours import moved_to, warn_of_ends
+from plumecast.workflows.fires.extrapolation import Extrapolation, trained_ignitions, trained_notice
 from plumecast.workflows.fires.memory_plan import prediction_rows
+from plumecast.workflows.fires.sources import (
+    UNCHANGED,
+    Overrides,
+    map_parts,
+    open_fires,
+)
 from plumecast.workflows.fires.weather import (
     check_has_weather,
-    check_raster_fires,
     user_weather,
     weather_attributes,
-    with_user_weather,
 )
 
 BLOCK = 512
@@ -67,7 +62,6 @@ MEASURE = "measure of "
 TRAINED = "ignitions of training"
 """Attribute with the ignitions of a block that were in training, until it is removed."""
 
-Progress = Callable[[int, int, str], object]
 Notify = Callable[[Notice], object]
 
 
@@ -78,61 +72,80 @@ def warn_of(notice: Notice) -> None:
 
 
 @accepts_winds
+@folded_arguments(overrides=Overrides, resources=Resources)
 def predict_store(
     surrogate: Surrogate,
-    path: xr.Dataset | str | Path,
+    fires: xr.Dataset | str | Path | ArrivalTimes,
+    overrides: Overrides = UNCHANGED,
     *,
     threshold: float | None = None,
     interval: float | None = None,
     weather: WeatherLike | None = None,
-    fuels: FuelsGiven | None = None,
-    drought: str | None = None,
-    hours: Sequence[float] | None = None,
-    step: float | None = None,
-    memory: str | int | None = None,
-    runner: Runner | None = None,
-    progress: Progress = lambda done, total, what: None,
+    resources: Resources = LOCAL,
     notify: Notify = warn_of,
 ) -> Iterator[xr.Dataset]:
     """Predicted fields of every snapshot of a store, fire by fire and block by block.
 
-    With `hours` or `step`, every fire is predicted at these hours since ignition instead
-    (`at_hours`).
-
-    With a `threshold` footprints are added, with an `interval` (such as 0.9) error bars of that
-    coverage, those of `Surrogate.predict_interval`. `weather`, as for `with_weather`, replaces that
-    of the store, and `fuels`, as for `with_fuels`, its fuel load. `drought` labels fires without
-    one of their own; another label than a fire's own is refused. Blocks keep to `memory` ("2GB").
-    With a `runner` (`pc.cluster`) the workers of a cluster read and predict them. The coordinate
-    `extrapolates` flags snapshots beyond the training fires; after the last block, `notify` is
-    called once for every kind of extrapolation, and once if fires were in training.
+    Parameters
+    ----------
+    surrogate
+        On its device, where it predicts; `resources` may name another one than the processor.
+    fires
+        A store, a Dataset, or arrival-time rasters (`raster_fires`), a few files at a time.
+    overrides
+        Hours since ignition, fuels and a drought label that replace those of the store.
+    threshold
+        Adds footprints: where the detection score is above this decision threshold.
+    interval
+        Adds error bars of this coverage, such as 0.9: those of `Surrogate.predict_interval`.
+    weather
+        As for `with_weather`; it replaces that of the store.
+    resources
+        Blocks keep to its memory. With a runner (`pc.cluster`) the workers of a cluster read and
+        predict them.
+    notify
+        Called after the last block, once for every kind of extrapolation, and once if fires were
+        in training. The coordinate `extrapolates` flags snapshots beyond the training fires.
     """
     _check_interval(surrogate, interval)
-    fires = open_fires(surrogate, path, user_weather(weather))
-    fires = fires if drought is None else label_drought(fires, drought)
-    warn_of_ends(fires, hours)
-    total = fires.sizes[SNAPSHOT]
+    if resources.device != LOCAL.device:
+        surrogate = surrogate.on_device(resources.device)
+    predict = partial(predict_block, surrogate, threshold=threshold, interval=interval)
+    if isinstance(fires, ArrivalTimes):
+        if overrides.any or weather is not None:
+            raise PlumecastError(
+                "weather and overrides are for stores; state those of rasters in raster_fires(…)"
+            )
+        blocks = fires.map(predict, resources)
+    else:
+        data = open_fires(surrogate, fires, user_weather(weather), overrides)
+        parts = _parts(surrogate, data, overrides, resources.memory, bars=interval is not None)
+        blocks = map_parts(predict, data, overrides, parts, resources)
+    yield from _collected(surrogate, blocks, notify)
+
+
+def _parts(
+    surrogate: Surrogate,
+    fires: xr.Dataset,
+    overrides: Overrides,
+    memory: str | int | None,
+    *,
+    bars: bool,
+) -> list[slice | np.ndarray]:
+    """The rows of blocks whose prediction, perhaps with error bars, keeps to the memory."""
     size = prediction_rows(
         surrogate,
         memory,
         input_bytes=BYTES,
-        output_bytes=BYTES if interval is None else INTERVAL_BYTES,
+        output_bytes=INTERVAL_BYTES if bars else BYTES,
         what="predicting",
         most=BLOCK,
     )
-    parts: list[Any] = list(fire_blocks(fires, size))
-    if hours is not None or step is not None:
-        longest = float(np.max(fires["hours"].values, initial=1.0))
-        count = len(hour_ladder(hours or [longest], step))
-        parts = list(whole_fires(fires["fire_id"].values, max(1, size // count)))
-    ground = None if fuels is None else as_fuels(fuels, fires)
-    shared = (surrogate, fires, ground, threshold, interval, (hours, step))
-    blocks = map_over(_predict_part, shared, parts, runner)
-    done = 0
-    for rows, block in zip(parts, _collected(surrogate, blocks, notify), strict=True):
-        yield block
-        done += np.arange(total)[rows].size
-        progress(done, total, "snapshots")
+    if not overrides.moves:
+        return list(fire_blocks(fires, size))
+    longest = float(np.max(fires["hours"].values, initial=1.0))
+    count = len(hour_ladder(overrides.hours or [longest], overrides.step))
+    return list(whole_fires(fires["fire_id"].values, max(1, size // count)))
 
 
 def predict_fires(
@@ -151,171 +164,10 @@ def predict_fires(
     return predicted
 
 
-def open_fires(
-    surrogate: Surrogate, source: xr.Dataset | str | Path, weather: xr.Dataset | None = None
-) -> xr.Dataset:
-    """A Dataset or an opened store, fire by fire, with the weather that was given for them.
-
-    Raises if the surrogate needs a wind or a weather and there is none.
-    """
-    if isinstance(source, xr.Dataset):
-        fires, where = source, "the Dataset"
-    else:
-        fires, where = open_snapshots(source, fields=list(surrogate.inputs.names)), str(source)
-    fires = with_user_weather(by_fire(fires), weather)
-    check_has_weather(surrogate, fires.variables, where)
-    return fires
-
-
-_Shared = tuple[
-    Surrogate,
-    xr.Dataset,
-    Fuels | None,
-    float | None,
-    float | None,
-    tuple[Sequence[float] | None, float | None],
-]
-
-
-def _predict_part(shared: _Shared, rows: slice | np.ndarray) -> xr.Dataset:
-    surrogate, fires, fuels, threshold, interval, (hours, step) = shared
-    check_unchanged(fires)
-    part = fires.isel({SNAPSHOT: rows})
-    part = moved_to(part, hours, step=step)
-    part = part if fuels is None else with_fuels(part, fuels)
-    return predict_block(surrogate, part, threshold, interval)
-
-
-@accepts_winds
-def predict_rasters(
-    surrogate: Surrogate,
-    paths: Sequence[str | Path],
-    *,
-    threshold: float | None = None,
-    interval: float | None = None,
-    runner: Runner | None = None,
-    progress: Progress = lambda done, total, what: None,
-    notify: Notify = warn_of,
-    **options: Any,
-) -> Iterator[xr.Dataset]:
-    """`predict_store` for arrival-time rasters, which are regridded to the surrogate's grid.
-
-    A few files are read and predicted at a time, with a `runner` by the workers of a cluster.
-    `options` are those of `raster_fires`.
-    """
-    _check_interval(surrogate, interval)
-    fires = raster_fires(surrogate, paths, **options)
-    predict = partial(predict_block, surrogate, threshold=threshold, interval=interval)
-    blocks = fires.map(predict, Resources(runner=runner, progress=progress))
-    yield from _collected(surrogate, blocks, notify)
-
-
-def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
-    """Raise if a surrogate has other inputs than the time since ignition."""
-    if surrogate.inputs.names != (FIRE,):
-        raise PlumecastError(
-            f"the surrogate needs {', '.join(surrogate.inputs.names)}, but {source} give only "
-            f"{FIRE}; predict from a store instead"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class StoreFires:
-    """Fires of stores at other hours than their snapshots, made when their smoke is predicted."""
-
-    surrogate: Surrogate
-    stores: Sequence[xr.Dataset | str | Path]
-    hours: Sequence[float] | None = None  # since ignition; None: each fire to its own end
-    step: float | None = None  # hours between snapshots before
-    weather: xr.Dataset | None = None
-
-    @property
-    def paths(self) -> Sequence[str | Path]:
-        """The stores that are files."""
-        return [store for store in self.stores if not isinstance(store, xr.Dataset)]
-
-    def sums(
-        self,
-        function: Callable[[xr.Dataset], Any],
-        runner: Runner | None,
-        progress: Progress,
-    ) -> Iterator[Any]:
-        """`function` of the snapshots of a few fires at a time."""
-        for store in self.stores:
-            fires = open_fires(self.surrogate, store, self.weather)
-            warn_of_ends(fires, self.hours)
-            total = fires.sizes[SNAPSHOT]
-            parts = list(whole_fires(fires["fire_id"].values, TOGETHER))
-            shared = (function, fires, self.hours, self.step)
-            done = 0
-            for rows, part in zip(parts, map_over(_at_hours, shared, parts, runner), strict=True):
-                yield part
-                done += rows.size
-                progress(done, total, "snapshots")
-
-
-TOGETHER = 64
-"""Stored snapshots of whole fires that are taken to other hours at a time."""
-
-
-def _at_hours(
-    shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, Sequence[float] | None, float | None],
-    rows: np.ndarray,
-) -> Any:
-    function, fires, hours, step = shared
-    check_unchanged(fires)
-    return function(moved_to(fires.isel({SNAPSHOT: rows}), hours, step=step))
-
-
-@accepts_winds
-def raster_fires(
-    surrogate: Surrogate,
-    paths: Sequence[str | Path],
-    *,
-    weather: WeatherLike | None = None,
-    fuels: FuelsGiven | None = None,
-    batch: int = 64,
-    on_error: Callable[[Path, str], None] | None = None,
-    on_note: Callable[[str], object] | None = None,
-    words: Callable[[PlumecastError], str] = str,
-    **options: Any,
-) -> ArrivalTimes:
-    """Arrival-time rasters on a surrogate's grid, read when their smoke is predicted.
-
-    `weather`, as for `with_weather`, and `fuels`, as for `with_fuels`, are those of the fires.
-    `options` are the fields of `RasterOptions` without `like`; the others are of `ArrivalTimes`.
-    """
-    refuse_other_inputs(surrogate, "rasters")
-    checked = user_weather(weather)
-    if checked is None:
-        check_has_weather(surrogate, (), "rasters contain no wind")
-    read = RasterOptions(like=surrogate.grid, **options)
-    ground = None if fuels is None else as_fuels(fuels, surrogate.grid, read.crs)
-    fires = ArrivalTimes(
-        paths,
-        read,
-        batch,
-        prepare=partial(_with_conditions, checked, ground),
-        on_error=on_error,
-        on_note=on_note,
-        words=words,
-    )
-    check_raster_fires(checked, fires.files, read.format)
-    return fires
-
-
-def _with_conditions(
-    weather: xr.Dataset | None, fuels: Fuels | None, fires: xr.Dataset
-) -> xr.Dataset:
-    """The fires with the weather and the fuels that were given for them."""
-    fires = with_user_weather(fires, weather)
-    return fires if fuels is None else with_fuels(fires, fuels)
-
-
 def _check_interval(surrogate: Surrogate, interval: float | None) -> None:
     """Raise before any prediction if error bars of this coverage cannot be made."""
     if interval is not None:
-        require_calibration(surrogate.error_bars, surrogate.training).bands(interval)
+        require_calibration(surrogate.record).bands(interval)
 
 
 def predict_block(
@@ -362,13 +214,13 @@ def _footprints(
     for number, (name, field, score) in enumerate(
         zip(surrogate.outputs.names, predicted, scores, strict=True)
     ):
-        record = output_record(surrogate.training, surrogate.outputs.names, name)
-        own = stored_thresholds(record)
+        record = surrogate.records[name]
+        own = record.thresholds
         level = threshold if number == 0 else None if own is None else own.decision
         if level is None:
             continue
         attrs = {k: value for k, value in field.attrs.items() if k == "grid_mapping"}
-        agreement = stored_agreement(record)
+        agreement = record.agreement
         if agreement is not None and agreement.thresholds.decision == level:
             attrs["smoke_threshold"] = agreement.thresholds.smoke
         footprint = footprint_of(score, level).assign_attrs(attrs)
@@ -383,20 +235,15 @@ def _collected(
 
     A last notice tells that fires were in training.
     """
-    known = limits(surrogate)
-    found: dict[str, Excess] = {}
-    trained: set[str] = set()
-    bars = False
+    known, total, bars = limits(surrogate), Extrapolation(), False
     for block in blocks:
         measured = [str(name) for name in block.data_vars if str(name).startswith(MEASURE)]
         measures = {name.removeprefix(MEASURE): block[name].values for name in measured}
-        checked = Checked(measures, snapshot_labels(block, [SNAPSHOT]))
-        for name, item in checked.excesses(known).items():
-            found[name] = found[name] + item if name in found else item
-        trained |= set(block.attrs[TRAINED])
+        excesses = Checked(measures, snapshot_labels(block, [SNAPSHOT])).excesses(known)
+        total += Extrapolation(found=excesses, trained=frozenset(block.attrs[TRAINED]))
         bars = bars or LOWER in block
         kept = {name: value for name, value in block.attrs.items() if name != TRAINED}
         yield block.drop_vars(measured).drop_attrs(deep=False).assign_attrs(kept)
-    seen = trained_notice(trained, "error bars" if bars else None)
-    for notice in (*notices(found, known), *([] if seen is None else [seen])):
+    seen = trained_notice(total.trained, "error bars" if bars else None)
+    for notice in (*notices(total.found, known), *([] if seen is None else [seen])):
         notify(notice)

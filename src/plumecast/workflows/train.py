@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
+from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE
-from plumecast.compute.blocks import Runner
-from plumecast.compute.device import no_progress
+from plumecast.compute.resources import LOCAL, Resources, hears_names
 from plumecast.data.lazy_store import one_version
-from plumecast.data.split import SplitRecipe, group_rows, split_by_fire
+from plumecast.data.split import SplitRecipe, split_by_fire
 from plumecast.data.store import open_snapshots
 from plumecast.data.training import field_names
-from plumecast.scores.quantities import DEFAULT
+from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.error_bars.calibration import make_calibration
-from plumecast.surrogate.error_bars.interval import NO_ERROR_BARS
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import FURTHER, Thresholds
-from plumecast.surrogate.updating.new_fires import HELD_OUT
-from plumecast.workflows.evaluate import agreeing, evaluate, fit_thresholds
-from plumecast.workflows.held_out.evaluation import Evaluation
-from plumecast.workflows.held_out.levels import Levels, make_levels
-from plumecast.workflows.held_out.out_of_fold import Fit, check_folds, score_out_of_fold
-from plumecast.workflows.held_out.verdict import TRIVIAL
+from plumecast.surrogate.thresholds import Agreement, OutputRecord, Thresholds
+from plumecast.surrogate.update import HELD_OUT
+from plumecast.workflows.evaluate import (
+    Fit,
+    check_folds,
+    evaluate,
+    fit_thresholds,
+    score_out_of_fold,
+)
+from plumecast.workflows.held_out.record import TRIVIAL, HeldOutScores
+from plumecast.workflows.held_out.scoring import agreeing, check_reading
 
 PAPER_SPLIT = SplitRecipe()
 """No filters, the paper's shares, whole ignitions."""
@@ -49,11 +52,7 @@ SETTLED = ("frame", "physics")
 """Settings that fits without a fold take from the fit to all snapshots."""
 
 READING, FITTING, THRESHOLDS = "reading", "fitting", "thresholds"
-"""The steps that `progress` is called with; `fitting: …` and `thresholds: …` are parts of them."""
-
-
-CALIBRATION = "calibration"
-"""Entry of what scoring gives beside the training record: the table for error bars."""
+"""The steps that progress is told of; `fitting: …` and `thresholds: …` are parts of them."""
 
 
 def default_preset(choices: Iterable[str]) -> str | None:
@@ -61,21 +60,22 @@ def default_preset(choices: Iterable[str]) -> str | None:
     return None if OTHER_FAMILY & set(choices) else DEFAULT_PRESET
 
 
+@folded_arguments(
+    resources=Resources,
+    reading=Reading,
+    renamed={"checkpoint_interval": "interval"},
+    adapted={"progress": hears_names},
+)
 def train_surrogate(
     data: str | Path | xr.Dataset,
     preset: str | None = None,
     *,
     split: SplitRecipe | None = PAPER_SPLIT,
     folds: int | None = None,
-    thresholds: Sequence[float] = (),
-    quantity: str = DEFAULT,
-    checkpoint_interval: float | None = None,
+    reading: Reading = AS_STORED,
     inputs: str | Sequence[str] = FIRE,
     outputs: str | Sequence[str] = SMOKE,
-    device: str = "cpu",
-    memory: str | int | None = None,
-    runner: Runner | None = None,
-    progress: Callable[[str], None] = lambda step: None,
+    resources: Resources = LOCAL,
     **choices: Any,
 ) -> Surrogate:
     """Train a surrogate on a snapshot store or a Dataset, as `plumecast train` does.
@@ -91,109 +91,176 @@ def train_surrogate(
     surrogate has none, and `training["problem"]` says why. With thresholds, a surrogate with a
     detection score predicts smoke above the one exactly where its score is above the other
     (`training["agree"]`). The same predictions calibrate error bars (`predict_interval`), if they
-    are of at least five groups; if not, `training["no_error_bars"]` says why. `thresholds` are
-    values at which the recorded scores have hit rate, false alarms and bias; their `quantity` and
-    `checkpoint_interval` are those of `evaluate`.
+    are of at least five groups; if not, `training["no_error_bars"]` says why. `reading` has values
+    at which the recorded scores have hit rate, false alarms and bias, as in `evaluate`.
 
     Several `outputs`, such as ["smoke", "surface_smoke"], are fitted together. Each has its own
     thresholds and scores: those of the first in `training` itself, those of the others in
     `training["further"]` by name (`Surrogate.output`).
 
     `preset` and `choices` are those of `fit_surrogate`; its `group_by` is `split.by`. The default
-    is "recommended", unless a choice belongs to another family. With `memory` or a `runner` the
-    fields stay in their store and are read in blocks. `progress` is called with the name of each
-    step as it begins.
+    is "recommended", unless a choice belongs to another family. With a memory limit or a runner in
+    `resources` the fields stay in their store and are read in blocks; their progress is told of
+    each step as it begins.
     """
-    recipe = ALL_SNAPSHOTS if split is None else split
     check_folds(folds)
-    levels = make_levels(thresholds, quantity, checkpoint_interval)
     names, wanted = field_names(inputs), field_names(outputs)
     if len(set(wanted)) < len(wanted):
         raise PlumecastError(f"outputs={','.join(wanted)} names a variable twice; give it once")
-    place: dict[str, Any] = {"device": device, "memory": memory, "runner": runner}
-    progress(READING)
+    resources.step(READING)
     if not isinstance(data, xr.Dataset):
         data = open_snapshots(data, fields=[*names, *wanted])
     for name in wanted:
         if name in data:
-            levels.check(data[name])
+            check_reading(reading, data[name])
+    recipe = ALL_SNAPSHOTS if split is None else split
+    chosen = preset or default_preset(choices)
+    training = _Training(recipe, chosen, choices, names, wanted, folds, reading, resources)
     with one_version(data):
-        return _train(data, preset, recipe, folds, names, wanted, place, progress, choices, levels)
+        return training.of(data)
 
 
-def _train(
-    data: xr.Dataset,
-    preset: str | None,
-    recipe: SplitRecipe,
-    folds: int | None,
-    names: list[str],
-    outputs: list[str],
-    place: dict[str, Any],
-    progress: Callable[[str], None],
-    choices: dict[str, Any],
-    levels: Levels,
-) -> Surrogate:
-    """`train_surrogate` of an opened store, with where to compute in `place`."""
-    memory, runner = place["memory"], place["runner"]
-    lazy = memory is not None or runner is not None
-    selected = recipe.select(data, outputs)
-    train, validation = _parts(recipe, selected)
-    train = train if lazy else train.compute()
+@dataclass(frozen=True, slots=True)
+class _Training:
+    """What is trained, how it is scored, and where that is computed."""
 
-    def fit(
-        part: xr.Dataset, progress: Callable[[str], None] = no_progress, **settled: Any
-    ) -> Surrogate:
+    recipe: SplitRecipe
+    preset: str | None
+    choices: Mapping[str, Any]
+    inputs: list[str]
+    outputs: list[str]
+    folds: int | None
+    reading: Reading
+    resources: Resources
+
+    def of(self, data: xr.Dataset) -> Surrogate:
+        """The surrogate of an opened store."""
+        selected = self.recipe.select(data, self.outputs)
+        train, validation = _parts(self.recipe, selected)
+        train = self._loaded(train)
+        self.resources.step(FITTING)
+        surrogate = self._fit(self.resources.within(FITTING), train)
+        record: dict[str, Any] = {"split": self._split_record(whole=validation is None)}
+        if surrogate.sums is not None:
+            record[HELD_OUT] = _groups_apart(selected, train, self.recipe.by)
+        scores: dict[str, OutputRecord] = {}
+        try:
+            if validation is not None:
+                self.resources.step(THRESHOLDS)
+                scores = self._score_validation(surrogate, train, self._loaded(validation))
+            elif self.folds != 0:
+                self.resources.step(THRESHOLDS)
+                scores = self._score_folds(surrogate, train)
+        except PlumecastError as error:  # the fit is worth keeping
+            record["problem"] = f"no thresholds were chosen: {error}"
+        surrogate = replace(surrogate, training=surrogate.training | record)
+        return surrogate.with_records(scores) if scores else surrogate
+
+    def _loaded(self, part: xr.Dataset) -> xr.Dataset:
+        """The snapshots in memory, unless they are read in blocks."""
+        return part if self.resources.lazy else part.compute()
+
+    def _fit(self, resources: Resources, part: xr.Dataset, **settled: Any) -> Surrogate:
         return fit_surrogate(
             part,
-            preset or default_preset(choices),
-            inputs=names,
-            outputs=outputs,
-            group_by=recipe.by,
-            progress=progress,
-            **(choices | settled),
-            **place,
+            self.preset,
+            inputs=self.inputs,
+            outputs=self.outputs,
+            group_by=self.recipe.by,
+            resources=resources,
+            **(dict(self.choices) | settled),
         )
 
-    progress(FITTING)
-    surrogate = fit(train, lambda step: progress(f"{FITTING}: {step}"))
-    known = {"inputs": ",".join(names), "outputs": ",".join(outputs), "all": validation is None}
-    record: dict[str, Any] = {"split": recipe.record() | known}
-    asked = {"thresholds": levels.values, "quantity": levels.quantity}
-    scoring = place | asked | {"checkpoint_interval": levels.interval}
-    read: dict[str, Any] = {"memory": memory, "runner": runner}
-    # Frame and physics were chosen by out-of-fold errors; to choose them again in every fold would
-    # take as long as all the fits.
-    settled = {name: surrogate.training[name] for name in SETTLED if name in surrogate.training}
-    settled["updatable"] = False
-    if surrogate.sums is not None:
-        record[HELD_OUT] = _groups_apart(selected, train, recipe.by)
-    fits: dict[str, Fit] = {_name(surrogate): partial(fit, **settled)}
-    fits |= {
-        name: partial(fit_baseline, name, inputs=names, outputs=outputs, **read)
-        for name in TRIVIAL
-        if not lazy or name == "mean-field"  # the others need all training fires in memory
-    }
+    def _split_record(self, *, whole: bool) -> dict[str, Any]:
+        names = {"inputs": ",".join(self.inputs), "outputs": ",".join(self.outputs)}
+        return self.recipe.record() | names | {"all": whole}
+
+    def _fits(self, surrogate: Surrogate) -> dict[str, Fit]:
+        """How the surrogate, which is first, and the trivial baselines are fitted to a part.
+
+        Frame and physics were chosen by out-of-fold errors; to choose them again in every fold
+        would take as long as all the fits.
+        """
+        known = surrogate.training
+        settled = {name: known[name] for name in SETTLED if name in known}
+        name = str(surrogate.settings.get("preset") or "surrogate")
+        quiet = self.resources.quiet()
+        fits: dict[str, Fit] = {name: partial(self._fit, quiet, updatable=False, **settled)}
+        return fits | {
+            name: partial(
+                fit_baseline,
+                name,
+                inputs=self.inputs,
+                outputs=self.outputs,
+                resources=quiet,
+            )
+            for name in TRIVIAL
+            if not quiet.lazy or name == "mean-field"  # the others need all fires in memory
+        }
+
+    def _score_validation(
+        self, surrogate: Surrogate, train: xr.Dataset, validation: xr.Dataset
+    ) -> dict[str, OutputRecord]:
+        """Thresholds and scores on validation, beside baselines fitted to the training part."""
+        quiet = self.resources.quiet()
+        name, *others = fits = self._fits(surrogate)
+        baselines = {other: fits[other](train) for other in others}
+
+        def score(output: str) -> OutputRecord:
+            scored = surrogate.output(output)
+            if scored.detects:
+                chosen = fit_thresholds(scored, validation, joint=True, resources=quiet)
+                scored = agreeing(scored, chosen)
+            compared = {name: scored}
+            compared |= {other: item.output(output) for other, item in baselines.items()}
+            result = evaluate(
+                compared,
+                validation,
+                validation,
+                reading=self.reading,
+                by=self.recipe.by,
+                resources=quiet,
+                calibrate=True,
+            )
+            return _output_record(HeldOutScores(result), surrogate)
+
+        return {output: score(output) for output in surrogate.outputs.names}
+
+    def _score_folds(self, surrogate: Surrogate, train: xr.Dataset) -> dict[str, OutputRecord]:
+        """Thresholds and scores on out-of-fold predictions of all snapshots."""
+        found = score_out_of_fold(
+            train,
+            self._fits(surrogate),
+            by=self.recipe.by,
+            folds=self.folds,
+            reading=self.reading,
+            resources=self.resources.within(THRESHOLDS),
+        )
+        return {
+            output: _output_record(found.scores_of(output), surrogate) for output in found.results
+        }
+
+
+def _output_record(scores: HeldOutScores, surrogate: Surrogate) -> OutputRecord:
+    """The record of an output, with error bars from the cells that scoring has counted."""
+    evaluation = scores.evaluation
+    chosen = Thresholds(evaluation.smoke_threshold, evaluation.scores[0].decision_threshold)
+    record = OutputRecord(
+        chosen, Agreement(chosen) if surrogate.detects else None, scores=scores.record()
+    )
+    if evaluation.cells is None:
+        why = "they need smoke, or another output that is never negative"
+        return replace(record, no_error_bars=why)
     try:
-        if validation is not None:
-            progress(THRESHOLDS)
-            validation = validation if lazy else validation.compute()
-            record |= _score_validation(surrogate, fits, train, validation, recipe.by, scoring)
-        elif folds != 0:
-            progress(THRESHOLDS)
-            record |= _score_folds(surrogate, fits, train, recipe.by, folds, progress, scoring)
-    except PlumecastError as error:  # the fit is worth keeping
-        record["problem"] = f"no thresholds were chosen: {error}"
-    further = record.get(FURTHER, {})
-    bars = record.pop(CALIBRATION, None)
-    others = {name: own.pop(CALIBRATION) for name, own in further.items() if CALIBRATION in own}
-    training = surrogate.training | record
-    return replace(surrogate, training=training, error_bars=bars, further_bars=others or None)
+        return replace(record, error_bars=make_calibration(evaluation.cells))
+    except PlumecastError as error:
+        return replace(record, no_error_bars=str(error))
 
 
 def _groups_apart(selected: xr.Dataset, train: xr.Dataset, by: str) -> list[str]:
     """Groups that are not in the training part; an update must not take them in."""
-    every, own = (set(part[by].values.astype(str).tolist()) for part in (selected, train))
-    return sorted(every - own)
+    every, trained = (set(part[by].values.astype(str).tolist()) for part in (selected, train))
+    return sorted(every - trained)
 
 
 def _parts(recipe: SplitRecipe, selected: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset | None]:
@@ -203,81 +270,3 @@ def _parts(recipe: SplitRecipe, selected: xr.Dataset) -> tuple[xr.Dataset, xr.Da
     assert recipe.fractions is not None
     parts = split_by_fire(selected, recipe.fractions, recipe.seed, by=recipe.by)
     return parts.train, parts.validation
-
-
-def _score_validation(
-    surrogate: Surrogate,
-    fits: dict[str, Fit],
-    train: xr.Dataset,
-    validation: xr.Dataset,
-    by: str,
-    scoring: dict[str, Any],
-) -> dict[str, Any]:
-    """Thresholds and scores on validation, beside baselines fitted to the training part."""
-    own, *others = fits
-    baselines = {name: fits[name](train) for name in others}
-
-    def score(output: str) -> dict[str, Any]:
-        scored = surrogate.output(output)
-        if scored.detects:
-            place = {name: scoring[name] for name in ("device", "memory", "runner")}
-            chosen = fit_thresholds(scored, validation, joint=True, **place)
-            scored = agreeing(scored, chosen)
-        compared = {own: scored} | {name: item.output(output) for name, item in baselines.items()}
-        result = evaluate(compared, validation, validation, by=by, calibrate=True, **scoring)
-        return _chosen(result, surrogate) | _error_bars(result) | {"validation": result.record()}
-
-    return _by_output({output: score(output) for output in surrogate.outputs.names})
-
-
-def _score_folds(
-    surrogate: Surrogate,
-    fits: dict[str, Fit],
-    train: xr.Dataset,
-    by: str,
-    folds: int | None,
-    progress: Callable[[str], None],
-    scoring: dict[str, Any],
-) -> dict[str, Any]:
-    """Thresholds and scores on out-of-fold predictions of all snapshots."""
-
-    def tell(step: str) -> None:
-        progress(f"{THRESHOLDS}: {step}")
-
-    found = score_out_of_fold(train, fits, by=by, folds=folds, progress=tell, **scoring)
-    groups = len(group_rows(train[by].values))
-    how = {"by": by, "groups": groups, "folds": found.folds, "left_out": list(found.left_out)}
-    return _by_output(
-        {
-            output: _chosen(result, surrogate)
-            | _error_bars(result)
-            | {"out_of_fold": result.record() | how}
-            for output, result in found.results.items()
-        }
-    )
-
-
-def _by_output(records: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The records of the outputs as one: that of the first, with the others within it."""
-    first, *others = records
-    return records[first] | ({FURTHER: {name: records[name] for name in others}} if others else {})
-
-
-def _error_bars(result: Evaluation) -> dict[str, Any]:
-    """The calibration table of the first surrogate; if there can be none, the reason."""
-    if result.cells is None:
-        return {NO_ERROR_BARS: "they need smoke, or another output that is never negative"}
-    try:
-        return {CALIBRATION: make_calibration(result.cells)}
-    except PlumecastError as error:
-        return {NO_ERROR_BARS: str(error)}
-
-
-def _name(surrogate: Surrogate) -> str:
-    return str(surrogate.settings.get("preset") or "surrogate")
-
-
-def _chosen(result: Evaluation, surrogate: Surrogate) -> dict[str, Any]:
-    """The thresholds of the surrogate, the first that was scored."""
-    chosen = Thresholds(result.smoke_threshold, result.scores[0].decision_threshold)
-    return chosen.record(agree=surrogate.detects)

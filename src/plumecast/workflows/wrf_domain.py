@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plumecast.base.constants import GRAVITY
+from plumecast.base.names import GRAVITY
 from plumecast.compute.arrays import Array
 from plumecast.physics.fuels import FUEL_CODES
 from plumecast.weather.profile import complete_profile

@@ -17,8 +17,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import LOCAL_HOUR
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 from plumecast.base.files import atomic_write
 from plumecast.base.names import FIRE, HEIGHT, SIMULATION, SNAPSHOT, WEATHER
 from plumecast.base.values import check_count

@@ -15,12 +15,16 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.app.drawing.scale import NOTHING
-from plumecast.app.maps.content import Given, map_content
+from plumecast.app.maps import layers
+from plumecast.app.maps.colours import NOTHING
+from plumecast.app.maps.draw import map_content
 from plumecast.app.maps.html import page_data
 from plumecast.app.maps.kmz import Warp
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
+from plumecast.scores.reading import Reading
+from plumecast.workflows.statistics.request import Statistics
+from support.places import REPOSITORY
 from support.projected import CRS, on_earth
 from support.snapshots import CELL, make_snapshots
 
@@ -36,8 +40,8 @@ def fires() -> xr.Dataset:
     return make_snapshots(fires=4, checkpoints=3)
 
 
-def content_of(source, **given):
-    return map_content(source, Given(**given))[0]
+def content_of(source, **choices):
+    return map_content(source, **choices)[0]
 
 
 def data_in(page: str) -> dict:
@@ -158,8 +162,8 @@ def test_a_model_is_shown_beside_the_observed(fires):
 
 
 def test_quantities_are_those_of_the_store(fires):
-    dose = content_of(fires, quantity="dose", most=1)
-    total = content_of(fires, quantity="sum", most=1)
+    dose = content_of(fires, reading=Reading("dose"), most=1)
+    total = content_of(fires, reading=Reading("sum"), most=1)
     sums = total.scenes[0].fields["smoke"]
     half = 6.0 * 0.5 * (sums + np.concatenate([np.zeros_like(sums[:1]), sums[:-1]]))
     np.testing.assert_allclose(dose.scenes[0].fields["smoke"], half, rtol=1e-5)
@@ -168,7 +172,7 @@ def test_quantities_are_those_of_the_store(fires):
     del unknown.smoke.attrs[INTERVAL]
     with pytest.raises(PlumecastError, match="does not record the interval"):
         content_of(unknown)
-    stated = content_of(unknown, interval=6.0, quantity="dose", most=1)
+    stated = content_of(unknown, reading=Reading("dose", interval=6.0), most=1)
     np.testing.assert_array_equal(stated.scenes[0].fields["smoke"], dose.scenes[0].fields["smoke"])
 
 
@@ -181,33 +185,24 @@ def test_rows_from_north_to_south_are_turned(fires):
     )
 
 
-def test_statistics_have_a_layer_for_every_threshold(fires):
+def test_statistics_have_a_layer_for_every_threshold_with_a_title(fires):
     statistics = pc.ensemble_statistics(
-        pc.fit_surrogate(fires), fires, thresholds=[1.0, 10.0], quantiles=[0.5]
+        pc.fit_surrogate(fires), fires, Reading(thresholds=[1.0, 10.0]), Statistics([0.5])
     )
     content = content_of(statistics)
-    names = [layer.name for layer in content.layers]
-    assert {"exceedance threshold=1", "exceedance threshold=10"} <= set(names)
+    titles = {layer.name: layer.title for layer in content.layers}
+    assert titles["mean_smoke_lower"] == "Mean smoke, lower end of the interval"
+    assert titles["exceedance threshold=1"] == "Chance of more smoke, threshold 1"
+    assert titles["smoke_quantile quantile=0.5"] == "Smoke of many fires, quantile 0.5"
     assert content.layer("exceedance threshold=10").kind == "share"
-    assert content.scenes[0].hours is None
     shown = content.scenes[0].fields["exceedance threshold=10"][0]
     np.testing.assert_allclose(shown, statistics.exceedance.values[1], rtol=SINGLE)
     assert page_data(content)["scenes"][0]["hours"] is None
 
 
-def test_statistics_have_titles_for_people(fires):
-    statistics = pc.ensemble_statistics(
-        pc.fit_surrogate(fires), fires, thresholds=[10.0], quantiles=[0.5]
-    )
-    titles = {layer.name: layer.title for layer in content_of(statistics).layers}
-    assert titles["mean_smoke_lower"] == "Mean smoke, lower end of the interval"
-    assert titles["exceedance threshold=10"] == "Chance of more smoke, threshold 10"
-    assert titles["smoke_quantile quantile=0.5"] == "Smoke of many fires, quantile 0.5"
-
-
 def test_ends_of_a_difference_are_not_called_error_bars(fires):
     more = fires.assign(smoke=(2.0 * fires.smoke).assign_attrs(fires.smoke.attrs))
-    found = pc.compare_scenarios({"low": fires, "high": more}, thresholds=[10.0])
+    found = pc.compare_scenarios({"low": fires, "high": more}, Reading(thresholds=[10.0]))
     titles = {layer.name: layer.title for layer in content_of(found.maps).layers}
     assert titles["lower"] == "Lower end of the 95 % interval of the difference"
     assert titles["exceedance_upper threshold=10"] == (
@@ -248,7 +243,7 @@ def test_fires_without_smoke_are_shown_with_a_note(fires, tmp_path):
 
 
 def test_a_figure_is_drawn(fires, tmp_path):
-    path = pc.draw_map(fires, tmp_path / "map.png", hours=[6.0, 18.0]).path
+    path = pc.draw_map(fires, tmp_path / "map.png", reading=Reading(hours=[6.0, 18.0])).path
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
@@ -303,11 +298,9 @@ def test_the_picture_of_a_kmz_lies_where_the_cells_are(tmp_path):
     ("options", "message"),
     [
         ({"fire": "nobody"}, "fire='nobody' is not in the source; it has fire-00-low"),
-        ({"quantity": "height"}, "quantity='height' is unknown"),
-        ({"checkpoint_interval": 1.0}, "checkpoint_interval=1 contradicts the 6 h"),
-        ({"checkpoint_interval": -1.0}, "checkpoint_interval=-1 must be a positive"),
+        ({"reading": Reading(interval=1.0)}, "checkpoint_interval=1 contradicts the 6 h"),
         ({"layer": "ozone"}, "layer='ozone' is unknown; choose from smoke, time_since_ignition"),
-        ({"hours": [7.0]}, "hours=7: fire .* has 6, 12, 18 h"),
+        ({"reading": Reading(hours=[7.0])}, "hours=7: fire .* has 6, 12, 18 h"),
         ({"out": "map.gif"}, "unknown file ending '.gif'; use .html, .png or .kmz"),
         ({"out": "map.kmz"}, "no projection"),
         ({"out": "map.png", "fire": ["fire-00-low", "fire-00-high"]}, "shows one fire"),
@@ -320,21 +313,42 @@ def test_wrong_requests_are_refused(fires, tmp_path, options, message):
     assert not out.exists()
 
 
-def test_sources_that_cannot_be_drawn_are_refused(fires, tmp_path):
-    with pytest.raises(PlumecastError, match="no fire to draw"):
-        content_of(fires.isel(snapshot=slice(0, 0)))
-    with pytest.raises(PlumecastError, match="no field on y and x"):
-        content_of(fires.drop_vars(["smoke", "time_since_ignition"]))
-    with pytest.raises(PlumecastError, match="no coordinate y"):
-        content_of(fires.drop_vars(["x", "y"]))
-    with pytest.raises(PlumecastError, match="3 sources"):
-        content_of([fires, fires, fires])
-    with pytest.raises(PlumecastError, match="no fire and hour in common"):
-        content_of([fires, fires.assign_coords(hours=fires.hours + 0.5)])
-    with pytest.raises(PlumecastError, match="different grids"):
-        content_of([fires, fires.assign_coords(x=fires.x + 1.0)])
-    with pytest.raises(PlumecastError, match="does not exist"):
-        pc.draw_map(tmp_path / "none.zarr", tmp_path / "map.html")
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        (lambda fires: fires.isel(snapshot=slice(0, 0)), "no fire to draw"),
+        (lambda fires: fires.drop_vars(["smoke", "time_since_ignition"]), "no field on y and x"),
+        (lambda fires: fires.drop_vars(["x", "y"]), "no coordinate y"),
+        (lambda fires: [fires, fires, fires], "3 sources"),
+        (lambda fires: [fires, fires.assign_coords(hours=fires.hours + 0.5)], "no fire and hour"),
+        (lambda fires: [fires, fires.assign_coords(x=fires.x + 1.0)], "different grids"),
+        (lambda fires: "none.zarr", "does not exist"),
+    ],
+)
+def test_sources_that_cannot_be_drawn_are_refused(fires, sources, message):
+    with pytest.raises(PlumecastError, match=message):
+        content_of(sources(fires))
+
+
+def test_loose_quantities_and_hours_work_with_a_warning(fires, tmp_path):
+    new = pc.draw_map(fires, tmp_path / "new.html", reading=Reading("dose", hours=[6.0]))
+    with pytest.warns(DeprecationWarning, match=r"reading=Reading\("):
+        old = pc.draw_map(fires, tmp_path / "old.html", quantity="dose", hours=[6.0])
+    assert old.path.read_bytes() == new.path.read_bytes()
+
+
+def test_the_layer_of_the_example_for_contributors_is_on_the_map(fires, monkeypatch):
+    """CONTRIBUTING.md adds a layer by one entry of `LAYERS`; the code there is run as it is."""
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    example = re.search(r"A map layer is .*?```python\n(.*?)```", text, re.DOTALL)[1]
+    monkeypatch.setitem(layers.LAYERS, "smoke_edge", None)  # taken out again after the test
+    exec(example, vars(layers).copy())
+    content = content_of(fires)
+    layer = content.layer("smoke_edge")
+    assert (layer.title, layer.kind) == ("Edge of the smoke", "set")
+    shown = content.scenes[0].fields["smoke_edge"]
+    assert 0 < np.count_nonzero(shown) < np.count_nonzero(content.scenes[0].fields["smoke"])
+    assert "smoke_edge" in [item["name"] for item in page_data(content)["layers"]]
 
 
 def test_a_kmz_has_the_dates_that_a_fire_records(tmp_path):

@@ -18,7 +18,7 @@ REFUSED = "Failed to load resource"
 @pytest.fixture(scope="session")
 def live_address(live_files, tmp_path_factory):
     """Address of `plumecast serve` whose fires have a weather each: turning the wind matters."""
-    pytest.importorskip("starlette", reason="the extra serve is not installed")
+    pytest.importorskip("fastapi", reason="the extra serve is not installed")
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     store, model = live_files
     command = [sys.executable, "-m", "plumecast", "serve", model, "--data", store, "--folder",

@@ -72,10 +72,7 @@ def test_every_id_is_there_once_and_every_id_that_is_named_is_there(elements):
 def test_every_control_has_a_label(elements):
     labelled = {attributes.get("for") for name, attributes in elements.found if name == "label"}
     for name, attributes in elements.found:
-        if (
-            name in ("input", "select", "textarea", "progress")
-            and attributes.get("type") != "radio"
-        ):
+        if name in CONTROLS and attributes.get("type") != "radio":
             assert attributes["id"] in labelled | elements.inside_label, attributes
         if attributes.get("role") == "tabpanel":
             assert attributes["aria-labelledby"]

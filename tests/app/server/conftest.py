@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("starlette")
+pytest.importorskip("fastapi")
 pytest.importorskip("numba")
 
 from starlette.testclient import TestClient
 
 from plumecast.app.server.application import make_application
-from plumecast.app.server.live.limits import Limits
+from plumecast.app.server.kept import Limits
 from plumecast.app.server.start import prepare
 
 

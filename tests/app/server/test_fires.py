@@ -12,6 +12,7 @@ import xarray as xr
 import plumecast as pc
 from plumecast.data.clock import take_final
 from plumecast.scores.quantities import as_quantity
+from plumecast.scores.reading import Reading
 from plumecast.workflows.predict import predict_fires
 from support.live_page import MIDDLE, lit, wind
 from support.places import REPOSITORY
@@ -60,19 +61,6 @@ def test_frames_are_those_of_the_library(client, page):
             np.testing.assert_allclose(found, expected.values, rtol=1e-4, atol=1e-5)
     fire = octets(client.get(f"{address}/frames/2?layer=fire"))
     np.testing.assert_array_equal(fire, burned.time_since_ignition.values[2])
-
-
-def test_frames_of_a_longer_fire_begin_equally(page):
-    """The first checkpoint alone is burned first: later hours do not change it."""
-    world = page.world
-    cells = world.ignited([tuple(MIDDLE)])
-    weather = world.weather(
-        {"surface": (8.0, 200.0), "aloft": (14.0, 200.0), "hour": 12.0, "drought": "high"}
-    )
-    short, long = (world.burn(cells, weather, count) for count in (1, 3))
-    np.testing.assert_array_equal(
-        short.time_since_ignition.values[0], long.time_since_ignition.values[0]
-    )
 
 
 def test_point_series_and_places_agree_with_the_frames(client, page):
@@ -151,7 +139,7 @@ def test_page_and_compare_scenarios_give_the_same_numbers_and_words(client, tmp_
     for quantity in ("mean", "dose", "sum"):
         page = client.post(f"/api/compare?quantity={quantity}", json=keys).json()
         found = pc.compare_scenarios(
-            files, places=tmp_path / "places.csv", quantity=quantity, checkpoint_interval=6.0
+            files, Reading(quantity, interval=6.0), places=tmp_path / "places.csv"
         ).places.isel(scenario=0)
         assert [row["place"] for row in page["table"]] == found.place.values.tolist()
         assert page["quantity"] == found.attrs["quantity"]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 
 import pytest
 
-from plumecast.app.server.application import ROUTES
-from plumecast.app.server.http import openapi
-from plumecast.app.server.http.assets import read_assets
-from plumecast.app.server.http.safety import MOST_BODY
+from plumecast.app.server.application import FOLDER, MOST_BODY, PAGE
 from plumecast.app.server.start import listen
 from plumecast.base.errors import PlumecastError
 from support.live_fuzz import malformed_requests
@@ -47,9 +45,10 @@ def test_long_bodies_are_refused_however_they_come(client):
 
 def test_bodies_must_be_json_by_their_type(client):
     """A form of another site cannot send JSON by its type."""
-    text = json.dumps(wind(0.0))
-    plain = client.post("/api/fires", content=text, headers={"content-type": "text/plain"})
-    assert plain.status_code == 415
+    plain = {"content-type": "text/plain"}
+    assert (
+        client.post("/api/fires", content=json.dumps(wind(0.0)), headers=plain).status_code == 415
+    )
 
 
 def test_every_answer_has_the_headers(client):
@@ -70,13 +69,6 @@ def test_no_path_reaches_the_file_system(client, path):
     assert client.get(path).status_code == 404
 
 
-def test_assets_are_those_of_the_folder(tmp_path):
-    (tmp_path / "page").mkdir()
-    (tmp_path / "page" / "index.html").write_text("<p>page</p>")
-    found = read_assets(tmp_path)
-    assert found["/"].body == found["/assets/page/index.html"].body == b"<p>page</p>"
-
-
 def test_malformed_requests_get_only_4xx(client):
     """Some hundred of them, drawn with a seed; a failure names its request."""
     address, _ = lit(client, wind(0.0))
@@ -87,22 +79,54 @@ def test_malformed_requests_get_only_4xx(client):
         assert "Traceback" not in answer.text
 
 
-def test_the_document_describes_every_address():
-    served = {
-        (method.lower(), re.sub(r":\w+", "", route.path))
-        for route in ROUTES
-        for method in route.methods - {"HEAD"}
-    }
-    assert {(item.method, item.path) for item in openapi.ROUTES} == served
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("fires", wind(0.0, ignite=[[1, 2, 3]]), 400, "ignite.0 is [1, 2, 3]; it must have at mo"),
+        ("fires", wind(0.0, hours=3), 400, "the body has the unknown key hours"),
+        ("fires", {"ignite": [[1, 2]], "weather": {}}, 400, "weather must have a drought, or"),
+        ("fires", wind(0.0, weather={"surface": {"speed": 41, "from": 0}}), 400,
+         "weather.surface.speed is 41; it must be less than or equal to 40"),
+        ("fires", wind(0.0, model="m"), 422, "this model is no longer loaded: reload the page"),
+        ("fires", [], 400, "the body is []; it must be a JSON object"),
+        ("places", {"csv": 1}, 400, "csv is 1; it must be a text"),
+        ("jobs", {"kind": "train", "ignitions": 999}, 400, "ignitions is 999; it must be 3 to 8"),
+        ("jobs", {"kind": "train", "preset": "quick", "family": "coded"}, 400, "a preset has its"),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_the_value(client, path, body, status, words):
+    answer = client.post(f"/api/{path}", json=body)
+    assert (answer.status_code, answer.json()["error"][: len(words)]) == (status, words)
+
+
+def test_every_request_of_the_page_is_in_the_document(client):
+    """The addresses in the scripts of the page, with their parts in braces."""
+    described = [
+        re.sub(r"\\{\w+\\}", r"[^/?]+", re.escape(path.lstrip("/")))
+        for path in client.get("/openapi.json").json()["paths"]
+    ]
+    scripts = "".join(path.read_text(encoding="utf-8") for path in (FOLDER / PAGE).rglob("*.js"))
+    found = re.findall(r"[`\"](api/[^`\"?]*)[`\"?]", scripts)
+    asked = {re.sub(r"\$\{[^}]*\}", "x", address) for address in found}
+    assert len(asked) > 8
+    for address in asked:
+        assert any(re.fullmatch(known, address) for known in described), address
 
 
 def test_the_document_page_escapes_its_text(client):
     page = client.get("/api").text
     assert "<script" not in page
-    assert page.count("<h2>") == len(openapi.ROUTES)
+    paths = client.get("/openapi.json").json()["paths"]
+    assert page.count("<h2>") == sum(map(len, paths.values()))
 
 
 @pytest.mark.parametrize("port", [-1, 65_536])
 def test_a_port_that_cannot_exist_is_refused(port):
     with pytest.raises(PlumecastError, match=f"port={port} .*ports are 0 to 65535"):
         listen("127.0.0.1", port)
+
+
+def test_answers_are_sent_without_delay():
+    """asyncio turns Nagle's algorithm off only for sockets that name their protocol."""
+    with listen("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP

@@ -7,12 +7,13 @@ import time
 
 import numpy as np
 
-from plumecast.app.server.live.scores import LAYERS
-from plumecast.scores.exceedance import exceedance_counts, exceedance_of
-from plumecast.scores.quantities import as_integrals, as_quantity
+from plumecast.app.server.store import LAYERS
+from plumecast.scores.quantities import as_quantity
+from plumecast.scores.reading import Reading
 from plumecast.surrogate.load import load_surrogate
+from plumecast.surrogate.thresholds import Thresholds
+from plumecast.workflows.evaluate import evaluate_at
 from support.live_page import events, lit, wind
-from support.quantities import time_mean
 
 
 def test_difference_is_predicted_minus_observed(client, page):
@@ -30,20 +31,17 @@ def test_difference_is_predicted_minus_observed(client, page):
 
 def test_scores_are_of_unseen_fires(client, page, live_files):
     """Two of ten ignitions were not in training: six snapshots, scored as the library does."""
-    found = client.get("/api/store/scores?threshold=0.1").json()
-    assert found["snapshots"] == 6
+    answer = client.get("/api/store/scores?threshold=0.1").json()
+    assert answer["snapshots"] == 6
     fires = page.store.snapshots
     unseen = fires.isel(snapshot=np.flatnonzero(fires.ignition_id.values >= "s0-i0008"))
-    sums = load_surrogate(live_files[1]).predict(unseen)
-    predicted, observed = (time_mean(as_integrals(part)) for part in (sums, unseen.smoke))
-    counts = exceedance_counts(predicted.values, observed.values, [0.1])[0]
-    expected = exceedance_of(0.1, counts)
-    assert found["iou"] == expected.iou
-    assert found["hit_rate"] == expected.hit_rate
-    roc = np.array(found["roc"])
-    assert (np.diff(roc, axis=0) >= 0.0).all()
-    assert roc[0].tolist() == [0.0, 0.0]
-    assert roc[-1].tolist() == [1.0, 1.0]
+    surrogate = load_surrogate(live_files[1])
+    scored = {"live": (surrogate, Thresholds(1.0, 0.5))}
+    reading = Reading("mean", thresholds=[0.1])
+    expected = evaluate_at(scored, unseen, reading=reading).scores[0].exceedances[-1]
+    for name in ("iou", "hit_rate", "false_alarm_ratio", "bias"):
+        assert answer[name] == getattr(expected, name)
+    assert (answer["roc"][0], answer["roc"][-1]) == ([0.0, 0.0], [1.0, 1.0])
 
 
 def test_a_training_adds_a_model_and_a_point_of_the_curve(client, page):

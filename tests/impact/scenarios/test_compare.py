@@ -12,7 +12,8 @@ import xarray as xr
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
-from plumecast.impact.scenarios.compare import EVERYWHERE, EXPOSURE
+from plumecast.impact.compare import EVERYWHERE, EXPOSURE, Comparing
+from plumecast.scores.reading import Reading
 from support.calibrations import calibrate
 from support.quantities import time_mean
 from support.snapshots import CELL, make_snapshots
@@ -70,7 +71,9 @@ def test_the_share_above_of_all_people_is_the_share_of_persons(before, towns):
     """Not whether the mean over all persons is above: one smoky town would lift it alone."""
     level = float(last(before)[:, 4, 5].median())
     scenarios = {"a": before, "b": dimmed(before)}
-    found = pc.compare_scenarios(scenarios, places=towns, thresholds=[level], maps=False).places
+    found = pc.compare_scenarios(
+        scenarios, Reading(thresholds=[level]), Comparing(maps=False), places=towns
+    ).places
     for name in ("reference_exceedance", "scenario_exceedance"):
         a, b, people = found[name].sel(threshold=level).values.ravel()[:3]
         assert people == pytest.approx(0.75 * a + 0.25 * b)
@@ -78,8 +81,10 @@ def test_the_share_above_of_all_people_is_the_share_of_persons(before, towns):
 
 def test_places_alone_are_those_with_maps(before, towns):
     scenarios = {"a": before, "b": dimmed(before)}
-    with_maps = pc.compare_scenarios(scenarios, places=towns, thresholds=[1.0]).places
-    alone = pc.compare_scenarios(scenarios, places=towns, thresholds=[1.0], maps=False)
+    with_maps = pc.compare_scenarios(scenarios, Reading(thresholds=[1.0]), places=towns).places
+    alone = pc.compare_scenarios(
+        scenarios, Reading(thresholds=[1.0]), Comparing(maps=False), places=towns
+    )
     assert alone.maps is None
     xr.testing.assert_allclose(alone.places.drop_vars("clear"),
                                with_maps.isel(place=slice(0, 3)).drop_vars("clear"))  # fmt: skip
@@ -126,7 +131,7 @@ def test_other_ignitions_are_not_paired(before):
     assert found.places.paired.values.tolist() == [False]
     assert "share 0 ignitions" in found.notes[0]
     with pytest.raises(PlumecastError, match=r"paired=True needs common ignitions.*have none"):
-        pc.compare_scenarios({"a": before, "b": other}, paired=True)
+        pc.compare_scenarios({"a": before, "b": other}, comparing=Comparing(paired=True))
 
 
 def test_the_same_name_at_another_place_is_no_pair(before):
@@ -164,7 +169,13 @@ def test_fires_of_training_are_told(before, towns):
     said = []
     for reference in (other, before):
         fires = {"a": reference, "b": other.assign(time_since_ignition=later)}
-        pc.compare_scenarios(fires, model=surrogate, places=towns, maps=False, notify=said.append)
+        pc.compare_scenarios(
+            fires,
+            model=surrogate,
+            places=towns,
+            notify=said.append,
+            comparing=Comparing(maps=False),
+        )
     told = [notice.text for notice in said if "those of training" in notice.text]
     assert told == [
         f"{np.unique(before.ignition_id).size} of the ignitions are those of training, where the "
@@ -178,7 +189,9 @@ def test_the_note_states_the_error_of_a_calibrated_surrogate(split, before, town
         "a": before,
         "b": before.isel(snapshot=before.hours.values < 18.0).drop_vars("is_final"),
     }
-    found = pc.compare_scenarios(fires, model=surrogate, places=towns, maps=False)
+    found = pc.compare_scenarios(
+        fires, model=surrogate, places=towns, comparing=Comparing(maps=False)
+    )
     [text] = [text for text in found.notes if "the surrogate's error" in text]
     assert "90 % of the true values are" in text
     assert "not the error of the surrogate" in " ".join(found.notes)
@@ -188,7 +201,9 @@ def test_last_snapshots_that_are_not_marked_are_those_by_their_hours(split, befo
     surrogate = pc.fit_surrogate(split.train, "paper-linear")
     other = before.assign(time_since_ignition=0.5 * before.time_since_ignition)
     marked, unmarked = (
-        pc.compare_scenarios({"a": before, "b": b}, model=surrogate, places=towns, maps=False)
+        pc.compare_scenarios(
+            {"a": before, "b": b}, model=surrogate, places=towns, comparing=Comparing(maps=False)
+        )
         for b in (other, other.drop_vars("is_final"))
     )
     xr.testing.assert_equal(marked.places, unmarked.places)
@@ -213,7 +228,7 @@ def test_smoke_without_an_interval(before):
     bare.smoke.attrs.pop(INTERVAL)
     with pytest.raises(PlumecastError, match=r"scenario 'b'.*does not record the interval"):
         pc.compare_scenarios({"a": before, "b": bare})
-    stated = pc.compare_scenarios({"a": before, "b": bare}, checkpoint_interval=6.0)
+    stated = pc.compare_scenarios({"a": before, "b": bare}, Reading(interval=6.0))
     np.testing.assert_allclose(stated.places.relative[0], -0.5, rtol=ROUNDING)
 
 

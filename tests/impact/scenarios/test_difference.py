@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumecast.impact.scenarios.difference import (
+from plumecast.impact.difference import (
     holm,
     paired_difference,
     share_difference,

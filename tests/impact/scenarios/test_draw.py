@@ -7,7 +7,7 @@ import pytest
 
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
-from plumecast.impact.scenarios.draw import Change, draw_scenarios
+from plumecast.workflows.fires.draw_fires import Change, draw_scenarios
 from support.raster_files import write_landscape
 
 SHAPE, CELL = (60, 80), 600.0

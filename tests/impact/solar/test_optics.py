@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.impact.solar.optics import Optics, column_depth, sample_optics
+from plumecast.impact.optics import Optics, column_depth, sample_optics
 
 
 def test_optical_depth_is_extinction_times_column_mass():

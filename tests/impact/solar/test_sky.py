@@ -7,9 +7,17 @@ import pytest
 
 pytest.importorskip("pvlib")
 
-from plumecast.impact.solar.energy import aod_nodes
-from plumecast.impact.solar.optics import Optics, optical_depth
-from plumecast.impact.solar.sky import SKIES, Air, bird, largest_aod, spectrl2, tabulate
+from plumecast.impact.loss import aod_nodes
+from plumecast.impact.optics import (
+    SKIES,
+    Air,
+    Optics,
+    bird,
+    largest_aod,
+    optical_depth,
+    spectrl2,
+    tabulate,
+)
 
 ZENITH = 30.0  # a high sun, as in the published figures
 PUBLISHED = 0.02  # the figures are for a sun, water and ground that are not stated

@@ -9,15 +9,26 @@ import xarray as xr
 pytest.importorskip("pvlib")
 
 import plumecast as pc
-from plumecast.impact.solar.energy import aod_nodes, energy_table
-from plumecast.impact.solar.optics import Optics
-from plumecast.impact.solar.plants import Exposure, Panels, Plants, ac_power
-from plumecast.impact.solar.sky import Air, spectrl2, tabulate
-from plumecast.impact.solar.sun import read_ignition_time, sun_position
+from plumecast.impact.loss import aod_nodes, energy_table
+from plumecast.impact.optics import Air, Optics, spectrl2, tabulate
+from plumecast.impact.plants import Exposure, Panels, Plants, ac_power
+from plumecast.impact.solar_loss import Uncertainty, Unrecorded
+from plumecast.impact.sun import read_ignition_time, sun_position
 from support.calibrations import calibrate
 from support.plants import NOON, smoky, write_plants
 
-GIVEN = {"ignition_time": NOON, "latitude": 39.0, "optics_samples": 8}
+GIVEN = {
+    "ignition_time": NOON,
+    "unrecorded": Unrecorded(latitude=39.0),
+    "uncertainty": Uncertainty(optics_samples=8),
+}
+
+
+def banded(lower: np.ndarray, upper: np.ndarray | None) -> dict[str, object]:
+    """The arguments with bands of the smoke."""
+    return GIVEN | {"uncertainty": Uncertainty(lower=lower, upper=upper, optics_samples=8)}
+
+
 TABLE_ERROR = 1e-4  # of the clear energy; the docstring of EnergyTable promises it
 ROUNDING = 1e-9
 
@@ -125,8 +136,7 @@ def test_the_interval_is_split_into_its_causes(table):
 def test_bands_of_the_smoke_become_the_part_of_the_surrogate(table):
     data = smoky(fires=4, concentration=5.0)
     values = np.repeat(data.smoke.values[:, 0, :1], 2, axis=1)
-    bands = {"lower": 0.5 * values, "upper": 1.5 * values}
-    found = pc.solar_loss(data, table, **bands, **GIVEN)
+    found = pc.solar_loss(data, table, **banded(0.5 * values, 1.5 * values))
     ends = [
         pc.solar_loss(smoky(fires=4, concentration=c), table, **GIVEN).lost_energy
         for c in (2.5, 7.5)
@@ -135,15 +145,15 @@ def test_bands_of_the_smoke_become_the_part_of_the_surrogate(table):
     for end, exact in zip((found.lost_energy_lower, found.lost_energy_upper), ends, strict=True):
         np.testing.assert_allclose(end.sel(part="surrogate"), exact, atol=TABLE_ERROR * clear)
     with pytest.raises(pc.PlumecastError, match="the band has shape"):
-        pc.solar_loss(data, table, lower=values[:3], upper=values[:3], **GIVEN)
+        pc.solar_loss(data, table, **banded(values[:3], values[:3]))
     with pytest.raises(pc.PlumecastError, match="both lower and upper"):
-        pc.solar_loss(data, table, lower=values, **GIVEN)
+        pc.solar_loss(data, table, **banded(values, None))
 
 
 def test_a_band_where_no_smoke_is_predicted_counts(table):
     data = smoky(fires=4, concentration=0.0)
     zero = np.zeros((data.sizes["snapshot"], 2))
-    found = pc.solar_loss(data, table, lower=zero, upper=zero + 5.0, **GIVEN)
+    found = pc.solar_loss(data, table, **banded(zero, zero + 5.0))
     assert (found.lost_energy_upper.sel(part="surrogate") > 0.0).all()
     assert (found.lost_energy_lower.sel(part="surrogate") == 0.0).all()
 
@@ -231,10 +241,17 @@ def test_latitudes_of_the_grid_are_those_of_its_plants(table):
     data = smoky()
     y, x = xr.broadcast(data.y, data.x)
     data = data.assign_coords(lat=39.0 + 0.0 * y, lon=-120.0 + 0.0 * x)
-    from_grid = pc.solar_loss(data, table, ignition_time=NOON, optics_samples=8)
+    from_grid = pc.solar_loss(
+        data, table, ignition_time=NOON, uncertainty=Uncertainty(optics_samples=8)
+    )
     stated = pc.solar_loss(smoky(), table, **GIVEN)
     np.testing.assert_allclose(from_grid.lost_energy, stated.lost_energy, rtol=ROUNDING)
-    clock = pc.solar_loss(data, table, ignition_time="2020-09-08T12:00-08:00", optics_samples=8)
+    clock = pc.solar_loss(
+        data,
+        table,
+        ignition_time="2020-09-08T12:00-08:00",
+        uncertainty=Uncertainty(optics_samples=8),
+    )
     # 120° west is the middle of the zone: the clock and the sun differ by the equation of time.
     np.testing.assert_allclose(clock.lost_energy, stated.lost_energy, rtol=0.02)
 

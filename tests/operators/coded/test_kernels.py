@@ -13,18 +13,19 @@ from sklearn.kernel_ridge import KernelRidge
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.linalg import inverse_positive
 from plumecast.operators.coded import kernel_tuning as kernel_search
-from plumecast.operators.coded.kernel_map import fit_kernel_map, training_kernel
 from plumecast.operators.coded.kernel_tuning import Walk, tune_kernel_map
 from plumecast.operators.coded.kernels import (
     STATIONARY,
     TERMS,
     check_kernel,
+    fit_kernel_map,
     has_length_scale,
     kernel_terms,
+    monomial_kernel,
     term_kernel,
+    training_kernel,
     typical_distance,
 )
-from plumecast.operators.coded.monomials import monomial_kernel
 
 seeds = st.integers(0, 2**32 - 1)
 SUM = "polynomial-1 + matern-5/2"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumecast.base.errors import PlumecastError
-from plumecast.operators.coded.monomials import (
+from plumecast.operators.coded.kernels import (
     interaction_kernel,
     monomial_count,
     monomial_kernel,

@@ -9,7 +9,7 @@ import pytest
 
 from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.operators.coded.fit import CodedSettings, fit_coded_operator
-from plumecast.operators.coded.kernel_map import KernelMap
+from plumecast.operators.coded.kernels import KernelMap
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.coded.polynomial_map import (
     DualMap,

@@ -12,8 +12,15 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import map_arrays
 from plumecast.compute.device import choose_device
 from plumecast.operators.family import NOTHING, Conditions, TrainingSet
-from plumecast.operators.fields.lift import Lift, fit_lift
-from plumecast.operators.neural.map import SIZES, NeuralMap, NeuralOutOfFold, fit_neural
+from plumecast.operators.lift import Lift, fit_lift
+from plumecast.operators.neural.map import (
+    SIZES,
+    Network,
+    NeuralMap,
+    NeuralOutOfFold,
+    Schedule,
+    fit_neural,
+)
 from plumecast.surrogate.file import load_value, save_value
 
 torch = pytest.importorskip("torch")
@@ -35,6 +42,9 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+QUICK = {"network": Network("unet", SMALL["unet"]), "schedule": Schedule(1), "device": "cpu"}
 
 
 def fires(count: int, seed: int = 0) -> np.ndarray:
@@ -60,18 +70,16 @@ def targets(fire: np.ndarray, strength: np.ndarray | float = 1.0) -> np.ndarray:
 
 def train(architecture: str, *, epochs: int = 30, **choices) -> tuple[NeuralMap, NeuralOutOfFold]:
     fire = fires(FIRES)
+    network = Network(architecture, SMALL[architecture], choices.pop("positions", True))
+    of_schedule = {
+        name: choices.pop(name) for name in ("seed", "seconds", "shift") if name in choices
+    }
+    schedule = Schedule(epochs, 8, RATE, **of_schedule)
     return fit_neural(
         TrainingSet(fire, targets(fire), np.arange(FIRES) % FOLDS, NOTHING),
         fit_lift(fire),
-        **{
-            "architecture": architecture,
-            "sizes": SMALL[architecture],
-            "learning_rate": RATE,
-            "epochs": epochs,
-            "batch": 8,
-            "device": "cpu",
-            **choices,
-        },
+        network=network,
+        **{"schedule": schedule, "device": "cpu", **choices},
     )
 
 
@@ -183,9 +191,8 @@ def test_scalars_distinguish_scenarios():
             Conditions(covariates=scalars),
         ),
         fit_lift(fire),
-        sizes=SMALL["unet"],
-        learning_rate=RATE,
-        epochs=15,
+        network=Network("unet", SMALL["unet"]),
+        schedule=Schedule(15, learning_rate=RATE),
         device="cpu",
     )
     new = fires(12, seed=8)
@@ -264,7 +271,7 @@ def test_the_weights_kept_are_those_of_the_best_epoch():
     """Validation targets that contradict the others make every epoch after the first worse; the
     network ends with exactly the smallest loss reported."""
     from plumecast.operators.neural.nets import build
-    from plumecast.operators.neural.training import Samples, Schedule, Task, train
+    from plumecast.operators.neural.training import Samples, Task, train
 
     torch.manual_seed(0)
     fire = torch.from_numpy(fires(12))[:, None]
@@ -272,7 +279,7 @@ def test_the_weights_kept_are_those_of_the_best_epoch():
     network = build("unet", SMALL["unet"], inputs=1, targets=1, grid=GRID)
     task = Task(network, Samples(fire, torch.empty(12, 0), wanted), (False,), False)
     seen = []
-    schedule = Schedule(epochs=4, batch=4, learning_rate=1e-2, shift=0, seconds=None, seed=0)
+    schedule = Schedule(epochs=4, batch=4, learning_rate=1e-2, shift=0)
     train(task, torch.arange(8), torch.arange(8, 12), schedule, seen.append)
     losses = [epoch.left_out_loss for epoch in seen]
     assert min(losses) < losses[-1]
@@ -283,14 +290,20 @@ def test_the_weights_kept_are_those_of_the_best_epoch():
     ("choices", "message"),
     [
         (
-            {"architecture": "transformer"},
+            {"network": Network("transformer")},
             "'transformer' is unknown; choose from unet, fno",
         ),
-        ({"sizes": {"modes": 3}}, "'modes' is not a size of a unet; it has width, levels"),
+        (
+            {"network": Network("unet", {"modes": 3})},
+            "'modes' is not a size of a unet; it has width, levels",
+        ),
         ({"device": "cuda:99"}, "device 'cuda:99' cannot be used here"),
         ({"device": "toaster"}, "device 'toaster' cannot be used here"),
         ({"scalars": np.zeros((3, 1))}, r"scalars have shape \(3, 1\)"),
-        ({"learning_rate": 1e30}, "diverged with learning_rate=1e\\+30; lower it"),
+        (
+            {"schedule": Schedule(1, learning_rate=1e30)},
+            "diverged with learning_rate=1e\\+30; lower it",
+        ),
     ],
 )
 def test_bad_choices_name_the_next_step(choices, message):
@@ -301,7 +314,7 @@ def test_bad_choices_name_the_next_step(choices, message):
         fit_neural(
             TrainingSet(fire, targets(fire), np.arange(12) % 2, given),
             fit_lift(fire),
-            **{"sizes": SMALL["unet"], "epochs": 1, "device": "cpu", **choices},
+            **{**QUICK, **choices},
         )
 
 
@@ -341,8 +354,6 @@ def test_an_all_zero_target_is_predicted_as_zero():
     network, _ = fit_neural(
         TrainingSet(fire, empty, np.arange(12) % 2, NOTHING),
         fit_lift(fire),
-        sizes=SMALL["unet"],
-        epochs=1,
-        device="cpu",
+        **QUICK,
     )
     assert not network.predict(fire).any()

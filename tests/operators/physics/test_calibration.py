@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from plumecast.operators.physics.calibration import LADDERS, _error, calibrate
+from plumecast.operators.physics.conditions import WeatherSeries
 from plumecast.operators.physics.transport import ColumnTransport, plan_transport
-from plumecast.operators.physics.weather import WeatherSeries
 
 CELL = 3000.0
 SHAPE = (24, 28)

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumecast.operators.physics.fuels import FuelLoads
-from plumecast.operators.physics.transport import GROUPS, ColumnTransport
-from plumecast.operators.physics.weather import WeatherSeries
+from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
+from plumecast.operators.physics.transport import CARRIED, ColumnTransport
 
 SHAPE = (30, 40)
 HEIGHT_EFFECT = 0.03
@@ -21,7 +20,7 @@ def load(value: float) -> np.ndarray:
 
 
 def transport(trained_on: np.ndarray | None) -> ColumnTransport:
-    return ColumnTransport((3000.0, 3000.0), 1.0, 0.5, 4, GROUPS["column"], trained_on)
+    return ColumnTransport((3000.0, 3000.0), 1.0, 0.5, 4, CARRIED["column"].groups, trained_on)
 
 
 def fires(count: int) -> np.ndarray:

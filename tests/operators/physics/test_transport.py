@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plumecast.operators.physics.conditions import WeatherSeries
 from plumecast.operators.physics.release import (
     FireHistory,
     partial_release_of,
     release_of,
 )
 from plumecast.operators.physics.transport import (
-    GROUPS,
+    CARRIED,
     ColumnTransport,
     plan_transport,
     shift_matrices,
 )
-from plumecast.operators.physics.weather import WeatherSeries
 
 CELL = 3000.0
 SHAPE = (30, 40)
@@ -38,7 +38,7 @@ def weather(u: float, v: float, until: float, count: int = 1, depth: float = 100
 
 
 def transport(**change) -> ColumnTransport:
-    plain = ColumnTransport((CELL, CELL), 1.0, 0.5, 4, GROUPS["column"])
+    plain = ColumnTransport((CELL, CELL), 1.0, 0.5, 4, CARRIED["column"].groups)
     return replace(plain, **change)
 
 
@@ -103,7 +103,7 @@ def test_what_leaves_the_grid_is_lost_and_never_comes_back():
 def test_parts_of_the_column_add_up_to_it():
     fire, air = two_cells(5.0), weather(3.0, -1.0, 6.0)
     whole = transport().smoke(fire, air)
-    parts = transport(groups=GROUPS["layers"]).smoke(fire, air)
+    parts = transport(groups=CARRIED["layers"].groups).smoke(fire, air)
     assert parts.shape[1] == 3
     np.testing.assert_allclose(parts.sum(1), whole[:, 0], rtol=SINGLE, atol=SINGLE * whole.max())
 
@@ -232,7 +232,7 @@ def test_diffusion_adds_its_variance_on_any_cell_size():
 def test_the_plan_follows_the_fires():
     short, long = weather(8.0, 0.0, 8.0), weather(8.0, 0.0, 72.0)
     plan = plan_transport(short, (CELL, -CELL), 1.0, kind="layers")
-    assert (plan.step, plan.groups) == (0.5, GROUPS["layers"])
+    assert (plan.step, plan.groups) == (0.5, CARRIED["layers"].groups)
     assert plan_transport(long, (CELL, CELL), 6.0).step == 1.0
     assert plan_transport(long, (CELL, CELL), 6.0).halvings == 3  # 9.6 cells an hour, at most 3
     assert plan_transport(weather(0.5, 0.0, 72.0), (CELL, CELL), 6.0).halvings == 1

@@ -7,7 +7,7 @@ import pytest
 
 from plumecast.compute.device import Budget, Device, free_bytes
 from plumecast.operators.family import NOTHING, TrainingSet
-from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.spectral import map as spectral_map
 from plumecast.operators.spectral.fit import fit_spectral
 from plumecast.operators.spectral.map import Layer, SpectralMap, ramps_of
@@ -100,7 +100,7 @@ def test_a_fit_copies_its_snapshots_to_a_device_once():
 
     resources = Budget(Device("other", put, lambda: None))
     lift = fit_lift(data.fire, bins=3)
-    found, _ = fit_spectral(data, lift, layers=3, resources=resources)
+    found, *_ = fit_spectral(data, lift, layers=3, resources=resources)
     whole = [shape for shape in copied if shape in (data.fire.shape, data.targets.shape)]
     assert sorted(whole) == sorted([data.fire.shape, data.targets.shape])
     assert len(copied) == 3  # the third is an example of an array on the device

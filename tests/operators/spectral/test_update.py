@@ -9,12 +9,11 @@ import pytest
 
 from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.operators.family import NOTHING, TrainingSet
-from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.spectral.equations import Equations
-from plumecast.operators.spectral.fit import fit_layers
-from plumecast.operators.spectral.systems import Systems, solve_totals
+from plumecast.operators.spectral.fit import fit_spectral, update_spectral
+from plumecast.operators.spectral.systems import Systems, layer_sums, solve_totals
 from plumecast.operators.spectral.transform import choose_frequencies
-from plumecast.operators.spectral.update import layer_sums, update_spectral
 from support.convolved_fires import fires, plume
 
 DOUBLE = 1e-8  # relative, in double precision: the same sums in another order
@@ -74,7 +73,7 @@ def training(rows: slice) -> TrainingSet:
 @pytest.fixture(scope="module")
 def fitted():
     old = training(slice(0, 16))
-    return fit_layers(old, fit_lift(old.fire, bins=3), layers=2, updatable=True)
+    return fit_spectral(old, fit_lift(old.fire, bins=3), layers=2, updatable=True)
 
 
 def update(fitted, sums, rows: slice):
@@ -84,7 +83,7 @@ def update(fitted, sums, rows: slice):
 def test_one_layer_equals_a_fit_to_all_snapshots_with_the_same_choices():
     """A fit from scratch: sums that begin at zero, and all snapshots at once."""
     old = training(slice(0, 16))
-    one, _, sums = fit_layers(old, fit_lift(old.fire, bins=3), layers=1, updatable=True)
+    one, _, sums = fit_spectral(old, fit_lift(old.fire, bins=3), layers=1, updatable=True)
     empty = replace(sums, gram=0 * sums.gram, cross=0 * sums.cross, size=0 * sums.size)
     expected, _ = update(one, empty, slice(0, 24))
     found = one
@@ -119,7 +118,7 @@ def test_an_update_predicts_new_fires_better_and_keeps_the_first_layer(fitted):
 
 def test_keeping_sums_changes_no_weight(fitted):
     old = training(slice(0, 16))
-    plain, _, nothing = fit_layers(old, fit_lift(old.fire, bins=3), layers=2)
+    plain, _, nothing = fit_spectral(old, fit_lift(old.fire, bins=3), layers=2)
     assert nothing is None
     for before, after in zip(plain.layers, fitted[0].layers, strict=True):
         assert np.array_equal(before.weights, after.weights)

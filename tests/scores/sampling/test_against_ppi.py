@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from plumecast.scores.sampling.control_variate import ControlVariate, control_variate
-from plumecast.scores.sampling.intervals import cluster_mean
+from plumecast.scores.sampling import ControlVariate, cluster_mean, control_variate
 
 TRUE, CHEAP = 20_000, 200_000
 

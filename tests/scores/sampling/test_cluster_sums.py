@@ -5,8 +5,8 @@ from __future__ import annotations
 import array_api_strict as strict
 import numpy as np
 
-from plumecast.scores.sampling.cluster_sums import LEAST, MOST, block_cluster_sums, groups_for
-from plumecast.scores.sampling.intervals import cluster_mean
+from plumecast.scores.field_statistics import LEAST, MOST, block_cluster_sums, groups_for
+from plumecast.scores.sampling import cluster_mean
 
 ROUNDING = 1e-12
 

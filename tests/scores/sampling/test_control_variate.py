@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import plumecast as pc
-from plumecast.scores.sampling.control_variate import control_variate
-from plumecast.scores.sampling.intervals import Estimate, cluster_mean, cluster_sums
+from plumecast.scores.sampling import Estimate, cluster_mean, cluster_sums, control_variate
 
 EXACT = Estimate(np.array(1.3), np.array(0.0), 1e9)  # cheap fires without number
 ROUNDING = 1e-10

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import plumecast as pc
-from plumecast.scores.sampling.intervals import (
+from plumecast.scores.sampling import (
     cluster_mean,
     effective_samples,
     share_interval,

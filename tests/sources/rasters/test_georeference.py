@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.compute.regrid import overlap_weights
 from plumecast.data.crs import as_crs, in_metres, latitude_longitude
 from plumecast.sources.rasters import RasterOptions, read_arrival_times

@@ -12,7 +12,7 @@ import pytest
 from plumecast.base.errors import PlumecastError
 from plumecast.sources.rasters import RasterOptions, iter_arrival_times, read_arrival_times
 from plumecast.sources.rasters.files import open_geotiff
-from plumecast.workflows.landscape import read_landscape
+from plumecast.workflows.simulate import read_landscape
 from support.raster_files import BOTTOM, LEFT, NX, NY, SIZE, fire, write_ascii, write_tiff
 
 rasterio = pytest.importorskip("rasterio")

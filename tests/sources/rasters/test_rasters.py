@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.sources.rasters import RasterOptions, iter_arrival_times, read_arrival_times
 from support.raster_files import (
     BOTTOM,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.netcdf import check_complete
+from plumecast.base.integrity import check_complete
 from plumecast.sources.wrf import checks, read_wrf, read_wrf_fires
 from plumecast.sources.wrf.checks import FrameSummary
 from support.wrf_files import NX, NY, NZ, Circle, plume, write_run

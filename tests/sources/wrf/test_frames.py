@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import PlumecastError
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.sources.wrf import WrfOptions, read_wrf
 from plumecast.sources.wrf.frame import (
     FireState,

@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.limited import LimitedProcess
+from plumecast.compute.processes import LimitedProcess
 from plumecast.sources.wrf import read_wrf, read_wrf_fires
 from plumecast.sources.wrf.fires import Job, read_job, read_limited
 from plumecast.sources.wrf.integrity import dimensions_of

@@ -7,8 +7,7 @@ import pytest
 
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
-from plumecast.base.constants import CP_DRY, P0, R_DRY
-from plumecast.base.names import COLUMN, LEVEL, LOWEST
+from plumecast.base.names import COLUMN, CP_DRY, LEVEL, LOWEST, P0, R_DRY
 from plumecast.sources.wrf.options import DRY_AIR, SMOKE_FLOOR, WrfOptions, tracer_unit
 from support.wrf_files import HOURS, NX, NY, NZ, air, expected_column, plume, write_run
 

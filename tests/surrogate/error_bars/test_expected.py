@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast.scores.sampling.intervals import (
+from plumecast.scores.sampling import (
     cluster_mean,
     jackknife_variance,
     probability_interval,
     with_variance,
 )
-from plumecast.surrogate.error_bars.bins import make_edges
-from plumecast.surrogate.error_bars.calibration import Calibration, make_calibration
-from plumecast.surrogate.error_bars.counting import CellBins
-from plumecast.surrogate.error_bars.expected import expected_block, expected_smoke
+from plumecast.surrogate.error_bars.calibration import (
+    Calibration,
+    expected_block,
+    expected_smoke,
+    make_calibration,
+)
+from plumecast.surrogate.error_bars.counting import CellBins, make_edges
 
 TAU, PEAK, THRESHOLD = 0.05, 150.0, 3.0
 

@@ -12,10 +12,9 @@ from typer.testing import CliRunner
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.cli import app
+from plumecast.compute.resources import Resources
 from plumecast.data.store import append_fire
-from plumecast.surrogate.error_bars.footprint import mean_thresholds
 from plumecast.surrogate.error_bars.interval import INTERVAL_FIELDS, promise_text, sets_text
-from plumecast.surrogate.file import read_header
 from plumecast.surrogate.load import load_surrogate
 from plumecast.workflows.predict import predict_store
 from plumecast.workflows.train import train_surrogate
@@ -73,19 +72,6 @@ def test_a_saved_surrogate_has_the_same_error_bars(surrogate, bars, tmp_path):
     xr.testing.assert_identical(loaded.predict_interval(FIRES, 0.8), bars)
 
 
-def test_a_file_without_a_rule_of_the_sets_keeps_its_own(surrogate, tmp_path):
-    """Files of earlier versions have no entry `sets`, and thresholds of the mean over fires."""
-    earlier = replace(surrogate, error_bars=replace(surrogate.error_bars, sets=None))
-    loaded = load_surrogate(earlier.save(tmp_path / "smoke.plume"))
-    assert not loaded.detects
-    assert "sets" not in read_header(tmp_path / "smoke.plume")["value"]["error_bars"]
-    expected = mean_thresholds(loaded.error_bars.scores, loaded.error_bars.edges, 0.1)
-    found = loaded.error_bars.footprint_thresholds(0.9)
-    assert found == (max(expected), expected[1])
-    sets = loaded.predict_interval(FIRES, 0.9)
-    assert "in the mean over new fires" in sets.possible_smoke.attrs["comment"]
-
-
 def test_the_meaning_of_the_sets_in_words(surrogate, bars):
     assert sets_text(surrogate.error_bars, 0.9) == (
         "certain_smoke: at most 10 % of its cells have no smoke; possible_smoke: at most 10 % of "
@@ -136,7 +122,9 @@ def test_bands_follow_the_time_since_ignition_continuously(surrogate):
 
 def test_blocks_of_a_store_have_the_same_error_bars(surrogate, bars, tmp_path):
     append_fire(tmp_path / "fires.zarr", FIRES)
-    blocks = predict_store(surrogate, tmp_path / "fires.zarr", interval=0.8, memory="100MB")
+    blocks = predict_store(
+        surrogate, tmp_path / "fires.zarr", interval=0.8, resources=Resources(memory="100MB")
+    )
     joined = xr.concat(blocks, "snapshot")
     for name in INTERVAL_FIELDS:
         np.testing.assert_array_equal(joined[name].values, bars[name].values)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import plumecast as pc
+from plumecast.scores.reading import Reading
 from plumecast.workflows.statistics.estimates import Corrected, nested_shares
 from support.snapshots import make_snapshots
 
@@ -47,7 +48,7 @@ def test_maps_and_places_of_an_ensemble_are_in_order(split):
     surrogate = pc.train_surrogate(split.train, "paper-linear", split=None)
     fires = make_snapshots(fires=20, checkpoints=2, seed=5)
     levels = [35.0, 0.1, 1.0, 5.0]
-    found = pc.ensemble_statistics(surrogate, fires, thresholds=levels, quantity="sum")
+    found = pc.ensemble_statistics(surrogate, fires, Reading("sum", levels))
     for name in ("exceedance_lower", "exceedance_upper"):
         steps = found[name].sortby("threshold").diff("threshold")
         assert float(steps.max()) <= 0.0, name

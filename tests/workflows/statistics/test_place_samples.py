@@ -9,7 +9,8 @@ import pytest
 
 import plumecast as pc
 from plumecast.sources.places import read_places
-from plumecast.workflows.statistics.place_samples import predicted_at, stored_at
+from plumecast.workflows.statistics.request import Statistics
+from plumecast.workflows.statistics.samples import Sampled, predicted_at, stored_at
 from support.snapshots import CELL, make_snapshots
 
 
@@ -31,7 +32,7 @@ def test_predicted_samples_are_the_fields_at_the_cells(split, fires, places):
     fields = surrogate.predict(fires.astype(np.float64)).values
     np.testing.assert_allclose(found.values, fields[:, [3, 4], [2, 5]], rtol=1e-12)  # rounding
     assert found.interval == 6.0
-    final = found.final()
+    final = predicted_at(places, surrogate, fires, statistics=Statistics(final=True))
     np.testing.assert_array_equal(final.hours, 18.0)
     assert sorted(final.fires) == sorted(set(found.fires))
 
@@ -43,9 +44,8 @@ def test_stored_samples_are_the_smoke_of_the_store(tmp_path, fires, places):
     np.testing.assert_array_equal(found.values, fires.smoke.values[:, [3, 4], [2, 5]])
     # Snapshots alone, at 18 h: the column mean is taken to grow evenly.
     np.testing.assert_allclose(found.quantity("mean")[2], found.values[2] * 0.75 * 6.0 / 18.0)
-    both = stored_at(places, fires.isel(snapshot=slice(0, 6))) + stored_at(
-        places, fires.isel(snapshot=slice(6, None))
-    )
+    halves = slice(0, 6), slice(6, None)
+    both = Sampled(tuple(stored_at(places, fires.isel(snapshot=r)) for r in halves)).joined()
     np.testing.assert_array_equal(both.values, found.values)
     np.testing.assert_array_equal(both.ignitions, found.ignitions)
 

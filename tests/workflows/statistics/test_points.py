@@ -10,10 +10,11 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.scores.sampling.intervals import cluster_mean
+from plumecast.scores.reading import Reading
+from plumecast.scores.sampling import cluster_mean, quantiles_with_intervals
 from plumecast.sources.places import read_places
-from plumecast.workflows.statistics.place_quantiles import quantiles_with_intervals
-from plumecast.workflows.statistics.place_samples import predicted_at, surrogate_at
+from plumecast.workflows.statistics.request import Statistics
+from plumecast.workflows.statistics.samples import predicted_at, surrogate_at
 from support.calibrations import calibrate
 from support.quantities import time_mean
 from support.snapshots import CELL, make_snapshots
@@ -51,7 +52,9 @@ def towns(tmp_path):
 
 
 def test_statistics_are_those_of_the_time_mean_at_the_cells(surrogate, fires, towns):
-    found = pc.evaluate_points(surrogate, fires, towns, thresholds=[1.0], quantiles=[0.5])
+    found = pc.evaluate_points(
+        surrogate, fires, towns, Reading(thresholds=[1.0]), Statistics([0.5])
+    )
     smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     mean = smoke.values[:, [3, 5, 0], [5, 7, 2]]
     want = cluster_mean(mean, fires.ignition_id.values)
@@ -77,7 +80,7 @@ def test_only_the_columns_of_places_are_decoded(surrogate, fires, towns):
     restricted = surrogate_at(surrogate, places)
     assert restricted.operator.output_basis.modes.shape[1] == 3
     fields = surrogate.predict(fires.astype(np.float64)).values.reshape(120, -1)
-    found = predicted_at(places, surrogate, fires, quantity="sum")
+    found = predicted_at(places, surrogate, fires, Reading("sum"))
     np.testing.assert_allclose(found.values, fields[:, places.cells], rtol=1e-9, atol=1e-12)
 
 
@@ -86,7 +89,7 @@ def test_true_smoke_corrects_a_surrogate_that_is_twice_too_large(split, fires, t
     surrogate = pc.fit_surrogate(twice, "paper-linear")
     truth = renamed(make_snapshots(fires=24, checkpoints=3, seed=9), "true")
     both = xr.concat([truth, split.train], "snapshot", combine_attrs="override")
-    found = pc.evaluate_points(surrogate, fires, towns, thresholds=[1.0], truth=both)
+    found = pc.evaluate_points(surrogate, fires, towns, Reading(thresholds=[1.0]), truth=both)
     assert found.attrs["true_ignitions"] == 12
     trained = np.unique(split.train.ignition_id).size
     assert found.attrs["training_ignitions_left_out"] == trained
@@ -110,10 +113,12 @@ def twice(split):
 
 
 def test_a_calibration_corrects_a_surrogate_that_is_twice_too_large(twice, fires, towns):
-    found = pc.evaluate_points(twice, fires, towns, thresholds=[1.0])
+    found = pc.evaluate_points(twice, fires, towns, Reading(thresholds=[1.0]))
     assert found.attrs["calibration_ignitions"] == 16
     assert "calibrated by ignition" in found.attrs["intervals_contain"]
-    plain = pc.evaluate_points(replace(twice, error_bars=None), fires, towns, thresholds=[1.0])
+    plain = pc.evaluate_points(
+        replace(twice, error_bars=None), fires, towns, Reading(thresholds=[1.0])
+    )
     for name in ("mean_smoke", "exceedance"):
         np.testing.assert_allclose(found[f"{name}_surrogate"], plain[name], rtol=ROUNDING)
     assert (found.mean_smoke_lower <= found.mean_smoke).all()
@@ -125,9 +130,9 @@ def test_a_calibration_corrects_a_surrogate_that_is_twice_too_large(twice, fires
 
 def test_cells_and_places_agree(twice, fires, towns):
     """The streamed sums of all cells are those of the samples at places."""
-    asked = {"thresholds": [1.0, 5.0], "coverage": 0.8}
-    places = pc.evaluate_points(twice, fires, towns, **asked)
-    cells = pc.ensemble_statistics(twice, fires, **asked)
+    asked = Reading(thresholds=[1.0, 5.0]), Statistics(coverage=0.8)
+    places = pc.evaluate_points(twice, fires, towns, *asked)
+    cells = pc.ensemble_statistics(twice, fires, *asked)
     at = {"y": xr.DataArray([3, 5, 0], dims="place"), "x": xr.DataArray([5, 7, 2], dims="place")}
     for name in ("mean_smoke", "exceedance"):
         for ending in ("", "_lower", "_upper", "_surrogate"):

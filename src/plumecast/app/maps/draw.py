@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
-from plumecast.app.drawing.content import Content, Scene
-from plumecast.app.drawing.layers import DIFFERENCE, PREDICTED
-from plumecast.app.maps.content import Given, Source, listed, map_content
-from plumecast.app.maps.scenes import MOST_FIRES
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
-from plumecast.base.names import SMOKE
-from plumecast.base.outputs import check_output
-from plumecast.scores.quantities import DEFAULT
+from plumecast.app.maps.ground import Lines, borders, resample
+from plumecast.app.maps.layers import LAYERS, PREDICTED, Content, Scene, describe_layers
+from plumecast.app.maps.sources import (
+    MOST_FIRES,
+    as_read,
+    beside,
+    choose_fires,
+    fire_rows,
+    fire_scenes,
+    open_source,
+    statistic_scenes,
+)
+from plumecast.base.deprecated import folded_arguments
+from plumecast.base.errors import PlumecastError, require
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.base.paths import check_output
+from plumecast.compute.regrid import Grid, grid_from_centres
+from plumecast.data.crs import crs_of
+from plumecast.scores.predicted_dose import dose_coords
+from plumecast.scores.reading import AS_STORED, Reading
+from plumecast.sources.places import read_places
+from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.predict import predict_store
+
+Source = xr.Dataset | str | Path
+
+COVERAGE = 0.9
+"""Coverage of the error bars of predicted smoke, where the surrogate is calibrated."""
+
+GROUND_HEIGHT = "surface_altitude"
+"""Field of a store with the height of the ground in m, for the hillshade."""
+
 
 FORMATS = (".html", ".png", ".kmz")
-MAIN = (SMOKE, f"{SMOKE}_mean", PREDICTED, DIFFERENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +59,15 @@ class Drawn:
     notes: tuple[str, ...]  # what a reader should know
 
 
+@folded_arguments(reading=Reading, renamed={"checkpoint_interval": "interval"})
 def draw_map(
     source: Source | Sequence[Source],
     out: str | Path,
     *,
     model: Surrogate | str | Path | None = None,
     fire: str | Sequence[str] = (),
-    quantity: str = DEFAULT,
-    checkpoint_interval: float | None = None,
+    reading: Reading = AS_STORED,
     layer: str | Sequence[str] = (),
-    hours: Sequence[float] = (),
     points: str | Path | None = None,
     dem: str | Path | None = None,
     title: str | None = None,
@@ -51,30 +75,49 @@ def draw_map(
 ) -> Drawn:
     """Draw a map as one HTML page, as a PNG figure, or as KMZ for GIS programs.
 
-    `source` is a store, a prediction, ensemble statistics or a comparison; two sources are a store
-    and its prediction. With a `model` the smoke of the fires is predicted and shown beside the
-    observed. `fire` names the fires; without it a page has the largest ones, up to twelve, and a
-    figure or KMZ has the largest. Smoke is shown as a `quantity`, for which the interval between
-    checkpoints (hours) is that of the source or `checkpoint_interval`. `layer` and `hours` choose
-    fields and times; a figure has four times at most unless they are named. `points` is a table of
-    places, `dem` an elevation model. `ignition_time` (ISO 8601, UTC) dates the hours of a KMZ.
+    Parameters
+    ----------
+    source
+        A store, a prediction, ensemble statistics or a comparison; or a store and its prediction.
+    out
+        The map to write; its ending says which: .html, .png or .kmz.
+    model
+        A surrogate that predicts the smoke of the fires, shown beside the observed.
+    fire
+        Names of the fires. Without any, a page has the largest ones, up to twelve, and a figure
+        or KMZ has the largest.
+    reading
+        Smoke is shown as its `quantity`, the time mean by default. Its `hours` choose times; a
+        figure has four times at most unless they are named. Its `interval` is that between the
+        checkpoints of a source that does not record it.
+    layer
+        Names of the fields to show. Without any, a page has all, and a figure or KMZ has smoke.
+    points
+        Table (CSV) of places.
+    dem
+        Elevation model for a hillshade.
+    title
+        Title of the map.
+    ignition_time
+        ISO 8601, UTC; dates the hours of a KMZ.
     """
     inputs = [
-        item for item in (*listed(source), model, points, dem) if isinstance(item, str | Path)
+        item for item in (*as_sources(source), model, points, dem) if isinstance(item, str | Path)
     ]
     where = check_output(out, endings=FORMATS, inputs=inputs)
     fires = [fire] if isinstance(fire, str) else list(fire)
     if where.suffix != ".html" and len(fires) > 1:
         raise PlumecastError(f"{where}: shows one fire; name one, or write .html")
     most = MOST_FIRES if where.suffix == ".html" else 1
-    given = Given(model, tuple(fires), most, quantity, checkpoint_interval, points, dem)
-    content, total = map_content(source, given)
+    content, total = map_content(
+        source, model=model, fires=fires, most=most, reading=reading, points=points, dem=dem
+    )
     content = content if title is None else replace(content, title=title)
     layers = [layer] if isinstance(layer, str) else list(layer)
     if not layers and where.suffix != ".html":
         layers = main_layers(content)
-    content = _chosen(content, layers, hours)
-    _write(content, where, all_times=bool(len(hours)), ignition_time=ignition_time)
+    content = _chosen(content, layers, tuple(reading.hours))
+    _write(content, where, all_times=bool(reading.hours), ignition_time=ignition_time)
     titles = tuple(item.title for item in content.layers)
     names = tuple(scene.name for scene in content.scenes)
     return Drawn(where, names, total, titles, tuple(content.notes))
@@ -100,8 +143,8 @@ def _write(content: Content, where: Path, *, all_times: bool, ignition_time: str
 
 def main_layers(content: Content) -> list[str]:
     """Names of the layers of a figure that names none: smoke, predicted and difference."""
-    known = [item.name for item in content.layers if item.name in MAIN]
-    return known or [content.layers[0].name]
+    names = [item.name for item in content.layers]
+    return [name for name in names if name in LAYERS and LAYERS[name].in_figures] or names[:1]
 
 
 def _chosen(content: Content, layers: Sequence[str], hours: Sequence[float]) -> Content:
@@ -112,7 +155,7 @@ def _chosen(content: Content, layers: Sequence[str], hours: Sequence[float]) -> 
         if unknown:
             raise PlumecastError(f"layer={unknown[0]!r} is unknown; choose from {', '.join(names)}")
         content = replace(content, layers=[content.layer(name) for name in dict.fromkeys(layers)])
-    if not len(hours):
+    if not hours:
         return content
     return replace(content, scenes=[_at_hours(scene, hours) for scene in content.scenes])
 
@@ -123,13 +166,134 @@ NEAR = 0.01
 
 def _at_hours(scene: Scene, hours: Sequence[float]) -> Scene:
     """A scene at some of its hours; raises for one that it does not have."""
-    known = np.array([] if scene.hours is None else scene.hours, dtype=np.float64)
-    rows = [int(np.argmin(np.abs(known - hour))) if known.size else 0 for hour in hours]
+    if scene.hours is None:
+        raise PlumecastError(f"hours={hours[0]:g}: the source has no times")
+    rows = [int(np.argmin(np.abs(scene.hours - hour))) for hour in hours]
     for hour, row in zip(hours, rows, strict=True):
-        if not known.size or abs(known[row] - hour) > NEAR:
-            has = ", ".join(f"{own:g}" for own in known)
-            whose = f"fire {scene.name} has {has} h" if has else "the source has no times"
-            raise PlumecastError(f"hours={hour:g}: {whose}")
-    assert scene.hours is not None
+        if abs(scene.hours[row] - hour) > NEAR:
+            has = ", ".join(f"{time:g}" for time in scene.hours)
+            raise PlumecastError(f"hours={hour:g}: fire {scene.name} has {has} h")
     fields = {name: field[rows] for name, field in scene.fields.items()}
-    return Scene(scene.name, scene.hours[rows], fields)
+    return replace(scene, hours=scene.hours[rows], fields=fields)
+
+
+def as_sources(source: Source | Sequence[Source]) -> list[Source]:
+    """One or two sources; raises for another number."""
+    sources = [source] if isinstance(source, xr.Dataset | str | Path) else list(source)
+    if not 1 <= len(sources) <= 2:
+        raise PlumecastError(
+            f"{len(sources)} sources; give one, or a store and the prediction of its fires"
+        )
+    return sources
+
+
+def map_content(
+    source: Source | Sequence[Source],
+    *,
+    model: Surrogate | str | Path | None = None,
+    fires: Sequence[str] = (),
+    most: int = MOST_FIRES,
+    reading: Reading = AS_STORED,
+    points: str | Path | None = None,
+    dem: str | Path | None = None,
+) -> tuple[Content, int]:
+    """What a map of sources shows, and the number of fires in them; `draw_map` says of what.
+
+    Without `fires` these are the largest ones, at most `most`.
+    """
+    sources = as_sources(source)
+    data = _joined([open_source(item) for item in sources])
+    name = "the fires" if isinstance(sources[0], xr.Dataset) else Path(sources[0]).name
+    notes: list[str] = []
+    total = 0
+    if SNAPSHOT in data.dims:
+        title, total = f"Smoke of {name}", len(set(data["fire_id"].values.tolist()))
+        if total == 0:
+            raise PlumecastError(f"{name}: no fire to draw; give a source with fires")
+        data = fire_rows(data, choose_fires(data, fires, most=most))
+        if model is not None:
+            data, notes = _with_prediction(data, model)
+        elif SMOKE not in data and FIRE in data:
+            notes = ["The source has fires without smoke; a model would predict it."]
+            title = f"Fires of {name}"
+        scenes, attrs = fire_scenes(as_read(data, reading))
+    else:
+        if fires:
+            raise PlumecastError(
+                f"fire={fires[0]!r}: the source has no fires, only statistics of them"
+            )
+        if model is not None:
+            raise PlumecastError("a model needs fires, and the source has only statistics of them")
+        title = str(data.attrs.get("title") or f"Smoke of {name}")
+        scenes, attrs = statistic_scenes(data)
+    layers, scales = describe_layers(scenes, attrs)
+    grid = grid_from_centres(data["x"].values, data["y"].values, name)
+    lines, missing = _borders(grid, crs_of(data))
+    return Content(
+        title=title,
+        grid=grid,
+        crs=crs_of(data),
+        scenes=scenes,
+        layers=layers,
+        scales=scales,
+        scene_word="Fire" if SNAPSHOT in data.dims else "Scenario",
+        places=None if points is None else read_places(points, data),
+        heights=_heights(data, grid, dem),
+        borders=lines,
+        notes=(*notes, *missing),
+    ), total  # fmt: skip
+
+
+def _joined(opened: list[xr.Dataset]) -> xr.Dataset:
+    """One source, or a store with its prediction; the one with the fires is the store."""
+    if len(opened) == 1:
+        return opened[0]
+    first, second = opened if FIRE in opened[0] or FIRE not in opened[1] else opened[::-1]
+    return beside(first, second)
+
+
+def _with_prediction(
+    data: xr.Dataset, model: Surrogate | str | Path
+) -> tuple[xr.Dataset, list[str]]:
+    """Snapshots with their predicted smoke and footprint, and what the surrogate warns of."""
+    surrogate = model if isinstance(model, Surrogate) else load_surrogate(model)
+    chosen = surrogate.record.thresholds
+    notes: list[str] = []
+    blocks = predict_store(
+        surrogate,
+        data,
+        threshold=None if chosen is None else chosen.decision,
+        interval=None if surrogate.error_bars is None else COVERAGE,
+        notify=lambda notice: notes.append(notice.text),
+    )
+    made = xr.concat(list(blocks), SNAPSHOT)
+    if SMOKE in data:
+        return beside(data, made), notes
+    fields = {
+        str(name): (item.dims, item.data, item.attrs) for name, item in made.data_vars.items()
+    }
+    first = surrogate.outputs.names[0]
+    if first == SMOKE:
+        fields[PREDICTED] = fields.pop(SMOKE)
+    return data.assign(fields).assign_coords(dose_coords(made)), notes
+
+
+def _heights(
+    data: xr.Dataset, grid: Grid, dem: str | Path | None
+) -> tuple[np.ndarray, float, float] | None:
+    """Heights of the ground: of an elevation model, or those that the source has."""
+    if dem is not None:
+        return resample(dem, grid, crs_of(data))
+    if GROUND_HEIGHT not in data or set(data[GROUND_HEIGHT].dims) != {"y", "x"}:
+        return None
+    heights = data[GROUND_HEIGHT].transpose("y", "x").values.astype(np.float64)
+    return heights, grid.dx, grid.dy
+
+
+def _borders(grid: Grid, crs: Any) -> tuple[Lines, list[str]]:
+    """Borders where the grid has a projection; a note if they cannot be projected."""
+    if crs is None:
+        return {}, []
+    if importlib.util.find_spec("pyproj") is None:
+        return {}, ["Borders need pyproj; pip install 'plumecast[raster]'."]
+    return borders(grid, crs), []

@@ -1,4 +1,4 @@
-"""Write a map as a figure for a paper: times side by side, layers below each other."""
+"""Figures for a paper: a map with times side by side and layers below each other; a design."""
 
 from __future__ import annotations
 
@@ -14,15 +14,27 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
-from plumecast.app.drawing.content import Content, Scene
-from plumecast.app.drawing.hillshade import relief
-from plumecast.app.drawing.layers import Layer
-from plumecast.app.drawing.palettes import FIRE_COLOUR
-from plumecast.app.drawing.perimeter import outline
-from plumecast.app.drawing.scale import FIRST, MISSING, Scale, tick_text
+from plumecast.app.maps.colours import FIRE_COLOUR, FIRST, MISSING, Scale, tick_text
+from plumecast.app.maps.ground import perimeters, relief
+from plumecast.app.maps.layers import Content, Layer, Scene
 from plumecast.base.files import atomic_write
-from plumecast.studies.figures.maps import hours_text
-from plumecast.studies.figures.style import INK, MUTED, WIDTH, plain, styled
+from plumecast.compute.regrid import Grid
+from plumecast.sources.rasters.georeference import target_grid
+from plumecast.studies.figures import (
+    BLUE,
+    GRID,
+    INK,
+    MUTED,
+    ORANGE,
+    VERMILION,
+    WIDTH,
+    hours_text,
+    plain,
+    styled,
+)
+from plumecast.workflows.design.design import CHOSEN, HOLD_OUT, MUST_HAVE, Design, Run
+
+_KM = 1e3  # m
 
 MOST_TIMES = 4
 _LABEL = 20  # characters of a line of a label beside a map
@@ -34,6 +46,14 @@ def write_png(content: Content, path: Path, *, all_times: bool = False) -> None:
     """Write the figure of the first scene; at most four times unless all are asked for."""
     with styled(), atomic_write(path) as partial:
         draw_figure(content, all_times=all_times).savefig(partial, dpi=200, format="png")
+
+
+def figure_png(content: Content) -> bytes:
+    """The figure of the first scene as a picture in memory."""
+    with styled():
+        picture = io.BytesIO()
+        draw_figure(content).savefig(picture, dpi=160, format="png")
+    return picture.getvalue()
 
 
 def draw_figure(content: Content, *, all_times: bool = False) -> Figure:
@@ -81,15 +101,14 @@ def _times(scene: Scene, *, all_times: bool) -> list[int]:
     return [round(k * count / MOST_TIMES) - 1 for k in range(1, MOST_TIMES + 1)]
 
 
-def _extent(content: Content) -> tuple[float, float, float, float]:
+def _extent(grid: Grid) -> tuple[float, float, float, float]:
     """West, east, south and north edge in km."""
-    grid = content.grid
-    return (grid.left / 1e3, (grid.left + grid.nx * grid.dx) / 1e3,
-            grid.bottom / 1e3, (grid.bottom + grid.ny * grid.dy) / 1e3)  # fmt: skip
+    return (grid.left / _KM, (grid.left + grid.nx * grid.dx) / _KM,
+            grid.bottom / _KM, (grid.bottom + grid.ny * grid.dy) / _KM)  # fmt: skip
 
 
 def _draw_map(ax: Axes, content: Content, scene: Scene, layer: Layer, time: int) -> None:
-    extent, grid = _extent(content), content.grid
+    extent = _extent(content.grid)
     if content.heights is not None:
         ax.imshow(relief(*content.heights), extent=extent, interpolation="bilinear")
     scale = content.scales[layer.scale]
@@ -99,13 +118,11 @@ def _draw_map(ax: Axes, content: Content, scene: Scene, layer: Layer, time: int)
     for kind, lines in content.borders.items():
         colour, width = _LINES[kind]
         for line in lines:
-            ax.plot(line[:, 0] / 1e3, line[:, 1] / 1e3, color=colour, linewidth=width)
+            ax.plot(line[:, 0] / _KM, line[:, 1] / _KM, color=colour, linewidth=width)
     burned = scene.burned
     if burned is not None:
-        for ring in outline(burned[time]):
-            corners = np.array([*ring, ring[0]], dtype=np.float64)
-            x = (grid.left + corners[:, 0] * grid.dx) / 1e3
-            y = (grid.bottom + corners[:, 1] * grid.dy) / 1e3
+        for ring in perimeters(burned[time], content.grid):
+            x, y = ring.T / _KM
             ax.plot(x, y, color="white", linewidth=1.8)
             ax.plot(x, y, color=FIRE_COLOUR, linewidth=0.9)
     _draw_places(ax, content)
@@ -122,7 +139,7 @@ def _draw_places(ax: Axes, content: Content) -> None:
     for name, row, column in zip(
         content.places.names, content.places.rows, content.places.columns, strict=True
     ):
-        x, y = grid.x[column] / 1e3, grid.y[row] / 1e3
+        x, y = grid.x[column] / _KM, grid.y[row] / _KM
         ax.plot([x], [y], "o", color=INK, markeredgecolor="white", markersize=4)
         side = min(2, int(3 * column / grid.nx))  # third of the map: a name is written inwards
         label = ax.annotate(
@@ -134,7 +151,7 @@ def _draw_places(ax: Axes, content: Content) -> None:
 
 def _scale_bar(ax: Axes, content: Content) -> None:
     """A bar of a round length in the lower left corner."""
-    west, east, south, north = _extent(content)
+    west, east, south, north = _extent(content.grid)
     longest = _BAR_SHARE * (east - west)
     power = 10.0 ** np.floor(np.log10(longest))
     length = power * max(k for k in (1.0, 2.0, 5.0) if k * power <= longest)
@@ -173,3 +190,72 @@ def legend_png(content: Content, layer: Layer) -> bytes:
         picture = io.BytesIO()
         figure.savefig(picture, dpi=110, format="png")
     return picture.getvalue()
+
+
+LOOKS = {CHOSEN: (VERMILION, "o"), MUST_HAVE: (ORANGE, "D"), HOLD_OUT: (BLUE, "s")}
+"""Colour and marker of every role."""
+
+_ARROW = 0.06  # of the width of the map, for the mean wind speed of the design
+
+
+def write_design_png(design: Design, path: Path) -> None:
+    """Write the map of a design."""
+    with styled(), atomic_write(path) as partial:
+        draw_design(design).savefig(partial, dpi=200, format="png")
+
+
+def draw_design(design: Design) -> Figure:
+    """Points where candidates begin; perimeters, ranks and winds of the fires to run."""
+    places = design.places
+    grid = target_grid(places).grid
+    tall = WIDTH * grid.ny * grid.dy / (grid.nx * grid.dx)
+    figure = Figure(figsize=(WIDTH, min(max(tall, 3.0), 9.0) + 0.8), layout="constrained")
+    ax = figure.subplots()
+    x, y = (places[f"ignition_{axis}"].values / _KM for axis in "xy")
+    ax.plot(x, y, ".", color=GRID, markeredgecolor="#9aa5ad", label=f"candidates ({x.size})")
+    rising = bool(places["y"].values[-1] > places["y"].values[0])
+    for number, run in enumerate(design.runs):
+        burned = places["burned"].values[number]
+        for ring in perimeters(burned if rising else burned[::-1], grid):
+            ax.plot(*ring.T / _KM, color=LOOKS[run.role][0], linewidth=0.8, alpha=0.7)
+    _draw_winds(ax, design, grid)
+    for role, (colour, marker) in LOOKS.items():
+        runs = [run for run in design.runs if run.role == role]
+        if runs:
+            _draw_points(ax, runs, colour, marker, f"{role} ({len(runs)})")
+    west, east, south, north = _extent(grid)
+    ax.set(xlim=(west, east), ylim=(south, north))
+    ax.set_aspect("equal")
+    ax.set_xlabel("x (km)")
+    ax.set_ylabel("y (km)")
+    figure.legend(loc="outside lower center", ncols=4)
+    arrows = "" if design.runs[0].wind_speed is None else "; arrows: mean wind"
+    ax.set_title(f"Fires to run, in order ({design.method}); lines: perimeters{arrows}")
+    return figure
+
+
+def _draw_points(ax: Axes, runs: list[Run], colour: str, marker: str, label: str) -> None:
+    x, y = [run.x / _KM for run in runs], [run.y / _KM for run in runs]
+    ax.plot(x, y, marker, color=colour, markeredgecolor="white", markersize=6, label=label)
+    for run in runs:
+        ax.annotate(
+            plain(str(run.rank)), (run.x / _KM, run.y / _KM), xytext=(4, 3),
+            textcoords="offset points", fontsize=8, fontweight="bold", color=INK,
+        )  # fmt: skip
+
+
+def _draw_winds(ax: Axes, design: Design, grid: Grid) -> None:
+    """Arrows from the ignitions along their mean winds, longer for stronger ones."""
+    windy = [run for run in design.runs if run.wind_speed is not None]
+    speeds = np.array([run.wind_speed for run in windy], dtype=np.float64)
+    if not windy or not speeds.max() > 0.0:
+        return
+    longest = _ARROW * grid.nx * grid.dx / _KM / speeds.mean()
+    for run, speed in zip(windy, speeds, strict=True):
+        angle = np.deg2rad(run.wind_from_direction or 0.0)
+        ax.annotate(
+            "", (run.x / _KM - longest * speed * np.sin(angle),
+                 run.y / _KM - longest * speed * np.cos(angle)),
+            xytext=(run.x / _KM, run.y / _KM),
+            arrowprops={"arrowstyle": "->", "color": INK, "linewidth": 0.9},
+        )  # fmt: skip

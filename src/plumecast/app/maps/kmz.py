@@ -10,16 +10,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from plumecast.app.drawing.content import Content, Scene
-from plumecast.app.drawing.layers import Layer
-from plumecast.app.drawing.perimeter import outline
-from plumecast.app.drawing.png import encode_png
-from plumecast.app.drawing.scale import NOTHING
+from plumecast.app.maps.colours import NOTHING, encode_png
 from plumecast.app.maps.figure import legend_png
+from plumecast.app.maps.ground import perimeters
+from plumecast.app.maps.layers import Content, Layer, Scene
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import atomic_write
 from plumecast.data.crs import as_crs, import_extra
-from plumecast.studies.figures.maps import hours_text
+from plumecast.studies.figures import hours_text
 
 NOMINAL = "2000-01-01T00:00Z"
 """Time of ignition of fires without a date; viewers of KML need dates for their time slider."""
@@ -92,23 +90,20 @@ class Warp:
         """Levels (ny, nx), south row first, as a picture in degrees, north row first."""
         return np.where(self.cells >= 0, levels.ravel()[self.cells], NOTHING).astype(np.uint8)
 
-    def degrees(self, ring: list[tuple[int, int]]) -> str:
-        """A ring of corners of cells as KML coordinates."""
-        corners = np.array([*ring, ring[0]], dtype=np.float64)
-        x = self.grid.left + corners[:, 0] * self.grid.dx
-        y = self.grid.bottom + corners[:, 1] * self.grid.dy
-        places = zip(*self.move.transform(x, y), strict=True)
+    def degrees(self, ring: np.ndarray) -> str:
+        """A ring (n, 2) in the plane as KML coordinates."""
+        places = zip(*self.move.transform(*ring.T), strict=True)
         return " ".join(f"{longitude:.6f},{latitude:.6f}" for longitude, latitude in places)
 
 
 def _start(text: str | None) -> datetime:
     try:
-        found = datetime.fromisoformat(text or NOMINAL)
+        start = datetime.fromisoformat(text or NOMINAL)
     except ValueError:
         raise PlumecastError(
             f"ignition_time={text!r} is not a time; write it as 2026-08-01T18:00Z"
         ) from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
 
 
 def _text(parent: Any, tag: str, value: object) -> None:
@@ -164,7 +159,7 @@ def _perimeters(document: Any, scene: Scene, content: Content, warp: Warp, start
     folder = ElementTree.SubElement(document, "Folder")
     _text(folder, "name", "Fire perimeter")
     for time, burned in enumerate(scene.burned):
-        rings = outline(burned)
+        rings = perimeters(burned, content.grid)
         if not rings:
             continue
         mark = ElementTree.SubElement(folder, "Placemark")

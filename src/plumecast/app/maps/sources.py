@@ -1,30 +1,37 @@
-"""Open what a map shows: a store, a prediction, or statistics, on a grid that increases."""
+"""What a map reads: a store, a prediction or statistics, on a grid that increases, as scenes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from plumecast.app.drawing.layers import DIFFERENCE, LOWER, PREDICTED, UPPER
+from plumecast.app.maps.layers import LAYERS, PREDICTED, Scene, in_order, with_computed
 from plumecast.base.checkpoints import INTERVAL, recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.base.names import FIRE, IGNITION_TIME, SMOKE, SNAPSHOT
 from plumecast.data.store import open_fields
 from plumecast.scores.predicted_dose import dose_coords
 from plumecast.scores.quantities import (
+    DEFAULT,
     QUANTITIES,
     as_quantity,
     dose_attributes,
-    find_quantity,
     refuse_other_interval,
 )
+from plumecast.scores.reading import Reading
+from plumecast.surrogate.error_bars.interval import LOWER, UPPER
 
-SUMS = (SMOKE, PREDICTED, LOWER, UPPER)
-"""Fields that are sums over checkpoints, unless they say that they are another quantity."""
+SCENARIO = "scenario"
+MOST_CELLS = 8_000_000
+"""Cells of all fields and times of a page that chooses its fires itself; a byte each at most."""
 
+MOST_FIRES = 12
+
+_NAMED = 5  # fires named in a message
 _PLANE = ("y", "x")
 
 
@@ -76,7 +83,7 @@ def shown_fields(data: xr.Dataset) -> list[str]:
     ]
     if SNAPSHOT in data.dims:
         names = [name for name in names if set(data[name].dims) == {SNAPSHOT, *_PLANE}]
-    return order(names)
+    return in_order(names)
 
 
 def beside(observed: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
@@ -111,43 +118,130 @@ def _keys(data: xr.Dataset) -> list[tuple[str, float]]:
     return list(zip(data["fire_id"].values.astype(str).tolist(), hours.tolist(), strict=True))
 
 
-def as_read(data: xr.Dataset, quantity: str, interval: float | None) -> xr.Dataset:
-    """Snapshots whose smoke is a quantity that people read; the difference is added.
+def as_read(data: xr.Dataset, reading: Reading) -> xr.Dataset:
+    """Snapshots whose smoke is a quantity that people read, with the layers that are computed.
 
     Fields that already are another quantity than the sum stay as they are.
     """
-    find_quantity(quantity)
-    known = {item.long_name for item in QUANTITIES.values() if item.needs_interval}
-    sums = [n for n in SUMS if n in data and data[n].attrs.get("long_name") not in known]
-    sums = [n for n in sums if SNAPSHOT in data[n].dims]
+    others = {item.long_name for item in QUANTITIES.values() if item.needs_interval}
+    sums = [
+        name
+        for name, layer in LAYERS.items()
+        if layer.is_sum and name in data and SNAPSHOT in data[name].dims
+        and data[name].attrs.get("long_name") not in others
+    ]  # fmt: skip
     for name in sums:
-        refuse_other_interval(data[name], interval)
+        refuse_other_interval(data[name], reading.interval)
     recorded = [recorded_interval(data[name].attrs) for name in sums]
-    known_interval = next((value for value in recorded if value is not None), None)
-    found = known_interval if interval is None else interval
+    stored = next((value for value in recorded if value is not None), None)
+    interval = stored if reading.interval is None else reading.interval
     sources = {name: data[name].attrs for name in sums}
     for name in sums:
-        stated = {} if found is None else {INTERVAL: found}
+        attrs = {} if interval is None else {INTERVAL: interval}
         ends = {"long_name": data[name].attrs["long_name"]} if name in (LOWER, UPPER) else {}
         if name in (LOWER, UPPER):
-            of = PREDICTED if PREDICTED in data else SMOKE
-            stated |= dose_attributes(sources[of]) if of in sources else {}
-        made = as_quantity(data[name].assign_attrs(stated), quantity)
+            middle = PREDICTED if PREDICTED in data else SMOKE
+            attrs |= dose_attributes(sources[middle]) if middle in sources else {}
+        made = as_quantity(data[name].assign_attrs(attrs), reading.quantity_or(DEFAULT))
         data = data.assign({name: made.assign_attrs(ends)})
-    if SMOKE in data and PREDICTED in data:
-        units = {n: data[n].attrs.get("units") for n in (SMOKE, PREDICTED)}
-        if units[SMOKE] != units[PREDICTED]:
-            raise PlumecastError(
-                f"the prediction is in {units[PREDICTED]}, the observed smoke in {units[SMOKE]}; "
-                "choose the quantity of the prediction"
-            )
-        meaning = {"long_name": "predicted − observed smoke", "units": units[SMOKE] or ""}
-        data[DIFFERENCE] = (data[PREDICTED] - data[SMOKE]).assign_attrs(meaning)
-    return data
+    return with_computed(data)
 
 
-def order(names: Sequence[str]) -> list[str]:
-    """Fields in the order of a list: smoke, what is predicted, differences, the rest, the fire."""
-    first = [SMOKE, f"{SMOKE}_mean", PREDICTED, DIFFERENCE, LOWER, UPPER]
-    places = {name: number for number, name in enumerate(first)} | {FIRE: len(first) + 1}
-    return sorted(names, key=lambda name: places.get(name, len(first)))
+def choose_fires(data: xr.Dataset, wanted: Sequence[str], *, most: int) -> list[str]:
+    """The wanted fires; without any, the largest ones that fit on a page, at most `most`.
+
+    The size is the burned area, or the sum of the first field where that is unknown.
+    """
+    ids = data["fire_id"].values.astype(str)
+    every = list(dict.fromkeys(ids.tolist()))
+    unknown = [name for name in wanted if name not in every]
+    if unknown:
+        first = ", ".join(every[:_NAMED]) + (", …" if len(every) > _NAMED else "")
+        raise PlumecastError(f"fire={unknown[0]!r} is not in the source; it has {first}")
+    if wanted:
+        return list(dict.fromkeys(wanted))
+    sizes = _sizes(data)
+    largest = {name: float(sizes[ids == name].max()) for name in every}
+    per_row = data.sizes["y"] * data.sizes["x"] * len(shown_fields(data))
+    rows = {name: int((ids == name).sum()) for name in every}
+    kept: list[str] = []
+    for name in sorted(every, key=lambda fire: -largest[fire]):  # stable: the first of equals
+        cells = per_row * sum(rows[fire] for fire in [*kept, name])
+        if kept and (len(kept) == most or cells > MOST_CELLS):
+            break
+        kept.append(name)
+    return kept
+
+
+def _sizes(data: xr.Dataset) -> np.ndarray:
+    """(M,) size of every snapshot: its burned area or, where that is unknown, its first field."""
+    if "burned_area" in data.variables:
+        return np.nan_to_num(np.asarray(data["burned_area"].values, dtype=np.float64))
+    return np.asarray(data[shown_fields(data)[0]].sum(("y", "x")).values, dtype=np.float64)
+
+
+def fire_rows(data: xr.Dataset, fires: Sequence[str]) -> xr.Dataset:
+    """The loaded snapshots of some fires, those of each in the order of their hours."""
+    ids = data["fire_id"].values.astype(str)
+    hours = data["hours"].values if "hours" in data.variables else np.arange(ids.size)
+    rows = [
+        int(row)
+        for fire in fires
+        for row in sorted(np.flatnonzero(ids == fire), key=lambda row: hours[row])
+    ]
+    return data.isel({SNAPSHOT: rows}).load()
+
+
+def fire_scenes(data: xr.Dataset) -> tuple[list[Scene], dict[str, Mapping[str, Any]]]:
+    """A scene for every fire of loaded snapshots, and the attributes of the fields."""
+    ids = data["fire_id"].values.astype(str)
+    names = shown_fields(data)
+    values = {n: data[n].transpose(SNAPSHOT, "y", "x").values.astype(np.float32) for n in names}
+    scenes = []
+    for fire in dict.fromkeys(ids.tolist()):
+        rows = ids == fire
+        hours = data["hours"].values[rows] if "hours" in data.variables else None
+        if hours is None and rows.sum() > 1:
+            hours = np.arange(1.0, rows.sum() + 1.0)
+        started = (
+            str(data[IGNITION_TIME].values[rows][0]) if IGNITION_TIME in data.variables else ""
+        )
+        fields = {name: field[rows] for name, field in values.items()}
+        scenes.append(Scene(fire, hours, fields, started or None))
+    return scenes, {name: dict(data[name].attrs) for name in names}
+
+
+def statistic_scenes(data: xr.Dataset) -> tuple[list[Scene], dict[str, Mapping[str, Any]]]:
+    """Fields without snapshots: a scene for every scenario, a layer for every threshold."""
+    shown: dict[str, xr.DataArray] = {}
+    for name in shown_fields(data):
+        shown |= _spread(name, data[name].load())
+    fields = {name: _by_scenario(field) for name, field in shown.items()}
+    labels = [str(value) for value in data[SCENARIO].values] if SCENARIO in data.dims else [""]
+    scenes = [
+        Scene(label, None, {name: field[number][None] for name, field in fields.items()})
+        for number, label in enumerate(labels)
+    ]
+    return scenes, {name: dict(field.attrs) for name, field in shown.items()}
+
+
+def _spread(name: str, field: xr.DataArray) -> dict[str, xr.DataArray]:
+    """A field with further dimensions, such as thresholds, as one field for each value."""
+    further = [str(dim) for dim in field.dims if dim not in (SCENARIO, "y", "x")]
+    if not further:
+        return {name: field}
+    dim = further[0]
+    parts: dict[str, xr.DataArray] = {}
+    for number in range(field.sizes[dim]):
+        value = field[dim].values[number] if dim in field.coords else number
+        text = f"{value:g}" if isinstance(value, int | float | np.number) else str(value)
+        part = field.isel({dim: number}, drop=True)
+        meaning = f"{field.attrs.get('long_name', name)}, {dim} {text}"
+        parts |= _spread(f"{name} {dim}={text}", part.assign_attrs(long_name=meaning))
+    return parts
+
+
+def _by_scenario(field: xr.DataArray) -> np.ndarray:
+    dims = [dim for dim in (SCENARIO,) if dim in field.dims]
+    values: np.ndarray = field.transpose(*dims, "y", "x").values.astype(np.float32)
+    return values if dims else values[None]

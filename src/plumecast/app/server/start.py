@@ -19,27 +19,27 @@ import uvicorn
 import xarray as xr
 
 from plumecast.app.server.application import make_application
-from plumecast.app.server.live.fires import LiveFire
-from plumecast.app.server.live.limits import Limits
-from plumecast.app.server.live.models import Model, Models
-from plumecast.app.server.live.page import LivePage
-from plumecast.app.server.live.scores import Store
-from plumecast.app.server.live.training import (
+from plumecast.app.server.fires import LiveFire
+from plumecast.app.server.kept import Limits
+from plumecast.app.server.models import (
     FEWEST,
+    Model,
+    Models,
     Task,
     new_path,
     saved_model,
     train_and_score,
 )
-from plumecast.app.server.live.world import live_world, store_interval, store_settings
+from plumecast.app.server.page import LivePage
+from plumecast.app.server.store import Store
+from plumecast.app.server.world import live_world, store_settings
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SIMULATION
+from plumecast.base.names import SIMULATION, SMOKE
 from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
 from plumecast.surrogate.load import load_surrogate
-from plumecast.workflows.landscape import Ground
-from plumecast.workflows.simulate import simulate
+from plumecast.workflows.simulate import Ground, simulate
 from plumecast.workflows.train import DEFAULT_PRESET
 
 PRESET, IGNITIONS = "weathers", 32
@@ -94,69 +94,55 @@ def prepare(
     choices: Mapping[str, Any] = MappingProxyType({}),
     step: Step = lambda text: None,
 ) -> LivePage:
-    """The page of given models and a store; without a model, one is trained on the store.
+    """The page of models and a store; without a model, one is trained on the store.
 
     `choices` are settings of that training besides its preset.
     Models that were trained here before are in the folder and are offered again.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    limits = limits or Limits()
     store = None if data is None else _open_store(data)
     offered = [Model(path.stem, load_surrogate(path)) for path in models]
-    grid = offered[0].surrogate.grid if offered else None
-    if grid is None:
-        if store is None:
-            raise PlumecastError("there is neither a model nor a store; give one of them")
+    if offered:
+        grid = offered[0].surrogate.grid
+    elif store is not None:
         grid = store.snapshots[["y", "x"]].coords.to_dataset()
-    saved = [saved_model(path) for path in sorted(folder.glob("*.plume"), key=_age)]
-    offered = [model for model in [*saved, *offered] if _same_grid(model, grid)]
+    else:
+        raise PlumecastError("there is neither a model nor a store; give one of them")
+    paths = sorted(folder.glob("*.plume"), key=lambda path: path.stat().st_mtime)
+    offered = [*map(saved_model, paths), *offered]
+    offered = [model for model in offered if _is_on(model, grid)]
     if not offered:
         assert store is not None
         assert data is not None
         offered = [_train_first(store, data, folder, choices, step)]
     settings = store_settings(store.snapshots.attrs) if store else None
     settings = settings or offered[-1].surrogate.training.get(SIMULATION)
-    known = Models((limits or Limits()).models)
-    for model in offered:
-        known.add(model)
+    interval = recorded_interval(offered[-1].surrogate.outputs.fields[0].attrs)
+    checkpoints = None
+    if store is not None:
+        interval = store.interval
+        checkpoints = max(1, round(float(store.snapshots["hours"].values.max()) / interval))
+        if "crs" in store.snapshots.variables:
+            grid = grid.assign_coords(crs=store.snapshots["crs"])
     world = live_world(
-        _with_plane(grid, store), settings, ground or Ground(),
-        interval=store.interval if store else _model_interval(offered[-1]),
-        checkpoints=_checkpoints(store),
-    )  # fmt: skip
-    return LivePage(
-        world, known, folder, store, None if data is None else str(data), limits or Limits()
+        grid, settings, ground or Ground(), interval=interval, checkpoints=checkpoints
     )
-
-
-def _age(path: Path) -> float:
-    return path.stat().st_mtime
+    kept = Models(limits.models)
+    for model in offered:
+        kept.add(model)
+    return LivePage(world, kept, folder, store, None if data is None else str(data), limits)
 
 
 def _open_store(path: Path) -> Store:
     snapshots = open_snapshots(path).load()
-    return Store(snapshots, store_interval(snapshots) or 1.0)
+    return Store(snapshots, recorded_interval(snapshots[SMOKE].attrs) or 1.0)
 
 
-def _same_grid(model: Model, grid: xr.Dataset) -> bool:
-    own = model.surrogate.grid
-    return all(np.array_equal(own[axis].values, grid[axis].values) for axis in "yx")
-
-
-def _with_plane(grid: xr.Dataset, store: Store | None) -> xr.Dataset:
-    """The grid with its grid mapping, if the store has one."""
-    if store is None or "crs" not in store.snapshots.variables:
-        return grid
-    return grid.assign_coords(crs=store.snapshots["crs"])
-
-
-def _model_interval(model: Model) -> float | None:
-    return recorded_interval(model.surrogate.outputs.fields[0].attrs)
-
-
-def _checkpoints(store: Store | None) -> int | None:
-    if store is None:
-        return None
-    return max(1, round(float(store.snapshots["hours"].values.max()) / store.interval))
+def _is_on(model: Model, grid: xr.Dataset) -> bool:
+    """Whether a model has this grid."""
+    trained = model.surrogate.grid
+    return all(np.array_equal(trained[axis].values, grid[axis].values) for axis in "yx")
 
 
 def _train_first(
@@ -222,7 +208,8 @@ class _Server(uvicorn.Server):
 def listen(host: str, port: int) -> socket.socket:
     """A socket that is bound, so that a port that is taken is known before any work."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends without delay only where the protocol is named: or answers wait some 40 ms.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))

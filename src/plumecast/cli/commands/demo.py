@@ -6,15 +6,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 import xarray as xr
 
-from plumecast.app.maps import draw_map
-from plumecast.app.maps.scenes import MOST_FIRES
+from plumecast.app.maps.draw import draw_map
+from plumecast.app.maps.sources import MOST_FIRES
 from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.history import command_line
 from plumecast.cli.options import WORKERS
 from plumecast.cli.outcomes import fires_kept
@@ -25,24 +24,24 @@ from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires
 from plumecast.data.split import SplitRecipe
 from plumecast.operators.settings import PRESETS
-from plumecast.studies.context import Context, Limits
-from plumecast.studies.figures.maps import (
+from plumecast.studies.cases import find_studies
+from plumecast.studies.context import Context, StudyLimits
+from plumecast.studies.figures import (
     compare_maps,
     hours_text,
     mean_colours,
     percentile_rows,
+    plain,
     save_figure,
 )
-from plumecast.studies.figures.style import plain
-from plumecast.studies.methods.methods import fitted
-from plumecast.studies.methods.scoring import outcome
-from plumecast.studies.registry import find_studies
+from plumecast.studies.methods import fitted
 from plumecast.studies.report.page import write_report
-from plumecast.studies.run import claim_folder, describe_run, run_studies
+from plumecast.studies.results import claim_folder, describe_run, run_studies
+from plumecast.studies.scoring import outcome
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds
-from plumecast.workflows.evaluate import agreeing
-from plumecast.workflows.held_out.evaluation import Evaluation, Score
+from plumecast.workflows.held_out.record import Evaluation
+from plumecast.workflows.held_out.scoring import agreeing
 from plumecast.workflows.simulate import simulate
 
 PERCENTILES = (10, 50, 90)
@@ -52,7 +51,7 @@ STUDIES = [
 ]  # fmt: skip
 """Studies that use the surrogates of the demo; the others would train many more."""
 
-LIMITS = Limits(repeats=10, literal=False)
+LIMITS = StudyLimits(repeats=10, literal=False)
 
 
 def command(
@@ -125,22 +124,7 @@ def _score(context: Context) -> Evaluation:
     with progress("scoring", total=len(context.methods)) as begin:
         for name in context.methods:
             begin(name)
-            found = outcome(context, name)
-            scores.append(
-                Score(
-                    name=name,
-                    auc=found.median("auc"),
-                    iou=found.median("iou"),
-                    deployable_iou=found.median("deployable_iou"),
-                    decision_threshold=found.decision_threshold,
-                    relative_error=found.relative_error,
-                    snapshot_error=found.median("relative_error"),
-                    auc_undefined=int(np.isnan(found.scores.auc.values).sum()),
-                    predict_ms=1e3 * found.seconds["predicting"] / found.snapshots,
-                    smoke_iou=found.median("smoke_iou"),
-                    exceedances=(found.exceedance,),
-                )
-            )
+            scores.append(outcome(context, name).score)
     details = {name: outcome(context, name).scores for name in context.methods}
     count = int(context.split.test.sizes[SNAPSHOT])
     return Evaluation(scores, count, context.smoke_threshold, context.captured, details)

@@ -13,41 +13,39 @@ import xarray as xr
 from plumecast.base.checkpoints import equal_interval, recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
-from plumecast.base.names import SNAPSHOT
-from plumecast.base.outputs import check_output
+from plumecast.base.names import DATA_VERSION, SNAPSHOT
+from plumecast.base.paths import check_output
 from plumecast.base.version import __version__
-from plumecast.cli.evaluate_task import Task
+from plumecast.cli.evaluate_task import EvaluationTask
 from plumecast.cli.options import (
     CHECKPOINT_INTERVAL,
     DATA,
     MODEL,
     QUANTITY,
     Given,
-    numbers,
     place_options,
     running,
+    threshold_reading,
     with_options,
 )
 from plumecast.cli.show import note, progress, wrote
 from plumecast.cli.tables.scores import refuse_other_scores, show_results
 from plumecast.compute.blocks import Runner
+from plumecast.compute.resources import Resources
 from plumecast.data.lazy_store import one_version
 from plumecast.data.split import Split
-from plumecast.data.store import DATA_VERSION
 from plumecast.scores.quantities import DEFAULT
 from plumecast.surrogate.baselines import BASELINES
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import Thresholds, stored_thresholds
-from plumecast.surrogate.updating.new_fires import SINCE_FIT
+from plumecast.surrogate.thresholds import Thresholds
+from plumecast.surrogate.update import SINCE_FIT
 from plumecast.workflows.evaluate import (
-    CAPTURED,
     evaluate,
     evaluate_at,
     fit_thresholds,
 )
-from plumecast.workflows.held_out.evaluation import Evaluation, recorded_evaluation
-from plumecast.workflows.held_out.levels import make_levels
+from plumecast.workflows.held_out.record import Evaluation, stored_scores
 
 
 @with_options(place=place_options)
@@ -62,9 +60,6 @@ def command(
         help="File to write the scores to.",
         show_default="MODEL with the ending .scores.json; for a store of other fires "
         ".DATA.scores.json",
-    ),
-    captured: float = typer.Option(
-        CAPTURED, help="Share of the footprint that the smoke threshold captures."
     ),
     baselines: str = typer.Option(
         None,
@@ -98,9 +93,8 @@ def command(
 
     Example: `plumecast evaluate smoke.plume ensemble.zarr`
     """
-    asked = numbers(thresholds, "--thresholds") if thresholds else ()
-    levels = make_levels(asked, quantity, checkpoint_interval)
-    task = Task(model, data, load_surrogate(model), captured, baselines, levels, place, trained_on)
+    reading = threshold_reading(thresholds, quantity, checkpoint_interval)
+    task = EvaluationTask(model, data, load_surrogate(model), baselines, reading, place, trained_on)
     snapshots = task.open(data)
     split = None if task.is_whole else task.training_split(snapshots)
     if split is not None:
@@ -117,14 +111,14 @@ def command(
         note(f"{data} has changed since {model} was trained (version {version})")
     results: dict[str, Evaluation] = {}
     with one_version(snapshots):
-        for own in task.outputs():
+        for output_task in task.outputs():
             if split is not None:
-                found = _score_test_part(own, split)
+                evaluation = _score_test_part(output_task, split)
             elif ending == ".scores.json":
-                found = _recorded_scores(own)
+                evaluation = _recorded_scores(output_task)
             else:
-                found = _score_other_store(own, snapshots)
-            results[own.surrogate.outputs.names[0]] = found
+                evaluation = _score_other_store(output_task, snapshots)
+            results[output_task.surrogate.outputs.names[0]] = evaluation
     # First written, then shown: nobody may read the output to its end (`| head`).
     record = _record(next(iter(results.values())), model, data, version) | {"scored": scored}
     if len(results) > 1:
@@ -134,7 +128,7 @@ def command(
     wrote(where, "the scores")
 
 
-def _score_test_part(task: Task, split: Split) -> Evaluation:
+def _score_test_part(task: EvaluationTask, split: Split) -> Evaluation:
     """Thresholds from the validation part, scores on the test part."""
     names = _names(task)
     device, scheduler = task.place["device"], task.place["scheduler"]
@@ -151,36 +145,30 @@ def _score_test_part(task: Task, split: Split) -> Evaluation:
             surrogates,
             validation,
             test,
-            captured=task.captured,
-            **task.asked,
+            reading=task.reading,
             by=split.by,
-            progress=begin,
-            device=device,
-            memory=task.limit,
-            runner=runner,
+            resources=task.resources(runner, begin),
         )
 
 
-def _recorded_scores(task: Task) -> Evaluation:
+def _recorded_scores(task: EvaluationTask) -> Evaluation:
     """The out-of-fold scores that were recorded at training."""
-    found = task.surrogate.training.get("out_of_fold")
-    if found is None:
+    recorded = stored_scores(task.surrogate.training)
+    if recorded is None or recorded.folds is None:
         why = task.surrogate.training.get("problem", "it has no out-of-fold scores")
         raise PlumecastError(
             f"{task.model} was trained on every snapshot and nothing is held out ({why}); train "
             "again without --all or --folds 0, or give a store of other fires"
         )
-    _refuse_captured(task)
     later = task.surrogate.training.get(SINCE_FIT, 0)
     if later:
         note(f"these are scores of the last fit, before {later} ignitions were taken in")
-    result = recorded_evaluation(found)
-    asked = task.levels
-    known = {(item.threshold, item.quantity) for item in result.scores[0].exceedances}
-    if not known.issuperset((value, asked.quantity) for value in asked.values):
-        levels = ",".join(f"{value:g}" for value in asked.values)
+    result, reading = recorded.evaluation, task.reading
+    scored = {(item.threshold, item.quantity) for item in result.scores[0].exceedances}
+    if not scored.issuperset((value, reading.quantity) for value in reading.thresholds):
+        levels = ",".join(f"{value:g}" for value in reading.thresholds)
         words = f"--thresholds {levels}"
-        words += "" if asked.quantity == DEFAULT else f" --quantity {asked.quantity}"
+        words += "" if reading.quantity == DEFAULT else f" --quantity {reading.quantity}"
         raise PlumecastError(
             f"{words}: the out-of-fold scores of {task.model} were recorded at training, for other "
             f"values or another quantity; train again with {words}, or give a store of other fires"
@@ -198,16 +186,15 @@ def _recorded_scores(task: Task) -> Evaluation:
     return replace(result, scores=[own, *(score for score in others if score.name in names)])
 
 
-def _score_other_store(task: Task, snapshots: xr.Dataset) -> Evaluation:
+def _score_other_store(task: EvaluationTask, snapshots: xr.Dataset) -> Evaluation:
     """Scores on all snapshots of a store of other fires, with the thresholds of training."""
-    model, data, training = task.model, task.data, task.surrogate.training
-    thresholds = stored_thresholds(training)
+    model, data = task.model, task.data
+    thresholds = task.surrogate.record.thresholds
     if thresholds is None:
         raise PlumecastError(
             f"{model} has no thresholds, which a store of other fires needs; train it again "
             "without --folds 0"
         )
-    _refuse_captured(task)
     unseen = task.unseen(snapshots)
     if unseen.snapshots.sizes[SNAPSHOT] == 0:
         raise PlumecastError(
@@ -234,19 +221,16 @@ def _score_other_store(task: Task, snapshots: xr.Dataset) -> Evaluation:
         return evaluate_at(
             surrogates,
             test,
-            **task.asked,
-            progress=begin,
-            device=device,
-            memory=task.limit,
-            runner=runner,
+            reading=task.reading,
+            resources=task.resources(runner, begin),
         )
 
 
-def _note_other_interval(task: Task, snapshots: xr.Dataset) -> None:
+def _note_other_interval(task: EvaluationTask, snapshots: xr.Dataset) -> None:
     """Say that sums of this store and of the training store have other sizes."""
     name = task.recorded["outputs"]
     learned = recorded_interval(task.surrogate.outputs.fields[0].attrs)
-    own = recorded_interval(snapshots[name].attrs) or task.levels.interval
+    own = recorded_interval(snapshots[name].attrs) or task.reading.interval
     if learned is not None and own is not None and equal_interval([learned, own]) is None:
         note(
             f"{task.data} has a checkpoint every {own:g} h and the training fires one every "
@@ -256,7 +240,7 @@ def _note_other_interval(task: Task, snapshots: xr.Dataset) -> None:
 
 
 def _placed_baselines(
-    task: Task, tau: float, runner: Runner | None, begin: Callable[[str], None]
+    task: EvaluationTask, tau: float, runner: Runner | None, begin: Callable[[str], None]
 ) -> dict[str, tuple[Surrogate, Thresholds]]:
     """Baselines fitted to the store of training, each with its decision threshold."""
     if task.baselines == "none":
@@ -268,7 +252,6 @@ def _placed_baselines(
         return {}
     stored = task.open(task.trained_on)
     split = None if task.is_whole else task.training_split(stored)
-    known = task.surrogate.training.get("out_of_fold", {}).get("scores", [])[1:]
     if split is None and not (task.is_whole and task.is_all_seen(stored)):
         raise PlumecastError(
             f"--trained-on {task.trained_on} is not the store that {task.model} was trained on; "
@@ -276,30 +259,26 @@ def _placed_baselines(
         )
     if split is None:
         train = task.loaded(task.recipe.select(stored, task.output_names))
-        fitted = {score["name"]: task.fit_baseline(score["name"], train, runner) for score in known}
+        recorded = stored_scores(task.surrogate.training)
         return {
-            score["name"]: (fitted[score["name"]], Thresholds(tau, score["decision_threshold"]))
-            for score in known
+            score.name: (
+                task.fit_baseline(score.name, train, runner),
+                Thresholds(tau, score.decision_threshold),
+            )
+            for score in (recorded.evaluation.scores[1:] if recorded else ())
         }
     train, validation = task.loaded(split.train), task.loaded(split.validation)
     found = {}
     for name in _names(task):
         begin(f"fitting {name}")
         baseline = task.fit_baseline(name, train, runner)
-        chosen = fit_thresholds(baseline, validation, memory=task.limit, runner=runner)
+        limits = Resources(memory=task.limit, runner=runner)
+        chosen = fit_thresholds(baseline, validation, resources=limits)
         found[name] = (baseline, Thresholds(tau, chosen.decision))
     return found
 
 
-def _refuse_captured(task: Task) -> None:
-    if task.captured != CAPTURED:
-        raise PlumecastError(
-            f"captured={task.captured} cannot be chosen here, because the thresholds of "
-            f"{task.model} were chosen at training with {CAPTURED}; leave it out"
-        )
-
-
-def _names(task: Task) -> list[str]:
+def _names(task: EvaluationTask) -> list[str]:
     """The baselines of the option; by default all that fit into the memory."""
     if task.baselines == "none":
         return []

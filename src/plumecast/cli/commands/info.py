@@ -11,21 +11,30 @@ import typer
 import xarray as xr
 
 from plumecast.base.checkpoints import DOSE_ERROR, recorded_interval, summed_over
-from plumecast.base.findings import PASSED, Finding
-from plumecast.base.names import FIRE, HEIGHT, LEVEL, LOWEST, SMOKE, SNAPSHOT, WEATHER_HOUR
+from plumecast.base.integrity import PASSED, Finding
+from plumecast.base.names import (
+    DATA_VERSION,
+    FIRE,
+    HEIGHT,
+    LEVEL,
+    LOWEST,
+    SMOKE,
+    SNAPSHOT,
+    WEATHER_HOUR,
+)
 from plumecast.cli.show import count, note, pairs, say
 from plumecast.data.checksums import has_checksums
 from plumecast.data.clock import checkpoint_interval
 from plumecast.data.findings import QUALITY, check_store
 from plumecast.data.schema import GROUPS, SMOKE_FLOOR, further_outputs
-from plumecast.data.store import DATA_VERSION, open_snapshots
+from plumecast.data.store import open_snapshots
 from plumecast.operators.lifted import LiftedOperator
 from plumecast.operators.settings import own_choices
 from plumecast.surrogate.file import is_saved, read_header
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import AGREE
-from plumecast.surrogate.updating.new_fires import SINCE_FIT
+from plumecast.surrogate.thresholds import OutputRecord
+from plumecast.surrogate.update import SINCE_FIT
 from plumecast.weather.profile import SURFACE
 from plumecast.weather.snapshots import has_weather
 
@@ -189,7 +198,7 @@ def _show_surrogate(surrogate: Surrogate, path: Path) -> None:
         *(
             (
                 f"thresholds of {name}" if number else "thresholds",
-                _thresholds(own.training, _summed(own)),
+                _thresholds(own.record, _summed(own)),
             )
             for number, (name, own) in enumerate(
                 (name, surrogate.output(name)) for name in surrogate.outputs.names
@@ -230,11 +239,12 @@ def _summed(surrogate: Surrogate) -> str:
     return f" (of the sum over {summed_over(interval)})" if first.name == SMOKE else ""
 
 
-def _thresholds(training: dict[str, Any], summed: str) -> str:
-    named = {"smoke": f"smoke{summed}"}
-    known = {named.get(key, key): value for key, value in training.get("thresholds", {}).items()}
-    found = _shown(known) or "none"
-    return found if AGREE not in training else f"{found}; smoke and footprint agree at them"
+def _thresholds(record: OutputRecord, summed: str) -> str:
+    if record.thresholds is None:
+        return "none"
+    smoke, decision = record.thresholds.smoke, record.thresholds.decision
+    found = _shown({f"smoke{summed}": smoke, "decision": decision})
+    return found if record.agreement is None else f"{found}; smoke and footprint agree at them"
 
 
 def _error_bars(surrogate: Surrogate) -> str:
@@ -242,7 +252,8 @@ def _error_bars(surrogate: Surrogate) -> str:
     if table is None:
         return "none; train with --all makes them"
     text = f"calibrated on {table.smoky_groups} groups of {table.by}, for predict --interval"
-    others = list(surrogate.further_bars or ())
+    _, *further = surrogate.records.items()
+    others = [name for name, record in further if record.error_bars is not None]
     return f"{text}; also of {', '.join(others)}" if others else text
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli import COMMANDS, OptionNamingCommand, new_group
 from plumecast.cli.fire_options import (
     grid_of,
@@ -33,11 +33,11 @@ from plumecast.cli.weather_options import read_wind_options, wind_options
 from plumecast.compute.resources import Resources
 from plumecast.sources.rasters import RasterOptions
 from plumecast.sources.wrf import TIME_LIMIT, WrfOptions
+from plumecast.workflows.fires.growing_store import Outcome
 from plumecast.workflows.ingest import (
     RELABEL,
     REPLACE,
     SKIP,
-    Outcome,
     ingest_rasters,
     ingest_wrf,
     read_labels,

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
     is_raster,
     raster_options,
@@ -35,11 +35,11 @@ from plumecast.cli.weather_options import (
     read_wind_options,
     wind_options,
 )
+from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
 from plumecast.scores.quantities import QUANTITIES
-from plumecast.scores.quantity_blocks import OF_SEVERAL, Reading, read_as, variable_name
+from plumecast.scores.quantity_blocks import OF_SEVERAL, WrittenQuantity, read_as, variable_name
 from plumecast.sources.rasters import find_rasters
-from plumecast.surrogate.covered.guards import Notice
 from plumecast.surrogate.error_bars.interval import (
     INTERVAL_FIELDS,
     LOWER,
@@ -49,19 +49,18 @@ from plumecast.surrogate.error_bars.interval import (
     require_calibration,
     sets_text,
 )
+from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.bluesky import NAMES, export_bluesky, read_clock, recorded_time
 from plumecast.workflows.export import (
     FOOTPRINT,
     FORMATS,
-    NAMES,
-    export_bluesky,
     export_fields,
-    read_clock,
-    recorded_time,
     refuse_existing_geotiffs,
 )
-from plumecast.workflows.predict import predict_rasters, predict_store
+from plumecast.workflows.fires.sources import Overrides, raster_fires
+from plumecast.workflows.predict import predict_store
 
 
 @with_options(rasters=raster_options, wind=wind_options, place=place_options)
@@ -163,19 +162,17 @@ def command(
         common: dict[str, Any] = {
             "threshold": threshold,
             "interval": interval,
-            "progress": step,
-            "runner": runner,
+            "resources": Resources(memory=place["memory"], runner=runner, progress=step),
             "notify": notices.append,
-            "step": 1.0 if by_clock else None,  # hours of the clock, whatever hours are asked for
-            **air,
         }
+        dense = 1.0 if by_clock else None  # hours of the clock, whatever hours are asked for
         if is_raster(rasters):
-            common |= raster_reports(problems)
-            blocks = predict_rasters(surrogate, fires, **given, **common)
+            given |= raster_reports(problems)
+            read = raster_fires(surrogate, fires, step=dense, **air, **given)
+            blocks = predict_store(surrogate, read, **common)
         else:
-            common |= {"memory": place["memory"], "drought": rasters["drought"]}
-            common |= {"fuels": rasters["fuels"], "hours": given["hours"]}
-            blocks = predict_store(surrogate, _store(fires), **common)
+            changes = Overrides(given["hours"], dense, rasters["fuels"], rasters["drought"])
+            blocks = predict_store(surrogate, _store(fires), changes, **air, **common)
         made = reading.applied(blocks, keep=keep)
         if by_clock:
             written = export_bluesky(
@@ -226,7 +223,7 @@ def _by_clock(
     return True
 
 
-def _reading(surrogate: Surrogate, quantity: str | None, interval: float | None) -> Reading:
+def _reading(surrogate: Surrogate, quantity: str | None, interval: float | None) -> WrittenQuantity:
     """What to write; if nothing is asked for and the mean is unknown, the sum, with a note."""
     outputs = {field.name: field.attrs for field in surrogate.outputs.fields}
     reading = read_as(outputs, quantity, interval)
@@ -238,7 +235,7 @@ def _reading(surrogate: Surrogate, quantity: str | None, interval: float | None)
     return reading
 
 
-def _with_bands(reading: Reading, surrogate: Surrogate, *, keep: bool) -> Reading:
+def _with_bands(reading: WrittenQuantity, surrogate: Surrogate, *, keep: bool) -> WrittenQuantity:
     """The reading with the error bars of every output that has them."""
     names = surrogate.outputs.names
     bands = {
@@ -258,7 +255,7 @@ def _with_bands(reading: Reading, surrogate: Surrogate, *, keep: bool) -> Readin
     return replace(reading, bands=bands)
 
 
-def _contents(reading: Reading, *, keep: bool) -> Iterator[str]:
+def _contents(reading: WrittenQuantity, *, keep: bool) -> Iterator[str]:
     """What the smoke variables of the file are."""
     for name in reading.names:
         made = variable_name(name, reading.quantity.name)
@@ -268,7 +265,7 @@ def _contents(reading: Reading, *, keep: bool) -> Iterator[str]:
             yield f"{name}: {QUANTITIES['sum'].long_name}, as predicted"
 
 
-def _band_contents(reading: Reading, smoke: str, *, keep: bool) -> Iterator[str]:
+def _band_contents(reading: WrittenQuantity, smoke: str, *, keep: bool) -> Iterator[str]:
     """Which variables are the error bars of a smoke variable."""
     bands = [name for name, own in reading.bands.items() if own == smoke]
     if bands and reading.quantity.name not in OF_SEVERAL:
@@ -316,7 +313,7 @@ def _promise(surrogate: Surrogate, model: Path, interval: float | None) -> list[
     if interval is None:
         return []
     try:
-        table = require_calibration(surrogate.error_bars, surrogate.training)
+        table = require_calibration(surrogate.record)
     except PlumecastError as error:
         raise PlumecastError(f"{model}: {error}") from None
     lines = [promise_text(table, interval), sets_text(table, interval)]
@@ -330,10 +327,10 @@ def _promise(surrogate: Surrogate, model: Path, interval: float | None) -> list[
 
 
 def _threshold(surrogate: Surrogate, model: Path) -> float:
-    alpha = surrogate.training.get("thresholds", {}).get("decision")
-    if alpha is None:
+    thresholds = surrogate.record.thresholds
+    if thresholds is None:
         raise PlumecastError(
             f"{model} has no decision threshold, which `plumecast train` chooses on fires that a "
             "fit has not seen; train it again, without --folds 0"
         )
-    return float(alpha)
+    return thresholds.decision

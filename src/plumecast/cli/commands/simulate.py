@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from plumecast.base.names import SNAPSHOT
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import landscape_options
 from plumecast.cli.options import (
     SCHEDULER,
@@ -22,8 +22,7 @@ from plumecast.cli.outcomes import fires_kept
 from plumecast.cli.show import counted, next_step, note, say, when_stopped, wrote
 from plumecast.compute.resources import Resources
 from plumecast.weather.snapshots import has_weather
-from plumecast.workflows.landscape import Ground
-from plumecast.workflows.simulate import simulate
+from plumecast.workflows.simulate import Ground, simulate
 
 
 @with_options(landscape=landscape_options)

@@ -13,35 +13,33 @@ import typer
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.outputs import check_output
-from plumecast.base.paths import check_regular
+from plumecast.base.paths import check_output, check_regular
 from plumecast.base.values import shown
 from plumecast.cli.options import (
     CHECKPOINT_INTERVAL,
     DATA,
     QUANTITY,
     Given,
-    numbers,
     place_options,
     running,
     split_options,
     split_recipe,
+    threshold_reading,
     variable_options,
     variables,
     with_options,
 )
 from plumecast.cli.show import next_step, note, progress, say, warn, wrote
+from plumecast.compute.resources import Resources
 from plumecast.data.schema import SMOKE_FLOOR
 from plumecast.data.split import SplitRecipe
 from plumecast.data.store import open_snapshots
-from plumecast.operators.families import FAMILIES
-from plumecast.operators.fields.parts import PARTS, PRODUCTS
-from plumecast.operators.fields.targets import TARGETS
-from plumecast.operators.settings import FRAMES, PHYSICS, PRESETS
-from plumecast.surrogate.error_bars.interval import NO_ERROR_BARS, promise_text
+from plumecast.operators.lift import PARTS, PRODUCTS
+from plumecast.operators.settings import FAMILIES, FRAMES, PHYSICS, PRESETS
+from plumecast.operators.targets import TARGETS
+from plumecast.surrogate.error_bars.interval import promise_text
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.held_out.evaluation import recorded_evaluation
-from plumecast.workflows.held_out.verdict import judge
+from plumecast.workflows.held_out.record import judge, stored_scores
 from plumecast.workflows.train import DEFAULT_PRESET, FITTING, THRESHOLDS, train_surrogate
 
 CHOICES = (
@@ -186,17 +184,16 @@ def command(
         preset=preset or tuned_preset,
         split=recipe,
         folds=folds,
-        thresholds=numbers(thresholds, "--thresholds") if thresholds else (),
-        quantity=quantity,
-        checkpoint_interval=checkpoint_interval,
+        reading=threshold_reading(thresholds, quantity, checkpoint_interval),
         inputs=inputs,
         outputs=outputs,
         **choices,
     )
     count = surrogate.training["snapshots"]
     say(f"trained on {count} snapshots in {seconds:.2f} s: {_summary(surrogate.training)}")
-    if "out_of_fold" in surrogate.training:
-        count = surrogate.training["out_of_fold"]["folds"]
+    recorded = stored_scores(surrogate.training)
+    if recorded is not None and recorded.folds is not None:
+        count = recorded.folds.folds
         say(f"{count} further fits, each without some of them, took {scoring:.2f} s (--folds)")
     for name in outputs:
         show_training_scores(surrogate.output(name), name if len(outputs) > 1 else "")
@@ -218,21 +215,19 @@ def show_training_scores(surrogate: Surrogate, output: str = "") -> None:
     which = f"{output}: " if output else ""
     if "problem" in training:
         note(f"{training['problem']}; the surrogate is saved without them")
-    folds = training.get("out_of_fold")
-    scored = folds or training.get("validation")
-    if scored is None:
+    recorded = stored_scores(training)
+    if recorded is None:
         return
-    where = f"on {scored['snapshots']} validation snapshots"
-    if folds:
-        where = (
-            f"on {folds['snapshots']} snapshots, each predicted by a fit without its {folds['by']}"
-        )
-        if folds["left_out"]:
+    count, folds = recorded.evaluation.snapshots, recorded.folds
+    where = f"on {count} validation snapshots"
+    if folds is not None:
+        where = f"on {count} snapshots, each predicted by a fit without its {folds.by}"
+        if folds.left_out:
             note(
-                f"{', '.join(folds['left_out'])}: the drought is in no other {folds['by']}, so no "
+                f"{', '.join(folds.left_out)}: the drought is in no other {folds.by}, so no "
                 "score includes these fires; add fires"
             )
-    verdict = judge(recorded_evaluation(scored).scores)
+    verdict = judge(recorded.evaluation.scores)
     if verdict is not None:
         (say if verdict.beats else warn)(f"{which}{where}, {verdict.text}")
 
@@ -240,11 +235,11 @@ def show_training_scores(surrogate: Surrogate, output: str = "") -> None:
 def _show_error_bars(surrogate: Surrogate) -> None:
     """Say for every output what its error bars promise, or why there are none."""
     for number, name in enumerate(surrogate.outputs.names):
-        own, which = surrogate.output(name), f"{name}: " if number else ""
+        own, which = surrogate.records[name], f"{name}: " if number else ""
         if own.error_bars is not None:
             say(f"{which}{promise_text(own.error_bars, SHOWN_COVERAGE)} (predict --interval)")
-        elif NO_ERROR_BARS in own.training:
-            say(f"{which}no error bars for predict --interval: {own.training[NO_ERROR_BARS]}")
+        elif own.no_error_bars is not None:
+            say(f"{which}no error bars for predict --interval: {own.no_error_bars}")
 
 
 def _choices(tuned: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,13 +267,12 @@ def _train_and_save(
         running(place["scheduler"], device=device) as runner,
     ):
 
-        def show(step: str) -> None:
+        def show(done: int, total: int, step: str) -> None:
             began[step] = time.perf_counter()
             begin(step, within=":" in step)
 
-        surrogate = train_surrogate(
-            snapshots, device=device, memory=memory, runner=runner, progress=show, **choices
-        )
+        resources = Resources(device, memory, runner, show)
+        surrogate = train_surrogate(snapshots, resources=resources, **choices)
         ended = time.perf_counter()
         fitted = began.get(THRESHOLDS, ended)
         begin("saving")

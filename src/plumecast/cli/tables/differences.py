@@ -9,9 +9,8 @@ import xarray as xr
 
 from plumecast.base.names import shown_units
 from plumecast.cli.show import count, note, say, table
-from plumecast.impact.scenarios.compare import Comparison
-from plumecast.impact.scenarios.difference import MOST
-from plumecast.impact.scenarios.results import SCENARIO
+from plumecast.impact.comparison import SCENARIO, Comparison
+from plumecast.impact.difference import MOST
 
 NONE = "–"
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from plumecast.base.errors import PlumecastError
 from plumecast.cli.show import say, table, warn
 from plumecast.scores.quantities import QUANTITIES
-from plumecast.workflows.held_out.evaluation import Evaluation
-from plumecast.workflows.held_out.verdict import judge
+from plumecast.workflows.held_out.record import Evaluation, judge
 
 
 def show_results(results: Mapping[str, Evaluation], what: str = "test snapshots") -> None:

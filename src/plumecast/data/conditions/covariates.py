@@ -15,6 +15,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import COVARIATES, GROUND, SNAPSHOT, TABLE, WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
+from plumecast.weather.profile import components
 from plumecast.weather.snapshots import STATE_WEATHER
 
 SCENARIO = "drought"
@@ -204,9 +205,8 @@ def wind_vector(speed: Array, from_direction: Array) -> Array:
             f"wind_speed has negative values, such as {slowest:g}; give the speed, and in "
             "wind_from_direction where the wind comes from"
         )
-    angle = np.deg2rad(np.asarray(from_direction, dtype=np.float64))
-    towards = np.stack([-np.sin(angle), -np.cos(angle)], axis=1)
-    return np.asarray(speed, dtype=np.float64)[:, None] * towards
+    winds = (np.asarray(part, dtype=np.float64) for part in (speed, from_direction))
+    return np.stack(components(*winds), axis=1)
 
 
 def read_scalar(data: xr.Dataset, name: str, sizes: Mapping[Hashable, int] | None = None) -> Array:

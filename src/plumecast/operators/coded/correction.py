@@ -16,11 +16,11 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like, map_arrays, take_rows, to_numpy
 from plumecast.compute.device import DEFAULT_BUDGET, Budget
 from plumecast.compute.memory import RESERVE, show_memory
-from plumecast.operators.coded.fields import CodedMap, code_size, encode, join_codes, lifted
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.coded.kernels import typical_distance
+from plumecast.operators.coded.operator import CodedMap, code_size, encode, join_codes, lifted
 from plumecast.operators.family import NOTHING, Conditions, FieldMap, TrainingSet
-from plumecast.operators.fields.lift import fit_lift
+from plumecast.operators.lift import fit_lift
 from plumecast.operators.pca import Truncation, fit_truncated_basis
 
 KERNEL = "matern-5/2"

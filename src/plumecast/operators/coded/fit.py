@@ -1,4 +1,8 @@
-"""Fit the coded family: PCA of inputs and outputs, and a map between the codes. Arrays only."""
+"""Fit the coded family: PCA of inputs and outputs, and a map between the codes. Arrays only.
+
+The memory plan counts the bytes of the float64 arrays that every stage of a fit allocates, and says
+how many rows a block may have.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +24,27 @@ from plumecast.compute.arrays import (
 )
 from plumecast.compute.blocks import Passes
 from plumecast.compute.device import Budget
-from plumecast.operators.coded.fields import (
+from plumecast.compute.memory import FLOAT, READ, RESERVE, rows_within, show_memory
+from plumecast.operators.coded.kernel_tuning import tune_kernel_map
+from plumecast.operators.coded.kernels import (
+    POLYNOMIAL,
+    KernelMap,
+    check_degree,
+    check_kernel,
+    fit_kernel_map,
+    has_length_scale,
+    monomial_count,
+)
+from plumecast.operators.coded.operator import (
     CodedMap,
+    CodedOperator,
     CodedOutOfFold,
+    FoldedLinear,
     code_size,
     join_codes,
     lifted_rows,
     target_rows,
 )
-from plumecast.operators.coded.kernel_map import KernelMap, fit_kernel_map
-from plumecast.operators.coded.kernel_tuning import tune_kernel_map
-from plumecast.operators.coded.kernels import POLYNOMIAL, check_kernel, has_length_scale
-from plumecast.operators.coded.memory import all_codes, codes_of, map_rows, on_device, pca_rows
-from plumecast.operators.coded.monomials import check_degree, monomial_count
-from plumecast.operators.coded.operator import CodedOperator, FoldedLinear
 from plumecast.operators.coded.polynomial_map import (
     DualMap,
     PrimalMap,
@@ -44,12 +55,110 @@ from plumecast.operators.coded.polynomial_map import (
 )
 from plumecast.operators.coded.update import CodedSums
 from plumecast.operators.family import Family, FittedMap, TrainingSet
-from plumecast.operators.fields.lift import fit_lift
-from plumecast.operators.fields.targets import check_choice, target_sizes
-from plumecast.operators.pca import Basis, Truncation, fit_truncated_basis
+from plumecast.operators.lift import fit_lift
+from plumecast.operators.pca import Basis, EncodedRows, Truncation, fit_truncated_basis
+from plumecast.operators.ridge import GROUP_ROWS
+from plumecast.operators.targets import check_choice, target_sizes
 
 if TYPE_CHECKING:
     from plumecast.operators.settings import Settings
+
+
+PENALTIES = 40
+"""Penalties of a scan, each with a residual block of every group."""
+
+
+def on_device(resources: Budget, matrix: Rows) -> Rows:
+    """The matrix on the device; with a limit, its rows are copied there when they are read."""
+    if resources.limit is None:
+        return resources.put(matrix)
+    return resources.device.rows(matrix)
+
+
+def codes_of(resources: Budget, basis: Basis, matrix: Rows) -> Rows:
+    """The codes of a matrix; with a limit, they are computed when they are read."""
+    return basis.encode(matrix) if resources.limit is None else EncodedRows(basis, matrix)
+
+
+def all_codes(resources: Budget, basis: Basis, matrix: Rows) -> Array:
+    """The codes of all rows in memory."""
+    if resources.limit is None:
+        return basis.encode(matrix)
+    count, columns = matrix.shape
+    block = rows_within(
+        resources.limit,
+        fixed=resources.taken + FLOAT * basis.rank * (columns + 2.0 * count),
+        per_row=READ * columns,
+        what=f"{basis.rank} codes of {count} snapshots on {columns} cells",
+        most=count,
+    )
+    return Passes(block, resources.runner).whole(EncodedRows(basis, matrix))
+
+
+def pca_rows(resources: Budget, shape: tuple[int, ...]) -> int | None:
+    """Rows of a block while a basis is fitted to an (M, N) matrix; None for all."""
+    if resources.limit is None:
+        return None
+    count, columns = shape
+    smaller = min(count, columns)
+    factorisation = resources.taken + 4.0 * FLOAT * smaller**2
+    if factorisation > RESERVE * resources.limit:
+        raise PlumecastError(
+            f"the decomposition of {count} snapshots on {columns} cells needs at least "
+            f"{show_memory(factorisation / RESERVE)} in this process for a Gram matrix of "
+            f"{smaller} × {smaller}, the limit is {show_memory(resources.limit)}; raise the limit, "
+            "or use fewer cells or snapshots"
+        )
+    # For a wide matrix, one and a quarter panels are in memory at once; on a cluster, two half
+    # panels, and up to five tiles that this process has not fetched yet.
+    per_row = READ * columns * (1.0 if count > columns else 1.25)
+    return rows_within(
+        resources.limit,
+        fixed=resources.taken + 2.0 * FLOAT * smaller**2,
+        per_row=per_row,
+        what=f"encoding {count} snapshots on {columns} cells",
+        most=count,
+    )
+
+
+def map_rows(
+    resources: Budget,
+    codes: tuple[int, ...],
+    outputs: int,
+    *,
+    features: int | None,
+    cells: int,
+    group: int,
+    closed_form: bool,
+) -> int | None:
+    """Rows of a block while the map between codes is fitted; None for all.
+
+    `codes` is (M, r). `features` is None for a kernel. `cells` counts the cells of inputs and
+    outputs; it is 0 if the codes are in memory. `group` is the size of the largest group that is
+    left out. With `closed_form` there is no system to solve.
+    """
+    if resources.limit is None:
+        return None
+    count, rank = codes
+    squares = 8 if features is None else 5  # (M, M) matrices in memory: distances, kernels
+    features = count + 1 if features is None else features
+    stored = FLOAT * max(rank, outputs) * cells
+    per_row = READ * cells + FLOAT * (4 * features + 6 * outputs + 3 * PENALTIES * group)
+    if features > count:
+        system = squares * count**2 + 2 * count * (rank + outputs)
+    elif closed_form:
+        system = 3 * features * outputs
+    else:
+        together = min(GROUP_ROWS, count) if group else 0
+        system = 5 * features**2 + 4 * features * outputs + 2 * together * features
+    return rows_within(
+        resources.limit,
+        fixed=resources.taken + float(stored + FLOAT * system),
+        per_row=float(per_row),
+        what=f"a map of {rank} codes from {count} snapshots",
+        most=count,
+    )
+
 
 PAPER_TRUNCATION = Truncation(std_fraction=0.95)
 
@@ -246,7 +355,7 @@ def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Budge
     The bases are fitted to all snapshots; out-of-fold predictions are those of the last fold, by a
     map between codes that was fitted without it. The fitted map is on the host.
     """
-    own = settings.own
+    own = settings.family_settings
     assert isinstance(own, CodedSettings)
     targets, given = training.targets, training.given
     check_choice(targets.shape, resources.limit)

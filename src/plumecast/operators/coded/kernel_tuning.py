@@ -16,8 +16,12 @@ import numpy as np
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like, to_numpy
 from plumecast.compute.linalg import inverse_positive
-from plumecast.operators.coded.kernel_map import KernelMap, TrainingKernel, training_kernel
-from plumecast.operators.coded.kernels import has_length_scale
+from plumecast.operators.coded.kernels import (
+    KernelMap,
+    TrainingKernel,
+    has_length_scale,
+    training_kernel,
+)
 from plumecast.operators.ridge import (
     PenaltyPath,
     PenaltyScan,

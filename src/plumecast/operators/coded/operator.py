@@ -1,14 +1,192 @@
-"""Operators of the coded family between matrices: encode, map the codes, decode. Arrays only."""
+"""Operators of the coded family: encode, map the codes, decode. Arrays only, no labels.
+
+A `CodedOperator` maps matrices. A `CodedMap` maps lifted fields, several targets and covariates:
+all channels of the lifted fire share one PCA, and all targets share another. Scalars of the
+snapshot are appended to the codes and scaled to their size.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
-from plumecast.compute.arrays import Array, array_namespace, contiguous, map_arrays
-from plumecast.operators.coded.fields import CodeMap
+import numpy as np
+
+from plumecast.compute.arrays import (
+    Array,
+    array_namespace,
+    contiguous,
+    device_of,
+    is_numpy_array,
+    like,
+    map_arrays,
+    take_rows,
+)
+from plumecast.compute.blocks import VALUES, row_blocks
 from plumecast.operators.coded.polynomial_map import PrimalMap
 from plumecast.operators.family import NOTHING, Conditions, Operator, in_float32
+from plumecast.operators.lift import Lift
 from plumecast.operators.pca import Basis
+
+DEVICE_BLOCK = 512
+"""Snapshots lifted at a time on a GPU; on the host a block is small enough for the cache."""
+
+
+class CodeMap(Protocol):
+    """A fitted map between codes."""
+
+    def predict(self, codes: Array) -> Array:
+        """(M, r) codes → (M, q) codes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CodedMap:
+    """A field map: codes of the lifted fire and scalars → codes of the targets."""
+
+    lift: Lift
+    inputs: Basis
+    code_map: CodeMap
+    outputs: Basis
+    covariate_size: float  # multiplies the normalised scalars that are appended to the codes
+    target_scales: Array  # (T,)
+
+    def predict(self, fire: Array, given: Conditions = NOTHING) -> Array:
+        """(M, *grid) → (M, T, *grid), in the targets' own units; an empty fire gives zero."""
+        xp = array_namespace(fire)
+        here = map_arrays(self, lambda array: like(array, fire))
+        codes = encode(here.inputs, here.lift, fire, given.physics)
+        codes = join_codes(codes, given.scalars(), self.covariate_size)
+        codes = xp.astype(codes, here.inputs.modes.dtype, copy=False)
+        shape = (self.target_scales.shape[0], *fire.shape[1:])
+        fields = here.decode(here.code_map.predict(codes), shape)
+        fields[~xp.any(fire != 0.0, axis=tuple(range(1, fire.ndim)))] = 0.0
+        return fields
+
+    def decode(self, codes: Array, shape: tuple[int, ...]) -> Array:
+        """(M, q) codes → (M, T, *grid) targets in their own units; `shape` is (T, *grid)."""
+        xp = array_namespace(codes)
+        own = xp.astype(codes, self.outputs.modes.dtype, copy=False)
+        fields = xp.reshape(self.outputs.decode(own), (codes.shape[0], *shape))
+        scales = xp.reshape(like(self.target_scales, codes), (-1, *[1] * (len(shape) - 1)))
+        return fields * scales
+
+    def working_bytes(self) -> tuple[float, float]:
+        """Zero: work arrays are small compared with the inputs and outputs."""
+        return 0.0, 0.0
+
+
+def encode(basis: Basis, lift: Lift, fire: Array, physics: Array | None = None) -> Array:
+    """(M, *grid) → (M, r) codes of the lifted fields, block by block."""
+    xp, kind = array_namespace(fire), basis.modes.dtype
+    size = VALUES // basis.modes.shape[1] if is_numpy_array(fire) else DEVICE_BLOCK
+    none = xp.zeros((0, basis.rank), dtype=kind, device=device_of(fire))
+    parts = (
+        (fire[rows, ...], None if physics is None else physics[rows, ...])
+        for rows in row_blocks(fire.shape[0], size)
+    )
+    blocks = [basis.encode(xp.astype(lifted(lift, *part), kind, copy=False)) for part in parts]
+    return xp.concat([none, *blocks], axis=0)
+
+
+def lifted(lift: Lift, fire: Array, physics: Array | None = None) -> Array:
+    """(M, *grid) → (M, C · N) channels as rows."""
+    xp = array_namespace(fire)
+    channels = lift(fire, physics=physics)
+    return xp.astype(xp.reshape(channels, (fire.shape[0], -1)), xp.float64, copy=False)
+
+
+def join_codes(codes: Array, scalars: Array | None, size: float) -> Array:
+    """Append (M, P) scalars, which are on the host, to (M, r) codes, multiplied by `size`."""
+    if scalars is None:
+        return codes
+    return array_namespace(codes).concat([codes, like(size * scalars, codes)], axis=1)
+
+
+def code_size(codes: Array) -> float:
+    """Root mean square of the first code."""
+    return math.sqrt(float(array_namespace(codes).mean(codes[:, 0] ** 2)))
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRows:
+    """(M, …) fields as the rows of a float64 matrix, converted when they are read.
+
+    Rows are converted in small blocks, so that temporary arrays do not grow with the slice.
+    """
+
+    fields: Array  # (M, …), an array or an object that gives one when indexed by rows
+    convert: Callable[[Array], Array]  # (B, …) → (B, columns)
+    columns: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, columns)."""
+        return (self.fields.shape[0], self.columns)
+
+    def read(self, rows: slice) -> Array:
+        """Some rows."""
+        first, last, _ = rows.indices(self.fields.shape[0])
+        out = np.empty((last - first, self.columns))
+        for part in row_blocks(last - first, VALUES // math.prod(self.fields.shape[1:])):
+            out[part] = self.convert(self.fields[first + part.start : first + part.stop])
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Stacked:
+    """Fires and their physics as one field (M, 1 + K, *grid), joined when rows are read."""
+
+    fire: Array  # (M, *grid); both are arrays, or objects that give one when indexed by rows
+    physics: Array  # (M, K, *grid)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, 1 + K, *grid)."""
+        count, kinds, *grid = self.physics.shape
+        return (count, 1 + kinds, *grid)
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        return np.concatenate([self.fire[rows][:, None], self.physics[rows]], axis=1)
+
+
+def lifted_rows(lift: Lift, fire: Array, physics: Array | None = None) -> FieldRows:
+    """The lifted channels of (M, *grid) fires, and of their physics, as rows."""
+    columns = lift.channels * math.prod(fire.shape[1:])
+    if physics is None:
+        return FieldRows(fire, lambda ages: lifted(lift, ages), columns)
+
+    def convert(both: Array) -> Array:
+        return lifted(lift, both[:, 0], both[:, 1:])
+
+    return FieldRows(Stacked(fire, physics), convert, columns)
+
+
+def target_rows(targets: Array, scales: Array) -> FieldRows:
+    """(M, T, *grid) targets as rows, each target divided by its scale."""
+    units = scales.reshape(-1, *[1] * (len(targets.shape) - 2))
+
+    def convert(own: Array) -> Array:
+        return (own / units).reshape(own.shape[0], -1)
+
+    return FieldRows(targets, convert, math.prod(targets.shape[1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class CodedOutOfFold:
+    """Out-of-fold predictions of snapshots, decoded when they are indexed."""
+
+    coded: CodedMap
+    codes: Array  # (m, r + P), of the inputs with their scalars
+    shape: tuple[int, ...]  # (T, *grid)
+
+    def __getitem__(self, some: Array) -> Array:
+        codes = self.coded.code_map.predict(take_rows(self.codes, some))
+        fields = self.coded.decode(codes, self.shape)
+        xp = array_namespace(fields)
+        return xp.astype(fields, xp.float32)
 
 
 @dataclass(frozen=True, slots=True)

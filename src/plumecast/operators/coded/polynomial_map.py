@@ -12,7 +12,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, Rows, array_namespace, contiguous, read_rows
 from plumecast.compute.blocks import ONE_PASS, Passes, group_blocks
 from plumecast.compute.linalg import gram
-from plumecast.operators.coded.monomials import (
+from plumecast.operators.coded.kernels import (
     interaction_kernel,
     monomial_count,
     monomial_kernel,

@@ -20,9 +20,7 @@ import numpy as np
 
 from plumecast.compute.arrays import Array, Rows
 from plumecast.compute.linalg import cholesky, solve_lower, solve_upper
-from plumecast.operators.coded.kernel_map import KernelMap
-from plumecast.operators.coded.kernels import kernel_terms, term_kernel
-from plumecast.operators.coded.monomials import monomial_kernel
+from plumecast.operators.coded.kernels import KernelMap, kernel_terms, monomial_kernel, term_kernel
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.coded.polynomial_map import (
     DualMap,

@@ -10,13 +10,12 @@ arrays; it is saved without pickle and can be loaded on any machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 from plumecast.base.values import check_count
 from plumecast.compute.arrays import (
     Array,
@@ -31,11 +30,10 @@ from plumecast.compute.arrays import (
 from plumecast.compute.blocks import row_blocks
 from plumecast.compute.device import Budget
 from plumecast.operators.family import NOTHING, Conditions, Family, FittedMap, TrainingSet
-from plumecast.operators.fields.lift import fit_lift
-from plumecast.operators.fields.targets import are_indicators, check_choice, target_sizes
+from plumecast.operators.lift import fit_lift
+from plumecast.operators.targets import are_indicators, check_choice, target_sizes
 
 if TYPE_CHECKING:
-    from plumecast.operators.neural.training import Epoch
     from plumecast.operators.settings import Settings
 
 SIZES: dict[str, dict[str, int]] = {
@@ -95,8 +93,7 @@ class NeuralMap:
         if not some.size:  # an empty fire needs no network
             return
         torch, where = _torch(), _device(device)
-        from plumecast.operators.neural import samples as neural_samples
-        from plumecast.operators.neural import training as neural_training
+        from plumecast.operators.neural import training as neural
 
         network = self._network().to(where).eval()
         for part in row_blocks(some.size, BLOCK if where.type == "cpu" else DEVICE_BLOCK):
@@ -104,9 +101,9 @@ class NeuralMap:
             with torch.inference_mode():
                 carried = None if physics is None else take_rows(physics, rows)
                 channels = self.lift(take_rows(fire, rows), physics=carried)
-                lifted = neural_samples.as_tensor(channels).to(where)
+                lifted = neural.as_tensor(channels).to(where)
                 extra = torch.from_numpy(scalars[rows]).to(where)
-                output = network(neural_training.join(lifted, extra, self.positions)).float()
+                output = network(neural.join(lifted, extra, self.positions)).float()
             own = output if is_torch_array(fire) else like(to_numpy(output), fire)
             yield rows, self._own_units(own)
 
@@ -117,7 +114,7 @@ class NeuralMap:
 
     def _network(self) -> Any:
         torch = _torch()
-        from plumecast.operators.neural.samples import as_tensor
+        from plumecast.operators.neural.training import as_tensor
 
         with torch.device("meta"):  # skips the random initialisation of the weights
             network = self._untrained()
@@ -144,9 +141,9 @@ class NeuralMap:
 
     def working_bytes(self) -> tuple[float, float]:
         """(fixed, per_row) working bytes: the activations of a block, half of those in training."""
-        from plumecast.operators.neural import samples as neural_samples
+        from plumecast.operators.neural import training as neural
 
-        kept = neural_samples.kept_bytes(self._network(), self.inputs, self.shape)
+        kept = neural.kept_bytes(self._network(), self.inputs, self.shape)
         return 0.5 * BLOCK * kept, 0.0
 
     def _own_units(self, output: Array) -> Array:
@@ -175,7 +172,7 @@ class NeuralSettings:
 
 def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Budget) -> FittedMap:
     """Train the network of the settings' family."""
-    own = settings.own
+    own = settings.family_settings
     assert isinstance(own, NeuralSettings)
     check_choice(training.targets.shape, resources.limit)
     lift = fit_lift(
@@ -185,50 +182,77 @@ def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Budg
         bins=settings.age_bins,
         physics=training.given.physics,
     )
+    name = resources.device.name
     fitted, out_of_fold = fit_neural(
         training,
         lift,
-        architecture=settings.family,
-        epochs=own.epochs,
-        device="cpu" if resources.device.name in ("cpu", "torch") else resources.device.name,
+        network=Network(settings.family),
+        schedule=Schedule(own.epochs),
+        device="cpu" if name in ("cpu", "torch") else name,
         limit=resources.limit,
         progress=lambda epoch: resources.progress(f"epoch {epoch.number} of {epoch.of}"),
     )
     return FittedMap(fitted, out_of_fold.rows, out_of_fold)
 
 
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Which network is trained; with `positions` it also sees the coordinates of the cells."""
+
+    architecture: str = "unet"  # a key of SIZES
+    sizes: Mapping[str, int] = field(default_factory=dict)  # in place of those of SIZES
+    positions: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Duration and learning rate of a training; `seconds` limits it and shortens the schedule."""
+
+    epochs: int = 60
+    batch: int = 16
+    learning_rate: float = 2e-3
+    shift: int | None = None  # largest random shift in cells; None: SHIFT
+    seconds: float | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The progress report after every pass over the training rows."""
+
+    number: int
+    of: int
+    seconds: float
+    training_loss: float
+    left_out_loss: float
+
+
+UNET_NETWORK, SCHEDULE = Network(), Schedule()
+
+
 def fit_neural(
     training: TrainingSet,
     lift: Any,
     *,
-    architecture: str = "unet",
-    sizes: Mapping[str, int] | None = None,
-    positions: bool = True,
-    shift: int | None = None,
-    epochs: int = 60,
-    batch: int = 16,
-    learning_rate: float = 2e-3,
-    seconds: float | None = None,
+    network: Network = UNET_NETWORK,
+    schedule: Schedule = SCHEDULE,
     device: str | None = None,
     limit: int | None = None,
-    seed: int = 0,
     progress: Callable[[Epoch], None] | None = None,
 ) -> tuple[NeuralMap, NeuralOutOfFold]:
     """Train a network; also returns its predictions of the last fold, which it is not trained on.
 
     The weights with the smallest loss on that fold are kept. With a `limit` in bytes, snapshots are
-    read a few batches at a time. Fire and targets of each batch are shifted by up to `shift` cells
-    (by default a tenth of the shorter side). `device` is a torch device, by default a GPU if there
-    is one. `seconds` limits the duration; the learning-rate schedule is then fitted into it. On a
-    CPU the same seed gives the same weights for any limit, unless `seconds` ends the training.
+    read a few batches at a time. Fire and targets of each batch are shifted by random numbers of
+    cells. `device` is a torch device, by default a GPU if there is one. On a CPU the same seed
+    gives the same weights for any limit, unless the schedule's `seconds` end the training.
     """
     torch = _torch()
-    from plumecast.operators.neural import samples as neural_samples
-    from plumecast.operators.neural import training as neural_training
+    from plumecast.operators.neural import training as neural
 
     fire, targets, folds = training.fire, training.targets, training.folds()
     given = _scalars(training.given.scalars(), fire.shape[0], None)
-    untrained = _describe(fire, targets, lift, architecture, sizes, given.shape[1], positions)
+    untrained = _describe(training, lift, network, given.shape[1])
     left_out = np.flatnonzero(folds == np.max(folds))
     learn = np.flatnonzero(folds != np.max(folds))
     if learn.size == 0:
@@ -236,23 +260,24 @@ def fit_neural(
             "a network needs at least two ignitions, one of which is left out; add fires"
         )
     where = _device(device)
-    moved = round(SHIFT * min(untrained.shape)) if shift is None else shift
+    if schedule.shift is None:
+        schedule = replace(schedule, shift=round(SHIFT * min(untrained.shape)))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = untrained._untrained().to(where)
-    ahead = neural_samples.samples_ahead(limit, network, untrained.inputs, targets.shape, batch)
-    stored = neural_samples.StoredSamples(
+        torch.manual_seed(schedule.seed)
+        module = untrained._untrained().to(where)
+    ahead = neural.samples_ahead(limit, module, untrained.inputs, targets.shape, schedule.batch)
+    stored = neural.StoredSamples(
         fire, given, targets, lift, untrained.target_scales, where, ahead, training.given.physics
     )
     samples = stored if ahead < fire.shape[0] else stored.read(np.arange(fire.shape[0]))
-    neural_training.train(
-        neural_training.Task(network, samples, untrained.indicators, positions),
+    neural.train(
+        neural.Task(module, samples, untrained.indicators, network.positions),
         torch.from_numpy(learn).to(where),
         torch.from_numpy(left_out).to(where),
-        neural_training.Schedule(epochs, batch, learning_rate, moved, seconds, seed),
+        schedule,
         progress,
     )
-    values = {name: value.float().cpu().numpy() for name, value in network.state_dict().items()}
+    values = {name: value.float().cpu().numpy() for name, value in module.state_dict().items()}
     fitted = replace(untrained, weights=values)
     return fitted, NeuralOutOfFold(fitted, fire, training.given, left_out, str(where))
 
@@ -272,17 +297,10 @@ class NeuralOutOfFold:
         return self.network.predict(self.fire[rows], self.given.at(rows), self.device)
 
 
-def _describe(
-    fire: Array,
-    targets: Array,
-    lift: Any,
-    architecture: str,
-    sizes: Mapping[str, int] | None,
-    scalars: int,
-    positions: bool,
-) -> NeuralMap:
+def _describe(training: TrainingSet, lift: Any, network: Network, scalars: int) -> NeuralMap:
     """The map before training, without weights."""
-    chosen = _sizes(architecture, sizes)
+    fire, targets = training.fire, training.targets
+    chosen = _sizes(network.architecture, network.sizes)
     if len(fire.shape) != 3:
         raise PlumecastError(
             f"a network needs fields on a grid (y, x), got shape {fire.shape[1:]}; "
@@ -297,14 +315,14 @@ def _describe(
         )
     return NeuralMap(
         lift=lift,
-        architecture=architecture,
+        architecture=network.architecture,
         sizes=chosen,
         weights={},
         target_scales=np.where(indicators, 1.0, scales),
         limits=largest.astype(np.float64),
         indicators=tuple(indicators.tolist()),
         scalars=scalars,
-        positions=positions,
+        positions=network.positions,
         shape=(int(fire.shape[1]), int(fire.shape[2])),
     )
 
@@ -319,18 +337,18 @@ def _scalars(scalars: Array | None, count: int, expected: int | None) -> Array:
     return np.ascontiguousarray(given, dtype=np.float32)
 
 
-def _sizes(architecture: str, sizes: Mapping[str, int] | None) -> dict[str, int]:
+def _sizes(architecture: str, sizes: Mapping[str, int]) -> dict[str, int]:
     if architecture not in SIZES:
         raise PlumecastError(
             f"architecture '{architecture}' is unknown; choose from {', '.join(SIZES)}"
         )
-    unknown = sorted(set(sizes or {}) - set(SIZES[architecture]))
+    unknown = sorted(set(sizes) - set(SIZES[architecture]))
     if unknown:
         raise PlumecastError(
             f"'{unknown[0]}' is not a size of a {architecture}; it has "
             f"{', '.join(SIZES[architecture])}"
         )
-    return {**SIZES[architecture], **(sizes or {})}
+    return {**SIZES[architecture], **sizes}
 
 
 def _device(name: str | None) -> Any:

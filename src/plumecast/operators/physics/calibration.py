@@ -19,10 +19,9 @@ import numpy as np
 
 from plumecast.compute.arrays import Array, to_numpy
 from plumecast.compute.blocks import sampled_rows
-from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
 from plumecast.operators.physics.release import FireHistory
 from plumecast.operators.physics.transport import DIFFUSIVITY, ColumnTransport
-from plumecast.operators.physics.weather import WeatherSeries
 
 LADDERS: dict[str, tuple[float, ...]] = {
     "drift": (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5),

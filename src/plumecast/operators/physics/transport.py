@@ -34,14 +34,13 @@ from plumecast.compute.arrays import (
 from plumecast.compute.blocks import row_blocks
 from plumecast.compute.device import free_bytes
 from plumecast.compute.threads import cores, map_threads
-from plumecast.operators.physics.fuels import FuelLoads
+from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
 from plumecast.operators.physics.release import (
     FireHistory,
     Release,
     partial_release_of,
     release_of,
 )
-from plumecast.operators.physics.weather import WeatherSeries
 from plumecast.physics.plume import (
     HEAT_OF_COMBUSTION,
     RADIATIVE_FRACTION,
@@ -54,12 +53,23 @@ from plumecast.physics.turbulence import HORIZONTAL_DIFFUSIVITY, mixing_matrices
 EDGES = (0.0, 200.0, 600.0, 1200.0, 2200.0, 3600.0, 6000.0)
 """Edges of the layers, m above ground."""
 
-GROUPS: dict[str, tuple[int, ...]] = {
-    "column": (0, 6),
-    "layers": (0, 2, 4, 6),
-    "calibrated": (0, 6),
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """One entry of CARRIED: which layers are summed to one field each, by their edges."""
+
+    summary: str
+    groups: tuple[int, ...]  # numbers of the edges between the fields, ascending
+
+
+CARRIED = {
+    "column": Carried("smoke carried by the weather of every fire, summed over the column", (0, 6)),
+    "layers": Carried("the same, summed over three parts of the column", (0, 2, 4, 6)),
+    "calibrated": Carried(
+        "as column, with its spread, rise and speed chosen on the training fires", (0, 6)
+    ),
 }
-"""Layers whose smoke is summed to one field: the whole column, or three parts of it."""
+"""Kinds of carried smoke, whose fields are channels of the operators."""
 
 DIFFUSIVITY = HORIZONTAL_DIFFUSIVITY
 """The value of a transport that is not calibrated, m² s⁻¹."""
@@ -414,4 +424,5 @@ def plan_transport(
     speed = float(np.quantile(np.hypot(weather.u, weather.v), 0.95)) if weather.u.size else 0.0
     cells = speed * step * SECONDS / min(map(abs, spacing))
     halvings = min(MOST_HALVINGS, max(1, math.ceil(math.log2(max(cells, 1.0)))))
-    return ColumnTransport(spacing, interval, step, halvings, GROUPS[kind], load, partial=True)
+    groups = CARRIED[kind].groups
+    return ColumnTransport(spacing, interval, step, halvings, groups, load, partial=True)

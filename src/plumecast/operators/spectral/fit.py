@@ -26,6 +26,7 @@ from plumecast.compute.arrays import (
     as_pair,
     assembled,
     is_numpy_array,
+    like,
     to_numpy,
 )
 from plumecast.compute.blocks import Runner, sampled_rows
@@ -33,21 +34,23 @@ from plumecast.compute.device import DEFAULT_BUDGET, Budget
 from plumecast.compute.memory import rows_within
 from plumecast.compute.threads import cores, map_threads
 from plumecast.operators.coded.correction import CorrectedMap, correction_rows, fit_correction
-from plumecast.operators.coded.fields import CodedMap
-from plumecast.operators.coded.kernel_map import KernelMap
+from plumecast.operators.coded.kernels import KernelMap
+from plumecast.operators.coded.operator import CodedMap
 from plumecast.operators.family import Family, FittedMap, TrainingSet
-from plumecast.operators.fields.lift import Lift, fit_lift
-from plumecast.operators.fields.targets import target_sizes
-from plumecast.operators.spectral.blocks import SpectralBlocks
+from plumecast.operators.lift import Lift, fit_lift
 from plumecast.operators.spectral.equations import Equations
-from plumecast.operators.spectral.map import Layer, SpectralMap, Steps, row_parts
+from plumecast.operators.spectral.map import Layer, SpectralBlocks, SpectralMap, Steps, row_parts
 from plumecast.operators.spectral.systems import (
     RINGS,
     SCANNED,
     Choice,
     Choices,
+    LayerSums,
     Parts,
     Systems,
+    layer_sums,
+    paired_weights,
+    solve_totals,
 )
 from plumecast.operators.spectral.transform import (
     BUDGET,
@@ -55,12 +58,7 @@ from plumecast.operators.spectral.transform import (
     choose_frequencies,
     make_transform,
 )
-from plumecast.operators.spectral.update import (
-    LayerSums,
-    layer_sums,
-    paired_weights,
-    update_spectral,
-)
+from plumecast.operators.targets import target_sizes
 
 if TYPE_CHECKING:
     from plumecast.operators.settings import Settings
@@ -106,7 +104,7 @@ class SpectralSettings:
 
 def fit_spectral_fields(training: TrainingSet, settings: Settings, resources: Budget) -> FittedMap:
     """Fit the spectral family, with a correction if the settings request it."""
-    own = settings.own
+    own = settings.family_settings
     assert isinstance(own, SpectralSettings)
     if own.correction:  # raises before the long fit if the limit is too small
         correction_rows(training.groups, training.targets.shape, resources.limit)
@@ -118,7 +116,7 @@ def fit_spectral_fields(training: TrainingSet, settings: Settings, resources: Bu
         covariates=training.given.covariates,
         physics=training.given.physics,
     )
-    fitted, out_of_fold, sums = fit_layers(
+    fitted, out_of_fold, sums = fit_spectral(
         training, lift, layers=own.layers, resources=resources, updatable=settings.updatable
     )
     correction = None
@@ -135,25 +133,11 @@ def fit_spectral(
     layers: int = 3,
     budget: int = BUDGET,
     resources: Budget = DEFAULT_BUDGET,
-) -> tuple[SpectralMap, SpectralOutOfFold]:
-    """Fit layers; also out-of-fold predictions of every snapshot."""
-    fitted, out_of_fold, _ = fit_layers(
-        training, lift, layers=layers, budget=budget, resources=resources
-    )
-    return fitted, out_of_fold
-
-
-def fit_layers(
-    training: TrainingSet,
-    lift: Lift,
-    *,
-    layers: int = 3,
-    budget: int = BUDGET,
-    resources: Budget = DEFAULT_BUDGET,
     updatable: bool = False,
 ) -> tuple[SpectralMap, SpectralOutOfFold, LayerSums | None]:
-    """`fit_spectral`; with `updatable` also the sums of the last layer, for `update_spectral`.
+    """Fit layers; also out-of-fold predictions of every snapshot.
 
+    With `updatable` the sums of the last layer, for `update_spectral`, are returned too.
     Fires and targets are read block by block: once for the scales of the targets and once for every
     layer. Folds are left out in turn to choose penalties and to compute the inputs of the next
     layer. At most `budget` frequencies are kept. The map is on the host. Only the first output
@@ -337,6 +321,37 @@ def _layer(
         limits.astype(np.float32),
         signed,
     )
+
+
+def update_spectral(
+    fitted: SpectralMap, sums: LayerSums, training: TrainingSet, resources: Budget
+) -> tuple[SpectralMap, LayerSums]:
+    """The map and its sums with further snapshots; `training` has only the new ones.
+
+    The weights of the last layer follow from normal equations, to which those of new snapshots are
+    added; the layer is solved again with the penalties that were chosen before. The lift, the
+    ramps, the penalties and the earlier layers are kept. So the result equals a fit of the last
+    layer to all snapshots, given these. For a new snapshot the earlier layers are fitted without
+    it, as those are whose predictions were the inputs of the fit (decision 0034).
+    """
+    given = training.given
+    example = resources.put(np.zeros(1, dtype=np.float32))
+    transform = make_transform(fitted.frequencies, example)
+    blocks = SpectralBlocks(
+        training.fire, training.targets, given.physics, given.covariates, fitted.target_scales,
+        fitted.lift, transform, BLOCK, resources.device.put, training.leading or 0,
+    )  # fmt: skip
+    count = training.fire.shape[0]
+    numbers = np.zeros(count, dtype=np.int64) if given.scenarios is None else given.scenarios
+    *earlier, last = fitted.layers
+    totals = sums.totals(example)
+    for number in np.unique(numbers).tolist():
+        steps = [(own, like(own.weights[number, ...], example)) for own in earlier]
+        new = blocks.equations(np.flatnonzero(numbers == number), steps)
+        totals[number] = totals[number] + new
+    weights = solve_totals(totals, fitted.frequencies, sums.choices)
+    solved = replace(last, weights=paired_weights(weights))
+    return replace(fitted, layers=(*earlier, solved)), layer_sums(totals, sums.choices)
 
 
 SPECTRAL = Family(

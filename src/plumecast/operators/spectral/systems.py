@@ -2,7 +2,8 @@
 
 Normal equations are sums over snapshots, so that those of the folds add up to those of the whole.
 The error of a fold under any weights follows from its own sums. Leaving folds out therefore needs
-no second pass over the snapshots.
+no second pass over the snapshots; and those of new snapshots can be added to a fitted layer
+(`LayerSums`).
 """
 
 from __future__ import annotations
@@ -314,3 +315,54 @@ def _rings(frequencies: Frequencies) -> np.ndarray:
     radius = frequencies.radius()
     edges = np.quantile(radius, np.linspace(0.0, 1.0, RINGS + 1)[1:-1] ** 2)
     return np.searchsorted(edges, radius)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSums:
+    """The normal equations of a layer by scenario, on the host, and its chosen penalties.
+
+    Complex numbers are pairs of real ones; of the Hermitian Gram matrices the upper triangle is
+    stored, K = C (C + 1) / 2 values.
+    """
+
+    gram: Array  # (S, F, K, 2)
+    cross: Array  # (S, F, C, T, 2)
+    size: Array  # (S, F, T)
+    choices: Choices
+
+    def totals(self, example: Array) -> list[Equations]:
+        """The equations of every scenario, on the device of `example`."""
+        rows, columns = np.triu_indices(self.cross.shape[2])
+        found = []
+        for packed, cross, size in zip(self.gram, self.cross, self.size, strict=True):
+            upper = _as_complex(packed)
+            gram = np.zeros((*upper.shape[:1], cross.shape[1], cross.shape[1]), upper.dtype)
+            gram[:, columns, rows] = upper.conj()
+            gram[:, rows, columns] = upper
+            arrays = (gram, _as_complex(cross), size)
+            found.append(Equations(*(like(each, example) for each in arrays)))
+        return found
+
+
+def layer_sums(totals: list[Equations], choices: Choices) -> LayerSums:
+    """The equations of every scenario in their saved form."""
+    rows, columns = np.triu_indices(totals[0].gram.shape[1])
+    return LayerSums(
+        np.stack([_as_pairs(to_numpy(own.gram)[:, rows, columns]) for own in totals]),
+        np.stack([_as_pairs(to_numpy(own.cross)) for own in totals]),
+        np.stack([to_numpy(own.size) for own in totals]),
+        choices,
+    )
+
+
+def paired_weights(weights: list[Array]) -> Array:
+    """(F, C, T) complex weights of every scenario → (S, F, C, T, 2) float32, on the host."""
+    return _as_pairs(np.stack([to_numpy(own) for own in weights])).astype(np.float32)
+
+
+def _as_pairs(values: np.ndarray) -> np.ndarray:
+    return np.stack([values.real, values.imag], axis=-1)
+
+
+def _as_complex(pairs: np.ndarray) -> np.ndarray:
+    return pairs[..., 0] + 1j * pairs[..., 1]

@@ -12,8 +12,8 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import hour_ladder
-from plumecast.base.constants import M2_PER_ACRE
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.names import M2_PER_ACRE
 from plumecast.base.paths import WorkerPath
 from plumecast.base.values import check_number
 from plumecast.compute import regrid

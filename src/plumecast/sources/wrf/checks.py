@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plumecast.base.findings import Finding
+from plumecast.base.integrity import Finding
 from plumecast.compute.arrays import Array
 
 SMOKE_SCHEME = "fire_smk_scheme"

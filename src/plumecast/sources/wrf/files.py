@@ -13,7 +13,7 @@ import numpy as np
 from plumecast.base import paths as named
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array
-from plumecast.compute.limited import report_step
+from plumecast.compute.processes import report_step
 from plumecast.sources.wrf.integrity import (
     check_size,
     check_variable,

@@ -12,10 +12,10 @@ import xarray as xr
 
 from plumecast.base.deprecated import deprecate, folded_arguments
 from plumecast.base.errors import ArgumentError, PlumecastError
-from plumecast.base.findings import Finding
+from plumecast.base.integrity import Finding
 from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner
-from plumecast.compute.limited import DiedError, HungError, LimitedProcess
+from plumecast.compute.processes import DiedError, HungError, LimitedProcess
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.sources.wrf.options import WrfOptions
 from plumecast.sources.wrf.profile import COLUMNS

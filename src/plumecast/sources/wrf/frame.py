@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plumecast.base.constants import GRAVITY, M2_PER_ACRE
+from plumecast.base.names import GRAVITY, M2_PER_ACRE
 from plumecast.compute import regrid
 from plumecast.compute.arrays import Array
 from plumecast.physics.air import actual_temperature, column_mean, mass_concentration
 from plumecast.sources.wrf.options import micrograms
+from plumecast.weather.profile import direction_from
 
 _THETA_BASE = 300.0  # K; WRF stores T = potential temperature − 300 K
 
@@ -184,8 +185,7 @@ def mean_winds(winds: Sequence[tuple[float, float] | None]) -> tuple[Array, Arra
         return None
     u, v = np.array([wind for wind in winds if wind is not None]).T
     speed = np.cumsum(np.hypot(u, v)) / np.arange(1, len(known) + 1)
-    towards = np.arctan2(np.cumsum(u), np.cumsum(v))
-    direction = (np.rad2deg(towards) + 180.0) % 360.0
+    direction = direction_from(np.cumsum(u), np.cumsum(v))
     latest = np.maximum(np.searchsorted(known, np.arange(len(winds)), side="right") - 1, 0)
     return speed[latest], direction[latest]
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import netCDF4
 import numpy as np
 
-from plumecast.base.constants import GRAVITY, R_DRY
 from plumecast.base.errors import PlumecastError
-from plumecast.base.netcdf import check_complete
+from plumecast.base.integrity import check_complete
+from plumecast.base.names import GRAVITY, R_DRY
 from plumecast.compute.arrays import Array
 from plumecast.sources.wrf.frame import Layers, Layout
 from plumecast.sources.wrf.options import micrograms

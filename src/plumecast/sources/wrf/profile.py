@@ -20,9 +20,9 @@ import netCDF4
 import numpy as np
 import xarray as xr
 
-from plumecast.base.constants import GRAVITY
 from plumecast.base.errors import PlumecastError
-from plumecast.base.findings import Finding
+from plumecast.base.integrity import Finding
+from plumecast.base.names import GRAVITY
 from plumecast.compute.arrays import Array
 from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme
 from plumecast.sources.wrf.files import Frame

@@ -15,7 +15,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import equal_interval, typical_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.findings import Finding
+from plumecast.base.integrity import Finding
 from plumecast.base.names import SURFACE_SMOKE, tracer_output
 from plumecast.base.paths import Paths
 from plumecast.compute.arrays import Array

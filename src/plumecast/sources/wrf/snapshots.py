@@ -16,7 +16,7 @@ from plumecast.base.checkpoints import (
     FRAME_WEIGHTS,
     INTERVAL,
 )
-from plumecast.base.findings import write_findings
+from plumecast.base.integrity import write_findings
 from plumecast.base.names import (
     DOSE_SCALE,
     FIRE,

@@ -15,13 +15,19 @@ from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
-from plumecast.scores.summary import known_median
-from plumecast.studies.context import Context, bounded, is_baseline
-from plumecast.studies.figures import style
-from plumecast.studies.methods.methods import fitted, title_of
-from plumecast.studies.methods.scoring import MEDIAN_SCORES, Scored, score_surrogate
-from plumecast.studies.study import Study
-from plumecast.studies.table import rows_of, select, tidy
+from plumecast.studies.context import (
+    Context,
+    Study,
+    bounded,
+    is_baseline,
+    rows_of,
+    select,
+    tidy,
+    with_groups,
+)
+from plumecast.studies.figures import light_grid, look_of, new_figure
+from plumecast.studies.methods import fitted, title_of
+from plumecast.studies.scoring import MEDIAN_SCORES, score_surrogate
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
@@ -55,7 +61,7 @@ def run(context: Context) -> xr.Dataset:
     test = bounded(context.split.test, context.limits.scored, rng)
     rows, left_out = [], 0
     for size in curve_sizes(order.size):
-        part = _subset(train, by, order[:size])
+        part = with_groups(train, by, order[:size])
         whole = size == order.size
         for name in METHODS:
             if not whole and name == "recommended" and _too_large(context, part):
@@ -64,7 +70,9 @@ def run(context: Context) -> xr.Dataset:
             context.tell(f"{name} from {size} ignitions")
             made = fitted(context, name).surrogate if whole else _fit(context, name, part)
             [found] = score_surrogate(made, validation, [test], tau=context.smoke_threshold)
-            rows.append({"method": name, "ignitions": size, **_counts(part), **_medians(found)})
+            scores = {column: getattr(found.score, column) for column in MEDIAN_SCORES}
+            scores["median_error"] = found.score.snapshot_error
+            rows.append({"method": name, "ignitions": size, **_counts(part), **scores})
     return tidy(rows, COLUMNS).assign_attrs(
         test_snapshots=int(test.sizes[SNAPSHOT]),
         validation_snapshots=int(validation.sizes[SNAPSHOT]),
@@ -78,10 +86,6 @@ def curve_sizes(count: int) -> list[int]:
     """Doubling numbers of ignitions; the last size is `count`."""
     sizes = [FEWEST * 2**power for power in range(20) if FEWEST * 2**power < 0.75 * count]
     return [*sizes, count]
-
-
-def _subset(train: xr.Dataset, by: str, wanted: np.ndarray) -> xr.Dataset:
-    return train.isel({SNAPSHOT: np.flatnonzero(np.isin(train[by].values.astype(str), wanted))})
 
 
 def _fit(context: Context, name: str, part: xr.Dataset) -> Surrogate:
@@ -101,11 +105,6 @@ def _counts(part: xr.Dataset) -> dict[str, Any]:
     }
 
 
-def _medians(found: Scored) -> dict[str, Any]:
-    medians = {name: known_median(found.scores[name]) for name in MEDIAN_SCORES}
-    return medians | {"median_error": known_median(found.scores.relative_error)}
-
-
 CAPTIONS = {
     "curves": (
         "Median scores on the same test snapshots against the number of training ignitions, "
@@ -115,9 +114,9 @@ CAPTIONS = {
 }
 
 
-def figures(found: xr.Dataset) -> dict[str, Figure]:
+def figures(finding: xr.Dataset) -> dict[str, Figure]:
     """AUC, IoU and relative error against the number of training ignitions."""
-    figure = style.new_figure(3.1)
+    figure = new_figure(3.1)
     axes = figure.subplots(1, 3)
     panels = (
         ("auc", "AUC"),
@@ -126,14 +125,14 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
     )
     for ax, (name, label) in zip(axes, panels, strict=True):
         for method in METHODS:
-            part = select(found, method=method)
-            ax.plot(part.ignitions, part[name], label=title_of(method), **style.look_of(method))
+            part = select(finding, method=method)
+            ax.plot(part.ignitions, part[name], label=title_of(method), **look_of(method))
         ax.set(xscale="log", xlabel="training ignitions", title=label)
-        ticks = np.unique(found.ignitions.values)
+        ticks = np.unique(finding.ignitions.values)
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
         ax.minorticks_off()
-        style.light_grid(ax)
-    axes[0].set_ylim(min(0.5, float(found.auc.min()) - 0.02), 1.01)
+        light_grid(ax)
+    axes[0].set_ylim(min(0.5, float(finding.auc.min()) - 0.02), 1.01)
     axes[1].set_ylim(0.0, 1.01)
     axes[2].set_ylim(0.0, min(1.6, axes[2].get_ylim()[1]))
     handles, labels = axes[0].get_legend_handles_labels()
@@ -141,21 +140,21 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
     return {"curves": figure}
 
 
-def remarks(found: xr.Dataset) -> list[str]:
+def remarks(finding: xr.Dataset) -> list[str]:
     """Scores for the fewest ignitions, and the bounds of the study."""
-    smallest = int(found.ignitions.min())
+    smallest = int(finding.ignitions.min())
     listed = ", ".join(
         f"{row['deployable_iou']:.2f} for {title_of(row['method'])}"
-        for row in rows_of(select(found, ignitions=smallest))
+        for row in rows_of(select(finding, ignitions=smallest))
     )
     out = [f"With {smallest} training ignitions the median deployable IoU is {listed}."]
-    if found.attrs["recommended_left_out"]:
+    if finding.attrs["recommended_left_out"]:
         out.append(
             "The recommended operator was fitted to the whole training part, but not to subsets "
-            f"of more than {found.attrs['curve_train']:,} snapshots."
+            f"of more than {finding.attrs['curve_train']:,} snapshots."
         )
     out.append(
-        f"The scores are medians over {found.attrs['test_snapshots']} random test snapshots, for "
+        f"The scores are medians over {finding.attrs['test_snapshots']} random test snapshots, for "
         "one random sequence of nested subsets."
     )
     return out

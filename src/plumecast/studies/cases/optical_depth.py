@@ -19,19 +19,19 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 import xarray as xr
 from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.scores.summary import known_median
+from plumecast.compute.linalg import gram
+from plumecast.operators.pca import GRAM_LIMIT, rank_for_std
+from plumecast.scores.tally import known_median
 from plumecast.studies import paper
-from plumecast.studies.context import Context, final_part
-from plumecast.studies.figures import style
-from plumecast.studies.methods.subset_operator import Pool, fit_subset, make_pool
-from plumecast.studies.study import Study
-from plumecast.studies.table import select, tidy
+from plumecast.studies.context import Context, Study, final_part, select, tidy
+from plumecast.studies.figures import BLUE, INK, MUTED, ORANGE, VERMILION, light_grid, new_figure
 
 ESTIMATORS = {
     "monte-carlo": "Monte Carlo",
@@ -129,7 +129,7 @@ def _estimate(pool: Pool, draw: Array, carlo: Array, truth: Array) -> list[dict[
 
 
 @dataclass(frozen=True, slots=True)
-class Corrected:
+class CorrectedMean:
     """An estimate of Q and its standard error, both (N,)."""
 
     mean: Array
@@ -137,7 +137,7 @@ class Corrected:
     coefficient: float
 
 
-def corrected_mean(pool: Pool, draw: Array) -> Corrected:
+def corrected_mean(pool: Pool, draw: Array) -> CorrectedMean:
     """The operator as a control variate, with out-of-fold predictions of the samples.
 
     All cells share one coefficient c, from least squares of the centred samples on the centred
@@ -156,7 +156,7 @@ def corrected_mean(pool: Pool, draw: Array) -> Corrected:
     slope = float(np.sum(centred * (logs - logs.mean(axis=0))))
     coefficient = min(max(slope / size, 0.0), 1.0) if size > 0.0 else 0.0
     residuals = logs - coefficient * out_of_fold
-    return Corrected(
+    return CorrectedMean(
         mean=residuals.mean(axis=0) + coefficient * everywhere,
         standard_error=residuals.std(axis=0, ddof=1) / math.sqrt(residuals.shape[0]),
         coefficient=coefficient,
@@ -167,9 +167,9 @@ def _error(found: Array, truth: Array) -> float:
     return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
 
 
-def bands(found: xr.Dataset, estimator: str, column: str = "error") -> tuple[Array, Array]:
+def bands(finding: xr.Dataset, estimator: str, column: str = "error") -> tuple[Array, Array]:
     """Sample sizes, and the 25th, 50th and 75th percentile over the draws, (3, sizes)."""
-    part = select(found, estimator=estimator)
+    part = select(finding, estimator=estimator)
     sizes = np.unique(part.samples.values)
     values = [part[column].values[part.samples.values == size] for size in sizes]
     return sizes, np.array([np.percentile(item, (25, 50, 75)) for item in values]).T
@@ -208,60 +208,133 @@ CAPTIONS = {
 }
 
 
-def figures(found: xr.Dataset) -> dict[str, Figure]:
+def figures(finding: xr.Dataset) -> dict[str, Figure]:
     """Error of the four estimators against samples, with the standard error of the last."""
-    figure = style.new_figure(3.4, width=5.6)
+    figure = new_figure(3.4, width=5.6)
     ax = figure.subplots()
-    colours = dict(zip(ESTIMATORS, (style.MUTED, style.ORANGE, style.BLUE, style.VERMILION),
+    colours = dict(zip(ESTIMATORS, (MUTED, ORANGE, BLUE, VERMILION),
                        strict=True))  # fmt: skip
     for name, label in ESTIMATORS.items():
-        sizes, spread = bands(found, name)
+        sizes, spread = bands(finding, name)
         ax.fill_between(sizes, spread[0], spread[2], color=colours[name], alpha=0.18, linewidth=0)
         ax.plot(sizes, spread[1], marker="o", color=colours[name], label=label)
-    sizes, bar = bands(found, "corrected", "error_bar")
+    sizes, bar = bands(finding, "corrected", "error_bar")
     ax.plot(sizes, bar[1], color=colours["corrected"], linestyle=":", label="its standard error")
-    ax.axhline(found.attrs["wanted"], color=style.INK, linewidth=0.7, linestyle="--")
+    ax.axhline(finding.attrs["wanted"], color=INK, linewidth=0.7, linestyle="--")
     ax.set(xscale="log", yscale="log", xlabel="high-fidelity samples",
            ylabel="relative error of Q = E[ln(g + 1)]")  # fmt: skip
     shown = [size for size in (5, 10, 20, 50, 100, 200, 400) if sizes[0] <= size <= sizes[-1]]
     ax.set_xticks(shown, [str(size) for size in shown])
     levels = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
     ax.set_yticks(levels, [f"{100 * level:g} %" for level in levels])
-    ax.set_ylim(*_limits(found))
+    ax.set_ylim(*_limits(finding))
     ax.minorticks_off()
-    style.light_grid(ax)
+    light_grid(ax)
     ax.legend()
     return {"errors": figure}
 
 
-def _limits(found: xr.Dataset) -> tuple[float, float]:
-    spread = np.concatenate([bands(found, name)[1].ravel() for name in ESTIMATORS])
+def _limits(finding: xr.Dataset) -> tuple[float, float]:
+    spread = np.concatenate([bands(finding, name)[1].ravel() for name in ESTIMATORS])
     known = spread[np.isfinite(spread) & (spread > 0.0)]
     return (0.8 * float(known.min()), 1.2 * float(known.max())) if known.size else (0.01, 1.0)
 
 
-def remarks(found: xr.Dataset) -> list[str]:
+def remarks(finding: xr.Dataset) -> list[str]:
     """Samples that each estimator needs, and whether the standard error is right."""
-    needs = {name: found.attrs[f"{name} samples_needed"] for name in ESTIMATORS}
-    most = int(found.samples.max())
+    needs = {name: finding.attrs[f"{name} samples_needed"] for name in ESTIMATORS}
+    most = int(finding.samples.max())
     listed = ", ".join(
         f"{needs[name]:.0f} ({label})"
         if math.isfinite(needs[name])
         else f"more than {most} ({label})"
         for name, label in ESTIMATORS.items()
     )
-    part = select(found, estimator="corrected")
+    part = select(finding, estimator="corrected")
     return [
-        f"A median error of {found.attrs['wanted']:.0%} needs this many samples: {listed}. In the "
-        f"paper Monte Carlo needs about {paper.EXTRA_SAMPLES} samples more than the operator.",
+        f"A median error of {finding.attrs['wanted']:.0%} needs this many samples: {listed}. In "
+        f"the paper Monte Carlo needs about {paper.EXTRA_SAMPLES} samples more than the operator.",
         f"{known_median(part.covered):.0%} of the cells with smoke lie within two standard errors "
         f"of the corrected estimate. The median coefficient c is "
         f"{known_median(part.coefficient):.2f}: c = 0 ignores the operator, c = 1 adds the mean "
         "residual to its mean.",
-        f"The reference is the mean over {found.attrs['final_test']} final test snapshots. There "
-        f"are {found.attrs['repeats']} random draws per sample size, and Monte Carlo draws with "
+        f"The reference is the mean over {finding.attrs['final_test']} final test snapshots. There "
+        f"are {finding.attrs['repeats']} random draws per sample size, and Monte Carlo draws with "
         "replacement.",
     ]
+
+
+# -- Linear operators fitted to many subsets of one training set
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Inner products of all training rows and of the new inputs to predict."""
+
+    outputs: Array  # (M, N)
+    input_gram: Array  # (M, M)
+    output_gram: Array  # (M, M)
+    cross: Array  # (K, M), new inputs times training inputs
+    std_fraction: float
+
+
+def make_pool(inputs: Array, outputs: Array, others: Array, std_fraction: float) -> Pool:
+    """Compute every inner product that a subset can need."""
+    return Pool(outputs, gram(inputs), gram(outputs), others @ inputs.T, std_fraction)
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetOperator:
+    """The paper's linear operator (Theorem 1) fitted to a subset of the rows of a pool.
+
+    With the rows X = U Σ Wᵀ and Y = Ũ Σ̃ W̃ᵀ on the first r and r̃ modes it predicts for inputs x
+
+        ŷ = x Xᵀ · U Σ⁻² Uᵀ · Ũ Ũᵀ · Y,
+
+    so that n rows cost two n × n eigendecompositions and one product over the cells.
+    """
+
+    pool: Pool
+    rows: Array  # (n,)
+    mixing: Array  # (n, n), U Σ⁻² Uᵀ Ũ Ũᵀ
+    output_vectors: Array  # (n, r̃), Ũ
+    output_spectrum: Array  # (r̃,)
+
+    def predict_others(self) -> Array:
+        """Predictions for the new inputs, (K, N), clipped at zero."""
+        return self._predict(self.pool.cross[:, self.rows])
+
+    def predict_rows(self, rows: Array) -> Array:
+        """Predictions for rows of the pool, (m, N), clipped at zero."""
+        return self._predict(self.pool.input_gram[np.ix_(rows, self.rows)])
+
+    def _predict(self, products: Array) -> Array:
+        out = (products @ self.mixing) @ self.pool.outputs[self.rows]
+        return np.maximum(out, 0.0, out=out)
+
+    def project(self, field: Array) -> Array:
+        """Projection of a field (N,) onto the output modes of this subset."""
+        outputs = self.pool.outputs[self.rows]
+        codes = (self.output_vectors.T @ (outputs @ field)) / self.output_spectrum**2
+        projected: Array = (self.output_vectors @ codes) @ outputs
+        return projected
+
+
+def fit_subset(pool: Pool, rows: Array) -> SubsetOperator:
+    """Fit the operator to a subset of the rows."""
+    spectrum, vectors = _modes(pool.input_gram[np.ix_(rows, rows)], pool.std_fraction)
+    out_spectrum, out_vectors = _modes(pool.output_gram[np.ix_(rows, rows)], pool.std_fraction)
+    mixing = ((vectors / spectrum**2) @ (vectors.T @ out_vectors)) @ out_vectors.T
+    return SubsetOperator(pool, rows, mixing, out_vectors, out_spectrum)
+
+
+def _modes(products: Array, std_fraction: float) -> tuple[Array, Array]:
+    """Leading singular values and left singular vectors, up to the std fraction."""
+    values, vectors = scipy.linalg.eigh(products, driver="evd", check_finite=False)
+    spectrum = np.sqrt(np.clip(values[::-1], 0.0, None))
+    spectrum[spectrum < GRAM_LIMIT * spectrum[0]] = 0.0  # rounding error
+    rank = rank_for_std(spectrum, std_fraction)
+    return spectrum[:rank], np.ascontiguousarray(vectors[:, ::-1][:, :rank])
 
 
 STUDY = Study(

@@ -21,14 +21,11 @@ from plumecast.data.conditions.covariates import extrapolating
 from plumecast.operators.coded.polynomial_map import fit_linear_map
 from plumecast.operators.pca import rank_for_std
 from plumecast.scores.footprint import score_footprints, smoke_threshold
-from plumecast.scores.summary import known_values
+from plumecast.scores.tally import known_values
 from plumecast.studies import paper
-from plumecast.studies.context import Context, Stopwatch
-from plumecast.studies.figures import style
-from plumecast.studies.methods.encoding import encodings_of, quadratic_of
-from plumecast.studies.methods.methods import fitted
-from plumecast.studies.study import Study
-from plumecast.studies.table import rows_of, select, tidy
+from plumecast.studies.context import Context, Stopwatch, Study, rows_of, select, tidy
+from plumecast.studies.figures import BLUE, MUTED, VERMILION, light_grid, new_figure
+from plumecast.studies.methods import encodings_of, fitted, quadratic_of
 
 CAPTURED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 STD_FRACTIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -154,15 +151,15 @@ CAPTIONS = {
 }
 
 
-def figures(found: xr.Dataset) -> dict[str, Figure]:
+def figures(finding: xr.Dataset) -> dict[str, Figure]:
     """AUC and IoU against each parameter; a line marks the value that the other studies use."""
-    figure = style.new_figure(2.7)
+    figure = new_figure(2.7)
     axes = figure.subplots(1, 3, sharey=True)
     for ax, (parameter, label, title) in zip(axes, PANELS, strict=True):
-        _panel(ax, select(found, parameter=parameter))
-        ax.axvline(found.attrs[parameter], color=style.MUTED, linewidth=0.8, linestyle="--")
+        _panel(ax, select(finding, parameter=parameter))
+        ax.axvline(finding.attrs[parameter], color=MUTED, linewidth=0.8, linestyle="--")
         ax.set(xlabel=label, title=title)
-        style.light_grid(ax)
+        light_grid(ax)
     axes[2].set_xscale("log")
     axes[0].set(ylim=(0.0, 1.02), ylabel="score on validation")
     axes[0].legend(loc="lower left")
@@ -170,7 +167,7 @@ def figures(found: xr.Dataset) -> dict[str, Figure]:
 
 
 def _panel(ax: Axes, part: xr.Dataset) -> None:
-    for name, colour in (("auc", style.BLUE), ("iou", style.VERMILION)):
+    for name, colour in (("auc", BLUE), ("iou", VERMILION)):
         low, middle, high = (part[f"{name}{end}"].values for end in ("_low", "", "_high"))
         ax.fill_between(part.value.values, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(
@@ -182,11 +179,11 @@ def _panel(ax: Axes, part: xr.Dataset) -> None:
         )
 
 
-def remarks(found: xr.Dataset) -> list[str]:
+def remarks(finding: xr.Dataset) -> list[str]:
     """Range of the scores over each parameter."""
     out = []
     for name, label in (("captured", "β"), ("std_fraction", "the std fraction"), ("penalty", "λ")):
-        rows = rows_of(select(found, parameter=name))
+        rows = rows_of(select(finding, parameter=name))
         best = max(rows, key=lambda row: row["iou"])
         out.append(
             f"When {label} varies, the median IoU on validation ranges from "

@@ -22,14 +22,12 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, WIND
 from plumecast.data.schema import select_drought
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.scores.summary import known_median, known_values
+from plumecast.scores.tally import known_median, known_values
 from plumecast.studies import paper
-from plumecast.studies.context import Context, bounded
-from plumecast.studies.figures import style
-from plumecast.studies.methods.methods import title_of
-from plumecast.studies.methods.scoring import SNAPSHOT_SCORES, score_surrogate
-from plumecast.studies.study import Study
-from plumecast.studies.table import select, tidy
+from plumecast.studies.context import Context, Study, bounded, select, tidy
+from plumecast.studies.figures import BLUE, INK, SHARE_COLOURS, VERMILION, new_figure, plain
+from plumecast.studies.methods import title_of
+from plumecast.studies.scoring import SNAPSHOT_SCORES, score_surrogate
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.weather import weather_known
@@ -169,22 +167,22 @@ CAPTIONS = {
 }
 
 
-def figures(found: xr.Dataset) -> dict[str, Figure]:
+def figures(finding: xr.Dataset) -> dict[str, Figure]:
     """Median IoU of every pair of droughts; distributions of AUC and IoU for the paper's case."""
-    drawn = {"pairs": _pairs(found)}
-    if {"low", "medium", "high"} <= set(found.attrs["droughts"].split(",")):
-        drawn["medium"] = _medium(found)
+    drawn = {"pairs": _pairs(finding)}
+    if {"low", "medium", "high"} <= set(finding.attrs["droughts"].split(",")):
+        drawn["medium"] = _medium(finding)
     return drawn
 
 
-def _pairs(found: xr.Dataset) -> Figure:
-    kinds = sorted(_kinds(found), key=lambda kind: (kind[2], kind[1], kind[0]))
-    tested = found.attrs["droughts"].split(",")
+def _pairs(finding: xr.Dataset) -> Figure:
+    kinds = sorted(_kinds(finding), key=lambda kind: (kind[2], kind[1], kind[0]))
+    tested = finding.attrs["droughts"].split(",")
     trained = [*tested, OTHERS] if len(tested) > 2 else tested
-    figure = style.new_figure(2.6 * -(-len(kinds) // 2))
+    figure = new_figure(2.6 * -(-len(kinds) // 2))
     axes = figure.subplots(-(-len(kinds) // 2), 2, squeeze=False)
     for ax, (method, covariates, physics) in zip(axes.flat, kinds, strict=False):
-        part = select(found, method=method, covariates=covariates, physics=physics)
+        part = select(finding, method=method, covariates=covariates, physics=physics)
         values = np.array(
             [[_median_iou(part, row, column) for column in tested] for row in trained]
         )
@@ -195,9 +193,9 @@ def _pairs(found: xr.Dataset) -> Figure:
     return figure
 
 
-def _kinds(found: xr.Dataset) -> set[tuple[str, int, int]]:
+def _kinds(finding: xr.Dataset) -> set[tuple[str, int, int]]:
     """The combinations of method, `covariates` and `physics` in the table."""
-    columns = (found[name].values.tolist() for name in ("method", "covariates", "physics"))
+    columns = (finding[name].values.tolist() for name in ("method", "covariates", "physics"))
     return set(zip(*columns, strict=True))
 
 
@@ -211,24 +209,24 @@ def _median_iou(part: xr.Dataset, trained: str, tested: str) -> float:
 
 
 def _matrix(ax: Axes, values: np.ndarray, rows: list[str], columns: list[str], title: str) -> None:
-    ax.imshow(values, vmin=0.0, vmax=1.0, cmap=style.SHARE_COLOURS, aspect="auto")
+    ax.imshow(values, vmin=0.0, vmax=1.0, cmap=SHARE_COLOURS, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         text = "–" if np.isnan(value) else f"{value:.2f}"
         ax.text(column, row, text, ha="center", va="center",
                 color="black" if value > 0.55 else "white")  # fmt: skip
-    ax.set_xticks(range(len(columns)), [style.plain(name, 16) for name in columns])
-    ax.set_yticks(range(len(rows)), [style.plain(name, 16) for name in rows])
+    ax.set_xticks(range(len(columns)), [plain(name, 16) for name in columns])
+    ax.set_yticks(range(len(rows)), [plain(name, 16) for name in rows])
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
     ax.set(title=title, xlabel="tested on drought", ylabel="trained on drought")
 
 
-def _medium(found: xr.Dataset) -> Figure:
-    figure = style.new_figure(2.7)
+def _medium(finding: xr.Dataset) -> Figure:
+    figure = new_figure(2.7)
     axes = figure.subplots(1, 2)
-    part = select(found, method="paper-linear", trained_on="medium")
-    colours = {"low": style.BLUE, "medium": style.INK, "high": style.VERMILION}
+    part = select(finding, method="paper-linear", trained_on="medium")
+    colours = {"low": BLUE, "medium": INK, "high": VERMILION}
     bins = np.linspace(0.0, 1.0, 31).tolist()
     for drought, colour in colours.items():
         tested = select(part, tested_on=drought)
@@ -249,12 +247,12 @@ def _medium(found: xr.Dataset) -> Figure:
     return figure
 
 
-def remarks(found: xr.Dataset) -> list[str]:
+def remarks(finding: xr.Dataset) -> list[str]:
     """Median IoU with and without shift, averaged over the droughts."""
-    droughts = found.attrs["droughts"].split(",")
+    droughts = finding.attrs["droughts"].split(",")
     out = []
-    for method, covariates, physics in sorted(_kinds(found)):
-        part = select(found, method=method, covariates=covariates, physics=physics)
+    for method, covariates, physics in sorted(_kinds(finding)):
+        part = select(finding, method=method, covariates=covariates, physics=physics)
         same = [_median_iou(part, d, d) for d in droughts]
         other = [_median_iou(part, a, b) for a in droughts for b in droughts if a != b]
         text = (
@@ -266,12 +264,12 @@ def remarks(found: xr.Dataset) -> list[str]:
             rest = [_median_iou(part, OTHERS, d) for d in droughts]
             text += f"; trained on all droughts but the tested one, it is {np.mean(rest):.2f}"
         out.append(text + ".")
-    if not found.attrs["covariates"]:
+    if not finding.attrs["covariates"]:
         out.append("No wind frame was tried, because the data has no wind or a constant wind.")
-    if not np.any(found.physics.values):
+    if not np.any(finding.physics.values):
         out.append("No smoke was carried, because the data has no hourly weather.")
     out.append(
-        f"Each spectral surrogate was trained on at most {found.attrs['shift_train']} snapshots."
+        f"Each spectral surrogate was trained on at most {finding.attrs['shift_train']} snapshots."
     )
     return out
 

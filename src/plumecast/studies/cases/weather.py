@@ -8,7 +8,10 @@ are kept in the folder of the run, so that a stopped study continues where it wa
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,19 +19,23 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, WIND
+from plumecast.base.version import __version__
 from plumecast.data.conditions.covariates import extrapolating
-from plumecast.operators.families import NETWORKS
-from plumecast.scores.summary import known_median
-from plumecast.studies.context import Context, bounded, is_baseline
-from plumecast.studies.figures import style
-from plumecast.studies.figures.bending import draw_bending
-from plumecast.studies.methods.kept_rows import kept_row
-from plumecast.studies.methods.methods import title_of
-from plumecast.studies.methods.physics_alone import PHYSICS_ALONE, fit_physics_alone
-from plumecast.studies.methods.scoring import MEDIAN_SCORES, Scored, score_surrogate
-from plumecast.studies.study import Study
-from plumecast.studies.table import select, tidy
+from plumecast.operators.settings import NETWORKS
+from plumecast.studies.context import (
+    Context,
+    Study,
+    bounded,
+    is_baseline,
+    select,
+    tidy,
+    with_groups,
+)
+from plumecast.studies.figures import draw_bending, light_grid, look_of, new_figure
+from plumecast.studies.methods import PHYSICS_ALONE, fit_physics_alone, title_of
+from plumecast.studies.scoring import MEDIAN_SCORES, score_surrogate
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
@@ -70,7 +77,8 @@ def run(context: Context) -> xr.Dataset:
     sizes = training_sizes(context.limits.weather_sizes, pool.size)
     orders = [rng.permutation(pool) for _ in range(context.limits.weather_draws)]
     names = np.unique(context.split.test[by].values.astype(str))
-    test = _subset(context.split.test, by, rng.permutation(names)[: context.limits.weather_tested])
+    tested = rng.permutation(names)[: context.limits.weather_tested]
+    test = with_groups(context.split.test, by, tested)
     validation = bounded(context.split.validation, context.limits.scored // 2, rng)
     methods = methods_of(context)
     rows = [
@@ -131,7 +139,9 @@ def _row(
         "method": method, "ignitions": size, "draw": draw,
         "snapshots": int(made.training["snapshots"]),
         **{name: str(made.training.get(name, "none")) for name in ("frame", "physics")},
-        **_medians(found),
+        **{column: getattr(found.score, column) for column in MEDIAN_SCORES},
+        "log_error": found.median("log_error"),
+        "median_error": found.score.snapshot_error,
         "seconds": seconds,
     }  # fmt: skip
 
@@ -145,7 +155,7 @@ def _fitted(
     """
 
     def fit() -> tuple[Surrogate, float]:
-        part = _subset(context.split.train, context.split.by, order[:size])
+        part = with_groups(context.split.train, context.split.by, order[:size])
         start = time.perf_counter()
         made = _fit(context, method, part)
         return made, time.perf_counter() - start
@@ -173,16 +183,6 @@ def _fit_network(context: Context, method: str, part: xr.Dataset) -> Surrogate:
     if all(name in part.variables for name in WIND):
         inputs |= {"frame": "wind"}
     return fit_surrogate(part, family=method, group_by=context.split.by, **inputs)
-
-
-def _medians(found: Scored) -> dict[str, float]:
-    names = (*MEDIAN_SCORES, "log_error")
-    medians = {name: known_median(found.scores[name]) for name in names}
-    return medians | {"median_error": known_median(found.scores.relative_error)}
-
-
-def _subset(part: xr.Dataset, by: str, wanted: np.ndarray) -> xr.Dataset:
-    return part.isel({SNAPSHOT: np.flatnonzero(np.isin(part[by].values.astype(str), wanted))})
 
 
 def _maps(
@@ -236,23 +236,23 @@ CAPTIONS = {
 }
 
 
-def figures(found: xr.Dataset) -> dict[str, Figure]:
+def figures(finding: xr.Dataset) -> dict[str, Figure]:
     """Learning curves with the spread of draws; maps of plumes that bend with the wind."""
-    return {"curves": _curves(found), "plumes": draw_bending(found)}
+    return {"curves": _curves(finding), "plumes": draw_bending(finding)}
 
 
-def _curves(found: xr.Dataset) -> Figure:
-    figure = style.new_figure(3.4)
+def _curves(finding: xr.Dataset) -> Figure:
+    figure = new_figure(3.4)
     panels = (
         ("iou", "IoU, swept"),
         ("deployable_iou", "IoU, deployable"),
         ("log_error", "relative error of ln(g + 1)"),
     )
     axes = figure.subplots(1, len(panels))
-    sizes = np.unique(found.ignitions.values)
-    for index, method in enumerate(found.attrs["methods"].split(",")):
-        look = style.look_of(method, index)
-        part = select(found, method=method)
+    sizes = np.unique(finding.ignitions.values)
+    for index, method in enumerate(finding.attrs["methods"].split(",")):
+        look = look_of(method, index)
+        part = select(finding, method=method)
         for ax, (name, _) in zip(axes, panels, strict=True):
             draws = [select(part, ignitions=size)[name].values for size in sizes]
             ax.plot(sizes, [np.mean(d) for d in draws], label=title_of(method), **look)
@@ -263,17 +263,17 @@ def _curves(found: xr.Dataset) -> Figure:
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.minorticks_off()
         ax.set_ylim(0.0, 1.01 if name != "log_error" else min(1.6, ax.get_ylim()[1]))
-        style.light_grid(ax)
+        light_grid(ax)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure
 
 
-def remarks(found: xr.Dataset) -> list[str]:
+def remarks(finding: xr.Dataset) -> list[str]:
     """Scores for each number of ignitions, costs of training, and what the table rests on."""
     out = []
-    for size in np.unique(found.ignitions.values):
-        part = select(found, method="recommended", ignitions=size)
+    for size in np.unique(finding.ignitions.values):
+        part = select(finding, method="recommended", ignitions=size)
         out.append(
             f"With {size} training ignitions the recommended surrogate has a median IoU of "
             f"{_range(part.iou)} (deployable {_range(part.deployable_iou)}, smoke above τ "
@@ -281,19 +281,19 @@ def remarks(found: xr.Dataset) -> list[str]:
             f"{_range(part.log_error)} for the logarithm; its training takes "
             f"{_range(part.seconds, 0)} s."
         )
-    largest = int(found.ignitions.max())
-    others = [name for name in found.attrs["methods"].split(",") if name != "recommended"]
+    largest = int(finding.ignitions.max())
+    others = [name for name in finding.attrs["methods"].split(",") if name != "recommended"]
     listed = ", ".join(
-        f"{float(select(found, method=name, ignitions=largest).iou.mean()):.2f} for "
+        f"{float(select(finding, method=name, ignitions=largest).iou.mean()):.2f} for "
         f"{title_of(name)}"
         for name in others
     )
     out.append(f"With {largest} ignitions the mean IoU of the other methods is {listed}.")
-    if not found.attrs["weather_known"]:
+    if not finding.attrs["weather_known"]:
         out.append("No smoke was carried, because the data has no weather.")
     out.append(
-        f"The scores are medians over {found.attrs['test_snapshots']} snapshots of "
-        f"{found.attrs['test_fires']} held-out fires; ranges are over {found.attrs['draws']} "
+        f"The scores are medians over {finding.attrs['test_snapshots']} snapshots of "
+        f"{finding.attrs['test_fires']} held-out fires; ranges are over {finding.attrs['draws']} "
         "random draws of the training ignitions, and thresholds are from validation fires."
     )
     return out
@@ -302,6 +302,34 @@ def remarks(found: xr.Dataset) -> list[str]:
 def _range(values: xr.DataArray, digits: int = 2) -> str:
     low, high = (f"{value:.{digits}f}" for value in (float(values.min()), float(values.max())))
     return low if low == high else f"{low} to {high}"
+
+
+# -- Rows that are kept on disk as soon as they are computed
+
+
+def kept_row(context: Context, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The row that `make` computes, or the one that an earlier run with the same data kept.
+
+    Rows are kept in the folder of the context; without one they are always computed.
+    """
+    if context.folder is None:
+        context.tell(key)
+        return make()
+    where = context.folder / "rows" / f"{'-'.join(key.split())}.json"
+    limits = {name: getattr(context.limits, name) for name in ("weather_tested", "scored")}
+    content = [__version__, context.fingerprint, key, limits, context.captured]
+    mark = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+    try:
+        record = json.loads(where.read_text(encoding="utf-8"))
+        if record["fingerprint"] == mark:
+            return dict(record["row"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not kept, or damaged: compute it again
+    context.tell(key)
+    row = make()
+    where.parent.mkdir(parents=True, exist_ok=True)
+    write_json(where, {"fingerprint": mark, "row": row})
+    return row
 
 
 STUDY = Study(

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.operators.families import NETWORKS
-from plumecast.scores.summary import known_median
+from plumecast.operators.settings import NETWORKS
+from plumecast.scores.tally import known_median
+from plumecast.studies.context import rows_of, select
 from plumecast.studies.results import Finished
-from plumecast.studies.table import rows_of, select
 
 MET, PARTLY, NOT_MET, NOT_APPLICABLE = "met", "partly", "not met", "not applicable"
 FOOTPRINTS = ("footprint-linear", "footprint-quadratic", "footprint-recommended")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Assessment:
     """One recommendation, whether this run meets it, and the evidence."""
 
     group: str
@@ -59,10 +59,10 @@ class Facts:
 Check = Callable[[Facts], tuple[str, str]]
 
 
-def answer_all(run: Mapping[str, Any], finished: list[Finished]) -> list[Answer]:
+def answer_all(run: Mapping[str, Any], finished: list[Finished]) -> list[Assessment]:
     """All sixteen answers, in the order of the paper's appendix."""
     facts = Facts(run, {item.study.name: item for item in finished})
-    return [Answer(group, text, *check(facts)) for group, text, check in RECOMMENDATIONS]
+    return [Assessment(group, text, *check(facts)) for group, text, check in RECOMMENDATIONS]
 
 
 def _missing(*names: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Write one self-contained HTML page from a folder of results."""
+"""Write one self-contained HTML page from a folder of results, with a verdict at its top."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_text
+from plumecast.studies.cases import STUDIES
 from plumecast.studies.cases.footprint import typical_map
-from plumecast.studies.figures.style import styled
-from plumecast.studies.registry import STUDIES
-from plumecast.studies.report.credibility import FOOTPRINTS, Answer, answer_all
-from plumecast.studies.report.html import Picture, embed, new_environment
-from plumecast.studies.report.verdict import UNKNOWN, Verdict, judge
+from plumecast.studies.context import is_baseline, rows_of
+from plumecast.studies.figures import styled
+from plumecast.studies.report import Picture, embed, new_environment
+from plumecast.studies.report.credibility import FOOTPRINTS, Assessment, answer_all
 from plumecast.studies.results import RUN, Finished, read_failures, read_results
-from plumecast.studies.table import rows_of
 
 FIRST = "summary"
 LARGEST_SVG = 400_000  # bytes; a larger figure is embedded as PNG
@@ -40,7 +40,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class StudiesPage:
     """A page, and why studies are missing from it."""
 
     path: Path
@@ -48,7 +48,7 @@ class Written:
     failed: dict[str, str]  # reason by study
 
 
-def write_report(folder: Path, out: Path) -> Written:
+def write_report(folder: Path, out: Path) -> StudiesPage:
     """Write the page of a folder of results."""
     run, finished, stale = read_results(folder)
     shown = {item.study.name for item in finished}
@@ -64,7 +64,7 @@ def write_report(folder: Path, out: Path) -> Written:
             f"({type(error).__name__}: {error}); run the studies again"
         ) from error
     write_text(out, page)
-    return Written(out, stale, failed)
+    return StudiesPage(out, stale, failed)
 
 
 def render(
@@ -90,10 +90,10 @@ def render(
     )
 
 
-def _verdict(rows: list[dict[str, Any]] | None) -> Verdict:
+def _verdict(rows: list[dict[str, Any]] | None) -> RunVerdict:
     if rows is None:
-        return Verdict(UNKNOWN, "The verdict needs study summary, which is not in this report.")
-    return judge({row["method"]: row for row in rows})
+        return RunVerdict(UNKNOWN, "The verdict needs study summary, which is not in this report.")
+    return judge_run({row["method"]: row for row in rows})
 
 
 def _typical(finished: list[Finished], method: str | None) -> Picture | None:
@@ -125,8 +125,8 @@ def _missing(
     return [(STUDIES[name].title, why) for name, why in reasons.items()]
 
 
-def _by_group(answers: list[Answer]) -> dict[str, list[Answer]]:
-    groups: dict[str, list[Answer]] = {}
+def _by_group(answers: list[Assessment]) -> dict[str, list[Assessment]]:
+    groups: dict[str, list[Assessment]] = {}
     for answer in answers:
         groups.setdefault(answer.group, []).append(answer)
     return groups
@@ -168,3 +168,59 @@ def _seconds(value: float) -> str:
     if value >= 1.0:
         return f"{value:.1f} s"
     return f"{value:.2f} s" if value >= 0.1 else f"{1e3 * value:.2g} ms"
+
+
+# -- The verdict: is a surrogate useful on this data, compared with the simple baselines?
+
+USEFUL, PARTLY, NOT_USEFUL, UNKNOWN = "useful", "partly useful", "not useful", "no verdict"
+SIMPLE = ("mean-field", "nearest-fire")
+"""A surrogate is useful only if it is better than both of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """Whether the best surrogate of a run is useful, and the numbers that show it."""
+
+    state: str
+    text: str
+    method: str | None = None  # the best surrogate
+
+
+def judge_run(rows: Mapping[str, Mapping[str, Any]]) -> RunVerdict:
+    """Compare the surrogate with the highest deployable IoU with the simple baselines.
+
+    `rows` are those of the summary by method. Useful: higher deployable IoU and smaller relative
+    error than both baselines. Partly useful: only the IoU is higher.
+    """
+    known = {name: row for name, row in rows.items() if np.isfinite(row["deployable_iou"])}
+    surrogates = {name: row for name, row in known.items() if not is_baseline(name)}
+    baselines = {name: known[name] for name in SIMPLE if name in known}
+    if not surrogates or not baselines:
+        return RunVerdict(UNKNOWN, "Study summary has no results that could be compared.")
+    name, best = max(surrogates.items(), key=lambda item: item[1]["deployable_iou"])
+    finds = all(best["deployable_iou"] > row["deployable_iou"] for row in baselines.values())
+    amounts = all(best["median_error"] < row["median_error"] for row in baselines.values())
+    against = " and ".join(
+        f"{row['deployable_iou']:.2f} and {row['median_error']:.2f} ({row['title'].lower()})"
+        for row in baselines.values()
+    )
+    numbers = (
+        f"The best surrogate is {best['title']}: its median deployable IoU is "
+        f"{best['deployable_iou']:.2f} and its median relative error {best['median_error']:.2f}, "
+        f"against {against}."
+    )
+    return RunVerdict(*_in_words(finds=finds, amounts=amounts, numbers=numbers), method=name)
+
+
+def _in_words(*, finds: bool, amounts: bool, numbers: str) -> tuple[str, str]:
+    if finds and amounts:
+        return USEFUL, f"{numbers} It is better than both simple baselines in place and amount."
+    if finds:
+        return PARTLY, (
+            f"{numbers} It finds the place of the smoke better than both simple baselines, but not "
+            "the amount: use its footprints, not its concentrations."
+        )
+    return NOT_USEFUL, (
+        f"{numbers} It does not find the smoke better than both simple baselines: do not use it. "
+        "Train on more fires, or try other operators with plumecast tune."
+    )

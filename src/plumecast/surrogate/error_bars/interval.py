@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -12,11 +12,13 @@ from plumecast.base.errors import PlumecastError
 from plumecast.scores.predicted_dose import predicted_dose, with_dose, without_dose
 from plumecast.scores.quantities import checkpoint_hours, dose_attributes
 from plumecast.surrogate.error_bars.calibration import (
-    BY_FIRE,
     FEWEST,
     Calibration,
     groups_in_words,
 )
+
+if TYPE_CHECKING:
+    from plumecast.surrogate.thresholds import OutputRecord
 
 LOWER, UPPER, CERTAIN, POSSIBLE = "lower", "upper", "certain_smoke", "possible_smoke"
 INTERVAL_FIELDS = (LOWER, UPPER, CERTAIN, POSSIBLE)
@@ -25,13 +27,11 @@ NO_ERROR_BARS = "no_error_bars"
 """Entry of a training record: why the surrogate has no error bars."""
 
 
-def require_calibration(
-    calibration: Calibration | None, training: Mapping[str, Any]
-) -> Calibration:
-    """The calibration of a surrogate; raises with the reason and the next step if it has none."""
-    if calibration is not None:
-        return calibration
-    known = training.get(NO_ERROR_BARS) or training.get("problem")
+def require_calibration(record: OutputRecord) -> Calibration:
+    """The calibration of an output; raises with the reason and the next step if it has none."""
+    if record.error_bars is not None:
+        return record.error_bars
+    known = record.no_error_bars or record.problem
     reason = f" ({known})" if known else ""
     raise PlumecastError(
         f"this surrogate has no error bars{reason}; train it on all fires of at least {FEWEST} "
@@ -98,7 +98,7 @@ def interval_fields(
     thresholds = calibration.footprint_thresholds(coverage)
     promises = calibration.promised_footprint(coverage)
     for name, threshold, promise in zip((CERTAIN, POSSIBLE), thresholds, promises, strict=True):
-        meaning = f"{_meaning(name, coverage)}, {_how_often(calibration, coverage)}"
+        meaning = f"{_meaning(name, coverage)}, {_how_often(coverage)}"
         own = known | {"promised_coverage": round(promise, 4), "comment": meaning}
         present = (score.values > threshold).astype(np.int8)
         field = smoke.copy(data=present).drop_attrs(deep=False)
@@ -159,10 +159,7 @@ def sets_text(calibration: Calibration, coverage: float) -> str:
     """What certain and possible smoke mean, in one line."""
     meanings = "; ".join(f"{name}: {_meaning(name, coverage)}" for name in (CERTAIN, POSSIBLE))
     promise = np.floor(100.0 * min(calibration.promised_footprint(coverage)) + 1e-9) / 100.0
-    return (
-        f"{meanings}; each {_how_often(calibration, coverage)} "
-        f"({_percent(promise)} can be promised)"
-    )
+    return f"{meanings}; each {_how_often(coverage)} ({_percent(promise)} can be promised)"
 
 
 def _meaning(name: str, coverage: float) -> str:
@@ -173,10 +170,8 @@ def _meaning(name: str, coverage: float) -> str:
     }[name]
 
 
-def _how_often(calibration: Calibration, coverage: float) -> str:
-    if calibration.sets == BY_FIRE:
-        return f"in {_percent(coverage)} of new fires like those of training"
-    return "in the mean over new fires like those of training"
+def _how_often(coverage: float) -> str:
+    return f"in {_percent(coverage)} of new fires like those of training"
 
 
 def _percent(share: float) -> str:

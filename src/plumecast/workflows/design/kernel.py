@@ -33,9 +33,7 @@ from plumecast.compute.linalg import cholesky, solve_lower
 from plumecast.data.conditions.covariates import own_winds, read_wind
 from plumecast.data.layout import Field, fit_layout
 from plumecast.operators.family import Conditions
-from plumecast.operators.fields.framed import CarriedFields, EncodedFields
-from plumecast.operators.fields.lift import Lift, fit_lift
-from plumecast.operators.fields.wind_frame import WindFrame
+from plumecast.operators.lift import Lift, fit_lift
 from plumecast.operators.pca import Truncation, fit_truncated_basis
 from plumecast.operators.physics.transport import ColumnTransport, plan_transport
 from plumecast.operators.settings import PRESETS, Settings
@@ -44,6 +42,7 @@ from plumecast.operators.spectral.transform import (
     choose_frequencies,
     make_transform,
 )
+from plumecast.operators.wind_frame import CarriedFields, EncodedFields, WindFrame
 from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
 from plumecast.surrogate.weather import (
     fire_history,

@@ -11,7 +11,7 @@ import xarray as xr
 from plumecast.compute.arrays import Array, array_namespace, to_numpy
 from plumecast.data.layout import leading_dims
 from plumecast.operators.family import Conditions
-from plumecast.surrogate.covered.guards import (
+from plumecast.surrogate.guards import (
     FLAGS,
     Checked,
     Excess,
@@ -21,7 +21,7 @@ from plumecast.surrogate.covered.guards import (
     notices,
     snapshot_labels,
 )
-from plumecast.surrogate.covered.ranges import stated_measures
+from plumecast.surrogate.ranges import stated_measures
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.held_out.unseen import is_same_simulation
 

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.findings import Finding, read_findings, write_findings
+from plumecast.base.integrity import Finding, read_findings, write_findings
 from plumecast.base.names import SNAPSHOT, TABLE
 from plumecast.data.findings import QUALITY, check_fires, duplicate_run
 from plumecast.data.rewrite import NewLabels, relabel_fires, replace_fires

@@ -35,9 +35,9 @@ from plumecast.data.conditions.covariates import read_scalar, wind_vector
 from plumecast.data.schema import further_outputs
 from plumecast.operators.physics.release import Front, partial_release_of
 from plumecast.surrogate.weather import LONGEST
-from plumecast.weather.checks import LATE_START
 from plumecast.weather.complete import CompletedWeather, complete_weather
 from plumecast.weather.profile import SURFACE
+from plumecast.weather.snapshot_checks import LATE_START
 from plumecast.weather.snapshots import has_weather, hold_weather, with_mean_winds
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from plumecast.compute.arrays import bytes_in
 from plumecast.compute.memory import parse_memory, rows_within
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import stored_agreements
 
 CLUSTER_MEMORY = "1GB"
 """Memory limit of each worker of a cluster that predicts and scores, if none is given."""
@@ -43,7 +42,7 @@ def prediction_rows(
     if surrogate.operator.needs_weather:
         input_bytes += HISTORY_BYTES
         output_bytes += DOSE_BYTES
-    if any(stored_agreements(surrogate.training, surrogate.outputs.names)):
+    if any(record.agreement for record in surrogate.records.values()):
         output_bytes += AGREEMENT_BYTES
     cells = input_bytes * surrogate.inputs.size + output_bytes * surrogate.outputs.size
     return rows_within(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,21 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT, WEATHER_HOUR
 from plumecast.base.values import check_count, check_number
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.assembly import concat_snapshots
 from plumecast.data.split import SplitRecipe, group_rows
 from plumecast.data.store import EmptyStoreError, open_snapshots
-from plumecast.operators.coded.kernels import POLYNOMIAL
-from plumecast.operators.settings import own_choices
+from plumecast.operators.settings import recorded_choices
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.updating.new_fires import (
+from plumecast.surrogate.update import (
     FIRES,
     HELD_OUT,
     SINCE_FIT,
+    UPDATES,
     find_new_fires,
     group_name,
+    take_in,
 )
-from plumecast.surrogate.updating.update import UPDATES, take_in
 from plumecast.weather.snapshots import has_weather, on_weather_hours
 from plumecast.workflows.held_out.stopping import CURVE, score_new
 from plumecast.workflows.train import train_surrogate
@@ -53,8 +54,7 @@ def take_in_fires(
     *,
     refit_after: int | None = None,
     training: Sequence[xr.Dataset] = (),
-    device: str = "cpu",
-    progress: Callable[[str], None] = lambda step: None,
+    resources: Resources = LOCAL,
 ) -> Iterator[Taken]:
     """Take in every new ignition of a data set in the order of its rows; yields after each.
 
@@ -69,17 +69,17 @@ def take_in_fires(
     by, new = group_name(surrogate.training), found.snapshots
     labels = new[by].values.astype(str)
     groups = group_rows(labels) if labels.size else []
-    for rows in sorted(groups, key=lambda rows: int(rows[0])):
+    for number, rows in enumerate(sorted(groups, key=lambda rows: int(rows[0]))):
         group = str(labels[rows[0]])
-        progress(group)
+        resources.progress(number, len(groups), group)
         part = new.isel({SNAPSHOT: rows}).compute()
         is_new = group not in surrogate.training.get(by, ())
         score = score_new(surrogate, part) if is_new else None
         start = time.perf_counter()
-        surrogate = _recorded(take_in(surrogate, part, device), group, score, is_new)
+        surrogate = _recorded(take_in(surrogate, part, resources), group, score, is_new)
         due = refit_after is not None and surrogate.training[SINCE_FIT] >= refit_after
         if due:
-            surrogate = refit(surrogate, [*training, fires], device=device)
+            surrogate = refit(surrogate, [*training, fires], resources)
         seconds = time.perf_counter() - start
         names = tuple(np.unique(part["fire_id"].values.astype(str)).tolist())
         yield Taken(surrogate, group, names, rows.size, is_new, score, due, seconds)
@@ -96,7 +96,9 @@ def _recorded(
     return replace(surrogate, training=training)
 
 
-def refit(surrogate: Surrogate, data: Sequence[xr.Dataset], device: str = "cpu") -> Surrogate:
+def refit(
+    surrogate: Surrogate, data: Sequence[xr.Dataset], resources: Resources = LOCAL
+) -> Surrogate:
     """A new fit, with the recorded settings, to all fires that a surrogate contains.
 
     Every fire is read from the first data set that has it. All choices are made again; thresholds,
@@ -120,7 +122,7 @@ def refit(surrogate: Surrogate, data: Sequence[xr.Dataset], device: str = "cpu")
         split=replace(recipe, fractions=None),
         inputs=list(surrogate.inputs.names),
         outputs=list(surrogate.outputs.names),
-        device=device,
+        resources=Resources(resources.device),
         updatable=True,
         **choices,
     )
@@ -153,21 +155,6 @@ def check_stored(surrogate: Surrogate, data: Sequence[xr.Dataset]) -> None:
             f"{len(missing)} fires of this surrogate are in no given store, the first "
             f"'{min(missing)}'; name the store that it was trained on (--training)"
         )
-
-
-def recorded_choices(settings: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
-    """The preset and the choices of `fit_surrogate` that give recorded settings again."""
-    preset = settings.get("preset")
-    if preset is not None and "," not in preset:
-        return preset, {}
-    choices = own_choices(settings)
-    if choices.get("kernel", POLYNOMIAL) != POLYNOMIAL:
-        del choices["degree"]  # the terms of other kernels name their degrees
-    for side in ("fire", "smoke"):
-        rules = dict(choices.pop(side, None) or {})
-        rules.pop("max_rank", None)
-        choices |= {f"{side}_{rule}": value for rule, value in rules.items() if value is not None}
-    return None if preset is None else preset.split(",")[0], choices
 
 
 def watch_store(path: Path, every: float, fields: Sequence[str]) -> Iterator[xr.Dataset]:

@@ -11,9 +11,9 @@ import xarray as xr
 from plumecast.data.conditions.covariates import extrapolating
 from plumecast.scores.learning_curve import FEWEST, Forecast, Point, forecast
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.thresholds import stored_thresholds
-from plumecast.surrogate.updating.new_fires import group_name
+from plumecast.surrogate.update import group_name
 from plumecast.workflows.evaluate import evaluate_at
+from plumecast.workflows.held_out.record import stored_scores
 
 CURVE = "learning_curve"
 """Entry of a training record: scores of new ignitions, each predicted before it was added."""
@@ -26,12 +26,12 @@ def score_new(surrogate: Surrogate, fires: xr.Dataset) -> dict[str, Any] | None:
 
     IoU and error are medians over snapshots of the first output.
     """
-    own = surrogate.output(surrogate.outputs.names[0])
-    thresholds = stored_thresholds(own.training)
+    first = surrogate.output(surrogate.outputs.names[0])
+    thresholds = first.record.thresholds
     if thresholds is None:
         return None
     with extrapolating():
-        result = evaluate_at({"before": (own, thresholds)}, fires)
+        result = evaluate_at({"before": (first, thresholds)}, fires)
     score = result.scores[0]
     count = ignition_count(surrogate)
     return {"ignitions": count, "iou": score.deployable_iou, "error": score.snapshot_error}
@@ -49,12 +49,12 @@ def curve_points(training: Mapping[str, Any]) -> list[Point]:
         for item in training.get(CURVE, [])
         if math.isfinite(item["iou"])
     ]
-    folds = training.get("out_of_fold")
-    if folds and folds.get("scores"):
-        groups, own = folds.get("groups", 0), folds["scores"][0]["deployable_iou"]
-        if groups > 1 and math.isfinite(own):
-            learned = groups * (1.0 - 1.0 / folds["folds"])
-            points.append(Point(learned, 1.0 - float(own), float(groups)))
+    recorded = stored_scores(training)
+    if recorded is not None and recorded.folds is not None:
+        groups, iou = recorded.folds.groups, recorded.evaluation.scores[0].deployable_iou
+        if groups > 1 and math.isfinite(iou):
+            learned = groups * (1.0 - 1.0 / recorded.folds.folds)
+            points.append(Point(learned, 1.0 - iou, float(groups)))
     return points
 
 
@@ -65,26 +65,26 @@ def forecast_iou(surrogate: Surrogate, more: int) -> Forecast | None:
 
 def recommendation(surrogate: Surrogate, more: int, target: float | None = None) -> str:
     """What more ignitions would gain, in one line."""
-    found = forecast_iou(surrogate, more)
-    if found is None:
+    outlook = forecast_iou(surrogate, more)
+    if outlook is None:
         points = len(curve_points(surrogate.training))
         return (
             f"cannot say yet what more ignitions would gain: {points} of at least {FEWEST} scores "
             "of ignitions that a fit had not seen"
         )
     name = _WORDS[more] if more < len(_WORDS) else str(more)
-    now, later = 1.0 - found.now, 1.0 - found.later
+    now, later = 1.0 - outlook.now, 1.0 - outlook.later
     text = (
-        f"{name} more ignition{'' if more == 1 else 's'}: IoU {now:.2f} ± {found.now_spread:.2f} → "
-        f"{later:.2f} ± {found.later_spread:.2f}"
+        f"{name} more ignition{'' if more == 1 else 's'}: IoU {now:.2f} ± {outlook.now_spread:.2f} "
+        f"→ {later:.2f} ± {outlook.later_spread:.2f}"
     )
-    if not found.is_clear:
+    if not outlook.is_clear:
         text += "; the gain is not clear from these fires"
-    return text if target is None else f"{text}; {_towards(found, target)}"
+    return text if target is None else f"{text}; {_towards(outlook, target)}"
 
 
-def _towards(found: Forecast, target: float) -> str:
-    needed = found.ignitions_for(1.0 - target)
+def _towards(outlook: Forecast, target: float) -> str:
+    needed = outlook.ignitions_for(1.0 - target)
     if needed is None:
         return f"IoU {target:g} is out of reach of more fires alone"
     if needed == 0:

@@ -1,4 +1,4 @@
-"""Which snapshots of a store a surrogate has not seen."""
+"""Which snapshots of a store a surrogate has not seen, and scores of them at any threshold."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SIMULATION, SNAPSHOT
+from plumecast.base.names import DATA_VERSION, SIMULATION, SMOKE, SNAPSHOT
+from plumecast.compute.blocks import sampled_rows
+from plumecast.data.clock import take_final
+from plumecast.data.conditions.covariates import extrapolating
 from plumecast.data.split import Split, SplitRecipe
-from plumecast.data.store import DATA_VERSION
 from plumecast.data.training import provenance
+from plumecast.scores.exceedance import Exceedance, exceedance_counts, exceedance_of
+from plumecast.scores.quantities import as_integrals, find_quantity
+from plumecast.scores.roc import pooled_roc
 from plumecast.surrogate.surrogate import Surrogate
 
 
@@ -78,6 +83,73 @@ def is_same_simulation(surrogate: Surrogate, snapshots: xr.Dataset) -> bool:
 
     Fires that were taken in after the fit count too.
     """
-    found, training = provenance(snapshots).get(SIMULATION), surrogate.training
+    simulation, training = provenance(snapshots).get(SIMULATION), surrogate.training
     later = [item[SIMULATION] for item in training.get("updates", ()) if SIMULATION in item]
-    return found in [training.get(SIMULATION), *later]
+    return simulation in [training.get(SIMULATION), *later]
+
+
+# -- Scores at any threshold of any quantity, at once
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenSmoke:
+    """Predicted and observed smoke (M, N) of snapshots that a surrogate has not seen."""
+
+    hours: np.ndarray  # (M,) since ignition
+    sums: tuple[np.ndarray, np.ndarray]
+    integrals: tuple[np.ndarray, np.ndarray]  # ∫ c dt / Δ
+    interval: float  # Δ, hours
+
+    def read_as(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
+        """Predicted and observed values of a quantity."""
+        kind = find_quantity(quantity)
+        if not kind.needs_interval:
+            return self.sums
+        factor = self.interval * kind.factor(self.hours)[:, np.newaxis]
+        predicted, observed = self.integrals
+        return factor * predicted, factor * observed
+
+    def above(self, threshold: float, quantity: str) -> Exceedance:
+        """Scores of the cells above a threshold, over all snapshots together."""
+        counts = exceedance_counts(*self.read_as(quantity), [threshold])[0]
+        return exceedance_of(threshold, counts, quantity)
+
+    def roc(self, threshold: float, quantity: str) -> list[tuple[float, float]]:
+        """The ROC curve of all cells together, against observed values above a threshold."""
+        predicted, observed = self.read_as(quantity)
+        return pooled_roc(predicted, observed > threshold)
+
+
+def predict_unseen(
+    surrogate: Surrogate, snapshots: xr.Dataset, interval: float, most: int
+) -> UnseenSmoke:
+    """Predict at most `most` snapshots of a store that the surrogate has not seen.
+
+    `interval` has the hours between checkpoints of the store. Raises if all have been seen.
+    """
+    recipe = SplitRecipe.from_record(surrogate.training.get("split", {}))
+    unseen = unseen_snapshots(surrogate, recipe, snapshots, SMOKE).snapshots
+    if not unseen.sizes[SNAPSHOT]:
+        raise PlumecastError(
+            "the surrogate was trained on all fires of the store, so that none is left to score; "
+            "train one that leaves some out"
+        )
+    integrals = as_integrals(unseen[SMOKE], interval)  # of whole fires
+    if unseen.sizes[SNAPSHOT] > most:
+        rows = sampled_rows(unseen.sizes[SNAPSHOT], most)
+        unseen = take_final(unseen, rows, history=surrogate.operator.needs_weather)
+        integrals = integrals.isel({SNAPSHOT: rows})
+    with extrapolating():
+        predicted = surrogate.output(surrogate.outputs.names[0]).predict(unseen)
+    assert isinstance(predicted, xr.DataArray)
+
+    def rows_of(field: xr.DataArray) -> np.ndarray:
+        values = field.transpose(SNAPSHOT, ...).values
+        return values.reshape(values.shape[0], -1)
+
+    return UnseenSmoke(
+        unseen["hours"].values.astype(float),
+        (rows_of(predicted), rows_of(unseen[SMOKE])),
+        (rows_of(as_integrals(predicted, interval)), rows_of(integrals)),
+        interval,
+    )

@@ -12,7 +12,7 @@ import xarray as xr
 
 from plumecast.base.files import atomic_write
 from plumecast.base.tables import write_table
-from plumecast.data.writers import netcdf_encoding, netcdf_errors
+from plumecast.workflows.export import write_netcdf
 
 FORMATS = (".csv", ".json", ".nc")
 
@@ -120,10 +120,7 @@ def write_points(statistics: xr.Dataset, path: str | Path) -> Path:
         return _write_csv(statistics, where)
     with atomic_write(where, overwrite=False) as partial:
         if where.suffix == ".nc":
-            with netcdf_errors(where):
-                statistics.to_netcdf(
-                    partial, engine="netcdf4", encoding=netcdf_encoding(statistics)
-                )
+            write_netcdf(statistics, partial, where)
         else:
             partial.write_text(_as_json(statistics), encoding="utf-8")
     return where

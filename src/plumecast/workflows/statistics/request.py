@@ -1,38 +1,220 @@
-"""What is asked of the smoke of many fires."""
+"""What is asked of the smoke of many fires, and the predicted smoke of a block that answers it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
+import numpy as np
+import xarray as xr
+
+from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.scores.field_statistics import QUANTILE_ERROR
-from plumecast.scores.sampling.cluster_sums import MOST
-from plumecast.scores.sampling.intervals import check_coverage
-from plumecast.surrogate.error_bars.expected import Expected
+from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.compute.arrays import Array, array_namespace
+from plumecast.compute.dose import limited_by_later
+from plumecast.data.layout import Field
+from plumecast.operators.family import Conditions
+from plumecast.scores.field_statistics import MOST, QUANTILE_ERROR, scaled_by
+from plumecast.scores.optical_depth import LOG_SMOKE
+from plumecast.scores.quantities import DEFAULT, find_quantity, quantity_factors
+from plumecast.scores.reading import AS_STORED, Reading
+from plumecast.scores.sampling import check_coverage
+from plumecast.surrogate.error_bars.calibration import Expected, expected_smoke
+from plumecast.surrogate.surrogate import Surrogate
 
 COVERAGE = 0.95
 """Share of intervals that contain the true value, unless another one is asked for."""
 
+CLUSTERS = ("ignition_id", "fire_id")
+"""Coordinates that say which snapshots are not independent; the first one that is there counts."""
+
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """The requested statistics of an ensemble."""
+class Statistics:
+    """Which statistics of many fires are made, beside means and exceedances, and of what.
 
-    thresholds: tuple[float, ...] = ()  # of the quantity, in its unit
-    quantiles: tuple[float, ...] = ()
-    error: float = QUANTILE_ERROR  # largest relative error of the quantiles
-    quantity: str = "sum"  # of means, thresholds and quantiles
-    interval: float | None = None  # stated hours between checkpoints
+    `quantiles` are shares of the snapshots, such as 0.5. Those of cells have a relative error of at
+    most `quantile_error`. Intervals contain the true value with probability `coverage`. `final`
+    keeps the last checkpoint of every fire. `precision` is that of the predictions: "float64", or
+    "float32" for speed.
+    """
+
+    quantiles: Iterable[float] = ()
+    quantile_error: float = QUANTILE_ERROR
     coverage: float = COVERAGE
-    groups: int = MOST  # clusters of fires that are kept apart
-    expected: Expected | None = None  # of a calibrated surrogate: what its smoke lets expect
+    final: bool = False
+    precision: str = "float64"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "quantiles", tuple(map(float, self.quantiles)))
         wrong = [share for share in self.quantiles if not 0.0 < share < 1.0]
         if wrong:
             raise PlumecastError(f"quantile {wrong[0]:g} is not within (0, 1); 0.5 is the median")
-        if any(not threshold >= 0.0 for threshold in self.thresholds):
-            raise PlumecastError(f"thresholds {self.thresholds} must be ≥ 0")
-        if not 1e-4 <= self.error <= 0.5:
-            raise PlumecastError(f"a quantile error of {self.error:g} is not within 1e-4…0.5")
+        if not 1e-4 <= self.quantile_error <= 0.5:
+            raise PlumecastError(
+                f"a quantile error of {self.quantile_error:g} is not within 1e-4…0.5"
+            )
         check_coverage(self.coverage)
+
+
+MEANS = Statistics()
+"""Means and exceedances of all snapshots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of the smoke of many fires that one surrogate predicts."""
+
+    reading: Reading = AS_STORED
+    statistics: Statistics = MEANS
+    groups: int = MOST  # clusters of fires that are kept apart
+    expected: Expected | None = None  # of a calibrated surrogate: what its smoke lets expect
+
+    @property
+    def quantity(self) -> str:
+        """The quantity of means, thresholds and quantiles."""
+        return self.reading.quantity_or("sum")
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """Values of the quantity, in its unit."""
+        return tuple(self.reading.thresholds)
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """Shares of the snapshots."""
+        return tuple(self.statistics.quantiles)
+
+    @property
+    def interval(self) -> float | None:
+        """Stated hours between checkpoints."""
+        return self.reading.interval
+
+    @property
+    def coverage(self) -> float:
+        """Share of intervals that contain the true value."""
+        return self.statistics.coverage
+
+
+def request_of(
+    surrogate: Surrogate,
+    reading: Reading,
+    statistics: Statistics,
+    *,
+    groups: int = MOST,
+    corrected: bool = False,
+) -> Request:
+    """The request of a surrogate; its calibration counts unless true smoke has `corrected` it.
+
+    Without a quantity it is the time mean; fields that are no smoke and record no interval stay as
+    they are.
+    """
+    field = only_output(surrogate)
+    known = field.name in (SMOKE, LOG_SMOKE) or recorded_interval(field.attrs) is not None
+    reading = replace(reading, quantity=reading.quantity_or(DEFAULT if known else "sum"))
+    expected = None
+    if not corrected and surrogate.error_bars is not None and field.name != LOG_SMOKE:
+        expected = expected_smoke(surrogate.error_bars, groups)
+    return Request(reading, statistics, groups, expected)
+
+
+def only_output(surrogate: Surrogate) -> Field:
+    """The only output of a surrogate; raises if there are several."""
+    if len(surrogate.outputs.fields) != 1:
+        raise PlumecastError(
+            "ensemble statistics need a surrogate with one output, this one has "
+            f"{', '.join(surrogate.outputs.names)}; choose one: "
+            f"surrogate.output('{surrogate.outputs.names[0]}')"
+        )
+    return surrogate.outputs.fields[0]
+
+
+def column_smoke(surrogate: Surrogate, what: str) -> Surrogate:
+    """The surrogate of `smoke` among its outputs; raises, saying what needs it, if it has none."""
+    names = surrogate.outputs.names
+    if SMOKE not in names:
+        raise PlumecastError(
+            f"{what} '{SMOKE}', but the surrogate predicts {', '.join(names)}; train one for "
+            f"{SMOKE}"
+        )
+    return surrogate.output(SMOKE)
+
+
+def nonnegative_smoke(surrogate: Surrogate, predicted: Array) -> Array:
+    """Non-negative smoke, from its logarithm if the surrogate predicts that."""
+    xp = array_namespace(predicted)
+    clipped = xp.clip(predicted, 0.0, None)
+    return xp.expm1(clipped) if surrogate.outputs.names == (LOG_SMOKE,) else clipped
+
+
+def predicted_smoke(
+    surrogate: Surrogate,
+    quantity: str,
+    rows: tuple[np.ndarray, Conditions],
+    block: xr.Dataset,
+    factors: np.ndarray | None,
+) -> tuple[Array, Array, Array]:
+    """The prediction, its non-negative smoke, and what a quantity is read from by the factors.
+
+    The last is the integral of the smoke, if the surrogate predicts one and the quantity is one.
+    `block` has the labels of the rows: the doses of a fire never fall (`limited_by_later`).
+    """
+    integrated = read_from(surrogate, quantity)
+    if integrated is surrogate:
+        predicted = surrogate.predict_rows(*rows)
+        smoke = nonnegative_smoke(surrogate, predicted)
+        return predicted, smoke, _limited(smoke, quantity, block, factors)
+    inputs, given = rows[0], surrogate.prepared(*rows)
+    predicted = surrogate.predict_rows(inputs, given)
+    read = nonnegative_smoke(surrogate, integrated.predict_rows(inputs, given))
+    read = _limited(read, quantity, block, factors)
+    return predicted, nonnegative_smoke(surrogate, predicted), read
+
+
+def _limited(read: Array, quantity: str, block: xr.Dataset, factors: np.ndarray | None) -> Array:
+    """What a quantity is read from, with doses that never fall within a fire."""
+    if factors is None or "fire_id" not in block.variables:
+        return read
+    names, hours = (block[name].values for name in ("fire_id", "hours"))
+    if names.shape != hours.shape:
+        return read
+    return limited(read, quantity, names.astype(str), hours.astype(np.float64), factors)
+
+
+def limited(
+    read: Array, quantity: str, fires: np.ndarray, hours: np.ndarray, factors: np.ndarray
+) -> Array:
+    """Values (M, N) of fires and hours (M,), so that what they are by the factors never falls.
+
+    Of a time mean, this is its dose (`limited_by_later`).
+    """
+    if np.unique(fires).size == fires.size:
+        return read
+    to_dose = factors / find_quantity(quantity).factor(hours)
+    to_dose = np.where(to_dose > 0.0, to_dose, 1.0)  # at ignition
+    return scaled_by(limited_by_later(scaled_by(read, to_dose), fires, hours), 1.0 / to_dose)
+
+
+def read_from(surrogate: Surrogate, quantity: str) -> Surrogate:
+    """The surrogate whose predictions a quantity is read from: of sums, or of their integrals."""
+    return surrogate.integrated() if find_quantity(quantity).needs_interval else surrogate
+
+
+def block_factors(
+    block: xr.Dataset, surrogate: Surrogate, quantity: str, interval: float | None
+) -> np.ndarray | None:
+    """(M,) factors from what `predicted_smoke` reads to a quantity; None for smoke as it is."""
+    if not find_quantity(quantity).needs_interval:
+        return None
+    field = only_output(read_from(surrogate, quantity))
+    smoke = xr.DataArray(0.0, attrs=field.attrs, name=field.name)
+    return quantity_factors(block, smoke, quantity, interval)
+
+
+def cluster_names(block: xr.Dataset) -> np.ndarray | None:
+    """(M,) names of the ignitions of snapshots, or of their fires; None if they have no names."""
+    for name in CLUSTERS:
+        if name in block.variables:
+            return np.broadcast_to(block[name].values.astype(str), (block.sizes[SNAPSHOT],))
+    return None

@@ -1,22 +1,35 @@
-"""The candidates of `tune`: named sets of keywords of `fit_surrogate`."""
+"""What `tune` tries: candidates, which are named sets of keywords of `fit_surrogate`, and folds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+import xarray as xr
+
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import WIND
-from plumecast.operators.coded.kernels import check_kernel
-from plumecast.operators.coded.monomials import monomial_count
-from plumecast.operators.families import NETWORKS
-from plumecast.operators.fields.parts import field_count, product_count
-from plumecast.operators.fields.targets import TARGETS
-from plumecast.operators.pca import Basis, Truncation, rank_for_std
-from plumecast.operators.settings import Settings, choose_settings
+from plumecast.base.names import SNAPSHOT, WIND
+from plumecast.compute.arrays import Array
+from plumecast.compute.device import DEFAULT_BUDGET
+from plumecast.data.conditions.covariates import own_covariates, own_winds, read_wind
+from plumecast.data.layout import fit_layout
+from plumecast.data.training import TrainingMatrices, training_matrices
+from plumecast.operators.coded.fit import PAPER_TRUNCATION, CodedSettings, fit_code_map
+from plumecast.operators.coded.kernels import check_kernel, monomial_count
+from plumecast.operators.coded.operator import CodedOperator
+from plumecast.operators.family import fold_numbers
+from plumecast.operators.lift import field_count, product_count
+from plumecast.operators.neural.map import check_torch
+from plumecast.operators.pca import Basis, Truncation, fit_truncated_basis, rank_for_std
+from plumecast.operators.settings import NETWORKS, Settings, choose_settings
 from plumecast.operators.spectral.fit import SpectralSettings
+from plumecast.operators.targets import BLENDED
+from plumecast.surrogate.fit import fit_surrogate, label_operator
+from plumecast.surrogate.surrogate import Surrogate
 
 STD_FRACTIONS = (0.5, 0.7, 0.8, 0.9, 0.95)
 """Shares of Σσ tried for the input basis; ranks are limited by MAX_RANK."""
@@ -52,7 +65,7 @@ LIFTED_MAPS: Mapping[str, dict[str, Any]] = MappingProxyType(
     {"linear": {"degree": 1}, "matern-5/2": {"kernel": "polynomial-1 + matern-5/2"}}
 )
 LIFTED_TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"log": ("log",), "all targets": tuple(TARGETS)}
+    {"log": ("log",), "all targets": BLENDED}
 )
 """Maps and targets of the coded family on lifted fields; all pairs are tried."""
 
@@ -168,11 +181,11 @@ def _spectral_cost(settings: Settings) -> float:
     scalars = 1 + product_count(settings.products) + len(settings.covariates)
     channels = field_count(settings.lift, settings.age_bins) * scalars
     framed = FRAME_COST if settings.frame.startswith("wind") else 1.0
-    own = settings.own
-    assert isinstance(own, SpectralSettings)
-    corrected = CORRECTION_COST if own.correction else 0.0
-    share = len(settings.targets) / len(TARGETS)
-    return SPECTRAL_COST * own.layers * channels * framed * share + corrected
+    spectral = settings.family_settings
+    assert isinstance(spectral, SpectralSettings)
+    corrected = CORRECTION_COST if spectral.correction else 0.0
+    share = len(settings.targets) / len(BLENDED)
+    return SPECTRAL_COST * spectral.layers * channels * framed * share + corrected
 
 
 def neural_plans(networks: Sequence[str]) -> list[Plan]:
@@ -180,12 +193,12 @@ def neural_plans(networks: Sequence[str]) -> list[Plan]:
     return [Plan(name, name, {"family": name}, NETWORK_COST) for name in networks]
 
 
-def given_plans(given: Mapping[str, Mapping[str, Any]]) -> list[Plan]:
+def given_plans(candidates: Mapping[str, Mapping[str, Any]]) -> list[Plan]:
     """Candidates of the caller, by name; they are tried before all others."""
-    return [Plan(name, "given", dict(choices), 0.0) for name, choices in given.items()]
+    return [Plan(name, "given", dict(choices), 0.0) for name, choices in candidates.items()]
 
 
-def turn(plan: Plan) -> tuple[bool, float]:
+def priority(plan: Plan) -> tuple[bool, float]:
     """Sort key of the order of trying: candidates of the caller, `recommended`, then by cost.
 
     No budget thus leaves out the candidate that is most likely to be the best.
@@ -194,9 +207,151 @@ def turn(plan: Plan) -> tuple[bool, float]:
     return later, plan.cost
 
 
-def check_families(families: Sequence[str]) -> None:
-    """Raise for an unknown family."""
-    known = (*CLOSED_FORM, *NETWORKS)
-    unknown = [name for name in families if name not in known]
-    if unknown:
-        raise PlumecastError(f"family '{unknown[0]}' is unknown; choose from {', '.join(known)}")
+@dataclass(frozen=True, slots=True)
+class SearchSpace:
+    """What `tune_surrogate` tries.
+
+    `families` are "coded" (ranks, degrees and kernels), "lifted" (the coded family on lifted
+    fields), "spectral" (the recommended preset and single changes of it), "unet" and "fno".
+    `candidates` are your own: keywords of `fit_surrogate` by a name of your choice.
+    `degrees`, `kernels` and `std_fractions` (shares of Σσ of the input) are those of the coded
+    family; `smoke` truncates the basis of its output.
+    """
+
+    families: Sequence[str] = CLOSED_FORM
+    candidates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    degrees: Sequence[int] = (1, 2, 3)
+    kernels: Sequence[str] = KERNELS
+    std_fractions: Sequence[float] = STD_FRACTIONS
+    smoke: Truncation = PAPER_TRUNCATION
+
+    def __post_init__(self) -> None:
+        families = (*CLOSED_FORM, *NETWORKS)
+        unknown = [name for name in self.families if name not in families]
+        if unknown:
+            raise PlumecastError(
+                f"family '{unknown[0]}' is unknown; choose from {', '.join(families)}"
+            )
+
+    def plans(self, train: xr.Dataset, inputs: str | Sequence[str], group_by: str) -> list[Plan]:
+        """Everything to try on some training snapshots, in the order of trying."""
+        networks = [name for name in NETWORKS if name in self.families]
+        if networks:
+            check_torch()
+        plans = given_plans(self.candidates)
+        if "spectral" in self.families:
+            plans += _suggested_plans(train, group_by)
+        if "lifted" in self.families:
+            plans += lifted_plans(self.smoke)
+        plans += neural_plans(networks)
+        if "coded" in self.families:
+            rule = Truncation(std_fraction=max(self.std_fractions, default=1.0))
+            plans += coded_plans(
+                input_basis(train, inputs, rule),
+                train.sizes[SNAPSHOT],
+                degrees=self.degrees,
+                kernels=self.kernels,
+                std_fractions=self.std_fractions,
+                smoke=self.smoke,
+            )
+        if not plans:
+            raise PlumecastError("there is nothing to try; name a family or give candidates")
+        return sorted(plans, key=priority)
+
+
+def _suggested_plans(train: xr.Dataset, group_by: str) -> list[Plan]:
+    """Spectral candidates, with those that the winds and covariates of training suggest."""
+    groups = train[group_by].values
+    try:
+        winds = own_winds(train, groups, read_wind(train))
+    except PlumecastError:  # winds that are not finite; the candidates that need them will fail
+        winds = False
+    return spectral_plans(winds=winds, covariates=own_covariates(train, groups))
+
+
+def fold_rows(labels: Array, folds: int, by: str) -> list[Array]:
+    """Rows of every fold: groups, sorted by label, are assigned to the folds in turn."""
+    groups = np.unique(np.asarray(labels).astype(str)).size
+    if folds < 2:
+        raise PlumecastError(f"folds={folds} leaves nothing out; give at least 2")
+    if groups < folds:
+        raise PlumecastError(
+            f"{groups} {by}(s) in training cannot make {folds} folds; add fires or lower folds"
+        )
+    if groups - -(-groups // folds) < 2:
+        raise PlumecastError(
+            f"{folds} folds of {groups} {by}(s) leave a single one to train on, but choosing "
+            "a penalty needs two; add fires or raise folds"
+        )
+    numbers = fold_numbers(labels, folds)
+    return [np.flatnonzero(numbers == fold) for fold in range(folds)]
+
+
+def input_basis(train: xr.Dataset, inputs: str | Sequence[str], rule: Truncation) -> Basis:
+    """The basis of the input fields of all training snapshots, from which ranks are chosen."""
+    names = [inputs] if isinstance(inputs, str) else list(inputs)
+    return fit_truncated_basis(fit_layout(train, names).to_matrix(train), rule)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A fold that is left out, and the rest to train on; the rest is encoded once."""
+
+    whole: xr.Dataset
+    rows: Array  # of the fold, which is left out
+    inputs: str | Sequence[str]
+    outputs: str
+    group_by: str
+    fire: Truncation  # keeps at least as many modes as every candidate
+    smoke: Truncation
+
+    @cached_property
+    def held_out(self) -> xr.Dataset:
+        """The snapshots left out."""
+        return self.whole.isel({SNAPSHOT: self.rows})
+
+    @property
+    def rest(self) -> xr.Dataset:
+        """The snapshots to train on."""
+        others = np.setdiff1d(np.arange(self.whole.sizes[SNAPSHOT]), self.rows)
+        return self.whole.isel({SNAPSHOT: others})
+
+    @cached_property
+    def data(self) -> TrainingMatrices:
+        """The snapshots to train on as matrices."""
+        return training_matrices(self.rest, self.inputs, self.outputs)
+
+    @cached_property
+    def bases(self) -> tuple[Basis, Basis]:
+        """The bases of inputs and outputs; the former is truncated for each candidate."""
+        return (
+            fit_truncated_basis(self.data.inputs, self.fire),
+            fit_truncated_basis(self.data.outputs, self.smoke),
+        )
+
+    @cached_property
+    def codes(self) -> tuple[Array, Array]:
+        """The codes of inputs and outputs."""
+        fire, smoke = self.bases
+        return fire.encode(self.data.inputs), smoke.encode(self.data.outputs)
+
+    def fit(self, plan: Plan) -> Surrogate:
+        """A candidate fitted to the snapshots that are not left out."""
+        if not plan.shares_codes:
+            return fit_surrogate(
+                self.rest,
+                inputs=self.inputs,
+                outputs=self.outputs,
+                group_by=self.group_by,
+                **plan.choices,
+            )
+        (whole, output_basis), (codes, targets) = self.bases, self.codes
+        # A fold has fewer snapshots than the whole, and perhaps fewer modes.
+        rank = min(plan.choices["fire_rank"], whole.rank)
+        groups = self.data.groups(self.group_by)
+        settings = CodedSettings(
+            **{n: plan.choices[n] for n in ("degree", "kernel") if n in plan.choices}
+        )
+        code_map, _ = fit_code_map(codes[:, :rank], targets, settings, groups, DEFAULT_BUDGET)
+        operator = CodedOperator(whole.truncate(rank), code_map, output_basis)
+        return label_operator(operator, self.data, ranges=False)

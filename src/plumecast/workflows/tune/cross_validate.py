@@ -15,12 +15,11 @@ from plumecast.compute.arrays import Array, to_numpy
 from plumecast.data.split import group_rows
 from plumecast.data.training import Names, field_names, read_samples, sample_dimension
 from plumecast.scores.footprint import (
-    relative_error,
-    score_footprints,
     smoke_threshold,
-    snapshot_relative_errors,
 )
-from plumecast.workflows.tune.folds import fold_rows
+from plumecast.workflows.held_out.parts import Predicted
+from plumecast.workflows.held_out.scoring import tally_parts
+from plumecast.workflows.tune.candidates import fold_rows
 
 Fit = Callable[[xr.Dataset], Any]
 """From training snapshots to an object with `predict`, or to a function that predicts."""
@@ -66,18 +65,18 @@ def cross_validate(
     labels, label, dim = _groups(dataset, names, by, sample_dim)
     parts = fold_rows(labels, len(group_rows(labels)) if folds is None else folds, label)
     everything = np.arange(labels.size)
-    found = []
+    results = []
     for rows in parts:
         rest = np.setdiff1d(everything, rows)
         train, test = (dataset.isel({dim: index}) for index in (rest, rows))
         predicted = _predict(fit(train), test, names, dim)
-        found.append(_Fold(predicted, *_scores(predicted, train, test, dim)))
-    return _join(dataset, dim, parts, found)
+        results.append(_Fold(predicted, *_scores(predicted, train, test, dim)))
+    return _join(dataset, dim, parts, results)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
-    """What is known of one fold."""
+    """The predictions of one fold and their scores."""
 
     predicted: dict[str, xr.DataArray]  # sample dimension first
     scores: dict[str, Array]  # of every snapshot
@@ -90,8 +89,8 @@ def _groups(
     """(M,) group labels, the name of the grouping coordinate and that of the sample dimension."""
     missing = [name for name in names if name not in dataset]
     if missing:
-        known = ", ".join(map(str, dataset.data_vars))
-        raise PlumecastError(f"outputs='{missing[0]}' is not in the data; found {known}")
+        present = ", ".join(map(str, dataset.data_vars))
+        raise PlumecastError(f"outputs='{missing[0]}' is not in the data; found {present}")
     dim = sample_dimension(dataset, names, sample_dim)
     samples = read_samples(dataset, inputs=(), outputs=names, sample_dim=dim, group_by=by)
     if samples.group_by not in samples.snapshots.variables:
@@ -112,17 +111,17 @@ def _predict(
             f"fit(train) returned a {type(fitted).__name__}; it must return an object with "
             "predict, or a function"
         )
-    found = predict(test)
-    several = isinstance(found, xr.Dataset)
+    prediction = predict(test)
+    several = isinstance(prediction, xr.Dataset)
     if not several and len(names) > 1:
         raise PlumecastError(
             f"predictions of outputs {', '.join(names)} must be a Dataset, not a "
-            f"{type(found).__name__}"
+            f"{type(prediction).__name__}"
         )
     fields = {}
     for name in names:
         like = test[name].transpose(dim, ...)
-        values = found[name] if several else found
+        values = prediction[name] if several else prediction
         if isinstance(values, xr.DataArray):
             values = values.transpose(*like.dims)
         array = to_numpy(values)
@@ -143,35 +142,39 @@ def _scores(
     for name, field in predicted.items():
         suffix = f"_{name}" if len(predicted) > 1 else ""
         observed = test[name].transpose(dim, ...)
-        scores["relative_error" + suffix] = snapshot_relative_errors(field, observed)
-        overall["relative_error" + suffix] = relative_error(field, observed)
+        part = Predicted(field.values, field.values, observed.values)
+        tau = smoke_threshold(train[name].transpose(dim, ...)) if name == SMOKE else None
+        tally = tally_parts([part], tau=tau)
+        scores["relative_error" + suffix] = tally.each["relative_error"]
+        overall["relative_error" + suffix] = tally.relative_error
         if name == SMOKE:
-            threshold = smoke_threshold(train[name].transpose(dim, ...))
-            iou = score_footprints(field.values, observed.values, threshold).iou.values
-            scores["iou"], overall["iou"] = iou, float(np.nanmedian(iou))
+            scores["iou"], overall["iou"] = tally.each["iou"], tally.median("iou")
     return scores, overall
 
 
 def _join(
-    dataset: xr.Dataset, dim: str, parts: Sequence[Array], found: Sequence[_Fold]
+    dataset: xr.Dataset, dim: str, parts: Sequence[Array], results: Sequence[_Fold]
 ) -> CrossValidation:
     """All folds together, snapshots in the order of the data."""
     order = np.argsort(np.concatenate(parts))
     predicted = {
-        name: xr.concat([fold.predicted[name] for fold in found], dim).isel({dim: order})
-        for name in found[0].predicted
+        name: xr.concat([fold.predicted[name] for fold in results], dim).isel({dim: order})
+        for name in results[0].predicted
     }
     scores = {
-        name: (dim, np.concatenate([fold.scores[name] for fold in found])[order])
-        for name in found[0].scores
+        name: (dim, np.concatenate([fold.scores[name] for fold in results])[order])
+        for name in results[0].scores
     }
     numbers = np.concatenate([np.full(rows.size, i) for i, rows in enumerate(parts)])[order]
-    own = {name: item for name, item in dataset.coords.items() if item.dims == (dim,)}
+    coords = {name: item for name, item in dataset.coords.items() if item.dims == (dim,)}
     names = list(predicted)
     return CrossValidation(
         predicted=predicted[names[0]] if len(names) == 1 else xr.Dataset(predicted),
-        scores=xr.Dataset({**scores, "fold": (dim, numbers)}, coords=own),
+        scores=xr.Dataset({**scores, "fold": (dim, numbers)}, coords=coords),
         folds=xr.Dataset(
-            {name: ("fold", [fold.overall[name] for fold in found]) for name in found[0].overall}
+            {
+                name: ("fold", [fold.overall[name] for fold in results])
+                for name in results[0].overall
+            }
         ),
     )

@@ -8,118 +8,232 @@ fold share one PCA of the inputs and one of the outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
+from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.data.conditions.covariates import own_covariates, own_winds, read_wind
+from plumecast.base.values import check_count, check_fields, check_number
+from plumecast.compute.resources import LOCAL, Resources, hears_counts
 from plumecast.data.split import check_apart
-from plumecast.operators.coded.fit import PAPER_TRUNCATION
-from plumecast.operators.families import NETWORKS
-from plumecast.operators.neural.map import check_torch
 from plumecast.operators.pca import Truncation
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.workflows.tune.candidates import (
-    CLOSED_FORM,
-    KERNELS,
-    STD_FRACTIONS,
-    Plan,
-    check_families,
-    coded_plans,
-    given_plans,
-    lifted_plans,
-    neural_plans,
-    spectral_plans,
-    turn,
-)
-from plumecast.workflows.tune.folds import Fold, fold_rows, input_basis
-from plumecast.workflows.tune.search import Candidate, Limits, Search
+from plumecast.surrogate.fit import fit_surrogate
+from plumecast.surrogate.thresholds import Thresholds
+from plumecast.workflows.evaluate import CAPTURED
+from plumecast.workflows.held_out.parts import Predicted, predicted
+from plumecast.workflows.held_out.record import Score
+from plumecast.workflows.held_out.scoring import choose_decision, score_parts
+from plumecast.workflows.tune.candidates import Fold, Plan, SearchSpace, fold_rows
 
 RANK_BY = ("iou", "deployable_iou", "auc", "relative_error")
 
+PINNED = ("penalty", "length_scale", "fire_rank", "smoke_rank")
+"""Values that a fit chooses and that are recorded as choices of a confirmed candidate."""
 
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One set of choices and its scores."""
+
+    name: str
+    family: str
+    choices: dict[str, Any]  # keywords of `fit_surrogate`
+    folds: Score | None = None  # of out-of-fold predictions of all training fires
+    validation: Score | None = None  # of the fit to all training fires, if confirmed
+    seconds: float = 0.0  # of the fits and predictions of all folds
+    fit_seconds: float | None = None  # of the fit to all training fires, if confirmed
+    problem: str | None = None  # why it was not tried, or the error of its fit
+
+    def settings(self) -> dict[str, Any]:
+        """The keywords of `fit_surrogate` that repeat this candidate."""
+        return dict(self.choices)
+
+
+def sort_key(score: Score, rank_by: str) -> float:
+    """Sort key of scores from best to worst."""
+    value: float = getattr(score, rank_by)
+    if math.isnan(value):
+        return math.inf
+    return value if rank_by == "relative_error" else -value
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """By how many folds candidates are scored, how many are tried, and for how long."""
+
+    folds: int = 3
+    confirm: int = 3  # number of candidates fitted again to all training fires
+    most: int | None = None  # largest number of candidates tried
+    budget_seconds: float | None = None  # no candidate is started later
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_count("confirm", self.confirm)
+        if self.most is not None:
+            check_count("most", self.most)
+        if self.budget_seconds is not None:
+            check_number("budget_seconds", self.budget_seconds, least=0.0)
+
+    def left_out(self, number: int, spent: float) -> str | None:
+        """Why candidate `number` is not tried, or None; the first candidate is always tried."""
+        if self.most is not None and number >= self.most:
+            return f"not tried: beyond the first {self.most}"
+        if self.budget_seconds is not None and number > 0 and spent > self.budget_seconds:
+            return f"not tried: the budget of {self.budget_seconds:g} s was spent"
+        return None
+
+
+@folded_arguments(
+    space=SearchSpace,
+    limits=SearchLimits,
+    resources=Resources,
+    renamed={"given": "candidates"},
+    adapted={"progress": hears_counts},
+)
 def tune_surrogate(
     train: xr.Dataset,
     validation: xr.Dataset,
     *,
-    families: Sequence[str] = CLOSED_FORM,
-    given: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-    degrees: Sequence[int] = (1, 2, 3),
-    kernels: Sequence[str] = KERNELS,
-    std_fractions: Sequence[float] = STD_FRACTIONS,
-    smoke: Truncation = PAPER_TRUNCATION,
+    space: SearchSpace | None = None,
+    limits: SearchLimits | None = None,
     inputs: str | Sequence[str] = FIRE,
     outputs: str = SMOKE,
     group_by: str = "ignition_id",
-    captured: float = 0.95,
+    captured: float = CAPTURED,
     rank_by: str = "iou",
-    folds: int = 3,
-    confirm: int = 3,
-    most: int | None = None,
-    budget_seconds: float | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    resources: Resources = LOCAL,
 ) -> list[Candidate]:
     """Candidates from best to worst: first those scored on validation, then the others by their
     cross-validation scores, then those that failed or were not tried.
 
-    `families` are "coded" (ranks, degrees and kernels), "lifted" (the coded family on lifted
-    fields), "spectral" (the recommended preset and single changes of it), "unet" and "fno". `given`
-    are candidates of your own: keywords of `fit_surrogate` by a name of your choice.
-
-    At most `most` candidates are tried, and none is started after `budget_seconds`: first your own,
-    then `recommended`, then the others by cost. The best `confirm` are fitted again. The decision
-    threshold of the deployable IoU is chosen on out-of-fold predictions, so that the score on
-    validation is one that a user could have obtained.
+    `space` says what is tried: by default the coded, the lifted and the spectral family. At most
+    `limits.most` candidates are tried, and none is started after `limits.budget_seconds`: first
+    your own, then `recommended`, then the others by cost. The best `limits.confirm` are fitted
+    again. The decision threshold of the deployable IoU is chosen on out-of-fold predictions, so
+    that the score on validation is one that a user could have obtained. Of `resources` only the
+    progress is used: candidates are fitted in the memory of this machine.
     """
     if rank_by not in RANK_BY:
         raise PlumecastError(f"rank_by='{rank_by}' is unknown; choose from {', '.join(RANK_BY)}")
-    limits = Limits(confirm, most, budget_seconds)
-    check_families(families)
-    networks = [name for name in NETWORKS if name in families]
-    if networks:
-        check_torch()
-    check_apart(group_by, train=train, validation=validation)
-    parts = fold_rows(train[group_by].values, folds, group_by)
-    plans = given_plans(given)
-    if "spectral" in families:
-        plans += _spectral_plans(train, group_by)
-    if "lifted" in families:
-        plans += lifted_plans(smoke)
-    plans += neural_plans(networks)
-    if "coded" in families:
-        plans += coded_plans(
-            input_basis(train, inputs, Truncation(std_fraction=max(std_fractions, default=1.0))),
-            train.sizes[SNAPSHOT],
-            degrees=degrees,
-            kernels=kernels,
-            std_fractions=std_fractions,
-            smoke=smoke,
+    if resources.lazy or resources.device != "cpu":
+        raise PlumecastError(
+            "candidates are fitted by the processor and in the memory of this machine; leave "
+            "device, memory and runner out"
         )
-    if not plans:
-        raise PlumecastError("there is nothing to try; name a family or give candidates")
+    space, limits = space or SearchSpace(), limits or SearchLimits()
+    check_apart(group_by, train=train, validation=validation)
+    parts = fold_rows(train[group_by].values, limits.folds, group_by)
+    plans = space.plans(train, inputs, group_by)
     largest = max(plan.choices.get("fire_rank", 1) for plan in plans)
     fire = Truncation(std_fraction=1.0, max_rank=largest)  # enough modes for every candidate
-    search = Search(
+    search = _Search(
         train=train,
         validation=validation,
-        folds=[Fold(train, rows, inputs, outputs, group_by, fire, smoke) for rows in parts],
+        folds=[Fold(train, rows, inputs, outputs, group_by, fire, space.smoke) for rows in parts],
         fields={"inputs": inputs, "outputs": outputs, "group_by": group_by},
         tau=smoke_threshold(train[outputs], captured),
         validation_tau=smoke_threshold(validation[outputs], captured),
         rank_by=rank_by,
     )
-    return search.run(sorted(plans, key=turn), limits, progress)
+    return search.run(plans, limits, resources)
 
 
-def _spectral_plans(train: xr.Dataset, group_by: str) -> list[Plan]:
-    """Spectral candidates, with those that the winds and covariates of training suggest."""
-    groups = train[group_by].values
-    try:
-        winds = own_winds(train, groups, read_wind(train))
-    except PlumecastError:  # winds that are not finite; the candidates that need them will fail
-        winds = False
-    return spectral_plans(winds=winds, covariates=own_covariates(train, groups))
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The data of a search, and the scores of candidates by folds and on validation."""
+
+    train: xr.Dataset
+    validation: xr.Dataset
+    folds: list[Fold]
+    fields: dict[str, Any]
+    tau: float
+    validation_tau: float
+    rank_by: str
+
+    def run(
+        self, plans: Sequence[Plan], limits: SearchLimits, resources: Resources
+    ) -> list[Candidate]:
+        """Try the plans in order and confirm the best few; candidates from best to worst."""
+        begin = time.perf_counter()
+        count = min(len(plans), limits.most or len(plans))
+        total = count + min(limits.confirm, count)
+        tried = []
+        for number, plan in enumerate(plans):
+            why = limits.left_out(number, time.perf_counter() - begin)
+            if why is None:
+                resources.progress(number, total, "candidates")
+                tried.append(self.try_folds(plan))
+            else:
+                tried.append(Candidate(plan.name, plan.family, plan.choices, problem=why))
+        ranked = self._ranked(tried)
+        for number, candidate in enumerate(ranked[: limits.confirm]):
+            resources.progress(count + number, total, "candidates")
+            ranked[number] = self.confirm(candidate)
+        resources.progress(total, total, "candidates")
+        return self._ranked(ranked)
+
+    def _ranked(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Confirmed candidates, then the others, each from best to worst; failed ones last."""
+        if all(candidate.folds is None for candidate in candidates):
+            raise PlumecastError(f"no candidate could be fitted: {candidates[0].problem}")
+
+        def key(candidate: Candidate) -> tuple[int, float]:
+            if candidate.validation is not None:
+                return 0, sort_key(candidate.validation, self.rank_by)
+            if candidate.folds is not None and candidate.problem is None:
+                return 1, sort_key(candidate.folds, self.rank_by)
+            return 2, 0.0
+
+        return sorted(candidates, key=key)
+
+    def try_folds(self, plan: Plan) -> Candidate:
+        """Score the out-of-fold predictions of all training fires."""
+        start = time.perf_counter()
+        candidate = Candidate(plan.name, plan.family, plan.choices)
+        try:
+            part = self._out_of_fold(plan)
+            seconds = time.perf_counter() - start
+            chosen = Thresholds(self.tau, choose_decision([part], self.tau))
+            score = score_parts(plan.name, [part], chosen).score
+        except PlumecastError as error:
+            return replace(candidate, problem=str(error), seconds=time.perf_counter() - start)
+        return replace(candidate, folds=score, seconds=seconds)
+
+    def _out_of_fold(self, plan: Plan) -> Predicted:
+        """Predictions of all training fires, each by the fit without its fold."""
+        observed = self.train[self.fields["outputs"]].transpose(SNAPSHOT, ...).values
+        smoke, detected = np.empty_like(observed), np.empty_like(observed)
+        seconds = 0.0
+        for fold in self.folds:
+            part = predicted(fold.fit(plan), fold.held_out)
+            smoke[fold.rows], detected[fold.rows] = part.smoke, part.detected
+            seconds += part.seconds
+        return Predicted(smoke, detected, observed, seconds)
+
+    def confirm(self, candidate: Candidate) -> Candidate:
+        """Fit to all training fires, score on validation, and record what the fit chose."""
+        if candidate.folds is None:
+            return candidate
+        start = time.perf_counter()
+        chosen = Thresholds(self.validation_tau, candidate.folds.decision_threshold)
+        try:
+            surrogate = fit_surrogate(self.train, **candidate.choices, **self.fields)
+            seconds = time.perf_counter() - start
+            part = predicted(surrogate, self.validation)
+            score = score_parts(candidate.name, [part], chosen).score
+        except PlumecastError as error:
+            return replace(candidate, problem=str(error))
+        pinned = {name: surrogate.training[name] for name in PINNED if name in surrogate.training}
+        sides = tuple(f"{side}_" for side in ("fire", "smoke") if f"{side}_rank" in pinned)
+        kept = {
+            name: value for name, value in candidate.choices.items() if not name.startswith(sides)
+        }
+        return replace(candidate, choices=kept | pinned, validation=score, fit_seconds=seconds)

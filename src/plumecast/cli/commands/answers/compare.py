@@ -12,7 +12,7 @@ import typer
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.drawn_fires import check_simulate, drawing, note_other_settings
 from plumecast.cli.fire_options import (
     CHECKPOINTS_AS_TRAINED,
@@ -28,22 +28,24 @@ from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import counted, note, warn, wrote
 from plumecast.cli.tables.differences import show_comparison
 from plumecast.cli.weather_options import note_use, read_wind_options, wind_options
+from plumecast.compute.resources import Resources
 from plumecast.data.schema import select_drought
 from plumecast.data.store import open_snapshots
-from plumecast.impact.scenarios.compare import compare_scenarios
-from plumecast.impact.scenarios.export import export_maps, write_json, write_table
+from plumecast.impact.compare import Comparing, compare_scenarios
+from plumecast.impact.comparison import export_maps, write_json, write_table
 from plumecast.scores.quantities import DEFAULT, QUANTITIES
-from plumecast.surrogate.covered.guards import Notice
+from plumecast.scores.reading import Reading
+from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FORMATS
-from plumecast.workflows.predict import StoreFires, raster_fires, refuse_other_inputs
+from plumecast.workflows.fires.sources import raster_fires, refuse_other_inputs
 
 _FORM = re.compile(r"(?:(?P<name>[^=/\\]+)=)?(?P<what>.+?)(?:@(?P<drought>[^@/\\]+))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class NamedScenario:
     """One scenario of the command line, [NAME=]WHAT[@DROUGHT]."""
 
     name: str
@@ -132,8 +134,8 @@ def command(
     `plumecast compare --simulate 100 --dem dem.tif untreated=fuels.tif treated=thinned.tif
     --points towns.csv`
     """
-    stated = _read_scenarios(scenarios)
-    inputs = [model, points, landscape["dem"], landscape["fuels"], *(item.what for item in stated)]
+    named = _read_scenarios(scenarios)
+    inputs = [model, points, landscape["dem"], landscape["fuels"], *(item.what for item in named)]
     _check_outputs(out, (table, json), inputs)
     levels = numbers(thresholds, "--thresholds") if thresholds else []
     air, given = read_wind_options(wind), read_raster_options(rasters)
@@ -141,32 +143,26 @@ def command(
     surrogate = None if model is None else load_surrogate(model)
     problems: list[str] = []
     notices: list[Notice] = []
+    hours: Sequence[float] = ()
     if surrogate is not None:
         note_use(surrogate, air, None if simulate else rasters["fuels"])
     if simulate is not None:
-        sources = _drawn(stated, surrogate, simulate, parsed.params)
+        sources = _drawn(named, surrogate, simulate, parsed.params)
     elif surrogate is not None and is_raster(rasters):
         given |= raster_reports(problems)
-        sources = {item.name: _rasters(item, surrogate, air, given) for item in stated}
+        sources = {item.name: _rasters(item, surrogate, air, given) for item in named}
         air = {}
     else:
-        sources = {item.name: _store(item, surrogate) for item in stated}
-        if given["hours"] is not None:
-            sources = _at_hours(sources, surrogate, given["hours"], air)
-            air = {}
+        sources = {item.name: _store(item, surrogate) for item in named}
+        hours = given["hours"] or ()
     with counted("comparing") as step:
         comparison = compare_scenarios(
             sources,
+            Reading(quantity, levels, hours, checkpoint_interval),
+            Comparing(out is not None, paired, coverage),
             model=surrogate,
             places=points,
-            maps=out is not None,
-            quantity=quantity,
-            checkpoint_interval=checkpoint_interval,
-            thresholds=levels,
-            coverage=coverage,
-            paired=paired,
-            memory=memory,
-            progress=step,
+            resources=Resources(memory=memory, progress=step),
             notify=notices.append,
             **(air if simulate is None else {}),
         )
@@ -184,9 +180,9 @@ def command(
     exit_code(failed=len(problems), done=1)
 
 
-def _read_scenarios(texts: Sequence[str]) -> list[Stated]:
+def _read_scenarios(texts: Sequence[str]) -> list[NamedScenario]:
     """The scenarios; raises for a name that occurs twice."""
-    found: list[Stated] = []
+    found: list[NamedScenario] = []
     for text in texts:
         parts = None if Path(text).exists() else _FORM.fullmatch(text)
         what = text if parts is None else parts["what"]
@@ -194,7 +190,7 @@ def _read_scenarios(texts: Sequence[str]) -> list[Stated]:
         stem = Path(what.rstrip("/")).stem
         own = f"{stem}-{drought}" if drought else stem
         name = own if parts is None else parts["name"] or own
-        item = Stated(name, what, drought)
+        item = NamedScenario(name, what, drought)
         for other in found:
             if (other.what, other.drought) == (item.what, item.drought):
                 raise PlumecastError(
@@ -239,7 +235,7 @@ def _check_options(given: Mapping[str, Any], rasters: bool, model: Path | None) 
         )
 
 
-def _store(item: Stated, surrogate: Surrogate | None) -> Any:
+def _store(item: NamedScenario, surrogate: Surrogate | None) -> Any:
     """A store, or its fires of one drought."""
     if item.drought is None:
         return Path(item.what)
@@ -250,45 +246,33 @@ def _store(item: Stated, surrogate: Surrogate | None) -> Any:
         raise type(error)(f"scenario '{item.name}': {error}") from error
 
 
-def _at_hours(
-    sources: Mapping[str, Any], surrogate: Surrogate | None, hours: Sequence[float], air: Given
-) -> dict[str, Any]:
-    """The fires of stores at hours since ignition, whose smoke a surrogate predicts."""
-    if surrogate is None:
-        raise PlumecastError(
-            f"hours={','.join(f'{hour:g}' for hour in hours)} is for fires whose smoke is "
-            "predicted; give --model, or leave it out to compare the stored smoke"
-        )
-    return {
-        name: StoreFires(surrogate, [source], hours, weather=air.get("weather"))
-        for name, source in sources.items()
-    }
-
-
-def _rasters(item: Stated, surrogate: Surrogate, air: Given, given: Given) -> Any:
+def _rasters(item: NamedScenario, surrogate: Surrogate, air: Given, given: Given) -> Any:
     own = {} if item.drought is None else {"drought": item.drought}
     return raster_fires(surrogate, [item.what], **air, **{**given, **own})
 
 
 def _drawn(
-    stated: Sequence[Stated], surrogate: Surrogate | None, count: int, given: Mapping[str, Any]
+    named: Sequence[NamedScenario],
+    surrogate: Surrogate | None,
+    count: int,
+    given: Mapping[str, Any],
 ) -> Mapping[str, Any]:
     """Simulated fires of every scenario; with a surrogate like those of its training."""
     # Imported here: only --simulate needs the `simulator` extra.
-    from plumecast.impact.scenarios.draw import Change, draw_scenarios
     from plumecast.simulator.ensemble import DROUGHTS
+    from plumecast.workflows.fires.draw_fires import Change, draw_scenarios
 
     changes = {}
-    for item in stated:
-        named = item.what in DROUGHTS
-        if not named and not Path(item.what).is_file():
+    for item in named:
+        is_drought = item.what in DROUGHTS
+        if not is_drought and not Path(item.what).is_file():
             raise PlumecastError(
                 f"scenario '{item.name}': '{item.what}' is neither a drought "
                 f"({', '.join(DROUGHTS)}) nor a file with fuels"
             )
-        label = item.what if named else item.drought
+        label = item.what if is_drought else item.drought
         changes[item.name] = Change(
-            None if named else item.what, None if label is None else (label,)
+            None if is_drought else item.what, None if label is None else (label,)
         )
     if given["drought"] is not None and any(change.droughts for change in changes.values()):
         raise PlumecastError(

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import typer
 
-from plumecast.base.errors import PlumecastError
-from plumecast.base.extras import require
+from plumecast.base.errors import PlumecastError, require
 from plumecast.base.names import FIRE
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.show import count, note, progress, say, table, wrote
 from plumecast.data.store import open_snapshots
 from plumecast.workflows.design.design import (
@@ -103,7 +102,7 @@ def command(
     write_runs(design, out)
     wrote(out, count(len(design.runs), "run"))
     if map is not None:
-        from plumecast.app.maps.design import write_design_png
+        from plumecast.app.maps.figure import write_design_png
 
         write_design_png(design, map)
         wrote(map, "the map")

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import shown_units
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.drawn_fires import check_simulate, drawing, note_other_settings
 from plumecast.cli.fire_options import (
     CHECKPOINTS_AS_TRAINED,
@@ -32,26 +33,29 @@ from plumecast.cli.options import (
     with_options,
 )
 from plumecast.cli.outcomes import exit_code, show_problems
-from plumecast.cli.show import count, counted, note, say, warn, wrote
-from plumecast.cli.tables.points import show_points
+from plumecast.cli.show import count, counted, note, say, table, warn, wrote
 from plumecast.cli.weather_options import note_use, read_wind_options, wind_options
+from plumecast.compute.resources import Resources
 from plumecast.data.crs import grid_mapping
 from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
 from plumecast.scores.field_statistics import QUANTILE_ERROR
+from plumecast.scores.reading import Reading
 from plumecast.sources.places import read_places
-from plumecast.surrogate.covered.guards import Notice
+from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.ensemble import ensemble_statistics
-from plumecast.workflows.export import FORMATS
-from plumecast.workflows.fires.reduce import Fires, FireSource
-from plumecast.workflows.predict import StoreFires, raster_fires, refuse_other_inputs
-from plumecast.workflows.statistics.export import export_statistics, geotiff_names
+from plumecast.workflows.ensemble import ensemble_statistics, evaluate_points
+from plumecast.workflows.export import FORMATS, export_statistics, geotiff_names
+from plumecast.workflows.fires.sources import Fires, FireSource, raster_fires, refuse_other_inputs
+from plumecast.workflows.statistics.point_table import (
+    EVERYONE,
+    never_smoky,
+    printed_rows,
+    write_points,
+)
 from plumecast.workflows.statistics.point_table import FORMATS as TABLES
-from plumecast.workflows.statistics.point_table import write_points
-from plumecast.workflows.statistics.points import evaluate_points
-from plumecast.workflows.statistics.request import COVERAGE
+from plumecast.workflows.statistics.request import COVERAGE, Statistics
 
 FEW_TRUE = 32
 """Ignitions with true smoke from which intervals cover nearly as stated, also of skewed smoke."""
@@ -188,51 +192,38 @@ def command(
     elif drought is not None and not is_raster(rasters):
         fields = list(surrogate.inputs.names)
         blocks = [label_drought(open_snapshots(path, fields=fields), drought) for path in stores]
-    if given["hours"] is not None and not is_raster(rasters) and simulate is None:
-        blocks = StoreFires(surrogate, blocks, given["hours"], weather=air["weather"])
     device = place["device"]
-    statistics = table = None
+    statistics = at_places = None
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
         if is_raster(rasters):
             given |= raster_reports(problems)
             blocks = raster_fires(surrogate, stores, **air, **given)
+        stored = not isinstance(blocks, FireSource)
         asked: dict[str, Any] = {
-            "thresholds": levels,
-            "quantiles": shares,
-            "quantity": quantity,
-            "checkpoint_interval": checkpoint_interval,
-            "coverage": coverage,
+            "reading": Reading(
+                quantity, levels, (given["hours"] or ()) if stored else (), checkpoint_interval
+            ),
+            "statistics": Statistics(shares, quantile_error, coverage, final, precision),
             "truth": truth,
-            **({} if isinstance(blocks, FireSource) else air),
-            "final": final,
-            "device": device,
-            "precision": precision,
-            "memory": place["memory"],
-            "runner": runner,
-            "progress": step,
+            **(air if stored else {}),
+            "resources": Resources(device, place["memory"], runner, step),
         }
         if out is not None:
-            statistics = ensemble_statistics(
-                surrogate,
-                blocks,
-                quantile_error=quantile_error,
-                notify=notices.append,
-                **asked,
-            )
+            statistics = ensemble_statistics(surrogate, blocks, notify=notices.append, **asked)
         if places is not None:
-            again = _unheard if out is not None else notices.append
-            table = evaluate_points(surrogate, blocks, places, notify=again, **asked)
-    found = statistics if statistics is not None else table
+            again = ignore_notice if out is not None else notices.append
+            at_places = evaluate_points(surrogate, blocks, places, notify=again, **asked)
+    found = statistics if statistics is not None else at_places
     assert found is not None  # one of the two was asked for
-    _say_what(found, detailed=bool(levels or shares) or table is not None)
+    _say_what(found, detailed=bool(levels or shares) or at_places is not None)
     if statistics is not None:
         wrote(export_statistics(statistics, out), "the statistics")
         if out.suffix == ".tif" and grid_mapping(statistics) is None:
             note("the surrogate's grid has no coordinate system, so the files have none")
-    if table is not None:
-        show_points(table)
+    if at_places is not None:
+        show_points(at_places)
         if points_out is not None:
-            wrote(write_points(table, points_out), "the table of places")
+            wrote(write_points(at_places, points_out), "the table of places")
     for notice in notices:
         (warn if notice.loud else note)(notice.text)
     show_problems(list(dict.fromkeys(problems)))
@@ -250,7 +241,7 @@ def _chosen(surrogate: Surrogate, output: str | None) -> Surrogate:
     return surrogate if output is None else surrogate.output(output)
 
 
-def _unheard(notice: Notice) -> None:
+def ignore_notice(notice: Notice) -> None:
     """Say nothing: the pass over all cells has said it."""
 
 
@@ -350,3 +341,25 @@ def _drawn(surrogate: Surrogate, number: int, given: Mapping[str, Any]) -> FireS
 
 def _values(text: str, option: str) -> list[float]:
     return numbers(text, option) if text else []
+
+
+def show_points(statistics: xr.Dataset) -> None:
+    """A table with a row for each place; each value has its interval behind it."""
+    titles, rows = printed_rows(statistics)
+    unit = shown_units(statistics["mean_smoke"].attrs["units"])
+    table(f"smoke at {statistics.sizes['place']} places ({unit})", titles, rows)
+    corrected = {"calibration_ignitions", "true_ignitions"} & set(statistics.attrs)
+    if "smoke_quantile" in statistics and corrected:
+        say("quantiles are those of the predictions; their intervals contain the sampling only")
+    clean = never_smoky(statistics)
+    if clean:
+        fires = count(statistics.attrs["fires"], "fire")
+        note(
+            f"no smoke in any of {fires} at {', '.join(clean[:3])}"
+            + (f" and {len(clean) - 3} more" if len(clean) > 3 else "")
+            + ": how large the mean may be is unknown (?)"
+        )
+    if "exposure" not in statistics:
+        return
+    persons = float(np.nansum(statistics["population"].values))
+    say(f"'{EVERYONE}' is the mean per person of {persons:.10g} persons, and their share above")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 import xarray as xr
 
@@ -12,7 +13,7 @@ from plumecast.base.checkpoints import LOCAL_HOUR
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
 from plumecast.base.names import IGNITION_TIME, SMOKE
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
     FUELS_OF_STORES,
     is_raster,
@@ -22,23 +23,34 @@ from plumecast.cli.fire_options import (
 )
 from plumecast.cli.options import PRECISION, Given, numbers, place_options, running, with_options
 from plumecast.cli.outcomes import exit_code, show_problems
-from plumecast.cli.show import counted, note, warn, wrote
-from plumecast.cli.tables.losses import show_loss
+from plumecast.cli.show import count, counted, note, say, table, warn, wrote
 from plumecast.cli.weather_options import at_time_of_file, note_use, read_wind_options, wind_options
+from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
-from plumecast.impact.solar.optics import Optics
-from plumecast.impact.solar.plants import Panels, plants_of
-from plumecast.impact.solar.result import FORMATS, loss_rows, write_loss
-from plumecast.impact.solar.solar_loss import COLUMN, STEP, grid_for, records_ignition, solar_loss
-from plumecast.impact.solar.sun import EXAMPLE, read_ignition_time
+from plumecast.impact.loss_result import ALL, FORMATS, PARTS, loss_rows, write_loss
+from plumecast.impact.optics import Optics
+from plumecast.impact.plants import Panels, plants_of
+from plumecast.impact.solar_loss import (
+    COLUMN,
+    STEP,
+    Uncertainty,
+    Unrecorded,
+    dense_samples,
+    grid_for,
+    records_ignition,
+    solar_loss,
+)
+from plumecast.impact.sun import EXAMPLE, read_ignition_time
+from plumecast.scores.reading import Reading
 from plumecast.sources.places import Places, read_places
-from plumecast.surrogate.covered.guards import Notice
+from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.origin import files_origin, fires_origin
-from plumecast.workflows.predict import Notify, StoreFires, raster_fires
-from plumecast.workflows.statistics.place_samples import PlaceSamples, predicted_at, stored_at
-from plumecast.workflows.statistics.smoke import column_smoke
+from plumecast.workflows.fires.sources import raster_fires
+from plumecast.workflows.predict import Notify
+from plumecast.workflows.statistics.request import column_smoke
+from plumecast.workflows.statistics.samples import PlaceSamples, stored_at
 
 
 @with_options(rasters=raster_options, wind=wind_options, place=place_options)
@@ -140,9 +152,10 @@ def command(
             precision=precision, problems=problems, notify=notices.append,
         )  # fmt: skip
     loss = solar_loss(
-        samples, places, like=grid, ignition_time=ignition_time, column_depth=column_depth,
-        checkpoint_interval=checkpoint_interval, latitude=latitude, optics=optics, panels=panels,
-        coverage=coverage, seed=seed, surrogate=surrogate,
+        samples, places, ignition_time=ignition_time, surrogate=surrogate,
+        reading=Reading(interval=checkpoint_interval),
+        unrecorded=Unrecorded(column_depth, latitude, grid),
+        uncertainty=Uncertainty(coverage, seed=seed), optics=optics, panels=panels,
     )  # fmt: skip
     origin = files_origin(fires) if is_raster(rasters) else fires_origin(fires)
     loss = loss.assign_attrs(fires_from=origin)
@@ -203,10 +216,81 @@ def _predicted(
         options = read_raster_options(rasters)
         if is_raster(rasters):
             options |= raster_reports(problems)
-            blocks: Any = raster_fires(surrogate, fires, step=STEP, **air, **options)
+            source: Any = raster_fires(surrogate, fires, step=STEP, **air, **options)
+            weather = None
         else:
-            blocks = StoreFires(surrogate, fires, options["hours"], STEP, air["weather"])
-        return predicted_at(
-            places, surrogate, blocks, settled=False, device=device, precision=precision,
-            memory=place["memory"], runner=runner, progress=step, notify=notify,
+            source, weather = fires, air["weather"]
+        return dense_samples(
+            places, surrogate, source, Reading(hours=options["hours"] or ()), weather=weather,
+            precision=precision, notify=notify,
+            resources=Resources(device, place["memory"], runner, step),
         )  # fmt: skip
+
+
+def show_loss(loss: xr.Dataset, *, predicted: bool) -> None:
+    """The table of plants, the parts of the interval, and other models of the sky."""
+    rows = loss_rows(loss)
+    share = f"{loss.attrs['coverage']:.0%}"
+    ignitions = np.unique(loss["ignition_id"].values).size
+    fires = count(loss.sizes["fire"], "fire")
+    table(
+        f"energy lost to smoke, mean of {fires} ({count(ignitions, 'ignition')}), up to "
+        f"{float(loss['hours'].max()):g} h after ignition",
+        ["plant", "MW", "clear MWh", "lost MWh", f"{share} interval", "%", f"{share} interval"],
+        [_plant(row) for row in rows],
+    )
+    whole = rows[-1]
+    parts = [(part, _between(whole, "lost_mwh", part)) for part in PARTS[:-1]]
+    say(f"{ALL}: " + "; ".join(f"{part} {found}" for part, found in parts if found) + " (MWh)")
+    _say_unknown(whole, predicted)
+    _say_models(loss)
+    _say_assumptions(loss)
+    for row in rows[:-1]:
+        if row["clear_mwh"] == 0.0:
+            why = "its capacity is 0 MW" if row["megawatts"] == 0.0 else "no sun in these hours"
+            note(f"{row['plant']}: {why}, so that it loses 0 of 0 MWh")
+
+
+def _plant(row: dict[str, Any]) -> list[str]:
+    return [
+        str(row["plant"]),
+        f"{row['megawatts']:g}",
+        f"{row['clear_mwh']:,.1f}",
+        f"{row['lost_mwh']:,.2f}",
+        _between(row, "lost_mwh", "total"),
+        f"{row['lost_percent']:.2f}",
+        _between(row, "lost_percent", "total"),
+    ]
+
+
+def _between(row: dict[str, Any], quantity: str, part: str) -> str:
+    low, high = (row[f"{quantity}_{end}_{part}"] for end in ("lower", "upper"))
+    return "" if low is None or high is None else f"{low:,.2f} … {high:,.2f}"
+
+
+def _say_unknown(whole: dict[str, Any], predicted: bool) -> None:
+    if whole["lost_mwh_lower_sampling"] is None:
+        note("one ignition: the interval is for these fires, not for others like them")
+    if predicted and whole["lost_mwh_lower_surrogate"] is None:
+        note("the error of the predicted smoke is not part of the interval")
+
+
+def _say_models(loss: xr.Dataset) -> None:
+    """What the other models of the sky give, in the intervals that they are made for."""
+    lost, reference = loss["model_lost_energy"], loss["reference_lost_energy"]
+    found = []
+    for name in loss["model"].values.tolist()[1:]:
+        here, there = float(lost.sel(model=name)), float(reference.sel(model=name))
+        within = "" if np.isclose(there, float(reference[0])) else ", within its range"
+        found.append(f"{name} {here:,.2f} MWh (spectrl2 {there:,.2f}{within})")
+    say("other models of the sky: " + "; ".join(found))
+
+
+def _say_assumptions(loss: xr.Dataset) -> None:
+    given = loss.attrs
+    (low, high), (dark, bright) = given["optics_mee_range"], given["optics_ssa_range"]
+    say(
+        f"assumed: extinction {given['optics_mee']:g} m²/g ({low:g} … {high:g}), albedo "
+        f"{given['optics_ssa']:g} ({dark:g} … {bright:g}), column of "
+        f"{given['column_depth_m'] / 1000.0:.3g} km, ignition {given['ignition_time']}"
+    )

@@ -10,7 +10,7 @@ import typer
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.options import (
     DATA,
     Given,
@@ -22,12 +22,17 @@ from plumecast.cli.options import (
     with_options,
 )
 from plumecast.cli.show import counted, next_step, note, table, wrote
+from plumecast.compute.resources import Resources
 from plumecast.data.lazy_store import one_version
 from plumecast.data.store import open_snapshots
-from plumecast.operators.families import NETWORKS
-from plumecast.workflows.tune.candidates import CLOSED_FORM, KERNELS, STD_FRACTIONS
-from plumecast.workflows.tune.search import Candidate
-from plumecast.workflows.tune.tune import tune_surrogate
+from plumecast.operators.settings import NETWORKS
+from plumecast.workflows.tune.candidates import (
+    CLOSED_FORM,
+    KERNELS,
+    STD_FRACTIONS,
+    SearchSpace,
+)
+from plumecast.workflows.tune.tune import Candidate, SearchLimits, tune_surrogate
 
 
 @with_options(split=split_options, names=variable_options)
@@ -83,19 +88,18 @@ def command(
         found = tune_surrogate(
             parts.train.load(),
             parts.validation.load(),
-            families=[*_words(families), *(NETWORKS if neural else ())],
-            degrees=_whole_numbers(degrees, "--degrees"),
-            kernels=_words(kernels),
-            std_fractions=numbers(std_fractions, "--std-fractions"),
+            space=SearchSpace(
+                families=[*_words(families), *(NETWORKS if neural else ())],
+                degrees=_whole_numbers(degrees, "--degrees"),
+                kernels=_words(kernels),
+                std_fractions=numbers(std_fractions, "--std-fractions"),
+            ),
+            limits=SearchLimits(folds, confirm, candidates, budget_seconds),
             inputs=inputs,
             outputs=outputs,
             group_by=recipe.by,
             rank_by=rank_by,
-            folds=folds,
-            confirm=confirm,
-            most=candidates,
-            budget_seconds=budget_seconds,
-            progress=lambda done, total: step(done, total, "candidates"),
+            resources=Resources(progress=step),
         )
     content = {
         "settings": found[0].settings(),

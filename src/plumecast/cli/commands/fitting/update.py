@@ -9,17 +9,17 @@ import typer
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.base.values import check_count, check_number
 from plumecast.cli.options import DATA, MODEL
 from plumecast.cli.show import count, next_step, note, say, when_stopped, wrote
+from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
 from plumecast.operators.settings import own_choices
 from plumecast.surrogate.error_bars.interval import promise_text
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.updating.new_fires import FIRES, check_updatable, find_new_fires
-from plumecast.surrogate.updating.update import UPDATES
+from plumecast.surrogate.update import FIRES, UPDATES, check_updatable, find_new_fires
 from plumecast.workflows.fires.update import Taken, take_in_fires, watch_store
 from plumecast.workflows.held_out.record import COVERAGE
 from plumecast.workflows.held_out.stopping import ignition_count, recommendation
@@ -76,7 +76,7 @@ def command(
         stored = [open_snapshots(data, fields=names)] if watch and refit_after else []
         return take_in_fires(
             session.surrogate, fires, refit_after=refit_after, training=[*earlier, *stored],
-            device=device,
+            resources=Resources(device),
         )  # fmt: skip
 
     with when_stopped(session.kept):

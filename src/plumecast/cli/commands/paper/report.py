@@ -6,10 +6,10 @@ from pathlib import Path
 
 import typer
 
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.show import note, wrote
-from plumecast.studies.decision.page import write_decision
 from plumecast.studies.report.page import write_report
+from plumecast.studies.report.planner import write_decision
 
 
 def command(

@@ -10,7 +10,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.base.outputs import check_output
+from plumecast.base.paths import check_output
 from plumecast.cli.history import command_line
 from plumecast.cli.options import Given, split_options, split_recipe, with_options
 from plumecast.cli.outcomes import exit_code
@@ -28,16 +28,18 @@ from plumecast.cli.show import (
 from plumecast.data.schema import PAPER_MIN_ACRES
 from plumecast.data.split import Split, SplitRecipe
 from plumecast.data.store import open_snapshots
-from plumecast.studies.context import Context, Limits
-from plumecast.studies.methods.methods import neural_methods
-from plumecast.studies.registry import STUDIES, find_studies
-from plumecast.studies.results import read_record, read_run
-from plumecast.studies.run import (
+from plumecast.studies.cases import STUDIES, find_studies
+from plumecast.studies.context import Context, StudyLimits
+from plumecast.studies.methods import neural_methods
+from plumecast.studies.results import (
     StudyOutcome,
     claim_folder,
     describe_run,
+    read_record,
+    read_run,
     run_studies,
 )
+from plumecast.workflows.evaluate import CAPTURED
 
 FEWEST_IGNITIONS = 20
 """The paper's filter is the default only if it keeps at least this many ignitions."""
@@ -58,6 +60,9 @@ def command(
         "8,16,32,64,100", help="Numbers of training ignitions of the study weather."
     ),
     draws: int = typer.Option(3, min=1, help="Random draws of them."),
+    captured: float = typer.Option(
+        CAPTURED, help="Share β of the footprint that the smoke threshold captures."
+    ),
     min_acres: float = typer.Option(
         None,
         help="Keep snapshots with at least this burned area (acres).",
@@ -79,6 +84,8 @@ def command(
     studies = find_studies(names or [])
     networks = neural_methods() if neural else ()
     counts = _counts(sizes)
+    if not 0.0 < captured < 1.0:
+        raise PlumecastError(f"captured={captured} is not within (0, 1); the paper takes 0.95")
     if data is None:
         raise PlumecastError("name the snapshots to study, e.g. --data ensemble.zarr")
     snapshots = open_snapshots(data)
@@ -97,7 +104,8 @@ def command(
             fingerprint=run["fingerprint"],
             folder=out / "surrogates",
             seed=recipe.seed,
-            limits=Limits(
+            captured=captured,
+            limits=StudyLimits(
                 literal=literal, neural=networks, weather_sizes=counts, weather_draws=draws
             ),
             tell=step,

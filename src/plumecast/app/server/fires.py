@@ -1,0 +1,206 @@
+"""Fires lit on the page: simulated and predicted in a thread, frame by frame."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from plumecast.app.maps.ground import perimeters
+from plumecast.app.maps.layers import LAYERS, with_computed
+from plumecast.app.server.kept import EventLog, Kept, Limits, RequestError
+from plumecast.app.server.models import Model
+from plumecast.app.server.world import LiveWorld
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import FIRE, SNAPSHOT
+from plumecast.data.clock import take_final
+from plumecast.scores.quantities import as_quantity, dose_attributes
+from plumecast.simulator.weather import Weather
+from plumecast.workflows.predict import predict_fires
+
+COVERAGE = 0.9
+"""Coverage of the error bars on the page."""
+
+FIRST_FRAMES = 1
+"""The fire is simulated up to this checkpoint first, so that smoke appears soon."""
+
+LIVE = {layer.live: name for name, layer in LAYERS.items() if layer.live}
+"""The fields of a frame by the names of their layers."""
+
+AMOUNTS = [layer for layer, name in LIVE.items() if LAYERS[name].is_sum]
+
+_BUSY = "the server is busy with other fires; try again in a moment"
+
+
+@dataclass
+class LiveFire:
+    """A fire with the frames that are ready; events tell each."""
+
+    cells: Sequence[tuple[int, int]]
+    weather: Weather
+    model: Model
+    world: LiveWorld
+    request: dict[str, Any]
+    frames: list[xr.Dataset] = field(default_factory=list)
+    events: EventLog = field(default_factory=EventLog)
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def stop(self) -> None:
+        """End the work after the frame that is being made."""
+        self.stopped.set()
+        self.events.close()
+
+    def run(self) -> None:
+        """Simulate and predict; every frame is one event, then `done` or `error`."""
+        start = time.perf_counter()
+        try:
+            for frame in self._make():
+                self.frames.append(frame)
+                self.events.add("frame", self._event(frame, time.perf_counter() - start))
+            if not self.stopped.is_set():
+                seconds = time.perf_counter() - start
+                self.events.add("done", {"frames": len(self.frames), "seconds": seconds})
+        except PlumecastError as error:
+            self.events.add("error", {"error": str(error)})
+        except MemoryError:
+            self.events.add("error", {"error": "the memory of the server is not enough"})
+        finally:
+            self.events.close()
+
+    def _make(self) -> Iterator[xr.Dataset]:
+        """The frames: snapshots with their predicted fields, one at a time."""
+        last = self.world.checkpoints
+        for upto in sorted({min(FIRST_FRAMES, last), last}):
+            burned = self.world.burn(self.cells, self.weather, upto)
+            for k in range(len(self.frames), upto):
+                if self.stopped.is_set():
+                    return
+                # The first part of a fire ends before its last frame.
+                final = {"is_final": (SNAPSHOT, [k + 1 == last])}
+                part = take_final(burned, np.array([k]), history=True)
+                yield self.predict(part.assign_coords(final))
+
+    def predict(self, snapshot: xr.Dataset) -> xr.Dataset:
+        """A snapshot with its predicted fields."""
+        made = predict_fires(
+            self.model.surrogate,
+            snapshot,
+            threshold=self.model.threshold,
+            interval=COVERAGE if self.model.calibrated else None,
+            notify=lambda notice: None,
+        )
+        return made.assign({FIRE: snapshot[FIRE]})
+
+    def _event(self, frame: xr.Dataset, seconds: float) -> dict[str, Any]:
+        smoke = layer_of(frame, "smoke", "mean", self.world.interval)
+        return {
+            "k": len(self.frames) - 1,
+            "hour": float(frame["hours"].values[0]),
+            "burned_area": float(frame["burned_area"].values[0]),
+            "centre": centre_of_mass(smoke.values, smoke["x"].values, smoke["y"].values),
+            "extrapolates": bool(frame["extrapolates"].values[0]),
+            "seconds": seconds,
+        }
+
+    def frame(self, k: int) -> xr.Dataset:
+        """Frame number k; raises if it is not ready."""
+        if not 0 <= k < len(self.frames):
+            raise PlumecastError(
+                f"frame {k} is not ready: {len(self.frames)} of {self.world.checkpoints} frames are"
+            )
+        return self.frames[k]
+
+    def layer(self, k: int, layer: str, quantity: str) -> xr.DataArray:
+        """One layer (y, x) of a frame, from the south; amounts as the quantity asked for."""
+        return layer_of(self.frame(k), layer, quantity, self.world.interval)
+
+    def perimeter(self, k: int) -> list[list[tuple[float, float]]]:
+        """Rings around the burned cells, x and y in metres."""
+        burned = self.layer(k, "fire", "sum").values > 0.0
+        return [
+            [(float(x), float(y)) for x, y in ring[:-1]]
+            for ring in perimeters(burned, self.world.cells)
+        ]
+
+    def series(self, row: int, column: int, quantity: str) -> dict[str, Any]:
+        """The amounts of one cell in the frames that are ready."""
+        frames = list(self.frames)
+        series: dict[str, Any] = {"hours": [float(frame["hours"].values[0]) for frame in frames]}
+        for layer in AMOUNTS:
+            name = "mean" if layer == "smoke" else layer
+            if not all(LIVE[layer] in frame for frame in frames):
+                series[name] = None
+                continue
+            fields = [layer_of(frame, layer, quantity, self.world.interval) for frame in frames]
+            series[name] = [float(item.values[row, column]) for item in fields]
+            series.setdefault("units", fields[0].attrs["units"] if fields else "")
+        return series | {"coverage": COVERAGE if self.model.calibrated else None}
+
+
+def layer_of(frame: xr.Dataset, layer: str, quantity: str, interval: float) -> xr.DataArray:
+    """One layer of a snapshot with predicted fields, with units; raises if it has none."""
+    name = LIVE[layer]
+    fields = frame if name in frame else with_computed(frame)
+    if name not in fields:
+        raise PlumecastError(
+            f"layer {layer} is not there: the model has no "
+            + ("error bars" if layer != "footprint" else "thresholds")
+            + "; train one with a preset"
+        )
+    field = fields[name].isel({SNAPSHOT: 0}).sortby(["y", "x"])
+    if layer in AMOUNTS:
+        hours = frame["hours"].isel({SNAPSHOT: 0})
+        field = field.assign_coords(hours=hours).assign_attrs(dose_attributes(frame["smoke"].attrs))
+        return as_quantity(field, quantity, checkpoint_interval=interval)
+    return field
+
+
+def centre_of_mass(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, float] | None:
+    """Σ g (x, y) / Σ g of a field (ny, nx); None if it is 0 everywhere."""
+    total = float(field.sum())
+    if total <= 0.0:
+        return None
+    return float((field.sum(axis=0) * x).sum() / total), float(
+        (field.sum(axis=1) * y).sum() / total
+    )
+
+
+class Fires:
+    """The fires that are kept, and the threads that make them."""
+
+    def __init__(self, world: LiveWorld, limits: Limits) -> None:
+        self.world = world
+        self.kept: Kept[LiveFire] = Kept(limits.fires, LiveFire.stop)
+        self._pool = ThreadPoolExecutor(limits.fire_threads, thread_name_prefix="fire")
+        self._places = threading.BoundedSemaphore(limits.fire_threads + limits.fires_waiting)
+
+    def light(
+        self, points: Sequence[tuple[float, float]], wanted: dict[str, Any], model: Model,
+        request: dict[str, Any],
+    ) -> tuple[str, LiveFire]:  # fmt: skip
+        """Begin a fire; raises at once if it cannot burn or too many are waiting."""
+        cells = self.world.ignited(points)
+        fire = LiveFire(cells, self.world.weather(wanted), model, self.world, request)
+        if not self._places.acquire(blocking=False):
+            raise RequestError(_BUSY, 429)
+        key = self.kept.add(fire)
+        self._pool.submit(self._run, fire)
+        return key, fire
+
+    def _run(self, fire: LiveFire) -> None:
+        try:
+            fire.run()
+        finally:
+            self._places.release()
+
+    def close(self) -> None:
+        """Stop all fires."""
+        for fire in self.kept.values():
+            fire.stop()
+        self._pool.shutdown(wait=False, cancel_futures=True)

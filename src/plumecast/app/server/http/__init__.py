@@ -1,1 +1,0 @@
-"""HTTP as such: checked requests, answers, server-sent events, safety, the interface's document."""

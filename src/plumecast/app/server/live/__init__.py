@@ -1,1 +1,0 @@
-"""What the server keeps: its world, models, fires and jobs. No HTTP."""

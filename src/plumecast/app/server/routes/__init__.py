@@ -1,1 +1,0 @@
-"""The addresses of the interface: each reads a request, calls the library and answers."""

@@ -1,1 +1,0 @@
-"""Commands that show fires and their smoke."""

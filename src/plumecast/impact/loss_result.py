@@ -1,0 +1,191 @@
+"""The lost energy of plants as a labelled result, with intervals by their causes; its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.files import atomic_write, refuse_existing
+from plumecast.base.tables import write_table
+from plumecast.base.version import __version__
+from plumecast.impact.loss import Conditions, Losses
+from plumecast.impact.optics import Optics
+from plumecast.impact.plants import Panels
+from plumecast.scores.sampling import cluster_mean
+from plumecast.workflows.export import write_netcdf
+
+PARTS = ("optics", "surrogate", "sampling", "total")
+"""Causes of uncertainty: the range of optical properties, the error of predicted smoke, and that
+the fires are a sample. Their half-widths are added as independent ones (root of squares)."""
+
+ALL = "all plants"
+
+FORMATS = (".csv", ".nc")
+"""Endings of the files that `write_loss` writes."""
+
+_FOR = "mean over fires, in the hours from ignition to the last snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class LossFires:
+    """Names of the fires, their ignitions and their last hours, (F,)."""
+
+    names: np.ndarray
+    ignitions: np.ndarray
+    hours: np.ndarray
+
+
+def labelled(
+    found: Losses, fires: LossFires, given: Conditions, largest_aod: np.ndarray, coverage: float
+) -> xr.Dataset:
+    """The result of `solar_loss` from the sums of every fire."""
+    clear, lost = (_with_all(item) for item in (found.clear, found.lost))
+    lower, upper = _bands(found, fires, coverage)
+    mean_clear, mean_lost = clear.mean(axis=0), lost.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        percent, low, high = (
+            np.where(mean_clear > 0.0, 100.0 * item / mean_clear, 0.0)
+            for item in (mean_lost, lower, upper)
+        )
+    cells = ("fire", "plant")
+    made = xr.Dataset(
+        {
+            "clear_energy": ("row", mean_clear, _attrs("energy under a clear sky, " + _FOR)),
+            "lost_energy": ("row", mean_lost, _attrs("energy lost to smoke, " + _FOR)),
+            "lost_energy_lower": (("part", "row"), lower, _attrs("lower end of the interval")),
+            "lost_energy_upper": (("part", "row"), upper, _attrs("upper end of the interval")),
+            "lost_percent": ("row", percent, _attrs("share of the energy that is lost", "%")),
+            "lost_percent_lower": (("part", "row"), low, _attrs("lower end of the interval", "%")),
+            "lost_percent_upper": (("part", "row"), high, _attrs("upper end of the interval", "%")),
+            "fire_clear_energy": (cells, found.clear, _attrs("energy under a clear sky")),
+            "fire_lost_energy": (cells, found.lost, _attrs("energy lost to smoke")),
+            "fire_largest_optical_depth": (
+                cells, largest_aod, _attrs("largest optical depth of smoke at 550 nm", "1")
+            ),
+        },
+        coords={
+            "row": [*given.plants.names, ALL],
+            "plant": list(given.plants.names),
+            "megawatts": ("plant", given.plants.megawatts, {"units": "MW"}),
+            "part": list(PARTS),
+            "fire": fires.names.astype(str),
+            "ignition_id": ("fire", fires.ignitions.astype(str)),
+            "hours": ("fire", fires.hours, {"units": "h"}),
+        },
+        attrs=_settings(given, coverage)
+        | {
+            "fires": int(fires.names.size),
+            "ignitions": int(np.unique(fires.ignitions).size),
+            "hours_after_ignition": float(fires.hours.max()),
+        },
+    )  # fmt: skip
+    return made.assign(_models(found, fires.names.size))
+
+
+def _attrs(long_name: str, units: str = "MW h") -> dict[str, str]:
+    return {"long_name": long_name, "units": units}
+
+
+def _with_all(energy: np.ndarray) -> np.ndarray:
+    """(F, P) → (F, P + 1) with the sum over plants."""
+    return np.concatenate([energy, energy.sum(axis=-1, keepdims=True)], axis=-1)
+
+
+def _bands(found: Losses, fires: LossFires, coverage: float) -> tuple[np.ndarray, np.ndarray]:
+    """Ends (part, P + 1) of the intervals of the mean over fires; NaN for an unknown part."""
+    lost, count = _with_all(found.lost), fires.names.size
+    mean, most = lost.mean(axis=0), _with_all(found.clear).mean(axis=0)
+    ends = [np.full((2, mean.size), np.nan) for _ in PARTS[:-1]]
+    tails = [0.5 * (1.0 - coverage), 0.5 * (1.0 + coverage)]
+    ends[0] = np.quantile(_with_all(found.by_optics) / count, tails, axis=0)
+    if found.lower is not None and found.upper is not None:
+        # The errors of all fires and plants are taken to have the same sign: an upper bound.
+        ends[1] = np.stack([_with_all(item).mean(axis=0) for item in (found.lower, found.upper)])
+    estimate = cluster_mean(lost, fires.ignitions)
+    if estimate.freedom > 0:
+        ends[2] = np.stack(estimate.interval(coverage))
+    parts = np.stack(ends)
+    # A panel with the sun behind it gains from scattered light: a loss can be negative.
+    least = np.minimum(mean, 0.0)
+    parts[:, 0] = np.maximum(np.minimum(parts[:, 0], mean), least)
+    parts[:, 1] = np.minimum(np.maximum(parts[:, 1], mean), np.maximum(most, mean))
+    half = np.sqrt(np.nansum((parts - mean) ** 2, axis=0))
+    total = np.stack([np.maximum(mean - half[0], least), np.minimum(mean + half[1], most)])
+    whole = np.concatenate([parts, total[np.newaxis]])
+    return whole[:, 0], whole[:, 1]
+
+
+def _models(found: Losses, count: int) -> dict[str, object]:
+    values = np.array(list(found.models.values())) / count
+    return {
+        "model": list(found.models),
+        "model_lost_energy": (
+            "model", values[:, 0],
+            _attrs("energy that all plants lose according to a model of the sky, in the intervals "
+                   "within its range"),
+        ),
+        "reference_lost_energy": (
+            "model", values[:, 1],
+            _attrs("the same intervals according to spectrl2"),
+        ),
+    }  # fmt: skip
+
+
+def _settings(given: Conditions, coverage: float) -> dict[str, object]:
+    optics, panels = given.optics, given.panels
+    ignition = given.ignition.time.isoformat() + ("Z" if given.ignition.is_utc else "")
+    kept = {f"optics_{name}": getattr(optics, name) for name in Optics.__slots__}
+    kept |= {f"panels_{name}": getattr(panels, name) for name in Panels.__slots__}
+    return {
+        "title": "Solar energy lost to smoke",
+        "history": f"plumecast {__version__} impact",
+        "ignition_time": ignition + ("" if given.ignition.is_utc else " local solar time"),
+        "coverage": coverage,
+        **kept,
+    }
+
+
+def loss_rows(loss: xr.Dataset) -> list[dict[str, Any]]:
+    """A row for each plant and one for all of them; None for a part that is not known."""
+    rows = []
+    for name in loss["row"].values.tolist():
+        one = loss.sel(row=name)
+        plants = slice(None) if name == ALL else [name]
+        row: dict[str, Any] = {
+            "plant": name,
+            "megawatts": float(loss["megawatts"].sel(plant=plants).sum()),
+            "largest_optical_depth": float(
+                loss["fire_largest_optical_depth"].sel(plant=plants).max()
+            ),
+        }
+        for variable in ("clear_energy", "lost_energy", "lost_percent"):
+            row[_column(variable)] = float(one[variable])
+        for part in PARTS:
+            for end in ("lower", "upper"):
+                for variable in ("lost_energy", "lost_percent"):
+                    value = float(one[f"{variable}_{end}"].sel(part=part))
+                    key = f"{_column(variable)}_{end}_{part}"
+                    row[key] = None if value != value else value
+        rows.append(row)
+    return rows
+
+
+def _column(variable: str) -> str:
+    return variable.replace("energy", "mwh")
+
+
+def write_loss(loss: xr.Dataset, path: str | Path) -> Path:
+    """Write the table of plants (.csv), or everything, also by fire (.nc); never overwrites."""
+    where = refuse_existing(Path(path))
+    if where.suffix == ".nc":
+        with atomic_write(where, overwrite=False) as partial:
+            write_netcdf(loss, partial, where)
+        return where
+    rows = loss_rows(loss)
+    return write_table(
+        where, list(rows[0]), [[*row.values()] for row in rows], floats=".6g", overwrite=False
+    )

@@ -1,0 +1,148 @@
+"""Solar plants: what a table of places says of them, and their power under a sky."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError, require
+from plumecast.data.crs import as_crs, crs_of, import_extra
+from plumecast.sources.places import Places
+
+ALTITUDE = "surface_altitude"
+"""Name of the height of the ground above sea level on a grid, m."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panels:
+    """What all plants share: modules, inverters and the air around them, as in PVWatts."""
+
+    dc_ac_ratio: float = 1.2  # power of the modules / that of the inverters
+    temperature_coefficient: float = -0.0035  # of the power, per °C
+    system_loss: float = 0.14  # soiling, wiring, mismatch, availability
+    inverter_efficiency: float = 0.96
+    air_temperature: float = 25.0  # °C
+    wind_speed: float = 2.0  # m s⁻¹
+    albedo: float = 0.2  # of the ground
+
+    def __post_init__(self) -> None:
+        limits = {"dc_ac_ratio": (0.5, 3.0), "air_temperature": (-50.0, 60.0)}
+        for name, (low, high) in limits.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise PlumecastError(f"{name}={value:g} must lie within {low:g} … {high:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Plants:
+    """Plants with all that their power depends on; arrays (P,)."""
+
+    names: tuple[str, ...]
+    megawatts: np.ndarray  # AC
+    latitude: np.ndarray  # degrees
+    longitude: np.ndarray | None  # degrees; None if unknown
+    tilt: np.ndarray  # degrees from the horizontal
+    azimuth: np.ndarray  # degrees from north over east that the panels face
+    elevation: np.ndarray  # m above sea level
+
+    @property
+    def pressure(self) -> np.ndarray:
+        """Pressure of the standard atmosphere, Pa."""
+        return np.asarray(101_325.0 * (1.0 - 2.25577e-5 * self.elevation) ** 5.25588)
+
+
+def plants_of(places: Places, like: xr.Dataset, latitude: float | None = None) -> Plants:
+    """The plants of a table of places on the grid `like`.
+
+    Without a column, the tilt is the latitude (at most 60°), the panels face the equator, and the
+    elevation is that of the grid (`surface_altitude`) or 0. Places in x and y take latitude and
+    longitude from the grid; `latitude` replaces them where the grid has none.
+    """
+    megawatts = places.numbers.get("megawatts")
+    if megawatts is None:
+        raise PlumecastError(
+            f"{places.source}: the column megawatts (or capacity_kw) is missing: the AC capacity"
+        )
+    if np.isnan(megawatts).any():
+        row = int(np.argmax(np.isnan(megawatts)))
+        raise PlumecastError(
+            f"{places.where(row)}: megawatts is empty; give the AC capacity of the plant"
+        )
+    lat, lon = _latlon(places, like, latitude)
+    tilt = _filled(places, "tilt", np.minimum(np.abs(lat), 60.0))
+    azimuth = _filled(places, "azimuth", np.where(lat >= 0.0, 180.0, 0.0))
+    ground = np.zeros(len(places))
+    if ALTITUDE in like.variables:
+        ground = places.at(like[ALTITUDE]).values.astype(float)
+    elevation = _filled(places, "elevation", ground)
+    return Plants(places.names, megawatts, lat, lon, tilt, azimuth, elevation)
+
+
+def _filled(places: Places, column: str, default: np.ndarray) -> np.ndarray:
+    values = places.numbers.get(column)
+    return default if values is None else np.where(np.isnan(values), default, values)
+
+
+def _latlon(
+    places: Places, like: xr.Dataset, latitude: float | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    lat, lon = places.numbers.get("lat"), places.numbers.get("lon")
+    if lat is not None and lon is not None:
+        return lat, lon
+    if "lat" in like.coords and "lon" in like.coords:
+        return places.at(like["lat"]).values.astype(float), places.at(like["lon"]).values
+    crs = crs_of(like)
+    if crs is not None:
+        plane = as_crs(crs, places.source)
+        pyproj = import_extra("pyproj", places.source)
+        move = pyproj.Transformer.from_crs(plane, 4326, always_xy=True)
+        lon, lat = move.transform(places.numbers["x"], places.numbers["y"])
+        return np.asarray(lat), np.asarray(lon)
+    if latitude is None:
+        raise PlumecastError(
+            f"{places.source}: the grid has no latitudes, which the sun depends on; state that of "
+            "the plants with latitude=…, in degrees"
+        )
+    if not -90.0 <= latitude <= 90.0:
+        raise PlumecastError(f"latitude={latitude:g} must lie within -90 … 90 degrees")
+    return np.full(len(places), float(latitude)), None
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """How the sun meets panels: N pairs of a time and a plant."""
+
+    zenith: np.ndarray  # degrees
+    azimuth: np.ndarray  # degrees, of the sun
+    tilt: np.ndarray
+    facing: np.ndarray
+
+
+def ac_power(
+    seen: Exposure, beam: np.ndarray, diffuse: np.ndarray, *, extra: float, panels: Panels
+) -> np.ndarray:
+    """AC power per MW of capacity at N pairs of a time and a plant, (N, …) like the irradiance.
+
+    Plane of array by Hay and Davies, cell temperature by Faiman, DC and AC power by PVWatts.
+    """
+    require("pvlib", "power", "solar power")
+    from pvlib import inverter, irradiance, pvsystem, temperature
+
+    shape = (-1,) + (1,) * (beam.ndim - 1)
+    zenith, azimuth, tilt, facing = (
+        item.reshape(shape) for item in (seen.zenith, seen.azimuth, seen.tilt, seen.facing)
+    )
+    above = np.cos(np.radians(zenith))
+    facing_sun = np.maximum(irradiance.aoi_projection(tilt, facing, zenith, azimuth), 0.0)
+    sky = irradiance.haydavies(
+        tilt, facing, diffuse, beam, extra, projection_ratio=facing_sun / np.maximum(above, 0.01745)
+    )
+    ground = irradiance.get_ground_diffuse(tilt, beam * above + diffuse, albedo=panels.albedo)
+    plane = beam * facing_sun + sky + ground
+    cell = temperature.faiman(plane, panels.air_temperature, panels.wind_speed)
+    modules = panels.dc_ac_ratio * (1.0 - panels.system_loss)
+    dc = pvsystem.pvwatts_dc(plane, cell, modules, panels.temperature_coefficient)
+    efficiency = panels.inverter_efficiency
+    return np.asarray(inverter.pvwatts(dc, 1.0 / efficiency, eta_inv_nom=efficiency))

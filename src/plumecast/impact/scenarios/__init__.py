@@ -1,1 +1,0 @@
-"""Scenarios and their differences: the same or other fires under two conditions."""

@@ -1,1 +1,0 @@
-"""Smoke → optical depth → irradiance → energy of solar plants."""

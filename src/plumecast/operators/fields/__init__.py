@@ -1,1 +1,0 @@
-"""What an operator sees and predicts: lifted fields, targets, the frame of the wind."""

@@ -1,1 +1,0 @@
-"""Means and probabilities over fires, with intervals that count clusters, not samples."""

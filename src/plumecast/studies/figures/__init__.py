@@ -1,1 +1,0 @@
-"""Common style of the figures, and maps of smoke."""

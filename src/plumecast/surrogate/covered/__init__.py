@@ -1,1 +1,0 @@
-"""What the training fires cover, and guards against predictions beyond it."""

@@ -1,1 +1,0 @@
-"""Take new fires into a fitted surrogate without a new fit."""

@@ -1,0 +1,364 @@
+"""Fires on their way to a prediction: stores, rasters or drawn fires, in blocks, and their sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import FIRE, SNAPSHOT
+from plumecast.compute.arrays import Array
+from plumecast.compute.blocks import Runner, add_up, map_over, row_blocks
+from plumecast.compute.resources import LOCAL, Resources
+from plumecast.compute.threads import map_threads
+from plumecast.data.clock import by_fire, take_final, whole_fires
+from plumecast.data.clock import fire_blocks as whole_blocks
+from plumecast.data.lazy_store import check_unchanged
+from plumecast.data.schema import final_rows, label_drought
+from plumecast.data.store import open_snapshots
+from plumecast.sources.rasters import ArrivalTimes, RasterOptions
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.weather.read import WeatherLike, accepts_winds
+from plumecast.workflows.fires.fuels import Fuels, FuelsGiven, as_fuels, with_fuels
+from plumecast.workflows.fires.hours import moved_to, warn_of_ends
+from plumecast.workflows.fires.weather import (
+    check_has_weather,
+    check_raster_fires,
+    user_weather,
+    with_user_weather,
+)
+
+Progress = Callable[[int, int, str], object]
+
+TOGETHER = 64
+"""Stored snapshots of whole fires that are taken to other hours at a time."""
+
+
+@runtime_checkable
+class FireSource(Protocol):
+    """Fires that are made or read on demand, in the process that predicts their smoke."""
+
+    def sums(
+        self,
+        function: Callable[[xr.Dataset], Any],
+        runner: Runner | None,
+        progress: Progress,
+    ) -> Iterator[Any]:
+        """`function` of the snapshots of a few fires at a time; the results can be added up.
+
+        With an executor the fires are made, and the function is called, on its workers.
+        """
+        ...
+
+
+Fires: TypeAlias = xr.Dataset | str | Path | Iterable[xr.Dataset | str | Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What replaces the hours, the fuel load and missing drought labels of stored fires.
+
+    Every fire gets snapshots at `hours` since ignition, by default at its own last one, and with a
+    `step` at its multiples before (`at_hours`). `fuels` is a raster as for `with_fuels`. `drought`
+    labels fires without a label; another label than a fire's own is refused.
+    """
+
+    hours: Sequence[float] | None = None
+    step: float | None = None
+    fuels: FuelsGiven | None = None
+    drought: str | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is replaced."""
+        return self.moves or self.fuels is not None or self.drought is not None
+
+    @property
+    def moves(self) -> bool:
+        """Whether fires get snapshots at other hours than stored."""
+        return self.hours is not None or self.step is not None
+
+
+UNCHANGED = Overrides()
+"""Fires as they are."""
+
+
+def open_fires(
+    surrogate: Surrogate,
+    source: xr.Dataset | str | Path,
+    weather: xr.Dataset | None = None,
+    overrides: Overrides = UNCHANGED,
+) -> xr.Dataset:
+    """A Dataset or an opened store, fire by fire, with the weather that was given for them.
+
+    Raises if the surrogate needs a wind or a weather and there is none. Of the overrides only the
+    drought is applied; warns where fires end before or after the hours.
+    """
+    if isinstance(source, xr.Dataset):
+        fires, where = source, "the Dataset"
+    else:
+        fires, where = open_snapshots(source, fields=list(surrogate.inputs.names)), str(source)
+    fires = with_user_weather(by_fire(fires), weather)
+    check_has_weather(surrogate, fires.variables, where)
+    fires = fires if overrides.drought is None else label_drought(fires, overrides.drought)
+    warn_of_ends(fires, overrides.hours)
+    return fires
+
+
+def map_parts(
+    function: Callable[[xr.Dataset], Any],
+    fires: xr.Dataset,
+    overrides: Overrides,
+    parts: Sequence[slice | Array],
+    resources: Resources,
+) -> Iterator[Any]:
+    """`function` of parts of opened fires, at the hours and with the fuels of the overrides."""
+    if overrides.fuels is not None:  # read once
+        overrides = replace(overrides, fuels=as_fuels(overrides.fuels, fires))
+    total, done = fires.sizes[SNAPSHOT], 0
+    results = map_over(_of_part, (function, fires, overrides), parts, resources.runner)
+    for rows, result in zip(parts, results, strict=True):
+        yield result
+        done += np.arange(total)[rows].size
+        resources.progress(done, total, "snapshots")
+
+
+def _of_part(
+    shared: tuple[Callable[[xr.Dataset], Any], xr.Dataset, Overrides], rows: slice | Array
+) -> Any:
+    function, fires, overrides = shared
+    check_unchanged(fires)
+    part = moved_to(fires.isel({SNAPSHOT: rows}), overrides.hours, step=overrides.step)
+    return function(part if overrides.fuels is None else with_fuels(part, overrides.fuels))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFires:
+    """Fires of stores with overrides, made when their smoke is predicted."""
+
+    surrogate: Surrogate
+    stores: Sequence[xr.Dataset | str | Path]
+    overrides: Overrides = UNCHANGED
+    weather: xr.Dataset | None = None
+
+    @property
+    def paths(self) -> Sequence[str | Path]:
+        """The stores that are files."""
+        return [store for store in self.stores if not isinstance(store, xr.Dataset)]
+
+    def sums(
+        self,
+        function: Callable[[xr.Dataset], Any],
+        runner: Runner | None,
+        progress: Progress,
+    ) -> Iterator[Any]:
+        """`function` of the snapshots of a few fires at a time."""
+        resources = Resources(runner=runner, progress=progress)
+        for store in self.stores:
+            fires = open_fires(self.surrogate, store, self.weather, self.overrides)
+            parts = list(whole_fires(fires["fire_id"].values, TOGETHER))
+            yield from map_parts(function, fires, self.overrides, parts, resources)
+
+
+@accepts_winds
+def raster_fires(
+    surrogate: Surrogate,
+    paths: Sequence[str | Path],
+    *,
+    weather: WeatherLike | None = None,
+    fuels: FuelsGiven | None = None,
+    batch: int = 64,
+    on_error: Callable[[Path, str], None] | None = None,
+    on_note: Callable[[str], object] | None = None,
+    words: Callable[[PlumecastError], str] = str,
+    **options: Any,
+) -> ArrivalTimes:
+    """Arrival-time rasters as the fires of a prediction, regridded to the surrogate's grid.
+
+    `weather`, as for `with_weather`, and `fuels`, as for `with_fuels`, are those of the fires.
+    `options` are the fields of `RasterOptions` without `like`; the others are of `ArrivalTimes`.
+    """
+    refuse_other_inputs(surrogate, "rasters")
+    checked = user_weather(weather)
+    if checked is None:
+        check_has_weather(surrogate, (), "rasters contain no wind")
+    read = RasterOptions(like=surrogate.grid, **options)
+    ground = None if fuels is None else as_fuels(fuels, surrogate.grid, read.crs)
+    fires = ArrivalTimes(
+        paths,
+        read,
+        batch,
+        prepare=partial(_with_conditions, checked, ground),
+        on_error=on_error,
+        on_note=on_note,
+        words=words,
+    )
+    check_raster_fires(checked, fires.files, read.format)
+    return fires
+
+
+def _with_conditions(
+    weather: xr.Dataset | None, fuels: Fuels | None, fires: xr.Dataset
+) -> xr.Dataset:
+    """The fires with the weather and the fuels that were given for them."""
+    fires = with_user_weather(fires, weather)
+    return fires if fuels is None else with_fuels(fires, fuels)
+
+
+def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
+    """Raise if a surrogate has other inputs than the time since ignition."""
+    if surrogate.inputs.names != (FIRE,):
+        raise PlumecastError(
+            f"the surrogate needs {', '.join(surrogate.inputs.names)}, but {source} give only "
+            f"{FIRE}; predict from a store instead"
+        )
+
+
+def reduce_fires(
+    function: Callable[[xr.Dataset], Any],
+    surrogate: Surrogate,
+    fires: Fires | FireSource,
+    *,
+    size: int,
+    final: bool = False,
+    hours: Sequence[float] = (),
+    weather: xr.Dataset | None = None,
+    threads: int = 1,
+    resources: Resources = LOCAL,
+) -> Any:
+    """The sum of `function` over blocks of at most `size` snapshots of fires for a surrogate.
+
+    Results of `function` can be added up, and with a runner the function can be pickled: workers
+    read or simulate the fires and call it. `weather` replaces that of stores and Datasets, `hours`
+    since ignition those of their snapshots. `final` keeps the last
+    checkpoint of every fire. With several `threads` the function is called for as many blocks of
+    stores at a time; the sum is the same.
+    """
+    parts: Iterable[Any]
+    if isinstance(fires, FireSource):
+        if weather is not None:
+            raise PlumecastError("weather is for stores and Datasets; these fires have their own")
+        if hours:
+            raise PlumecastError(
+                "hours are for stores and Datasets; these fires are made at hours of their own"
+            )
+    elif hours:
+        fires = StoreFires(surrogate, listed(fires), Overrides(tuple(hours)), weather)
+    if isinstance(fires, FireSource):
+        earlier = surrogate.operator.needs_weather
+        blockwise = partial(_sum_blocks, function, size, final, earlier)
+        parts = fires.sums(blockwise, resources.runner, resources.progress)
+    elif resources.runner is not None:
+        parts = _cluster_sums(
+            function,
+            surrogate,
+            fires,
+            size=size,
+            final=final,
+            weather=weather,
+            runner=resources.runner,
+        )
+    else:
+        blocks = fire_blocks(
+            surrogate, fires, size, final=final, weather=weather, progress=resources.progress
+        )
+        parts = map_threads(function, blocks, threads)
+    total = None
+    for part in parts:
+        total = part if total is None else total + part
+    if total is None:
+        raise PlumecastError("there are no fires; give at least one store or raster")
+    return total
+
+
+def listed(fires: Fires) -> list[xr.Dataset | str | Path]:
+    """The stores and Datasets one by one."""
+    return [fires] if isinstance(fires, xr.Dataset | str | Path) else list(fires)
+
+
+def _sum_blocks(
+    function: Callable[[xr.Dataset], Any],
+    size: int,
+    final: bool,
+    earlier: bool,
+    fires: xr.Dataset,
+) -> Any:
+    """The sum of a function over blocks of at most `size` snapshots."""
+    blocks = _blocks(fires, size, final)
+    return add_up(function(_taken(fires, rows, earlier)) for rows in blocks)
+
+
+def _blocks(fires: xr.Dataset, size: int, final: bool) -> Iterator[slice | Array]:
+    """Rows of at most `size` snapshots; with `final` only the last ones of fires."""
+    if not final:
+        yield from whole_blocks(fires, size)
+        return
+    last = final_rows(fires)
+    # Every last snapshot is read with the other maps of its fire.
+    per_fire = max(1, round(fires.sizes[SNAPSHOT] / last.size))
+    for part in row_blocks(last.size, max(1, size // per_fire)):
+        yield last[part]
+
+
+def _taken(fires: xr.Dataset, rows: slice | Array, history: bool) -> xr.Dataset:
+    if isinstance(rows, slice):
+        return fires.isel({SNAPSHOT: rows})
+    return take_final(fires, rows, history=history)
+
+
+def _cluster_sums(
+    function: Callable[[xr.Dataset], Any],
+    surrogate: Surrogate,
+    fires: Fires,
+    *,
+    size: int,
+    final: bool,
+    weather: xr.Dataset | None,
+    runner: Runner,
+) -> Iterator[Any]:
+    """The sum over each store; the workers of a cluster read its blocks and add their results."""
+    for source in listed(fires):
+        data = open_fires(surrogate, source, weather)
+        of_rows = partial(_of_rows, function, data, surrogate.operator.needs_weather)
+        yield runner.sum(of_rows, _blocks(data, size, final))
+
+
+def _of_rows(
+    function: Callable[[xr.Dataset], Any], fires: xr.Dataset, earlier: bool, rows: slice | Array
+) -> Any:
+    check_unchanged(fires)
+    return function(_taken(fires, rows, earlier))
+
+
+def fire_blocks(
+    surrogate: Surrogate,
+    fires: Fires,
+    size: int,
+    *,
+    final: bool = False,
+    weather: xr.Dataset | None = None,
+    progress: Progress = LOCAL.progress,
+) -> Iterator[xr.Dataset]:
+    """Fires in blocks of at most `size` snapshots."""
+    if isinstance(fires, xr.Dataset | str | Path):
+        fires = open_fires(surrogate, fires, weather)
+        parts = list(_blocks(fires, size, final))
+        done, count = 0, fires.sizes[SNAPSHOT] if not final else final_rows(fires).size
+        for rows in parts:
+            check_unchanged(fires)
+            block = _taken(fires, rows, surrogate.operator.needs_weather)
+            yield block
+            done += block.sizes[SNAPSHOT]
+            progress(done, count, "snapshots")
+        return
+    for part in fires:  # the caller who passes Datasets knows their number
+        reported = progress if isinstance(part, str | Path) else LOCAL.progress
+        yield from fire_blocks(
+            surrogate, part, size, final=final, weather=weather, progress=reported
+        )

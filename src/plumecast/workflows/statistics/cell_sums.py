@@ -1,0 +1,251 @@
+"""Sums over fires of the statistics in every cell, of predicted smoke and of true smoke."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.compute.arrays import (
+    Array,
+    array_namespace,
+    arrays_in,
+    like,
+    map_arrays,
+    to_device_of,
+    to_numpy,
+)
+from plumecast.compute.blocks import add_up
+from plumecast.compute.device import free_bytes
+from plumecast.data.clock import by_fire, fire_blocks, take_final
+from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.layout import to_rows
+from plumecast.data.schema import final_rows
+from plumecast.data.store import open_snapshots
+from plumecast.operators.coded.operator import CodedOperator
+from plumecast.operators.family import Conditions
+from plumecast.scores.field_statistics import (
+    Clusters,
+    ClusterSums,
+    CodeSums,
+    FieldSums,
+    block_cluster_sums,
+    code_sums,
+    field_sums,
+    scaled_by,
+)
+from plumecast.scores.optical_depth import LOG_SMOKE
+from plumecast.scores.quantities import as_integrals, find_quantity, quantity_factors
+from plumecast.surrogate.error_bars.calibration import expected_block
+from plumecast.surrogate.guards import refuse_infinite
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.fires.extrapolation import GROUP, Extrapolation, extrapolation_of
+from plumecast.workflows.held_out.unseen import is_same_simulation
+from plumecast.workflows.statistics.request import (
+    Request,
+    block_factors,
+    cluster_names,
+    only_output,
+    predicted_smoke,
+)
+
+LEFT_OUT = "training_ignitions_left_out"
+"""Attribute of the fires with true smoke: how many ignitions of training were among them."""
+
+_DEVICE = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleSums:
+    """Partial sums over some fires; the sum of all parts gives the statistics."""
+
+    fields: FieldSums | CodeSums
+    fires: frozenset[str]  # names of the fires; empty if they have none
+    beyond: Extrapolation = field(default_factory=Extrapolation)
+
+    def __add__(self, other: EnsembleSums) -> EnsembleSums:
+        fields = self.fields + other.fields  # type: ignore[operator]
+        return EnsembleSums(fields, self.fires | other.fires, self.beyond + other.beyond)
+
+
+def device_memory(surrogate: Surrogate) -> int | None:
+    """Free memory of the GPU that holds the surrogate's operator; None on the host."""
+    return next((free_bytes(array) for array in arrays_in(surrogate.operator)), None)
+
+
+def block_sums(surrogate: Surrogate, request: Request, block: xr.Dataset) -> EnsembleSums:
+    """Predict one block on the surrogate's device and sum it there; the sums are on the host."""
+    named = "fire_id" in block.variables
+    names = frozenset(block.fire_id.values.astype(str).tolist()) if named else frozenset()
+    rows = surrogate.read_rows(block)
+    ignitions = cluster_names(block)
+    clusters = None if ignitions is None else Clusters(ignitions, request.groups)
+    factors = None
+    if not _mean_in_codes(surrogate, request):
+        factors = block_factors(block, surrogate, request.quantity, request.interval)
+    # The memory of a GPU is planned for one block at a time.
+    with contextlib.nullcontext() if device_memory(surrogate) is None else _DEVICE:
+        sums, predicted = _device_sums(surrogate, request, rows, block, factors, clusters)
+    refuse_infinite(*(part for part in arrays_in(sums) if part.dtype.kind == "f"))
+    return EnsembleSums(sums, names, extrapolation_of(surrogate, block, rows, predicted))
+
+
+def block_sums_on_worker(surrogate: Surrogate, request: Request, block: xr.Dataset) -> EnsembleSums:
+    """`block_sums` in another process, without warnings: one notice at the end tells them."""
+    with extrapolating():
+        return block_sums(surrogate, request, block)
+
+
+def _device_sums(
+    surrogate: Surrogate,
+    request: Request,
+    rows: tuple[np.ndarray, Conditions],
+    block: xr.Dataset,
+    factors: np.ndarray | None,
+    clusters: Clusters | None,
+) -> tuple[FieldSums | CodeSums, Array | None]:
+    """The sums of a block, on the host, and its predictions on the device if they were decoded."""
+    if _mean_in_codes(surrogate, request):
+        operator = surrogate.operator
+        assert isinstance(operator, CodedOperator)
+        inputs = to_device_of(operator, rows[0])
+        codes = operator.code_map.predict(operator.input_basis.encode(inputs))
+        return map_arrays(code_sums(codes, clusters), to_numpy), None
+    predicted, smoke, read = predicted_smoke(surrogate, request.quantity, rows, block, factors)
+    expected = None
+    if request.expected is not None and clusters is not None:
+        block_of = expected_block(request.expected, smoke, request.thresholds, factors, read=read)
+        expected = block_of.fields, block_of.changes
+    sums = field_sums(
+        smoke,
+        request.thresholds,
+        quantiles=bool(request.quantiles),
+        read=read,
+        error=request.statistics.quantile_error,
+        factors=factors,
+        clusters=clusters,
+        expected=expected,
+    )
+    return map_arrays(sums, to_numpy), predicted
+
+
+def _mean_in_codes(surrogate: Surrogate, request: Request) -> bool:
+    """Whether the mean field can be decoded from the mean codes.
+
+    Decoding is linear, so it can, unless fields are clipped or their distribution is requested.
+    """
+    only_mean = not request.thresholds and not request.quantiles
+    unclipped = not surrogate.nonnegative and surrogate.outputs.names == (LOG_SMOKE,)
+    return only_mean and unclipped and isinstance(surrogate.operator, CodedOperator)
+
+
+@dataclass(frozen=True, slots=True)
+class TruthSums:
+    """Sums by ignition of the statistics of true and of predicted smoke of the same fires."""
+
+    observed: ClusterSums
+    predicted: ClusterSums
+    left_out: int  # training ignitions among the fires with true smoke
+
+    def __add__(self, other: TruthSums) -> TruthSums:
+        both = self.observed + other.observed, self.predicted + other.predicted
+        return TruthSums(*both, self.left_out)
+
+    @property
+    def ignitions(self) -> int:
+        """Number of ignitions with true smoke."""
+        return len(self.observed.clusters)
+
+
+def open_truth(surrogate: Surrogate, truth: xr.Dataset | str | Path) -> xr.Dataset:
+    """Fires with true smoke, without the ignitions that the surrogate was trained on.
+
+    All their snapshots are there, as the dose of one is told by the one before.
+
+    The attribute `LEFT_OUT` is the number of those. Raises if fewer than two ignitions are left, or
+    if it cannot be known.
+    """
+    name = truth_name(surrogate)
+    data = truth if isinstance(truth, xr.Dataset) else open_snapshots(truth)
+    shown = "Dataset" if isinstance(truth, xr.Dataset) else str(truth)
+    if name not in data:
+        raise PlumecastError(f"truth={shown} has no '{name}'; give fires with true smoke")
+    if GROUP not in data.variables:
+        raise PlumecastError(
+            f"truth={shown} has no coordinate '{GROUP}', so that it is unknown whether the "
+            "surrogate was trained on these fires; add it"
+        )
+    labels = data[GROUP].values.astype(str)
+    trained = set(surrogate.training.get(GROUP, ()))
+    seen = np.isin(labels, sorted(trained)) & is_same_simulation(surrogate, data)
+    left = np.unique(labels[~seen]).size
+    if left < 2:
+        raise PlumecastError(
+            f"truth={shown} has {left} ignitions that the surrogate was not trained on "
+            f"({np.unique(labels[seen]).size} that it was); give true smoke of at least 2 others, "
+            "better 8"
+        )
+    data = data.isel({SNAPSHOT: np.flatnonzero(~seen)})
+    return data.assign_attrs({LEFT_OUT: int(np.unique(labels[seen]).size)})
+
+
+def truth_name(surrogate: Surrogate) -> str:
+    """The variable with the true values of what the surrogate predicts."""
+    name = only_output(surrogate).name
+    return SMOKE if name == LOG_SMOKE else name
+
+
+def truth_sums(surrogate: Surrogate, truth: xr.Dataset, request: Request, size: int) -> TruthSums:
+    """The sums over all fires of `open_truth`; `surrogate` is on its device."""
+    truth = by_fire(truth)
+    total: TruthSums = add_up(
+        _truth_block(surrogate, request, truth.isel({SNAPSHOT: rows}))
+        for rows in fire_blocks(truth, size)
+    )
+    return total
+
+
+def _truth_block(surrogate: Surrogate, request: Request, block: xr.Dataset) -> TruthSums:
+    name = truth_name(surrogate)
+    layout = replace(only_output(surrogate), name=name)
+    read = block[name]
+    if find_quantity(request.quantity).needs_interval:
+        read = as_integrals(read, request.interval)
+    if request.statistics.final:
+        last = final_rows(block)
+        block = take_final(block, last, history=surrogate.operator.needs_weather)
+        read = read.isel({SNAPSHOT: last})
+    with extrapolating():
+        rows = surrogate.read_rows(block)
+    factors = block_factors(block, surrogate, request.quantity, request.interval)
+    _, predicted, predicted_read = predicted_smoke(
+        surrogate, request.quantity, rows, block, factors
+    )
+
+    def observed(smoke: xr.DataArray) -> Array:
+        values = np.maximum(to_rows(smoke, layout, [SNAPSHOT]), 0.0)
+        return like(values, predicted, predicted.dtype)
+
+    true_factors = quantity_factors(block, read, request.quantity, request.interval)
+    true = observed(block[name]), observed(read), true_factors
+    names = block[GROUP].values.astype(str)
+    true_sums, predicted_sums = (
+        block_cluster_sums(_statistics(*part, request), names, request.groups)
+        for part in (true, (predicted, predicted_read, factors))
+    )
+    return TruthSums(true_sums, predicted_sums, block.attrs[LEFT_OUT])
+
+
+def _statistics(
+    smoke: Array, read: Array, factors: np.ndarray | None, request: Request
+) -> list[Array]:
+    """ln(g + 1), the quantity, and whether it exceeds each threshold, as in `field_sums`."""
+    scaled = read if factors is None else scaled_by(read, factors)
+    log = array_namespace(smoke).log1p(smoke)
+    return [log, scaled, *(scaled > threshold for threshold in request.thresholds)]

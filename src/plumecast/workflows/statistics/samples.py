@@ -1,0 +1,369 @@
+"""Smoke at places: one value for every snapshot of every fire, and sums of them by ignition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from plumecast.base.checkpoints import DOSE_OF, recorded_interval
+from plumecast.base.deprecated import folded_arguments
+from plumecast.base.errors import PlumecastError
+from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
+from plumecast.compute.arrays import contiguous, to_numpy
+from plumecast.compute.blocks import row_blocks
+from plumecast.compute.dose import growth_rates, largest_so_far
+from plumecast.compute.resources import LOCAL, Resources
+from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.store import open_snapshots
+from plumecast.operators.coded.operator import CodedOperator
+from plumecast.scores.quantities import DEFAULT, as_integrals, find_quantity, quantity_factors
+from plumecast.scores.reading import AS_STORED, Reading
+from plumecast.scores.sampling import cluster_sums, group_sums, sums_mean
+from plumecast.sources.places import Places
+from plumecast.surrogate.error_bars.calibration import Expected, expected_block
+from plumecast.surrogate.guards import refuse_infinite
+from plumecast.surrogate.surrogate import Surrogate
+from plumecast.weather.read import WeatherLike
+from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of
+from plumecast.workflows.fires.memory_plan import prediction_rows
+from plumecast.workflows.fires.sources import Fires, FireSource, reduce_fires
+from plumecast.workflows.fires.weather import user_weather
+from plumecast.workflows.predict import Notify
+from plumecast.workflows.statistics.estimates import PairedSums, SurrogateMean, surrogate_mean
+from plumecast.workflows.statistics.request import (
+    MEANS,
+    Request,
+    Statistics,
+    limited,
+    nonnegative_smoke,
+    only_output,
+    read_from,
+)
+
+BLOCK = 1024
+"""Largest number of snapshots predicted at a time."""
+
+AT_ONCE = 2_000_000
+"""Values of smoke at places whose expectation is computed at a time."""
+
+LABELS = ("fire_id", "ignition_id", "drought", IGNITION_TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSamples:
+    """The smoke (a sum over checkpoints) of M snapshots at P places, and whose it is."""
+
+    values: np.ndarray  # (M, P)
+    hours: np.ndarray  # (M,) since ignition; NaN where unknown
+    labels: Mapping[str, np.ndarray]  # (M,) fire_id and ignition_id, and others that are known
+    interval: float | None  # hours between checkpoints, where it is recorded
+    attrs: Mapping[str, Any] = field(default_factory=dict)  # of the smoke
+
+    @property
+    def fires(self) -> np.ndarray:
+        """(M,) name of the fire of every sample."""
+        return self.labels["fire_id"]
+
+    @property
+    def ignitions(self) -> np.ndarray:
+        """(M,) name of the ignition of every sample: the clusters of independent samples."""
+        return self.labels.get("ignition_id", self.labels["fire_id"])
+
+    def as_array(self) -> xr.DataArray:
+        """The samples (snapshot, place), labelled."""
+        known = {name: (SNAPSHOT, values) for name, values in self.labels.items()}
+        return xr.DataArray(
+            self.values,
+            dims=[SNAPSHOT, "place"],
+            coords={"hours": (SNAPSHOT, self.hours), **known},
+            attrs=dict(self.attrs),
+            name=SMOKE,
+        )
+
+    def quantity(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
+        """(M, P) values of a quantity, by default the time-mean column concentration."""
+        scaled: np.ndarray = self.values * self.factors(name, interval)[:, None]
+        return scaled
+
+    def factors(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
+        """(M,) factors from smoke to a quantity."""
+        array = self.as_array()
+        return quantity_factors(array, array, name, interval)
+
+    def between(self, interval: float | None = None) -> np.ndarray:
+        """(M, P) mean concentration between each snapshot and the one before of its fire.
+
+        It is the growth of the largest dose so far, so that it does not depend on later snapshots.
+        """
+        smoke = as_integrals(self.as_array(), interval)
+        dose = smoke.values * quantity_factors(smoke, smoke, "dose", interval)[:, None]
+        largest = np.asarray(largest_so_far(dose, self.fires, self.hours))
+        return growth_rates(largest, self.fires, self.hours)
+
+    def at(self, rows: np.ndarray) -> PlaceSamples:
+        """The samples of some rows."""
+        labels = {name: values[rows] for name, values in self.labels.items()}
+        return replace(self, values=self.values[rows], hours=self.hours[rows], labels=labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Samples of blocks of fires, which are joined once at the end, and their extrapolation."""
+
+    parts: tuple[PlaceSamples, ...]
+    beyond: Extrapolation = field(default_factory=Extrapolation)
+
+    def __add__(self, other: Sampled) -> Sampled:
+        return Sampled(self.parts + other.parts, self.beyond + other.beyond)
+
+    def joined(self) -> PlaceSamples:
+        """All samples, one after the other, with the labels that all parts have."""
+        first, parts = self.parts[0], self.parts
+        names = [name for name in first.labels if all(name in part.labels for part in parts)]
+        same = len({part.interval for part in parts}) == 1
+        return PlaceSamples(
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.hours for part in parts]),
+            {name: np.concatenate([part.labels[name] for part in parts]) for name in names},
+            first.interval if same else None,
+            first.attrs,
+        )
+
+
+Describe: TypeAlias = Callable[[PlaceSamples, xr.Dataset, np.ndarray], PlaceSamples]
+"""Adds labels to samples of a block of fires, from its smoke (M, N) in all cells."""
+
+
+def sample_fires(
+    places: Places,
+    surrogate: Surrogate,
+    fires: Fires | FireSource,
+    request: Request,
+    *,
+    weather: xr.Dataset | None = None,
+    describe: Describe | None = None,
+    resources: Resources = LOCAL,
+) -> Sampled:
+    """The predicted smoke of many fires at places, from which the quantity of a request is read.
+
+    The cells of places alone are predicted where that is possible, unless samples are to be
+    described by the smoke of all cells; its largest value then counts as extrapolation too.
+    """
+    size = prediction_rows(
+        surrogate,
+        resources.memory,
+        input_bytes=24.0,
+        output_bytes=24.0,
+        what="smoke at places",
+        most=BLOCK,
+    )
+    read = read_from(surrogate, request.quantity)
+    read = surrogate_at(read, places) if describe is None else read
+    read = read.on_device(resources.device, request.statistics.precision)
+    sampled: Sampled = reduce_fires(
+        partial(_sample_block, places, read, describe),
+        surrogate,
+        fires,
+        size=size,
+        final=request.statistics.final,
+        hours=tuple(request.reading.hours),
+        weather=weather,
+        resources=resources,
+    )
+    return sampled
+
+
+def _sample_block(
+    places: Places, surrogate: Surrogate, describe: Describe | None, block: xr.Dataset
+) -> Sampled:
+    with extrapolating():  # one notice at the end tells it
+        rows = surrogate.read_rows(block)
+    predicted = surrogate.predict_rows(*rows)
+    beyond = extrapolation_of(surrogate, block, rows, None if describe is None else predicted)
+    smoke = nonnegative_smoke(surrogate, predicted)
+    if describe is None and smoke.shape[1] != len(places):  # all cells were predicted
+        smoke = smoke[:, places.cells]
+    values = to_numpy(smoke)
+    refuse_infinite(values)
+    attrs = only_output(surrogate).attrs
+    if describe is None:
+        return Sampled((label_samples(values, block, attrs),), beyond)
+    samples = label_samples(values[:, places.cells], block, attrs)
+    return Sampled((describe(samples, block, values),), beyond)
+
+
+@folded_arguments(reading=Reading, statistics=Statistics, resources=Resources)
+def predicted_at(
+    places: Places,
+    surrogate: Surrogate,
+    fires: Fires | FireSource,
+    reading: Reading = AS_STORED,
+    statistics: Statistics = MEANS,
+    *,
+    weather: WeatherLike | None = None,
+    settled: bool = True,
+    resources: Resources = LOCAL,
+    notify: Notify | None = None,
+) -> PlaceSamples:
+    """The predicted smoke of many fires at places; only the values there are kept.
+
+    The arguments are those of `evaluate_points`; the `reading` is by default of time means. Samples
+    are of sums only for the quantity "sum", if the surrogate predicts their integrals. For others
+    doses are limited by later ones if they are `settled`.
+    """
+    request = Request(replace(reading, quantity=reading.quantity_or(DEFAULT)), statistics)
+    sampled = sample_fires(
+        places, surrogate, fires, request, weather=user_weather(weather), resources=resources
+    )
+    samples = sampled.joined()
+    if settled and find_quantity(request.quantity).needs_interval:
+        factors = samples.factors(request.quantity, request.interval)
+        values = limited(samples.values, request.quantity, samples.fires, samples.hours, factors)
+        samples = replace(samples, values=np.asarray(values))
+    if notify is not None:
+        for notice in sampled.beyond.notices(surrogate, samples.hours.size):
+            notify(notice)
+    return samples
+
+
+def surrogate_at(surrogate: Surrogate, places: Places) -> Surrogate:
+    """A surrogate whose `predict_rows` gives only the cells of places (M, P), where it can.
+
+    Decoding is linear, so that the other columns of the modes can be left out; an operator of
+    another family, or one whose smoke and footprint agree, predicts all cells.
+    """
+    operator = surrogate.operator
+    coded = isinstance(operator, CodedOperator)
+    if not coded or surrogate.record.agreement or surrogate.outputs.size == len(places):
+        return surrogate
+    assert isinstance(operator, CodedOperator)
+    basis = operator.output_basis
+    mean = None if basis.mean is None else basis.mean[places.cells]
+    local = replace(basis, modes=contiguous(basis.modes[:, places.cells]), mean=mean)
+    return replace(surrogate, operator=replace(operator, output_basis=local))
+
+
+def stored_at(
+    places: Places,
+    store: xr.Dataset | str | Path,
+    *,
+    name: str = SMOKE,
+    quantity: str | None = None,
+    interval: float | None = None,
+) -> PlaceSamples:
+    """The smoke that a store or a Dataset holds, at places, as a `quantity` is read from it.
+
+    Without a quantity it is the sums, or the predicted doses where there are some.
+    """
+    data = store if isinstance(store, xr.Dataset) else open_snapshots(store, fields=[name])
+    if name not in data:
+        raise PlumecastError(f"{store}: has no '{name}'; give a surrogate that predicts it")
+    smoke = places.at(data[name]).transpose(SNAPSHOT, "place")
+    dosed = DOSE_OF in smoke.attrs if quantity is None else find_quantity(quantity).needs_interval
+    if dosed:
+        smoke = as_integrals(smoke, interval)
+    values = smoke.values
+    return label_samples(np.asarray(values, dtype=np.float64), data, smoke.attrs)
+
+
+def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any]) -> PlaceSamples:
+    """Samples (M, P) with the labels of the snapshots that they are of."""
+    count = values.shape[0]
+    known = {
+        name: np.broadcast_to(block[name].values.astype(str), (count,))
+        for name in LABELS
+        if name in block.variables
+    }
+    if "fire_id" not in known:
+        raise PlumecastError("fires at places need the coordinate 'fire_id'; name every fire")
+    hours = np.full(count, np.nan)
+    if "hours" in block.variables:
+        hours = np.broadcast_to(block["hours"].values.astype(float), (count,))
+    return PlaceSamples(values, hours, known, recorded_interval(attrs), attrs)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSums:
+    """Sums by ignition of V statistics at P places, and of the fires with true smoke."""
+
+    sums: np.ndarray  # (V, C, P) of the predictions, or of what they let expect
+    counts: np.ndarray  # (C,)
+    predicted: np.ndarray  # (V, P) mean of the predictions
+    truth: tuple[np.ndarray, np.ndarray, np.ndarray] | None  # observed, predicted; counts
+    changes: np.ndarray | None = None  # (V, R, P) if a part of the calibration is left out
+    expected: Expected | None = None
+
+    @property
+    def samples(self) -> int:
+        """Number of snapshots."""
+        return int(self.counts.sum())
+
+    def of(
+        self, number: int, weights: np.ndarray | None = None
+    ) -> tuple[SurrogateMean, PairedSums | None]:
+        """One of the statistics at places; with weights (P,), its weighted sum over places.
+
+        Places are added up before the variance is taken, as one plume reaches several.
+        """
+
+        def at(values: np.ndarray) -> np.ndarray:
+            one: np.ndarray = values[number] if weights is None else values[number] @ weights
+            return one
+
+        predictions = surrogate_mean(
+            sums_mean(at(self.sums), self.counts),
+            at(self.predicted),
+            clusters=self.counts.size,
+            samples=self.samples,
+            changes=None if self.changes is None else at(self.changes),
+            expected=self.expected,
+        )
+        if self.truth is None:
+            return predictions, None
+        observed, predicted, counts = self.truth
+        return predictions, PairedSums(at(observed), at(predicted), counts)
+
+
+def place_sums(
+    samples: PlaceSamples, request: Request, truth: tuple[PlaceSamples, PlaceSamples] | None = None
+) -> PlaceSums:
+    """The sums of samples at places; `truth` has true and predicted samples."""
+    sums, counts = _sums(samples, request)
+    predicted = sums.sum(axis=1) / counts.sum()
+    if truth is not None:
+        (observed, true_counts), (paired, _) = (_sums(part, request) for part in truth)
+        return PlaceSums(sums, counts, predicted, (observed, paired, true_counts))
+    if request.expected is None:
+        return PlaceSums(sums, counts, predicted, None)
+    expected, changes = _expected(samples, request, request.expected)
+    return PlaceSums(expected, counts, predicted, None, changes, request.expected)
+
+
+def _sums(samples: PlaceSamples, request: Request) -> tuple[np.ndarray, np.ndarray]:
+    values = samples.quantity(request.quantity, request.interval)
+    statistics = [values, *(values > threshold for threshold in request.thresholds)]
+    pairs = [cluster_sums(part, samples.ignitions) for part in statistics]
+    return np.stack([sums for sums, _ in pairs]), pairs[0][1]
+
+
+def _expected(
+    samples: PlaceSamples, request: Request, expected: Expected
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums (V, C, P) of the expected statistics, and their changes (V, R, P)."""
+    factors = samples.factors(request.quantity, request.interval)
+    names, index = np.unique(samples.ignitions, return_inverse=True)
+    count, places = samples.values.shape
+    sums = np.zeros((1 + len(request.thresholds), names.size, places))
+    changes = np.zeros((sums.shape[0], expected.ratio.shape[0] - 1, places))
+    for rows in row_blocks(count, max(1, AT_ONCE // max(places, 1))):
+        block = expected_block(expected, samples.values[rows], request.thresholds, factors[rows])
+        for number, part in enumerate(block.fields[1:]):  # the first is of the logarithm
+            sums[number] += group_sums(part, index[rows], names.size)
+        changes += block.changes[1:]
+    return sums, changes
