@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from plumecast.workflows.design.design import Design, design_runs
     from plumecast.workflows.ensemble import ensemble_statistics, evaluate_points
     from plumecast.workflows.evaluate import evaluate
+    from plumecast.workflows.fires.conditions import with_fuels
     from plumecast.workflows.fires.draw_fires import draw_fires
-    from plumecast.workflows.fires.fuels import with_fuels
     from plumecast.workflows.fires.hours import at_hours
     from plumecast.workflows.simulate import Ground, simulate
     from plumecast.workflows.statistics.request import Statistics
@@ -130,7 +130,7 @@ _HOME = {
     "train_surrogate": "workflows.train",
     "tune_surrogate": "workflows.tune.tune",
     "validate_snapshots": "data.schema",
-    "with_fuels": "workflows.fires.fuels",
+    "with_fuels": "workflows.fires.conditions",
     "with_log_smoke": "scores.optical_depth",
     "with_weather": "weather.snapshots",
     "with_winds": "weather.snapshots",

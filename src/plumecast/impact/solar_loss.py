@@ -37,12 +37,12 @@ from plumecast.scores.sampling import check_coverage
 from plumecast.sources.places import Places, read_places
 from plumecast.sources.rasters import ArrivalTimes
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.fires.origin import fires_origin
 from plumecast.workflows.fires.sources import (
     Fires,
     FireSource,
     Overrides,
     StoreFires,
+    fires_origin,
     listed,
 )
 from plumecast.workflows.held_out.record import model_record

@@ -31,9 +31,14 @@ from plumecast.weather.options import TRUE
 from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.weather.series import Origin, fire_winds
 from plumecast.weather.snapshots import with_weather
-from plumecast.workflows.fires.fuels import FuelsGiven, as_fuels, with_fuels
+from plumecast.workflows.fires.conditions import (
+    FuelsGiven,
+    as_fuels,
+    check_raster_fires,
+    user_weather,
+    with_fuels,
+)
 from plumecast.workflows.fires.growing_store import GrowingStore, Outcome
-from plumecast.workflows.fires.weather import check_raster_fires, user_weather
 
 __all__ = ["Labels", "Outcome", "ingest_rasters", "ingest_wrf", "read_labels"]
 

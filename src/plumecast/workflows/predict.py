@@ -14,6 +14,8 @@ from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
+from plumecast.compute.arrays import bytes_in
+from plumecast.compute.memory import parse_memory, rows_within
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.clock import fire_blocks, whole_fires
 from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
@@ -32,19 +34,9 @@ from plumecast.surrogate.guards import (
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.export import FOOTPRINT, footprint_of
+from plumecast.workflows.fires.conditions import check_has_weather, user_weather, weather_attributes
 from plumecast.workflows.fires.extrapolation import Extrapolation, trained_ignitions, trained_notice
-from plumecast.workflows.fires.memory_plan import prediction_rows
-from plumecast.workflows.fires.sources import (
-    UNCHANGED,
-    Overrides,
-    map_parts,
-    open_fires,
-)
-from plumecast.workflows.fires.weather import (
-    check_has_weather,
-    user_weather,
-    weather_attributes,
-)
+from plumecast.workflows.fires.sources import UNCHANGED, Overrides, map_parts, open_fires
 
 BLOCK = 512
 """Largest number of snapshots predicted at a time; a memory limit may allow fewer."""
@@ -63,6 +55,20 @@ TRAINED = "ignitions of training"
 """Attribute with the ignitions of a block that were in training, until it is removed."""
 
 Notify = Callable[[Notice], object]
+
+CLUSTER_MEMORY = "1GB"
+"""Memory limit of each worker of a cluster that predicts and scores, if none is given."""
+
+AGREEMENT_BYTES = 48.0
+"""Bytes per cell while smoke and detection score are reconciled: six arrays."""
+
+
+HISTORY_BYTES = 64.0
+"""Bytes per cell of what a snapshot may hold of its fire: sixteen burned shares."""
+
+
+DOSE_BYTES = 24.0
+"""Bytes per cell of a dose that is predicted beside the smoke: in float64, rounded, as written."""
 
 
 def warn_of(notice: Notice) -> None:
@@ -247,3 +253,36 @@ def _collected(
     seen = trained_notice(total.trained, "error bars" if bars else None)
     for notice in (*notices(total.found, known), *([] if seen is None else [seen])):
         notify(notice)
+
+
+def prediction_rows(
+    surrogate: Surrogate,
+    memory: str | int | None,
+    *,
+    input_bytes: float,
+    output_bytes: float,
+    fixed: float = 0.0,
+    what: str,
+    most: int,
+) -> int:
+    """Number of snapshots that can be predicted at a time within a memory limit, at most `most`.
+
+    `input_bytes` and `output_bytes` are per cell of a snapshot; `fixed` bytes do not depend on the
+    number of snapshots.
+    """
+    if memory is None:
+        return most
+    work, per_row = surrogate.operator.working_bytes()
+    if surrogate.operator.needs_weather:
+        input_bytes += HISTORY_BYTES
+        output_bytes += DOSE_BYTES
+    if any(record.agreement for record in surrogate.records.values()):
+        output_bytes += AGREEMENT_BYTES
+    cells = input_bytes * surrogate.inputs.size + output_bytes * surrogate.outputs.size
+    return rows_within(
+        parse_memory(memory),
+        fixed=bytes_in(surrogate.operator) + work + fixed,
+        per_row=cells + per_row,
+        what=what,
+        most=most,
+    )

@@ -22,7 +22,7 @@ from plumecast.data.store import open_snapshots
 from plumecast.sources.wrf.checks import SMOKE_SCHEME
 from plumecast.weather.checks import is_hourly
 from plumecast.weather.snapshots import STATE_WEATHER, has_weather, pad_weather, without_weather
-from plumecast.workflows.fires.weather import with_user_weather
+from plumecast.workflows.fires.conditions import with_user_weather
 
 DAY = 24.0
 """The hours of a store's weather are a multiple of this, so that longer fires seldom extend it."""

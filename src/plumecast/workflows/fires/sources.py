@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SNAPSHOT
+from plumecast.base.names import DATA_VERSION, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import Runner, add_up, map_over, row_blocks
 from plumecast.compute.resources import LOCAL, Resources
@@ -25,19 +25,25 @@ from plumecast.data.store import open_snapshots
 from plumecast.sources.rasters import ArrivalTimes, RasterOptions
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.weather.read import WeatherLike, accepts_winds
-from plumecast.workflows.fires.fuels import Fuels, FuelsGiven, as_fuels, with_fuels
-from plumecast.workflows.fires.hours import moved_to, warn_of_ends
-from plumecast.workflows.fires.weather import (
+from plumecast.workflows.fires.conditions import (
+    FuelsGiven,
+    as_fuels,
     check_has_weather,
     check_raster_fires,
+    refuse_other_inputs,
     user_weather,
+    with_conditions,
+    with_fuels,
     with_user_weather,
 )
+from plumecast.workflows.fires.hours import moved_to, warn_of_ends
 
 Progress = Callable[[int, int, str], object]
 
 TOGETHER = 64
 """Stored snapshots of whole fires that are taken to other hours at a time."""
+
+SHOWN = 3  # sources that are named; of more, only the number
 
 
 @runtime_checkable
@@ -194,30 +200,13 @@ def raster_fires(
         paths,
         read,
         batch,
-        prepare=partial(_with_conditions, checked, ground),
+        prepare=partial(with_conditions, checked, ground),
         on_error=on_error,
         on_note=on_note,
         words=words,
     )
     check_raster_fires(checked, fires.files, read.format)
     return fires
-
-
-def _with_conditions(
-    weather: xr.Dataset | None, fuels: Fuels | None, fires: xr.Dataset
-) -> xr.Dataset:
-    """The fires with the weather and the fuels that were given for them."""
-    fires = with_user_weather(fires, weather)
-    return fires if fuels is None else with_fuels(fires, fuels)
-
-
-def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
-    """Raise if a surrogate has other inputs than the time since ignition."""
-    if surrogate.inputs.names != (FIRE,):
-        raise PlumecastError(
-            f"the surrogate needs {', '.join(surrogate.inputs.names)}, but {source} give only "
-            f"{FIRE}; predict from a store instead"
-        )
 
 
 def reduce_fires(
@@ -362,3 +351,47 @@ def fire_blocks(
         yield from fire_blocks(
             surrogate, part, size, final=final, weather=weather, progress=reported
         )
+
+
+@runtime_checkable
+class _Simulated(Protocol):
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+
+@runtime_checkable
+class _FromFiles(Protocol):
+    @property
+    def paths(self) -> Sequence[str | Path]: ...
+
+
+def fires_origin(fires: Any) -> str:
+    """Names of stores with the versions of their data, or of files, or the seed of a simulation."""
+    if isinstance(fires, str | Path | xr.Dataset):
+        return _store(fires)
+    if isinstance(fires, _Simulated):
+        return f"simulated, seed {fires.settings.get('seed', 'unknown')}"
+    if isinstance(fires, _FromFiles):
+        return files_origin(fires.paths)
+    if isinstance(fires, list | tuple):
+        return _listed([fires_origin(item) for item in fires[:SHOWN]], "stores", len(fires))
+    return "not recorded"
+
+
+def files_origin(paths: Sequence[str | Path]) -> str:
+    """Names of files that have no version."""
+    return _listed([Path(path).name for path in paths], "files")
+
+
+def _store(store: str | Path | xr.Dataset) -> str:
+    data = store if isinstance(store, xr.Dataset) else open_snapshots(store, fields=())
+    version = data.attrs.get(DATA_VERSION)
+    name = "data" if isinstance(store, xr.Dataset) else Path(store).name
+    return name if version is None else f"{name}, version {version}"
+
+
+def _listed(names: list[str], what: str, count: int | None = None) -> str:
+    total = len(names) if count is None else count
+    if total > SHOWN:
+        return f"{total} {what}, the first {names[0]}"
+    return "; ".join(names)

@@ -39,7 +39,8 @@ from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FORMATS
-from plumecast.workflows.fires.sources import raster_fires, refuse_other_inputs
+from plumecast.workflows.fires.conditions import refuse_other_inputs
+from plumecast.workflows.fires.sources import raster_fires
 
 _FORM = re.compile(r"(?:(?P<name>[^=/\\]+)=)?(?P<what>.+?)(?:@(?P<drought>[^@/\\]+))?")
 

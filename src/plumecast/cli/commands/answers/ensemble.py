@@ -47,7 +47,8 @@ from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.ensemble import ensemble_statistics, evaluate_points
 from plumecast.workflows.export import FORMATS, export_statistics, geotiff_names
-from plumecast.workflows.fires.sources import Fires, FireSource, raster_fires, refuse_other_inputs
+from plumecast.workflows.fires.conditions import refuse_other_inputs
+from plumecast.workflows.fires.sources import Fires, FireSource, raster_fires
 from plumecast.workflows.statistics.point_table import (
     EVERYONE,
     never_smoky,

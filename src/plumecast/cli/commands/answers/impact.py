@@ -46,8 +46,7 @@ from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.fires.origin import files_origin, fires_origin
-from plumecast.workflows.fires.sources import raster_fires
+from plumecast.workflows.fires.sources import files_origin, fires_origin, raster_fires
 from plumecast.workflows.predict import Notify
 from plumecast.workflows.statistics.request import column_smoke
 from plumecast.workflows.statistics.samples import PlaceSamples, stored_at
