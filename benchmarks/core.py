@@ -27,7 +27,7 @@ from plumecast.operators.coded.kernels import monomial_kernel, monomials
 from plumecast.operators.coded.polynomial_map import fit_linear_map, fit_polynomial_map
 from plumecast.operators.pca import fit_basis
 from plumecast.operators.ridge import dual_path, penalty_grid, scan_penalties
-from plumecast.studies.cases.summary import literal_quadratic
+from plumecast.paper.summary import literal_quadratic
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,11 @@ import numpy as np
 import xarray as xr
 
 from plumecast.compute.device import DEFAULT_BUDGET
-from plumecast.data.conditions.covariates import read_wind
+from plumecast.data.covariates import read_wind
 from plumecast.data.layout import fit_layout
 from plumecast.data.store import open_snapshots
+from plumecast.operators.carried.transport import plan_transport
 from plumecast.operators.family import Conditions, TrainingSet
-from plumecast.operators.physics.transport import plan_transport
 from plumecast.operators.settings import FAMILIES, choose_settings
 from plumecast.operators.wind_frame import CarriedFields, EncodedFields
 from plumecast.scores.footprint import smoke_threshold

@@ -28,7 +28,7 @@ import numpy as np
 import xarray as xr
 
 import plumecast as pc
-from plumecast.studies.scoring import score_surrogate
+from plumecast.paper.scoring import score_surrogate
 from plumecast.weather.snapshots import on_weather_hours
 
 FLOOR = 0.01  # µg m⁻³, that of mountains.nc

@@ -44,10 +44,10 @@ import numpy as np
 from plumecast.compute.arrays import map_arrays, to_numpy
 from plumecast.compute.device import Budget, Device, choose_device
 from plumecast.compute.threads import cores
+from plumecast.operators.carried.release import WeatherSeries
+from plumecast.operators.carried.transport import plan_transport
 from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.lifted import LiftedOperator, fit_lifted_operator
-from plumecast.operators.physics.conditions import WeatherSeries
-from plumecast.operators.physics.transport import plan_transport
 from plumecast.operators.settings import choose_settings
 from plumecast.operators.wind_frame import fit_wind_frame
 from plumecast.scores.field_statistics import field_sums

@@ -36,11 +36,11 @@ import numpy as np
 from families import limited, relative_errors
 from plumecast.compute.arrays import map_arrays, to_numpy
 from plumecast.compute.device import Budget, Device, choose_device
+from plumecast.operators.carried.calibration import calibrate
+from plumecast.operators.carried.release import WeatherSeries
+from plumecast.operators.carried.transport import plan_transport
 from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.lifted import fit_lifted_operator
-from plumecast.operators.physics.calibration import calibrate
-from plumecast.operators.physics.conditions import WeatherSeries
-from plumecast.operators.physics.transport import plan_transport
 from plumecast.operators.settings import FAMILIES, choose_settings
 from plumecast.operators.wind_frame import fit_wind_frame
 from plumecast.scores.footprint import smoke_threshold

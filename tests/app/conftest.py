@@ -7,7 +7,7 @@ import json
 import pytest
 
 from plumecast.base.names import SIMULATION
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.data.store import export_snapshots
 from plumecast.simulator.ensemble import World, plan_fires, simulate
 from plumecast.simulator.landscape import synthetic_landscape

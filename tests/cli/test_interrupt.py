@@ -15,7 +15,7 @@ import pytest
 
 import plumecast as pc
 import plumecast.cli.commands.demo
-import plumecast.cli.commands.paper.study
+import plumecast.cli.commands.study
 from plumecast.data.store import append_fire
 from support.snapshots import fires_of, make_snapshots
 from support.wrf_files import write_run
@@ -125,7 +125,7 @@ def test_stopped_study_and_demo_say_what_is_kept(run, tmp_path, monkeypatch):
     store = tmp_path / "ensemble.zarr"
     append_fire(store, make_snapshots(fires=24))
     out = tmp_path / "results"
-    monkeypatch.setattr(plumecast.cli.commands.paper.study, "run_studies", interrupt)
+    monkeypatch.setattr(plumecast.cli.commands.study, "run_studies", interrupt)
     result = run("study", "sensitivity", "--data", store, "-o", out)
     assert result.code == 130
     assert result.err.endswith(f"stopped: no study was finished, {out} holds none\n")

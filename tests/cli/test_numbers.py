@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import plumecast as pc
-import plumecast.cli.commands.paper.study
+import plumecast.cli.commands.study
 from plumecast.cli import COMMANDS, command_module
 from plumecast.data.store import export_snapshots
 from support.raster_files import fire, write_ascii
@@ -66,7 +66,7 @@ def files(tmp_path, monkeypatch) -> Path:
     write_run(Path("run"), range(2))
     write_ascii(Path("a.asc"), fire())
     Path("plants.csv").write_text("name,x,y,megawatts\na,9000,9000,10\n")
-    monkeypatch.setattr(plumecast.cli.commands.paper.study, "run_studies", lambda *a, **b: [])
+    monkeypatch.setattr(plumecast.cli.commands.study, "run_studies", lambda *a, **b: [])
     return tmp_path
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plumecast as pc
-import plumecast.cli.commands.fitting.update as update_command
+import plumecast.cli.commands.update as update_command
 from support.snapshots import make_snapshots
 
 

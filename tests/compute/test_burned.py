@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumecast.compute.burned import Shares, shares_of, shares_of_arrival
-from plumecast.operators.physics.release import FireHistory
+from plumecast.operators.carried.release import FireHistory
 
 
 @given(arrival=st.floats(0.2, 5.5), rate=st.floats(0.2, 3.0))

@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.data.conditions import covariates
-from plumecast.data.conditions.covariates import read_fuel_maps
+from plumecast.data import covariates
+from plumecast.data.covariates import read_fuel_maps
 from plumecast.data.schema import validate_snapshots
 from support.snapshots import make_snapshots
 

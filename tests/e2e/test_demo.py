@@ -12,12 +12,7 @@ import plumecast as pc
 import plumecast.cli.commands.demo
 from plumecast import Ground
 from plumecast.cli import main
-from plumecast.studies.figures import (
-    compare_maps,
-    hours_text,
-    percentile_rows,
-    save_figure,
-)
+from plumecast.paper.figures import compare_maps, hours_text, percentile_rows, save_figure
 from support.raster_files import write_landscape
 
 

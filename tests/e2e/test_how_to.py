@@ -12,7 +12,7 @@ import pytest
 import plumecast as pc
 from plumecast import export_snapshots, open_snapshots, stored_fires
 from plumecast.data.store import append_fire
-from plumecast.studies.cases import STUDIES
+from plumecast.paper.studies import STUDIES
 from support.places import shared_data
 from support.plants import smoky
 from support.raster_files import write_ascii, write_landscape

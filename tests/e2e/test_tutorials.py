@@ -9,9 +9,7 @@ import pytest
 from support.places import REPOSITORY
 from support.tutorials import FOLDER, cells, run_tutorial, tutorials
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::plumecast.data.conditions.covariates.ExtrapolationWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::plumecast.data.covariates.ExtrapolationWarning")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.compute.blocks import sampled_rows
-from plumecast.data.conditions.covariates import wind_vector
+from plumecast.data.covariates import wind_vector
 from plumecast.operators import lift as lift_module
 from plumecast.operators.lift import PARTS, PRODUCTS, Part, Product, fit_lift
 from plumecast.operators.spectral.equations import Equations

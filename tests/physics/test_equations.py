@@ -7,22 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumecast.physics.emission import burned_share, consumed_load, moisture_damping
-from plumecast.physics.fuels import Moisture, fuel_table
-from plumecast.physics.plume import (
-    LOFTED_SHARE,
-    injection_profile,
-    mean_plume_lift,
-    plume_lift,
-    plume_top,
-)
-from plumecast.physics.turbulence import (
+from plumecast.physics.air import (
     FREE_DIFFUSIVITY,
     convective_velocity_cubed,
     diffusivity,
     exchange,
     friction_velocity,
     mixing_matrices,
+)
+from plumecast.physics.fuels import Moisture, fuel_table
+from plumecast.physics.plume import (
+    LOFTED_SHARE,
+    burned_share,
+    consumed_load,
+    injection_profile,
+    mean_plume_lift,
+    moisture_damping,
+    plume_lift,
+    plume_top,
 )
 
 EDGES = np.linspace(0.0, 6000.0, 7)

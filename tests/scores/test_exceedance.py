@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from plumecast.scores.exceedance import exceedance_counts, exceedance_of
+from plumecast.scores.tally import exceedance_counts, exceedance_of
 
 PREDICTED = np.array([[0.0, 40.0, 50.0, 120.0], [36.0, 0.0, 35.0, 10.0]])
 OBSERVED = np.array([[0.0, 60.0, 20.0, 90.0], [40.0, 80.0, 0.0, 0.0]])

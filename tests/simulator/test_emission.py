@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumecast.base.errors import PlumecastError
-from plumecast.physics.emission import SMOKE_YIELD, consumed_load
 from plumecast.physics.fuels import Moisture, fuel_table
+from plumecast.physics.plume import SMOKE_YIELD, consumed_load
 from plumecast.simulator.smoke import crossing_time, emission
 
 DRY = Moisture(0.02, 0.03, 0.04, 0.3, 0.6)

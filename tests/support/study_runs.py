@@ -9,9 +9,9 @@ import xarray as xr
 
 from plumecast.base.names import SNAPSHOT, TABLE
 from plumecast.data.split import split_by_fire
-from plumecast.studies.cases import find_studies
-from plumecast.studies.context import Context, StudyLimits
-from plumecast.studies.results import StudyOutcome, claim_folder, describe_run, run_studies
+from plumecast.paper.context import Context, StudyLimits
+from plumecast.paper.results import StudyOutcome, claim_folder, describe_run, run_studies
+from plumecast.paper.studies import find_studies
 from support.snapshots import make_snapshots
 
 SMALL = StudyLimits(

@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.ndimage import gaussian_filter
 
 import plumecast as pc
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.surrogate.fit import SignWarning
 from support.convolved_fires import snapshots
 from support.snapshots import make_snapshots

@@ -12,7 +12,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.compute.resources import Resources
-from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
+from plumecast.data.covariates import ExtrapolationWarning, extrapolating
 from plumecast.surrogate.guards import EXTRAPOLATES, FLAGS, check_prediction, flag_meanings
 from support.raster_files import write_ascii
 from support.snapshots import CELL, make_snapshots, select_fire

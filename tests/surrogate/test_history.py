@@ -18,7 +18,7 @@ from plumecast.data.assembly import (
     with_burned_shares,
 )
 from plumecast.data.clock import AGE_TOLERANCE, NODE_TOLERANCE, record_interval, take_final
-from plumecast.operators.physics.release import partial_release_of
+from plumecast.operators.carried.release import partial_release_of
 from plumecast.surrogate.weather import fire_history
 from plumecast.workflows.statistics.cell_sums import open_truth
 from support.weather_fires import weather_fires

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError
-from plumecast.data.conditions.covariates import wind_vector
+from plumecast.data.covariates import wind_vector
 from plumecast.surrogate.fit import fit_surrogate
 from support.snapshots import make_snapshots
 

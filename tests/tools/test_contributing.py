@@ -10,7 +10,7 @@ import pytest
 import plumecast as pc
 from plumecast.base import names
 from plumecast.operators import targets
-from plumecast.operators.physics import transport
+from plumecast.operators.carried import transport
 from support.places import REPOSITORY
 from support.snapshots import make_snapshots
 from support.weather_fires import weather_fires

@@ -11,7 +11,7 @@ from plumecast.operators.settings import choose_settings
 from plumecast.weather.snapshots import without_weather
 from plumecast.workflows.design import kernel
 from plumecast.workflows.design.candidates import read_candidates
-from plumecast.workflows.design.table import read_values, write_runs
+from plumecast.workflows.design.design import read_values, write_runs
 from support.snapshots import make_snapshots
 from support.weather_fires import weather_fires
 

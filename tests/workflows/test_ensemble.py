@@ -14,7 +14,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import to_numpy
 from plumecast.compute.resources import Resources
-from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
+from plumecast.data.covariates import ExtrapolationWarning, extrapolating
 from plumecast.scores.field_statistics import bin_count, count_bins, field_sums, quantile_fields
 from plumecast.scores.optical_depth import LOG_SMOKE, log_smoke, with_log_smoke
 from plumecast.scores.reading import Reading

@@ -14,7 +14,7 @@ import xarray as xr
 import plumecast as pc
 from plumecast.base.errors import PlumecastWarning
 from plumecast.impact.plants import plants_of
-from plumecast.workflows.design.table import read_values
+from plumecast.workflows.design.design import read_values
 from plumecast.workflows.ingest import read_labels
 
 GRID = xr.Dataset(

@@ -267,7 +267,7 @@ def test_progress_counts_candidates_and_confirmations(split):
         ({"folds": 4}, r"3 ignition_id\(s\) in training cannot make 4 folds; add fires or lower"),
         ({"folds": 2}, r"2 folds of 3 ignition_id\(s\) leave a single one to train on"),
     ],
-    ids=str,
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
 )
 def test_choices_that_cannot_be_met_are_refused(split, choices, message):
     with pytest.raises(PlumecastError, match=message):

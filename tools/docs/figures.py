@@ -11,13 +11,13 @@ import numpy as np
 from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm
 from matplotlib.figure import Figure
 
+from plumecast.paper.figures import COLOURS, FIRE_COLOUR, save_figure
 from plumecast.physics.fuels import FUEL_CODES
 from plumecast.simulator.atmosphere import steering
 from plumecast.simulator.fire import simulate_fire
 from plumecast.simulator.front import arrival_times
 from plumecast.simulator.landscape import Landscape, ignition_mask, synthetic_landscape
 from plumecast.simulator.weather import SCENARIOS, weather
-from plumecast.studies.figures import COLOURS, FIRE_COLOUR, save_figure
 
 OUT = Path(__file__).parents[2] / "docs" / "figures"
 SEED = 0

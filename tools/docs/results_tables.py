@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from plumecast.paper.context import rows_of, select
+from plumecast.paper.methods import title_of
+from plumecast.paper.results import Finished, read_results
+from plumecast.paper.shift import OTHERS
 from plumecast.scores.tally import known_median
-from plumecast.studies.cases.shift import OTHERS
-from plumecast.studies.context import rows_of, select
-from plumecast.studies.methods import title_of
-from plumecast.studies.results import Finished, read_results
 
 
 def line(*cells: object) -> None:

@@ -21,8 +21,8 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.operators.settings import PRESETS
-from plumecast.studies.methods import PHYSICS_ALONE, fit_physics_alone
-from plumecast.studies.scoring import score_surrogate
+from plumecast.paper.methods import PHYSICS_ALONE, fit_physics_alone
+from plumecast.paper.scoring import score_surrogate
 from plumecast.surrogate.baselines import BASELINES
 from plumecast.surrogate.surrogate import Surrogate
 

@@ -26,8 +26,7 @@ from plumecast.__main__ import INTERRUPTED
 from plumecast.base.errors import ArgumentError, PlumecastError, PlumecastWarning
 from plumecast.base.files import FULL
 from plumecast.base.version import __version__
-from plumecast.cli.history import ARGUMENTS
-from plumecast.cli.show import OutputClosed, Stopped, fail, stopped_line, warn
+from plumecast.cli.show import ARGUMENTS, OutputClosed, Stopped, fail, stopped_line, warn
 
 COMMANDS = {
     "demo": "Simulate fires, train every preset, score them beside the baselines, write a report.",
@@ -58,10 +57,6 @@ _FOLDERS = {
     "design": "answers",
     "ensemble": "answers",
     "impact": "answers",
-    "report": "paper",
-    "study": "paper",
-    "tune": "fitting",
-    "update": "fitting",
 }
 """The folder in `plumecast.cli.commands` of commands that are not in it directly."""
 

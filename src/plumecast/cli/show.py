@@ -1,4 +1,4 @@
-"""Print progress, tables and errors.
+"""Print progress, tables and errors; the history of an output: the command that wrote it.
 
 Parts of rich are imported when they are used, to keep `plumecast --version` fast.
 """
@@ -8,11 +8,15 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 import typer
+
+from plumecast.base.version import __version__
 
 _WIDEST = 10_000  # characters; no table is wider
 
@@ -208,3 +212,22 @@ def pairs(title: str, items: Sequence[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in items)
     for name, value in items:
         say(f"  {name:<{width}}  {value}")
+
+
+ARGUMENTS: ContextVar[list[str] | None] = ContextVar("arguments", default=None)
+"""The arguments that `main` was called with; None: those of the process."""
+
+
+def command_line() -> str:
+    """The command as the user typed it."""
+    given = ARGUMENTS.get()
+    return shlex.join(["plumecast", *(sys.argv[1:] if given is None else given)])
+
+
+def history(model: Path) -> str:
+    """One line: the command line, the version of the package, the checksum of the surrogate."""
+    # Imported here, because every command imports this module.
+    from plumecast.surrogate.file import read_header
+
+    checksum = read_header(model)["checksum"]
+    return f"{command_line()} (plumecast {__version__}, {model.name} checksum {checksum})"

@@ -21,7 +21,7 @@ from plumecast.compute.arrays import Array, is_numpy_array
 from plumecast.compute.blocks import row_blocks
 from plumecast.compute.burned import SHORTEST, Shares, shares_of
 from plumecast.compute.dose import previous_snapshot
-from plumecast.data.conditions.covariates import read_scalar
+from plumecast.data.covariates import read_scalar
 from plumecast.data.lazy_store import lazy_variable
 from plumecast.data.schema import further_outputs
 

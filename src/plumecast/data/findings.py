@@ -17,7 +17,7 @@ from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
 from plumecast.data.checksums import changed_attributes
-from plumecast.data.conditions.covariates import read_wind
+from plumecast.data.covariates import read_wind
 from plumecast.data.lazy_store import check_unchanged, is_loaded
 from plumecast.data.schema import (
     FIELD_NAMES,

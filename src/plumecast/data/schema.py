@@ -21,7 +21,7 @@ from plumecast.base.names import (
     is_smoke,
 )
 from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.data.conditions.covariates import read_fuel_maps
+from plumecast.data.covariates import read_fuel_maps
 from plumecast.data.lazy_store import check_unchanged, is_loaded
 from plumecast.weather.snapshot_checks import check_weather_axes, check_weather_values
 

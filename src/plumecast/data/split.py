@@ -20,7 +20,7 @@ from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.values import check_count, check_fields, check_number
 from plumecast.compute.arrays import Array
-from plumecast.data.conditions.covariates import SCENARIO
+from plumecast.data.covariates import SCENARIO
 from plumecast.data.lazy_store import lazy_variable
 from plumecast.data.schema import SMOKE_FLOOR, check_floor, drop_small_fires, select_drought
 

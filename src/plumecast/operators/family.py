@@ -16,8 +16,7 @@ import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, is_numpy_array, map_arrays
 from plumecast.compute.device import Budget
-from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
-from plumecast.operators.physics.release import FireHistory
+from plumecast.operators.carried.release import FireHistory, FuelLoads, WeatherSeries
 
 if TYPE_CHECKING:
     from plumecast.operators.coded.correction import FittedCorrection

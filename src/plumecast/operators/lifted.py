@@ -17,6 +17,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import sampled_rows
 from plumecast.compute.device import DEFAULT_BUDGET, Budget
+from plumecast.operators.carried.transport import ColumnTransport
 from plumecast.operators.coded.correction import SHARES, CorrectedMap
 from plumecast.operators.family import (
     NOTHING,
@@ -26,7 +27,6 @@ from plumecast.operators.family import (
     Operator,
     TrainingSet,
 )
-from plumecast.operators.physics.transport import ColumnTransport
 from plumecast.operators.settings import FAMILIES, Settings
 from plumecast.operators.targets import (
     CHOICE_ROWS,

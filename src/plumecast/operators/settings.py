@@ -11,13 +11,13 @@ from typing import Any
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.values import check_count, check_fields, shown
+from plumecast.operators.carried.transport import CARRIED
 from plumecast.operators.coded.fit import CODED, CodedSettings
 from plumecast.operators.coded.kernels import POLYNOMIAL
 from plumecast.operators.family import Family, FamilySettings
 from plumecast.operators.lift import check_lift
 from plumecast.operators.neural.map import FNO, UNET
 from plumecast.operators.pca import Truncation
-from plumecast.operators.physics.transport import CARRIED
 from plumecast.operators.spectral.fit import SPECTRAL, SpectralSettings
 from plumecast.operators.targets import BLENDED, TARGETS, check_targets
 

@@ -30,8 +30,8 @@ from plumecast.compute.arrays import (
 )
 from plumecast.compute.blocks import field_blocks, row_blocks
 from plumecast.compute.device import Budget
+from plumecast.operators.carried.transport import ColumnTransport
 from plumecast.operators.family import Conditions, TrainingSet
-from plumecast.operators.physics.transport import ColumnTransport
 from plumecast.operators.targets import Targets, encode_outputs
 
 STRETCH = 2.0

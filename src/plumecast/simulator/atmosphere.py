@@ -15,8 +15,7 @@ from scipy.ndimage import gaussian_filter
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Field
-from plumecast.physics.air import standard_density
-from plumecast.physics.turbulence import exchange
+from plumecast.physics.air import exchange, standard_density
 from plumecast.simulator import compiled
 
 STEERING_STRENGTH = 1.2

@@ -16,15 +16,22 @@ import numpy as np
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Field
 from plumecast.compute.dose import running_dose
-from plumecast.physics.air import column_mean
-from plumecast.physics.emission import SMOKE_YIELD, burned_share, consumed_load
-from plumecast.physics.fuels import Codes, Moisture, fuel_table
-from plumecast.physics.plume import RADIATIVE_FRACTION, injection_profile, plume_lift, plume_top
-from plumecast.physics.turbulence import (
+from plumecast.physics.air import (
     DEPOSITION_VELOCITY,
     HORIZONTAL_DIFFUSIVITY,
+    column_mean,
     diffusivity,
     friction_velocity,
+)
+from plumecast.physics.fuels import Codes, Moisture, fuel_table
+from plumecast.physics.plume import (
+    RADIATIVE_FRACTION,
+    SMOKE_YIELD,
+    burned_share,
+    consumed_load,
+    injection_profile,
+    plume_lift,
+    plume_top,
 )
 from plumecast.simulator import compiled
 from plumecast.simulator.atmosphere import FaceSteering, Layers, empty_flux, fill_flux

@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Field, Mask
-from plumecast.physics.emission import damping_polynomial
 from plumecast.physics.fuels import J_KG_PER_BTU_LB, M_PER_FT, Codes, fuel_codes, fuel_table
+from plumecast.physics.plume import damping_polynomial
 from plumecast.simulator import compiled
 
 KG_M2_PER_LB_FT2 = 0.45359237 / M_PER_FT**2

@@ -18,7 +18,7 @@ from plumecast.compute.arrays import Array, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.device import Budget, advice, naming_memory
 from plumecast.compute.resources import LOCAL, Resources, hears_names
-from plumecast.data.conditions.covariates import Covariate
+from plumecast.data.covariates import Covariate
 from plumecast.data.layout import Layout
 from plumecast.data.training import (
     TrainingMatrices,

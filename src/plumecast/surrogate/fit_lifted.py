@@ -14,7 +14,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.device import Budget
-from plumecast.data.conditions.covariates import (
+from plumecast.data.covariates import (
     ALIKE,
     SCENARIO,
     Covariate,
@@ -26,6 +26,9 @@ from plumecast.data.conditions.covariates import (
 from plumecast.data.findings import check_group_count
 from plumecast.data.layout import Field
 from plumecast.data.training import TrainingMatrices
+from plumecast.operators.carried.calibration import LADDERS, calibrate
+from plumecast.operators.carried.release import FireHistory, FuelLoads, WeatherSeries
+from plumecast.operators.carried.transport import ColumnTransport, plan_transport
 from plumecast.operators.coded.correction import CorrectedMap
 from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.lifted import (
@@ -34,10 +37,6 @@ from plumecast.operators.lifted import (
     LiftedSums,
     fit_lifted_operator,
 )
-from plumecast.operators.physics.calibration import LADDERS, calibrate
-from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
-from plumecast.operators.physics.release import FireHistory
-from plumecast.operators.physics.transport import ColumnTransport, plan_transport
 from plumecast.operators.settings import FAMILIES, Settings
 from plumecast.operators.targets import each_output, value_range
 from plumecast.operators.wind_frame import WindFrame, fit_wind_frame

@@ -17,7 +17,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.compute.arrays import Array
-from plumecast.data.conditions.covariates import read_scalar
+from plumecast.data.covariates import read_scalar
 from plumecast.data.layout import leading_dims
 from plumecast.operators.family import Conditions
 from plumecast.operators.settings import FAMILIES

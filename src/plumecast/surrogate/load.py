@@ -19,15 +19,15 @@ from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import FIRE
 from plumecast.base.values import check_count, check_fields, check_number, shown
 from plumecast.compute.arrays import Array, arrays_in
-from plumecast.data.conditions.covariates import Covariate
+from plumecast.data.covariates import Covariate
 from plumecast.data.layout import Coordinate, Field, Layout
 from plumecast.operators.baselines import GaussianProcess, MeanField, NearestFire
+from plumecast.operators.carried.calibration import LADDERS
+from plumecast.operators.carried.transport import MOST_HALVINGS, ColumnTransport
 from plumecast.operators.family import Conditions
 from plumecast.operators.lift import Lift, PhysicsChannels
 from plumecast.operators.lifted import LiftedOperator, LiftedSums
 from plumecast.operators.pca import Basis
-from plumecast.operators.physics.calibration import LADDERS
-from plumecast.operators.physics.transport import MOST_HALVINGS, ColumnTransport
 from plumecast.operators.settings import FAMILIES, check_record
 from plumecast.operators.targets import Targets
 from plumecast.operators.wind_frame import WindFrame

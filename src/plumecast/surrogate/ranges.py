@@ -13,7 +13,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.arrays import Array, read_rows, to_device_of, to_numpy
 from plumecast.compute.blocks import Runner, map_over, row_blocks, sampled_rows
-from plumecast.data.conditions.covariates import read_scalar, read_wind
+from plumecast.data.covariates import read_scalar, read_wind
 from plumecast.data.layout import Layout
 from plumecast.data.training import TrainingMatrices
 from plumecast.operators.family import Operator

@@ -27,7 +27,7 @@ from plumecast.compute.arrays import (
 )
 from plumecast.compute.device import choose_device
 from plumecast.compute.resources import LOCAL, Resources
-from plumecast.data.conditions.covariates import (
+from plumecast.data.covariates import (
     Covariate,
     ExtrapolationWarning,
     read_covariates,

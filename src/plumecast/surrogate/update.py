@@ -16,7 +16,7 @@ from plumecast.base.names import DATA_VERSION, SIMULATION, SNAPSHOT
 from plumecast.compute.device import Budget, choose_device
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.checksums import fire_fingerprints
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.data.layout import checked_field
 from plumecast.data.schema import check_values
 from plumecast.data.split import SplitRecipe

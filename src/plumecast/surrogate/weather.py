@@ -13,9 +13,8 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT, WEATHER_HOUR, WIND
 from plumecast.compute.arrays import Array
 from plumecast.data.clock import LABELS, Histories, checkpoint_interval
-from plumecast.data.conditions.covariates import read_fuel_maps, read_scalar, wind_vector
-from plumecast.operators.physics.conditions import FuelLoads, WeatherSeries
-from plumecast.operators.physics.release import FireHistory
+from plumecast.data.covariates import read_fuel_maps, read_scalar, wind_vector
+from plumecast.operators.carried.release import FireHistory, FuelLoads, WeatherSeries
 from plumecast.surrogate.ranges import snapshot_hours
 from plumecast.weather.complete import CompletedWeather, complete_weather
 from plumecast.weather.profile import HEIGHTS, LOCAL_HOUR, SURFACE, default_depth, extend_profile

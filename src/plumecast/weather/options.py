@@ -12,7 +12,7 @@ import numpy as np
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.units import KINDS, unit_named, units_of
 from plumecast.compute.arrays import Array
-from plumecast.physics.turbulence import NIGHT_DEPTH
+from plumecast.physics.air import NIGHT_DEPTH
 from plumecast.weather.profile import DAY_DEPTH, VEER
 
 IgnitionTime: TypeAlias = str | datetime | np.datetime64

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumecast.compute.arrays import Array
-from plumecast.physics.turbulence import NIGHT_DEPTH
+from plumecast.physics.air import NIGHT_DEPTH
 
 HEIGHTS = (10.0, 50.0, 200.0, 500.0, 1000.0, 1500.0, 2000.0, 3000.0, 4000.0, 6000.0)
 """Heights above ground at which winds are stored with snapshots, m."""

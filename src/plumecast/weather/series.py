@@ -19,7 +19,7 @@ from plumecast.base.names import (
     WIND,
 )
 from plumecast.compute.arrays import Array
-from plumecast.physics.turbulence import NIGHT_DEPTH
+from plumecast.physics.air import NIGHT_DEPTH
 from plumecast.weather.checks import (
     FIRE_DIM,
     WEATHER_END,

@@ -14,7 +14,7 @@ import xarray as xr
 from plumecast.base.deprecated import folded_arguments
 from plumecast.compute.memory import parse_memory
 from plumecast.compute.resources import LOCAL, Resources
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.data.schema import final_rows
 from plumecast.scores.field_statistics import (
     bin_count,

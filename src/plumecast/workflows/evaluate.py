@@ -13,7 +13,7 @@ from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.resources import LOCAL, Resources, hears_names
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.data.split import FEW_GROUPS, group_rows
 from plumecast.operators.family import fold_numbers
 from plumecast.operators.lifted import LiftedOperator

@@ -18,7 +18,7 @@ from plumecast.compute.arrays import bytes_in
 from plumecast.compute.memory import parse_memory, rows_within
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.clock import fire_blocks, whole_fires
-from plumecast.data.conditions.covariates import ExtrapolationWarning, extrapolating
+from plumecast.data.covariates import ExtrapolationWarning, extrapolating
 from plumecast.scores.predicted_dose import without_marks
 from plumecast.sources.rasters import ArrivalTimes
 from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration

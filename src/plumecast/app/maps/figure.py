@@ -19,8 +19,7 @@ from plumecast.app.maps.ground import perimeters, relief
 from plumecast.app.maps.layers import Content, Layer, Scene
 from plumecast.base.files import atomic_write
 from plumecast.compute.regrid import Grid
-from plumecast.sources.rasters.georeference import target_grid
-from plumecast.studies.figures import (
+from plumecast.paper.figures import (
     BLUE,
     GRID,
     INK,
@@ -32,6 +31,7 @@ from plumecast.studies.figures import (
     plain,
     styled,
 )
+from plumecast.sources.rasters.georeference import target_grid
 from plumecast.workflows.design.design import CHOSEN, HOLD_OUT, MUST_HAVE, Design, Run
 
 _KM = 1e3  # m

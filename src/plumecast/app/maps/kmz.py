@@ -17,7 +17,7 @@ from plumecast.app.maps.layers import Content, Layer, Scene
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import atomic_write
 from plumecast.data.crs import as_crs, import_extra
-from plumecast.studies.figures import hours_text
+from plumecast.paper.figures import hours_text
 
 NOMINAL = "2000-01-01T00:00Z"
 """Time of ignition of fires without a date; viewers of KML need dates for their time slider."""

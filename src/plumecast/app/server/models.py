@@ -24,7 +24,7 @@ from plumecast.base.files import write_json
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.processes import end_with_parent, interrupts_blocked
 from plumecast.compute.resources import Resources
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.data.store import open_snapshots
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.load import load_surrogate

@@ -12,7 +12,7 @@ from plumecast.app.server.kept import Kept
 from plumecast.app.server.models import Model
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.data.clock import take_final
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.scores.quantities import as_quantity, find_quantity
 from plumecast.workflows.held_out.unseen import UnseenSmoke, predict_unseen
 

@@ -14,19 +14,26 @@ from plumecast.app.maps.sources import MOST_FIRES
 from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.paths import check_output
-from plumecast.cli.history import command_line
 from plumecast.cli.options import WORKERS
 from plumecast.cli.outcomes import fires_kept
-from plumecast.cli.show import count, counted, next_step, progress, say, when_stopped, wrote
-from plumecast.cli.tables.scores import show_scores
+from plumecast.cli.show import (
+    command_line,
+    count,
+    counted,
+    next_step,
+    progress,
+    say,
+    when_stopped,
+    wrote,
+)
+from plumecast.cli.tables import show_scores
 from plumecast.compute.resources import Resources
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires
 from plumecast.data.split import SplitRecipe
 from plumecast.operators.settings import PRESETS
-from plumecast.studies.cases import find_studies
-from plumecast.studies.context import Context, StudyLimits
-from plumecast.studies.figures import (
+from plumecast.paper.context import Context, StudyLimits
+from plumecast.paper.figures import (
     compare_maps,
     hours_text,
     mean_colours,
@@ -34,10 +41,11 @@ from plumecast.studies.figures import (
     plain,
     save_figure,
 )
-from plumecast.studies.methods import fitted
-from plumecast.studies.report.page import write_report
-from plumecast.studies.results import claim_folder, describe_run, run_studies
-from plumecast.studies.scoring import outcome
+from plumecast.paper.methods import fitted
+from plumecast.paper.results import claim_folder, describe_run, run_studies
+from plumecast.paper.scoring import outcome
+from plumecast.paper.studies import find_studies
+from plumecast.report.page import write_report
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds
 from plumecast.workflows.held_out.record import Evaluation

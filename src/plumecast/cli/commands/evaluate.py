@@ -29,7 +29,7 @@ from plumecast.cli.options import (
     with_options,
 )
 from plumecast.cli.show import note, progress, wrote
-from plumecast.cli.tables.scores import refuse_other_scores, show_results
+from plumecast.cli.tables import refuse_other_scores, show_results
 from plumecast.compute.blocks import Runner
 from plumecast.compute.resources import Resources
 from plumecast.data.lazy_store import one_version

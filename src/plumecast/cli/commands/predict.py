@@ -17,7 +17,6 @@ from plumecast.cli.fire_options import (
     raster_reports,
     read_raster_options,
 )
-from plumecast.cli.history import history
 from plumecast.cli.options import (
     CHECKPOINT_INTERVAL,
     MODEL,
@@ -28,7 +27,7 @@ from plumecast.cli.options import (
     with_options,
 )
 from plumecast.cli.outcomes import exit_code, show_problems
-from plumecast.cli.show import counted, note, say, warn, wrote
+from plumecast.cli.show import counted, history, note, say, warn, wrote
 from plumecast.cli.weather_options import (
     at_time_of_file,
     note_use,

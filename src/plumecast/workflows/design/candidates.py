@@ -15,7 +15,7 @@ from plumecast.base.names import FIRE, SNAPSHOT, WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
 from plumecast.data.clock import checkpoint_interval
-from plumecast.data.conditions.covariates import FUEL_LOAD
+from plumecast.data.covariates import FUEL_LOAD
 from plumecast.data.layout import checked_field, fit_layout
 from plumecast.data.schema import check_structure, check_values
 from plumecast.data.store import open_snapshots

@@ -1,9 +1,12 @@
-"""Choose the ignitions that are worth an expensive run, before any of them is run."""
+"""Choose the ignitions that are worth an expensive run, before any of them is run.
+
+The runs are written as CSV; weights and costs of ignitions are read from CSV.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT, WIND
+from plumecast.base.tables import NUMBER, Column, TableFormat, read_table, write_table
 from plumecast.base.values import check_count
 from plumecast.compute.arrays import Array
 from plumecast.workflows.design.candidates import (
@@ -290,3 +294,33 @@ def _wind(pool: Candidates, number: int) -> tuple[float | None, float | None]:
     angle = np.deg2rad(direction)
     east, north = (speed * np.sin(angle)).mean(), (speed * np.cos(angle)).mean()
     return float(speed.mean()), float(np.rad2deg(np.arctan2(east, north)) % 360.0)
+
+
+_DIGITS = {
+    "x": ".0f",
+    "y": ".0f",
+    "wind_speed": ".2f",
+    "wind_from_direction": ".0f",
+    "expected_error": ".4f",
+    "cost": "g",
+}
+
+
+def write_runs(design: Design, path: str | Path) -> None:
+    """Write the runs in order, one row each; what is unknown is empty."""
+    names = [item.name for item in fields(Run)]
+    write_table(path, names, [astuple(run) for run in design.runs], formats=_DIGITS)
+
+
+def read_values(path: str | Path, what: str) -> dict[str, float]:
+    """Numbers of ignitions from a CSV table with the columns ignition_id and `what`."""
+    table = read_table(
+        path,
+        TableFormat(
+            columns=(Column("ignition_id", "ignition"), Column(what, "value", NUMBER)),
+            row="ignition",
+            row_name="ignition_id",
+            unique=("ignition_id",),
+        ),
+    )
+    return dict(zip(table.texts["ignition_id"], table.numbers[what].tolist(), strict=True))

@@ -30,12 +30,12 @@ from plumecast.base.names import FIRE
 from plumecast.compute.arrays import Array, to_complex
 from plumecast.compute.blocks import row_blocks, sampled_rows
 from plumecast.compute.linalg import cholesky, solve_lower
-from plumecast.data.conditions.covariates import own_winds, read_wind
+from plumecast.data.covariates import own_winds, read_wind
 from plumecast.data.layout import Field, fit_layout
+from plumecast.operators.carried.transport import ColumnTransport, plan_transport
 from plumecast.operators.family import Conditions
 from plumecast.operators.lift import Lift, fit_lift
 from plumecast.operators.pca import Truncation, fit_truncated_basis
-from plumecast.operators.physics.transport import ColumnTransport, plan_transport
 from plumecast.operators.settings import PRESETS, Settings
 from plumecast.operators.spectral.transform import (
     Frequencies,

@@ -16,7 +16,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import WEATHER_HOUR, WIND
 from plumecast.compute.arrays import Array
-from plumecast.data.conditions.covariates import FUEL_LOAD
+from plumecast.data.covariates import FUEL_LOAD
 from plumecast.data.rewrite import drop_variable, rewrite_fires
 from plumecast.data.store import open_snapshots
 from plumecast.sources.wrf.checks import SMOKE_SCHEME

@@ -31,9 +31,9 @@ from plumecast.base.names import (
 from plumecast.compute.arrays import Array
 from plumecast.compute.burned import Shares, shares_of
 from plumecast.data.clock import Histories, with_history
-from plumecast.data.conditions.covariates import read_scalar, wind_vector
+from plumecast.data.covariates import read_scalar, wind_vector
 from plumecast.data.schema import further_outputs
-from plumecast.operators.physics.release import Front, partial_release_of
+from plumecast.operators.carried.release import Front, partial_release_of
 from plumecast.surrogate.weather import LONGEST
 from plumecast.weather.complete import CompletedWeather, complete_weather
 from plumecast.weather.profile import SURFACE

@@ -24,7 +24,7 @@ from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.compute.device import refuse_device
 from plumecast.compute.resources import Resources
 from plumecast.data.clock import by_fire, fire_blocks
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.data.layout import Layout, to_rows
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.scores.footprint import sample_coords

@@ -16,8 +16,8 @@ import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.names import SIMULATION
-from plumecast.scores.exceedance import Exceedance
 from plumecast.scores.quantities import DEFAULT
+from plumecast.scores.tally import Exceedance
 from plumecast.surrogate.error_bars.counting import Cells
 from plumecast.surrogate.error_bars.interval import promise_text
 from plumecast.surrogate.surrogate import Surrogate

@@ -19,7 +19,6 @@ from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, like
-from plumecast.scores.exceedance import Exceedance, exceedance_counts, exceedance_of
 from plumecast.scores.footprint import as_scores, smoke_threshold_over
 from plumecast.scores.quantities import (
     DEFAULT,
@@ -30,7 +29,14 @@ from plumecast.scores.quantities import (
 )
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.scores.roc import decision_threshold_over
-from plumecast.scores.tally import Tally, join_tallies, tally_rows
+from plumecast.scores.tally import (
+    Exceedance,
+    Tally,
+    exceedance_counts,
+    exceedance_of,
+    join_tallies,
+    tally_rows,
+)
 from plumecast.surrogate.error_bars.counting import CellBins, Cells, add_cells
 from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate

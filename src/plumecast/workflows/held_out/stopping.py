@@ -8,7 +8,7 @@ from typing import Any
 
 import xarray as xr
 
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.scores.learning_curve import FEWEST, Forecast, Point, forecast
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.update import group_name

@@ -12,12 +12,12 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DATA_VERSION, SIMULATION, SMOKE, SNAPSHOT
 from plumecast.compute.blocks import sampled_rows
 from plumecast.data.clock import take_final
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.data.split import Split, SplitRecipe
 from plumecast.data.training import provenance
-from plumecast.scores.exceedance import Exceedance, exceedance_counts, exceedance_of
 from plumecast.scores.quantities import as_integrals, find_quantity
 from plumecast.scores.roc import pooled_roc
+from plumecast.scores.tally import Exceedance, exceedance_counts, exceedance_of
 from plumecast.surrogate.surrogate import Surrogate
 
 

@@ -24,7 +24,7 @@ from plumecast.compute.arrays import (
 from plumecast.compute.blocks import add_up
 from plumecast.compute.device import free_bytes
 from plumecast.data.clock import by_fire, fire_blocks, take_final
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.data.layout import to_rows
 from plumecast.data.schema import final_rows
 from plumecast.data.store import open_snapshots

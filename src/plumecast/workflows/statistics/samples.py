@@ -19,7 +19,7 @@ from plumecast.compute.arrays import contiguous, to_numpy
 from plumecast.compute.blocks import row_blocks
 from plumecast.compute.dose import growth_rates, largest_so_far
 from plumecast.compute.resources import LOCAL, Resources
-from plumecast.data.conditions.covariates import extrapolating
+from plumecast.data.covariates import extrapolating
 from plumecast.data.store import open_snapshots
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.scores.quantities import DEFAULT, as_integrals, find_quantity, quantity_factors

@@ -15,7 +15,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT, WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.device import DEFAULT_BUDGET
-from plumecast.data.conditions.covariates import own_covariates, own_winds, read_wind
+from plumecast.data.covariates import own_covariates, own_winds, read_wind
 from plumecast.data.layout import fit_layout
 from plumecast.data.training import TrainingMatrices, training_matrices
 from plumecast.operators.coded.fit import PAPER_TRUNCATION, CodedSettings, fit_code_map

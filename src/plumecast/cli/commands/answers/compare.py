@@ -26,7 +26,7 @@ from plumecast.cli.fire_options import (
 from plumecast.cli.options import Given, numbers, with_options
 from plumecast.cli.outcomes import exit_code, show_problems
 from plumecast.cli.show import counted, note, warn, wrote
-from plumecast.cli.tables.differences import show_comparison
+from plumecast.cli.tables import show_comparison
 from plumecast.cli.weather_options import note_use, read_wind_options, wind_options
 from plumecast.compute.resources import Resources
 from plumecast.data.schema import select_drought

@@ -17,9 +17,10 @@ from plumecast.workflows.design.design import (
     Design,
     Run,
     design_runs,
+    read_values,
+    write_runs,
 )
 from plumecast.workflows.design.kernel import METHODS
-from plumecast.workflows.design.table import read_values, write_runs
 from plumecast.workflows.wrf_inputs import check_wrf_inputs, write_wrf_inputs
 
 _STEPS = 3  # reading, features, choosing

@@ -1,1 +1,0 @@
-"""Commands that choose the settings of a surrogate, or add fires to it."""

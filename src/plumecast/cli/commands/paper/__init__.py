@@ -1,1 +1,0 @@
-"""Commands about the paper: its studies and their report."""

@@ -1,1 +1,0 @@
-"""Checks of the weather of fires."""

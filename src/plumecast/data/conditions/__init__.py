@@ -1,1 +1,0 @@
-"""What is known of every snapshot beside its fields: covariates, winds, weather and fuels."""

@@ -1,0 +1,362 @@
+"""The tables and maps of the page for a planner: places, differences between scenarios, plants."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize, TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from plumecast.impact.compare import EVERYWHERE, EXPOSURE
+from plumecast.impact.comparison import SCENARIO
+from plumecast.impact.loss_result import ALL, PARTS
+from plumecast.paper.figures import COLOURS, INK, MUTED, draw_smoke, smoke_scale, styled
+from plumecast.report import Picture, embed
+from plumecast.report.answers import (
+    Answer,
+    Cell,
+    Table,
+    between,
+    chance,
+    counted,
+    number,
+    percent,
+    percents_between,
+    points_between,
+    unbroken_units,
+)
+from plumecast.scores.quantities import find_quantity
+from plumecast.workflows.statistics.point_table import EVERYONE
+
+WHOLE = {EXPOSURE: "all people, weighted by population", EVERYWHERE: "mean over the whole map"}
+"""Rows of a comparison that are no places, in words."""
+
+CAUSES = {
+    "optics": "how strongly smoke dims light is known only roughly",
+    "surrogate": "the predicted smoke has an error",
+    "sampling": "other fires would give other losses",
+}
+"""Why the loss is uncertain, by part of the interval."""
+
+Row = Mapping[str, Any]
+
+
+def units_of(answer: Answer) -> str:
+    """The units of the smoke in an answer."""
+    attrs = answer.attrs
+    if "units" in attrs:
+        return unbroken_units(str(attrs["units"]))
+    return unbroken_units(find_quantity(str(attrs["quantity"])).units)
+
+
+def sampled(answer: Answer) -> str:
+    """What percentages of the smoke of many fires count."""
+    single = answer.attrs["snapshots"] == answer.attrs["fires"]
+    return "fires" if single else "snapshots of fires"
+
+
+def places_in_order(answer: Answer) -> list[Row]:
+    """The places without the row of all people, the smokiest first."""
+    places = (row for row in answer.rows if row["name"] != EVERYONE)
+    return sorted(places, key=lambda row: -(row["mean"] or 0.0))
+
+
+def place_table(answer: Answer) -> Table:
+    """Smoke at places, the smokiest first; all people last."""
+    unit, first = units_of(answer), answer.rows[0]
+    columns = [name for name in first if f"{name}_lower" in first]
+    everyone = [row for row in answer.rows if row["name"] == EVERYONE]
+    order = [*enumerate(places_in_order(answer), start=1), *((0, row) for row in everyone)]
+    rows = []
+    for place, row in order:
+        people = row.get("population")
+        small = "" if people is None else f"{people:,.0f} people"
+        label = f"{place}. {row['name']}" if place else EVERYONE
+        rows.append((Cell(label, small), *(_place_cell(row, name) for name in columns)))
+    level = 100 * float(answer.attrs["coverage"])
+    caption = f"Smoke in {unit}. Small print: the {level:g} % interval of each number."
+    return Table(
+        caption,
+        ("place", *(_place_title(name, unit, sampled(answer)) for name in columns)),
+        tuple(rows),
+    )
+
+
+def _place_title(name: str, unit: str, each: str) -> str:
+    kind, _, value = name.partition("_")
+    if kind == "above":
+        return f"chance of more than {value} {unit}"
+    if kind == "quantile":
+        return f"{100 * float(value):g} % of {each} bring less than ({unit})"
+    return f"mean ({unit})"
+
+
+def _place_cell(row: Row, name: str) -> Cell:
+    value, low, high = (row[name + ending] for ending in ("", "_lower", "_upper"))
+    if value is None:
+        return Cell("–")
+    if name.startswith("above"):
+        return Cell(percent(value), percents_between(low, high))
+    return Cell(number(value), between(low, high))
+
+
+def difference_tables(answer: Answer, places: Answer | None = None) -> list[Table]:
+    """One table for each scenario against the reference; the largest decrease first.
+
+    Places have their numbers in the table of `places`, which are those on the maps.
+    """
+    order = [] if places is None else places_in_order(places)
+    labels = {str(row["name"]): f"{number}. {row['name']}" for number, row in enumerate(order, 1)}
+    names = list(dict.fromkeys(str(row["scenario"]) for row in answer.rows))
+    return [
+        _difference_table(answer, name, [r for r in answer.rows if r["scenario"] == name], labels)
+        for name in names
+    ]
+
+
+def _difference_table(
+    answer: Answer, name: str, rows: Sequence[Row], labels: dict[str, str]
+) -> Table:
+    unit, reference = units_of(answer), str(answer.attrs["reference"])
+    start = "reference_exceedance_"
+    levels = [key.removeprefix(start) for key in rows[0] if key.startswith(start)]
+    order = sorted(rows, key=lambda row: (row["place"] in WHOLE, row["difference"]))
+    how = "pairs of fires with the same ignition" if rows[0]["paired"] else "independent fires"
+    level = 100 * float(answer.attrs["coverage"])
+    caption = (
+        f"{name} against {reference}, in {unit}: mean over {how}, from "
+        f"{counted(int(rows[0]['ignitions']), 'ignition')}. Small print: the {level:g} % interval."
+    )
+    titles = (
+        "place", f"{reference} ({unit})", f"{name} ({unit})", f"difference ({unit})", "in percent",
+        f"chance that {name} brings less smoke",
+        *(f"fires above {level} {unit}" for level in levels), "settled?",
+    )  # fmt: skip
+    return Table(
+        caption, titles, tuple(_difference_row(row, levels, labels | WHOLE) for row in order)
+    )
+
+
+def _difference_row(row: Row, levels: Sequence[str], labels: dict[str, str]) -> tuple[Cell, ...]:
+    above = (
+        Cell(
+            f"{percent(row[f'reference_exceedance_{level}'])} → "
+            f"{percent(row[f'scenario_exceedance_{level}'])}",
+            points_between(row[f"exceedance_lower_{level}"], row[f"exceedance_upper_{level}"]),
+        )
+        for level in levels
+    )
+    low, high = row["relative_lower"], row["relative_upper"]
+    bounded = low is not None or high is not None  # a ratio to a mean near 0 tells nothing
+    return (
+        Cell(labels.get(str(row["place"]), str(row["place"]))),
+        Cell(number(row["reference_mean"])),
+        Cell(number(row["scenario_mean"])),
+        Cell(number(row["difference"], "+"), between(row["lower"], row["upper"], "+")),
+        Cell(
+            percent(row["relative"] if bounded else None, "+"),
+            percents_between(low, high, "+") if bounded else "",
+        ),
+        Cell(chance(row["chance"])),
+        *above,
+        Cell(settled(row)),
+    )
+
+
+def settled(row: Row) -> str:
+    """Whether the sign of a difference is known, and what would settle it."""
+    if row["lower"] is None or row["upper"] is None:
+        return "no fire differs" if row["difference"] == 0.0 else "unknown: too few fires"
+    if row["more_ignitions"] == 0:
+        if row["rough"]:
+            return "not yet: a few fires decide, add fires"
+        return "yes: less smoke" if row["difference"] < 0.0 else "yes: more smoke"
+    if row["more_ignitions"] is None:
+        return "no, and more fires would hardly settle it"
+    return f"no; about {counted(math.ceil(row['more_ignitions']), 'more ignition')} needed"
+
+
+def energy_table(answer: Answer) -> Table:
+    """What every plant loses, the largest loss first; all plants last."""
+    order = sorted(answer.rows, key=lambda row: (row["plant"] == ALL, -row["lost_mwh"]))
+    rows = tuple(
+        (
+            Cell(str(row["plant"]), f"{row['megawatts']:g} MW"),
+            Cell(number(row["clear_mwh"])),
+            Cell(number(row["lost_mwh"]), _ends(row, "lost_mwh", "total")),
+            Cell(f"{number(row['lost_percent'])} %", _ends(row, "lost_percent", "total", " %")),
+        )
+        for row in order
+    )
+    level = 100 * float(answer.attrs["coverage"])
+    caption = f"Mean over the fires. Small print: the {level:g} % interval."
+    return Table(caption, ("plant", "under a clear sky (MWh)", "lost (MWh)", "lost (%)"), rows)
+
+
+def energy_parts(answer: Answer) -> list[str]:
+    """The parts of the interval of all plants, in words."""
+    whole = next(row for row in answer.rows if row["plant"] == ALL)
+    return [
+        f"{_ends(whole, 'lost_mwh', part, ' MWh')}: {CAUSES[part]}."
+        for part in PARTS[:-1]
+        if whole[f"lost_mwh_lower_{part}"] is not None
+    ]
+
+
+def _ends(row: Row, quantity: str, part: str, unit: str = "") -> str:
+    return between(row[f"{quantity}_lower_{part}"], row[f"{quantity}_upper_{part}"], unit=unit)
+
+
+# -- Maps: percentiles of smoke on one colour scale, differences, and places
+
+WIDTH = 3.4  # inches of one map
+LOWEST = 1e-3  # of the largest smoke; less is white
+WIDEST = 0.99  # quantile of the differences at which the colours end
+DIFFERENCE_COLOURS = "RdBu_r"
+"""Blue is less smoke than in the reference, red is more; distinct with any colour vision."""
+
+FAINT = 0.3  # opacity of differences that are not settled
+
+
+def smoke_pictures(maps: Answer, places: Answer | None) -> list[Picture]:
+    """Maps of the percentiles, or of the mean without them, and the legend as the last picture."""
+    fields = _smoke_fields(maps)
+    if not fields:
+        return []
+    unit = units_of(maps)
+    top = max(float(field.max()) for field, _ in fields.values())
+    lowest = max(LOWEST * top, LOWEST)
+    norm = smoke_scale(xr.concat([f for f, _ in fields.values()], "panel"), lowest)
+    shown = []
+    with styled():
+        for title, (field, caption) in fields.items():
+            figure, ax = _new_map(field)
+            draw_smoke(ax, field.where(field > lowest), norm)
+            if not bool((field > lowest).any()):
+                text = f"nowhere above\n{number(lowest)} {unit}"
+                ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", color=MUTED)
+            _mark(ax, places, field)
+            shown.append(Picture(_png(figure), f"{title}. {caption}", f"Map of smoke: {title}"))
+        label = f"smoke ({unit}); white: less than {number(lowest)}"
+        bar = _legend(norm, COLOURS, label, beyond="neither")
+    return [*shown, Picture(bar, "", f"Colours of the maps: {label}")]
+
+
+def _smoke_fields(maps: Answer) -> dict[str, tuple[xr.DataArray, str]]:
+    """Title of each map, its field and its meaning."""
+    data = maps.fields
+    if data is None:
+        return {}
+    each = sampled(maps)
+    if "smoke_quantile" in data:
+        shares = [float(share) for share in data["quantile"].values]
+        chosen = sorted({shares[0], shares[len(shares) // 2], shares[-1]})
+        return {
+            f"{ordinal(100 * share)} percentile": (
+                data["smoke_quantile"].sel(quantile=share),
+                f"In every cell, {100 * share:g} of 100 {each} bring less smoke than this.",
+            )
+            for share in chosen
+        }
+    if "mean_smoke" in data:
+        return {"Mean": (data["mean_smoke"], f"The mean over the {each}, in every cell.")}
+    return {}
+
+
+def ordinal(value: float) -> str:
+    """1st, 2nd, 3rd, 4th, 11th, 97.5th."""
+    text = f"{value:g}"
+    if not text.isdigit() or text[-2:] in ("11", "12", "13"):
+        return f"{text}th"
+    return text + {"1": "st", "2": "nd", "3": "rd"}.get(text[-1], "th")
+
+
+def difference_pictures(maps: Answer, places: Answer | None) -> list[Picture]:
+    """A map for every scenario on one scale, and the legend as the last picture."""
+    data = maps.fields
+    if data is None:
+        return []
+    unit, reference = units_of(maps), str(maps.attrs["reference"])
+    sizes = np.abs(data["difference"].values)
+    most = float(np.nanquantile(sizes, WIDEST)) or float(np.nanmax(sizes)) or 1.0
+    norm = TwoSlopeNorm(0.0, -most, most)
+    level = 100 * float(maps.attrs["coverage"])
+    shown = []
+    with styled():
+        for name in data[SCENARIO].values.tolist():
+            one = data.sel({SCENARIO: name})
+            figure, ax = _new_map(one["difference"])
+            settled = (one["lower"] > 0.0) | (one["upper"] < 0.0)
+            _draw_difference(ax, one["difference"], settled, norm)
+            _mark(ax, places, one["difference"])
+            caption = (
+                f"{name} minus {reference}. Blue: less smoke; red: more. Pale: the {level:g} % "
+                "interval of the cell contains 0, so that the sign is not settled there."
+            )
+            shown.append(Picture(_png(figure), caption, f"Map of differences: {name}"))
+        label = f"difference of the mean smoke ({unit})"
+        bar = _legend(norm, DIFFERENCE_COLOURS, label, beyond="both")
+    return [*shown, Picture(bar, "", f"Colours of the maps: {label}")]
+
+
+def _draw_difference(
+    ax: Axes, field: xr.DataArray, settled: xr.DataArray, norm: TwoSlopeNorm
+) -> None:
+    ax.set_aspect("equal")
+    for chosen, opacity in ((settled, 1.0), (~settled, FAINT)):
+        ax.pcolormesh(
+            field.x / 1e3, field.y / 1e3, field.where(chosen).values, norm=norm,
+            cmap=DIFFERENCE_COLOURS, alpha=opacity, rasterized=True, edgecolors="none", linewidth=0,
+        )  # fmt: skip
+
+
+def _new_map(field: xr.DataArray) -> tuple[Figure, Axes]:
+    tall, wide = (abs(float(field[axis][-1] - field[axis][0])) for axis in ("y", "x"))
+    ratio = min(max(tall / wide, 0.3), 3.0) if wide else 1.0
+    figure = Figure(figsize=(WIDTH, (WIDTH - 0.6) * ratio + 0.6), layout="constrained")
+    ax = figure.subplots()
+    ax.set(xlabel="x (km)", ylabel="y (km)")
+    ax.locator_params(nbins=5)
+    return figure, ax
+
+
+def _mark(ax: Axes, places: Answer | None, field: xr.DataArray) -> None:
+    """Mark the places with their numbers in the table; names would cover each other."""
+    if places is None:
+        return
+    middle = float(field.x.mean()) / 1e3
+    for place, row in enumerate(places_in_order(places), start=1):
+        if row.get("cell_x") is None or row.get("cell_y") is None:
+            continue
+        x, y = float(row["cell_x"]) / 1e3, float(row["cell_y"]) / 1e3
+        ax.plot(x, y, "o", ms=4, mfc="white", mec=INK, mew=1.2)
+        ax.annotate(
+            str(place), (x, y), xytext=(5 if x < middle else -5, 3), textcoords="offset points",
+            ha="left" if x < middle else "right", fontsize=8, fontweight="bold", color=INK,
+            path_effects=[patheffects.withStroke(linewidth=2, foreground="white")],
+        )  # fmt: skip
+
+
+def _legend(norm: Normalize, colours: str, label: str, *, beyond: str) -> str:
+    figure = Figure(figsize=(3.7, 0.66), layout="constrained")
+    bar = figure.colorbar(
+        ScalarMappable(norm, colours), cax=figure.subplots(), orientation="horizontal",
+        extend=beyond, format=FuncFormatter(lambda value, _: f"{value:g}"),
+    )  # fmt: skip
+    bar.set_label(label)
+    return _png(figure)
+
+
+def _png(figure: Figure) -> str:
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=180)
+    return embed("png", content.getvalue())

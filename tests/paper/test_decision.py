@@ -1,0 +1,332 @@
+"""The page for planners: its numbers, what it leaves out, what it refuses, and how it looks."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shutil
+
+import pytest
+import xarray as xr
+from markupsafe import escape
+
+import plumecast as pc
+from plumecast.impact.comparison import export_maps, write_json
+from plumecast.impact.loss_result import write_loss
+from plumecast.impact.solar_loss import Unrecorded
+from plumecast.report.answers import (
+    COMMANDS,
+    DIFFERENCES,
+    ENERGY,
+    PLACES,
+    between,
+    chance,
+    number,
+    percents_between,
+    read_answers,
+)
+from plumecast.report.planner import write_decision
+from plumecast.report.tables import difference_tables, ordinal, place_table, settled, smoke_pictures
+from plumecast.scores.reading import Reading
+from plumecast.workflows.export import export_statistics
+from plumecast.workflows.statistics.point_table import write_points
+from plumecast.workflows.statistics.request import Statistics
+from support.plants import NOON, smoky, write_plants
+
+NASTY = 'Elm <b>&amp; "Co"</b> $x$'
+SECTIONS = ("maps", "places", "differences", "energy", "trust", "assumptions")
+HOSTILE = "</code><script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A surrogate and its fires, a table of places, and a folder with all answers."""
+    pytest.importorskip("pvlib")
+    base = tmp_path_factory.mktemp("decision")
+    folder = base / "answers"
+    folder.mkdir()
+    fires = smoky(fires=12)
+    model = pc.fit_surrogate(fires, "paper-linear")
+    towns = base / "towns.csv"
+    name = NASTY.replace('"', '""')
+    towns.write_text(f'name,x,y,population\nAsh,9000,9000,400\n"{name}",15000,12000,\n')
+    asked = Reading(thresholds=(35.0,)), Statistics((0.05, 0.5, 0.95), final=True)
+    maps = pc.ensemble_statistics(model, fires, *asked)
+    export_statistics(maps, folder / "maps.nc")
+    write_points(pc.evaluate_points(model, fires, towns, *asked), folder / "towns.json")
+    scenarios = {name: pc.select_drought(fires, name) for name in ("low", "high")}
+    found = pc.compare_scenarios(scenarios, Reading(thresholds=(35.0,)), model=model, places=towns)
+    write_json(found, folder / "differences.json")
+    export_maps(found.maps, folder / "differences.nc")
+    plants = write_plants(base / "plants.csv")
+    loss = pc.solar_loss(
+        fires, plants, ignition_time=NOON, surrogate=model, unrecorded=Unrecorded(latitude=39)
+    )
+    write_loss(loss, folder / "energy.nc")
+    return folder, model, fires, towns
+
+
+@pytest.fixture(scope="module")
+def page(made, tmp_path_factory):
+    written = write_decision(made[0], tmp_path_factory.mktemp("page") / "decision.html")
+    assert (written.others, written.missing) == ((), ())
+    return written.path
+
+
+@pytest.fixture
+def copied(made, tmp_path):
+    """A copy of the folder of answers that a test may change."""
+    return shutil.copytree(made[0], tmp_path / "answers")
+
+
+def test_the_page_needs_nothing_but_itself(page):
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r'(?:src|href)="(?!data:|#)[^"]*"', text) == []
+    assert "http" not in text
+    assert text.lstrip().startswith("<!DOCTYPE html>")
+
+
+def test_the_map_comes_first_and_the_assumptions_last(page):
+    text = page.read_text(encoding="utf-8")
+    places = [text.index(f'<section id="{name}"') for name in SECTIONS]
+    assert places == sorted(places)
+
+
+def test_texts_of_the_user_are_shown_as_they_are(page):
+    text = page.read_text(encoding="utf-8")
+    assert str(escape(NASTY)) in text
+    assert NASTY not in text
+
+
+def test_places_have_their_numbers_intervals_and_units(made, page):
+    rows = json.loads((made[0] / "towns.json").read_text())["places_table"]
+    text = page.read_text(encoding="utf-8")
+    for row in rows:
+        assert f"<span>{number(row['mean'])}<small>" in text
+        assert between(row["mean_lower"], row["mean_upper"]) in text
+        assert percents_between(row["above_35_lower"], row["above_35_upper"]) in text
+    answer = read_answers(made[0]).found[PLACES]
+    table = place_table(answer)
+    assert table.titles[2] == "chance of more than 35 µg\N{NO-BREAK SPACE}m⁻³"
+    ordered = sorted((r for r in rows if r["name"] != "all people"), key=lambda r: -r["mean"])
+    assert [cells[0].text for cells in table.rows] == [
+        *(f"{i}. {row['name']}" for i, row in enumerate(ordered, start=1)), "all people",
+    ]  # fmt: skip
+
+
+def test_differences_and_energy_are_those_of_the_files(made, page):
+    answers, text = read_answers(made[0]), page.read_text(encoding="utf-8")
+    for row in answers.found[DIFFERENCES].rows:
+        assert f"<span>{number(row['difference'], '+')}" in text
+        assert settled(row) in text
+    whole = answers.found[ENERGY].rows[-1]
+    assert f"all plants together lose {number(whole['lost_mwh'])} MWh" in text
+    for note in answers.found[DIFFERENCES].notes:
+        assert str(escape(note[1:])) in text
+
+
+def test_what_was_assumed_names_model_data_and_optics(made, page):
+    text = page.read_text(encoding="utf-8")
+    table = text[text.index('id="assumptions"') :]
+    attrs = read_answers(made[0]).found[ENERGY].attrs
+    for shown in ("6 h", "4.5 m² g⁻¹, range 3.3 to 7.4", "0.93, range 0.88 to 0.97", "15 km",
+                  "paper-linear", attrs["model_id"], "growing discs"):  # fmt: skip
+        assert shown in table
+
+
+def test_all_maps_have_one_colour_scale(made):
+    answer = read_answers(made[0]).found["maps"]
+    pictures = smoke_pictures(answer, None)
+    assert [picture.caption.split(".")[0] for picture in pictures[:-1]] == [
+        "5th percentile", "50th percentile", "95th percentile",
+    ]  # fmt: skip
+    # With a scale of its own, a map would not change when another one has ten times the smoke.
+    most = answer.fields.smoke_quantile[-1]
+
+    def first_map(factor):
+        fields = answer.fields.copy()
+        fields["smoke_quantile"] = xr.concat([most, most, factor * most], fields["quantile"])
+        return smoke_pictures(type(answer)(answer.path, answer.attrs, (), fields), None)[0].source
+
+    assert first_map(1.0) == pictures[2].source
+    assert first_map(10.0) != first_map(1.0)
+
+
+def test_missing_answers_are_named_with_their_commands(copied, succeed, run, tmp_path):
+    for path in copied.iterdir():
+        if path.name != "towns.json":
+            path.unlink()
+    (copied / "more.json").write_text("{}")
+    result = run("report", copied, "--planner", "-o", tmp_path / "page.html")
+    assert result.code == 0
+    assert "no results of ensemble, compare or impact: more.json" in result.err
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for kind, command in COMMANDS.items():
+        assert (str(escape(command.format(folder=copied))) in text) is (kind != PLACES)
+    assert 'id="energy"' not in text
+
+
+def test_netcdf_and_json_of_the_places_make_the_same_table(made, copied):
+    _, model, fires, towns = made
+    asked = Reading(thresholds=(35.0,)), Statistics((0.05, 0.5, 0.95), final=True)
+    before = place_table(read_answers(copied).found[PLACES])
+    write_points(pc.evaluate_points(model, fires, towns, *asked), copied / "towns.nc")
+    answer = read_answers(copied).found[PLACES]
+    assert answer.path.suffix == ".nc"
+    assert place_table(answer) == before
+
+
+def test_a_folder_without_answers_is_refused(refused, tmp_path):
+    out = tmp_path / "page.html"
+    assert "plumecast ensemble MODEL" in refused("report", tmp_path, "--planner", "-o", out)
+    assert "no such folder" in refused("report", tmp_path / "a", "--planner", "-o", out)
+
+
+def test_answers_of_another_surrogate_are_refused(made, copied, refused, tmp_path):
+    _, _, fires, towns = made
+    other = pc.fit_surrogate(fires.isel(snapshot=slice(0, 32)), "paper-linear")
+    (copied / "towns.json").unlink()
+    write_points(
+        pc.evaluate_points(other, fires, towns, statistics=Statistics(final=True)),
+        copied / "towns.json",
+    )
+    said = refused("report", copied, "--planner", "-o", tmp_path / "page.html")
+    assert "towns.json (paper-linear" in said
+    assert "different surrogates" in said
+
+
+def test_maps_on_another_grid_are_refused(copied, refused, tmp_path):
+    path = copied / "differences.nc"
+    with xr.open_dataset(path) as file:
+        moved = file.load().assign_coords(x=file.x + 1500.0)
+    path.unlink()
+    moved.to_netcdf(path)
+    said = refused("report", copied, "--planner", "-o", tmp_path / "page.html")
+    assert "maps.nc and differences.nc" in said
+    assert "different grids" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("towns.json", lambda text: text[:100], "towns.json: not a JSON file"),
+        ("maps.nc", lambda text: "junk", "maps.nc: not a readable NetCDF file"),
+        ("differences.json", lambda text: text.replace('"chance"', '"c"'), "not complete"),
+        ("differences.json", lambda text: text.replace('"high"', '"dry"'), "compares low, dry"),
+        ("towns.json", lambda text: text.replace('"quantity": "mean"', '"quantity": "dose"'),
+         "different quantities"),
+    ],
+)  # fmt: skip
+def test_a_damaged_answer_is_named(copied, refused, tmp_path, name, change, said):
+    path = copied / name
+    path.write_text(change(path.read_text(encoding="utf-8", errors="replace")), encoding="utf-8")
+    assert said in refused("report", copied, "--planner", "-o", tmp_path / "page.html")
+
+
+def test_a_poor_surrogate_is_told_at_the_top(copied, tmp_path):
+    for path in copied.iterdir():
+        if path.name != "towns.json":
+            path.unlink()
+    path, out = copied / "towns.json", tmp_path / "page.html"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for beats, times in ((1, 0), (0, 1)):
+        judged = {"model_beats_baselines": beats, "model_verdict": "it does not beat the mean"}
+        path.write_text(json.dumps(content | judged), encoding="utf-8")
+        text = write_decision(copied, out).path.read_text(encoding="utf-8")
+        top = text[: text.index("<nav")]
+        assert top.count("it does not beat the mean") == top.count('id="warning"') == times
+
+
+def test_the_page_says_whether_intervals_contain_the_error_of_predictions(copied, tmp_path):
+    before = write_decision(copied, tmp_path / "before.html").path.read_text(encoding="utf-8")
+    assert "but not the error of the predictions" in before
+    maps = xr.load_dataset(copied / "maps.nc").assign_attrs(calibration_ignitions=7)
+    maps.to_netcdf(copied / "maps.nc")
+    after = write_decision(copied, tmp_path / "after.html").path.read_text(encoding="utf-8")
+    assert "not the error of the predictions" not in after
+    assert "measured on 7 ignitions" in after
+
+
+def test_no_percent_of_a_mean_that_may_be_zero(copied):
+    answer = read_answers(copied).found[DIFFERENCES]
+    unknown = {"relative": 200.2, "relative_lower": None, "relative_upper": None}
+    rows = tuple({**row, **unknown} for row in answer.rows)
+    tables = difference_tables(dataclasses.replace(answer, rows=rows))
+    shown = {(cells[4].text, cells[4].small) for table in tables for cells in table.rows}
+    assert shown == {("–", "")}
+
+
+def test_two_tables_of_places_are_refused(copied, refused, tmp_path):
+    shutil.copy(copied / "towns.json", copied / "again.json")
+    said = refused("report", copied, "--planner", "-o", tmp_path / "page.html")
+    assert "two files with places, again.json and towns.json" in said
+
+
+def test_nothing_of_a_file_is_run_by_the_page(copied, tmp_path):
+    path = copied / "differences.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["notes"] = [HOSTILE]
+    content["comparison"]["fires_from"] = HOSTILE
+    path.write_text(json.dumps(content), encoding="utf-8")
+    text = write_decision(copied, tmp_path / "page.html").path.read_text(encoding="utf-8")
+    assert "<script" not in text
+
+
+def row(**changed):
+    plain = {
+        "difference": -1.0,
+        "lower": -2.0,
+        "upper": -0.5,
+        "more_ignitions": 0.0,
+        "rough": False,
+    }
+    return plain | changed
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, "yes: less smoke"),
+        ({"difference": 1.0, "lower": 0.5, "upper": 2.0}, "yes: more smoke"),
+        ({"rough": True}, "not yet: a few fires decide, add fires"),
+        ({"upper": 1.0, "more_ignitions": 12.2}, "no; about 13 more ignitions needed"),
+        ({"upper": 1.0, "more_ignitions": None}, "no, and more fires would hardly settle it"),
+        ({"difference": 0.0, "lower": None, "upper": None}, "no fire differs"),
+        ({"lower": None, "upper": None}, "unknown: too few fires"),
+    ],
+)
+def test_a_difference_is_settled_only_if_its_interval_excludes_zero(changed, said):
+    assert settled(row(**changed)) == said
+
+
+def test_numbers_are_written_for_people():
+    assert [number(v) for v in (0.0, 1.2345, 2098.4, 0.0002, None, float("inf"))] == [
+        "0", "1.23", "2,098", "< 0.001", "–", "–",
+    ]  # fmt: skip
+    assert number(-0.5, "+") == "−0.5"
+    assert [chance(p) for p in (1.0, 0.5, 0.0)] == ["> 99.9 %", "50 %", "< 0.1 %"]
+    assert between(0.5, None, unit=" MWh") == "0.5 MWh or more"
+    assert [ordinal(v) for v in (1, 2, 3, 5, 11, 92, 97.5)] == [
+        "1st", "2nd", "3rd", "5th", "11th", "92nd", "97.5th",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "light"), (400, "dark")])
+def test_a_real_browser_shows_the_page(browser, page, width, scheme):
+    shown = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    complaints: list[str] = []
+    asked: list[str] = []
+    shown.on("console", lambda message: complaints.append(message.text))
+    shown.on("request", lambda request: asked.append(request.url))
+    shown.goto(page.as_uri())
+    sizes = shown.evaluate("[...document.images].map(i => i.naturalWidth)")
+    assert len(sizes) == 4 + 2  # three percentiles, a difference, two legends
+    assert min(sizes) > 0
+    inside, window = shown.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert inside <= window
+    paper = shown.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") is (scheme == "light")
+    assert complaints == []
+    assert [url for url in asked if not url.startswith(("data:", page.as_uri()))] == []
+    shown.close()
