@@ -12,7 +12,14 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import M2_PER_ACRE
-from plumecast.sources.rasters import RasterOptions, iter_arrival_times, read_arrival_times
+from plumecast.compute.resources import Resources
+from plumecast.data.assembly import concat_snapshots
+from plumecast.sources.rasters import (
+    ArrivalTimes,
+    RasterOptions,
+    iter_arrival_times,
+    read_arrival_times,
+)
 from support.raster_files import (
     BOTTOM,
     COARSE,
@@ -383,3 +390,47 @@ def test_ascii_grids_need_no_extra_library(tmp_path, monkeypatch):
         read_arrival_times(tmp_path / "b.tif", RasterOptions(unit="s"))
     with pytest.raises(PlumecastError, match=r"needs pyproj; pip install 'plumecast\[raster\]'"):
         read_arrival_times(path, RasterOptions(format="farsite", crs="EPSG:32613"))
+
+
+# -- one source, and the arguments of earlier versions
+
+
+def test_a_source_is_iterated_mapped_and_reduced(tmp_path):
+    """A file that repeats a fire of an earlier batch is left out of each."""
+    files = [write_ascii(tmp_path / f"f{n}.asc", fire(5.0 + n)) for n in range(5)]
+    (tmp_path / "twin").mkdir()
+    files.insert(3, write_ascii(tmp_path / "twin" / "f0.asc", fire()))
+    problems: list[str] = []
+    source = ArrivalTimes(
+        files,
+        RasterOptions(format="farsite", like=COARSE, hours=[1.0, 2.0]),
+        batch=2,
+        on_error=lambda path, message: problems.append(message),
+    )
+    reports: list[tuple[int, int, str]] = []
+    report = Resources(progress=lambda *said: reports.append(said))
+    whole = concat_snapshots(list(source), combine_attrs="override")
+    mapped = concat_snapshots(list(source.map(lambda fires: fires)), combine_attrs="override")
+    assert whole.fire_id.values.tolist() == [f"f{n}" for n in range(5) for _ in range(2)]
+    xr.testing.assert_identical(mapped, whole)
+    counts = list(source.reduce(lambda fires: fires.sizes["snapshot"], report))
+    assert counts == [4, 2, 4]
+    assert reports == [(2, 6, "files"), (4, 6, "files"), (6, 6, "files")]
+    assert problems == [f"{files[3]}: a fire named 'f0' was read before; rename it"] * 3
+
+
+def test_the_arguments_of_earlier_versions_still_work(tmp_path):
+    path = write_ascii(tmp_path / "a.asc", fire())
+    read = read_arrival_times(path, RasterOptions(format="farsite", hours=[1.0]))
+    with pytest.warns(DeprecationWarning, match="options=RasterOptions"):
+        old = read_arrival_times(path, format="farsite", hours=[1.0])
+    xr.testing.assert_identical(old, read)
+    heard: list[tuple[int, int]] = []
+    with pytest.warns(DeprecationWarning, match="resources=Resources"):
+        batches = iter_arrival_times(
+            path,
+            RasterOptions(format="farsite", hours=[1.0]),
+            progress=lambda done, total: heard.append((done, total)),
+        )
+    xr.testing.assert_identical(next(batches), read)
+    assert heard == [(1, 1)]

@@ -56,6 +56,21 @@ def test_a_failing_fire_does_not_stop_the_others(tmp_path):
     )
 
 
+def test_the_arguments_of_earlier_versions_still_work(tmp_path):
+    run = write_run(tmp_path / "a", HOURS)
+    with pytest.warns(DeprecationWarning, match="options=WrfOptions"):
+        old = read_wrf(run, every="3h", drought="low")
+    xr.testing.assert_identical(old, read_wrf(run, WrfOptions(every="3h"), drought="low"))
+    heard: list[tuple[str, int, int]] = []
+    with pytest.warns(DeprecationWarning, match="resources=Resources"):
+        list(
+            read_wrf_fires(
+                [run], progress=lambda result, n, total: heard.append((result.fire_id, n, total))
+            )
+        )
+    assert heard == [("a", 1, 1)]
+
+
 def test_processes_give_the_same_results_in_the_same_order(tmp_path):
     runs = [write_run(tmp_path / name, HOURS) for name in "abc"] + [broken(tmp_path, "no_air")]
     alone = list(read_wrf_fires(runs))

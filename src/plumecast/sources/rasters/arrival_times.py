@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from plumecast.base.deprecated import deprecate, folded_arguments
+from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT, TABLE
 from plumecast.base.paths import Paths, WorkerPath, worker_path
@@ -257,7 +257,12 @@ def read_arrival_times(paths: Paths, options: RasterOptions | None = None) -> xr
     return fires
 
 
-@folded_arguments(options=RasterOptions, resources=Resources)
+def _without_what(progress: Callable[[int, int], object]) -> Callable[[int, int, str], object]:
+    """Progress as callbacks of earlier versions hear it."""
+    return lambda done, total, what: progress(done, total)
+
+
+@folded_arguments(adapted={"progress": _without_what}, options=RasterOptions, resources=Resources)
 def iter_arrival_times(
     paths: Paths,
     options: RasterOptions | None = None,
@@ -267,7 +272,6 @@ def iter_arrival_times(
     on_error: Callable[[Path, str], None] | None = None,
     on_note: Callable[[str], object] | None = None,
     resources: Resources = LOCAL,
-    progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[xr.Dataset]:
     """`read_arrival_times` for any number of files, `batch` files in memory at a time.
 
@@ -279,10 +283,6 @@ def iter_arrival_times(
     source = ArrivalTimes(
         paths, options or RasterOptions(), batch, done, on_error=on_error, on_note=on_note
     )
-    if progress is not None:
-        deprecate("iter_arrival_times(progress=…)", "resources=Resources(progress=…)")
-        two = progress
-        resources = resources.reporting(lambda finished, total, what: two(finished, total))
     return source.batches(resources)
 
 

@@ -13,12 +13,14 @@ import typer
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE
 from plumecast.base.paths import check_output
-from plumecast.cli.drawn_fires import check_simulate, drawing, note_other_settings
 from plumecast.cli.fire_options import (
     CHECKPOINTS_AS_TRAINED,
     STEERING_AS_TRAINED,
+    check_simulate,
+    drawing,
     is_raster,
     landscape_options,
+    note_other_settings,
     raster_options,
     raster_reports,
     read_raster_options,
