@@ -131,38 +131,45 @@ class ArrivalTimes:
         ]
         results = map_over(_read_task, shared, [part for part in wanted if part], resources.runner)
         accepted = _AcceptedFires()
-        finished, noted = 0, False
+        finished = 0
         for files, sent in zip(tasks, wanted, strict=True):
             task = next(results) if sent else _TaskResult([], None)
             read = iter(zip(sent, task.files, strict=True))
-            usable, rejected = [], False
+            usable: list[tuple[WorkerPath, FileResult]] = []
+            repeats = False
             for path in files:
                 where, file = (None, FileResult([path.stem])) if self._is_done(path) else next(read)
-                try:
-                    accepted.add(path, file)
-                except PlumecastError as error:
-                    if self.on_error is None:
-                        raise
-                    self.on_error(path, self.words(error))
-                    rejected = rejected or file.error is None
-                    continue
-                if where is not None:
+                if not self._accept(accepted, path, file):
+                    repeats = repeats or file.error is None
+                elif where is not None:
                     usable.append((where, file))
-                if file.note is not None and not noted:
-                    noted = True
-                    (self.on_note or _warn)(file.note)
             finished += len(files)
             what = "files" if function is not None else files[0].stem
             resources.progress(finished, len(self.files), what)
             if function is None:
                 yield [fire for _, file in usable for fire in file.fires]
                 continue
-            if rejected:
+            if repeats:
                 again = [where for where, _ in usable]
                 task = next(map_over(_read_task, shared, [again], resources.runner))
             yield task.output
 
+    def _accept(self, accepted: _AcceptedFires, path: Path, file: FileResult) -> bool:
+        """Whether a file can be used. If not, it is reported; the first note is passed on."""
+        try:
+            accepted.add(path, file)
+        except PlumecastError as error:
+            if self.on_error is None:
+                raise
+            self.on_error(path, self.words(error))
+            return False
+        if file.note is not None and not accepted.noted:
+            accepted.noted = True
+            (self.on_note or _warn)(file.note)
+        return True
+
     def _is_done(self, path: Path) -> bool:
+        """Whether a file need not be read; one with several fires must be."""
         return not self.options.has_events and path.stem in self.done
 
 
@@ -205,6 +212,7 @@ class _AcceptedFires:
 
     names: set[str] = field(default_factory=set)
     first: FireSnapshots | None = None
+    noted: bool = False
 
     def add(self, path: Path, file: FileResult) -> list[FireSnapshots]:
         """Accept one more file and return its fires, or raise."""
