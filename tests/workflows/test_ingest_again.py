@@ -10,7 +10,9 @@ import pytest
 import xarray as xr
 
 from plumecast import open_snapshots, read_wrf, stored_fires
+from plumecast.base.errors import PlumecastError
 from plumecast.sources.wrf import WrfOptions
+from plumecast.workflows.ingest import ingest_wrf
 from support.wrf_files import FILE, Circle, plume, write_run, write_wrfout
 
 HOURS = range(4)
@@ -209,3 +211,8 @@ def test_doubtful_runs_are_named(run, runs, tmp_path, change, said):
     assert info.code == 1
     assert f"odd: {said}" in info.out
     assert "1 of 2 fires are clean" in info.out
+
+
+def test_what_becomes_of_stored_fires_is_one_of_three(runs, store):
+    with pytest.raises(PlumecastError, match="existing='keep': give one of skip, relabel, replace"):
+        ingest_wrf(runs, store, existing="keep")

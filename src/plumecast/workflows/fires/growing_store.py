@@ -200,7 +200,7 @@ class GrowingStore:
         for changed in _differences(json.loads(self.settings), json.loads(settings)):
             raise PlumecastError(
                 f"{self.path} was read with {changed}; repeat those settings to continue it, read "
-                "all its fires again with replace=True, or choose another path"
+                "all its fires again to replace them, or choose another path"
             )
 
 
