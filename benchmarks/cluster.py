@@ -30,6 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plumecast.compute.resources import Resources
+
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
@@ -41,7 +43,6 @@ from ingest import HDF5, write_run  # noqa: E402
 from ingest import Size as RunSize  # noqa: E402
 from limits import into_document  # noqa: E402
 from plumecast.compute.blocks import Runner, add_up  # noqa: E402
-from plumecast.compute.resources import Resources  # noqa: E402
 from plumecast.workflows.ingest import ingest_wrf  # noqa: E402
 from plumecast.workflows.predict import predict_store  # noqa: E402
 from plumecast.workflows.statistics.request import Statistics  # noqa: E402
@@ -114,7 +115,9 @@ def stages(store: Path, size: Size, folder: Path) -> dict[str, Work]:
     def ingest(runner: Runner | None) -> float:
         with tempfile.TemporaryDirectory(dir=folder) as own:
             out = Path(own) / "runs.zarr"
-            found = ingest_wrf(runs, out, drought="low", runner=runner, time_limit=None)
+            found = ingest_wrf(
+                runs, out, drought="low", time_limit=None, resources=Resources(runner=runner)
+            )
             if problems := [outcome.problem for outcome in found if outcome.problem]:
                 raise SystemExit(problems[0])
             return float(pc.open_snapshots(out).smoke.astype(np.float64).mean())

@@ -42,7 +42,9 @@ def read_runs(folder: Path, like: xr.Dataset) -> xr.Dataset:
         store = Path(place) / "runs.zarr"
         for file in sorted(folder.glob("run_*.nc")):
             name = f"{folder.name}-{file.stem}"
-            fire = pc.read_wrf(file, every="1h", floor=FLOOR, fire_id=name, drought=label)
+            fire = pc.read_wrf(
+                file, pc.WrfOptions(every="1h", floor=FLOOR), fire_id=name, drought=label
+            )
             # A run that was cut short has fewer hours of weather.
             pc.append_fire(store, on_weather_hours(fire, like.weather_hour.values))
         fires = pc.open_snapshots(store).load()

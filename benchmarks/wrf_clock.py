@@ -32,7 +32,12 @@ FLOOR = 0.01  # µg m⁻³, below which smoke is set to 0
 def ingested(runs: Path, numbers: list[int]) -> xr.Dataset:
     """The fires through the reader of WRF files, with the hours that it gives them."""
     fires = [
-        pc.read_wrf(runs / f"run_{n:03d}.nc", fire_id=f"fire_{n:03d}", drought="own", floor=FLOOR)
+        pc.read_wrf(
+            runs / f"run_{n:03d}.nc",
+            pc.WrfOptions(floor=FLOOR),
+            fire_id=f"fire_{n:03d}",
+            drought="own",
+        )
         for n in numbers
     ]
     return xr.concat(fires, "snapshot", data_vars="minimal", coords="minimal", compat="override",

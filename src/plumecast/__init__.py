@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from plumecast.scores.quantities import as_quantity, smoke_between
     from plumecast.scores.reading import Reading
     from plumecast.sources.places import read_places
-    from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
-    from plumecast.sources.wrf import read_wrf, read_wrf_fires
+    from plumecast.sources.rasters import RasterOptions, iter_arrival_times, read_arrival_times
+    from plumecast.sources.wrf import WrfOptions, read_wrf, read_wrf_fires
     from plumecast.surrogate.baselines import fit_baseline
     from plumecast.surrogate.fit import fit_surrogate, wrap_operator
     from plumecast.surrogate.load import load_surrogate
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from plumecast.workflows.design.design import Design, design_runs
     from plumecast.workflows.ensemble import ensemble_statistics, evaluate_points
     from plumecast.workflows.evaluate import evaluate
+    from plumecast.workflows.fires.conditions import with_fuels
     from plumecast.workflows.fires.draw_fires import draw_fires
-    from plumecast.workflows.fires.fuels import with_fuels
     from plumecast.workflows.fires.hours import at_hours
     from plumecast.workflows.simulate import Ground, simulate
     from plumecast.workflows.statistics.request import Statistics
@@ -71,12 +71,14 @@ _HOME = {
     "Design": "workflows.design.design",
     "Ground": "workflows.simulate",
     "Operator": "operators.family",
+    "RasterOptions": "sources.rasters",
     "Reading": "scores.reading",
     "Resources": "compute.resources",
     "Split": "data.split",
     "SplitRecipe": "data.split",
     "Statistics": "workflows.statistics.request",
     "Surrogate": "surrogate.surrogate",
+    "WrfOptions": "sources.wrf",
     "air_quality_category": "scores.air_quality",
     "air_quality_index": "scores.air_quality",
     "append_fire": "data.store",
@@ -128,7 +130,7 @@ _HOME = {
     "train_surrogate": "workflows.train",
     "tune_surrogate": "workflows.tune.tune",
     "validate_snapshots": "data.schema",
-    "with_fuels": "workflows.fires.fuels",
+    "with_fuels": "workflows.fires.conditions",
     "with_log_smoke": "scores.optical_depth",
     "with_weather": "weather.snapshots",
     "with_winds": "weather.snapshots",
@@ -145,12 +147,14 @@ __all__ = [
     "Ground",
     "Operator",
     "PlumecastError",
+    "RasterOptions",
     "Reading",
     "Resources",
     "Split",
     "SplitRecipe",
     "Statistics",
     "Surrogate",
+    "WrfOptions",
     "__version__",
     "air_quality_category",
     "air_quality_index",

@@ -61,7 +61,7 @@ def without_extras(code: str, *also: str) -> subprocess.CompletedProcess[str]:
     [
         (["simulate", "-o", "e.zarr"], "the simulator needs numba; pip install 'plumecast[sim"),
         (["study", "--list"], "a study needs matplotlib; pip install 'plumecast[report]'"),
-        (["report", "results"], "a study needs matplotlib; pip install 'plumecast[report]'"),
+        (["report", "results"], "a report needs jinja2; pip install 'plumecast[report]'"),
     ],
 )
 def test_a_command_without_its_extra_is_one_line(arguments, line):

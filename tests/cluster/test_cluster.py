@@ -32,7 +32,8 @@ from plumecast.operators.pca import Truncation, fit_truncated_basis
 from plumecast.scores.reading import Reading
 from plumecast.scores.tally import Tally
 from plumecast.simulator import ensemble as simulator
-from plumecast.sources.rasters import map_fires as where_read
+from plumecast.sources.rasters import RasterOptions
+from plumecast.sources.rasters import arrival_times as where_read
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.workflows.fires import draw_fires as drawing
 from plumecast.workflows.fires.sources import raster_fires as fires_of_rasters
@@ -488,7 +489,9 @@ def test_wrf_fires_are_read_on_a_cluster(runner, tmp_path):
         write_run(tmp_path / "runs" / name, range(3), fire=Circle(x=x, speed=0.2))
     (tmp_path / "runs" / "fire_c").mkdir()
     runs = sorted((tmp_path / "runs").iterdir())
-    outcomes = ingest_wrf(runs, tmp_path / "a.zarr", drought="low", runner=runner)
+    outcomes = ingest_wrf(
+        runs, tmp_path / "a.zarr", drought="low", resources=Resources(runner=runner)
+    )
     assert {out.fire_id: out.state for out in outcomes} == {
         "fire_a": "read",
         "fire_b": "read",
@@ -510,20 +513,24 @@ def raster_fires(folder: Path) -> list[Path]:
 
 def test_rasters_are_read_on_a_cluster(runner, tmp_path):
     files = raster_fires(tmp_path / "fires")
-    common = {"like": COARSE, "hours": [1.0, 2.0], "format": "farsite", "batch": 5}
-    theirs = ingest_rasters(files, tmp_path / "a.zarr", **common, runner=runner)
+    common = {"options": RasterOptions(like=COARSE, hours=[1.0, 2.0], format="farsite"), "batch": 5}
+    theirs = ingest_rasters(
+        files, tmp_path / "a.zarr", **common, resources=Resources(runner=runner)
+    )
     ours = ingest_rasters(files, tmp_path / "b.zarr", **common)
     assert theirs == ours
     assert [out.fire_id for out in ours if out.problem] == ["f03", "f01"]
     one, other = (open_snapshots(tmp_path / f"{name}.zarr", fields=(FIRE,)) for name in "ba")
     xr.testing.assert_equal(other, one)
-    repeated = ingest_rasters(files[4:12], tmp_path / "a.zarr", **common, runner=runner)
+    repeated = ingest_rasters(
+        files[4:12], tmp_path / "a.zarr", **common, resources=Resources(runner=runner)
+    )
     assert {out.state for out in repeated} == {"skipped"}
 
 
 def test_a_worker_killed_while_rasters_are_read_costs_nothing(mortal, tmp_path):
     files = raster_fires(tmp_path / "fires")
-    common = {"like": COARSE, "format": "farsite", "batch": 2}
+    common = {"options": RasterOptions(like=COARSE, format="farsite"), "batch": 2}
     victim = next(iter(mortal.client.run(os.getpid).values()))
 
     def kill_once(done: int, total: int, name: str) -> None:
@@ -531,7 +538,9 @@ def test_a_worker_killed_while_rasters_are_read_costs_nothing(mortal, tmp_path):
             os.kill(victim, signal.SIGKILL)
 
     store = tmp_path / "a.zarr"
-    theirs = ingest_rasters(files, store, **common, runner=mortal, progress=kill_once)
+    theirs = ingest_rasters(
+        files, store, **common, resources=Resources(runner=mortal, progress=kill_once)
+    )
     assert theirs == ingest_rasters(files, tmp_path / "b.zarr", **common)
     commits = icechunk.Repository.open(icechunk.local_filesystem_storage(str(store))).ancestry(
         branch="main"
@@ -576,7 +585,7 @@ def test_rasters_are_predicted_where_they_are_read(runner, on_raster_grid, tmp_p
         xr.testing.assert_identical(other, one)
     usable = [path for path in files if path.stem != "f03"][:-1]
     fires = pc.read_arrival_times(
-        usable, hours=[1.0, 2.0], format="farsite", like=on_raster_grid.grid
+        usable, pc.RasterOptions(hours=[1.0, 2.0], format="farsite", like=on_raster_grid.grid)
     )
     whole = xr.concat(blocks["there"], "snapshot")
     assert whole.fire_id.values.tolist() == fires.fire_id.values.tolist()
@@ -596,7 +605,9 @@ def test_a_stated_weather_travels_to_the_workers(runner, tmp_path):
         predict_rasters(surrogate, files, Resources(runner=runner), **common), "snapshot"
     )
     xr.testing.assert_allclose(there, here, rtol=ROUNDING)
-    fires = pc.read_arrival_times(files, unit="min", drought="medium", like=surrogate.grid)
+    fires = pc.read_arrival_times(
+        files, pc.RasterOptions(unit="min", drought="medium", like=surrogate.grid)
+    )
     one, other = (
         pc.ensemble_statistics(surrogate, fires, weather=weather, resources=Resources(runner=where))
         for where in (None, runner)

@@ -21,6 +21,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute import cluster as scale
 from plumecast.compute.resources import Resources
 from plumecast.data.store import open_snapshots
+from plumecast.sources.rasters import RasterOptions
 from plumecast.workflows.fires.sources import raster_fires
 from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
 from plumecast.workflows.predict import predict_store
@@ -148,9 +149,16 @@ def test_workers_find_rasters_and_runs_by_paths_from_here(runner, folder):
         for who in (None, runner)
     ]
     xr.testing.assert_identical(*found)
-    outcomes = ingest_rasters(["rasters/*.asc"], "r.zarr", format="farsite", runner=runner)
+    outcomes = ingest_rasters(
+        ["rasters/*.asc"],
+        "r.zarr",
+        RasterOptions(format="farsite"),
+        resources=Resources(runner=runner),
+    )
     assert {out.state for out in outcomes} == {"read"}
-    outcomes = ingest_wrf(["runs/fire_a"], "w.zarr", drought="low", runner=runner)
+    outcomes = ingest_wrf(
+        ["runs/fire_a"], "w.zarr", drought="low", resources=Resources(runner=runner)
+    )
     assert [(out.fire_id, out.state) for out in outcomes] == [("fire_a", "read")]
 
 
@@ -189,14 +197,16 @@ def test_files_that_workers_do_not_see_are_named_once(runner, folder):
                 resources=Resources(runner=late),
             )
         ),
-        lambda: ingest_rasters(["rasters"], "r.zarr", format="farsite", runner=late),
+        lambda: ingest_rasters(
+            ["rasters"], "r.zarr", RasterOptions(format="farsite"), resources=Resources(runner=late)
+        ),
     ):
         with pytest.raises(PlumecastError, match=unseen("rasters/f0.asc")):
             read()
         for name in ("rasters", "runs"):
             Path(f"no-{name}").rename(name)
     with pytest.raises(PlumecastError, match=unseen("runs/fire_a")):
-        ingest_wrf(["runs/fire_a"], "w.zarr", drought="low", runner=late)
+        ingest_wrf(["runs/fire_a"], "w.zarr", drought="low", resources=Resources(runner=late))
     assert problems == []
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plumecast.base.errors import PlumecastError
 from plumecast.compute import regrid
 from plumecast.compute.regrid import Grid
-from plumecast.sources.wrf import map_plane
+from plumecast.sources.wrf import frame
 
 number = st.floats(0.0, 1.0)
 
@@ -132,15 +132,15 @@ def test_spherical_cells_cover_the_sphere():
 @pytest.mark.parametrize(
     ("plane", "options", "proj"),
     [
-        (map_plane.lambert, {"parallels": (33.0, 45.0), "origin": (39.0, -97.0)},
+        (frame.lambert, {"parallels": (33.0, 45.0), "origin": (39.0, -97.0)},
          "+proj=lcc +lat_1=33 +lat_2=45 +lat_0=39 +lon_0=-97"),
-        (map_plane.lambert, {"parallels": (38.5, 38.5), "origin": (38.5, -97.5)},
+        (frame.lambert, {"parallels": (38.5, 38.5), "origin": (38.5, -97.5)},
          "+proj=lcc +lat_1=38.5 +lat_2=38.5 +lat_0=38.5 +lon_0=-97.5"),
-        (map_plane.polar, {"parallel": 60.0, "meridian": -150.0},
+        (frame.polar, {"parallel": 60.0, "meridian": -150.0},
          "+proj=stere +lat_0=90 +lat_ts=60 +lon_0=-150"),
-        (map_plane.polar, {"parallel": -71.0, "meridian": 10.0},
+        (frame.polar, {"parallel": -71.0, "meridian": 10.0},
          "+proj=stere +lat_0=-90 +lat_ts=-71 +lon_0=10"),
-        (map_plane.mercator, {"parallel": 15.0, "meridian": 170.0},
+        (frame.mercator, {"parallel": 15.0, "meridian": 170.0},
          "+proj=merc +lat_ts=15 +lon_0=170"),
     ],
 )  # fmt: skip

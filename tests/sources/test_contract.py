@@ -23,7 +23,9 @@ def wrf(folder: Path) -> xr.Dataset:
 
 def rasters(folder: Path) -> xr.Dataset:
     path = write_ascii(folder / "fire_a.asc", fire())
-    return pc.read_arrival_times(path, format="farsite", like=COARSE, hours=[0.5, 1.0, 1.5])
+    return pc.read_arrival_times(
+        path, pc.RasterOptions(format="farsite", like=COARSE, hours=[0.5, 1.0, 1.5])
+    )
 
 
 def simulator(folder: Path) -> xr.Dataset:

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from plumecast import export_snapshots, read_wrf
+from plumecast.sources.wrf import WrfOptions
 from support.places import REPOSITORY
 from support.wrf_files import Circle, blowing, write_wrfout
 
@@ -32,7 +33,9 @@ def runs(tmp_path_factory):
             fire = Circle(x=2100.0 + 500.0 * number, speed=0.15 + 0.03 * number)
             write_wrfout(place / folder / f"run_{number:03d}.nc", HOURS, fire=fire, edit=blowing())
     write_wrfout(place / "other.nc", HOURS, fire=Circle(x=2400.0), edit=blowing())
-    test = read_wrf(place / "other.nc", every="1h", floor=0.01, fire_id="other", drought="own")
+    test = read_wrf(
+        place / "other.nc", WrfOptions(every="1h", floor=0.01), fire_id="other", drought="own"
+    )
     ones = test.time_since_ignition[0] * 0.0 + 1.0
     load = ones.drop_vars(set(ones.coords) - {"y", "x"}).assign_attrs(units="kg m-2")
     export_snapshots(test.assign(fuel_load=load), place / "test.nc")

@@ -162,7 +162,7 @@ def _twice(fires: xr.Dataset) -> xr.Dataset:
 NAMES = [f"f{number:02d}" for number in range(9)]
 BAD = {
     "n=10 is more than the 9 candidate": {"n": 10},
-    "n=6 and hold_out=4 is more than the 9": {"n": 6, "hold_out": 4},
+    "n=6 with 4 to hold out is more than the 9": {"n": 6, "hold_out": 4},
     "n=0 must be at least 1": {"n": 0},
     "must_have='x' is not among the 9": {"must_have": ["x"]},
     "must_have='f01' is named twice": {"must_have": ["f01", "f01"]},
@@ -171,7 +171,7 @@ BAD = {
     "weights of ignition 'f00' is -1": {"weights": [-1.0] + [1.0] * 8},
     "weights are all 0": {"weights": [0.0] * 9},
     "weights has 2 values": {"weights": [1.0, 2.0]},
-    "weights=drought holds": {"weights": "drought"},
+    "weights='drought' holds": {"weights": "drought"},
     "weights='area' is no coordinate": {"weights": "area"},
     "weights: ignition 'f01' and 7 more has no value": {"weights": {"f00": 1.0}},
     "costs of ignition 'f08' is 0; give a cost above 0": {"costs": [1.0] * 8 + [0.0]},

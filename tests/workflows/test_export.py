@@ -16,8 +16,9 @@ from plumecast import export_snapshots, load_surrogate, open_snapshots, read_arr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import TABLE
 from plumecast.cli import main
+from plumecast.sources.rasters import RasterOptions
 from plumecast.sources.rasters.files import read_raster
-from plumecast.sources.wrf.map_plane import map_plane
+from plumecast.sources.wrf.frame import map_plane
 from plumecast.surrogate.file import read_header
 from plumecast.workflows.export import described, export_fields
 from support.raster_files import write_ascii
@@ -287,7 +288,9 @@ def test_rasters_are_put_on_the_surrogates_grid(succeed, place, fires, tmp_path)
     assert text.startswith("predicted 4 snapshots\nsmoke_mean: time-mean column")
     assert text.endswith(f"wrote the smoke to {out}\n")
     surrogate = load_surrogate(place / "plain.plume")
-    read = read_arrival_times(fires, format="farsite", hours=[4, 8], like=surrogate.grid)
+    read = read_arrival_times(
+        fires, RasterOptions(format="farsite", hours=[4, 8], like=surrogate.grid)
+    )
     written = open_snapshots(out, fields=["smoke"])
     np.testing.assert_array_equal(written.smoke, surrogate.predict(read))
     assert written.fire_id.values.tolist() == ["east", "east", "north", "north"]
@@ -307,7 +310,7 @@ def test_rasters_and_their_store_give_the_same_smoke(succeed, place, fires, tmp_
 def test_an_asymmetric_fire_keeps_its_direction(place, fires):
     """On the coarse grid, the fire that runs north lies north of its start."""
     grid = load_surrogate(place / "plain.plume").grid
-    read = read_arrival_times(fires, format="farsite", like=grid).time_since_ignition
+    read = read_arrival_times(fires, RasterOptions(format="farsite", like=grid)).time_since_ignition
     east, north = read.isel(snapshot=0), read.isel(snapshot=1)
     oldest = north.where(north == north.max(), drop=True)
     youngest = north.where(north > 0, drop=True)

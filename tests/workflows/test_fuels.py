@@ -69,7 +69,7 @@ def smoke(path: Path) -> float:
 @pytest.fixture
 def fires(folder) -> xr.Dataset:
     grid = pc.load_surrogate(folder / "fuelled.plume").grid
-    return pc.read_arrival_times(folder / "f1.asc", format="farsite", like=grid)
+    return pc.read_arrival_times(folder / "f1.asc", pc.RasterOptions(format="farsite", like=grid))
 
 
 def test_fires_get_the_load_of_their_fuel(fires, folder):

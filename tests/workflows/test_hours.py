@@ -108,7 +108,7 @@ def test_a_run_has_the_same_time_means_however_it_is_thinned(run):
     exact = pc.as_quantity(hourly.smoke, "dose").sum(("y", "x")).values
     assert 0.0 < hourly.smoke.attrs[DOSE_ERROR] < 0.3
     for every in (2, 3, 6):
-        thinned = pc.read_wrf(RUNS / run, every=every)
+        thinned = pc.read_wrf(RUNS / run, pc.WrfOptions(every=every))
         rows = np.searchsorted(hourly.hours.values, thinned.hours.values - 1e-6)
         np.testing.assert_allclose(thinned.hours, hourly.hours.values[rows])
         found = pc.as_quantity(thinned.smoke, "dose").sum(("y", "x")).values

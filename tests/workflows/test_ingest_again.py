@@ -10,6 +10,9 @@ import pytest
 import xarray as xr
 
 from plumecast import open_snapshots, read_wrf, stored_fires
+from plumecast.base.errors import PlumecastError
+from plumecast.sources.wrf import WrfOptions
+from plumecast.workflows.ingest import ingest_wrf
 from support.wrf_files import FILE, Circle, plume, write_run, write_wrfout
 
 HOURS = range(4)
@@ -85,7 +88,9 @@ def test_replace_reads_all_fires_again_with_other_settings(succeed, runs, store)
         *("--replace", *ALONE),
     )
     stored = open_snapshots(store)
-    expected = xr.concat([read_wrf(run, drought="high", every="2h") for run in runs], "snapshot")
+    expected = xr.concat(
+        [read_wrf(run, WrfOptions(every="2h"), drought="high") for run in runs], "snapshot"
+    )
     for name in ("time_since_ignition", "smoke", "hours", "fire_id", "drought"):
         np.testing.assert_array_equal(stored[name], expected[name])
     succeed("ingest", "wrf", *runs, "-o", store, "--every", "2h", *ALONE)
@@ -206,3 +211,8 @@ def test_doubtful_runs_are_named(run, runs, tmp_path, change, said):
     assert info.code == 1
     assert f"odd: {said}" in info.out
     assert "1 of 2 fires are clean" in info.out
+
+
+def test_what_becomes_of_stored_fires_is_one_of_three(runs, store):
+    with pytest.raises(PlumecastError, match="existing='keep': give one of skip, relabel, replace"):
+        ingest_wrf(runs, store, existing="keep")

@@ -11,6 +11,7 @@ import xarray as xr
 
 from plumecast import open_snapshots, read_wrf, stored_fires
 from plumecast.data.store import append_fire
+from plumecast.sources.wrf import WrfOptions
 from support.places import shared_data
 from support.wrf_files import FILE, Circle, broken, plume, write_run, write_wrfout
 
@@ -50,12 +51,9 @@ def test_options_reach_the_reader(succeed, tmp_path):
     )
     expected = read_wrf(
         run,
-        smoke="bbc_1",
-        smoke_unit="ug/kg",
-        every="3h",
-        domain=1,
-        aggregate="max",
-        floor=1e-9,
+        WrfOptions(
+            smoke="bbc_1", smoke_unit="ug/kg", every="3h", domain=1, aggregate="max", floor=1e-9
+        ),
     )
     stored = open_snapshots(store)
     np.testing.assert_array_equal(stored.smoke, expected.smoke)
@@ -232,9 +230,11 @@ def test_unknown_smoke_units_and_bad_options_are_refused(run, refused, runs, tmp
     result = run("ingest", "wrf", odd, *store, "--smoke", "bbc_1")
     assert result.code == 2
     assert f"{odd / FILE}: the unit of bbc_1 is unknown; state smoke_unit" in result.err
-    assert "--smoke-unit='ppm'" in refused("ingest", "wrf", odd, *store, "--smoke-unit", "ppm")
-    assert "every='often'" in refused("ingest", "wrf", *runs, *store, "--every", "often")
-    assert "floor=-1.0" in refused("ingest", "wrf", *runs, *store, "--floor", -1)
+    assert "--smoke-unit ppm" in refused("ingest", "wrf", odd, *store, "--smoke-unit", "ppm")
+    assert "--every often: no interval" in refused(
+        "ingest", "wrf", *runs, *store, "--every", "often"
+    )
+    assert "--floor -1.0" in refused("ingest", "wrf", *runs, *store, "--floor", -1)
     assert "workers=0" in refused("ingest", "wrf", *runs, "-o", "e.zarr", "--workers", 0)
     both = ("--drought", "low", "--drought-from", "a.csv")
     assert "either" in refused("ingest", "wrf", *runs, *store, *both)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from plumecast import append_fire, export_snapshots, open_snapshots
 from plumecast.base.names import DATA_VERSION
-from plumecast.workflows.fires.origin import files_origin, fires_origin
+from plumecast.workflows.fires.sources import files_origin, fires_origin
 from support.snapshots import make_snapshots
 
 

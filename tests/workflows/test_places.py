@@ -162,8 +162,8 @@ def test_fire_without_crs_is_placed_and_said(trained, run, tmp_path):
     assert expected.crs.attrs["projected_crs_name"] == "NAD83 / Conus Albers"
     said, assumed = predict("assumed.nc", *bare)
     assert said == (
-        f"note: no CRS in {bare[0]}: assumed that of the surrogate, NAD83 / Conus Albers "
-        "(EPSG:5070); give --crs=EPSG:… otherwise\n"
+        f"note: no CRS in {bare[0]}: assumed that of the target grid, NAD83 / Conus Albers "
+        "(EPSG:5070); state the CRS of the files if it is another\n"
     )
     said, stated = predict("stated.nc", *bare, "--crs", "EPSG:5070")
     assert said == ""
@@ -181,9 +181,9 @@ def test_fire_without_crs_off_the_grid_is_refused_with_both_extents(trained, run
     words = ("--format", "farsite", "--hours", HOURS, "-o", tmp_path / "smoke.nc")
     result = run("predict", trained.model, away, *words)
     assert result.code == 2
-    assert "100.0% of the burned area is outside the grid of the surrogate: the fire" in result.err
+    assert "100.0% of the burned area is outside the target grid: the fire" in result.err
     assert f"the grid at x {LEFT:.7g} … {LEFT + 80 * CELL:.7g}, y {BOTTOM:.7g} …" in result.err
-    assert result.err.endswith("; give --crs=EPSG:…, the CRS of the file\n")
+    assert result.err.endswith("; give the CRS of the file, EPSG:…\n")
     assert not (tmp_path / "smoke.nc").exists()
 
 

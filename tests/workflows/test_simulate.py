@@ -104,7 +104,7 @@ def test_store_from_another_source_is_refused(snapshots, tmp_path):
         ({"ignitions": 0}, "ignitions=0"),
         ({"droughts": ("low", "severe")}, "unknown drought 'severe'; known are 'low', 'medium'"),
         ({"droughts": ()}, "droughts is empty; give at least one of"),
-        ({"weathers": -1, "droughts": None}, "weathers=-1; give at least 0"),
+        ({"weathers": -1, "droughts": None}, "weathers=-1: give at least 0"),
         ({"workers": 0}, "workers=0"),
         ({"ground": pc.Ground(dem="dem.tif")}, "both an elevation and a fuel raster"),
         ({"ground": pc.Ground(steering=-1.0)}, r"steering strength=-1\.0; use 0 \(none\)"),

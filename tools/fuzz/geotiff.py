@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import rasterio
 
-from plumecast.sources.rasters import read_arrival_times
+from plumecast.sources.rasters import RasterOptions, read_arrival_times
 from tools.fuzz.mutations import damage_file, mutate_bytes, mutate_text
 from tools.fuzz.rasters import Stated, unburned_to_nan
 from tools.fuzz.trials import CHANGED, LEGITIMATE, UNCHANGED, Target
@@ -120,14 +120,14 @@ def attempt(originals: Path, scratch: Path, rng: random.Random) -> str | tuple[s
             path.write_bytes(mutate_text(text, rng).encode("latin-1", "replace"))
         elif rng.random() < 0.5:
             path.write_bytes(mutate_bytes(text.encode(), rng))
-        read_arrival_times(path, unit="min")
+        read_arrival_times(path, RasterOptions(unit="min"))
         return CHANGED, path.read_bytes().decode("latin-1")
     original = originals / f"{rng.choice(sorted(p.stem for p in originals.glob('*.tif')))}.tif"
     path.write_bytes(original.read_bytes())
     damage_file(path, rng)
     if rng.random() < 0.05:
         (scratch / "fire.tif.aux.xml").write_text("<PAMDataset><NoDataValue>0</NoDataValue>")
-    read = read_arrival_times(path, unit="min")
+    read = read_arrival_times(path, RasterOptions(unit="min"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         for data, verdict in ((original, UNCHANGED), (path, LEGITIMATE)):

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.names import M2_PER_ACRE
-from plumecast.sources.rasters import read_arrival_times
+from plumecast.sources.rasters import RasterOptions, read_arrival_times
 from tools.fuzz.commands import is_one_line, run_command
 from tools.fuzz.mutations import mutate_bytes, mutate_text
 from tools.fuzz.trials import CHANGED, LEGITIMATE, REFUSED, TRACEBACK, UNCHANGED, Target
@@ -124,7 +124,7 @@ def attempt(originals: Path, scratch: Path, rng: random.Random) -> str | tuple[s
     if rng.random() < _BY_COMMAND:
         return _ingest(path, scratch / "out.zarr")
     other = rng.random() < 0.3
-    read = read_arrival_times(path, unit="min", like=_LIKE if other else None)
+    read = read_arrival_times(path, RasterOptions(unit="min", like=_LIKE if other else None))
     damaged = path.read_bytes().decode("ascii", "replace")
     for stated, verdict in ((parse(text), UNCHANGED), (parse(damaged), LEGITIMATE)):
         if stated is not None and (stated.is_spread_over(read) if other else stated.is_in(read)):

@@ -14,7 +14,8 @@ import numpy as np
 import xarray as xr
 
 from plumecast.compute.processes import DiedError, HungError, LimitedProcess
-from plumecast.sources.wrf.run import Options, read_fire
+from plumecast.sources.wrf.options import WrfOptions
+from plumecast.sources.wrf.run import read_fire
 from plumecast.sources.wrf.snapshots import FireLabels, to_dataset
 from tools.fuzz.mutations import damage_file
 from tools.fuzz.trials import CHANGED, FOUND, LEGITIMATE, REFUSED, UNCHANGED, Target
@@ -52,7 +53,7 @@ def prepare(folder: Path) -> None:
 
 def read(path: Path) -> xr.Dataset:
     """The snapshots of a run, as an ingest reads them; unexpected exceptions escape."""
-    return to_dataset(read_fire(path, Options()), FireLabels("fire", "fire", "low"))
+    return to_dataset(read_fire(path, WrfOptions()), FireLabels("fire", "fire", "low"))
 
 
 def stated(path: Path) -> dict[str, Any]:

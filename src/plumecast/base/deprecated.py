@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -29,7 +30,8 @@ def folded_arguments(
 
     With `resources=Resources`, `f(device="cuda")` becomes `f(resources=Resources(device="cuda"))`.
     `renamed` maps old names of fields to new ones: `{"checkpoint_interval": "interval"}`; `adapted`
-    maps names to functions of old values: `{"progress": hears_names}`.
+    maps names to functions of old values: `{"progress": hears_names}`. A field whose name is also a
+    parameter of the function is left to the function.
     """
     names, changes = dict(renamed or {}), dict(adapted or {})
     home = {
@@ -38,11 +40,13 @@ def folded_arguments(
     home |= {old: home[new] for old, new in names.items() if new in home}
 
     def decorate(function: Callable[P, Result]) -> Callable[P, Result]:
+        parameters = {*values, *inspect.signature(function).parameters}
+
         @functools.wraps(function)
         def call(*positional: P.args, **keywords: P.kwargs) -> Result:
             given: dict[str, Any] = dict(keywords)
             loose: dict[str, dict[str, Any]] = {}
-            for name in [name for name in given if name in home and name not in values]:
+            for name in [name for name in given if name in home and name not in parameters]:
                 value = changes.get(name, lambda value: value)(given.pop(name))
                 loose.setdefault(home[name][0], {})[names.get(name, name)] = value
             for argument, parts in loose.items():

@@ -13,6 +13,10 @@ from typing import Any
 class PlumecastError(ValueError):
     """Bad input or a request that cannot be met. The message names the value and the next step."""
 
+    def at(self, place: str) -> PlumecastError:
+        """The same error, of one of several things such as a scenario, which the message names."""
+        return type(self)(f"{place}: {self}")
+
 
 class ArgumentError(PlumecastError):
     """A value of an argument that cannot be used.
@@ -24,20 +28,33 @@ class ArgumentError(PlumecastError):
     """
 
     def __init__(
-        self, argument: str, value: object, advice: str = "", *, problem: str = ""
+        self,
+        argument: str,
+        value: object,
+        advice: str = "",
+        *,
+        problem: str = "",
+        place: str = "",
     ) -> None:
         self.argument, self.value, self.advice, self.problem = argument, value, advice, problem
+        self.place = place
         said = f"{argument} is missing" if value is None else f"{argument}={_shown(value)}"
         super().__init__(self._after(said))
 
     def __reduce__(self) -> Any:
-        kind = functools.partial(type(self), problem=self.problem)
+        kind = functools.partial(type(self), problem=self.problem, place=self.place)
         return kind, (self.argument, self.value, self.advice)  # errors of worker processes
 
     def _after(self, said: str) -> str:
+        said = f"{self.place}: {said}" if self.place else said
         if not self.problem:
             return f"{said}: {self.advice}"
         return f"{said} {self.problem}" + (f"; {self.advice}" if self.advice else "")
+
+    def at(self, place: str) -> ArgumentError:
+        """The same error, of one of several things such as a scenario, which the message names."""
+        place = f"{place}: {self.place}" if self.place else place
+        return type(self)(self.argument, self.value, self.advice, problem=self.problem, place=place)
 
     def worded(self, name: str) -> str:
         """The message of a surface that calls the argument by `name`."""

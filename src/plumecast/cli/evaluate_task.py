@@ -19,13 +19,13 @@ from plumecast.data.store import open_snapshots
 from plumecast.scores.reading import Reading
 from plumecast.surrogate.baselines import BASELINES, fit_baseline
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.fires.memory_plan import CLUSTER_MEMORY
 from plumecast.workflows.held_out.unseen import (
     Unseen,
     is_same_version,
     training_split,
     unseen_snapshots,
 )
+from plumecast.workflows.predict import CLUSTER_MEMORY
 
 
 @dataclass(frozen=True, slots=True)

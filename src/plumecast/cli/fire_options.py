@@ -1,22 +1,24 @@
-"""Options about the fires themselves: arrival-time rasters, and the simulator's landscape."""
+"""Options about the fires themselves: arrival-time rasters, landscapes and fires of --simulate."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import typer
 import xarray as xr
 
-from plumecast.base.names import FIRE
+from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.names import FIRE, SIMULATION
 from plumecast.cli.options import Given, numbers
+from plumecast.cli.show import note
 from plumecast.data.store import open_snapshots
-from plumecast.sources.rasters import FORMATS, HORIZON, UNITS
+from plumecast.sources.rasters import RasterOptions
 from plumecast.surrogate.file import is_saved
 from plumecast.surrogate.load import load_surrogate
-
-_ARGUMENTS = "crs|horizon|nodata|unit|variable"  # that errors of the readers name
+from plumecast.surrogate.surrogate import Surrogate
 
 STEERING_STRENGTH = 1.2
 """The simulator's default. Importing it from there would need the `simulator` extra."""
@@ -35,6 +37,13 @@ CHECKPOINTS_AS_TRAINED = typer.Option(
     help="With --simulate: snapshots of each fire, six hours apart.",
 )
 
+GROUND = ("dem", "fuels", "bare_where_missing", "steering")
+OPTIONS = ("preset", "seed", "checkpoints", *GROUND)
+"""Options of --simulate; fuels are those of rasters too."""
+
+AS_TRAINED = ("seed", "checkpoints", "steering")
+"""Options whose default is the value of the training fires."""
+
 
 def landscape_options(
     dem: Path = typer.Option(None, help="GeoTIFF of elevation (m) instead of a synthetic one."),
@@ -51,29 +60,24 @@ FUELS_OF_STORES = "a store has a fuel load of its own: ingest rasters --fuels wr
 """The next step for a user who gives fuels for the fires of a store."""
 
 
+def option_of(settings: type[Any], name: str, *names: str, **shown: Any) -> Any:
+    """A field of a settings class, with its default and help, as an option of the command line."""
+    (field,) = (field for field in fields(settings) if field.name == name)
+    return typer.Option(field.default, *names, help=field.metadata["help"], **shown)
+
+
 def raster_options(
-    format: str = typer.Option(None, help=f"Program that wrote the rasters: {', '.join(FORMATS)}."),
-    unit: str = typer.Option(None, help=f"Unit of the arrival times: {', '.join(UNITS)}."),
-    crs: str = typer.Option(
-        None,
-        help="Coordinate system of files that state none, e.g. EPSG:5070; 'local' if it is that "
-        "of the grid.",
-        show_default="that of the grid",
+    format: str = option_of(RasterOptions, "format"),
+    unit: str = option_of(RasterOptions, "unit"),
+    crs: str = option_of(RasterOptions, "crs", show_default="that of the grid"),
+    hours: str = option_of(
+        RasterOptions, "hours", show_default="the latest arrival; stores: their snapshots"
     ),
-    hours: str = typer.Option(
-        None,
-        help="Hours since ignition to read the fires at, e.g. 1,2.5,6; any hours.",
-        show_default="the latest arrival; stores: their snapshots",
-    ),
-    drought: str = typer.Option(None, help="Drought label of fires that have none."),
-    nodata: float = typer.Option(None, help="Another value that means unburned."),
-    variable: str = typer.Option(None, help="Variable to read from NetCDF files with several."),
-    horizon: float = typer.Option(
-        HORIZON, help="Reject arrival times above this (hours): the unit is probably wrong."
-    ),
-    aggregate: str = typer.Option(
-        "mean", help="How raster cells become grid cells: mean (by area) or max."
-    ),
+    drought: str = option_of(RasterOptions, "drought"),
+    nodata: float = option_of(RasterOptions, "nodata"),
+    variable: str = option_of(RasterOptions, "variable"),
+    horizon: float = option_of(RasterOptions, "horizon"),
+    aggregate: str = option_of(RasterOptions, "aggregate"),
     fuels: Path = typer.Option(
         None,
         help="Raster of the Scott & Burgan fuels (FBFM40) that burn; surrogates that were trained "
@@ -95,10 +99,20 @@ def read_raster_options(given: Given) -> dict[str, Any]:
     return {**given, "hours": None if hours is None else numbers(hours, "--hours")}
 
 
-def in_options(message: str, like: str = "the surrogate") -> str:
-    """A reader's message in the words of a command: options, and what `like` is there."""
-    named = re.sub(rf"(?<![\w-])({_ARGUMENTS})=(?=\S)", r"--\1=", message)
-    return named.replace("`like`", like)
+def raster_reports(problems: list[str]) -> dict[str, Any]:
+    """How readers of rasters report: problems are collected, notes shown, both name options."""
+    return {
+        "on_error": lambda path, message: problems.append(message),
+        "on_note": note,
+        "words": in_options,
+    }
+
+
+def in_options(error: PlumecastError) -> str:
+    """The message of an error of a reader, with the option instead of the argument."""
+    if isinstance(error, ArgumentError):
+        return error.worded(f"--{error.argument}")
+    return str(error)
 
 
 def grid_of(path: Path) -> xr.Dataset:
@@ -106,3 +120,65 @@ def grid_of(path: Path) -> xr.Dataset:
     if path.is_file() and is_saved(path):
         return load_surrogate(path).grid
     return open_snapshots(path, fields=(FIRE,))
+
+
+def check_simulate(given: Mapping[str, Any], *, rasters: bool) -> None:
+    """Raise for options of --simulate without it, and for those of rasters with it."""
+    if given["simulate"] is not None:
+        if rasters:
+            raise PlumecastError("--format and --unit are for rasters, not for --simulate")
+        return
+    if given["fuels"] is not None and not rasters:
+        raise ArgumentError(
+            "fuels", given["fuels"], FUELS_OF_STORES, problem="is for --simulate and for rasters"
+        )
+    for name in OPTIONS:
+        if name != "fuels" and given[name] is not None and given[name] is not False:
+            raise PlumecastError(f"--{name.replace('_', '-')} is for --simulate; leave it out")
+
+
+def drawing(surrogate: Surrogate | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `draw_fires` and `draw_scenarios` from the options.
+
+    With a surrogate, the fires are like those of its training, as far as it is known how those were
+    simulated; options that were given replace these settings. Without one, each fire has a drawn
+    weather.
+    """
+    # Imported here: only --simulate needs the `simulator` extra.
+    from plumecast.simulator.ensemble import DROUGHTS
+    from plumecast.simulator.weather import OWN
+    from plumecast.workflows.simulate import WEATHER_KIND, Ground
+
+    known: dict[str, Any] = {}
+    weather: dict[str, Any] = {"weathers": 1}
+    if surrogate is not None:
+        recorded = simulation_of(surrogate)
+        known = {name: recorded[name] for name in AS_TRAINED if name in recorded}
+        known["like"] = surrogate.grid
+        trained = getattr(surrogate.operator, "labels", ()) or DROUGHTS
+        if recorded.get(WEATHER_KIND) != OWN and OWN not in trained:
+            weather = {"droughts": [name for name in DROUGHTS if name in trained]}
+    if given["drought"] is not None:
+        weather = {"droughts": [name.strip() for name in given["drought"].split(",")]}
+    chosen = known | {name: given[name] for name in OPTIONS if given[name] is not None}
+    ground = {name: chosen.pop(name) for name in GROUND if name in chosen}
+    return {**weather, **chosen, "ground": Ground(**ground)}
+
+
+def note_other_settings(
+    surrogate: Surrogate, settings: Mapping[str, Any], scenario: str | None = None
+) -> None:
+    """Tell which settings of simulated fires the training fires did not have."""
+    recorded = simulation_of(surrogate)
+    where = "" if scenario is None else f"scenario '{scenario}': "
+    for name, value in settings.items():
+        if recorded and recorded.get(name, value) != value:
+            note(
+                f"{where}the training fires were simulated with {name}={recorded[name]}, these "
+                f"with {value}: the surrogate has not learned from such fires"
+            )
+
+
+def simulation_of(surrogate: Surrogate) -> Mapping[str, Any]:
+    """How the training fires were simulated; empty if they were not, or if it is not recorded."""
+    return surrogate.training.get(SIMULATION) or {}

@@ -12,8 +12,7 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.cli.options import Given
 from plumecast.cli.show import note
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.fires.fuels import use_of_fuels
-from plumecast.workflows.fires.weather import ignored_weather
+from plumecast.workflows.fires.conditions import ignored_weather, use_of_fuels
 
 OF_FILE = ("ignition_time", "direction_is", "speed_unit", "local_hour", "latitude", "longitude",
            "elevation")  # fmt: skip

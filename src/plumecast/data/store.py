@@ -104,7 +104,7 @@ def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> 
         raise
     except PlumecastError as error:
         named = str(error).startswith(str(where)) or str(where.absolute()) in str(error)
-        raise type(error)(str(error) if named else f"{where}: {error}") from None
+        raise (error if named else error.at(str(where))) from None
     return record_state(record_interval(checked), where)
 
 

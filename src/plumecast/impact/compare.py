@@ -41,9 +41,9 @@ from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.weather.read import WeatherLike, accepts_winds
+from plumecast.workflows.fires.conditions import user_weather
 from plumecast.workflows.fires.extrapolation import Extrapolation, trained_notice
-from plumecast.workflows.fires.origin import fires_origin
-from plumecast.workflows.fires.weather import user_weather
+from plumecast.workflows.fires.sources import fires_origin
 from plumecast.workflows.held_out.record import model_record
 from plumecast.workflows.predict import Notify, warn_of
 from plumecast.workflows.statistics.request import Request, Statistics, column_smoke
@@ -192,7 +192,7 @@ def _named(name: str, function: Callable[..., _T], *arguments: Any, **options: A
     try:
         return function(*arguments, **options)
     except PlumecastError as error:
-        raise type(error)(f"scenario '{name}': {error}") from error
+        raise error.at(f"scenario '{name}'") from error
 
 
 def _check_request(scenarios: Mapping[str, Source], reference: str) -> None:

@@ -35,14 +35,14 @@ from plumecast.scores.quantities import as_integrals, checkpoint_hours
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.scores.sampling import check_coverage
 from plumecast.sources.places import Places, read_places
+from plumecast.sources.rasters import ArrivalTimes
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.fires.origin import fires_origin
 from plumecast.workflows.fires.sources import (
     Fires,
     FireSource,
     Overrides,
-    RasterFires,
     StoreFires,
+    fires_origin,
     listed,
 )
 from plumecast.workflows.held_out.record import model_record
@@ -201,7 +201,7 @@ def solar_loss(
 def dense_samples(
     places: Places,
     surrogate: Surrogate,
-    fires: Fires | RasterFires,
+    fires: Fires | ArrivalTimes,
     reading: Reading = AS_STORED,
     *,
     weather: xr.Dataset | None = None,
@@ -211,7 +211,7 @@ def dense_samples(
 ) -> PlaceSamples:
     """The predicted smoke of fires at places every `STEP` hours, until the hours of the reading."""
     source: FireSource
-    if isinstance(fires, RasterFires):  # they are read at the hours that were asked for
+    if isinstance(fires, ArrivalTimes):  # they are read at the hours that were asked for
         source = fires
     else:
         overrides = Overrides(tuple(reading.hours) or None, STEP)

@@ -220,8 +220,8 @@ def remarks(finding: xr.Dataset) -> list[str]:
         f"A std fraction of 95 % keeps r = {facts['fire_rank']} modes of the fire and r̃ = "
         f"{facts['smoke_rank']} of the smoke (paper: {published.FIRE_RANK} and "
         f"{published.SMOKE_RANK}). Their projection errors on validation are "
-        f"{facts['fire_projection_error']:.0%} and {facts['smoke_projection_error']:.0%} (paper: {published.FIRE_PROJECTION_ERROR:.0%} and "
-        f"{published.SMOKE_PROJECTION_ERROR:.0%}).",
+        f"{facts['fire_projection_error']:.0%} and {facts['smoke_projection_error']:.0%} (paper: "
+        f"{published.FIRE_PROJECTION_ERROR:.0%} and {published.SMOKE_PROJECTION_ERROR:.0%}).",
         *_quadratic_times(facts, rows),
     ]
 

@@ -10,6 +10,8 @@ from plumecast.base.errors import require
 
 if TYPE_CHECKING:
     import jinja2
+else:
+    jinja2 = require("jinja2", "report", "a report")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +26,7 @@ class Picture:
 
 def new_environment() -> jinja2.Environment:
     """The templates of this folder; every text is escaped, and an unknown name is an error."""
-    jinja2 = require("jinja2", "report", "a report")
-    return jinja2.Environment(  # type: ignore[no-any-return]
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("plumecast.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,

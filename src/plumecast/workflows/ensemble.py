@@ -24,12 +24,10 @@ from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.weather.read import WeatherLike, accepts_winds
+from plumecast.workflows.fires.conditions import user_weather
 from plumecast.workflows.fires.extrapolation import GROUP
-from plumecast.workflows.fires.memory_plan import prediction_rows
-from plumecast.workflows.fires.origin import fires_origin
-from plumecast.workflows.fires.sources import Fires, FireSource, reduce_fires
-from plumecast.workflows.fires.weather import user_weather
-from plumecast.workflows.predict import Notify, warn_of
+from plumecast.workflows.fires.sources import Fires, FireSource, fires_origin, reduce_fires
+from plumecast.workflows.predict import Notify, prediction_rows, warn_of
 from plumecast.workflows.statistics.cell_sums import (
     LEFT_OUT,
     EnsembleSums,

@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.deprecated import folded_arguments
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.integrity import Finding
 from plumecast.base.names import FIRE, WIND
 from plumecast.base.tables import DIRECTION, Column, TableFormat, read_table
-from plumecast.compute.blocks import Runner
+from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.schema import FIELD_NAMES
-from plumecast.sources.rasters import find_rasters, iter_arrival_times
-from plumecast.sources.wrf import TIME_LIMIT, FireResult, find_runs, fire_name, read_wrf_fires
-from plumecast.sources.wrf.units import tracer_list
+from plumecast.sources.rasters import ArrivalTimes, RasterOptions
+from plumecast.sources.wrf import (
+    TIME_LIMIT,
+    FireResult,
+    WrfOptions,
+    find_runs,
+    fire_name,
+    read_wrf_fires,
+)
 from plumecast.weather.checks import check_fires, fires_of
 from plumecast.weather.options import TRUE
 from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.weather.series import Origin, fire_winds
 from plumecast.weather.snapshots import with_weather
-from plumecast.workflows.fires.fuels import FuelsGiven, as_fuels, with_fuels
+from plumecast.workflows.fires.conditions import (
+    FuelsGiven,
+    as_fuels,
+    check_raster_fires,
+    user_weather,
+    with_fuels,
+)
 from plumecast.workflows.fires.growing_store import GrowingStore, Outcome
-from plumecast.workflows.fires.weather import check_raster_fires, user_weather
 
 __all__ = ["Labels", "Outcome", "ingest_rasters", "ingest_wrf", "read_labels"]
 
-Progress = Callable[[int, int, str], object]
+SKIP, RELABEL, REPLACE = EXISTING = ("skip", "relabel", "replace")
+"""What becomes of fires that are already in the store."""
 
 
 LABELS = TableFormat(
@@ -82,39 +96,40 @@ def read_labels(path: str | Path) -> Labels:
 
 
 @accepts_winds
+@folded_arguments(options=WrfOptions, resources=Resources)
 def ingest_wrf(
     run_dirs: Sequence[str | Path],
     out: str | Path,
+    options: WrfOptions | None = None,
     *,
     drought: str | None = None,
     labels: str | Path | Labels | None = None,
     weather: WeatherLike | None = None,
+    existing: str = SKIP,
     workers: int = 1,
-    runner: Runner | None = None,
     time_limit: float | None = TIME_LIMIT,
-    relabel: bool = False,
-    replace: bool = False,
-    progress: Progress = lambda done, total, name: None,
-    **options: Any,
+    resources: Resources = LOCAL,
 ) -> list[Outcome]:
-    """Append WRF-Fire runs to a store, one commit per fire; fires already stored are skipped.
+    """Append WRF-Fire runs to a store, one commit per fire.
 
     Each of `run_dirs` is one fire: a folder of wrfout files, a glob or a file. A flat folder of
     NetCDF files with other names, such as fire_001.nc, has one fire per file.
 
-    The outcome of a fire that is already stored names the labels and settings that differ from
-    those given. `relabel` changes its labels, `replace` reads it again; each makes one commit.
+    `existing` says what becomes of fires that are already stored: "skip" leaves them, and their
+    outcomes name the labels and settings that differ from those asked for; "relabel" changes their
+    labels; "replace" reads them again. Each makes one commit.
 
     `drought` labels all fires. Alternatively, `labels` is the path of a table for `read_labels`
     with a line for every fire. `weather`, as for `with_weather`, replaces that of the runs, and so
-    do winds in `labels`, of the fires that have one there. With a `runner` (`pc.cluster`), cluster
-    workers read the fires; only this process writes. Other processes read the files: one that makes
-    no progress in `time_limit` seconds, or that dies of a damaged file, is reported, and the other
-    fires are read. With None and one worker, this process reads. `options` are those of `read_wrf`.
-    `progress(finished, total, fire_id)` is called after each fire.
+    do winds in `labels`, of the fires that have one there. With a `runner` of the resources
+    (`pc.cluster`), cluster workers read the fires; only this process writes. Other processes read
+    the files: one that makes no progress in `time_limit` seconds, or that dies of a damaged file,
+    is reported, and the other fires are read. With None and one worker, this process reads.
+    Progress is reported after each fire.
     """
-    if "tracers" in options:
-        options["tracers"] = tracer_list(options["tracers"])  # as the store records them
+    if existing not in EXISTING:
+        raise ArgumentError("existing", existing, f"give one of {', '.join(EXISTING)}")
+    read_as, replace = options or WrfOptions(), existing == REPLACE
     table = read_labels(labels) if isinstance(labels, str | Path) else labels
     label_winds = None if table is None else table.winds
     if table is not None and label_winds is not None and weather is not None:
@@ -123,40 +138,42 @@ def ingest_wrf(
         )
     store = GrowingStore(Path(out), FIELD_NAMES, user_weather(weather))
     runs = find_runs(run_dirs)
-    named = {str(run): fire_name(run) for run in runs}
+    names = {str(run): fire_name(run) for run in runs}
     if store.weather is not None:  # every fire that is read needs its weather
-        kept = frozenset() if replace else store.fire_ids
-        check_fires(store.weather, {*named.values()} - kept)
+        stored = frozenset() if replace else store.fire_ids
+        check_fires(store.weather, {*names.values()} - stored)
     outcomes = []
     if not replace:
-        given = {} if drought is None else {"drought": dict.fromkeys(named.values(), drought)}
+        asked = {} if drought is None else {"drought": dict.fromkeys(names.values(), drought)}
         if table is not None:
-            given = {"drought": table.drought, "ignition_id": table.ignition_id}
-        outcomes = store.already_stored([*named.values()], given, options, relabel)
-    known = named.values() if table is None else {*table.drought, *store.fire_ids}
-    unlabelled = [run for run, name in named.items() if name not in known]
-    outcomes += [
-        Outcome(named[run], problem=f"{run}: {table.path} has no line for fire '{named[run]}'")
-        for run in unlabelled
-        if table
-    ]
+            asked = {"drought": table.drought, "ignition_id": table.ignition_id}
+        outcomes = store.already_stored(
+            [*names.values()], asked, asdict(read_as), existing == RELABEL
+        )
+    unlabelled = []
+    if table is not None:
+        labelled = {*table.drought, *store.fire_ids}
+        unlabelled = [run for run, name in names.items() if name not in labelled]
+        outcomes += [
+            Outcome(names[run], problem=f"{run}: {table.path} has no line for fire '{names[run]}'")
+            for run in unlabelled
+        ]
     results = read_wrf_fires(
         [run for run in runs if str(run) not in unlabelled],
+        read_as,
         drought=table.drought if table else drought,
         ignition_id=table.ignition_id if table else None,
         workers=workers,
-        runner=runner,
         time_limit=time_limit,
         done=frozenset() if replace else store.fire_ids,
-        progress=lambda result, done, total: progress(done, total, result.fire_id),
-        **options,
+        resources=resources,
     )
     if replace:
         failed: list[Outcome] = []
-        whole = store.fire_ids <= {*named.values()}
+        whole = store.fire_ids <= {*names.values()}
         return outcomes + store.replace(_read(results, failed, label_winds), whole=whole) + failed
-    for fire, found in _read(results, outcomes, label_winds):
-        outcomes += store.append_checked(fire, found)
+    for fire, findings in _read(results, outcomes, label_winds):
+        outcomes += store.append_checked(fire, findings)
     return outcomes
 
 
@@ -177,48 +194,50 @@ def _read(
 
 
 @accepts_winds
+@folded_arguments(options=RasterOptions, resources=Resources)
 def ingest_rasters(
     paths: Sequence[str | Path],
     out: str | Path,
+    options: RasterOptions | None = None,
     *,
     weather: WeatherLike | None = None,
     fuels: FuelsGiven | None = None,
     batch: int = 64,
-    drought: str | None = None,
-    runner: Runner | None = None,
     relabel: bool = False,
-    progress: Progress = lambda done, total, name: None,
-    **options: Any,
+    resources: Resources = LOCAL,
+    on_note: Callable[[str], object] | None = None,
+    words: Callable[[PlumecastError], str] = str,
 ) -> list[Outcome]:
     """Append fires of arrival-time rasters to a store of `time_since_ignition` alone.
 
     Each of `paths` is a file, a folder or a glob; `batch` files make one commit. The fires have the
     `weather`, as for `with_weather`, and the fuel load of `fuels`, as for `with_fuels`; a store has
-    fires on one fuel map. With a `runner` (`pc.cluster`), cluster workers read the files; only this
-    process writes. `relabel` gives fires that are already stored the label `drought`, in one
-    commit. `options` are those of `read_arrival_times`. Open the store with `open_snapshots(path,
-    fields=("time_since_ignition",))`.
+    fires on one fuel map. With a `runner` of the resources (`pc.cluster`), cluster workers read the
+    files; only this process writes. `relabel` gives fires that are already stored the drought label
+    of the options, in one commit. `on_note` and `words` are those of `ArrivalTimes`. Open the store
+    with `open_snapshots(path, fields=("time_since_ignition",))`.
     """
     store = GrowingStore(Path(out), (FIRE,), user_weather(weather))
-    files = find_rasters(paths)
-    check_raster_fires(store.weather, files, options.get("format"), store.fire_ids)
-    names = [path.stem for path in files]
-    labels = {} if drought is None else {"drought": dict.fromkeys(names, drought)}
-    outcomes = store.already_stored(names, labels, {}, relabel)
-    for read in iter_arrival_times(
-        files,
-        batch=batch,
-        runner=runner,
-        drought=drought,
-        done=store.fire_ids,
+    outcomes: list[Outcome] = []
+    source = ArrivalTimes(
+        paths,
+        options or RasterOptions(),
+        batch,
+        store.fire_ids,
         on_error=lambda path, message: outcomes.append(Outcome(path.stem, problem=message)),
-        progress=lambda done, total: progress(done, total, files[done - 1].stem),
-        **options,
-    ):
+        on_note=on_note,
+        words=words,
+    )
+    settings = source.options
+    check_raster_fires(store.weather, source.files, settings.format, store.fire_ids)
+    names = [path.stem for path in source.files]
+    labels = {} if settings.drought is None else {"drought": dict.fromkeys(names, settings.drought)}
+    outcomes += store.already_stored(names, labels, {}, relabel)
+    for read in source.batches(resources):
         fires = read
         if fuels is not None:
-            fuels = as_fuels(fuels, read, options.get("crs"))
-            fires = with_fuels(read, fuels)
+            fuels = as_fuels(fuels, fires, settings.crs)
+            fires = with_fuels(fires, fuels)
             store.agreement.check_fuel(fires, fuels.source)
-        outcomes.extend(store.append(fires))
+        outcomes += store.append(fires)
     return outcomes

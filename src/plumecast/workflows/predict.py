@@ -14,10 +14,13 @@ from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
+from plumecast.compute.arrays import bytes_in
+from plumecast.compute.memory import parse_memory, rows_within
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.clock import fire_blocks, whole_fires
 from plumecast.data.covariates import ExtrapolationWarning, extrapolating
 from plumecast.scores.predicted_dose import without_marks
+from plumecast.sources.rasters import ArrivalTimes
 from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
 from plumecast.surrogate.guards import (
     EXTRAPOLATES,
@@ -31,20 +34,9 @@ from plumecast.surrogate.guards import (
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.export import FOOTPRINT, footprint_of
+from plumecast.workflows.fires.conditions import check_has_weather, user_weather, weather_attributes
 from plumecast.workflows.fires.extrapolation import Extrapolation, trained_ignitions, trained_notice
-from plumecast.workflows.fires.memory_plan import prediction_rows
-from plumecast.workflows.fires.sources import (
-    UNCHANGED,
-    Overrides,
-    RasterFires,
-    map_parts,
-    open_fires,
-)
-from plumecast.workflows.fires.weather import (
-    check_has_weather,
-    user_weather,
-    weather_attributes,
-)
+from plumecast.workflows.fires.sources import UNCHANGED, Overrides, map_parts, open_fires
 
 BLOCK = 512
 """Largest number of snapshots predicted at a time; a memory limit may allow fewer."""
@@ -64,6 +56,20 @@ TRAINED = "ignitions of training"
 
 Notify = Callable[[Notice], object]
 
+CLUSTER_MEMORY = "1GB"
+"""Memory limit of each worker of a cluster that predicts and scores, if none is given."""
+
+AGREEMENT_BYTES = 48.0
+"""Bytes per cell while smoke and detection score are reconciled: six arrays."""
+
+
+HISTORY_BYTES = 64.0
+"""Bytes per cell of what a snapshot may hold of its fire: sixteen burned shares."""
+
+
+DOSE_BYTES = 24.0
+"""Bytes per cell of a dose that is predicted beside the smoke: in float64, rounded, as written."""
+
 
 def warn_of(notice: Notice) -> None:
     """Warn of a loud notice; the flags of the snapshots tell the others."""
@@ -75,7 +81,7 @@ def warn_of(notice: Notice) -> None:
 @folded_arguments(overrides=Overrides, resources=Resources)
 def predict_store(
     surrogate: Surrogate,
-    fires: xr.Dataset | str | Path | RasterFires,
+    fires: xr.Dataset | str | Path | ArrivalTimes,
     overrides: Overrides = UNCHANGED,
     *,
     threshold: float | None = None,
@@ -111,7 +117,7 @@ def predict_store(
     if resources.device != LOCAL.device:
         surrogate = surrogate.on_device(resources.device)
     predict = partial(predict_block, surrogate, threshold=threshold, interval=interval)
-    if isinstance(fires, RasterFires):
+    if isinstance(fires, ArrivalTimes):
         if overrides.any or weather is not None:
             raise PlumecastError(
                 "weather and overrides are for stores; state those of rasters in raster_fires(…)"
@@ -247,3 +253,36 @@ def _collected(
     seen = trained_notice(total.trained, "error bars" if bars else None)
     for notice in (*notices(total.found, known), *([] if seen is None else [seen])):
         notify(notice)
+
+
+def prediction_rows(
+    surrogate: Surrogate,
+    memory: str | int | None,
+    *,
+    input_bytes: float,
+    output_bytes: float,
+    fixed: float = 0.0,
+    what: str,
+    most: int,
+) -> int:
+    """Number of snapshots that can be predicted at a time within a memory limit, at most `most`.
+
+    `input_bytes` and `output_bytes` are per cell of a snapshot; `fixed` bytes do not depend on the
+    number of snapshots.
+    """
+    if memory is None:
+        return most
+    work, per_row = surrogate.operator.working_bytes()
+    if surrogate.operator.needs_weather:
+        input_bytes += HISTORY_BYTES
+        output_bytes += DOSE_BYTES
+    if any(record.agreement for record in surrogate.records.values()):
+        output_bytes += AGREEMENT_BYTES
+    cells = input_bytes * surrogate.inputs.size + output_bytes * surrogate.outputs.size
+    return rows_within(
+        parse_memory(memory),
+        fixed=bytes_in(surrogate.operator) + work + fixed,
+        per_row=cells + per_row,
+        what=what,
+        most=most,
+    )

@@ -30,7 +30,7 @@ from plumecast.simulator.atmosphere import STEERING_STRENGTH, check_steering
 from plumecast.simulator.fire import BLOCK
 from plumecast.simulator.landscape import Landscape
 from plumecast.simulator.weather import OWN
-from plumecast.sources.rasters.geotiff import open_geotiff
+from plumecast.sources.rasters.files import open_geotiff
 
 SETTINGS = SIMULATION
 

@@ -8,8 +8,8 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.physics.fuels import FUEL_CODES, fuel_table
-from plumecast.sources.rasters import fuel_load as load_module
-from plumecast.sources.rasters.fuel_load import read_fuel_load
+from plumecast.sources.rasters import georeference as load_module
+from plumecast.sources.rasters.georeference import read_fuel_load
 from support.raster_files import BOTTOM, LEFT, NX, NY, SIZE, write_ascii, write_tiff
 
 GR1, SB4, BARE = (FUEL_CODES[name] for name in ("GR1", "SB4", "NB9"))
@@ -65,7 +65,7 @@ def test_a_raster_in_another_plane_is_projected(tmp_path):
 
 def test_a_crs_on_a_grid_without_one_is_refused_unless_local(tmp_path):
     path = write_tiff(tmp_path / "fuels.tif", np.full((NY, NX), SB4), crs="EPSG:5070")
-    with pytest.raises(PlumecastError, match=r"fuels\.tif: has a CRS, the grid of `like` has none"):
+    with pytest.raises(PlumecastError, match=r"fuels\.tif: has a CRS, the target grid has none"):
         read_fuel_load(path, blocks())
     np.testing.assert_allclose(read_fuel_load(path, blocks(), crs="local"), HEAVY, rtol=ROUNDING)
 

@@ -12,7 +12,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import M2_PER_ACRE
 from plumecast.compute.regrid import overlap_weights
 from plumecast.data.crs import as_crs, in_metres, latitude_longitude
-from plumecast.sources.rasters import read_arrival_times
+from plumecast.sources.rasters import RasterOptions, read_arrival_times
 from plumecast.sources.rasters.files import read_raster
 from plumecast.sources.rasters.georeference import target_grid
 from support.places import SHARED
@@ -37,20 +37,24 @@ needs_shared = pytest.mark.skipif(not FARSITE.is_dir(), reason="../shared/data i
 
 def test_burned_area_and_integral_are_kept_on_the_coarse_grid(tmp_path):
     path = write_ascii(tmp_path / "a.asc", fire())
-    fine = read_arrival_times(path, format="farsite", hours=[1, 3])
-    coarse = read_arrival_times(path, format="farsite", hours=[1, 3], like=COARSE)
+    fine = read_arrival_times(path, RasterOptions(format="farsite", hours=[1, 3]))
+    coarse = read_arrival_times(path, RasterOptions(format="farsite", hours=[1, 3], like=COARSE))
     np.testing.assert_allclose(integral(coarse, 130 * 110), integral(fine, SIZE**2), rtol=1e-6)
     np.testing.assert_allclose(coarse.burned_area, fine.burned_area)
     xr.testing.assert_equal(coarse.x.drop_attrs(), COARSE.x)
-    oldest = read_arrival_times(path, format="farsite", hours=[3], like=COARSE, aggregate="max")
+    oldest = read_arrival_times(
+        path, RasterOptions(format="farsite", hours=[3], like=COARSE, aggregate="max")
+    )
     assert float(oldest.time_since_ignition.max()) == pytest.approx(3.0)
     assert (oldest.time_since_ignition >= coarse.time_since_ignition[1]).all()
 
 
 def test_the_coarse_fire_lies_where_the_fine_one_does(tmp_path):
     path = write_ascii(tmp_path / "a.asc", fire())
-    fine = read_arrival_times(path, format="farsite").time_since_ignition[0]
-    coarse = read_arrival_times(path, format="farsite", like=COARSE).time_since_ignition[0]
+    fine = read_arrival_times(path, RasterOptions(format="farsite")).time_since_ignition[0]
+    coarse = read_arrival_times(
+        path, RasterOptions(format="farsite", like=COARSE)
+    ).time_since_ignition[0]
     for axis in "xy":
         centre = [float((f * f[axis]).sum() / f.sum()) for f in (fine, coarse)]
         assert centre[1] == pytest.approx(centre[0], abs=65.0)  # half a coarse cell
@@ -59,10 +63,14 @@ def test_the_coarse_fire_lies_where_the_fine_one_does(tmp_path):
 def test_a_data_array_serves_as_template(tmp_path):
     template = (COARSE.x * 0 + COARSE.y * 0).transpose("y", "x")
     path = write_ascii(tmp_path / "a.asc", fire())
-    ds = read_arrival_times(path, format="farsite", like=template)
-    xr.testing.assert_equal(ds, read_arrival_times(path, format="farsite", like=COARSE))
+    ds = read_arrival_times(path, RasterOptions(format="farsite", like=template))
+    xr.testing.assert_equal(
+        ds, read_arrival_times(path, RasterOptions(format="farsite", like=COARSE))
+    )
     with pytest.raises(PlumecastError, match="like has no coordinates y and x"):
-        read_arrival_times(path, format="farsite", like=xr.Dataset(coords={"lat": [0.0, 1.0]}))
+        read_arrival_times(
+            path, RasterOptions(format="farsite", like=xr.Dataset(coords={"lat": [0.0, 1.0]}))
+        )
 
 
 # -- coordinate systems
@@ -89,12 +97,12 @@ def utm_tiff(path: Path) -> Path:
 def test_reprojection_keeps_place_area_and_integral(tmp_path):
     pyproj = pytest.importorskip("pyproj")
     path = utm_tiff(tmp_path / "a.tif")
-    fine = read_arrival_times(path, format="farsite")
+    fine = read_arrival_times(path, RasterOptions(format="farsite"))
     assert fine.crs.attrs["grid_mapping_name"] == "transverse_mercator"
     move = pyproj.Transformer.from_crs(UTM, ALBERS, always_xy=True).transform
     x, y = move(400_000.0, 4_149_640.0)
     like = template(ALBERS, x - 500, y - 500)
-    coarse = read_arrival_times(path, format="farsite", like=like)
+    coarse = read_arrival_times(path, RasterOptions(format="farsite", like=like))
     # Albers is equal-area, UTM is scaled by 0.9996²..., so the planes differ by less than 0.1 %
     np.testing.assert_allclose(integral(coarse, 200.0**2), integral(fine, SIZE**2), rtol=1e-3)
     assert coarse.crs.attrs["grid_mapping_name"] == "albers_conical_equal_area"
@@ -107,14 +115,14 @@ def test_reprojection_keeps_place_area_and_integral(tmp_path):
 def test_the_same_crs_needs_no_reprojection(tmp_path):
     path = utm_tiff(tmp_path / "a.tif")
     like = template(UTM, 399_900.0, 4_149_500.0)
-    coarse = read_arrival_times(path, format="farsite", like=like)
-    fine = read_arrival_times(path, format="farsite")
+    coarse = read_arrival_times(path, RasterOptions(format="farsite", like=like))
+    fine = read_arrival_times(path, RasterOptions(format="farsite"))
     np.testing.assert_allclose(integral(coarse, 200.0**2), integral(fine, SIZE**2), rtol=1e-6)
 
 
 def test_a_wrf_grid_mapping_is_a_template(tmp_path):
     pyproj = pytest.importorskip("pyproj")
-    from plumecast.sources.wrf.map_plane import map_plane
+    from plumecast.sources.wrf.frame import map_plane
 
     attributes = {"MAP_PROJ": 1, "TRUELAT1": 36.0, "TRUELAT2": 39.0, "STAND_LON": -106.0,
                   "MOAD_CEN_LAT": 37.5}  # fmt: skip
@@ -129,7 +137,7 @@ def test_a_wrf_grid_mapping_is_a_template(tmp_path):
     like.to_netcdf(tmp_path / "like.nc")
     with xr.open_dataset(tmp_path / "like.nc") as back:
         coarse = read_arrival_times(
-            utm_tiff(tmp_path / "a.tif"), format="farsite", like=back.load()
+            utm_tiff(tmp_path / "a.tif"), RasterOptions(format="farsite", like=back.load())
         )
     assert float(coarse.time_since_ignition.max()) > 0
 
@@ -138,30 +146,36 @@ def test_crs_is_stated_for_files_that_carry_none(tmp_path):
     pytest.importorskip("pyproj")
     path = write_ascii(tmp_path / "a.asc", fire())
     like = template(UTM, 900.0, 4900.0)
-    said = r"no CRS in .*a\.asc: assumed that of `like`, WGS 84 .* \(EPSG:32613\); give crs"
+    said = r"no CRS in .*a\.asc: assumed that of the target grid, WGS 84 .* \(EPSG:32613\); state"
     with pytest.warns(UserWarning, match=said):
-        assumed = read_arrival_times(path, format="farsite", like=like)
-    stated = read_arrival_times(path, format="farsite", like=like, crs=UTM)
-    local = read_arrival_times(path, format="farsite", like=like, crs="local")
+        assumed = read_arrival_times(path, RasterOptions(format="farsite", like=like))
+    stated = read_arrival_times(path, RasterOptions(format="farsite", like=like, crs=UTM))
+    local = read_arrival_times(path, RasterOptions(format="farsite", like=like, crs="local"))
     xr.testing.assert_equal(stated, local)
     xr.testing.assert_equal(stated, assumed)
     elsewhere = (
-        r"a\.asc: no CRS, and with that of `like`, .*, 100\.0% of the burned area is outside the "
-        r"grid of `like`: the fire is at x 1090 … 1450, y 5090 … 5210, the grid at x 800 … 3200, "
-        r"y 900800 … 902600; give crs=EPSG"
+        r"crs is missing: .*a\.asc: no CRS, and with that of the target grid, .*, 100\.0% of the "
+        r"burned area is outside the target grid: the fire is at x 1090 … 1450, y 5090 … 5210, "
+        r"the grid at x 800 … 3200, y 900800 … 902600; give the CRS of the file"
     )
     with pytest.raises(PlumecastError, match=elsewhere):
-        read_arrival_times(path, format="farsite", like=template(UTM, 900.0, 900_900.0))
+        read_arrival_times(
+            path, RasterOptions(format="farsite", like=template(UTM, 900.0, 900_900.0))
+        )
     (tmp_path / "a.prj").write_text(as_crs(UTM, path).to_wkt())
-    xr.testing.assert_equal(read_arrival_times(path, format="farsite", like=like), stated)
-    with pytest.raises(PlumecastError, match="the file has another CRS than crs='EPSG:5070'"):
-        read_arrival_times(path, format="farsite", crs=ALBERS)
-    with pytest.raises(PlumecastError, match=r'like` has none; crs="local"'):
-        read_arrival_times(path, format="farsite", like=COARSE)
-    local = read_arrival_times(path, format="farsite", like=COARSE, crs="local")
+    xr.testing.assert_equal(
+        read_arrival_times(path, RasterOptions(format="farsite", like=like)), stated
+    )
+    with pytest.raises(PlumecastError, match=r"crs='EPSG:5070': .*the file has another CRS"):
+        read_arrival_times(path, RasterOptions(format="farsite", crs=ALBERS))
+    with pytest.raises(PlumecastError, match="grid has none; the CRS 'local' uses"):
+        read_arrival_times(path, RasterOptions(format="farsite", like=COARSE))
+    local = read_arrival_times(path, RasterOptions(format="farsite", like=COARSE, crs="local"))
     assert float(local.time_since_ignition.max()) > 0
     with pytest.raises(PlumecastError, match="unknown CRS 'nowhere'"):
-        read_arrival_times(write_ascii(tmp_path / "b.asc", fire()), format="farsite", crs="nowhere")
+        read_arrival_times(
+            write_ascii(tmp_path / "b.asc", fire()), RasterOptions(format="farsite", crs="nowhere")
+        )
 
 
 def test_cell_areas_of_a_grid_in_degrees_are_those_on_the_sphere(tmp_path):
@@ -170,7 +184,7 @@ def test_cell_areas_of_a_grid_in_degrees_are_those_on_the_sphere(tmp_path):
     ds = ds.assign_coords(x=-106 + 0.001 * np.arange(NX), y=37 + 0.001 * np.arange(NY))
     ds.x.attrs["units"] = "degrees_east"
     ds.to_netcdf(tmp_path / "f.nc")
-    out = read_arrival_times(tmp_path / "f.nc", unit="min")
+    out = read_arrival_times(tmp_path / "f.nc", RasterOptions(unit="min"))
     cell = 6_371_008.8**2 * np.radians(0.001) ** 2 * np.cos(np.radians(37.005))
     assert out.burned_area.item() == pytest.approx(15 * cell / M2_PER_ACRE, rel=1e-3)
     assert out.x.attrs["units"] == "degrees_east"
@@ -180,7 +194,9 @@ def test_fire_outside_the_grid_is_described_in_the_coordinates_of_the_grid(tmp_p
     pyproj = pytest.importorskip("pyproj")
     x, _ = pyproj.Transformer.from_crs(UTM, ALBERS, always_xy=True).transform(4e5, 4.15e6)
     with pytest.raises(PlumecastError, match="the fire is at x") as told:
-        read_arrival_times(utm_tiff(tmp_path / "a.tif"), unit="min", like=template(ALBERS, 0, 0))
+        read_arrival_times(
+            utm_tiff(tmp_path / "a.tif"), RasterOptions(unit="min", like=template(ALBERS, 0, 0))
+        )
     found = float(str(told.value).split("the fire is at x ")[1].split(" …")[0])
     assert found == pytest.approx(x, abs=500.0)  # the fire is within 20 cells of 30 m
 
@@ -203,7 +219,7 @@ def test_metres_of_another_unit_are_the_same_places(code):
 def test_survey_feet_are_converted(tmp_path):
     pytest.importorskip("pyproj")
     path = write_ascii(tmp_path / "a.asc", fire())
-    ds = read_arrival_times(path, format="farsite", crs="EPSG:2232")
+    ds = read_arrival_times(path, RasterOptions(format="farsite", crs="EPSG:2232"))
     foot = 1200 / 3937
     assert ds.burned_area.item() == pytest.approx(15 * (SIZE * foot) ** 2 / M2_PER_ACRE)
 
@@ -214,7 +230,7 @@ def test_a_fire_without_an_image_in_the_plane_is_refused(tmp_path):
     ds.to_netcdf(tmp_path / "f.nc")
     like = template("EPSG:3395", 0.0, 0.0)
     with pytest.raises(PlumecastError, match=r"f\.nc: burned cells have no image"):
-        read_arrival_times(tmp_path / "f.nc", unit="min", like=like)
+        read_arrival_times(tmp_path / "f.nc", RasterOptions(unit="min", like=like))
 
 
 # -- real FARSITE runs
@@ -233,10 +249,10 @@ def kilometres(fine: xr.Dataset) -> xr.Dataset:
 @needs_shared
 def test_panther_run():
     path = FARSITE / "panther_test1177973_ArrivalTime.asc"
-    fine = read_arrival_times(path, format="farsite")
+    fine = read_arrival_times(path, RasterOptions(format="farsite"))
     assert 60 * fine.hours.item() == pytest.approx(4799.7, abs=0.01)
     like = kilometres(fine)
-    coarse = read_arrival_times(path, format="farsite", like=like)
+    coarse = read_arrival_times(path, RasterOptions(format="farsite", like=like))
     np.testing.assert_allclose(integral(coarse, 3000.0**2), integral(fine, 30.0**2), rtol=1e-5)
     raw = np.loadtxt(path, skiprows=6)[::-1]
     grid = read_raster(path).grid
@@ -252,7 +268,7 @@ def test_panther_run():
 def test_fires_on_flat_land_spread_downwind(wind):
     """Wind from 60° drives the fire toward 240°, and so on: clockwise from north."""
     path = FARSITE / f"flatland_3mph{wind}deg7hr_ArrivalTime.asc"
-    field = read_arrival_times(path, format="farsite").time_since_ignition[0]
+    field = read_arrival_times(path, RasterOptions(format="farsite")).time_since_ignition[0]
     start = field.where(field == field.max(), drop=True)
     burned = field > 0
     shift = [float((burned * field[axis]).sum() / burned.sum() - start[axis].mean())

@@ -10,7 +10,7 @@ import pytest
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.regrid import Grid, grid_from_centres, overlap_weights, projected_weights
-from plumecast.sources.rasters import iter_arrival_times, read_arrival_times
+from plumecast.sources.rasters import RasterOptions, iter_arrival_times, read_arrival_times
 from support.raster_files import COARSE, NX, NY, dataset, fire, write_ascii, write_tiff
 
 HEADERS = {
@@ -42,7 +42,7 @@ def test_impossible_headers_are_refused_with_file_and_value(tmp_path, name, like
     path = write_ascii(tmp_path / "a.asc", fire(), **header)
     tracemalloc.start()
     with pytest.raises(PlumecastError, match=message) as info:
-        read_arrival_times(path, unit="min", like=like)
+        read_arrival_times(path, RasterOptions(unit="min", like=like))
     assert tracemalloc.get_traced_memory()[1] < 5e6
     tracemalloc.stop()
     assert str(info.value).startswith(str(path))
@@ -59,7 +59,9 @@ def test_a_bad_raster_does_not_end_the_batch(tmp_path):
     write_ascii(tmp_path / "good.asc", fire())
     problems = []
     (read,) = iter_arrival_times(
-        sorted(tmp_path.iterdir()), unit="min", on_error=lambda path, text: problems.append(text)
+        sorted(tmp_path.iterdir()),
+        RasterOptions(unit="min"),
+        on_error=lambda path, text: problems.append(text),
     )
     assert read.fire_id.values.tolist() == ["good"]
     assert len(problems) == len(HEADERS) + 4
@@ -78,22 +80,22 @@ def test_odd_texts_are_refused(tmp_path, text, message):
     path = tmp_path / "a.asc"
     path.write_text(text)
     with pytest.raises(PlumecastError, match=message):
-        read_arrival_times(path, unit="min")
+        read_arrival_times(path, RasterOptions(unit="min"))
 
 
 def test_blank_lines_in_a_header_are_passed_over(tmp_path):
     path = write_ascii(tmp_path / "a.asc", fire())
-    plain = read_arrival_times(path, unit="min")
+    plain = read_arrival_times(path, RasterOptions(unit="min"))
     path.write_text(path.read_text().replace("\n", "\n\n"))
-    assert read_arrival_times(path, unit="min").identical(plain)
+    assert read_arrival_times(path, RasterOptions(unit="min")).identical(plain)
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"x" * 200_000])
 def test_an_odd_projection_is_refused(tmp_path, content):
     path = write_ascii(tmp_path / "a.asc", fire())
     path.with_suffix(".prj").write_bytes(content)
-    with pytest.raises(PlumecastError, match=r"a\.prj: .*give crs=EPSG"):
-        read_arrival_times(path, unit="min")
+    with pytest.raises(PlumecastError, match=r"crs is missing: .*a\.prj: .*give EPSG"):
+        read_arrival_times(path, RasterOptions(unit="min"))
 
 
 def test_an_arrival_that_overflows_is_not_unburned(tmp_path):
@@ -101,7 +103,7 @@ def test_an_arrival_that_overflows_is_not_unburned(tmp_path):
     arrival[8, 3] = 0.0
     path = write_ascii(tmp_path / "a.asc", arrival)
     with pytest.raises(PlumecastError, match=r"arrival time 1e\+307 is too large"):
-        read_arrival_times(path, unit="d", nodata=1e306)
+        read_arrival_times(path, RasterOptions(unit="d", nodata=1e306))
 
 
 @pytest.mark.parametrize("axis", ["x", "y"])
@@ -117,13 +119,13 @@ def test_netcdf_coordinates_must_be_numbers(tmp_path):
     named = dataset(fire()).assign_coords(x=[f"c{i}" for i in range(NX)])
     named.to_netcdf(tmp_path / "a.nc")
     with pytest.raises(PlumecastError, match="x has values of type"):
-        read_arrival_times(tmp_path / "a.nc", unit="min")
+        read_arrival_times(tmp_path / "a.nc", RasterOptions(unit="min"))
 
 
 def test_degrees_beyond_the_poles_are_refused(tmp_path):
     path = write_tiff(tmp_path / "a.tif", fire(), crs="EPSG:4326")
     with pytest.raises(PlumecastError, match="latitude 5000 … 5360"):
-        read_arrival_times(path, unit="min")
+        read_arrival_times(path, RasterOptions(unit="min"))
 
 
 def test_large_source_cells_need_no_more_memory_than_the_target_grid():

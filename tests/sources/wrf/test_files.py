@@ -12,9 +12,8 @@ import xarray as xr
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.dose import running_dose
-from plumecast.sources.wrf import integrity, read_wrf
-from plumecast.sources.wrf.files import Frame, FrameReader
-from plumecast.sources.wrf.thinning import thin
+from plumecast.sources.wrf import WrfOptions, integrity, read_wrf
+from plumecast.sources.wrf.files import Frame, FrameReader, thin
 from support.wrf_files import (
     FILE,
     HOURS,
@@ -65,23 +64,23 @@ def test_the_domain_with_the_fire_grid_is_read(tmp_path):
     write_wrfout(run / FILE.replace("d01", "d02"), seconds, attributes={"GRID_ID": np.int32(2)})
     ds = read_wrf(run)
     assert ds.sizes["snapshot"] == 6
-    xr.testing.assert_identical(read_wrf(run, domain="d02").smoke, ds.smoke)
+    xr.testing.assert_identical(read_wrf(run, WrfOptions(domain="d02")).smoke, ds.smoke)
     with pytest.raises(PlumecastError, match=r"no fire grid .* in d01; found d01, d02"):
-        read_wrf(run, domain=1)
+        read_wrf(run, WrfOptions(domain=1))
     with pytest.raises(PlumecastError, match="no files of d03; found d01, d02"):
-        read_wrf(run, domain=3)
+        read_wrf(run, WrfOptions(domain=3))
     with pytest.raises(PlumecastError, match="domain='inner'"):
-        read_wrf(run, domain="inner")
+        read_wrf(run, WrfOptions(domain="inner"))
 
 
 def test_checkpoints_are_thinned_and_the_sum_runs_over_them(tmp_path):
     run = write_run(tmp_path / "fire", range(13))
-    ds = read_wrf(run, every="6h", floor=0.0)
+    ds = read_wrf(run, WrfOptions(every="6h", floor=0.0))
     np.testing.assert_allclose(ds.hours + Circle().arrival().min() / 3600, [6, 12], rtol=1e-6)
     total = sum(expected_column(plume(3600.0 * hour)) for hour in (0, 6, 12))
     np.testing.assert_allclose(ds.smoke[-1], total, rtol=1e-5)
     for same in (6, "360min", "0.25d", 6.0):
-        xr.testing.assert_equal(read_wrf(run, every=same, floor=0.0), ds)
+        xr.testing.assert_equal(read_wrf(run, WrfOptions(every=same, floor=0.0)), ds)
 
 
 def test_thinning_takes_the_nearest_frame_of_an_adaptive_run(tmp_path):
@@ -90,7 +89,7 @@ def test_thinning_takes_the_nearest_frame_of_an_adaptive_run(tmp_path):
     with pytest.raises(PlumecastError, match=r"every=0.5 h is finer"):
         thin(frames, 1800.0)
     with pytest.raises(PlumecastError, match="every='often'"):
-        read_wrf(write_run(tmp_path / "fire", HOURS), every="often")
+        read_wrf(write_run(tmp_path / "fire", HOURS), WrfOptions(every="often"))
 
 
 @pytest.mark.parametrize(
@@ -104,8 +103,8 @@ def test_thinning_takes_the_nearest_frame_of_an_adaptive_run(tmp_path):
 )
 def test_frames_at_uneven_times_give_the_dose_of_even_ones(tmp_path, hours):
     """The sum weights each frame by its time, so that smoke keeps its size and has an interval."""
-    even = read_wrf(write_run(tmp_path / "even", np.arange(0, 6.1, 0.25)), floor=0.0)
-    uneven = read_wrf(write_run(tmp_path / "uneven", hours), floor=0.0)
+    even = read_wrf(write_run(tmp_path / "even", np.arange(0, 6.1, 0.25)), WrfOptions(floor=0.0))
+    uneven = read_wrf(write_run(tmp_path / "uneven", hours), WrfOptions(floor=0.0))
     gaps = np.diff(hours)
     assert uneven.smoke.attrs["checkpoint_interval_hours"] == pytest.approx(np.median(gaps), 1e-4)
     assert "frame_weights" in uneven.smoke.attrs
@@ -266,9 +265,11 @@ def test_one_frame_per_file_is_opened_once(tmp_path, monkeypatch):
     xr.testing.assert_identical(read_wrf(tmp_path / "fire"), whole)
     assert names == [path.name for path in parts]
     names.clear()
-    thinned = read_wrf(tmp_path / "fire", every="3h")
+    thinned = read_wrf(tmp_path / "fire", WrfOptions(every="3h"))
     assert names == [path.name for path in parts], "the dose needs all frames"
-    xr.testing.assert_identical(thinned, read_wrf(tmp_path / "whole", fire_id="fire", every="3h"))
+    xr.testing.assert_identical(
+        thinned, read_wrf(tmp_path / "whole", WrfOptions(every="3h"), fire_id="fire")
+    )
 
 
 @pytest.mark.parametrize("fault", ["two frames", "another time", "another domain", "no such day"])

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from plumecast.compute.resources import Resources
 from plumecast.data.assembly import PER_SNAPSHOT
 from plumecast.sources.wrf import FireResult, read_wrf, read_wrf_fires
 from plumecast.sources.wrf import run as run_module
 from plumecast.sources.wrf.fires import Job, read_in_order
-from plumecast.sources.wrf.run import Options
+from plumecast.sources.wrf.options import WrfOptions
 from plumecast.sources.wrf.snapshots import FireLabels
 from support.places import SHARED
 from support.wrf_files import FILE, HOURS, NX, NY, NZ, REFINE, broken, write_run
@@ -34,11 +35,11 @@ def test_a_failing_fire_does_not_stop_the_others(tmp_path):
     results = list(
         read_wrf_fires(
             runs,
+            WrfOptions(every="3h"),
             drought={"a": "low", "c": "high"},
             ignition_id={"c": "a"},
             done={"b"},
-            progress=lambda result, n, total: calls.append((result.fire_id, n, total)),
-            every="3h",
+            resources=Resources(progress=lambda n, total, name: calls.append((name, n, total))),
         )
     )
     assert [result.fire_id for result in results] == ["a", "text", "c", "a"]
@@ -50,7 +51,24 @@ def test_a_failing_fire_does_not_stop_the_others(tmp_path):
     )
     assert set(results[2].outcome.ignition_id.values) == {"a"}
     assert set(results[0].outcome.drought.values) == {"low"}
-    xr.testing.assert_identical(results[0].outcome, read_wrf(runs[0], drought="low", every="3h"))
+    xr.testing.assert_identical(
+        results[0].outcome, read_wrf(runs[0], WrfOptions(every="3h"), drought="low")
+    )
+
+
+def test_the_arguments_of_earlier_versions_still_work(tmp_path):
+    run = write_run(tmp_path / "a", HOURS)
+    with pytest.warns(DeprecationWarning, match="options=WrfOptions"):
+        old = read_wrf(run, every="3h", drought="low")
+    xr.testing.assert_identical(old, read_wrf(run, WrfOptions(every="3h"), drought="low"))
+    heard: list[tuple[str, int, int]] = []
+    with pytest.warns(DeprecationWarning, match="resources=Resources"):
+        list(
+            read_wrf_fires(
+                [run], progress=lambda result, n, total: heard.append((result.fire_id, n, total))
+            )
+        )
+    assert heard == [("a", 1, 1)]
 
 
 def test_processes_give_the_same_results_in_the_same_order(tmp_path):
@@ -76,7 +94,7 @@ class Deadly:
 
 def test_a_process_that_dies_loses_only_its_fire(tmp_path):
     runs = [write_run(tmp_path / name, [0, 1]) for name in "ab"]
-    jobs = [Job(path, Options(), FireLabels(name, name, "low"), None)
+    jobs = [Job(path, WrfOptions(), FireLabels(name, name, "low"), None)
             for name, path in (("dead", Deadly()), ("a", runs[0]), ("b", runs[1]))]  # fmt: skip
     results = list(read_in_order(jobs, workers=2))
     assert "the process that read it died" in results[0].outcome
@@ -116,7 +134,7 @@ def test_memory_does_not_grow_with_the_number_of_frames(tmp_path):
 @needs_shared
 @pytest.mark.parametrize("path", REFERENCES, ids=lambda path: path.stem)
 def test_real_runs_equal_their_reference(path):
-    ds = read_wrf(WRF / "runs" / path.stem, floor=0.0)
+    ds = read_wrf(WRF / "runs" / path.stem, WrfOptions(floor=0.0))
     with np.load(path) as reference:
         burned = reference["burned_area_acres"] > 0
         for name in ("time_since_ignition", "smoke"):

@@ -8,11 +8,15 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import M2_PER_ACRE
-from plumecast.sources.wrf import read_wrf
-from plumecast.sources.wrf.frame import FireState, LevelSet, advance_arrival, changed_cells
-from plumecast.sources.wrf.map_plane import map_plane
-from plumecast.sources.wrf.run import SMOKE_FLOOR
-from plumecast.sources.wrf.units import known_unit
+from plumecast.sources.wrf import WrfOptions, read_wrf
+from plumecast.sources.wrf.frame import (
+    FireState,
+    LevelSet,
+    advance_arrival,
+    changed_cells,
+    map_plane,
+)
+from plumecast.sources.wrf.options import SMOKE_FLOOR, known_unit
 from support.wrf_files import (
     CELL,
     HEIGHTS,
@@ -39,10 +43,10 @@ def test_time_since_ignition_is_the_block_mean_of_the_age(tmp_path):
 
 
 def test_block_max_keeps_the_oldest_cell(tmp_path):
-    ds = read_wrf(write_run(tmp_path / "fire", HOURS), aggregate="max")
+    ds = read_wrf(write_run(tmp_path / "fire", HOURS), WrfOptions(aggregate="max"))
     np.testing.assert_allclose(ds.time_since_ignition.max(("y", "x")), ds.hours, rtol=1e-5)
     with pytest.raises(PlumecastError, match="aggregate='sum'"):
-        read_wrf(tmp_path / "fire", aggregate="sum")
+        read_wrf(tmp_path / "fire", WrfOptions(aggregate="sum"))
 
 
 def test_hours_count_from_the_earliest_arrival(tmp_path):
@@ -73,7 +77,7 @@ def test_padding_is_not_burned(tmp_path):
 
 
 def test_smoke_is_the_cumulative_column_mean(tmp_path):
-    ds = read_wrf(write_run(tmp_path / "fire", HOURS), floor=0.0)
+    ds = read_wrf(write_run(tmp_path / "fire", HOURS), WrfOptions(floor=0.0))
     columns = np.cumsum([expected_column(plume(3600.0 * hour)) for hour in HOURS], axis=0)[1:]
     np.testing.assert_allclose(ds.smoke, columns, rtol=1e-5)
     assert (np.diff(ds.smoke, axis=0) >= 0).all()
@@ -81,7 +85,7 @@ def test_smoke_is_the_cumulative_column_mean(tmp_path):
 
 def test_frames_before_ignition_count_in_the_sum_but_give_no_snapshot(tmp_path):
     fire = Circle(ignition=2.5 * 3600)
-    ds = read_wrf(write_run(tmp_path / "fire", HOURS, fire=fire), floor=0.0)
+    ds = read_wrf(write_run(tmp_path / "fire", HOURS, fire=fire), WrfOptions(floor=0.0))
     assert ds.sizes["snapshot"] == 4
     total = sum(expected_column(plume(3600.0 * hour)) for hour in range(4))
     np.testing.assert_allclose(ds.smoke[0], total, rtol=1e-5)
@@ -94,7 +98,7 @@ def test_negative_mixing_ratios_are_set_to_zero(tmp_path):
         field[:, 0] = -1e-6
         return field
 
-    ds = read_wrf(write_run(tmp_path / "fire", HOURS, smoke=boundary), floor=0.0)
+    ds = read_wrf(write_run(tmp_path / "fire", HOURS, smoke=boundary), WrfOptions(floor=0.0))
     assert (ds.smoke[:, 0] == 0).all()
     assert ds.smoke.max() > 0
 
@@ -104,7 +108,7 @@ def test_smoke_below_the_floor_is_exactly_zero(tmp_path):
         return plume(seconds) + 1e-12
 
     run = write_run(tmp_path / "fire", HOURS, smoke=faint)
-    assert (read_wrf(run, floor=0.0).smoke > 0).all()
+    assert (read_wrf(run, WrfOptions(floor=0.0)).smoke > 0).all()
     ds = read_wrf(run)
     assert ds.attrs["smoke_floor"] == SMOKE_FLOOR
     assert ((ds.smoke == 0) | (ds.smoke >= SMOKE_FLOOR)).all()
@@ -146,8 +150,10 @@ def test_arrival_is_rebuilt_from_the_level_set(tmp_path):
 
 def test_rebuilt_arrival_uses_the_frames_between_checkpoints(tmp_path):
     fire = Circle(ignition=0.0)
-    whole = read_wrf(write_run(tmp_path / "a", HOURS, fire=fire), every="6h")
-    rebuilt = read_wrf(write_run(tmp_path / "b", HOURS, fire=fire, drop=["TIGN_G"]), every="6h")
+    whole = read_wrf(write_run(tmp_path / "a", HOURS, fire=fire), WrfOptions(every="6h"))
+    rebuilt = read_wrf(
+        write_run(tmp_path / "b", HOURS, fire=fire, drop=["TIGN_G"]), WrfOptions(every="6h")
+    )
     np.testing.assert_allclose(
         rebuilt.time_since_ignition, whole.time_since_ignition, rtol=1e-4, atol=1e-4
     )
@@ -179,7 +185,7 @@ def test_changed_cells_are_counted_against_the_frame_before():
 )
 def test_known_smoke_variables(tmp_path, name, label, factor, per_volume):
     run = write_run(tmp_path / "fire", HOURS, smoke_name=name, smoke_units=label)
-    ds = read_wrf(run, smoke=name, floor=0.0)
+    ds = read_wrf(run, WrfOptions(smoke=name, floor=0.0))
     depth = np.diff(HEIGHTS)[:, None, None]
     if per_volume:
         one = (plume(3600.0) * depth).sum(axis=0) / depth.sum()
@@ -192,32 +198,32 @@ def test_a_concentration_needs_no_air(tmp_path):
     run = write_run(
         tmp_path / "fire", HOURS, smoke_name="PM2_5_DRY", smoke_units="", drop=["P", "PB", "T"]
     )
-    assert read_wrf(run, smoke="PM2_5_DRY").smoke.max() > 0
+    assert read_wrf(run, WrfOptions(smoke="PM2_5_DRY")).smoke.max() > 0
 
 
 def test_units_are_never_guessed(tmp_path):
     run = write_run(tmp_path / "fire", HOURS, smoke_name="bbc_1", smoke_units="")
     with pytest.raises(PlumecastError, match=r"unit of bbc_1 is unknown.*fire_smoke g/kg"):
-        read_wrf(run, smoke="bbc_1")
-    stated = read_wrf(run, smoke="bbc_1", smoke_unit="g/kg")
-    micro = read_wrf(run, smoke="bbc_1", smoke_unit="µg/kg", floor=0.0)
+        read_wrf(run, WrfOptions(smoke="bbc_1"))
+    stated = read_wrf(run, WrfOptions(smoke="bbc_1", smoke_unit="g/kg"))
+    micro = read_wrf(run, WrfOptions(smoke="bbc_1", smoke_unit="µg/kg", floor=0.0))
     np.testing.assert_allclose(stated.smoke, 1e6 * micro.smoke, rtol=1e-5)
     with pytest.raises(PlumecastError, match="smoke_unit='ppmv'"):
-        read_wrf(run, smoke="bbc_1", smoke_unit="ppmv")
+        read_wrf(run, WrfOptions(smoke="bbc_1", smoke_unit="ppmv"))
 
 
 def test_a_label_that_contradicts_the_table_is_refused(tmp_path):
     run = write_run(tmp_path / "fire", HOURS, smoke_units="ppmv")
     with pytest.raises(PlumecastError, match=r"fire_smoke is labelled 'ppmv', not g/kg"):
         read_wrf(run)
-    assert read_wrf(run, smoke_unit="g/kg").sizes["snapshot"] == 6
+    assert read_wrf(run, WrfOptions(smoke_unit="g/kg")).sizes["snapshot"] == 6
 
 
 def test_a_variable_with_different_units_between_models_needs_a_stated_unit(tmp_path):
     run = write_run(tmp_path / "fire", HOURS, smoke_name="smoke", smoke_units="")
     with pytest.raises(PlumecastError, match=r"unit of smoke is unknown; .*ppmv.*ug/kg"):
-        read_wrf(run, smoke="smoke")
-    assert read_wrf(run, smoke="smoke", smoke_unit="ug/kg").sizes["snapshot"] == 6
+        read_wrf(run, WrfOptions(smoke="smoke"))
+    assert read_wrf(run, WrfOptions(smoke="smoke", smoke_unit="ug/kg")).sizes["snapshot"] == 6
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from plumecast.compute.processes import LimitedProcess
 from plumecast.sources.wrf import read_wrf, read_wrf_fires
 from plumecast.sources.wrf.fires import Job, read_job, read_limited
 from plumecast.sources.wrf.integrity import dimensions_of
-from plumecast.sources.wrf.run import Options
+from plumecast.sources.wrf.options import WrfOptions
 from plumecast.sources.wrf.snapshots import FireLabels
 from support.wrf_files import FILE, HOURS, broken, write_run, write_wrfout
 
@@ -29,7 +29,7 @@ class Endless:
 
 def test_a_file_that_hangs_loses_only_its_fire(tmp_path):
     run = write_run(tmp_path / "a", [0, 1])
-    jobs = [Job(path, Options(), FireLabels(name, name, "low"), None)
+    jobs = [Job(path, WrfOptions(), FireLabels(name, name, "low"), None)
             for name, path in (("stuck", Endless()), ("a", run))]  # fmt: skip
     with LimitedProcess(1.0) as process:
         process.call(os.getpid)  # it has started, so that only the limit counts
@@ -50,7 +50,7 @@ def test_a_limit_changes_no_result_and_must_be_positive(tmp_path):
         same = one.outcome == other.outcome if isinstance(one.outcome, str) else None
         assert same if same is not None else one.outcome.identical(other.outcome)
     for wrong in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(PlumecastError, match=f"time_limit={wrong:g}: give a number of seconds"):
+        with pytest.raises(PlumecastError, match=f"time_limit={wrong}: give a number of seconds"):
             list(read_wrf_fires(runs, time_limit=wrong))
 
 

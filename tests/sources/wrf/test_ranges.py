@@ -8,7 +8,7 @@ import pytest
 
 from plumecast.base.errors import PlumecastError
 from plumecast.sources.wrf import read_wrf
-from plumecast.sources.wrf.ranges import RANGES, check_values, smoke_range
+from plumecast.sources.wrf.integrity import RANGES, check_values, smoke_range
 from support.wrf_files import FILE, NX, NY, Fields, blowing, write_run, write_wrfout
 
 READ = ("LFN", "TIGN_G", "fire_smoke", "P", "PB", "T", "PH", "PHB", "U10", "V10")

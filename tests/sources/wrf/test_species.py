@@ -8,8 +8,7 @@ import pytest
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.names import COLUMN, CP_DRY, LEVEL, LOWEST, P0, R_DRY
-from plumecast.sources.wrf.run import SMOKE_FLOOR, Options
-from plumecast.sources.wrf.units import DRY_AIR, tracer_unit
+from plumecast.sources.wrf.options import DRY_AIR, SMOKE_FLOOR, WrfOptions, tracer_unit
 from support.wrf_files import HOURS, NX, NY, NZ, air, expected_column, plume, write_run
 
 TOLERANCE = 1e-5
@@ -55,7 +54,7 @@ def total(field, snapshots) -> np.ndarray:
 
 
 def test_surface_smoke_is_the_sum_over_checkpoints_of_the_lowest_layer(run):
-    fire = pc.read_wrf(run, surface=True)
+    fire = pc.read_wrf(run, pc.WrfOptions(surface=True))
     expected = total(lambda seconds: lowest(plume(seconds)), fire)
     np.testing.assert_allclose(fire.surface_smoke[-1], expected, rtol=TOLERANCE)
     assert float(fire.surface_smoke.max()) > 2.0 * float(fire.smoke.max())
@@ -67,7 +66,7 @@ def test_surface_smoke_is_the_sum_over_checkpoints_of_the_lowest_layer(run):
 
 def test_smoke_and_other_variables_do_not_depend_on_further_outputs(run):
     plain = pc.read_wrf(run)
-    both = pc.read_wrf(run, surface=True, tracers="co")
+    both = pc.read_wrf(run, pc.WrfOptions(surface=True, tracers="co"))
     np.testing.assert_array_equal(both.smoke, plain.smoke)
     assert set(both.data_vars) - set(plain.data_vars) == {
         "surface_smoke",
@@ -77,7 +76,7 @@ def test_smoke_and_other_variables_do_not_depend_on_further_outputs(run):
 
 
 def test_tracers_are_converted_from_their_units(run):
-    fire = pc.read_wrf(run, tracers=["co", "tr17_2=ug/kg"], surface=True)
+    fire = pc.read_wrf(run, pc.WrfOptions(tracers=["co", "tr17_2=ug/kg"], surface=True))
     np.testing.assert_allclose(fire.smoke_tr17_2, fire.smoke, rtol=TOLERANCE)
     np.testing.assert_allclose(fire.surface_smoke_tr17_2, fire.surface_smoke, rtol=TOLERANCE)
     expected = total(
@@ -90,7 +89,9 @@ def test_tracers_are_converted_from_their_units(run):
 
 
 def test_a_molar_mass_that_is_stated_is_used(run):
-    known, stated = (pc.read_wrf(run, tracers=text) for text in ("co", "co=ppmv:56.02"))
+    known, stated = (
+        pc.read_wrf(run, pc.WrfOptions(tracers=text)) for text in ("co", "co=ppmv:56.02")
+    )
     np.testing.assert_allclose(stated.smoke_co, 2.0 * known.smoke_co, rtol=TOLERANCE)
 
 
@@ -99,7 +100,7 @@ def test_a_molar_mass_that_is_stated_is_used(run):
     [
         ("tr17_2", "the unit of tracer tr17_2 is unknown; state it"),
         ("tr17_2=ppb", "tracers='tr17_2=ppb': the unit is not supported"),
-        ("tr17_2=ppmv", "tracers=tr17_2=ppmv: the unit is not supported"),
+        ("tr17_2=ppmv", "tracers='tr17_2=ppmv': the unit is not supported"),
         ("co,co", "names 'co' twice"),
         ("co,", "'' is not the name of a variable"),
         ("fire_smoke", "fire_smoke is the smoke already"),
@@ -108,7 +109,7 @@ def test_a_molar_mass_that_is_stated_is_used(run):
 )
 def test_tracers_that_cannot_be_read_are_named(run, tracers, message):
     with pytest.raises(pc.PlumecastError, match=message):
-        pc.read_wrf(run, tracers=tracers)
+        pc.read_wrf(run, pc.WrfOptions(tracers=tracers))
 
 
 def test_a_label_that_contradicts_the_known_unit_is_refused():
@@ -122,23 +123,23 @@ def test_an_unwritten_tracer_is_refused(tmp_path):
 
     run = write_run(tmp_path / "fire", HOURS, edit=unwritten)
     with pytest.raises(pc.PlumecastError, match="values of co are unwritten"):
-        pc.read_wrf(run, tracers="co")
+        pc.read_wrf(run, pc.WrfOptions(tracers="co"))
 
 
 def test_options_are_checked_before_files_are_read():
-    with pytest.raises(pc.PlumecastError, match="x=lb: the unit is not supported"):
-        Options(tracers="x=lb")
+    with pytest.raises(pc.PlumecastError, match="x=lb': the unit is not supported"):
+        WrfOptions(tracers="x=lb")
 
 
 def test_a_store_is_continued_with_the_same_outputs_only(tmp_path, run):
     from plumecast.workflows.ingest import ingest_wrf
 
     store = tmp_path / "store.zarr"
-    ingest_wrf([run], store, surface=True, time_limit=None)
+    ingest_wrf([run], store, WrfOptions(surface=True), time_limit=None)
     assert "surface_smoke" in pc.open_snapshots(store)
     other = write_run(tmp_path / "other", HOURS)
     (outcome,) = ingest_wrf([other], store, time_limit=None)
     assert "surface=True, not False" in outcome.problem
-    (outcome,) = ingest_wrf([other], store, surface=True, time_limit=None)
+    (outcome,) = ingest_wrf([other], store, WrfOptions(surface=True), time_limit=None)
     assert outcome.problem is None
     assert pc.stored_fires(store) == {"fire", "other"}

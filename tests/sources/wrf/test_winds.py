@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from plumecast import read_wrf
+from plumecast.sources.wrf import WrfOptions
 from plumecast.sources.wrf.frame import domain_wind, mean_winds
 from support.places import shared_data
 from support.wrf_files import Circle, blowing, write_run
@@ -46,7 +47,7 @@ def test_the_mean_runs_from_ignition_over_the_kept_frames(tmp_path):
     np.testing.assert_allclose(snapshots.wind_speed, [4.0, 5.0, 6.0])
     np.testing.assert_allclose(snapshots.wind_from_direction, 270.0)
     assert snapshots.wind_speed.attrs["units"] == "m s-1"
-    np.testing.assert_allclose(read_wrf(run, every="2h").wind_speed, [4.0, 6.0])
+    np.testing.assert_allclose(read_wrf(run, WrfOptions(every="2h")).wind_speed, [4.0, 6.0])
 
 
 def test_a_run_without_u10_and_v10_has_no_wind(tmp_path):

@@ -14,6 +14,7 @@ from plumecast.cli import COMMANDS, OptionNamingCommand, new_group
 from plumecast.cli.fire_options import (
     grid_of,
     in_options,
+    option_of,
     raster_options,
     read_raster_options,
 )
@@ -29,11 +30,20 @@ from plumecast.cli.options import (
 from plumecast.cli.outcomes import fires_kept, note_mixed_intervals, show_outcomes
 from plumecast.cli.show import counted, note, say, when_stopped
 from plumecast.cli.weather_options import read_wind_options, wind_options
-from plumecast.sources.wrf import SMOKE_FLOOR, TIME_LIMIT
+from plumecast.compute.resources import Resources
+from plumecast.sources.rasters import RasterOptions
+from plumecast.sources.wrf import TIME_LIMIT, WrfOptions
 from plumecast.workflows.fires.growing_store import Outcome
-from plumecast.workflows.ingest import ingest_rasters, ingest_wrf, read_labels
+from plumecast.workflows.ingest import (
+    RELABEL,
+    REPLACE,
+    SKIP,
+    ingest_rasters,
+    ingest_wrf,
+    read_labels,
+)
 
-RELABEL = typer.Option(
+_RELABEL = typer.Option(
     False, "--relabel", help="Change the labels of fires that are already in the store."
 )
 
@@ -55,19 +65,10 @@ def wrf(
         show_default=False,
     ),
     out: Path = STORE,
-    smoke: str = typer.Option("fire_smoke", help="The smoke variable."),
-    smoke_unit: str = typer.Option(
-        None, help="Unit of the smoke variable, e.g. g/kg or ug/m3, if its name does not imply it."
-    ),
-    surface: bool = typer.Option(
-        False, "--surface", help="Also write surface_smoke, that of the lowest model layer."
-    ),
-    tracers: str = typer.Option(
-        "",
-        help="Further variables to write as smoke_NAME, with units: tr17_2=ug/kg,no=ppmv:30.01 "
-        "(molar mass in g/mol); known units, such as that of co, may be left out.",
-        show_default="none",
-    ),
+    smoke: str = option_of(WrfOptions, "smoke"),
+    smoke_unit: str = option_of(WrfOptions, "smoke_unit"),
+    surface: bool = option_of(WrfOptions, "surface", "--surface"),
+    tracers: str = option_of(WrfOptions, "tracers", show_default="none"),
     drought: str = typer.Option(None, help="Drought label of all these fires."),
     drought_from: Path = typer.Option(
         None,
@@ -76,17 +77,11 @@ def wrf(
     ),
     *,
     wind: Given,
-    every: str = typer.Option(
-        None, help="Interval between the checkpoints to keep, e.g. 6h.", show_default="keep all"
-    ),
-    domain: str = typer.Option(
-        None, help="WRF domain, e.g. d02.", show_default="the one with the finest fire grid"
-    ),
-    aggregate: str = typer.Option("mean", help="How fire cells become smoke cells: mean or max."),
-    floor: float = typer.Option(
-        SMOKE_FLOOR, help="Smoke below this value (µg m⁻³) is stored as zero."
-    ),
-    relabel: bool = RELABEL,
+    every: str = option_of(WrfOptions, "every", show_default="keep all"),
+    domain: str = option_of(WrfOptions, "domain", show_default="the one with the finest fire grid"),
+    aggregate: str = option_of(WrfOptions, "aggregate"),
+    floor: float = option_of(WrfOptions, "floor"),
+    relabel: bool = _RELABEL,
     replace: bool = typer.Option(
         False, "--replace", help="Read fires again that are already in the store."
     ),
@@ -114,6 +109,16 @@ def wrf(
         raise PlumecastError("give either --drought or --drought-from, not both")
     labels = None if drought_from is None else read_labels(drought_from)
     air = read_wind_options(wind)
+    options = WrfOptions(
+        smoke=smoke,
+        smoke_unit=smoke_unit,
+        every=every,
+        domain=domain,
+        aggregate=aggregate,
+        floor=floor,
+        surface=surface,
+        tracers=tracers,
+    )
     with (
         when_stopped(lambda: fires_kept(out)),
         counted("reading fires") as step,
@@ -122,23 +127,14 @@ def wrf(
         outcomes = ingest_wrf(
             runs,
             out,
+            options,
             drought=drought,
             labels=labels,
             **air,
+            existing=REPLACE if replace else RELABEL if relabel else SKIP,
             workers=workers,
-            runner=runner,
             time_limit=time_limit,
-            relabel=relabel,
-            replace=replace,
-            progress=step,
-            smoke=smoke,
-            smoke_unit=smoke_unit,
-            every=every,
-            domain=domain,
-            aggregate=aggregate,
-            floor=floor,
-            surface=surface,
-            tracers=tracers,
+            resources=Resources(runner=runner, progress=step),
         )
     _note_weather(outcomes, out)
     _note_missing_winds(outcomes)
@@ -190,7 +186,7 @@ def rasters(
     *,
     rasters: Given,
     wind: Given,
-    relabel: bool = RELABEL,
+    relabel: bool = _RELABEL,
     report: Path = TABLE,
     scheduler: str = SCHEDULER,
 ) -> None:
@@ -204,8 +200,8 @@ def rasters(
     Example: `plumecast ingest rasters runs/*.asc --format farsite --like smoke.plume -o fires.zarr`
     """
     _check_outputs(out, report, [*files, like, rasters["fuels"]])
-    given = {**read_raster_options(rasters), **read_wind_options(wind)}
-    given["on_note"] = lambda message: note(in_options(message, "--like"))
+    chosen = read_raster_options(rasters)
+    fuels, batch = chosen.pop("fuels"), chosen.pop("batch")
     grid = None if like is None else grid_of(like)
     with (
         when_stopped(lambda: fires_kept(out)),
@@ -213,7 +209,16 @@ def rasters(
         running(scheduler) as runner,
     ):
         outcomes = ingest_rasters(
-            files, out, like=grid, relabel=relabel, runner=runner, progress=step, **given
+            files,
+            out,
+            RasterOptions(like=grid, **chosen),
+            **read_wind_options(wind),
+            fuels=fuels,
+            batch=batch,
+            relabel=relabel,
+            resources=Resources(runner=runner, progress=step),
+            on_note=note,
+            words=in_options,
         )
     show_outcomes(outcomes, out, report)
 

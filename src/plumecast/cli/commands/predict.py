@@ -12,9 +12,9 @@ import typer
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
-    in_options,
     is_raster,
     raster_options,
+    raster_reports,
     read_raster_options,
 )
 from plumecast.cli.options import (
@@ -166,8 +166,7 @@ def command(
         }
         dense = 1.0 if by_clock else None  # hours of the clock, whatever hours are asked for
         if is_raster(rasters):
-            given["on_error"] = lambda path, message: problems.append(in_options(message))
-            given["on_note"] = lambda message: note(in_options(message))
+            given |= raster_reports(problems)
             read = raster_fires(surrogate, fires, step=dense, **air, **given)
             blocks = predict_store(surrogate, read, **common)
         else:
@@ -213,12 +212,13 @@ def _by_clock(
     others = {"quantity": quantity, "footprint": footprint or None, "interval": bars}
     for name, value in others.items():
         if value is not None:
-            raise PlumecastError(
-                f"names='bluesky' writes hourly smoke alone; leave out {name}={value}"
+            raise ArgumentError(
+                name, value, "the names 'bluesky' are of hourly smoke alone; leave it out"
             )
     if out.suffix in FORMATS:
         raise PlumecastError(
-            f"{out}: names='bluesky' writes a folder of GeoTIFFs; give its path without an ending"
+            f"{out}: with the names 'bluesky', the output is a folder of GeoTIFFs; give its path "
+            "without an ending"
         )
     return True
 

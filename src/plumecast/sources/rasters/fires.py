@@ -1,26 +1,220 @@
-"""The fires of one raster: burned cells and their arrival times in hours since ignition."""
+"""The fires of one raster: how it is read, and time since ignition on the wanted grid and hours."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.checkpoints import hour_ladder
+from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.names import M2_PER_ACRE
+from plumecast.base.paths import WorkerPath
+from plumecast.base.values import check_number
+from plumecast.compute import regrid
 from plumecast.compute.arrays import Array
 from plumecast.compute.regrid import Grid
+from plumecast.data.assembly import PER_FIRE, BurnedShares, burned_shares
 from plumecast.data.crs import as_crs, same_crs
 from plumecast.sources.rasters.files import EVENT_MAP, read_raster
-from plumecast.sources.rasters.georeference import RasterFire
-from plumecast.sources.rasters.options import FORMATS, Options
+from plumecast.sources.rasters.georeference import (
+    RasterFire,
+    TargetGrid,
+    assumed_crs,
+    cell_areas,
+    overlap,
+    target_grid,
+)
 from plumecast.sources.rasters.raster import Raster
+
+UNITS = {"s": 1 / 3600, "min": 1 / 60, "h": 1.0, "d": 24.0}
+"""Hours per unit of arrival time."""
+
+HORIZON = 720.0
+"""Default limit for an arrival after ignition, h; a later one suggests a wrong unit."""
 
 _MOST_EVENTS = 10_000  # of one event-ID map
 
 
-def read_fires(path: Path, options: Options) -> list[RasterFire]:
+class Format(NamedTuple):
+    """Convention of one fire model."""
+
+    unit: str | None
+    unburned: tuple[float, ...] = ()  # values that mean unburned
+    step: float = 0.0  # resolution of the arrival times, h
+
+
+FORMATS = {
+    "farsite": Format("min", (-9999.0,)),
+    "elmfire": Format("s", (-9999.0,)),
+    "pyretechnics": Format("min"),
+    # day of the year; 0 inactive, 1 (older releases) or 999 unburned, so 1 January cannot burn
+    "landis": Format("d", (0.0, 1.0, 999.0), step=24.0),
+    "generic": Format(None),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RasterOptions:
+    """How arrival-time rasters are read.
+
+    - The earliest arrival of a file is the ignition. Every fire gets one snapshot at each of
+      `hours` since ignition; by default one, at its latest arrival.
+    - `unit` (s, min, h, d) or `format` states the unit of the arrival times. An arrival more than
+      `horizon` hours after ignition raises an error, because the unit is probably wrong.
+    - `like` has the coordinates y and x (and the CRS) of the target grid. Fires are aggregated to
+      it by area-weighted mean. Burned area and the integral of f are preserved exactly within one
+      CRS; after reprojection they are preserved in the plane of `like` (see
+      `regrid.projected_weights`).
+    - `crs` is the CRS of files that do not contain one. Without it they are assumed to have the CRS
+      of `like`, with a warning, if the fire then lies on that grid; "local" says that they do.
+      Coordinates without a CRS are metres.
+    - `nodata` is another value that means unburned.
+    - `variable` selects a variable of NetCDF files.
+    - `drought` is the drought label of all fires.
+    """
+
+    format: str | None = field(
+        default=None, metadata={"help": f"Program that wrote the rasters: {', '.join(FORMATS)}."}
+    )
+    unit: str | None = field(
+        default=None, metadata={"help": f"Unit of the arrival times: {', '.join(UNITS)}."}
+    )
+    like: xr.Dataset | xr.DataArray | None = None
+    crs: Any = field(
+        default=None,
+        metadata={
+            "help": "Coordinate system of files that state none, e.g. EPSG:5070; 'local' if it is "
+            "that of the grid."
+        },
+    )
+    hours: Sequence[float] | None = field(
+        default=None,
+        metadata={"help": "Hours since ignition to read the fires at, e.g. 1,2.5,6; any hours."},
+    )
+    drought: str | None = field(
+        default=None, metadata={"help": "Drought label of fires that have none."}
+    )
+    nodata: float | None = field(
+        default=None, metadata={"help": "Another value that means unburned."}
+    )
+    variable: str | None = field(
+        default=None, metadata={"help": "Variable to read from NetCDF files with several."}
+    )
+    horizon: float = field(
+        default=HORIZON,
+        metadata={"help": "Reject arrival times above this (hours): the unit is probably wrong."},
+    )
+    aggregate: str = field(
+        default="mean",
+        metadata={"help": "How raster cells become grid cells: mean (by area) or max."},
+    )
+    step: float | None = None  # hours between further snapshots of every fire before its last
+
+    def __post_init__(self) -> None:
+        if self.convention not in FORMATS:
+            raise ArgumentError(
+                "format", self.format, f"unknown; choose one of {', '.join(FORMATS)}"
+            )
+        if self.aggregate not in regrid.AGGREGATES:
+            raise PlumecastError(regrid.unknown_aggregate(self.aggregate))
+        check_number("horizon", self.horizon, above=0.0)
+        if self.hours is not None:
+            series = np.asarray(self.hours, dtype=float)
+            if series.ndim != 1 or not series.size or not (np.diff(series, prepend=0) > 0).all():
+                raise ArgumentError("hours", self.hours, "give increasing hours above 0")
+
+    @property
+    def convention(self) -> str:
+        """The format's name; "generic" where none is stated."""
+        return self.format or "generic"
+
+    @property
+    def has_events(self) -> bool:
+        """Whether a file may contain several fires, which an event-ID map separates."""
+        return self.convention == "landis"
+
+    def without_fields(self) -> RasterOptions:
+        """The same options with only the grid in `like`, so that less is sent to workers."""
+        like = self.like
+        if isinstance(like, xr.Dataset):
+            fields = [name for name, item in like.data_vars.items() if item.ndim]
+            return replace(self, like=like.drop_vars(fields))
+        return self if like is None else replace(self, like=like.coords.to_dataset())
+
+    def hours_per_unit(self, path: Path) -> float:
+        """Hours per unit of the arrival times: the stated unit, or else that of the format."""
+        unit = self.unit or FORMATS[self.convention].unit
+        if unit in UNITS:
+            return UNITS[unit]
+        what = "unknown" if unit else "the arrival times do not state it"
+        advice = f"give one of {', '.join(UNITS)}, or a format ({', '.join(FORMATS)})"
+        raise ArgumentError("unit", unit, f"{path}: {what}; {advice}")
+
+
+class FireSnapshots(NamedTuple):
+    """The snapshots of one fire on the target grid."""
+
+    fire_id: str
+    fields: Array  # (k, ny, nx) time since ignition, h
+    hours: Array  # (k,) since ignition
+    acres: Array  # (k,) burned area
+    target: TargetGrid
+    shares: BurnedShares | None  # of the whole fire, which its last snapshot keeps
+    assumed_crs: str | None = None  # its name, if the file has none and the grid has one
+    lasts: float = 0.0  # hours from ignition to the last arrival
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """The fires of one file, or the error if the file cannot be used."""
+
+    names: list[str]  # of all fires in the file
+    fires: list[FireSnapshots] = field(default_factory=list)  # those that are wanted
+    error: PlumecastError | None = None
+    note: str | None = None  # what was assumed about the file, or left out
+
+
+def read_file(options: RasterOptions, done: Collection[str], file: WorkerPath) -> FileResult:
+    """Read the fires of one file that are not in `done`; errors are returned, not raised.
+
+    The result does not depend on other files, so that workers can read files in any order.
+    """
+    path = file.checked()
+    names: list[str] = []
+    try:
+        fires = _read_fires(path, options)
+        names = [fire.fire_id for fire in fires]
+        read = [_snapshots(fire, options) for fire in fires if fire.fire_id not in done]
+        return FileResult(names, read, note=_note(path, read))
+    except PlumecastError as error:
+        return FileResult(names, error=error)
+
+
+def _note(path: Path, fires: Sequence[FireSnapshots]) -> str | None:
+    """That a CRS was assumed, and that a fire burns longer than the hours that were asked for."""
+    notes = []
+    crs = next((fire.assumed_crs for fire in fires if fire.assumed_crs), None)
+    if crs is not None:
+        notes.append(
+            f"no CRS in {path}: assumed that of the target grid, {crs}; state the CRS of the files "
+            "if it is another"
+        )
+    longest = max(fires, key=lambda fire: fire.lasts - fire.hours[-1], default=None)
+    if longest is not None and longest.lasts > longest.hours[-1] * (1.0 + 1e-6):
+        notes.append(
+            f"{path} burns until {longest.lasts:.4g} h: what burns after the last of the hours "
+            f"asked for, {longest.hours[-1]:g} h, is left out (other files may burn longer too)"
+        )
+    return "; ".join(notes) or None
+
+
+def _read_fires(path: Path, options: RasterOptions) -> list[RasterFire]:
     """Fires of one file: one, or for LANDIS-II one per event of its event-ID map."""
     raster = read_raster(path, options.variable)
     convention = FORMATS[options.convention]
@@ -30,12 +224,15 @@ def read_fires(path: Path, options: Options) -> list[RasterFire]:
             arrival[arrival == value] = np.nan
     if np.isnan(arrival).all():
         raise PlumecastError(f"{path}: no burned cell, all values are nodata; remove the file")
-    if np.nanmin(arrival) < 0:
-        raise PlumecastError(
-            f"{path}: arrival time {np.nanmin(arrival):g} is negative; if it means unburned, give "
-            f"nodata={np.nanmin(arrival):g}"
+    earliest, latest = float(np.nanmin(arrival)), float(np.nanmax(arrival))
+    if earliest < 0:
+        raise ArgumentError(
+            "nodata",
+            options.nodata,
+            f"{path}: arrival time {earliest:g} is negative; if it means unburned, give "
+            f"{earliest:g}",
         )
-    latest, hours_per_unit = float(np.nanmax(arrival)), options.hours_per_unit(path)
+    hours_per_unit = options.hours_per_unit(path)
     if not math.isfinite(latest * hours_per_unit):
         raise PlumecastError(f"{path}: arrival time {latest:g} is too large; is the unit right?")
     arrival *= hours_per_unit
@@ -52,13 +249,15 @@ def read_fires(path: Path, options: Options) -> list[RasterFire]:
     return fires
 
 
-def _landis_events(path: Path, grid: Grid) -> Iterator[tuple[str, Array]]:
+def _landis_events(path: Path, grid: Grid) -> Iterable[tuple[str, Array]]:
     """Name and mask of each event, from the event-ID map next to the day-of-fire map."""
     beside = path.with_name(path.name.replace("day-of-fire", EVENT_MAP))
     if beside == path or not beside.exists():
-        raise PlumecastError(
+        raise ArgumentError(
+            "format",
+            "landis",
             f"{path}: no event-ID map beside it (day-of-fire-N needs event-ID-N); to read the map "
-            'as one fire, give unit="d" and no format'
+            "as one fire, give no format and the unit d",
         )
     events = read_raster(beside)
     if events.grid != grid:
@@ -75,24 +274,63 @@ def _landis_events(path: Path, grid: Grid) -> Iterator[tuple[str, Array]]:
     return ((f"{path.stem}-event-{int(n)}", events.values == n) for n in numbers)
 
 
-def _fire(name: str, path: Path, arrival: Array, *, raster: Raster, options: Options) -> RasterFire:
+def _fire(
+    name: str, path: Path, arrival: Array, *, raster: Raster, options: RasterOptions
+) -> RasterFire:
     """One fire from its arrival times (ny, nx) in hours, NaN where unburned."""
     cells = np.flatnonzero(np.isfinite(arrival))
     since = arrival.ravel()[cells]
     since = since - since.min()
     if since.max() > options.horizon:
-        raise PlumecastError(
-            f"{path}: the latest arrival is {since.max():.6g} h after ignition, beyond "
-            f"horizon={options.horizon:g} h; is the unit right?"
+        raise ArgumentError(
+            "horizon",
+            options.horizon,
+            f"{path}: the latest arrival is {since.max():.6g} h after ignition, beyond this; is "
+            "the unit right?",
         )
     if options.crs in (None, "local"):
         crs = raster.crs
     elif raster.crs is not None and not same_crs(
         as_crs(raster.crs, path), as_crs(options.crs, path)
     ):
-        raise PlumecastError(
-            f"{path}: the file has another CRS than crs={options.crs!r}; leave crs out"
-        )
+        raise ArgumentError("crs", options.crs, f"{path}: the file has another CRS; leave this out")
     else:
         crs = options.crs
     return RasterFire(name, path, cells, since, raster.grid, crs)
+
+
+def _snapshots(fire: RasterFire, options: RasterOptions) -> FireSnapshots:
+    """Time since ignition of one fire at the wanted hours, on the target grid."""
+    last = fire.arrival.max() + FORMATS[options.convention].step
+    asked = [float(last)] if options.hours is None else list(map(float, options.hours))
+    hours = np.array(hour_ladder(asked, options.step))
+    like = options.like
+    target = TargetGrid(fire.grid, fire.crs, {}) if like is None else target_grid(like)
+    shape = (target.grid.ny, target.grid.nx)
+    fields = np.zeros((hours.size, *shape), dtype=np.float32)
+    local = options.crs == "local"
+    weights = None if like is None else overlap(fire, target, local=local)
+    assumed = assumed_crs(fire, target, local=local)
+    if assumed is not None:
+        fire = fire._replace(crs=target.crs)
+
+    for out, t in zip(fields, hours, strict=True):
+        age = np.maximum(t - fire.arrival, 0.0)
+        if weights is None:
+            out.ravel()[fire.cells] = age
+        else:
+            combine = weights.mean if options.aggregate == "mean" else weights.max
+            out[:] = combine(age).reshape(shape)
+    # Cells of the file itself burn at once, and snapshots at every step tell when.
+    shares = None
+    if weights is not None and options.step is None:
+        shares = burned_shares(
+            fire.arrival,
+            weights,
+            np.array([fire.arrival.max()]),
+            most=PER_FIRE,
+            aggregate=options.aggregate,
+        )
+    area = cell_areas(fire) / M2_PER_ACRE
+    acres = np.array([area[fire.arrival <= t].sum() for t in hours])
+    return FireSnapshots(fire.fire_id, fields, hours, acres, target, shares, assumed, float(last))

@@ -1,4 +1,4 @@
-"""Coordinate systems of fires and target grids, and the overlap of their cells."""
+"""Coordinate systems of rasters and target grids, the overlap of their cells, and fuel loads."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.compute import regrid
 from plumecast.compute.arrays import Array
+from plumecast.compute.blocks import row_blocks
 from plumecast.compute.regrid import Grid
 from plumecast.data.crs import as_crs, crs_name, crs_of, import_extra, same_crs
+from plumecast.physics.fuels import fuel_codes, fuel_table
+from plumecast.sources.rasters.files import read_raster
+from plumecast.sources.rasters.raster import Raster
 
 _MAX_OUTSIDE = 1e-3  # share of the burned area that may lie outside the target grid
+
+COVERED = 0.5
+"""Share of a grid cell that known fuels must cover for its load to be known."""
+
+_TOGETHER = 500_000  # raster cells whose overlap is computed at a time, to limit memory
 
 
 class RasterFire(NamedTuple):
@@ -64,7 +73,7 @@ def overlap(fire: RasterFire, target: TargetGrid, *, local: bool) -> regrid.Weig
     """
     weights = cell_overlap(fire, target, local=local)
     if weights.outside > _MAX_OUTSIDE:
-        raise PlumecastError(_outside(fire, target, weights.outside, local=local))
+        raise _outside(fire, target, weights.outside, local=local)
     return weights
 
 
@@ -74,8 +83,8 @@ def cell_overlap(cells: RasterFire, target: TargetGrid, *, local: bool) -> regri
         return regrid.overlap_weights(cells.grid, target.grid, cells.cells)
     if target.crs is None:
         raise PlumecastError(
-            f"{cells.path}: has a CRS, the grid of `like` has none; "
-            'crs="local" uses the coordinates of the file unchanged'
+            f"{cells.path}: has a CRS, the target grid has none; the CRS 'local' uses the "
+            "coordinates of the file unchanged"
         )
     return _projected_overlap(cells, target)
 
@@ -87,21 +96,23 @@ def assumed_crs(fire: RasterFire, target: TargetGrid, *, local: bool) -> str | N
     return crs_name(as_crs(target.crs, fire.path))
 
 
-def _outside(fire: RasterFire, target: TargetGrid, share: float, *, local: bool) -> str:
-    """Message for a fire outside the target grid, with the extents of both."""
+def _outside(fire: RasterFire, target: TargetGrid, share: float, *, local: bool) -> PlumecastError:
+    """The error for a fire outside the target grid, with the extents of both."""
     grid = target.grid
     whole = (grid.left, grid.bottom, grid.left + grid.nx * grid.dx, grid.bottom + grid.ny * grid.dy)
     burned = _burned_box(fire)
     move = None if local else _transformer(fire, target)
     if move is not None:
         burned = move.transform_bounds(*burned)
-    assumed = assumed_crs(fire, target, local=local)
-    start = f"no CRS, and with that of `like`, {assumed}, " if assumed else ""
-    advice = "give crs=EPSG:…, the CRS of the file" if assumed else "check the CRS and the grid"
-    return (
-        f"{fire.path}: {start}{share:.1%} of the burned area is outside the grid of `like`: the "
-        f"fire is at {_extent(burned)}, the grid at {_extent(whole)}; {advice}"
+    where = (
+        f"{share:.1%} of the burned area is outside the target grid: the fire is at "
+        f"{_extent(burned)}, the grid at {_extent(whole)}"
     )
+    assumed = assumed_crs(fire, target, local=local)
+    if assumed is None:
+        return PlumecastError(f"{fire.path}: {where}; check the CRS and the grid")
+    start = f"{fire.path}: no CRS, and with that of the target grid, {assumed}, "
+    return ArgumentError("crs", None, f"{start}{where}; give the CRS of the file, EPSG:…")
 
 
 def _burned_box(fire: RasterFire) -> tuple[float, float, float, float]:
@@ -162,3 +173,50 @@ def _check_degrees(fire: RasterFire) -> None:
             f"{fire.path}: latitude {grid.bottom:g} … {top:g} and {width:g} degrees of longitude, "
             "but its CRS is in degrees; correct its header or its CRS"
         )
+
+
+def read_fuel_load(path: str | Path, like: xr.Dataset, *, crs: Any = None) -> Array:
+    """(ny, nx) total surface load on the grid of `like`, kg m⁻²: the area mean of the fuel models.
+
+    L = Σ a_i l_i / Σ a_i over the raster cells i that overlap a grid cell by the area a_i. It is
+    NaN where cells with a known fuel cover less than COVERED of the grid cell, and 0 where nothing
+    burns. `crs` is the CRS of a file that has none; "local" uses its coordinates unchanged.
+    """
+    path = Path(path)
+    raster = read_raster(path)
+    load, cells = _loads(path, raster)
+    target = target_grid(like)
+    local = crs == "local"
+    plane = crs if raster.crs is None and not local else raster.crs
+    total, area = np.zeros((2, target.grid.ny * target.grid.nx))
+    for part in row_blocks(cells.size, _TOGETHER):
+        some = RasterFire(path.stem, path, cells[part], load[part], raster.grid, plane)
+        weights = cell_overlap(some, target, local=local)
+        total += weights.mean(load[part])
+        area += weights.mean(np.ones(load[part].size))
+    known = area >= COVERED
+    if not known.any():
+        grid = target.grid
+        raise PlumecastError(
+            f"{path} covers no cell of the grid (x from {grid.left:.7g}, y from {grid.bottom:.7g}, "
+            f"{grid.ny} × {grid.nx} cells of {grid.dx:g} m); check the CRS, or give a raster of "
+            "this region"
+        )
+    mean = np.where(known, total / np.where(known, area, 1.0), np.nan)
+    return mean.reshape(target.grid.ny, target.grid.nx).astype(np.float32)
+
+
+def _loads(path: Path, raster: Raster) -> tuple[Array, Array]:
+    """(n,) loads of the raster cells whose fuel is known, and their flat indices."""
+    values = raster.values.ravel()
+    known = np.isfinite(values)
+    if raster.nodata is not None:
+        known &= values != raster.nodata
+    cells = np.flatnonzero(known)
+    if not cells.size:
+        raise PlumecastError(f"{path}: no cell has a fuel, all values are nodata; give another")
+    try:
+        codes = fuel_codes(values[cells])
+    except PlumecastError as error:
+        raise PlumecastError(f"{path}: {error}") from error
+    return fuel_table().total_load[codes], cells

@@ -1,4 +1,4 @@
-"""One raster in memory, and the limits of size and place that every file must keep to."""
+"""One raster in memory, its limits of size and place, and readers of ASCII grids and NetCDF."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plumecast.base.errors import PlumecastError
+import numpy as np
+import xarray as xr
+
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.compute.arrays import Array
-from plumecast.compute.regrid import Grid
+from plumecast.compute.regrid import Grid, grid_from_centres
 
 MOST_CELLS = 2**28
 """Cells of the largest raster that is read: 2 GiB in double precision."""
@@ -18,6 +21,15 @@ _CELLS_PER_BYTE = 4096  # of a compressed or sparse file; no real one has as man
 _SMALLEST_CELL, _LARGEST_CELL = 1e-7, 1e6  # in degrees, metres or feet
 _FARTHEST = 2e8  # beyond the circumference of the Earth in feet
 _FINEST = 1e-10  # cell size relative to the coordinates, so that neighbouring centres differ
+
+KEYS = {"ncols", "nrows", "xllcorner", "xllcenter", "yllcorner", "yllcenter", "cellsize",
+        "nodata_value"}  # fmt: skip
+"""Of the header, in lower case."""
+
+_PER_BYTE = 0.5  # a value is a digit and a space; the last one may lack the space
+_LONGEST_PROJECTION = 100_000  # bytes of a .prj file
+
+_EASTWARD = {"x", "lon", "longitude", "easting", "west_east"}
 
 
 class Raster(NamedTuple):
@@ -75,3 +87,151 @@ def check_grid(path: str | Path, grid: Grid) -> None:
                 f"{path}: cells of {size:g} cannot be told apart at {name} = {end:g}; correct its "
                 "header"
             )
+
+
+def is_ascii_grid(beginning: bytes) -> bool:
+    """Whether the first bytes of a file are those of an ASCII grid."""
+    return beginning.lstrip()[:5].lower() in (b"ncols", b"nrows")
+
+
+class _Header(NamedTuple):
+    entries: dict[str, float]
+    rows: int
+    columns: int
+    lines: int  # of the file that it takes
+
+    def corner(self, axis: str) -> float:
+        """Outer edge of the first cell along x or y."""
+        corner, centre = self.entries.get(f"{axis}llcorner"), self.entries.get(f"{axis}llcenter")
+        if (corner is None) == (centre is None):
+            raise PlumecastError(f"give either {axis}llcorner or {axis}llcenter")
+        return corner if corner is not None else centre - self.entries["cellsize"] / 2  # type: ignore[operator]
+
+
+def read_ascii(path: Path) -> Raster:
+    """Read an ASCII grid; its CRS is in the .prj file beside it, if there is one."""
+    lines = path.read_text(encoding="ascii", errors="replace").splitlines()
+    try:
+        header = _header(lines)
+        left, bottom, size = header.corner("x"), header.corner("y"), header.entries["cellsize"]
+        check_size(path, header.rows, header.columns, cells_per_byte=_PER_BYTE * 1.01)
+        values = _values(lines[header.lines :], header)
+    except PlumecastError as error:
+        if str(error).startswith(str(path)):
+            raise
+        raise PlumecastError(f"{path}: not a readable ASCII grid: {error}") from error
+    grid = Grid(left, bottom, size, size, header.columns, header.rows)
+    return Raster(values[::-1], grid, _projection(path), header.entries.get("nodata_value"))
+
+
+def _header(lines: list[str]) -> _Header:
+    """The lines that begin with a known key; blank ones are passed over."""
+    entries: dict[str, float] = {}
+    used = 0
+    for used, line in enumerate(lines):  # noqa: B007
+        key, *rest = line.split() or [""]
+        if not key:
+            continue
+        if key.lower() not in KEYS:
+            break
+        if key.lower() in entries:
+            raise PlumecastError(f"{key} is stated twice; keep one line")
+        entries[key.lower()] = _number(key, rest)
+    for key in ("ncols", "nrows", "cellsize"):
+        if key not in entries:
+            raise PlumecastError(f"its header has no {key}; add it")
+    return _Header(entries, _count(entries, "nrows"), _count(entries, "ncols"), used)
+
+
+def _number(key: str, words: list[str]) -> float:
+    text = " ".join(words)
+    try:
+        return float(text.replace("_", " "))  # Python would read 1_0 as 10
+    except ValueError:
+        raise PlumecastError(f"{key} is {text[:40]!r}; write one number") from None
+
+
+def _count(entries: dict[str, float], key: str) -> int:
+    value = entries[key]
+    if not math.isfinite(value) or value != int(value) or value < 1:
+        raise PlumecastError(f"{key} is {value:g}; write a whole number above 0")
+    return int(value)
+
+
+def _values(lines: list[str], header: _Header) -> Array:
+    words = " ".join(lines).split()
+    if len(words) != header.rows * header.columns:
+        raise PlumecastError(
+            f"{len(words)} values, but its header says {header.rows} × {header.columns}; write it "
+            "again"
+        )
+    odd = next((word for word in words if "_" in word or "\0" in word), None)
+    if odd is not None:
+        raise PlumecastError(f"{odd[:40]!r} is no number; write it again")
+    try:
+        return np.array(words, dtype=np.float64).reshape(header.rows, header.columns)
+    except ValueError as error:
+        raise PlumecastError(f"{error}; write it again") from None
+
+
+def _projection(path: Path) -> str | None:
+    """The text of the .prj file; None if there is none."""
+    beside = path.with_suffix(".prj")
+    if not beside.is_file():
+        return None
+    try:
+        if beside.stat().st_size > _LONGEST_PROJECTION:
+            raise ArgumentError(
+                "crs", None, f"{beside}: too long for a CRS; remove it, give EPSG:…"
+            )
+        return beside.read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        raise ArgumentError(
+            "crs", None, f"{beside}: not readable text; remove it and give EPSG:…"
+        ) from None
+
+
+def read_netcdf(path: Path, variable: str | None) -> Raster:
+    """One 2-D variable with coordinates along both dimensions."""
+    try:
+        with xr.open_dataset(path, decode_times=False, decode_timedelta=False) as file:
+            names = [str(name) for name in file.data_vars if file[name].ndim >= 2]
+            if variable is None and len(names) == 1:
+                variable = names[0]
+            if variable not in names:
+                some = f"give one of {', '.join(names)}" if names else "it has no 2-D variable"
+                raise ArgumentError("variable", variable, f"{path}: {some}")
+            field = file[variable]
+            shape = [size for size in field.shape if size != 1] or [1]
+            check_size(path, math.prod(shape[:-1]), shape[-1])
+            field = field.load()
+            mapping = field.attrs.get("grid_mapping", field.encoding.get("grid_mapping"))
+            crs: Any = dict(file[mapping].attrs) if mapping in file.variables else None
+    except PlumecastError:
+        raise
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
+        raise PlumecastError(f"{path}: damaged or truncated NetCDF file ({error})") from error
+    field = field.squeeze(drop=True)
+    if field.ndim != 2:
+        raise PlumecastError(
+            f"{path}: {variable} has dimensions {field.dims}; select one y, x field"
+        )
+    missing = [str(dim) for dim in field.dims if dim not in field.coords]
+    if missing:
+        raise PlumecastError(
+            f"{path}: no coordinates along {', '.join(missing)}; add the cell centres to the file"
+        )
+    if str(field.dims[0]).lower() in _EASTWARD:
+        field = field.transpose()
+    for item in (field, *(field[dim] for dim in field.dims)):
+        if item.dtype.kind not in "iuf":
+            raise PlumecastError(
+                f"{path}: {item.name} has values of type {item.dtype}; write them as numbers"
+            )
+    y, x = (field[dim].values.astype(np.float64) for dim in field.dims)
+    values = field.values.astype(np.float64)
+    if y[0] > y[-1]:
+        y, values = y[::-1], values[::-1]
+    if crs is None and str(field[field.dims[1]].attrs.get("units", "")).startswith("degree"):
+        crs = "EPSG:4326"
+    return Raster(values, grid_from_centres(x, y, str(path)), crs, None)

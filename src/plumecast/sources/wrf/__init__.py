@@ -13,12 +13,13 @@ from plumecast.sources.wrf.fires import (
     read_wrf,
     read_wrf_fires,
 )
-from plumecast.sources.wrf.run import SMOKE_FLOOR
+from plumecast.sources.wrf.options import SMOKE_FLOOR, WrfOptions
 
 __all__ = [
     "SMOKE_FLOOR",
     "TIME_LIMIT",
     "FireResult",
+    "WrfOptions",
     "find_runs",
     "fire_name",
     "read_wrf",

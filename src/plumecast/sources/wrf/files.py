@@ -1,4 +1,4 @@
-"""Find the wrfout files of a fire and put their frames in time order."""
+"""Find the wrfout files of a fire, put their frames in time order, and select the checkpoints."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from plumecast.sources.wrf.integrity import (
 
 _NAME = re.compile(r"_d(\d\d)_(\d{4}-\d\d-\d\d)_(\d\d)[:_](\d\d)[:_](\d\d)(?:\.nc)?$")
 _MAX_CACHE_BYTES = 512 * 2**20  # chunk cache of one variable, for chunks that span many frames
+
+_TOLERANCE = 0.1  # largest distance of a frame from its checkpoint, relative to `every`
 
 
 class Frame(NamedTuple):
@@ -328,3 +330,26 @@ def _seconds(time: str, path: Path) -> float:
     except ValueError:
         pass
     raise PlumecastError(f"{path}: unreadable time {time!r}; did the run stop early?")
+
+
+def thin(frames: Sequence[Frame], every: float | None) -> list[Frame]:
+    """The frame nearest each multiple of `every` seconds after the first, within a tenth of it."""
+    if every is None or len(frames) < 2:
+        return list(frames)
+    seconds = np.array([frame.seconds for frame in frames])
+    spacing = float(np.diff(seconds).min())
+    if every < (1 - _TOLERANCE) * spacing:
+        raise PlumecastError(
+            f"{frames[0].path}: every={every / 3600:g} h is finer than the frames, which are "
+            f"{spacing / 3600:g} h apart; give at least that"
+        )
+    even = float(np.diff(seconds).max()) < (1 + _TOLERANCE) * spacing
+    if even and abs(every / spacing - round(every / spacing)) > _TOLERANCE:
+        raise PlumecastError(
+            f"{frames[0].path}: every={every / 3600:g} h is no multiple of the "
+            f"{spacing / 3600:g} h between the frames; give one"
+        )
+    targets = np.arange(seconds[0], seconds[-1] + _TOLERANCE * every, every)
+    nearest = np.abs(seconds - targets[:, None]).argmin(axis=1)
+    close = np.abs(seconds[nearest] - targets) <= _TOLERANCE * every
+    return [frames[number] for number in nearest[close]]

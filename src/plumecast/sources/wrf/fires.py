@@ -6,19 +6,21 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import xarray as xr
 
+from plumecast.base.deprecated import deprecate, folded_arguments
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.integrity import Finding
 from plumecast.base.paths import Paths, WorkerPath, worker_path
 from plumecast.compute.blocks import Runner
 from plumecast.compute.processes import DiedError, HungError, LimitedProcess
+from plumecast.compute.resources import LOCAL, Resources
+from plumecast.sources.wrf.options import WrfOptions
 from plumecast.sources.wrf.profile import COLUMNS
-from plumecast.sources.wrf.run import SMOKE_FLOOR, Options, read_fire
+from plumecast.sources.wrf.run import read_fire
 from plumecast.sources.wrf.snapshots import FireLabels, to_dataset
-from plumecast.sources.wrf.units import tracer_list
 
 TIME_LIMIT = 600.0
 """Seconds for opening a file or reading a variable of a frame before its file is given up.
@@ -37,36 +39,24 @@ class FireResult(NamedTuple):
     quality: tuple[Finding, ...]
 
 
+@folded_arguments(options=WrfOptions)
 def read_wrf(
     paths: Paths,
+    options: WrfOptions | None = None,
     *,
-    smoke: str = "fire_smoke",
-    smoke_unit: str | None = None,
     drought: str | None = None,
     fire_id: str | None = None,
     ignition_id: str | None = None,
-    every: str | float | None = None,
-    domain: int | str | None = None,
-    aggregate: str = "mean",
-    floor: float = SMOKE_FLOOR,
-    surface: bool = False,
-    tracers: str | Sequence[str] = "",
 ) -> xr.Dataset:
     """Snapshots of one fire from WRF-Fire output.
 
     `paths` is a directory with wrfout files, a glob, a file or a list of files of one simulation.
+    `options` name the variables, their units, the checkpoints and more.
 
     - f is the block mean (or maximum, `aggregate="max"`) of max(t − TIGN_G, 0) over fire cells with
       LFN < 0, in hours.
     - g is the sum over the frames of the column-mean smoke in µg m⁻³, including frames before
-      ignition; values below `floor` are set to 0.
-    - With `surface`, `surface_smoke` is the same sum of the smoke in the lowest model layer.
-    - `tracers` are further variables, each with its unit unless WRF's source code has it:
-      "tr17_2=ug/kg,co", or "x=ppmv:30.01" with the molar mass in g/mol. Each gives the sum of its
-      column means, `smoke_NAME`, with `surface` also `surface_smoke_NAME`, in µg m⁻³.
-    - `every` ("6h", "30min" or a number of hours) keeps the frames at its multiples after the first
-      frame; the sum runs over the kept frames.
-    - `domain` defaults to the domain with the finest fire grid.
+      ignition.
     - `hours` counts from the earliest arrival of any burned cell, so f ≤ hours.
     - `wind_speed` and `wind_from_direction` are those of the domain mean of U10 and V10, averaged
       over the kept frames since ignition: the mean of the speeds, and the direction of the mean
@@ -78,28 +68,13 @@ def read_wrf(
     - Frames without a burned cell give no snapshot. Areas use the nominal cell size, without map
       factors. `attrs["quality"]` lists the findings of the checks.
     """
-    options = Options(
-        smoke=smoke,
-        smoke_unit=smoke_unit,
-        every=every,
-        domain=domain,
-        aggregate=aggregate,
-        floor=floor,
-        surface=surface,
-        tracers=tracer_list(tracers),
-    )
     name = fire_id or fire_name(paths)
     labels = FireLabels(name, ignition_id or name, drought or "unknown")
-    return to_dataset(read_fire(paths, options), labels)
+    return to_dataset(read_fire(paths, options or WrfOptions()), labels)
 
 
 def read_wrf_profile(
-    paths: Paths,
-    *,
-    columns: str = "median",
-    domain: int | str | None = None,
-    smoke: str = "fire_smoke",
-    smoke_unit: str | None = None,
+    paths: Paths, options: WrfOptions | None = None, *, columns: str = "median"
 ) -> xr.Dataset | None:
     """Hourly weather of one run since ignition; None if its files have no wind.
 
@@ -109,35 +84,35 @@ def read_wrf_profile(
     """
     if columns not in COLUMNS:
         raise ArgumentError("columns", columns, f"give one of {', '.join(COLUMNS)}")
-    options = Options(smoke=smoke, smoke_unit=smoke_unit, domain=domain)
-    return read_fire(paths, options, columns=columns).weather
+    return read_fire(paths, options or WrfOptions(), columns=columns).weather
 
 
+@folded_arguments(options=WrfOptions, resources=Resources)
 def read_wrf_fires(
     run_dirs: Sequence[str | Path],
+    options: WrfOptions | None = None,
     *,
     drought: str | Mapping[str, str] | None = None,
     ignition_id: Mapping[str, str] | None = None,
     workers: int = 1,
-    runner: Runner | None = None,
     time_limit: float | None = None,
     done: Collection[str] = frozenset(),
+    resources: Resources = LOCAL,
     progress: Callable[[FireResult, int, int], object] | None = None,
-    **options: Any,
 ) -> Iterator[FireResult]:
     """Read many fires, one per entry of `run_dirs`, in that order; errors are part of the results.
 
     A fire is named after its directory; fires in `done` are skipped. `drought` and `ignition_id`
-    may map fire_id to a label; `options` are those of `read_wrf`. With `workers` > 1, processes of
-    this machine read at most `workers` fires ahead of the one being yielded; with a `runner`, the
-    workers of a cluster read them. With a `time_limit` (seconds for opening a file or reading a
-    variable of a frame), a process reads even with one worker; one that takes longer, or dies of a
-    damaged file, costs only its own fire. `progress(result, finished, total)` is called after
-    each fire.
+    may map fire_id to a label. With `workers` > 1, processes of this machine read at most `workers`
+    fires ahead of the one being yielded; with a `runner` of the resources, the workers of a cluster
+    read them. With a `time_limit` (seconds for opening a file or reading a variable of a frame), a
+    process reads even with one worker; one that takes longer, or dies of a damaged file, costs only
+    its own fire. Progress is reported after each fire, with its name.
     """
-    settings = Options(**{**options, "tracers": tracer_list(options.get("tracers", ""))})
     if time_limit is not None and not 0.0 < time_limit < _FOR_EVER:
         raise ArgumentError("time_limit", time_limit, "give a number of seconds above 0")
+    if progress is not None:
+        deprecate("read_wrf_fires(progress=…)", "resources=Resources(progress=…)")
     jobs: list[Job] = []
     first: dict[str, str | Path] = {}
     for paths in run_dirs:
@@ -149,8 +124,10 @@ def read_wrf_fires(
             clash = f"{paths}: fire_id {name!r} is also that of {other}; rename one of them"
         labels = FireLabels(name, (ignition_id or {}).get(name, name), label or "unknown")
         if clash or name not in done:
-            jobs.append(Job(paths, settings, labels, clash))
-    for count, result in enumerate(read_in_order(jobs, workers, runner, time_limit), start=1):
+            jobs.append(Job(paths, options or WrfOptions(), labels, clash))
+    results = read_in_order(jobs, workers, resources.runner, time_limit)
+    for count, result in enumerate(results, start=1):
+        resources.progress(count, len(jobs), result.fire_id)
         if progress is not None:
             progress(result, count, len(jobs))
         yield result
@@ -174,7 +151,7 @@ class Job(NamedTuple):
     """One fire to read."""
 
     paths: str | Path
-    options: Options
+    options: WrfOptions
     labels: FireLabels
     clash: str | None  # error message if another fire has the same name
 

@@ -1,21 +1,29 @@
-"""Check that a NetCDF file is complete and contains the required variables, as WRF writes them."""
+"""Check that a NetCDF file is complete and WRF's, and that its values are plausible.
+
+Every value that is used is tested, because an unwritten variable may cancel in the column mean: its
+fill value (9.97e36) divided by itself gives a number that looks like smoke.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import netCDF4
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.integrity import check_complete
-from plumecast.sources.wrf.frame import Layout
+from plumecast.base.names import GRAVITY, R_DRY
+from plumecast.compute.arrays import Array
+from plumecast.sources.wrf.frame import Layers, Layout
+from plumecast.sources.wrf.options import micrograms
 
 _MAX_NAMES = 40  # variables listed in an error message
 _MAX_COMPRESSION = 4000  # bytes of a variable per byte of its file; zlib reaches 1030
+_MAX_CELL = 1e6  # m; a larger DX or DY is damaged
 _SMALL_BYTES = 64 * 2**20  # a frame of a variable up to this size is read in any case
 
 # netCDF4 raises the first two for errors of its libraries, the others for damaged metadata: names
@@ -132,9 +140,6 @@ def number_attribute(dataset: Any, path: Path, name: str, default: float | None 
     raise PlumecastError(f"{what} is {value}, not one number; give the file as WRF wrote it")
 
 
-_MAX_CELL = 1e6  # m; a larger DX or DY is damaged
-
-
 def read_layout(dataset: netCDF4.Dataset, path: Path) -> Layout:
     """Sizes of both grids; no attribute has the refinement, subgrid length / staggered length."""
     size = {name: len(dim) for name, dim in dataset.dimensions.items()}
@@ -158,3 +163,124 @@ def read_layout(dataset: netCDF4.Dataset, path: Path) -> Layout:
             f"{_MAX_CELL:g}); give the file as WRF wrote it"
         )
     return Layout(ny, nx, fire[0] // (ny + 1), fire[1] // (nx + 1), dx, dy)
+
+
+class Range(NamedTuple):
+    """The lowest and the highest plausible value, their unit, and where they come from."""
+
+    lowest: float
+    highest: float
+    unit: str
+    reason: str
+
+
+RANGES: Mapping[str, Range] = {
+    "LFN": Range(-1e7, 1e7, "m", "a distance to the fire front; no domain is 10,000 km wide"),
+    "TIGN_G": Range(-60.0, 3.2e8, "s", "seconds since the start; no run lasts ten years"),
+    "P": Range(-3e4, 3e4, "Pa", "perturbations of fires and storms are below 100 hPa"),
+    "PB": Range(10.0, 1.2e5, "Pa", "from a model top of 0.1 hPa to below sea level"),
+    "P + PB": Range(10.0, 1.2e5, "Pa", "from a model top of 0.1 hPa to below sea level"),
+    "T": Range(-150.0, 3000.0, "K", "potential temperature − 300 K, at the ground and at 0.1 hPa"),
+    "PH": Range(-2e5, 2e5, "m2 s-2", "layer faces move by less than 20 km"),
+    "PHB": Range(-1e4, 1e6, "m2 s-2", "from 1 km below sea level to 100 km"),
+    "U10": Range(-150.0, 150.0, "m s-1", "the strongest gust measured is 113 m s-1"),
+    "V10": Range(-150.0, 150.0, "m s-1", "the strongest gust measured is 113 m s-1"),
+    "U": Range(-250.0, 250.0, "m s-1", "the strongest jet streams have half of it"),
+    "V": Range(-250.0, 250.0, "m s-1", "the strongest jet streams have half of it"),
+    "PBLH": Range(0.0, 2e4, "m", "no boundary layer is deeper than the troposphere"),
+    "FGIP": Range(0.0, 200.0, "kg m-2", "the heaviest slash has 13"),
+    "XLAT": Range(-90.0, 90.0, "degrees", "a latitude"),
+    "XLONG": Range(-360.0, 360.0, "degrees", "a longitude"),
+}
+"""By variable; that of the smoke follows from its unit (`smoke_range`)."""
+
+MISSING = -9999.0
+"""Stands for a missing value in many programs, unless computed values are near it too."""
+
+_NEAR_MISSING = 100.0  # P of a float32 field that passes -9999 Pa is exactly that in some cells
+
+AHEAD_SECONDS = 600.0
+"""A burned cell may be lit this long after its frame: WRF's clock is one time step ahead."""
+
+_LAYER_DEPTH = 2e4  # m; the deepest layers of models are a few km
+_LAYER_TEMPERATURE = (120.0, 450.0)  # K, mean of a layer; the air has 130 (mesopause) to 330 K
+_IMBALANCE = 1.5  # largest ratio of the pressure difference to the weight of the air in between
+
+
+def smoke_range(unit: str) -> Range:
+    """At most 1 kg of smoke per kg or m³ of air, 1e6 ppmv; advection may leave negative values."""
+    largest = 1e6 if unit.startswith("ppmv") else 1e9 / micrograms(unit)[0]
+    return Range(-largest, largest, unit, "there is no more smoke than air")
+
+
+def check_values(values: Array, name: str, expected: Range, where: str) -> tuple[float, float]:
+    """Extremes of a variable; raises if one of its values is NaN or outside its range."""
+    lowest, highest = float(values.min()), float(values.max())
+    marked = lowest <= MISSING <= highest and _has_missing(values)
+    if expected.lowest <= lowest and highest <= expected.highest and not marked:
+        return lowest, highest
+    inside = (values >= expected.lowest) & (values <= expected.highest)
+    bad = values[~inside | (values == MISSING)] if marked else values[~inside]
+    raise PlumecastError(
+        f"{where}: {bad.size} of {values.size} values of {name} are unwritten, NaN or implausible, "
+        f"such as {bad.flat[0]:.6g}; expected {expected.lowest:g} to {expected.highest:g} "
+        f"{expected.unit} ({expected.reason}); did the run stop early?"
+    )
+
+
+def _has_missing(values: Array) -> bool:
+    """Whether values are exactly MISSING though no other value is near it."""
+    missing = values == MISSING
+    near = abs(values - MISSING) < _NEAR_MISSING
+    return bool(missing.any()) and not bool((near & ~missing).any())
+
+
+def check_plausible(values: Array, name: str, where: str) -> Array:
+    """The values; raises if one is NaN, unwritten or implausible."""
+    check_values(values, name, RANGES[name], where)
+    return values
+
+
+def check_arrival(arrival: Array, seconds: float, where: str) -> None:
+    """Raise unless burned cells were lit between the start and shortly after their frame."""
+    if arrival.size:
+        latest = seconds + AHEAD_SECONDS
+        reason = f"burned cells were lit before the frame at {seconds:g} s"
+        check_values(
+            arrival, "TIGN_G", RANGES["TIGN_G"]._replace(highest=latest, reason=reason), where
+        )
+
+
+def check_air(layers: Layers, where: str) -> None:
+    """Raise unless height increases and pressure decreases from layer to layer, as in air at rest.
+
+    The mean pressure difference between the lowest and the highest layer is the weight of the air
+    in between, Δp = g Σ ρ Δz, within a factor of 1.5. Other units or exchanged variables violate
+    this.
+    """
+    thinnest, deepest = layers.depth_extremes
+    if not 0.0 < thinnest <= deepest <= _LAYER_DEPTH:
+        _refuse(where, f"layers are {thinnest:.4g} to {deepest:.4g} m deep", "PH and PHB")
+    if layers.pressure is None or layers.temperature is None:
+        return
+    lowest, highest = layers.pressure_extremes or (0.0, 0.0)
+    total = RANGES["P + PB"]
+    if not total.lowest <= lowest <= highest <= total.highest:
+        _refuse(where, f"P + PB is {lowest:.4g} to {highest:.4g} Pa", "P and PB")
+    pressure, temperature = layers.pressure.astype(float), layers.temperature.astype(float)
+    low, high = float(temperature.min()), float(temperature.max())
+    if not _LAYER_TEMPERATURE[0] <= low <= high <= _LAYER_TEMPERATURE[1]:
+        _refuse(where, f"layers have mean temperatures of {low:.4g} to {high:.4g} K", "T, P and PB")
+    if not (np.diff(pressure) < 0.0).all():
+        _refuse(where, "the mean pressure does not decrease with height", "P and PB")
+    if pressure.size > 1:
+        weight = GRAVITY * layers.depth.astype(float) * pressure / (R_DRY * temperature)
+        between = weight.sum() - 0.5 * (weight[0] + weight[-1])
+        ratio = float((pressure[0] - pressure[-1]) / between)
+        if not 1.0 / _IMBALANCE <= ratio <= _IMBALANCE:
+            what = f"the pressure falls {ratio:.3g} times as fast with height as air does"
+            _refuse(where, what, "the units of P, PB, T, PH and PHB")
+
+
+def _refuse(where: str, what: str, names: str) -> None:
+    raise PlumecastError(f"{where}: {what}; check {names}")

@@ -14,14 +14,13 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import equal_interval, typical_interval
-from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.errors import PlumecastError
 from plumecast.base.integrity import Finding
 from plumecast.base.names import SURFACE_SMOKE, tracer_output
 from plumecast.base.paths import Paths
-from plumecast.compute import regrid
 from plumecast.compute.arrays import Array
 from plumecast.sources.wrf import checks, files
-from plumecast.sources.wrf.files import Frame, FrameReader, NameMismatch
+from plumecast.sources.wrf.files import Frame, FrameReader, NameMismatch, thin
 from plumecast.sources.wrf.frame import (
     Amount,
     Columns,
@@ -32,16 +31,24 @@ from plumecast.sources.wrf.frame import (
     changed_cells,
     domain_wind,
     fire_age,
+    map_plane,
     smoke_columns,
 )
 from plumecast.sources.wrf.integrity import (
+    RANGES,
+    check_air,
+    check_arrival,
+    check_plausible,
+    check_values,
     check_variable,
     damage_reported,
     dimensions_of,
+    number_attribute,
     read_layout,
     require_variables,
+    smoke_range,
 )
-from plumecast.sources.wrf.map_plane import read_latlon
+from plumecast.sources.wrf.options import WrfOptions, interval_seconds, smoke_unit, tracer_unit
 from plumecast.sources.wrf.profile import (
     FrameProfile,
     read_frame_profile,
@@ -49,48 +56,6 @@ from plumecast.sources.wrf.profile import (
     weather_of,
     weather_variables,
 )
-from plumecast.sources.wrf.ranges import (
-    RANGES,
-    check_air,
-    check_arrival,
-    check_plausible,
-    check_values,
-    smoke_range,
-)
-from plumecast.sources.wrf.thinning import interval_seconds, thin
-from plumecast.sources.wrf.units import smoke_unit, stated_tracers, tracer_list, tracer_unit
-
-SMOKE_FLOOR = 1e-3
-"""Cumulative smoke below this value, µg m⁻³, is numerical diffusion and is set to 0."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """Options of `read_wrf`, which explains them."""
-
-    smoke: str = "fire_smoke"
-    smoke_unit: str | None = None
-    every: str | float | None = None
-    domain: int | str | None = None
-    aggregate: str = "mean"
-    floor: float = SMOKE_FLOOR
-    surface: bool = False
-    tracers: str = ""  # as `tracer_list` writes them
-
-    def __post_init__(self) -> None:
-        if self.aggregate not in regrid.AGGREGATES:
-            raise PlumecastError(regrid.unknown_aggregate(self.aggregate))
-        if not self.floor >= 0.0:
-            raise ArgumentError("floor", self.floor, problem="must be ≥ 0 µg m⁻³")
-        if self.smoke_unit is not None:
-            smoke_unit(self.smoke, "", self.smoke_unit)
-        tracer_list(self.tracers)
-        for name, unit in stated_tracers(self.tracers).items():
-            if name == self.smoke:
-                raise ArgumentError("tracers", self.tracers, f"{name} is the smoke already")
-            if unit is not None:
-                tracer_unit(name, "", unit)
-        interval_seconds(self.every)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +72,7 @@ class Run:
     latlon: tuple[Array, Array] | None  # degrees; None for idealised runs
     air: frozenset[str]  # variables of the ambient weather that were written
     fuel: Array | None  # load (ny, nx) kg m⁻²; None if the files do not have it
-    options: Options
+    options: WrfOptions
 
     @property
     def gaps(self) -> list[float]:
@@ -178,7 +143,7 @@ class WrfFire(NamedTuple):
         return min(frame.earliest for frame in self.frames)
 
 
-def read_fire(paths: Paths, options: Options, *, columns: str = "median") -> WrfFire:
+def read_fire(paths: Paths, options: WrfOptions, *, columns: str = "median") -> WrfFire:
     """Read the frames of one fire and check them; `columns` as for `read_wrf_profile`."""
     found = files.find_files(paths)
     with closing(FrameReader()) as reader:
@@ -216,7 +181,7 @@ def read_fire(paths: Paths, options: Options, *, columns: str = "median") -> Wrf
     return fire._replace(weather=weather, findings=findings + problems)
 
 
-def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_names: bool) -> Run:
+def prepare(paths: list[Path], options: WrfOptions, reader: FrameReader, *, by_names: bool) -> Run:
     """Find and sort the frames, and read what does not change with time.
 
     `by_names` allows the frames to be found from the file names, without opening every file.
@@ -233,7 +198,7 @@ def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_name
     layout = read_layout(dataset, path)
     with damage_reported(path, "an attribute is damaged"):
         attributes = dict(dataset.__dict__)
-    latlon = read_latlon(dataset, path, reader)
+    latlon = _latlon(dataset, path, reader)
     air, fuel = weather_variables(dataset), _fuel(path, layout, reader)
     frames = files.merge_overlaps(
         [frame for file in chosen for frame in file.frames], reader, names
@@ -254,10 +219,10 @@ def prepare(paths: list[Path], options: Options, reader: FrameReader, *, by_name
 
 
 def _required_variables(
-    dataset: netCDF4.Dataset, path: Path, options: Options
+    dataset: netCDF4.Dataset, path: Path, options: WrfOptions
 ) -> tuple[list[str], dict[str, str]]:
     """Names of the variables to read, and the units of the smoke and the tracers."""
-    tracers = stated_tracers(options.tracers)
+    tracers = options.tracer_units
     require_variables(dataset, path, ["LFN", options.smoke, *tracers])
 
     def label(name: str) -> str:
@@ -277,6 +242,26 @@ def _required_variables(
     for name in names:
         check_variable(dataset, path, name)
     return names, units
+
+
+def _latlon(
+    dataset: netCDF4.Dataset, path: Path, reader: FrameReader
+) -> tuple[Array, Array] | None:
+    """XLAT, XLONG (ny, nx) of a real domain; in idealised runs (MAP_PROJ 0) they are metres."""
+    projection = number_attribute(dataset, path, "MAP_PROJ", 0.0)
+    if projection == 0.0:
+        return None
+    first = Frame(0.0, path, 0)
+    lat, lon = (
+        check_plausible(reader.read(first, name), name, str(first)) for name in ("XLAT", "XLONG")
+    )
+    names = ("TRUELAT1", "TRUELAT2", "STAND_LON", *(["MOAD_CEN_LAT"] if projection == 1 else []))
+    numbers = {name: number_attribute(dataset, path, name) for name in names}
+    _, place = map_plane({**numbers, "MAP_PROJ": projection}, float(lat[0, 0]), float(lon[0, 0]))
+    if not np.isfinite(place).all():
+        stated = ", ".join(f"{name}={value:g}" for name, value in numbers.items())
+        raise PlumecastError(f"{path}: the map projection has no place for this domain ({stated})")
+    return lat, lon
 
 
 def _fuel(path: Path, layout: Layout, reader: FrameReader) -> Array | None:

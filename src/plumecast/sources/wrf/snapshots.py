@@ -43,8 +43,7 @@ from plumecast.data.assembly import (
     with_burned_shares,
 )
 from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme
-from plumecast.sources.wrf.frame import Layout, mean_winds
-from plumecast.sources.wrf.map_plane import map_plane
+from plumecast.sources.wrf.frame import Layout, map_plane, mean_winds
 from plumecast.sources.wrf.run import WrfFire
 from plumecast.weather.profile import SURFACE, mean_wind
 

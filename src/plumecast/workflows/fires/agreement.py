@@ -22,7 +22,7 @@ from plumecast.data.store import open_snapshots
 from plumecast.sources.wrf.checks import SMOKE_SCHEME
 from plumecast.weather.checks import is_hourly
 from plumecast.weather.snapshots import STATE_WEATHER, has_weather, pad_weather, without_weather
-from plumecast.workflows.fires.weather import with_user_weather
+from plumecast.workflows.fires.conditions import with_user_weather
 
 DAY = 24.0
 """The hours of a store's weather are a multiple of this, so that longer fires seldom extend it."""
@@ -149,10 +149,10 @@ class Agreement:
 
     def _fuel_differs(self, fires: xr.Dataset) -> bool:
         """Whether the fires have another fuel map than the store, or only one of them has one."""
-        own = fires[FUEL_LOAD].values if FUEL_LOAD in fires.variables else None
-        if own is None or self.fuel is None:
-            return own is not self.fuel
-        return own.shape == self.fuel.shape and not np.allclose(own, self.fuel, atol=0.0)
+        fuel = fires[FUEL_LOAD].values if FUEL_LOAD in fires.variables else None
+        if fuel is None or self.fuel is None:
+            return fuel is not self.fuel
+        return fuel.shape == self.fuel.shape and not np.allclose(fuel, self.fuel, atol=0.0)
 
 
 def whole_days(hours: float) -> float:

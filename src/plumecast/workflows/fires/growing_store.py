@@ -82,10 +82,10 @@ class GrowingStore:
             if self.settings is None:
                 raise PlumecastError(f"{path} holds fires from another source; choose another path")
 
-    def append(self, fires: xr.Dataset, found: tuple[Finding, ...] = ()) -> list[Outcome]:
+    def append(self, fires: xr.Dataset, findings: tuple[Finding, ...] = ()) -> list[Outcome]:
         """Append fires in one commit; return the outcome of each fire."""
         problem = None
-        quality = tuple(map(str, found))
+        quality = tuple(map(str, findings))
         left_out = self.weather is None and self.agreement.leaves_out_weather(fires)
         try:
             self._check_settings(fires.attrs[SETTINGS])
@@ -101,10 +101,10 @@ class GrowingStore:
             for rows in group_rows(fires.fire_id.values)
         ]
 
-    def append_checked(self, fire: xr.Dataset, found: tuple[Finding, ...]) -> list[Outcome]:
+    def append_checked(self, fire: xr.Dataset, findings: tuple[Finding, ...]) -> list[Outcome]:
         """Check a fire and append it; a copy of a stored fire joins the ignition of that fire."""
         stored = open_if_stored(self.path, self.fields)
-        return self.append(*_checked(fire, found, stored))
+        return self.append(*_checked(fire, findings, stored))
 
     def replace(
         self, fires: Iterator[tuple[xr.Dataset, tuple[Finding, ...]]], *, whole: bool
@@ -115,10 +115,12 @@ class GrowingStore:
 
         def checked() -> Iterator[xr.Dataset]:
             nonlocal settings
-            for fire, found in fires:
+            for fire, findings in fires:
                 settings = fire.attrs[SETTINGS]
-                now, all_found = _checked(self.agreement.replaced(fire, whole=whole), found, None)
-                outcomes.extend([_outcome(now, tuple(map(str, all_found)), None)])
+                now, all_findings = _checked(
+                    self.agreement.replaced(fire, whole=whole), findings, None
+                )
+                outcomes.extend([_outcome(now, tuple(map(str, all_findings)), None)])
                 yield now
 
         def check_kept(kept: frozenset[str]) -> None:
@@ -130,8 +132,8 @@ class GrowingStore:
                 )
 
         if not self.fire_ids:
-            for fire, found in fires:
-                outcomes += self.append_checked(fire, found)
+            for fire, findings in fires:
+                outcomes += self.append_checked(fire, findings)
             return outcomes
         try:
             replace_fires(self.path, checked(), check_kept=check_kept, fields=self.fields)
@@ -147,12 +149,12 @@ class GrowingStore:
 
         With `relabel`, labels that differ are changed in the store, in one commit.
         """
-        known = sorted(self.fire_ids.intersection(names))
-        if not known:
+        stored_names = sorted(self.fire_ids.intersection(names))
+        if not stored_names:
             return []
-        other = self._other_labels(known, labels)
+        other = self._other_labels(stored_names, labels)
         changes = {
-            name: {fire: by_fire[fire] for fire in known if name in other[fire]}
+            name: {fire: by_fire[fire] for fire in stored_names if name in other[fire]}
             for name, by_fire in labels.items()
         }
         changes = {name: by_fire for name, by_fire in changes.items() if by_fire}
@@ -167,10 +169,12 @@ class GrowingStore:
                 other_labels=() if relabel else tuple(other[name].values()),
                 other_settings=settings,
             )
-            for name in known
+            for name in stored_names
         ]
 
-    def _other_labels(self, known: Sequence[str], labels: NewLabels) -> dict[str, dict[str, str]]:
+    def _other_labels(
+        self, stored_names: Sequence[str], labels: NewLabels
+    ) -> dict[str, dict[str, str]]:
         """By fire and coordinate, a text for each label that differs from the one given.
 
         The ignition of a copy of another fire is not compared: it was set when it was read.
@@ -178,9 +182,9 @@ class GrowingStore:
         stored = open_snapshots(self.path, fields=self.fields)
         names = stored.fire_id.values.astype(str).tolist()
         row = {fire: number for number, fire in enumerate(names)}
-        out: dict[str, dict[str, str]] = {fire: {} for fire in known}
+        out: dict[str, dict[str, str]] = {fire: {} for fire in stored_names}
         for name, by_fire in labels.items():
-            for fire in known:
+            for fire in stored_names:
                 now = str(stored[name].values[row[fire]])
                 copy = QUALITY in stored.variables and any(
                     item.check == "duplicate run"
@@ -196,40 +200,40 @@ class GrowingStore:
         for changed in _differences(json.loads(self.settings), json.loads(settings)):
             raise PlumecastError(
                 f"{self.path} was read with {changed}; repeat those settings to continue it, read "
-                "all its fires again (--replace, in Python replace=True), or choose another path"
+                "all its fires again to replace them, or choose another path"
             )
 
 
 def _differences(before: dict[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The settings that differ, as text; a unit that was not given was taken from the files."""
-    known = _LATER | before
+    recorded = _LATER | before
     return [
-        f"{name}={known.get(name)}, not {value}"
+        f"{name}={recorded.get(name)}, not {value}"
         for name, value in now.items()
-        if known.get(name) != value and not (name == "smoke_unit" and value is None)
+        if recorded.get(name) != value and not (name == "smoke_unit" and value is None)
     ]
 
 
 def _checked(
-    fire: xr.Dataset, found: tuple[Finding, ...], stored: xr.Dataset | None
+    fire: xr.Dataset, findings: tuple[Finding, ...], stored: xr.Dataset | None
 ) -> tuple[xr.Dataset, tuple[Finding, ...]]:
     """A fire with the findings of its fields and its copies in the store as a coordinate.
 
     The checks run before the store refuses a fire, so that NaN is a problem and not a finding.
     """
     name = str(fire.fire_id.values[0])
-    known = {item.check for item in found}
-    found += tuple(item for item in check_fires(fire)[name] if item.check not in known)
+    checks = {item.check for item in findings}
+    findings += tuple(item for item in check_fires(fire)[name] if item.check not in checks)
     copies = _copies(fire, stored) if stored is not None else {}
     if copies:
         ignition = next(iter(copies.values()))
-        found += (duplicate_run(set(copies)),)
+        findings += (duplicate_run(set(copies)),)
         labels = np.full(fire.sizes[SNAPSHOT], ignition)
         fire = fire.assign_coords(ignition_id=(SNAPSHOT, labels, fire.ignition_id.attrs))
-    values = np.full(fire.sizes[SNAPSHOT], write_findings(found))
+    values = np.full(fire.sizes[SNAPSHOT], write_findings(findings))
     labelled = fire.assign_coords({QUALITY: (SNAPSHOT, values, TABLE[QUALITY].attrs)})
     labelled.attrs.pop(QUALITY, None)  # attributes are shared by all fires of a store
-    return labelled, found
+    return labelled, findings
 
 
 def _copies(fire: xr.Dataset, stored: xr.Dataset) -> dict[str, str]:

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE, SNAPSHOT
+from plumecast.base.names import DATA_VERSION, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import Runner, add_up, map_over, row_blocks
 from plumecast.compute.resources import LOCAL, Resources
@@ -22,21 +22,28 @@ from plumecast.data.clock import fire_blocks as whole_blocks
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import final_rows, label_drought
 from plumecast.data.store import open_snapshots
-from plumecast.sources.rasters import find_rasters, map_arrival_times, reduce_arrival_times
+from plumecast.sources.rasters import ArrivalTimes, RasterOptions
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.weather.read import WeatherLike, accepts_winds, as_weather
-from plumecast.workflows.fires.fuels import Fuels, FuelsGiven, as_fuels, with_fuels
-from plumecast.workflows.fires.hours import moved_to, warn_of_ends
-from plumecast.workflows.fires.weather import (
+from plumecast.weather.read import WeatherLike, accepts_winds
+from plumecast.workflows.fires.conditions import (
+    FuelsGiven,
+    as_fuels,
     check_has_weather,
     check_raster_fires,
+    refuse_other_inputs,
+    user_weather,
+    with_conditions,
+    with_fuels,
     with_user_weather,
 )
+from plumecast.workflows.fires.hours import moved_to, warn_of_ends
 
 Progress = Callable[[int, int, str], object]
 
 TOGETHER = 64
 """Stored snapshots of whole fires that are taken to other hours at a time."""
+
+SHOWN = 3  # sources that are named; of more, only the number
 
 
 @runtime_checkable
@@ -165,94 +172,41 @@ class StoreFires:
             yield from map_parts(function, fires, self.overrides, parts, resources)
 
 
-@dataclass(frozen=True, slots=True)
-class RasterFires:
-    """Fires of arrival-time rasters on a surrogate's grid, read when their smoke is predicted."""
-
-    grid: xr.Dataset
-    paths: Sequence[str | Path]
-    options: Mapping[str, Any]  # of `iter_arrival_times`
-    weather: xr.Dataset | None = None
-    fuels: Fuels | None = None
-    step: float | None = None  # hours between the snapshots of a fire, if they are to be denser
-
-    def sums(
-        self,
-        function: Callable[[xr.Dataset], Any],
-        runner: Runner | None,
-        progress: Progress,
-    ) -> Iterator[Any]:
-        """`function` of the snapshots of a batch of files at a time, where they are read."""
-        return self._read(reduce_arrival_times, function, runner, progress)
-
-    def map(
-        self, function: Callable[[xr.Dataset], xr.Dataset], resources: Resources
-    ) -> Iterator[xr.Dataset]:
-        """`function`, which gives one row per snapshot, of a few files at a time."""
-        return self._read(map_arrival_times, function, resources.runner, resources.progress)
-
-    def _read(
-        self,
-        read: Callable[..., Iterator[Any]],
-        function: Callable[[xr.Dataset], Any],
-        runner: Runner | None,
-        progress: Progress,
-    ) -> Iterator[Any]:
-        return read(
-            partial(_with_conditions, function, self.weather, self.fuels),
-            self.paths,
-            like=self.grid,
-            step=self.step,
-            runner=runner,
-            progress=lambda done, total: progress(done, total, "files"),
-            **self.options,
-        )
-
-
-def _with_conditions(
-    function: Callable[[xr.Dataset], Any],
-    weather: xr.Dataset | None,
-    fuels: Fuels | None,
-    fires: xr.Dataset,
-) -> Any:
-    """`function` of the fires with the weather and the fuels that were given for them."""
-    fires = with_user_weather(fires, weather)
-    return function(fires if fuels is None else with_fuels(fires, fuels))
-
-
 @accepts_winds
 def raster_fires(
     surrogate: Surrogate,
     paths: Sequence[str | Path],
     *,
-    step: float | None = None,
     weather: WeatherLike | None = None,
     fuels: FuelsGiven | None = None,
+    batch: int = 64,
+    on_error: Callable[[Path, str], None] | None = None,
+    on_note: Callable[[str], object] | None = None,
+    words: Callable[[PlumecastError], str] = str,
     **options: Any,
-) -> RasterFires:
+) -> ArrivalTimes:
     """Arrival-time rasters as the fires of a prediction, regridded to the surrogate's grid.
 
-    With a `step`, every fire also has snapshots at its multiples, in hours. `weather`, as for
-    `with_weather`, and `fuels`, as for `with_fuels`, are those of the fires. `options` are those of
-    `iter_arrival_times`, without `like`.
+    `weather`, as for `with_weather`, and `fuels`, as for `with_fuels`, are those of the fires.
+    `options` are the fields of `RasterOptions` without `like`; the others are of `ArrivalTimes`.
     """
     refuse_other_inputs(surrogate, "rasters")
-    checked = None if weather is None else as_weather(weather)
+    checked = user_weather(weather)
     if checked is None:
         check_has_weather(surrogate, (), "rasters contain no wind")
-    else:
-        check_raster_fires(checked, find_rasters(paths), options.get("format"))
-    ground = None if fuels is None else as_fuels(fuels, surrogate.grid, options.get("crs"))
-    return RasterFires(surrogate.grid, paths, options, checked, ground, step)
-
-
-def refuse_other_inputs(surrogate: Surrogate, source: str) -> None:
-    """Raise if a surrogate has other inputs than the time since ignition."""
-    if surrogate.inputs.names != (FIRE,):
-        raise PlumecastError(
-            f"the surrogate needs {', '.join(surrogate.inputs.names)}, but {source} give only "
-            f"{FIRE}; predict from a store instead"
-        )
+    read = RasterOptions(like=surrogate.grid, **options)
+    ground = None if fuels is None else as_fuels(fuels, surrogate.grid, read.crs)
+    fires = ArrivalTimes(
+        paths,
+        read,
+        batch,
+        prepare=partial(with_conditions, checked, ground),
+        on_error=on_error,
+        on_note=on_note,
+        words=words,
+    )
+    check_raster_fires(checked, fires.files, read.format)
+    return fires
 
 
 def reduce_fires(
@@ -397,3 +351,47 @@ def fire_blocks(
         yield from fire_blocks(
             surrogate, part, size, final=final, weather=weather, progress=reported
         )
+
+
+@runtime_checkable
+class _Simulated(Protocol):
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+
+@runtime_checkable
+class _FromFiles(Protocol):
+    @property
+    def paths(self) -> Sequence[str | Path]: ...
+
+
+def fires_origin(fires: Any) -> str:
+    """Names of stores with the versions of their data, or of files, or the seed of a simulation."""
+    if isinstance(fires, str | Path | xr.Dataset):
+        return _store(fires)
+    if isinstance(fires, _Simulated):
+        return f"simulated, seed {fires.settings.get('seed', 'unknown')}"
+    if isinstance(fires, _FromFiles):
+        return files_origin(fires.paths)
+    if isinstance(fires, list | tuple):
+        return _listed([fires_origin(item) for item in fires[:SHOWN]], "stores", len(fires))
+    return "not recorded"
+
+
+def files_origin(paths: Sequence[str | Path]) -> str:
+    """Names of files that have no version."""
+    return _listed([Path(path).name for path in paths], "files")
+
+
+def _store(store: str | Path | xr.Dataset) -> str:
+    data = store if isinstance(store, xr.Dataset) else open_snapshots(store, fields=())
+    version = data.attrs.get(DATA_VERSION)
+    name = "data" if isinstance(store, xr.Dataset) else Path(store).name
+    return name if version is None else f"{name}, version {version}"
+
+
+def _listed(names: list[str], what: str, count: int | None = None) -> str:
+    total = len(names) if count is None else count
+    if total > SHOWN:
+        return f"{total} {what}, the first {names[0]}"
+    return "; ".join(names)

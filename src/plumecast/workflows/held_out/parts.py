@@ -30,7 +30,7 @@ from plumecast.data.lazy_store import check_unchanged
 from plumecast.scores.footprint import sample_coords
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import joint_score
-from plumecast.workflows.fires.memory_plan import CLUSTER_MEMORY, prediction_rows
+from plumecast.workflows.predict import CLUSTER_MEMORY, prediction_rows
 
 BLOCK = 256
 """Largest number of snapshots scored at a time."""

@@ -30,11 +30,10 @@ from plumecast.surrogate.error_bars.calibration import Expected, expected_block
 from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.weather.read import WeatherLike
+from plumecast.workflows.fires.conditions import user_weather
 from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of
-from plumecast.workflows.fires.memory_plan import prediction_rows
 from plumecast.workflows.fires.sources import Fires, FireSource, reduce_fires
-from plumecast.workflows.fires.weather import user_weather
-from plumecast.workflows.predict import Notify
+from plumecast.workflows.predict import Notify, prediction_rows
 from plumecast.workflows.statistics.estimates import PairedSums, SurrogateMean, surrogate_mean
 from plumecast.workflows.statistics.request import (
     MEANS,

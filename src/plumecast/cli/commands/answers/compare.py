@@ -13,14 +13,16 @@ import typer
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SMOKE
 from plumecast.base.paths import check_output
-from plumecast.cli.drawn_fires import check_simulate, drawing, note_other_settings
 from plumecast.cli.fire_options import (
     CHECKPOINTS_AS_TRAINED,
     STEERING_AS_TRAINED,
-    in_options,
+    check_simulate,
+    drawing,
     is_raster,
     landscape_options,
+    note_other_settings,
     raster_options,
+    raster_reports,
     read_raster_options,
 )
 from plumecast.cli.options import Given, numbers, with_options
@@ -39,7 +41,8 @@ from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FORMATS
-from plumecast.workflows.fires.sources import raster_fires, refuse_other_inputs
+from plumecast.workflows.fires.conditions import refuse_other_inputs
+from plumecast.workflows.fires.sources import raster_fires
 
 _FORM = re.compile(r"(?:(?P<name>[^=/\\]+)=)?(?P<what>.+?)(?:@(?P<drought>[^@/\\]+))?")
 
@@ -149,8 +152,7 @@ def command(
     if simulate is not None:
         sources = _drawn(named, surrogate, simulate, parsed.params)
     elif surrogate is not None and is_raster(rasters):
-        given["on_error"] = lambda path, message: problems.append(in_options(message))
-        given["on_note"] = lambda message: note(in_options(message))
+        given |= raster_reports(problems)
         sources = {item.name: _rasters(item, surrogate, air, given) for item in named}
         air = {}
     else:
@@ -246,7 +248,7 @@ def _store(item: NamedScenario, surrogate: Surrogate | None) -> Any:
     try:
         return select_drought(open_snapshots(item.what, fields=fields), item.drought)
     except PlumecastError as error:
-        raise type(error)(f"scenario '{item.name}': {error}") from error
+        raise error.at(f"scenario '{item.name}'") from error
 
 
 def _rasters(item: NamedScenario, surrogate: Surrogate, air: Given, given: Given) -> Any:

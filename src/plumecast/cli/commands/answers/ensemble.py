@@ -13,14 +13,16 @@ import xarray as xr
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import shown_units
 from plumecast.base.paths import check_output
-from plumecast.cli.drawn_fires import check_simulate, drawing, note_other_settings
 from plumecast.cli.fire_options import (
     CHECKPOINTS_AS_TRAINED,
     STEERING_AS_TRAINED,
-    in_options,
+    check_simulate,
+    drawing,
     is_raster,
     landscape_options,
+    note_other_settings,
     raster_options,
+    raster_reports,
     read_raster_options,
 )
 from plumecast.cli.options import (
@@ -47,7 +49,8 @@ from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.ensemble import ensemble_statistics, evaluate_points
 from plumecast.workflows.export import FORMATS, export_statistics, geotiff_names
-from plumecast.workflows.fires.sources import Fires, FireSource, raster_fires, refuse_other_inputs
+from plumecast.workflows.fires.conditions import refuse_other_inputs
+from plumecast.workflows.fires.sources import Fires, FireSource, raster_fires
 from plumecast.workflows.statistics.point_table import (
     EVERYONE,
     never_smoky,
@@ -196,8 +199,7 @@ def command(
     statistics = at_places = None
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
         if is_raster(rasters):
-            given["on_error"] = lambda path, message: problems.append(in_options(message))
-            given["on_note"] = lambda message: note(in_options(message))
+            given |= raster_reports(problems)
             blocks = raster_fires(surrogate, stores, **air, **given)
         stored = not isinstance(blocks, FireSource)
         asked: dict[str, Any] = {

@@ -16,9 +16,9 @@ from plumecast.base.names import IGNITION_TIME, SMOKE
 from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
     FUELS_OF_STORES,
-    in_options,
     is_raster,
     raster_options,
+    raster_reports,
     read_raster_options,
 )
 from plumecast.cli.options import PRECISION, Given, numbers, place_options, running, with_options
@@ -46,8 +46,7 @@ from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.fires.origin import files_origin, fires_origin
-from plumecast.workflows.fires.sources import raster_fires
+from plumecast.workflows.fires.sources import files_origin, fires_origin, raster_fires
 from plumecast.workflows.predict import Notify
 from plumecast.workflows.statistics.request import column_smoke
 from plumecast.workflows.statistics.samples import PlaceSamples, stored_at
@@ -217,8 +216,7 @@ def _predicted(
     with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
         options = read_raster_options(rasters)
         if is_raster(rasters):
-            options["on_error"] = lambda path, message: problems.append(in_options(message))
-            options["on_note"] = lambda message: note(in_options(message))
+            options |= raster_reports(problems)
             source: Any = raster_fires(surrogate, fires, step=STEP, **air, **options)
             weather = None
         else:

@@ -1,14 +1,22 @@
-"""Units of smoke variables and tracers: stated by the user or known from WRF's source code.
+"""Options of reading WRF-Fire runs, and the units of smoke variables and tracers.
 
-They are never guessed. A tracer in ppmv (a mole fraction) has its molar mass beside the unit.
+Units are stated by the user or known from WRF's source code; they are never guessed. A tracer in
+ppmv (a mole fraction) has its molar mass beside the unit.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.compute import regrid
+
+SMOKE_FLOOR = 1e-3
+"""Cumulative smoke below this value, µg m⁻³, is numerical diffusion and is set to 0."""
+
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 SMOKE_VARIABLES = {
     "fire_smoke": ("g/kg", ()),
@@ -32,6 +40,90 @@ MICROGRAMS = {"kg": 1e9, "g": 1e6, "mg": 1e3, "ug": 1.0}
 _UNIT = re.compile(r"([kmu]?g)(?:_\w+?)?\s*/?\s*(?:(kg)(?:\^?-1)?(?:[_-][a-z_]+)?|m\^?-?3)")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrfOptions:
+    """How WRF-Fire runs are read.
+
+    - `smoke` is the smoke variable, `smoke_unit` its unit if its name does not imply it.
+    - `every` ("6h", "30min" or a number of hours) keeps the frames at its multiples after the first
+      frame; the sum runs over the kept frames.
+    - `domain` defaults to the domain with the finest fire grid.
+    - `aggregate` makes smoke cells of fire cells by "mean" or "max".
+    - Cumulative smoke below `floor` µg m⁻³ is set to 0.
+    - With `surface`, `surface_smoke` is the same sum of the smoke in the lowest model layer.
+    - `tracers` are further variables, each with its unit unless WRF's source code has it:
+      "tr17_2=ug/kg,co", or "x=ppmv:30.01" with the molar mass in g/mol. Each gives the sum of its
+      column means, `smoke_NAME`, with `surface` also `surface_smoke_NAME`, in µg m⁻³.
+    """
+
+    smoke: str = field(default="fire_smoke", metadata={"help": "The smoke variable."})
+    smoke_unit: str | None = field(
+        default=None,
+        metadata={
+            "help": "Unit of the smoke variable, e.g. g/kg or ug/m3, if its name does not imply it."
+        },
+    )
+    every: str | float | None = field(
+        default=None, metadata={"help": "Interval between the checkpoints to keep, e.g. 6h."}
+    )
+    domain: int | str | None = field(default=None, metadata={"help": "WRF domain, e.g. d02."})
+    aggregate: str = field(
+        default="mean", metadata={"help": "How fire cells become smoke cells: mean or max."}
+    )
+    floor: float = field(
+        default=SMOKE_FLOOR,
+        metadata={"help": "Smoke below this value (µg m⁻³) is stored as zero."},
+    )
+    surface: bool = field(
+        default=False,
+        metadata={"help": "Also write surface_smoke, that of the lowest model layer."},
+    )
+    tracers: str | Sequence[str] = field(
+        default="",
+        metadata={
+            "help": "Further variables to write as smoke_NAME, with units: "
+            "tr17_2=ug/kg,no=ppmv:30.01 (molar mass in g/mol); known units, such as that of co, "
+            "may be left out."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tracers", tracer_list(self.tracers))  # as stores record them
+        if self.aggregate not in regrid.AGGREGATES:
+            raise PlumecastError(regrid.unknown_aggregate(self.aggregate))
+        if not self.floor >= 0.0:
+            raise ArgumentError("floor", self.floor, "must be ≥ 0 µg m⁻³")
+        if self.smoke_unit is not None:
+            smoke_unit(self.smoke, "", self.smoke_unit)
+        for name, unit in self.tracer_units.items():
+            if name == self.smoke:
+                raise ArgumentError("tracers", self.tracers, f"{name} is the smoke already")
+            if unit is not None:
+                tracer_unit(name, "", unit)
+        interval_seconds(self.every)
+
+    @property
+    def tracer_units(self) -> dict[str, str | None]:
+        """The tracers with their stated units; None where it is not stated."""
+        return stated_tracers(str(self.tracers))
+
+
+def interval_seconds(every: str | float | None) -> float | None:
+    """Seconds of "6h", "30min", "1d" or a number of hours.
+
+    >>> interval_seconds("30min"), interval_seconds(6)
+    (1800.0, 21600.0)
+    """
+    if every is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+\.?\d*)\s*(s|min|h|d)?\s*", str(every))
+    if not found or float(found[1]) <= 0:
+        raise ArgumentError(
+            "every", every, 'no interval; give e.g. "6h", "30min", "1d" or a number of hours'
+        )
+    return float(found[1]) * _SECONDS[found[2] or "h"]
+
+
 def known_unit(label: str) -> str | None:
     """ "g_smoke/kg_air" → "g/kg", "ug m^-3" → "ug/m3"; None for any other kind of unit."""
     found = _UNIT.fullmatch(label.strip().lower().replace("µ", "u").replace("μ", "u"))
@@ -44,7 +136,7 @@ def smoke_unit(name: str, label: str, stated: str | None) -> str:
         unit = known_unit(stated)
         if unit is None:
             raise ArgumentError(
-                "smoke_unit", stated, "give e.g. g/kg, ug/kg or ug/m3", problem="is not supported"
+                "smoke_unit", stated, "not supported; give e.g. g/kg, ug/kg or ug/m3"
             )
         return unit
     if name not in SMOKE_VARIABLES:
@@ -84,7 +176,7 @@ def tracer_list(tracers: str | Sequence[str]) -> str:
                 f"{name!r} is not the name of a variable; give e.g. tr17_2=ug/kg,co",
             )
         if names.count(name) > 1:
-            raise ArgumentError("tracers", text, "give it once", problem=f"names '{name}' twice")
+            raise ArgumentError("tracers", text, f"it names '{name}' twice; give it once")
     return ",".join(parts)
 
 
