@@ -36,7 +36,9 @@ from plumecast.workflows.tune.candidates import (
 from plumecast.workflows.tune.tune import Candidate, SearchLimits, tune_surrogate
 
 
-@with_options(split=options_of(SplitRecipe), names=variable_options)
+@with_options(
+    limits=options_of(SearchLimits), split=options_of(SplitRecipe), names=variable_options
+)
 def command(
     data: Path = DATA,
     out: Path = typer.Option(
@@ -58,13 +60,8 @@ def command(
     rank_by: str = typer.Option(
         "iou", help="Score that ranks candidates: iou, deployable_iou, auc, relative_error."
     ),
-    folds: int = typer.Option(3, help="Number of cross-validation folds of training ignitions."),
-    confirm: int = typer.Option(3, help="Number of best candidates to score on validation."),
-    candidates: int = typer.Option(
-        None, help="Try at most this many: first recommended, then the cheapest."
-    ),
-    budget_seconds: float = typer.Option(None, help="Start no candidate after this time."),
     *,
+    limits: Given,
     split: Given,
     names: Given,
 ) -> None:
@@ -76,6 +73,7 @@ def command(
     `plumecast train ensemble.zarr --settings tuned.json`
     """
     check_output(out, content="settings", inputs=[data])
+    search = SearchLimits(**settings_given(limits, SearchLimits))
     recipe = SplitRecipe(**settings_given(split, SplitRecipe))
     inputs, (outputs, *others) = variables(names)
     if others:
@@ -95,7 +93,7 @@ def command(
                 kernels=_words(kernels),
                 std_fractions=numbers(std_fractions, "--std-fractions"),
             ),
-            limits=SearchLimits(folds, confirm, candidates, budget_seconds),
+            limits=search,
             inputs=inputs,
             outputs=outputs,
             group_by=recipe.by,
@@ -108,7 +106,7 @@ def command(
         "candidates": [asdict(candidate) for candidate in found],
     }
     write_json(out, content)
-    _show(found, rank_by, folds)
+    _show(found, rank_by, search.folds)
     wrote(out, f"the settings of '{found[0].name}'")
     next_step("train", data, "--settings", out)
 

@@ -20,7 +20,7 @@ import xarray as xr
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
-from plumecast.base.values import check_count, check_fields, check_number
+from plumecast.base.values import check_count, check_fields, check_number, setting
 from plumecast.compute.resources import LOCAL, Resources, hears_counts
 from plumecast.data.split import check_apart
 from plumecast.operators.pca import Truncation
@@ -69,10 +69,16 @@ def sort_key(score: Score, rank_by: str) -> float:
 class SearchLimits:
     """By how many folds candidates are scored, how many are tried, and for how long."""
 
-    folds: int = 3
-    confirm: int = 3  # number of candidates fitted again to all training fires
-    most: int | None = None  # largest number of candidates tried
-    budget_seconds: float | None = None  # no candidate is started later
+    folds: int = setting(
+        3, "Number of cross-validation folds of training ignitions.", default_text="3"
+    )
+    confirm: int = setting(3, "Number of best candidates to score on validation.", default_text="3")
+    most: int | None = setting(
+        None,
+        "Try at most this many: first recommended, then the cheapest.",
+        option="candidates",
+    )
+    budget_seconds: float | None = setting(None, "Start no candidate after this time.")
 
     def __post_init__(self) -> None:
         check_fields(self)
