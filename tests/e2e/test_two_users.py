@@ -81,4 +81,3 @@ def test_without_a_wind_the_option_is_named(planner, tmp_path, run):
                  "-o", tmp_path / "smoke.nc")  # fmt: skip
     assert result.code == 2
     assert "--weather" in result.err
-    assert "--wind-from" in result.err
