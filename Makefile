@@ -84,12 +84,12 @@ bench: $(READY)  ## the benchmarks (SIZE=small: under a minute)
 	$(BIN)/python benchmarks/ingest.py --size $(SIZE)
 	$(BIN)/python benchmarks/limits.py --size $(SIZE) $(if $(filter paper,$(SIZE)),--docs docs/benchmarks.md)
 
-peers: $(READY)  ## plumecast beside other packages on STORE=paper.zarr, into docs/benchmarks.md
+peers: $(READY)  ## plumecast beside other packages on STORE=paper.zarr, into docs/results/other-packages.md
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt ezyrb pyapprox
-	$(BIN)/python benchmarks/peers.py $(STORE) --docs docs/benchmarks.md
+	$(BIN)/python benchmarks/peers.py $(STORE) --docs docs/results/other-packages.md
 
-cluster: $(READY)  ## a local cluster beside one process on STORE=paper.zarr, into docs/benchmarks.md
-	$(BIN)/python benchmarks/cluster.py $(STORE) --docs docs/benchmarks.md
+cluster: $(READY)  ## a local cluster beside one process on STORE=paper.zarr, into docs/results/cluster.md
+	$(BIN)/python benchmarks/cluster.py $(STORE) --docs docs/results/cluster.md
 
 # The lower bounds of pyproject.toml, without torch (gigabytes). What old versions warn of is theirs,
 # and old xarray imports file libraries sooner than new.

@@ -1,7 +1,7 @@
 """Speed-up of local clusters of 1, 2 and 4 workers over no cluster, and what a task costs.
 
     python benchmarks/cluster.py STORE                             tables on the screen
-    python benchmarks/cluster.py STORE --docs docs/benchmarks.md   … and into the document
+    python benchmarks/cluster.py STORE --docs docs/results/cluster.md   … and into the document
     python benchmarks/cluster.py --size medium                     a store of its own, on many cores
     python benchmarks/cluster.py --size small                      the same, minutes on two cores
     python benchmarks/cluster.py --size tiny --workers 1,2         only to see that it runs
@@ -266,7 +266,7 @@ def main() -> None:
         records = {name: measure(do, ways, rounds) for name, do in chosen.items()}
     text = (
         f"`python benchmarks/cluster.py{' STORE' if arguments.store else ''} --size "
-        f"{arguments.size} --docs docs/benchmarks.md` on {os.cpu_count()} cores "
+        f"{arguments.size} --docs docs/results/cluster.md` on {os.cpu_count()} cores "
         f"({platform.processor() or platform.machine()}), one BLAS thread in every process, "
         f"`--memory {size.memory}`, {counted(rounds)}; workers on the same machine, "
         "started before. The first row shares nothing: what the machine itself gives.\n\n"

@@ -157,7 +157,7 @@ def evaluate(
 
     rows, _, score = predict("validation")
     pair = (score, data["smoke"][rows] > tau)
-    flat = (put(values.reshape(rows.size, -1)) for values in pair)
+    flat = [put(values.reshape(rows.size, -1)) for values in pair]  # read twice
     alpha = decision_threshold_over(lambda function: [function(*flat)], ())
     start = time.perf_counter()
     rows, smoke, score = predict("test")

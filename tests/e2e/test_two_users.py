@@ -80,5 +80,4 @@ def test_without_a_wind_the_option_is_named(planner, tmp_path, run):
     result = run("predict", planner / "smoke.plume", raster, "--format", "farsite",
                  "-o", tmp_path / "smoke.nc")  # fmt: skip
     assert result.code == 2
-    assert "--wind-speed" in result.err
-    assert "--wind-from" in result.err
+    assert "--weather" in result.err

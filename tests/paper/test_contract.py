@@ -1,22 +1,14 @@
-"""The contract that every registered study fulfils, and the order of imports in the room."""
+"""The contract that every registered study fulfils."""
 
 from __future__ import annotations
 
-import ast
 import re
-from pathlib import Path
 
 import pytest
 
-import plumecast.paper
 from plumecast.paper.context import columns_of
 from plumecast.paper.results import Finished, read_results
 from plumecast.paper.studies import STUDIES
-
-ORDER = (
-    "paper", "figures", "context", "methods", "scoring", "cases", "results", "report",
-)  # fmt: skip
-"""Modules and folders of the room: each imports only itself and those before it."""
 
 VERBS = {
     "is", "are", "was", "were", "has", "have", "needs", "lie", "takes", "trains", "captures",
@@ -73,24 +65,3 @@ def test_a_study_has_a_title_and_a_question_of_its_own(finished):
     assert not study.title.endswith(".")
     assert study.question.endswith("?")
     assert [other.title for other in STUDIES.values()].count(study.title) == 1
-
-
-def test_imports_in_the_room_go_one_way():
-    room = Path(plumecast.paper.__file__).parent
-    for path in sorted(room.rglob("*.py")):
-        own = path.relative_to(room).with_suffix("").parts[0]
-        for name in _imported(path):
-            if own != "__init__":
-                assert ORDER.index(name) <= ORDER.index(own), f"{path} imports {name}"
-
-
-def _imported(path: Path) -> set[str]:
-    """First parts of the names that a module imports from `plumecast.paper`."""
-    names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-    room = "plumecast.paper."
-    return {name.removeprefix(room).split(".")[0] for name in names if name.startswith(room)}
