@@ -12,6 +12,7 @@ from support.places import REPOSITORY
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+MOST_WORDS = 1500
 DECISIONS = REPOSITORY / "docs" / "decisions"
 
 pytestmark = pytest.mark.skipif(
@@ -43,6 +44,14 @@ def test_links_lead_to_files_and_headings_that_exist(path):
     for target, heading in links(path):
         assert target.exists(), target
         assert not heading or heading in anchors(target), f"{target}#{heading}"
+
+
+def test_pages_are_short():
+    """The reference lists; every other page has at most MOST_WORDS words, tables included."""
+    pages = [path for path in (REPOSITORY / "docs").rglob("*.md") if "_build" not in path.parts]
+    told = [path for path in pages if "reference" not in path.parts]
+    words = {path.name: len(path.read_text(encoding="utf-8").split()) for path in told}
+    assert {name: count for name, count in words.items() if count > MOST_WORDS} == {}
 
 
 def listed(path: Path) -> list[Path]:
