@@ -166,7 +166,7 @@ def counted(rounds: int) -> str:
     return "one round" if rounds == 1 else f"medians of {rounds} rounds"
 
 
-def split_size(split: pc.Split) -> int:
+def split_size(split: pc.data.Split) -> int:
     return sum(part.sizes["snapshot"] for part in (split.train, split.validation, split.test))
 
 

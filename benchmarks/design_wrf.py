@@ -43,10 +43,10 @@ def read_runs(folder: Path, like: xr.Dataset) -> xr.Dataset:
         for file in sorted(folder.glob("run_*.nc")):
             name = f"{folder.name}-{file.stem}"
             fire = pc.read_wrf(
-                file, pc.WrfOptions(every="1h", floor=FLOOR), fire_id=name, drought=label
+                file, pc.sources.WrfOptions(every="1h", floor=FLOOR), fire_id=name, drought=label
             )
             # A run that was cut short has fewer hours of weather.
-            pc.append_fire(store, on_weather_hours(fire, like.weather_hour.values))
+            pc.data.append_fire(store, on_weather_hours(fire, like.weather_hour.values))
         fires = pc.open_snapshots(store).load()
     return fires.assign(fuel_load=like.fuel_load)
 
@@ -78,7 +78,7 @@ def score(train: xr.Dataset, test: xr.Dataset, tau: float) -> dict[str, float]:
 def measure(
     folders: Sequence[Path], test: xr.Dataset, sizes: Sequence[int], draws: int, out: Path
 ) -> None:
-    tau = float(pc.smoke_threshold(test.smoke))
+    tau = float(pc.scores.smoke_threshold(test.smoke))
     done = {(line["folder"], line["runs"], line["draw"]) for line in read_lines(out)}
     for number, folder in enumerate(folders):
         repeats = 1 if number else draws
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("design_wrf.jsonl"))
     given = parser.parse_args()
-    test = pc.apply_smoke_floor(pc.open_snapshots(given.test).load(), FLOOR)
+    test = pc.data.apply_smoke_floor(pc.open_snapshots(given.test).load(), FLOOR)
     sizes = [int(size) for size in given.sizes.split(",")]
     measure(given.folders, test, sizes, given.draws, given.out)
     print(table(read_lines(given.out)))

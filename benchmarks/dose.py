@@ -45,7 +45,7 @@ def simulated(fires: int, hours: int = 24) -> tuple[xr.Dataset, np.ndarray]:
     )
     assert coarse is not None
     assert fine is not None
-    dose = pc.as_quantity(fine["smoke"], "dose")
+    dose = pc.scores.as_quantity(fine["smoke"], "dose")
     return coarse, dose.values[np.isin(fine["hours"].values, coarse["hours"].values)]
 
 
@@ -73,8 +73,8 @@ def doses(train: xr.Dataset, test: xr.Dataset) -> dict[str, np.ndarray]:
     factors = factors_at(hours, find_quantity("dose"), interval, smoke.attrs)
     return {
         "factors": smoke.values * factors[:, None, None],
-        "predicted": pc.as_quantity(smoke, "dose").values,
-        "frames": pc.as_quantity(test["smoke"], "dose").values,
+        "predicted": pc.scores.as_quantity(smoke, "dose").values,
+        "frames": pc.scores.as_quantity(test["smoke"], "dose").values,
     }
 
 

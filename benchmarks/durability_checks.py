@@ -77,7 +77,7 @@ def write(path: Path, parts: list[xr.Dataset]) -> None:
     """Append the fires to a new store, one commit each."""
     shutil.rmtree(path, ignore_errors=True)
     for part in parts:
-        pc.append_fire(path, part)
+        pc.data.append_fire(path, part)
 
 
 def measure(parts: list[xr.Dataset], rounds: int, folder: Path) -> dict[str, tuple[float, float]]:

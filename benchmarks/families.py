@@ -79,7 +79,7 @@ def load_store(path: Path, seed: int, design: str | None) -> dict[str, np.ndarra
     """The same from a snapshot store, with parts of whole ignitions; smoke below FLOOR is zero."""
     import plumecast as pc
 
-    snapshots = pc.apply_smoke_floor(pc.open_snapshots(path).load(), FLOOR)
+    snapshots = pc.data.apply_smoke_floor(pc.open_snapshots(path).load(), FLOOR)
     if design is not None:
         snapshots = snapshots.isel(snapshot=np.flatnonzero(snapshots["ensemble"] == design))
     split = pc.split_by_fire(snapshots, FRACTIONS, seed)

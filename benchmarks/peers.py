@@ -44,7 +44,7 @@ SHARES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
 class Data:
     """Fields as matrices, and the ranks every package uses."""
 
-    split: pc.Split
+    split: pc.data.Split
     fire: np.ndarray
     smoke: np.ndarray
     validation_fire: np.ndarray
@@ -201,16 +201,16 @@ MODULES = {"scikit-learn": "sklearn", "DeepONet": "torch", "plumecast, FNO": "to
 
 def prepare(path: str, ignitions: int | None) -> Data:
     """The split, the ranks that 95 % of Σσ asks for, and the matrices."""
-    snapshots = pc.drop_small_fires(pc.open_snapshots(path))
+    snapshots = pc.data.drop_small_fires(pc.open_snapshots(path))
     split = pc.split_by_fire(snapshots)
     train = split.train
     if ignitions is not None:
         kept = np.unique(train.ignition_id.values)[:ignitions]
         train = train.isel({SNAPSHOT: np.flatnonzero(np.isin(train.ignition_id.values, kept))})
-    split = pc.Split(train.load(), split.validation.load(), split.test.load())
+    split = pc.data.Split(train.load(), split.validation.load(), split.test.load())
     fire, smoke = matrix(split.train, FIRE), matrix(split.train, SMOKE)
-    rank = pc.fit_basis(smoke, std_fraction=0.95).rank
-    most = min(200, pc.fit_basis(fire, std_fraction=0.95).rank)
+    rank = pc.operators.fit_basis(smoke, std_fraction=0.95).rank
+    most = min(200, pc.operators.fit_basis(fire, std_fraction=0.95).rank)
     return Data(
         split,
         fire,
@@ -225,21 +225,21 @@ def prepare(path: str, ignitions: int | None) -> Data:
 def score(predict: Predict, data: Data) -> dict[str, float]:
     """Scores on the test part, as `plumecast evaluate` has them."""
     split = data.split
-    tau = pc.smoke_threshold(split.validation[SMOKE])
+    tau = pc.scores.smoke_threshold(split.validation[SMOKE])
     guess = np.maximum(predict(data.validation_fire), 0.0)
-    alpha = pc.choose_decision_threshold(guess, data.validation_smoke, tau)
+    alpha = pc.scores.choose_decision_threshold(guess, data.validation_smoke, tau)
     fire, smoke = matrix(split.test, FIRE), matrix(split.test, SMOKE)
     start = time.perf_counter()
     found = np.maximum(predict(fire), 0.0)
     seconds = time.perf_counter() - start
-    each = pc.score_footprints(found, smoke, tau, alpha)
+    each = pc.scores.score_footprints(found, smoke, tau, alpha)
     return {
         "auc": float(each.auc.median()),
         "iou": float(each.iou.median()),
         "deployable_iou": float(each.deployable_iou.median()),
-        "relative_error": float(np.nanmedian(pc.snapshot_relative_errors(found, smoke))),
+        "relative_error": float(np.nanmedian(pc.scores.snapshot_relative_errors(found, smoke))),
         "log_error": float(
-            np.nanmedian(pc.snapshot_relative_errors(np.log1p(found), np.log1p(smoke)))
+            np.nanmedian(pc.scores.snapshot_relative_errors(np.log1p(found), np.log1p(smoke)))
         ),
         "predict_ms": 1e3 * seconds / fire.shape[0],
     }
@@ -257,7 +257,7 @@ def score_labelled(surrogate: pc.Surrogate, data: Data) -> dict[str, float]:
         "deployable_iou": one.deployable_iou,
         "relative_error": one.snapshot_error,
         "log_error": float(
-            np.nanmedian(pc.snapshot_relative_errors(np.log1p(found), np.log1p(smoke)))
+            np.nanmedian(pc.scores.snapshot_relative_errors(np.log1p(found), np.log1p(smoke)))
         ),
         "predict_ms": one.predict_ms,
     }

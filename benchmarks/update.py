@@ -33,7 +33,7 @@ def errors(surrogate: pc.Surrogate, fires: xr.Dataset) -> str:
     """Median relative errors of g and ln(1 + g)."""
     predicted, observed = surrogate.predict(fires).values, fires.smoke.values
     found = [
-        np.median(pc.snapshot_relative_errors(*pair))
+        np.median(pc.scores.snapshot_relative_errors(*pair))
         for pair in ((predicted, observed), (np.log1p(predicted), np.log1p(observed)))
     ]
     return f"error {found[0]:.3f}, of ln(1 + g) {found[1]:.3f}"

@@ -34,7 +34,7 @@ def ingested(runs: Path, numbers: list[int]) -> xr.Dataset:
     fires = [
         pc.read_wrf(
             runs / f"run_{n:03d}.nc",
-            pc.WrfOptions(floor=FLOOR),
+            pc.sources.WrfOptions(floor=FLOOR),
             fire_id=f"fire_{n:03d}",
             drought="own",
         )

@@ -69,7 +69,7 @@ def write(store: Path, folder: Path) -> None:
             train = pc.split_by_fire(pc.open_snapshots(store), seed=0).train
         surrogates[name] = pc.fit_surrogate(train, **choices)
     for name in BASELINES:
-        surrogates[name] = pc.fit_baseline(name, split.train)
+        surrogates[name] = pc.surrogate.fit_baseline(name, split.train)
     for name, surrogate in surrogates.items():
         found = {"smoke": surrogate.predict(split.test).values}
         if surrogate.detects:

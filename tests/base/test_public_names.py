@@ -1,7 +1,8 @@
-"""The public names: exactly those, each from its home, and nothing heavy until one is used."""
+"""The public names: few, each from its home, and nothing heavy until one is used."""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import os
@@ -14,33 +15,49 @@ import pytest
 import plumecast
 from support.places import REPOSITORY
 
-EXTRAS = {"PlumecastError", "__version__"}
+PACKAGE = Path(plumecast.__file__).parent
+MOST_NAMES = 40
 HEAVY = ("xarray", "scipy", "matplotlib", "numpy", "zarr", "icechunk", "typer", "rich")
 
+
+def homes_in(folder: Path) -> dict[str, str]:
+    """The public names of a package and their homes below it, from its stub."""
+    stub = ast.parse((folder / "__init__.pyi").read_text(encoding="utf-8"))
+    found = [item for item in stub.body if isinstance(item, ast.ImportFrom)]
+    return {alias.name: item.module or "" for item in found for alias in item.names}
+
+
+HOMES = homes_in(PACKAGE)
+GROUPS = sorted(name for name, home in HOMES.items() if not home)
+NAMES = {f"plumecast.{name}": f"plumecast.{home}" for name, home in HOMES.items() if home} | {
+    f"plumecast.{group}.{name}": f"plumecast.{group}.{home}"
+    for group in GROUPS
+    for name, home in homes_in(PACKAGE / group).items()
+}
+
 EVERY_SUBMODULE_FIRST = """
-import importlib, json, pkgutil
+import importlib, json, pkgutil, sys
 import plumecast
 
 for module in pkgutil.walk_packages(plumecast.__path__, "plumecast."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
-homes = {
-    name: getattr(importlib.import_module(f"plumecast.{home}"), name)
-    for name, home in plumecast._HOME.items()
-}
-print(json.dumps([name for name in homes if getattr(plumecast, name) is not homes[name]]))
+print(json.dumps([
+    name
+    for name, home in json.loads(sys.argv[1]).items()
+    if eval(name) is not getattr(importlib.import_module(home), name.rpartition(".")[2])
+]))
 """
 
 
-def python(code: str, folder: Path = REPOSITORY) -> str:
+def python(code: str, *arguments: str, folder: Path = REPOSITORY) -> str:
     """What a fresh interpreter prints; it must print no error and no warning."""
-    source = str(Path(plumecast.__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
+        [sys.executable, "-W", "error", "-c", code, *arguments],
         capture_output=True,
         text=True,
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": source},
+        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)},
         timeout=300,
         check=False,
     )
@@ -48,16 +65,22 @@ def python(code: str, folder: Path = REPOSITORY) -> str:
     return done.stdout
 
 
-def test_all_is_exactly_the_table_of_homes_and_two_more():
-    assert plumecast.__all__ == sorted({*plumecast._HOME, *EXTRAS})
-    assert dir(plumecast) == plumecast.__all__
+def test_all_is_exactly_the_stub_and_the_version():
+    assert plumecast.__all__ == [*sorted(HOMES), "__version__"]
+    assert dir(plumecast) == plumecast.__all__[:-1]
+    assert len(plumecast.__all__) <= MOST_NAMES
 
 
-@pytest.mark.parametrize("name", sorted(plumecast._HOME))
-def test_name_is_the_object_of_its_home(name):
-    home = importlib.import_module(f"plumecast.{plumecast._HOME[name]}")
-    assert getattr(plumecast, name) is getattr(home, name)
-    assert callable(getattr(plumecast, name))
+def test_names_are_their_homes_objects_whatever_was_imported_before():
+    assert json.loads(python(EVERY_SUBMODULE_FIRST, json.dumps(NAMES))) == []
+
+
+@pytest.mark.parametrize("group", sorted(plumecast._GROUPED))
+def test_names_of_the_version_before_are_those_of_their_group(group):
+    for name in plumecast._GROUPED[group]:
+        with pytest.warns(DeprecationWarning, match=f"use plumecast.{group}.{name}"):
+            before = getattr(plumecast, name)
+        assert before is getattr(getattr(plumecast, group), name)
 
 
 def test_every_name_is_importable_by_star():
@@ -65,13 +88,10 @@ def test_every_name_is_importable_by_star():
     assert python(code) == f"plumecast.surrogate.fit {plumecast.__version__}\n"
 
 
-def test_names_are_their_homes_objects_whatever_was_imported_before():
-    assert json.loads(python(EVERY_SUBMODULE_FIRST)) == []
-
-
-def test_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="module 'plumecast' has no attribute 'forecast'"):
-        plumecast.forecast  # noqa: B018
+@pytest.mark.parametrize("package", ["plumecast", *(f"plumecast.{group}" for group in GROUPS)])
+def test_unknown_name_is_an_attribute_error(package):
+    with pytest.raises(AttributeError, match="forecast"):
+        importlib.import_module(package).forecast  # noqa: B018
 
 
 def test_import_is_light():
@@ -85,5 +105,5 @@ def test_import_is_light():
 
 
 def test_import_prints_and_writes_nothing(tmp_path):
-    assert python("import plumecast", tmp_path) == ""
+    assert python("import plumecast", folder=tmp_path) == ""
     assert list(tmp_path.iterdir()) == []

@@ -76,7 +76,7 @@ IMPORTED = 4.0  # s of CPU time, about twice what the imports of a command take
 
 def fires_in(store: Path) -> int:
     try:
-        return len(pc.stored_fires(store))
+        return len(pc.data.stored_fires(store))
     except pc.PlumecastError:  # the first commit is being written
         return 0
 

@@ -45,9 +45,9 @@ def test_predict_writes_the_quantity_beside_the_sum(succeed, folder, tmp_path, q
     assert f"{name}: " in words
     written = pc.open_snapshots(out, fields=["smoke"]).load()
     if quantity == "between":
-        expected = pc.smoke_between(written.smoke, written.fire_id.values.astype(str))
+        expected = pc.scores.smoke_between(written.smoke, written.fire_id.values.astype(str))
     else:
-        expected = pc.as_quantity(written.smoke, quantity)
+        expected = pc.scores.as_quantity(written.smoke, quantity)
     np.testing.assert_array_equal(written[name], expected)
     assert written[name].attrs["units"] == ("ug m-3 h" if quantity == "dose" else "ug m-3")
     assert written.smoke.attrs[INTERVAL] == CHECKPOINT
@@ -82,7 +82,7 @@ def test_predict_of_a_surrogate_without_an_interval(run, refused, folder, tmp_pa
     assert "--checkpoint-interval is missing" in said
     assert run(*common, tmp_path / "mean.nc", "--checkpoint-interval", 6).code == 0
     with xr.open_dataset(tmp_path / "mean.nc") as written:
-        np.testing.assert_array_equal(written.smoke_mean, pc.as_quantity(written.smoke))
+        np.testing.assert_array_equal(written.smoke_mean, pc.scores.as_quantity(written.smoke))
         assert written.smoke.attrs[INTERVAL] == 6.0
 
 

@@ -86,7 +86,7 @@ def mortal():
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("cluster") / "ensemble.zarr"
-    pc.append_fire(path, make_snapshots(fires=24, checkpoints=5))
+    pc.data.append_fire(path, make_snapshots(fires=24, checkpoints=5))
     return path
 
 
@@ -94,7 +94,7 @@ def store(tmp_path_factory):
 def wide(tmp_path_factory):
     """A store with more cells than snapshots."""
     path = tmp_path_factory.mktemp("cluster") / "wide.zarr"
-    pc.append_fire(path, make_snapshots(fires=24, checkpoints=5, shape=(15, 20)))
+    pc.data.append_fire(path, make_snapshots(fires=24, checkpoints=5, shape=(15, 20)))
     return path
 
 
@@ -473,7 +473,7 @@ def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
 
 def test_fires_are_drawn_on_rasters_of_the_users_ground_on_a_cluster(runner, tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "TOGETHER", 1)
-    ground = pc.Ground(**write_landscape(tmp_path, (60, 80), 600.0), steering=0.5)
+    ground = pc.workflows.Ground(**write_landscape(tmp_path, (60, 80), 600.0), steering=0.5)
     chosen = {"droughts": ["high"], "checkpoints": 1, "ground": ground}
     fires = pc.draw_fires(4, **chosen)
     surrogate = pc.fit_surrogate(pc.simulate(ignitions=4, **chosen), "paper-linear")
@@ -585,7 +585,8 @@ def test_rasters_are_predicted_where_they_are_read(runner, on_raster_grid, tmp_p
         xr.testing.assert_identical(other, one)
     usable = [path for path in files if path.stem != "f03"][:-1]
     fires = pc.read_arrival_times(
-        usable, pc.RasterOptions(hours=[1.0, 2.0], format="farsite", like=on_raster_grid.grid)
+        usable,
+        pc.sources.RasterOptions(hours=[1.0, 2.0], format="farsite", like=on_raster_grid.grid),
     )
     whole = xr.concat(blocks["there"], "snapshot")
     assert whole.fire_id.values.tolist() == fires.fire_id.values.tolist()
@@ -598,7 +599,7 @@ def test_a_stated_weather_travels_to_the_workers(runner, tmp_path):
     choices = {"frame": "map", "layers": 1, "physics": "column"}
     surrogate = pc.fit_surrogate(train, "recommended", **choices)
     files = write_windy_rasters(tmp_path, "ab", (14, 16))
-    weather = pc.constant_weather(5.0, 270.0, 12.0)
+    weather = pc.weather.constant_weather(5.0, 270.0, 12.0)
     common = {"unit": "min", "drought": "medium", "weather": weather}
     here = xr.concat(predict_rasters(surrogate, files, LOCAL, **common), "snapshot")
     there = xr.concat(
@@ -606,7 +607,7 @@ def test_a_stated_weather_travels_to_the_workers(runner, tmp_path):
     )
     xr.testing.assert_allclose(there, here, rtol=ROUNDING)
     fires = pc.read_arrival_times(
-        files, pc.RasterOptions(unit="min", drought="medium", like=surrogate.grid)
+        files, pc.sources.RasterOptions(unit="min", drought="medium", like=surrogate.grid)
     )
     one, other = (
         pc.ensemble_statistics(surrogate, fires, weather=weather, resources=Resources(runner=where))
@@ -773,7 +774,7 @@ def test_commands_on_a_local_cluster(succeed, refused, store, on_raster_grid, tm
     del one.attrs["history"]  # the command as it was typed
     xr.testing.assert_identical(other, one)
     succeed("ingest", "rasters", raster, "-o", tmp_path / "r.zarr", "--unit", "min", *common)
-    assert pc.stored_fires(tmp_path / "r.zarr") == {"fire"}
+    assert pc.data.stored_fires(tmp_path / "r.zarr") == {"fire"}
     shown = succeed("evaluate", model, store, *common)
     assert "mean-field" in shown
     assert open_snapshots(tmp_path / "a.nc", fields=["smoke"]).sizes["snapshot"] == 120
@@ -800,9 +801,9 @@ def test_an_icechunk_store_is_read_at_the_commit_it_was_opened_at(tmp_path):
     path = tmp_path / "fires.zarr"
     snapshots = make_snapshots(fires=12)
     names = snapshots.fire_id.values
-    pc.append_fire(path, snapshots.isel(snapshot=names != names[-1]))
+    pc.data.append_fire(path, snapshots.isel(snapshot=names != names[-1]))
     opened = open_snapshots(path)
-    pc.append_fire(path, snapshots.isel(snapshot=names == names[-1]))
+    pc.data.append_fire(path, snapshots.isel(snapshot=names == names[-1]))
     surrogate = pc.fit_surrogate(opened, "paper-linear", resources=Resources(memory="1MB"))
     assert surrogate.training["data_version"] == opened.attrs["data_version"]
     assert surrogate.training["snapshots"] == np.count_nonzero(names != names[-1])

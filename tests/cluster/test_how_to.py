@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast import append_fire, open_snapshots
+from plumecast import open_snapshots
+from plumecast.data import append_fire
 from plumecast.simulator import ensemble
 from support.raster_files import write_landscape
 from support.snapshots import make_snapshots

@@ -108,7 +108,7 @@ def folder(tmp_path, monkeypatch):
     """A folder with stores, rasters, a run of WRF and a surrogate; one works in it."""
     monkeypatch.chdir(tmp_path)
     snapshots = make_snapshots(fires=24)
-    pc.append_fire("fires.zarr", snapshots)
+    pc.data.append_fire("fires.zarr", snapshots)
     pc.export_snapshots(snapshots, "fires.nc")
     pc.export_snapshots(snapshots, "plain.zarr")
     Path("rasters").mkdir()

@@ -34,19 +34,19 @@ def test_values_and_units_are_checked_as_those_of_smoke(data, name):
     negative = data.copy(deep=True)
     negative[name][3, 2, 1] = -1.0
     with pytest.raises(pc.PlumecastError, match=f"'{name}' holds 1 negative values"):
-        pc.validate_snapshots(negative)
+        pc.data.validate_snapshots(negative)
     found = check_fires(negative)
     assert any(f"negative {name}" in str(item) for items in found.values() for item in items)
     unitless = data.copy()
     del unitless[name].attrs["units"]
     with pytest.raises(pc.PlumecastError, match=f"'{name}' has no units"):
-        pc.validate_snapshots(unitless)
+        pc.data.validate_snapshots(unitless)
     unitless[name].attrs["units"] = "ppm"
     with pytest.raises(pc.PlumecastError, match=f"'{name}' is in 'ppm'"):
-        pc.validate_snapshots(unitless)
+        pc.data.validate_snapshots(unitless)
     turned = data.assign({name: data[name].transpose("snapshot", "x", "y")})
     with pytest.raises(pc.PlumecastError, match=f"'{name}' has dimensions"):
-        pc.validate_snapshots(turned)
+        pc.data.validate_snapshots(turned)
 
 
 @pytest.mark.parametrize("ending", [".zarr", ".nc"])

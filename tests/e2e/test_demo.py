@@ -10,9 +10,9 @@ import xarray as xr
 
 import plumecast as pc
 import plumecast.cli.commands.demo
-from plumecast import Ground
 from plumecast.cli import main
 from plumecast.paper.figures import compare_maps, hours_text, percentile_rows, save_figure
+from plumecast.workflows import Ground
 from support.raster_files import write_landscape
 
 

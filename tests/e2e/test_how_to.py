@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import plumecast as pc
-from plumecast import export_snapshots, open_snapshots, stored_fires
+from plumecast import export_snapshots, open_snapshots
+from plumecast.data import stored_fires
 from plumecast.data.store import append_fire
 from plumecast.paper.studies import STUDIES
 from support.places import shared_data
@@ -200,7 +201,7 @@ def test_fields_of_your_own(follow_page):
     printed = follow_page("fields-of-your-own.md")
     assert "input (grid_0: 48) → output (grid_0: 48)" in printed
     assert float(re.search(r"relative error ([\d.]+)", printed)[1]) < 0.3
-    assert "<plumecast.CrossValidation: 4 folds" in printed
+    assert "<plumecast.workflows.CrossValidation: 4 folds" in printed
     assert "('member', 'lat', 'lon')" in printed
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import plumecast as pc
-from plumecast import export_snapshots, open_snapshots, stored_fires
+from plumecast import export_snapshots, open_snapshots
+from plumecast.data import stored_fires
 from support.snapshots import make_snapshots
 
 
@@ -20,7 +21,7 @@ def test_train_and_score(tmp_path, follow_page):
 def test_keep_stores_safe(tmp_path, follow_page):
     fires = make_snapshots(fires=2, checkpoints=2, shape=(4, 5))
     for rows in (slice(0, 2), slice(2, 4)):
-        pc.append_fire(tmp_path / "ensemble.zarr", fires.isel(snapshot=rows))
+        pc.data.append_fire(tmp_path / "ensemble.zarr", fires.isel(snapshot=rows))
     follow_page("keep-stores-safe.md")
     assert len(stored_fires(tmp_path / "ensemble.zarr")) == 2
 

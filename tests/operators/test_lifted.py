@@ -27,7 +27,7 @@ def data() -> xr.Dataset:
 
 
 def error(surrogate: pc.Surrogate, part: xr.Dataset) -> float:
-    return float(pc.relative_error(surrogate.predict(part), part.smoke))
+    return float(pc.scores.relative_error(surrogate.predict(part), part.smoke))
 
 
 def test_auto_chooses_the_wind_frame_where_every_fire_has_its_own_wind(data):

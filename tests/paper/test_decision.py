@@ -55,7 +55,7 @@ def made(tmp_path_factory):
     maps = pc.ensemble_statistics(model, fires, *asked)
     export_statistics(maps, folder / "maps.nc")
     write_points(pc.evaluate_points(model, fires, towns, *asked), folder / "towns.json")
-    scenarios = {name: pc.select_drought(fires, name) for name in ("low", "high")}
+    scenarios = {name: pc.data.select_drought(fires, name) for name in ("low", "high")}
     found = pc.compare_scenarios(scenarios, Reading(thresholds=(35.0,)), model=model, places=towns)
     write_json(found, folder / "differences.json")
     export_maps(found.maps, folder / "differences.nc")

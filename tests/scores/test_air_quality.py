@@ -21,29 +21,29 @@ TABLE = {
 
 @pytest.mark.parametrize(("concentration", "index"), TABLE.items())
 def test_the_ends_of_the_segments_are_those_of_the_table(concentration, index):
-    assert pc.air_quality_index(concentration) == index
+    assert pc.scores.air_quality_index(concentration) == index
 
 
 def test_concentrations_are_truncated_to_a_tenth():
-    np.testing.assert_array_equal(pc.air_quality_index([9.09, 35.49]), [50.0, 100.0])
+    np.testing.assert_array_equal(pc.scores.air_quality_index([9.09, 35.49]), [50.0, 100.0])
 
 
 def test_the_index_is_linear_within_a_segment():
     """(151 … 200) over (55.5 … 125.4): 100 is at 151 + 49 · 44.5 / 69.9 = 182.2."""
-    assert pc.air_quality_index(100.0) == 182.0
+    assert pc.scores.air_quality_index(100.0) == 182.0
 
 
 def test_nan_is_kept_and_values_above_the_table_are_beyond_the_index():
-    found = pc.air_quality_index(np.array([np.nan, 325.5, 1e4]))
+    found = pc.scores.air_quality_index(np.array([np.nan, 325.5, 1e4]))
     assert np.isnan(found[0])
     assert np.isinf(found[1:]).all()
-    assert pc.air_quality_category(found[1]) == "beyond the index"
-    assert pc.air_quality_category(found[0]) == "unknown"
+    assert pc.scores.air_quality_category(found[1]) == "beyond the index"
+    assert pc.scores.air_quality_category(found[0]) == "unknown"
 
 
 def test_a_negative_concentration_is_refused():
     with pytest.raises(pc.PlumecastError, match="-1 µg m⁻³"):
-        pc.air_quality_index([-1.0, np.nan])
+        pc.scores.air_quality_index([-1.0, np.nan])
 
 
 @pytest.mark.parametrize(
@@ -59,29 +59,29 @@ def test_a_negative_concentration_is_refused():
 )
 def test_fields_that_are_no_surface_mean_are_refused(name, attrs, message):
     with pytest.raises(pc.PlumecastError, match=message):
-        pc.air_quality_index(xr.DataArray(np.ones(3), dims="x", name=name, attrs=attrs))
+        pc.scores.air_quality_index(xr.DataArray(np.ones(3), dims="x", name=name, attrs=attrs))
 
 
 def test_the_mean_over_a_day_follows_from_the_sums():
     """Frames 6 h apart: the dose of the last day, with half of the frames at its ends."""
     data = add_surface(make_snapshots(fires=2, checkpoints=6)).isel(snapshot=slice(0, 6))
     sums = data.surface_smoke.values.astype(np.float64)
-    found = pc.day_mean(data)
+    found = pc.scores.day_mean(data)
     frames = np.maximum(np.diff(sums, axis=0, prepend=0.0), 0.0)
     np.testing.assert_allclose(found[1], (frames[0] + frames[1] / 2.0) / 4.0, rtol=1e-5)
     np.testing.assert_allclose(found[3], (sums[3] - frames[3] / 2.0) / 4.0, rtol=1e-5)
     whole = sums[5] - frames[5] / 2.0 - sums[1] + frames[1] / 2.0
     np.testing.assert_allclose(found[5], whole / 4.0, rtol=1e-4, atol=1e-4)
-    index = pc.air_quality_index(found)
+    index = pc.scores.air_quality_index(found)
     assert index.name == "air_quality_index"
     assert index.dims == data.surface_smoke.dims
 
 
 def test_a_missing_checkpoint_or_interval_is_not_guessed():
     data = add_surface(make_snapshots(fires=2, checkpoints=6)).isel(snapshot=[0, 2, 3, 4, 5])
-    assert np.isnan(pc.day_mean(data)[-1]).all()
+    assert np.isnan(pc.scores.day_mean(data)[-1]).all()
     del data.surface_smoke.attrs[INTERVAL]
     with pytest.raises(pc.PlumecastError, match="does not record the interval"):
-        pc.day_mean(data)
+        pc.scores.day_mean(data)
     with pytest.raises(pc.PlumecastError, match="'surface_smoke' is missing"):
-        pc.day_mean(data.drop_vars("surface_smoke"))
+        pc.scores.day_mean(data.drop_vars("surface_smoke"))

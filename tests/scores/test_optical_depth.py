@@ -10,29 +10,31 @@ from plumecast.operators.pca import fit_basis
 
 
 def test_log_smoke_is_zero_without_smoke_and_grows():
-    assert pc.log_smoke(np.array([0.0]))[0] == 0.0
-    np.testing.assert_allclose(pc.log_smoke(np.array([np.e - 1.0])), 1.0)
+    assert pc.scores.log_smoke(np.array([0.0]))[0] == 0.0
+    np.testing.assert_allclose(pc.scores.log_smoke(np.array([np.e - 1.0])), 1.0)
 
 
 def test_monte_carlo_is_the_mean_of_the_logarithm(snapshots):
-    labelled = pc.mean_log_smoke(snapshots.smoke)
+    labelled = pc.scores.mean_log_smoke(snapshots.smoke)
     np.testing.assert_allclose(labelled, np.log1p(snapshots.smoke.values).mean(axis=0), rtol=1e-6)
     assert labelled.dims == ("y", "x")
     assert labelled.attrs["units"] == "1"
-    np.testing.assert_allclose(pc.mean_log_smoke(snapshots.smoke.values), labelled, rtol=1e-6)
+    np.testing.assert_allclose(
+        pc.scores.mean_log_smoke(snapshots.smoke.values), labelled, rtol=1e-6
+    )
 
 
 def test_operator_estimate_is_the_mean_of_its_predictions(split):
-    train = pc.with_log_smoke(split.train)
+    train = pc.scores.with_log_smoke(split.train)
     surrogate = pc.fit_surrogate(train, "paper-linear", outputs="log_smoke")
-    estimate = pc.operator_mean_log_smoke(surrogate, split.test)
+    estimate = pc.scores.operator_mean_log_smoke(surrogate, split.test)
     np.testing.assert_allclose(estimate, surrogate.predict(split.test).mean("snapshot"))
     assert estimate.name == "log_smoke"
 
 
 def test_operator_estimate_on_its_own_training_fires_is_near_monte_carlo(split):
     """With all modes kept on both sides and fewer fires than cells, the fit interpolates."""
-    train = pc.with_log_smoke(pc.final_snapshots(split.train))
+    train = pc.scores.with_log_smoke(pc.data.final_snapshots(split.train))
     surrogate = pc.fit_surrogate(
         train,
         degree=1,
@@ -42,7 +44,9 @@ def test_operator_estimate_on_its_own_training_fires_is_near_monte_carlo(split):
         outputs="log_smoke",
     )
     np.testing.assert_allclose(
-        pc.operator_mean_log_smoke(surrogate, train), pc.mean_log_smoke(train.smoke), atol=1e-4
+        pc.scores.operator_mean_log_smoke(surrogate, train),
+        pc.scores.mean_log_smoke(train.smoke),
+        atol=1e-4,
     )
 
 
@@ -51,10 +55,10 @@ def test_reduced_monte_carlo_is_the_projected_mean(snapshots):
     basis = fit_basis(logarithm, rank=5)
     projected = basis.decode(basis.encode(logarithm)).mean(axis=0)
     smoke = snapshots.smoke.values.reshape(logarithm.shape)
-    np.testing.assert_allclose(pc.reduced_mean_log_smoke(basis, smoke), projected, atol=1e-6)
+    np.testing.assert_allclose(pc.scores.reduced_mean_log_smoke(basis, smoke), projected, atol=1e-6)
 
 
 def test_operator_estimate_refuses_a_surrogate_of_smoke(split):
     surrogate = pc.fit_surrogate(split.train, "paper-linear")
     with pytest.raises(pc.PlumecastError, match="outputs='log_smoke'"):
-        pc.operator_mean_log_smoke(surrogate, split.test)
+        pc.scores.operator_mean_log_smoke(surrogate, split.test)

@@ -179,4 +179,4 @@ def test_a_dataset_is_no_smoke():
     with pytest.raises(
         pc.PlumecastError, match=r"one variable, such as data\['smoke'\], of smoke, oth"
     ):
-        pc.as_quantity(data, "mean")
+        pc.scores.as_quantity(data, "mean")

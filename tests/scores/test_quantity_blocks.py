@@ -35,9 +35,9 @@ def test_blocks_have_the_quantity_of_the_whole(predicted, quantity, size):
     found = xr.concat(list(blocks), "snapshot")
     fires = predicted.fire_id.values.astype(str)
     if quantity == "between":
-        whole = pc.smoke_between(predicted.smoke, fires)
+        whole = pc.scores.smoke_between(predicted.smoke, fires)
     else:
-        whole = pc.as_quantity(predicted.smoke, quantity)
+        whole = pc.scores.as_quantity(predicted.smoke, quantity)
     np.testing.assert_array_equal(found[f"smoke_{quantity}"], whole)
     assert found[f"smoke_{quantity}"].attrs == whole.attrs
     xr.testing.assert_identical(found.smoke, predicted.smoke)

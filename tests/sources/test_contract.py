@@ -24,13 +24,15 @@ def wrf(folder: Path) -> xr.Dataset:
 def rasters(folder: Path) -> xr.Dataset:
     path = write_ascii(folder / "fire_a.asc", fire())
     return pc.read_arrival_times(
-        path, pc.RasterOptions(format="farsite", like=COARSE, hours=[0.5, 1.0, 1.5])
+        path, pc.sources.RasterOptions(format="farsite", like=COARSE, hours=[0.5, 1.0, 1.5])
     )
 
 
 def simulator(folder: Path) -> xr.Dataset:
     ground = write_landscape(folder, (40, 50), 600.0)
-    return pc.simulate(ignitions=1, droughts=["high"], checkpoints=2, ground=pc.Ground(**ground))
+    return pc.simulate(
+        ignitions=1, droughts=["high"], checkpoints=2, ground=pc.workflows.Ground(**ground)
+    )
 
 
 SOURCES = {"wrf": (wrf, [FIRE, SMOKE]), "rasters": (rasters, [FIRE]),

@@ -14,13 +14,13 @@ from plumecast.operators import baselines as operators
 
 
 def test_mean_field_predicts_the_mean_training_smoke(split):
-    predicted = pc.fit_baseline("mean-field", split.train).predict(split.test)
+    predicted = pc.surrogate.fit_baseline("mean-field", split.train).predict(split.test)
     expected = np.broadcast_to(split.train.smoke.mean("snapshot"), predicted.shape)
     np.testing.assert_allclose(predicted, expected, rtol=1e-6)
 
 
 def test_nearest_fire_returns_the_nearest_training_smoke(split):
-    predicted = pc.fit_baseline("nearest-fire", split.train).predict(split.test)
+    predicted = pc.surrogate.fit_baseline("nearest-fire", split.train).predict(split.test)
     train, test = (
         part.time_since_ignition.values.reshape(part.sizes["snapshot"], -1)
         for part in (split.train, split.test)
@@ -30,7 +30,7 @@ def test_nearest_fire_returns_the_nearest_training_smoke(split):
 
 
 def test_a_known_fire_is_its_own_nearest(split):
-    predicted = pc.fit_baseline("nearest-fire", split.train).predict(split.train)
+    predicted = pc.surrogate.fit_baseline("nearest-fire", split.train).predict(split.train)
     np.testing.assert_array_equal(predicted, split.train.smoke.values)
 
 
@@ -82,22 +82,22 @@ def test_gaussian_process_returns_its_training_outputs():
 
 
 def test_gaussian_processes_use_at_most_100_snapshots(split):
-    fitted = pc.fit_baseline("gp-images", split.train)
+    fitted = pc.surrogate.fit_baseline("gp-images", split.train)
     assert fitted.operator.support.shape[0] == min(100, split.train.sizes["snapshot"])
     assert operators.sample_rows(1000, seed=0).size == 100
     assert not np.array_equal(operators.sample_rows(1000, 0), operators.sample_rows(1000, 1))
 
 
 def test_gaussian_process_on_codes_predicts_smoke_on_the_grid(split):
-    predicted = pc.fit_baseline("gp-codes", split.train).predict(split.test)
+    predicted = pc.surrogate.fit_baseline("gp-codes", split.train).predict(split.test)
     assert predicted.dims == ("snapshot", "y", "x")
     assert float(predicted.min()) >= 0.0
-    fitted = pc.fit_baseline("gp-codes", split.train).predict(split.train)
-    assert pc.relative_error(fitted, split.train.smoke) < 0.5
+    fitted = pc.surrogate.fit_baseline("gp-codes", split.train).predict(split.train)
+    assert pc.scores.relative_error(fitted, split.train.smoke) < 0.5
 
 
 def test_unknown_baselines_and_equal_inputs_are_refused(split):
     with pytest.raises(pc.PlumecastError, match="baseline 'magic' is unknown; choose from mean-f"):
-        pc.fit_baseline("magic", split.train)
+        pc.surrogate.fit_baseline("magic", split.train)
     with pytest.raises(pc.PlumecastError, match="all alike"):
         operators.fit_gaussian_process(np.ones((4, 2)), np.ones((4, 1)))

@@ -67,8 +67,8 @@ def doses(surrogate: pc.Surrogate, fires: xr.Dataset, hours) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BeyondLastMap)
         warnings.filterwarnings("ignore", "the weather of the fires ends", CompletedWeather)
-        smoke = surrogate.predict(pc.at_hours(fires, hours))
-    dose = pc.as_quantity(smoke, "dose").values
+        smoke = surrogate.predict(pc.workflows.at_hours(fires, hours))
+    dose = pc.scores.as_quantity(smoke, "dose").values
     return dose.reshape(-1, len(hours), *dose.shape[1:])
 
 
@@ -100,8 +100,8 @@ def test_the_dose_never_falls_and_is_zero_at_ignition(surrogate, fires, hours):
 def test_an_answer_does_not_depend_on_the_other_hours(surrogate, fires, hour, others):
     """Except that a dose is never below that of an earlier hour, in a cell."""
     hours = sorted({round(hour, 3), *np.round(others, 3)})
-    smoke = surrogate.predict(pc.at_hours(fires, hours))
-    alone = surrogate.predict(pc.at_hours(fires, [round(hour, 3)]))
+    smoke = surrogate.predict(pc.workflows.at_hours(fires, hours))
+    alone = surrogate.predict(pc.workflows.at_hours(fires, [round(hour, 3)]))
     row = hours.index(round(hour, 3))
     rounding = {"rtol": 1e-4, "atol": 1e-4 * float(alone.max())}
     for one, other in ((smoke, alone), (smoke.dose_of_smoke, alone.dose_of_smoke)):
@@ -130,7 +130,7 @@ def test_the_dose_is_nearer_to_the_truth_than_that_of_its_frames(train):
     true = true_doses(new)
     errors = []
     for smoke in (surrogate.predict(new.drop_vars("smoke")), new.smoke):
-        dose = pc.as_quantity(smoke, "dose").values
+        dose = pc.scores.as_quantity(smoke, "dose").values
         squares = ((dose - true) ** 2).sum((1, 2)) / (true**2).sum((1, 2))
         errors.append(np.sqrt(squares))
     assert (np.median(errors, axis=1) < [0.4, np.inf]).all(), errors
@@ -148,14 +148,14 @@ def test_labels_that_are_shifted_move_the_dose_by_what_it_gains_in_that_time(
     )
     moved = fires.assign_coords(hours=fires.hours + shift)
     smoke = surrogate.predict(moved)
-    found = pc.as_quantity(smoke, "dose").sum(("y", "x")).values.reshape(own.shape)
+    found = pc.scores.as_quantity(smoke, "dose").sum(("y", "x")).values.reshape(own.shape)
     assert (np.abs(found - own) <= 3.0 * gained + 0.05 * own).all()
 
 
 def test_stored_hours_are_those_that_were_stored(surrogate, fires):
     """A stored snapshot, and the same hour asked for, give the same smoke."""
     hours = np.unique(fires.hours.values)
-    asked = surrogate.predict(pc.at_hours(fires, hours)).values
+    asked = surrogate.predict(pc.workflows.at_hours(fires, hours)).values
     stored = surrogate.predict(fires).values
     np.testing.assert_allclose(asked, stored, rtol=1e-3, atol=1e-3 * stored.max())
 
@@ -180,7 +180,7 @@ def test_hours_after_the_last_map_are_said_and_flagged(surrogate, fires):
         pytest.warns(BeyondLastMap, match="2 of 2 fires have no map as late as 40 h"),
         pytest.warns(CompletedWeather, match=r"ends at 9 h: until 40 h its last winds .* are held"),
     ):
-        late = pc.at_hours(fires, [40.0])
+        late = pc.workflows.at_hours(fires, [40.0])
     assert late.weather_hour.values[-1] == 40.0
     with pytest.warns(UserWarning, match=r"hours|train"):
         smoke = surrogate.predict(late)
@@ -262,7 +262,7 @@ def test_the_order_of_snapshots_does_not_change_a_prediction(train, monkeypatch)
 @pytest.mark.parametrize("hours", [[], [0.0], [-1.0], [np.nan]])
 def test_hours_that_are_none_are_refused(fires, hours):
     with pytest.raises(pc.PlumecastError, match="give hours since ignition above 0"):
-        pc.at_hours(fires, hours)
+        pc.workflows.at_hours(fires, hours)
 
 
 def test_a_missing_boundary_layer_is_filled_in_and_said(train, fires):
@@ -281,7 +281,7 @@ def test_hours_that_no_fire_lasts_are_refused(train, fires):
     """Before anything of their length is made."""
     surrogate = pc.fit_surrogate(train, **FAMILIES["spectral, one layer"])
     with pytest.raises(pc.PlumecastError, match=r"hours=1e\+09 is more than the 8784 h"):
-        pc.at_hours(fires, [1.0, 1e9])
+        pc.workflows.at_hours(fires, [1.0, 1e9])
     with pytest.raises(pc.PlumecastError, match=r"hours=\[0\.0\]; give hours .* above 0"):
         list(
             predict_store(surrogate, fires, Overrides(hours=[0.0]))
@@ -345,10 +345,10 @@ def test_stored_hours_have_their_stored_winds(train):
         wind_from_direction=(fires.wind_from_direction + 30.0) % 360.0,
     )
     for own in (off, off.drop_dims("weather_hour")):
-        again = pc.at_hours(own, [3.0, 6.0, 9.0])
+        again = pc.workflows.at_hours(own, [3.0, 6.0, 9.0])
         for name in ("wind_speed", "wind_from_direction"):
             np.testing.assert_allclose(again[name], own[name], rtol=1e-6)
-        close = pc.at_hours(own, [6.0, 6.001])
+        close = pc.workflows.at_hours(own, [6.0, 6.001])
         turned = np.diff(close.wind_from_direction.values.reshape(-1, 2), axis=1)
         assert (np.abs((turned + 180.0) % 360.0 - 180.0) < 0.1).all()
 
@@ -356,7 +356,7 @@ def test_stored_hours_have_their_stored_winds(train):
 def test_burned_areas_between_maps_follow_the_shares(fires):
     """They meet the stored ones, and grow when cells burn, not evenly in between."""
     areas = fires.assign_coords(burned_area=(fires.time_since_ignition > 0.0).sum(("y", "x")) * 1.0)
-    hourly = pc.at_hours(areas, np.arange(1.0, 10.0))
+    hourly = pc.workflows.at_hours(areas, np.arange(1.0, 10.0))
     found = hourly.burned_area.values.reshape(-1, 9)
     np.testing.assert_allclose(found[:, [2, 5, 8]].ravel(), areas.burned_area, rtol=1e-6)
     assert (np.diff(found, axis=1) >= 0.0).all()
@@ -364,7 +364,7 @@ def test_burned_areas_between_maps_follow_the_shares(fires):
 
 def test_some_of_the_hours_asked_for_are_predicted_as_all(surrogate, fires):
     """Every snapshot holds the history of its fire; one alone needs no dimension."""
-    asked = pc.at_hours(fires, [2.0, 5.0, 9.0])
+    asked = pc.workflows.at_hours(fires, [2.0, 5.0, 9.0])
     whole = surrogate.predict(asked)
     rounding = {"rtol": 1e-4, "atol": 1e-5 * float(whole.max())}  # of float32
     rows = np.flatnonzero(asked.hours.values == 5.0)
@@ -381,9 +381,9 @@ def test_the_last_hour_is_the_same_in_every_answer(surrogate, fires):
     hourly = doses(surrogate, fires, np.arange(0.5, LONGEST + 0.25, 0.5))[:, -1]
     rounding = {"rtol": 1e-4, "atol": 1e-5 * float(alone.max())}
     np.testing.assert_allclose(hourly, alone, **rounding)
-    asked = pc.at_hours(fires, np.arange(1.0, LONGEST + 1.0))
+    asked = pc.workflows.at_hours(fires, np.arange(1.0, LONGEST + 1.0))
     for final in (True, False):
-        read = pc.as_quantity(surrogate.predict(asked), "dose")
+        read = pc.scores.as_quantity(surrogate.predict(asked), "dose")
         read = read[asked.is_final.values] if final else read
         found = pc.ensemble_statistics(surrogate, asked, Reading("dose"), Statistics(final=final))
         np.testing.assert_allclose(found.mean_smoke, read.mean("snapshot"), **rounding)
@@ -393,7 +393,7 @@ def test_two_snapshots_at_one_hour_have_no_dose(surrogate, fires):
     """Two fires with one name: their doses would limit one another."""
     alike = fires.assign_coords(fire_id=("snapshot", ["a"] * fires.sizes["snapshot"]))
     with pytest.raises(pc.PlumecastError, match="fire a: two snapshots at 3 h"):
-        pc.as_quantity(surrogate.predict(alike), "dose")
+        pc.scores.as_quantity(surrogate.predict(alike), "dose")
 
 
 def test_winds_at_one_height_become_a_profile(train):

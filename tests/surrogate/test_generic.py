@@ -45,9 +45,9 @@ def test_a_spectral_preset_learns_signed_fields_on_any_grid(axes, preset):
     assert not fitted.nonnegative
     assert fitted.settings["preset"] == f"{preset}, changed"
     assert predicted.min() < 0.0
-    error = pc.relative_error(predicted, y[TEST])
+    error = pc.scores.relative_error(predicted, y[TEST])
     assert error < 0.2
-    assert error < 0.5 * pc.relative_error(np.maximum(y[TEST], 0.0), y[TEST])
+    assert error < 0.5 * pc.scores.relative_error(np.maximum(y[TEST], 0.0), y[TEST])
 
 
 def test_outputs_of_the_other_sign_give_predictions_of_the_other_sign():
@@ -132,15 +132,15 @@ def test_errors_of_several_outputs_are_by_name():
     data = snapshots(6).assign(half=lambda d: 0.5 * d.smoke - 1.0)
     outputs = ["smoke", "half"]
     predicted = pc.fit_surrogate(data, "paper-linear", outputs=outputs).predict(data)
-    errors = pc.relative_error(predicted, data)
+    errors = pc.scores.relative_error(predicted, data)
     assert errors == {
-        name: pc.relative_error(predicted[name], data[name].values) for name in outputs
+        name: pc.scores.relative_error(predicted[name], data[name].values) for name in outputs
     }
-    assert pc.relative_error(predicted.half, data) == errors["half"]
-    single = pc.snapshot_relative_errors(predicted, data)
+    assert pc.scores.relative_error(predicted.half, data) == errors["half"]
+    single = pc.scores.snapshot_relative_errors(predicted, data)
     assert single["half"].shape == (12,)
     with pytest.raises(pc.PlumecastError, match="'half' is not among the observed smoke"):
-        pc.relative_error(predicted, data[["smoke"]])
+        pc.scores.relative_error(predicted, data[["smoke"]])
 
 
 def test_a_surrogate_is_shown_in_a_few_lines():

@@ -110,7 +110,7 @@ def test_a_fire_has_one_history_however_it_is_taken(kind):
         mine = np.flatnonzero(fires.fire_id.values == own)
         one = fires.isel(snapshot=mine[np.argsort(fires.hours.values[mine])])
         hours = one.hours.values
-        again = pc.at_hours(one, hours)
+        again = pc.workflows.at_hours(one, hours)
         np.testing.assert_allclose(again[FIRE], one[FIRE], atol=1e-4)
         if kind != "two fires of one name":  # what lies between their maps has no meaning
             assert_same(again, released(one))
@@ -147,10 +147,10 @@ def test_early_ages_of_the_last_snapshot_are_nearer_than_by_its_map():
     wrong = {"shares": 0.0, "map": 0.0}
     for seed in range(20):
         whole = spreading(seed)
-        right = pc.at_hours(whole, hours)[FIRE]
+        right = pc.workflows.at_hours(whole, hours)[FIRE]
         last = whole.isel(snapshot=[-1])
         for name, fire in (("shares", last), ("map", bare(last))):
-            wrong[name] += float(np.abs(pc.at_hours(fire, hours)[FIRE] - right).sum())
+            wrong[name] += float(np.abs(pc.workflows.at_hours(fire, hours)[FIRE] - right).sum())
     assert wrong["shares"] < 0.5 * wrong["map"]
 
 
@@ -161,7 +161,7 @@ def test_an_edited_map_is_not_overruled_by_its_old_history(cells, rows):
     moved = fires.assign({FIRE: fires[FIRE].roll(x=cells)})
     assert_same(moved, released(bare(moved)))
     np.testing.assert_array_equal(
-        pc.at_hours(moved, [5.0])[FIRE], pc.at_hours(bare(moved), [5.0])[FIRE]
+        pc.workflows.at_hours(moved, [5.0])[FIRE], pc.workflows.at_hours(bare(moved), [5.0])[FIRE]
     )
 
 

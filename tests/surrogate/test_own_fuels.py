@@ -66,7 +66,7 @@ def test_training_fires_may_have_several_fuels(fires):
     errors = []
     for data in (several, several.drop_vars("fuel_load")):
         fitted = pc.fit_surrogate(data, "recommended", **FIT)
-        errors.append(float(pc.relative_error(fitted.predict(data), data.smoke)))
+        errors.append(float(pc.scores.relative_error(fitted.predict(data), data.smoke)))
     assert errors[0] < 0.9 * errors[1]
 
 

@@ -36,7 +36,7 @@ def trained(parts) -> pc.Surrogate:
 
 
 def error(surrogate: pc.Surrogate, fires: xr.Dataset) -> float:
-    return float(pc.relative_error(surrogate.predict(fires), fires.smoke))
+    return float(pc.scores.relative_error(surrogate.predict(fires), fires.smoke))
 
 
 def test_carried_smoke_is_chosen_and_is_better(trained, parts):

@@ -11,7 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from plumecast import append_fire, export_snapshots
+from plumecast import export_snapshots
+from plumecast.data import append_fire
 from support.places import REPOSITORY
 from support.snapshots import make_snapshots
 from support.study_runs import three_droughts

@@ -43,14 +43,14 @@ def test_an_output_is_one_entry(data, monkeypatch):
         monkeypatch.setitem(table, added.name, added)
     below = (2.0 * data.smoke).assign_attrs(data.smoke.attrs | added.attrs)
     both = data.assign({added.name: below})
-    pc.validate_snapshots(both)
+    pc.data.validate_snapshots(both)
     surrogate = pc.fit_surrogate(both, "quick", outputs=["smoke", added.name])
     predicted = surrogate.predict(both)
     assert surrogate.nonnegative
     assert predicted[added.name].attrs["units"] == added.units
     np.testing.assert_allclose(predicted[added.name], 2.0 * predicted.smoke, rtol=0.05, atol=0.05)
     with pytest.raises(pc.PlumecastError, match=added.name):
-        pc.validate_snapshots(both.assign({added.name: -below}))
+        pc.data.validate_snapshots(both.assign({added.name: -below}))
 
 
 @pytest.mark.parametrize("chosen", ["root", ("root", "smoke")], ids=str)

@@ -68,7 +68,7 @@ def test_the_mean_of_a_constant_wind_is_that_wind(speed, direction, until):
 )  # fmt: skip
 def test_one_wind_in_many_words(weather):
     """It is the mean wind of every snapshot, exactly as it was given."""
-    made = pc.with_weather(fires(), weather)
+    made = pc.weather.with_weather(fires(), weather)
     np.testing.assert_allclose(winds(made), [(5.0, 225.0)] * made.sizes["snapshot"], rtol=1e-12)
     assert "wind_u" not in made
 
@@ -113,7 +113,7 @@ def test_a_table_without_hours_has_one_wind_for_every_fire(tmp_path, header, row
     path = tmp_path / "winds.csv"
     path.write_text("\n".join([header, *(f"{name}{mark}{row}" for name in names)]) + "\n")
     direction_is = "to" if header.endswith("to") else None
-    made = pc.with_weather(data, pc.read_weather(path, direction_is=direction_is))
+    made = pc.weather.with_weather(data, pc.read_weather(path, direction_is=direction_is))
     np.testing.assert_allclose(winds(made), [wind] * data.sizes["snapshot"], rtol=1e-6)
 
 
@@ -121,16 +121,16 @@ def test_a_wind_is_the_mean_wind_of_the_hourly_table_that_repeats_it(tmp_path):
     path = tmp_path / "hours.csv"
     hours = range(0, 25, 6)
     path.write_text("hour,height,speed (mph),dir\n" + "".join(f"{h},10,12,SW\n" for h in hours))
-    hourly, constant = (pc.with_weather(fires(), w) for w in (path, "12 mph from SW"))
+    hourly, constant = (pc.weather.with_weather(fires(), w) for w in (path, "12 mph from SW"))
     np.testing.assert_allclose(winds(hourly), winds(constant), rtol=1e-6)
     assert hourly.sizes["height"] == 10
 
 
 def test_an_hourly_dataset_with_other_heights_has_the_same_mean_wind_as_its_file(tmp_path):
     """The wind at 10 m, not that of the nearest height."""
-    weather = pc.constant_weather(3.0, 270.0, 12.0).sel(height=[50.0, 500.0, 3000.0])
+    weather = pc.weather.constant_weather(3.0, 270.0, 12.0).sel(height=[50.0, 500.0, 3000.0])
     weather.to_netcdf(tmp_path / "w.nc")
-    made, read = (pc.with_weather(fires(), w) for w in (weather, tmp_path / "w.nc"))
+    made, read = (pc.weather.with_weather(fires(), w) for w in (weather, tmp_path / "w.nc"))
     np.testing.assert_array_equal(winds(made), winds(read))
     np.testing.assert_allclose(made.wind_speed, 3.0, rtol=1e-5)
 
@@ -143,10 +143,10 @@ def test_the_old_argument_winds_takes_speeds_without_a_unit_as_metres_per_second
                     + "".join(f"{name},5,270\n" for name in names))  # fmt: skip
     for old in (path, (5.0, 270.0)):
         with pytest.warns(DeprecationWarning, match="with_weather"):
-            made = pc.with_winds(data, old)
+            made = pc.weather.with_winds(data, old)
         assert set(winds(made)) == {(5.0, 270.0)}
     with pytest.raises(ArgumentError, match="speed_unit is missing"):
-        pc.with_weather(data, path)
+        pc.weather.with_weather(data, path)
 
 
 @pytest.mark.parametrize(
@@ -175,13 +175,17 @@ def test_a_wind_from_true_north_is_turned_to_the_grid():
     data = projected(-121.0, 38.0)
     angle = float(true_north(data).mean())
     assert 13.0 < angle < 17.0
-    (_, turned), *_ = winds(pc.with_weather(data, (5.0, 350.0)))
+    (_, turned), *_ = winds(pc.weather.with_weather(data, (5.0, 350.0)))
     assert turned == pytest.approx((350.0 + angle) % 360.0, abs=0.1)
-    hourly = pc.with_weather(data, pc.constant_weather(5.0, 350.0, 48.0))
+    hourly = pc.weather.with_weather(data, pc.weather.constant_weather(5.0, 350.0, 48.0))
     assert winds(hourly)[0][1] == pytest.approx(turned, abs=1e-3)
-    as_given = pc.with_weather(data, pc.constant_weather(5.0, 350.0, 48.0, north="grid"))
+    as_given = pc.weather.with_weather(
+        data, pc.weather.constant_weather(5.0, 350.0, 48.0, north="grid")
+    )
     assert winds(as_given)[0][1] == pytest.approx(350.0, abs=1e-3)
-    assert winds(pc.with_weather(fires(), (5.0, 350.0)))[0][1] == 350.0  # a plane without a place
+    assert (
+        winds(pc.weather.with_weather(fires(), (5.0, 350.0)))[0][1] == 350.0
+    )  # a plane without a place
 
 
 def test_each_fire_has_the_north_of_its_place():

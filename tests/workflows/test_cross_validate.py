@@ -36,7 +36,7 @@ def test_every_snapshot_is_predicted_by_a_fit_without_its_ignition(data):
         train = data.isel(snapshot=np.isin(data.ignition_id.values, sorted(ignitions)))
         expected = linear(train).predict(data.isel(snapshot=rows))
         np.testing.assert_array_equal(found.predicted.values[rows], expected.values)
-        error = pc.relative_error(expected, data.smoke.isel(snapshot=rows))
+        error = pc.scores.relative_error(expected, data.smoke.isel(snapshot=rows))
         assert float(found.folds.relative_error[number]) == error
     assert found.scores.ignition_id.values.tolist() == data.ignition_id.values.tolist()
     assert ((found.scores.iou >= 0.0) & (found.scores.iou <= 1.0)).all()

@@ -42,16 +42,18 @@ def test_a_file_has_the_dose_of_python(run, folder, tmp_path, suffix, hours):
     run("predict", folder / "smoke.plume", folder / "fires.nc", *hours, "-o", out)
     surrogate = pc.load_surrogate(folder / "smoke.plume")
     fires = pc.open_snapshots(folder / "fires.nc")
-    fires = pc.at_hours(fires, [2.5, 7.0]) if hours else fires
-    expected = pc.as_quantity(surrogate.predict(fires), "mean")
+    fires = pc.workflows.at_hours(fires, [2.5, 7.0]) if hours else fires
+    expected = pc.scores.as_quantity(surrogate.predict(fires), "mean")
     written = pc.open_snapshots(out, fields=["smoke"])
     assert expected.max() > 1.0
     np.testing.assert_allclose(written["smoke_mean"], expected, **ROUNDING)
-    np.testing.assert_allclose(pc.as_quantity(written["smoke"], "mean"), expected, **ROUNDING)
+    np.testing.assert_allclose(
+        pc.scores.as_quantity(written["smoke"], "mean"), expected, **ROUNDING
+    )
     between = tmp_path / f"between{suffix}"
     run("predict", folder / "smoke.plume", folder / "fires.nc", *hours, "--quantity", "between",
         "-o", between)  # fmt: skip
-    dose = pc.as_quantity(written["smoke"], "dose").values
+    dose = pc.scores.as_quantity(written["smoke"], "dose").values
     first = written.fire_id.values == written.fire_id.values[0]
     gaps = np.diff(np.append(0.0, written.hours.values[first]))
     found = (
@@ -76,7 +78,9 @@ def test_error_bars_lie_around_the_dose(run, folder, tmp_path):
 def test_statistics_of_one_fire_are_its_prediction(folder):
     surrogate = pc.load_surrogate(folder / "smoke.plume")
     fire = pc.open_snapshots(folder / "fires.nc").isel(snapshot=slice(33, 36)).load()
-    mean = pc.as_quantity(surrogate.predict(pc.at_hours(fire, [9.0])), "mean").isel(snapshot=0)
+    mean = pc.scores.as_quantity(
+        surrogate.predict(pc.workflows.at_hours(fire, [9.0])), "mean"
+    ).isel(snapshot=0)
     bare = surrogate.__class__(**{**_fields(surrogate), "error_bars": None})
     found = pc.ensemble_statistics(bare, fire, statistics=Statistics(final=True))
     np.testing.assert_allclose(found["mean_smoke"], mean, rtol=1e-3, atol=1e-4 * float(mean.max()))
@@ -132,13 +136,13 @@ def test_smoke_that_was_changed_or_summed_has_no_predicted_dose(folder):
     """The dose beside it would be that of other values; subsets and copies are unchanged."""
     surrogate = pc.load_surrogate(folder / "smoke.plume")
     smoke = surrogate.predict(pc.open_snapshots(folder / "fires.nc").isel(snapshot=slice(0, 6)))
-    mean = pc.as_quantity(smoke, "mean")
+    mean = pc.scores.as_quantity(smoke, "mean")
     for changed in (0.5 * smoke, smoke.where(smoke > 5.0, 0.0), smoke - smoke, smoke.clip(max=1.0)):
         if "dose_coordinate" in changed.attrs:  # older versions of xarray drop attributes
             with pytest.raises(pc.PlumecastError, match="was changed after it was predicted"):
-                pc.as_quantity(changed, "mean")
+                pc.scores.as_quantity(changed, "mean")
     with pytest.raises(pc.PlumecastError, match="has lost its predicted dose"):
-        pc.as_quantity(smoke.drop_vars("dose_of_smoke"), "mean")
+        pc.scores.as_quantity(smoke.drop_vars("dose_of_smoke"), "mean")
     for same, expected in (
         (smoke.isel(snapshot=[2], y=slice(3, 9)), mean.isel(snapshot=[2], y=slice(3, 9))),
         (smoke.transpose("x", "snapshot", "y"), mean.transpose("x", "snapshot", "y")),
@@ -147,7 +151,9 @@ def test_smoke_that_was_changed_or_summed_has_no_predicted_dose(folder):
         (xr.concat([smoke.isel(snapshot=[0, 1, 2]), smoke.isel(snapshot=[3, 4, 5])], "snapshot"),
          mean),
     ):  # fmt: skip
-        np.testing.assert_allclose(pc.as_quantity(same, "mean"), expected, rtol=0.03, atol=0.1)
+        np.testing.assert_allclose(
+            pc.scores.as_quantity(same, "mean"), expected, rtol=0.03, atol=0.1
+        )
 
 
 @pytest.mark.parametrize("quantity", ["mean", "dose", "sum"])
@@ -163,7 +169,7 @@ def test_a_perfect_surrogate_needs_no_correction_by_true_fires(folder, tmp_path,
             for n in ("fire_id", "ignition_id")
         }
     )
-    single = [surrogate.predict(pc.at_hours(fires, [hour])) for hour in (3.0, 6.0, 9.0)]
+    single = [surrogate.predict(pc.workflows.at_hours(fires, [hour])) for hour in (3.0, 6.0, 9.0)]
     truth = xr.concat(single, "snapshot").sortby(["fire_id", "hours"])
     truth = fires.sortby(["fire_id", "hours"]).assign(smoke=truth.transpose("snapshot", ...))
     truth = truth.assign_coords(hours=fires.sortby(["fire_id", "hours"]).hours)

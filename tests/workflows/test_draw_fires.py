@@ -26,7 +26,7 @@ def ground(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def steered(ground):
-    return pc.Ground(**ground, steering=STEERING)
+    return pc.workflows.Ground(**ground, steering=STEERING)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_another_ground_or_weather_burns_otherwise(surrogate, steered, drawn, st
         2, like=surrogate.grid, droughts=DROUGHTS, checkpoints=2, seed=seed, ground=land
     )
     one, two = (fires.make(fires.plans) for fires in (drawn, other))
-    assert pc.relative_error(one.time_since_ignition, two.time_since_ignition) > 0.01
+    assert pc.scores.relative_error(one.time_since_ignition, two.time_since_ignition) > 0.01
 
 
 def test_command_draws_as_the_training_fires_were_simulated(
@@ -128,7 +128,7 @@ def test_rasters_on_another_grid_are_refused(refused, model, tmp_path):
 
 
 def test_rasters_without_a_surrogate_are_taken_as_they_are(ground):
-    world = pc.draw_fires(1, preset="demo", ground=pc.Ground(**ground)).simulator.world
+    world = pc.draw_fires(1, preset="demo", ground=pc.workflows.Ground(**ground)).simulator.world
     assert (world.shape, world.cell, world.years) == ((60, 80), CELL, 1)
 
 

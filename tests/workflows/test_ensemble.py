@@ -81,7 +81,7 @@ def test_errors_take_a_fire_for_one_sample(surrogate, fires, statistics):
 
 def test_means_and_thresholds_are_of_the_time_mean_unless_asked_otherwise(surrogate, fires):
     found = pc.ensemble_statistics(surrogate, fires, Reading(thresholds=[1.0]))
-    smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
+    smoke = pc.scores.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     xr.testing.assert_allclose(found.mean_smoke, smoke.mean(SNAPSHOT), rtol=ROUNDING)
     np.testing.assert_allclose(found.exceedance[0], (smoke > 1.0).mean(SNAPSHOT))
     assert found.attrs["quantity"] == "mean"
@@ -94,7 +94,7 @@ def test_intervals_are_clustered_by_ignition(surrogate, fires):
     found = pc.ensemble_statistics(
         surrogate, fires, Reading(thresholds=[1.0]), Statistics(coverage=0.9)
     )
-    smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
+    smoke = pc.scores.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     want = cluster_mean(smoke.values, fires.ignition_id.values)
     upper = np.where(want.mean > 0.0, want.interval(0.9)[1], np.nan)  # no smoke at all: unknown
     np.testing.assert_allclose(found.mean_smoke_upper, upper, rtol=1e-9)
@@ -162,7 +162,7 @@ def test_stores_memory_and_device_change_nothing(surrogate, fires, statistics, t
     pytest.importorskip("torch", reason="PyTorch is not installed")
     half = fires.sizes[SNAPSHOT] // 2
     for number, rows in enumerate((slice(0, half), slice(half, None))):
-        pc.append_fire(tmp_path / f"{number}.zarr", fires.isel({SNAPSHOT: rows}))
+        pc.data.append_fire(tmp_path / f"{number}.zarr", fires.isel({SNAPSHOT: rows}))
     found = pc.ensemble_statistics(
         surrogate,
         [tmp_path / "0.zarr", tmp_path / "1.zarr"],
@@ -175,7 +175,9 @@ def test_stores_memory_and_device_change_nothing(surrogate, fires, statistics, t
 def test_threads_that_read_for_a_gpu_change_nothing(surrogate, fires, monkeypatch, tmp_path):
     """Blocks of several stores, read by threads, give the same to the last bit."""
     for number in range(2):
-        pc.append_fire(tmp_path / f"{number}.zarr", fires.isel({SNAPSHOT: slice(number, None, 2)}))
+        pc.data.append_fire(
+            tmp_path / f"{number}.zarr", fires.isel({SNAPSHOT: slice(number, None, 2)})
+        )
     used = []
 
     def statistics(free):
@@ -266,7 +268,7 @@ def test_edges_of_a_stream_are_quantiles_to_one_bin():
 
 def test_command_writes_the_statistics(succeed, surrogate, fires, statistics, tmp_path):
     surrogate.save(tmp_path / "smoke.plume")
-    pc.append_fire(tmp_path / "fires.zarr", fires)
+    pc.data.append_fire(tmp_path / "fires.zarr", fires)
     for name in ("stats.nc", "stats.zarr"):
         printed = succeed(
             "ensemble", tmp_path / "smoke.plume", tmp_path / "fires.zarr", "-o", tmp_path / name,

@@ -220,7 +220,7 @@ def test_each_snapshot_is_a_north_up_cog(succeed, place, tmp_path):
     store = export_snapshots(data, tmp_path / "two.nc")
     out = succeed("predict", place / "map.plume", store, "-o", tmp_path / "s.tif", "--footprint")
     assert f"wrote the smoke to {tmp_path / 's_*.tif'}" in out
-    expected = pc.as_quantity(load_surrogate(place / "map.plume").predict(data), "mean")
+    expected = pc.scores.as_quantity(load_surrogate(place / "map.plume").predict(data), "mean")
     names = [f"s_{fire}_024h" for fire in data.fire_id.values]
     assert sorted(path.stem for path in tmp_path.glob("*.tif")) == sorted(
         [*names, *(f"{name}_footprint" for name in names)]

@@ -69,11 +69,13 @@ def smoke(path: Path) -> float:
 @pytest.fixture
 def fires(folder) -> xr.Dataset:
     grid = pc.load_surrogate(folder / "fuelled.plume").grid
-    return pc.read_arrival_times(folder / "f1.asc", pc.RasterOptions(format="farsite", like=grid))
+    return pc.read_arrival_times(
+        folder / "f1.asc", pc.sources.RasterOptions(format="farsite", like=grid)
+    )
 
 
 def test_fires_get_the_load_of_their_fuel(fires, folder):
-    made = pc.with_fuels(fires, folder / "SB4.txt")
+    made = pc.workflows.with_fuels(fires, folder / "SB4.txt")
     assert made.fuel_load.dims == ("y", "x")
     assert made.fuel_load.attrs["units"] == "kg m-2"
     np.testing.assert_allclose(made.fuel_load, fuel_table().total_load[FUEL_CODES["SB4"]])
@@ -81,9 +83,9 @@ def test_fires_get_the_load_of_their_fuel(fires, folder):
 
 def test_fuels_of_another_place_are_refused(fires, folder):
     with pytest.raises(pc.PlumecastError, match=r"south\.txt has no fuel in \d of the \d cells "):
-        pc.with_fuels(fires, folder / "south.txt")
+        pc.workflows.with_fuels(fires, folder / "south.txt")
     with pytest.raises(pc.PlumecastError, match=r"fire 'f1' burns only where .*NB9\.txt has"):
-        pc.with_fuels(fires, folder / "NB9.txt")
+        pc.workflows.with_fuels(fires, folder / "NB9.txt")
 
 
 def test_more_fuel_makes_more_smoke(succeed, folder, tmp_path):
@@ -145,11 +147,18 @@ def test_drawn_scenarios_are_predicted_on_their_own_fuels(tmp_path):
         profile, band = file.profile, file.read(1)
     with rasterio.open(tmp_path / "thinned.tif", "w", **profile) as file:
         file.write(np.full_like(band, FUEL_CODES["TL1"]), 1)
-    trained = pc.simulate(ignitions=3, weathers=1, checkpoints=1, ground=pc.Ground(**paths))
+    trained = pc.simulate(
+        ignitions=3, weathers=1, checkpoints=1, ground=pc.workflows.Ground(**paths)
+    )
     surrogate = pc.fit_surrogate(trained, "recommended", **FIT)
     changes = {"as it is": Change(paths["fuels"]), "thinned": Change(tmp_path / "thinned.tif")}
     drawn = draw_scenarios(
-        1, changes, weathers=1, like=surrogate.grid, checkpoints=1, ground=pc.Ground(**paths)
+        1,
+        changes,
+        weathers=1,
+        like=surrogate.grid,
+        checkpoints=1,
+        ground=pc.workflows.Ground(**paths),
     )
     for name, code in (("as it is", "TL5"), ("thinned", "TL1")):
         given = surrogate.read_rows(drawn[name].first())[1]

@@ -105,13 +105,13 @@ def test_statistics_of_a_store_at_an_hour(succeed, model, tmp_path):
 def test_a_run_has_the_same_time_means_however_it_is_thinned(run):
     """The frames between the checkpoints are in the dose; sums differ by their number."""
     hourly = pc.read_wrf(RUNS / run)
-    exact = pc.as_quantity(hourly.smoke, "dose").sum(("y", "x")).values
+    exact = pc.scores.as_quantity(hourly.smoke, "dose").sum(("y", "x")).values
     assert 0.0 < hourly.smoke.attrs[DOSE_ERROR] < 0.3
     for every in (2, 3, 6):
-        thinned = pc.read_wrf(RUNS / run, pc.WrfOptions(every=every))
+        thinned = pc.read_wrf(RUNS / run, pc.sources.WrfOptions(every=every))
         rows = np.searchsorted(hourly.hours.values, thinned.hours.values - 1e-6)
         np.testing.assert_allclose(thinned.hours, hourly.hours.values[rows])
-        found = pc.as_quantity(thinned.smoke, "dose").sum(("y", "x")).values
+        found = pc.scores.as_quantity(thinned.smoke, "dose").sum(("y", "x")).values
         np.testing.assert_allclose(
             found, exact[rows], rtol=5e-3
         )  # floors, and cells whose dose may not fall

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast import open_snapshots, read_wrf, stored_fires
+from plumecast import open_snapshots, read_wrf
 from plumecast.base.errors import PlumecastError
+from plumecast.data import stored_fires
 from plumecast.sources.wrf import WrfOptions
 from plumecast.workflows.ingest import ingest_wrf
 from support.wrf_files import FILE, Circle, plume, write_run, write_wrfout

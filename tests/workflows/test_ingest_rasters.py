@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast import append_fire, open_snapshots, read_arrival_times, stored_fires
+from plumecast import open_snapshots, read_arrival_times
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import TABLE
+from plumecast.data import append_fire, stored_fires
 from plumecast.sources.rasters import RasterOptions
 from support.raster_files import COARSE, LEFT, NX, NY, dataset, fire, write_ascii, write_tiff
 

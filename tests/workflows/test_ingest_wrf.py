@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast import open_snapshots, read_wrf, stored_fires
+from plumecast import open_snapshots, read_wrf
+from plumecast.data import stored_fires
 from plumecast.data.store import append_fire
 from plumecast.sources.wrf import WrfOptions
 from support.places import shared_data

@@ -50,7 +50,7 @@ def test_a_simulated_run_reads_the_same_with_every_interval(simulated, quantity)
     """The total over the cells is that of all steps of the simulator; within a cell, the frames
     say how it is spread, and a plume that is seen every six hours may pass between two of them."""
     often, seldom = (simulated[every].smoke for every in (1.0, 6.0))
-    read = [pc.as_quantity(field, quantity).values for field in (often, seldom)]
+    read = [pc.scores.as_quantity(field, quantity).values for field in (often, seldom)]
     hourly, sparse = (field.sum(axis=(1, 2)) for field in read)
     np.testing.assert_allclose(sparse, hourly[5::6], rtol=1e-3)  # the floor of each store
     apart = np.abs(read[1][-1] - read[0][-1]).sum() / read[0][-1].sum()
@@ -90,7 +90,7 @@ def test_the_mean_is_the_default_and_is_what_its_formula_says(ensembles):
         {"a": surrogate}, parts.validation, parts.test, reading=Reading(None, LEVELS)
     )
     predicted = surrogate.predict(parts.test)
-    called, present = time_mean(predicted), pc.as_quantity(parts.test.smoke, "mean")
+    called, present = time_mean(predicted), pc.scores.as_quantity(parts.test.smoke, "mean")
     for item in found.scores[0].exceedances[1:]:
         bias = (called > item.threshold).sum() / (present > item.threshold).sum()
         assert item.bias == pytest.approx(bias)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from plumecast import append_fire, export_snapshots, open_snapshots
+from plumecast import export_snapshots, open_snapshots
 from plumecast.base.names import DATA_VERSION
+from plumecast.data import append_fire
 from plumecast.workflows.fires.sources import files_origin, fires_origin
 from support.snapshots import make_snapshots
 

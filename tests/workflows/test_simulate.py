@@ -33,7 +33,7 @@ def test_store_and_memory_hold_the_same_fires(store):
     stored = pc.open_snapshots(store)
     for name in ("time_since_ignition", "smoke", "fire_id", "hours", "wind_speed"):
         assert stored[name].values.tolist() == in_memory[name].values.tolist()
-    assert pc.validate_snapshots(stored).smoke.attrs["units"] == "ug m-3"
+    assert pc.data.validate_snapshots(stored).smoke.attrs["units"] == "ug m-3"
 
 
 def test_smoke_records_the_interval_between_its_checkpoints(store):
@@ -61,7 +61,10 @@ def test_repeating_adds_nothing_and_more_ignitions_continue(store, tmp_path):
         ({"seed": 5}, "was simulated with seed=0, not 5"),
         ({"checkpoints": 2}, "was simulated with checkpoints=1, not 2"),
         ({"preset": None}, r"was simulated with years=\d+, not \d+"),
-        ({"ground": pc.Ground(steering=0.0)}, r"was simulated with steering=1\.2, not 0\.0"),
+        (
+            {"ground": pc.workflows.Ground(steering=0.0)},
+            r"was simulated with steering=1\.2, not 0\.0",
+        ),
     ],
 )
 def test_other_settings_do_not_mix_in_one_store(store, change, message):
@@ -70,27 +73,29 @@ def test_other_settings_do_not_mix_in_one_store(store, change, message):
 
 
 def test_steering_is_recorded_and_changes_fire_and_smoke(store, tmp_path):
-    still = pc.simulate(tmp_path / "still.zarr", **SMALL, ground=pc.Ground(steering=0.0)).load()
+    still = pc.simulate(
+        tmp_path / "still.zarr", **SMALL, ground=pc.workflows.Ground(steering=0.0)
+    ).load()
     usual = pc.open_snapshots(store).isel(snapshot=slice(still.sizes["snapshot"])).load()
     assert json.loads(still.attrs["simulation"])["steering"] == 0.0
     assert still.fire_id.values.tolist() == usual.fire_id.values.tolist()
     for name in ("time_since_ignition", "smoke"):
-        assert pc.relative_error(usual[name], still[name]) > 0.01  # far beyond rounding
+        assert pc.scores.relative_error(usual[name], still[name]) > 0.01  # far beyond rounding
 
 
 def test_store_without_a_recorded_steering_counts_as_the_default(tmp_path):
     path, one = tmp_path / "before.zarr", {**SMALL, "ignitions": 1}
     settings = json.loads(pc.simulate(tmp_path / "now.zarr", **one).attrs["simulation"])
     assert settings.pop("steering") == 1.2
-    pc.append_fire(path, pc.simulate(**one).assign_attrs(simulation=json.dumps(settings)))
+    pc.data.append_fire(path, pc.simulate(**one).assign_attrs(simulation=json.dumps(settings)))
     assert pc.simulate(path, **SMALL).sizes["snapshot"] == 2
     with pytest.raises(pc.PlumecastError, match=r"was simulated with steering=1\.2, not 1\.3"):
-        pc.simulate(path, **SMALL, ground=pc.Ground(steering=1.3))
+        pc.simulate(path, **SMALL, ground=pc.workflows.Ground(steering=1.3))
 
 
 def test_store_from_another_source_is_refused(snapshots, tmp_path):
     path = tmp_path / "other.zarr"
-    pc.append_fire(path, snapshots)
+    pc.data.append_fire(path, snapshots)
     with pytest.raises(pc.PlumecastError, match="holds fires from another source"):
         pc.simulate(path, **SMALL)
 
@@ -106,11 +111,14 @@ def test_store_from_another_source_is_refused(snapshots, tmp_path):
         ({"droughts": ()}, "droughts is empty; give at least one of"),
         ({"weathers": -1, "droughts": None}, "weathers=-1: give at least 0"),
         ({"workers": 0}, "workers=0"),
-        ({"ground": pc.Ground(dem="dem.tif")}, "both an elevation and a fuel raster"),
-        ({"ground": pc.Ground(steering=-1.0)}, r"steering strength=-1\.0; use 0 \(none\)"),
-        ({"ground": pc.Ground(steering=float("nan"))}, "steering strength=nan"),
+        ({"ground": pc.workflows.Ground(dem="dem.tif")}, "both an elevation and a fuel raster"),
         (
-            {"ground": pc.Ground(steering=50.0)},
+            {"ground": pc.workflows.Ground(steering=-1.0)},
+            r"steering strength=-1\.0; use 0 \(none\)",
+        ),
+        ({"ground": pc.workflows.Ground(steering=float("nan"))}, "steering strength=nan"),
+        (
+            {"ground": pc.workflows.Ground(steering=50.0)},
             r"strength=50 would blow wind .* backwards; use \d\S* or less",
         ),
     ],
@@ -126,7 +134,9 @@ def test_old_arguments_work_with_a_warning():
         made = pc.simulate(
             **SMALL, steering=0.0, progress=lambda *news: seen.append(news), runner=None
         )
-    xr.testing.assert_identical(made, pc.simulate(**SMALL, ground=pc.Ground(steering=0.0)))
+    xr.testing.assert_identical(
+        made, pc.simulate(**SMALL, ground=pc.workflows.Ground(steering=0.0))
+    )
     assert seen[-1][:2] == (2, 2)
 
 
@@ -151,13 +161,13 @@ def test_killed_simulation_keeps_its_fires_and_is_continued(tmp_path):
 
 def _fires(path: Path) -> frozenset[str]:
     try:
-        return pc.stored_fires(path)
+        return pc.data.stored_fires(path)
     except pc.PlumecastError:  # the first commit is being written
         return frozenset()
 
 
 def test_real_rasters_replace_the_synthetic_landscape(tmp_path):
-    tile = pc.Ground(
+    tile = pc.workflows.Ground(
         dem=shared_data("fire-rasters/landfire/LC20_Elev_220.tif"),
         fuels=shared_data("fire-rasters/landfire/LC22_F40_230.tif"),
     )
@@ -196,7 +206,7 @@ def test_every_fire_is_stored_with_its_own_weather(windy):
     in_memory = pc.simulate(**OWN)
     for name in ("smoke", "wind_u", "wind_v", "boundary_layer_depth", "fuel_load"):
         assert stored[name].values.tobytes() == in_memory[name].values.tobytes(), name
-    pc.validate_snapshots(stored)
+    pc.data.validate_snapshots(stored)
 
 
 def test_more_weathers_continue_a_store_and_other_weathers_are_refused(windy, tmp_path, refused):
@@ -226,7 +236,7 @@ def test_a_store_begun_without_weather_is_continued_without(store, tmp_path, run
     settings = json.loads(old.attrs["simulation"])
     assert settings.pop("weather") == "drought"
     plain = old.drop_dims(["weather_hour", "height"])
-    pc.append_fire(path, plain.assign_attrs(simulation=json.dumps(settings)))
+    pc.data.append_fire(path, plain.assign_attrs(simulation=json.dumps(settings)))
     words = ("simulate", "--preset", "demo", "--ignitions", 2, "--droughts", "medium")
     result = run(*words, "--checkpoints", 1, "-o", path)
     assert result.code == 0

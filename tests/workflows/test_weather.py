@@ -125,7 +125,7 @@ def test_a_constant_wind_is_a_weather_with_the_default_profile(
     assert result.code == 0
     assert "constant" not in result.err, "the training fires had mean winds, too"
     fires = ingest(succeed, rasters, model, tmp_path / "f.zarr")
-    constant = pc.with_weather(fires, pc.constant_weather(5.0, 270.0, 12.0))
+    constant = pc.weather.with_weather(fires, pc.weather.constant_weather(5.0, 270.0, 12.0))
     expected = pc.load_surrogate(model).predict(constant)
     np.testing.assert_allclose(smoke(out), expected, rtol=1e-3, atol=1e-3)
     assert "constant" in open_snapshots(out, fields=["smoke"]).attrs["weather_comment"]
@@ -133,7 +133,7 @@ def test_a_constant_wind_is_a_weather_with_the_default_profile(
 
 def test_winds_replace_the_weather_of_a_store(succeed, rasters, model, table, tmp_path):
     stored = ingest(succeed, rasters, model, tmp_path / "f.zarr", "--weather", table)
-    replaced = pc.with_weather(stored, (4.0, 90.0))
+    replaced = pc.weather.with_weather(stored, (4.0, 90.0))
     assert not has_weather(replaced)
     series = weather_series(replaced)
     np.testing.assert_allclose(series.u[:, :, 0], -4.0, rtol=STORED)
@@ -279,7 +279,7 @@ def test_a_store_without_weather_refuses_a_stated_one(
 
 def test_one_weather_for_all_fires_takes_no_memory_for_each():
     fires = windy(8, shape=SHAPE)
-    made = pc.with_weather(fires, pc.constant_weather(5.0, 270.0, 6.0))
+    made = pc.weather.with_weather(fires, pc.weather.constant_weather(5.0, 270.0, 6.0))
     assert made.wind_u.values.strides[0] == 0
     assert made.wind_u.shape == (8, 7, 10)
 
@@ -287,15 +287,15 @@ def test_one_weather_for_all_fires_takes_no_memory_for_each():
 def test_a_weather_that_is_dated_dates_the_fires_that_are_not():
     """FARSITE's stream tells when its fire ignites; a time that fires record stays."""
     fires = windy(2, shape=SHAPE)
-    weather = pc.constant_weather(5.0, 270.0, hours=48.0)
-    assert "ignition_time" not in pc.with_weather(fires, weather).coords
+    weather = pc.weather.constant_weather(5.0, 270.0, hours=48.0)
+    assert "ignition_time" not in pc.weather.with_weather(fires, weather).coords
     dated = weather.assign_attrs(ignition_time="2013-05-03T12:00")
-    found = pc.with_weather(fires, dated)
+    found = pc.weather.with_weather(fires, dated)
     assert set(found.ignition_time.values) == {"2013-05-03T12:00"}
     own = fires.assign_coords(
         ignition_time=("snapshot", np.full(fires.sizes["snapshot"], "2020-08-01T12:00:00Z"))
     )
-    assert set(pc.with_weather(own, dated).ignition_time.values) == {"2020-08-01T12:00:00Z"}
+    assert set(pc.weather.with_weather(own, dated).ignition_time.values) == {"2020-08-01T12:00:00Z"}
 
 
 def test_the_start_of_a_farsite_run_dates_its_solar_loss(succeed, rasters, model, tmp_path):

@@ -7,10 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from plumecast import PlumecastError, write_wrf_inputs
+from plumecast import PlumecastError
 from plumecast.base.names import SIMULATION
 from plumecast.data.assembly import concat_snapshots
 from plumecast.simulator.ensemble import Simulator, World, plan_fires
+from plumecast.workflows import write_wrf_inputs
 from plumecast.workflows.wrf_domain import anderson_categories
 from plumecast.workflows.wrf_inputs import estimated_ignition
 from support.weather_fires import CELL, weather_fires

@@ -39,8 +39,8 @@ def main() -> None:
             both = ((moved.smoke > 0.0) & (plain > 0.0)).sum(("y", "x"))
             either = ((moved.smoke > 0.0) | (plain > 0.0)).sum(("y", "x"))
             columns[0] += (both / either).values.tolist()
-            columns[1] += pc.snapshot_relative_errors(moved.smoke, plain).tolist()
-            columns[2] += pc.snapshot_relative_errors(*logs).tolist()
+            columns[1] += pc.scores.snapshot_relative_errors(moved.smoke, plain).tolist()
+            columns[2] += pc.scores.snapshot_relative_errors(*logs).tolist()
     print("| steering of the smoke | IoU | rel | rel ln |\n| --- | --- | --- | --- |")
     for strength, columns in zip(strengths, found, strict=True):
         print(f"| {strength:g} | {' | '.join(f'{np.median(c):.3f}' for c in columns)} |")

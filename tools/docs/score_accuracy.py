@@ -35,7 +35,7 @@ def rows(snapshots: xr.Dataset, chosen: np.ndarray) -> xr.Dataset:
 
 def fit(name: str, train: xr.Dataset) -> Surrogate:
     if name in BASELINES:
-        return pc.fit_baseline(name, train)
+        return pc.surrogate.fit_baseline(name, train)
     if name == PHYSICS_ALONE:
         return fit_physics_alone(train)
     if name in PRESETS:
@@ -47,14 +47,14 @@ def fit(name: str, train: xr.Dataset) -> Surrogate:
 def main() -> None:
     path, design, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     methods = sys.argv[4:] or [*PRESETS, *BASELINES]
-    snapshots = pc.apply_smoke_floor(pc.open_snapshots(path).load(), FLOOR)
+    snapshots = pc.data.apply_smoke_floor(pc.open_snapshots(path).load(), FLOOR)
     snapshots = rows(snapshots, snapshots.ensemble.values == design)
     ignitions = np.unique(snapshots.ignition_id.values)
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for start in range(0, ignitions.size, count):
         held_out = np.isin(snapshots.ignition_id.values, ignitions[start : start + count])
         train, test = rows(snapshots, ~held_out), rows(snapshots, held_out)
-        tau = pc.smoke_threshold(train.smoke)
+        tau = pc.scores.smoke_threshold(train.smoke)
         for name in methods:
             begin = time.perf_counter()
             surrogate = fit(name, train)

@@ -17,11 +17,11 @@ from plumecast.operators.settings import PRESETS
 from plumecast.surrogate.baselines import BASELINES
 
 
-def describe(split: pc.Split, snapshots: int) -> None:
+def describe(split: pc.data.Split, snapshots: int) -> None:
     """Sizes, ranks of 95 % std and projection errors on validation, as the paper reports them."""
     parts = [part.sizes[SNAPSHOT] for part in (split.train, split.validation, split.test)]
     print(f"{snapshots} snapshots, {sum(parts)} of at least 10⁵ acres: {parts}")
-    final = pc.final_snapshots(split.test)
+    final = pc.data.final_snapshots(split.test)
     acres = final.burned_area.values
     print(
         f"final burned area {acres.min():,.0f} … {np.median(acres):,.0f} … {acres.max():,.0f} acres"
@@ -32,9 +32,9 @@ def describe(split: pc.Split, snapshots: int) -> None:
             for part in (split.train, split.validation)
         )
         start = time.perf_counter()
-        basis = pc.fit_basis(train, std_fraction=0.95)
+        basis = pc.operators.fit_basis(train, std_fraction=0.95)
         seconds = time.perf_counter() - start
-        error = pc.projection_error(basis, validation)
+        error = pc.operators.projection_error(basis, validation)
         print(
             f"{name}: rank {basis.rank}, projection error {error:.1%}, encoded in {seconds:.1f} s"
         )
@@ -42,7 +42,7 @@ def describe(split: pc.Split, snapshots: int) -> None:
 
 def main() -> None:
     snapshots = pc.open_snapshots(sys.argv[1])
-    split = pc.split_by_fire(pc.drop_small_fires(snapshots).load())
+    split = pc.split_by_fire(pc.data.drop_small_fires(snapshots).load())
     describe(split, snapshots.sizes[SNAPSHOT])
     surrogates, seconds = {}, {}
     for name in (*PRESETS, *BASELINES):
@@ -50,7 +50,7 @@ def main() -> None:
         fit = (
             pc.fit_surrogate
             if name in PRESETS
-            else lambda train, name: pc.fit_baseline(name, train)
+            else lambda train, name: pc.surrogate.fit_baseline(name, train)
         )
         surrogates[name] = fit(split.train, name)
         seconds[name] = time.perf_counter() - start

@@ -22,8 +22,8 @@ from plumecast.simulator.atmosphere import STEERING_STRENGTH
 from plumecast.workflows.simulate import SETTINGS
 
 ROWS: dict[str, Callable[[xr.Dataset], pc.Surrogate]] = {
-    "mean field": lambda train: pc.fit_baseline("mean-field", train),
-    "nearest fire": lambda train: pc.fit_baseline("nearest-fire", train),
+    "mean field": lambda train: pc.surrogate.fit_baseline("mean-field", train),
+    "nearest fire": lambda train: pc.surrogate.fit_baseline("nearest-fire", train),
     "paper-quadratic": lambda train: pc.fit_surrogate(train, "paper-quadratic"),
     "recommended": lambda train: pc.fit_surrogate(train, "recommended"),
     "recommended with position": lambda train: pc.fit_surrogate(
@@ -35,7 +35,7 @@ ROWS: dict[str, Callable[[xr.Dataset], pc.Surrogate]] = {
 def log_error(surrogate: pc.Surrogate, test: xr.Dataset) -> float:
     """Median over snapshots of the relative error of ln(g + 1)."""
     pair = np.log1p(surrogate.predict(test)), np.log1p(test.smoke)
-    return float(np.nanmedian(pc.snapshot_relative_errors(*pair)))
+    return float(np.nanmedian(pc.scores.snapshot_relative_errors(*pair)))
 
 
 def score(path: str) -> None:
@@ -44,7 +44,7 @@ def score(path: str) -> None:
     recorded = json.loads(snapshots.attrs[SETTINGS])
     split = pc.split_by_fire(snapshots, fractions=(0.45, 0.10, 0.45), seed=0)
     train, validation, test = (
-        pc.drop_small_fires(part) for part in (split.train, split.validation, split.test)
+        pc.data.drop_small_fires(part) for part in (split.train, split.validation, split.test)
     )
     sizes = ", ".join(
         f"{part.sizes['snapshot']} of {np.unique(part.ignition_id).size} ignitions"

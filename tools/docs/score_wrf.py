@@ -37,7 +37,7 @@ def cross_validate(snapshots: xr.Dataset) -> dict[str, xr.Dataset]:
         validation = [rest[start % len(rest)]]
         train = select(snapshots, [name for name in rest if name not in validation])
         surrogates = {name: pc.fit_surrogate(train, name) for name in PRESETS}
-        surrogates |= {name: pc.fit_baseline(name, train) for name in BASELINES}
+        surrogates |= {name: pc.surrogate.fit_baseline(name, train) for name in BASELINES}
         result = pc.evaluate(surrogates, select(snapshots, validation), select(snapshots, test))
         for name, scores in result.details.items():
             parts[name].append(scores)
@@ -45,7 +45,7 @@ def cross_validate(snapshots: xr.Dataset) -> dict[str, xr.Dataset]:
 
 
 def main() -> None:
-    whole = pc.apply_smoke_floor(pc.open_snapshots(sys.argv[1]).load(), FLOOR)
+    whole = pc.data.apply_smoke_floor(pc.open_snapshots(sys.argv[1]).load(), FLOOR)
     for design in np.unique(whole.ensemble.values):
         snapshots = whole.isel(snapshot=np.flatnonzero(whole.ensemble.values == design))
         count = len(set(snapshots.ignition_id.values.tolist()))

@@ -58,7 +58,7 @@ def attempt(originals: Path, scratch: Path, rng: random.Random) -> str | tuple[s
 
 def _resumed(source: Path, store: Path, acknowledged: set[str]) -> str:
     """What is wrong with a store whose writer was cut off; empty if nothing is."""
-    lost = acknowledged - pc.stored_fires(store)
+    lost = acknowledged - pc.data.stored_fires(store)
     if lost:
         return f"acknowledged and lost: {sorted(lost)}"
     if store.exists():
@@ -66,8 +66,8 @@ def _resumed(source: Path, store: Path, acknowledged: set[str]) -> str:
         if code and not is_one_line(printed):
             return printed
     data = pc.open_snapshots(source).load()
-    for fire in sorted({*FIRES} - pc.stored_fires(store)):
-        pc.append_fire(store, data.isel(snapshot=data.fire_id.values == fire))
+    for fire in sorted({*FIRES} - pc.data.stored_fires(store)):
+        pc.data.append_fire(store, data.isel(snapshot=data.fire_id.values == fire))
     left = tidy_store(store, dry_run=True)
     over = f"left over: {left}" if left.garbage.files or left.leftovers.files else ""
     return difference(store, source, FIRES) or over

@@ -47,7 +47,7 @@ def prepare(folder: Path) -> None:
     data.to_netcdf(folder / "fires.nc")
     fits = {name: pc.fit_surrogate(data, **choices) for name, choices in FITS.items()}
     fits["agreeing"] = agreeing(fits["recommended"], Thresholds(0.05, 0.3))
-    fits |= {name: pc.fit_baseline(name, data) for name in ("mean-field", "gp-codes")}
+    fits |= {name: pc.surrogate.fit_baseline(name, data) for name in ("mean-field", "gp-codes")}
     for name, surrogate in fits.items():
         path = surrogate.save(folder / f"{name}.plume")
         np.save(folder / f"{name}.npy", pc.load_surrogate(path).predict(data).values)

@@ -104,7 +104,7 @@ def append(source: Path, store: Path, fires: Sequence[str], most: int = 0) -> Ca
             for _ in range(1 if most else _ATTEMPTS):
                 try:
                     with _full_disk(most):
-                        pc.append_fire(store, data.isel(snapshot=data.fire_id.values == fire))
+                        pc.data.append_fire(store, data.isel(snapshot=data.fire_id.values == fire))
                 except pc.PlumecastError as error:
                     _refused(say, error)
                     time.sleep(0.01)

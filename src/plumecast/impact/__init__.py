@@ -1,1 +1,5 @@
 """What smoke does: exposure at places, scenarios and their differences, solar power."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,5 @@
 """Metrics of arrays and fields: ROC, footprint, optical depth, quantiles, field statistics."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -101,7 +101,7 @@ def _check_field(field: xr.DataArray) -> None:
     if INTERVAL in field.attrs:
         raise PlumecastError(
             f"'{name}' is a sum over checkpoints, and the index is for the mean over 24 h; use "
-            f"pc.day_mean(snapshots, '{name}') first"
+            f"pc.scores.day_mean(snapshots, '{name}') first"
         )
 
 

@@ -29,7 +29,7 @@ class Predicts(Protocol):
 
 
 class Encodes(Protocol):
-    """A basis such as `plumecast.Basis`."""
+    """A basis such as `plumecast.operators.Basis`."""
 
     def encode(self, snapshots: Array) -> Array:
         """(M, N) → (M, r)."""

@@ -44,7 +44,7 @@ def predicted_dose(smoke: xr.DataArray) -> xr.DataArray | None:
     name = smoke.attrs.get(DOSE_OF)
     if name is None:
         return None
-    first = "take pc.as_quantity(smoke, …) of the prediction first, and then compute with it"
+    first = "take pc.scores.as_quantity(smoke, …) of the prediction first, and then compute with it"
     if name not in smoke.coords:
         raise PlumecastError(
             f"'{smoke.name}' has lost its predicted dose (coordinate '{name}'), as by a mean or a "

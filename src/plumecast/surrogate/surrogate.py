@@ -130,7 +130,7 @@ class Surrogate:
         float64 (float32 within a spectral operator).
 
         Labelled smoke of a surrogate that carries smoke has its dose beside it, as a coordinate,
-        which `pc.as_quantity` reads.
+        which `pc.scores.as_quantity` reads.
         """
         if _is_device_array(data):
             return like(self.predict(to_numpy(data)), data)

@@ -5,8 +5,6 @@ for several; a wind is a weather without hours. Files → soundings at their own
 completed by the default profile → hourly → given to snapshots (`with_weather`).
 """
 
-from plumecast.weather.options import DefaultProfile, Site
-from plumecast.weather.read import constant_weather, read_weather
-from plumecast.weather.snapshots import with_weather
+import lazy_loader
 
-__all__ = ["DefaultProfile", "Site", "constant_weather", "read_weather", "with_weather"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -48,7 +48,7 @@ SOURCE_ATTRIBUTES = ("weather_source", "weather_kind", "weather_comment")
 
 STATE_WEATHER = (
     "give --weather FILE (a table, a FARSITE stream or a NetCDF extract) or one wind, --weather "
-    "'12 mph from SW', to ingest, predict or ensemble (in Python: pc.with_weather)"
+    "'12 mph from SW', to ingest, predict or ensemble (in Python: pc.weather.with_weather)"
 )
 """The next step for a user whose fires have no weather or no wind."""
 

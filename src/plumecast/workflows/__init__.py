@@ -1,1 +1,5 @@
 """What a user runs: simulate, ingest, train, evaluate, predict, ensemble, tune."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -115,7 +115,7 @@ def check_wrf_inputs(fires: xr.Dataset, *, hours: int | None = None) -> None:
     if missing:
         raise PlumecastError(
             f"the fires have no {missing[0]}, so no sounding can be written; ingest them with "
-            "--weather FILE, or simulate them again (in Python: pc.with_weather)"
+            "--weather FILE, or simulate them again (in Python: pc.weather.with_weather)"
         )
     if hours is not None:
         check_count("hours", hours)

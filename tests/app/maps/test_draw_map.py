@@ -63,7 +63,7 @@ def test_a_page_has_the_time_mean_of_the_store_within_its_resolution(fires, tmp_
     drawn = pc.draw_map(fires, tmp_path / "map.html", fire="fire-00-high")
     data = data_in(drawn.path.read_text(encoding="utf-8"))
     own = fires.isel(snapshot=np.flatnonzero(fires.fire_id.values == "fire-00-high"))
-    mean = pc.as_quantity(own.smoke).values
+    mean = pc.scores.as_quantity(own.smoke).values
     scale = scale_of(data, "smoke")
     shown = np.array(scale["values"], dtype=float)[levels_of(data, 0, "smoke")]
     np.testing.assert_array_equal(shown == 0.0, mean == 0.0)
@@ -153,7 +153,7 @@ def test_a_model_is_shown_beside_the_observed(fires):
     surrogate = pc.fit_surrogate(fires)
     content = content_of(fires, model=surrogate, fires=("fire-00-low",))
     own = fires.isel(snapshot=fires.fire_id.values == "fire-00-low")
-    expected = pc.as_quantity(surrogate.predict(own)).values
+    expected = pc.scores.as_quantity(surrogate.predict(own)).values
     shown = content.scenes[0].fields
     np.testing.assert_allclose(shown["predicted"], expected, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(
@@ -213,7 +213,7 @@ def test_ends_of_a_difference_are_not_called_error_bars(fires):
 def test_a_prediction_shows_every_quantity_once(fires, tmp_path):
     predicted = fires[["smoke"]].assign(lower=0.5 * fires.smoke, upper=2.0 * fires.smoke)
     for name in ("smoke", "lower", "upper"):  # as `plumecast predict --interval` writes them
-        predicted[f"{name}_mean"] = pc.as_quantity(
+        predicted[f"{name}_mean"] = pc.scores.as_quantity(
             predicted[name].assign_attrs(fires.smoke.attrs), "mean"
         )
     bars = ("Lower end of the error bar", "Upper end of the error bar")

@@ -82,7 +82,7 @@ def test_play_goes_through_the_times(shown):
 def test_a_click_shows_the_value_of_the_store(shown, fires):
     rows = np.flatnonzero(fires.fire_id.values == FIRE)
     own = fires.isel(snapshot=rows[-1])
-    mean = pc.as_quantity(fires.smoke.isel(snapshot=rows)).values[-1]
+    mean = pc.scores.as_quantity(fires.smoke.isel(snapshot=rows)).values[-1]
     row, column = np.unravel_index(int(mean.argmax()), mean.shape)
     box = shown.locator("canvas.field-layer").bounding_box()
     shown.mouse.click(

@@ -50,8 +50,8 @@ def stores(tmp_path, before):
 
 def last(snapshots: xr.Dataset) -> xr.DataArray:
     """Time means of the last snapshots."""
-    means = pc.as_quantity(snapshots.smoke.astype(float), "mean")
-    return pc.final_snapshots(snapshots.assign(smoke=means)).smoke
+    means = pc.scores.as_quantity(snapshots.smoke.astype(float), "mean")
+    return pc.data.final_snapshots(snapshots.assign(smoke=means)).smoke
 
 
 def test_differences_are_those_of_the_last_time_means(before, towns):
@@ -92,7 +92,7 @@ def test_places_alone_are_those_with_maps(before, towns):
 
 def test_droughts_are_paired_by_ignition():
     both = make_snapshots(fires=16, checkpoints=2)
-    parts = {name: pc.select_drought(both, name) for name in ("low", "high")}
+    parts = {name: pc.data.select_drought(both, name) for name in ("low", "high")}
     found = pc.compare_scenarios(parts).places
     assert found.paired.values.tolist() == [True]
     assert found.pairs.values.tolist() == [8]
@@ -153,7 +153,8 @@ def test_predicted_scenarios(split, before, towns):
     with pytest.warns(UserWarning, match="beyond the training fires"):
         found = pc.compare_scenarios(fires, model=surrogate, places=towns)
     fields = [
-        time_mean(surrogate.predict(pc.final_snapshots(part)).clip(0.0)) for part in fires.values()
+        time_mean(surrogate.predict(pc.data.final_snapshots(part)).clip(0.0))
+        for part in fires.values()
     ]
     expected = (fields[1] - fields[0]).mean("snapshot")
     np.testing.assert_allclose(found.maps.difference[0], expected, atol=1e-4)  # float32 fields

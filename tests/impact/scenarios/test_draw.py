@@ -40,11 +40,13 @@ def origins(fires) -> np.ndarray:
 
 def test_the_same_ignitions_burn_other_fuels(ground):
     changes = {name: Change(ground[name]) for name in ("fuels", "thinned", "bare")}
-    drawn = draw_scenarios(6, changes, ground=pc.Ground(dem=ground["dem"]), **FEW)
+    drawn = draw_scenarios(6, changes, ground=pc.workflows.Ground(dem=ground["dem"]), **FEW)
     first, *others = (origins(fires) for fires in drawn.values())
     for other in others:
         np.testing.assert_array_equal(other, first)
-    alone = pc.draw_fires(6, ground=pc.Ground(dem=ground["dem"], fuels=ground["bare"]), **FEW)
+    alone = pc.draw_fires(
+        6, ground=pc.workflows.Ground(dem=ground["dem"], fuels=ground["bare"]), **FEW
+    )
     assert (origins(alone) != first).any(), "by themselves, other fuels ignite elsewhere"
 
 
@@ -65,4 +67,4 @@ def test_droughts_on_one_landscape(run, ground):
 def test_the_same_change_twice(ground):
     same = {name: Change(ground["fuels"]) for name in ("one", "two")}
     with pytest.raises(PlumecastError, match="'one' and 'two' have the same fuels and weather"):
-        draw_scenarios(2, same, ground=pc.Ground(dem=ground["dem"]), **FEW)
+        draw_scenarios(2, same, ground=pc.workflows.Ground(dem=ground["dem"]), **FEW)

@@ -183,7 +183,7 @@ def test_thick_smoke_warns(table):
 
 
 def test_long_intervals_warn(table):
-    final = pc.final_snapshots(smoky(concentration=3.0))
+    final = pc.data.final_snapshots(smoky(concentration=3.0))
     with pytest.warns(UserWarning, match="24 h lie between snapshots"):
         pc.solar_loss(final, table, **GIVEN)
 
@@ -193,7 +193,7 @@ def test_predicted_fires_are_those_of_the_surrogate(table):
     surrogate = pc.fit_surrogate(data, "paper-linear")
     found = pc.solar_loss(data, table, surrogate=surrogate, **GIVEN)
     assert found.attrs["column_depth_m"] == 15_000.0, "the surrogate keeps the depth"
-    hourly = pc.at_hours(data, step=1.0)
+    hourly = pc.workflows.at_hours(data, step=1.0)
     exact = pc.solar_loss(hourly.assign(smoke=surrogate.predict(hourly)), table, **GIVEN)
     np.testing.assert_allclose(found.lost_energy, exact.lost_energy, rtol=1e-4)
 
@@ -202,7 +202,7 @@ def test_error_bars_of_a_surrogate_become_its_part(table):
     data = smoky(fires=12)
     surrogate = calibrate(pc.fit_surrogate(data, "paper-linear"), data)
     found = pc.solar_loss(data, table, surrogate=surrogate, **GIVEN)
-    hourly = pc.at_hours(data, step=1.0)
+    hourly = pc.workflows.at_hours(data, step=1.0)
     predicted = surrogate.predict(hourly)
     ends = surrogate.error_bars.interval(predicted.values.astype(np.float64), 0.9)
     bands = {

@@ -62,12 +62,14 @@ def test_no_fire_no_smoke(surrogate):
 
 def test_it_beats_every_baseline_on_unseen_fires(surrogate, data):
     train, test = data.isel(snapshot=slice(0, 20)), data.isel(snapshot=slice(20, None))
-    ours = pc.relative_error(surrogate.predict(test), test.smoke)
+    ours = pc.scores.relative_error(surrogate.predict(test), test.smoke)
     for name in ("mean-field", "nearest-fire", "gp-images", "gp-codes"):
-        theirs = pc.relative_error(pc.fit_baseline(name, train).predict(test), test.smoke)
+        theirs = pc.scores.relative_error(
+            pc.surrogate.fit_baseline(name, train).predict(test), test.smoke
+        )
         assert ours < 0.7 * theirs
-    tau = pc.smoke_threshold(train.smoke)
-    scores = pc.score_footprints(surrogate.predict_footprint(test), test.smoke, tau)
+    tau = pc.scores.smoke_threshold(train.smoke)
+    scores = pc.scores.score_footprints(surrogate.predict_footprint(test), test.smoke, tau)
     assert float(scores.auc.median()) > 0.95
 
 

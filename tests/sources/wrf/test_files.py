@@ -120,9 +120,9 @@ def test_frames_at_uneven_times_give_the_dose_of_even_ones(tmp_path, hours):
     sums = [expected_column(plume(3600.0 * hour)).sum() for hour in hours[1:]]
     burning = since > 0.0
     exact = running_dose(since[burning].tolist(), np.array(sums)[burning].tolist())
-    dose = pc.as_quantity(uneven.smoke, "dose").sum(("y", "x"))
+    dose = pc.scores.as_quantity(uneven.smoke, "dose").sum(("y", "x"))
     np.testing.assert_allclose(dose, exact, rtol=1e-5)
-    true = pc.as_quantity(even.smoke, "dose").sum(("y", "x"))[-1]
+    true = pc.scores.as_quantity(even.smoke, "dose").sum(("y", "x"))[-1]
     assert float(dose[-1]) == pytest.approx(float(true), rel=0.1)
 
 

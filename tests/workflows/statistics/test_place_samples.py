@@ -39,7 +39,7 @@ def test_predicted_samples_are_the_fields_at_the_cells(split, fires, places):
 
 def test_stored_samples_are_the_smoke_of_the_store(tmp_path, fires, places):
     store = tmp_path / "fires.zarr"
-    pc.append_fire(store, fires)
+    pc.data.append_fire(store, fires)
     found = stored_at(places, store)
     np.testing.assert_array_equal(found.values, fires.smoke.values[:, [3, 4], [2, 5]])
     # Snapshots alone, at 18 h: the column mean is taken to grow evenly.

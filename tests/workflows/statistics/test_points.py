@@ -55,7 +55,7 @@ def test_statistics_are_those_of_the_time_mean_at_the_cells(surrogate, fires, to
     found = pc.evaluate_points(
         surrogate, fires, towns, Reading(thresholds=[1.0]), Statistics([0.5])
     )
-    smoke = pc.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
+    smoke = pc.scores.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
     mean = smoke.values[:, [3, 5, 0], [5, 7, 2]]
     want = cluster_mean(mean, fires.ignition_id.values)
     np.testing.assert_allclose(found.mean_smoke, want.mean, rtol=1e-9)

@@ -14,6 +14,12 @@ from typing import Any
 
 import plumecast
 
+GROUPS = [name for name in plumecast.__all__ if inspect.ismodule(getattr(plumecast, name))]
+PUBLIC = {name: name for name in plumecast.__all__ if name not in (*GROUPS, "__version__")} | {
+    name: f"{group}.{name}" for group in GROUPS for name in getattr(plumecast, group).__all__
+}
+"""The public names as docstrings call them, and below `plumecast`."""
+
 CODE = re.compile(r"`([^`]+)`")
 MARKUP = re.compile(r"([*|\\]|(?<=\w)_(?!\w))")
 
@@ -31,7 +37,7 @@ def convert_line(line: str) -> str:
     """One line of text.
 
     >>> convert_line("`fit_basis` of `x` gives |z|")
-    ':py:obj:`~plumecast.fit_basis`\\\\  of ``x``\\\\  gives \\\\|z\\\\|'
+    ':py:obj:`~plumecast.operators.fit_basis`\\\\  of ``x``\\\\  gives \\\\|z\\\\|'
     """
     parts = CODE.split(line)  # text, code, text, code, …
     for place, part in enumerate(parts):
@@ -41,8 +47,8 @@ def convert_line(line: str) -> str:
 
 def code(name: str) -> str:
     """A link to a public name, and code otherwise; a letter may follow, as in `fire_id`s."""
-    if name in plumecast.__all__ and name != "__version__":
-        return f":py:obj:`~plumecast.{name}`\\ "
+    if name in PUBLIC:
+        return f":py:obj:`~plumecast.{PUBLIC[name]}`\\ "
     return f"``{name}``\\ "
 
 

@@ -21,7 +21,7 @@ from plumecast.weather.snapshots import SOURCE_ATTRIBUTES, STATE_WEATHER, has_we
 
 CONSTANT = (
     "constant mean wind since ignition; above 10 m the default profile and boundary layer of "
-    "pc.constant_weather"
+    "pc.weather.constant_weather"
 )
 """What a surrogate that uses weather makes of a mean wind."""
 

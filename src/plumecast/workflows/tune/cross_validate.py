@@ -35,7 +35,7 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         """One line per score: mean and standard deviation over the folds."""
-        lines = [f"<plumecast.CrossValidation: {self.folds.sizes['fold']} folds"]
+        lines = [f"<plumecast.workflows.CrossValidation: {self.folds.sizes['fold']} folds"]
         for name, score in self.folds.data_vars.items():
             lines.append(f" {name}: {float(score.mean()):.4f} ± {float(score.std()):.4f}")
         return "\n".join(lines) + ">"
