@@ -120,9 +120,10 @@ def simulate(
     store made with other settings raises an error. Without `out`, the snapshots stay in memory.
     `preset` ("demo", "paper" or "weathers") sets the sizes that are not given; without it, the grid
     is the paper's. `ground` (`pc.workflows.Ground`) has rasters that replace the synthetic
-    landscape, and the steering of the wind by terrain. With the runner of `resources` (`pc.cluster`), cluster workers
-    simulate the fires instead of `workers` processes of this machine; only this process writes. The
-    progress of `resources` is `(finished, total, fire_id)` after each fire.
+    landscape, and the steering of the wind by terrain. With the runner of `resources`
+    (`pc.cluster`), cluster workers simulate the fires instead of `workers` processes of this
+    machine; only this process writes. The progress of `resources` is `(finished, total, fire_id)`
+    after each fire.
     """
     size = ensemble.ensemble_size(preset, ignitions, checkpoints)
     landscape = ground.landscape()
