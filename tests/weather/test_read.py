@@ -76,9 +76,9 @@ def test_one_wind_in_many_words(weather):
 @pytest.mark.parametrize(
     ("weather", "argument", "words"),
     [
-        ("12 from SW", "wind_speed", "no unit"),
-        ("12 mhp from SW", "wind_speed", "'mhp'"),
-        ("12 mph from nowhere", "wind_from", "compass point"),
+        ("12 from SW", "weather", "no unit"),
+        ("12 mhp from SW", "weather", "'mhp'"),
+        ("12 mph from nowhere", "weather", "compass point"),
         ((-1.0, 90.0), "wind_speed", "0 or more"),
         ((float("nan"), 90.0), "wind_speed", "'nan' is no speed"),
         ((5.0, 400.0), "wind_from", "0 to 360"),

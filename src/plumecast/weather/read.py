@@ -211,7 +211,10 @@ def as_weather(weather: WeatherLike, options: Options | None = None) -> xr.Datas
     wind = _WIND_TEXT.fullmatch(weather.strip()) if isinstance(weather, str) else None
     if wind is None or Path(weather).exists():
         return _read(Path(weather), options)
-    return one_wind(wind[1], wind[2], options)
+    try:
+        return one_wind(wind[1], wind[2], options)
+    except ArgumentError as error:  # the user gave one text, not a speed and a direction
+        raise ArgumentError("weather", weather, error.advice) from None
 
 
 def one_wind(
