@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 import os
 import subprocess
@@ -16,7 +17,7 @@ import plumecast
 from support.places import REPOSITORY
 
 PACKAGE = Path(plumecast.__file__).parent
-MOST_NAMES = 40
+MOST_NAMES, MOST_PARAMETERS = 40, 10
 HEAVY = ("xarray", "scipy", "matplotlib", "numpy", "zarr", "icechunk", "typer", "rich")
 
 
@@ -69,6 +70,18 @@ def test_all_is_exactly_the_stub_and_the_version():
     assert plumecast.__all__ == [*sorted(HOMES), "__version__"]
     assert dir(plumecast) == plumecast.__all__[:-1]
     assert len(plumecast.__all__) <= MOST_NAMES
+
+
+FUNCTIONS = {name: value for name in HOMES if inspect.isfunction(value := getattr(plumecast, name))}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_parameter_is_documented(name):
+    _, _, section = (inspect.getdoc(FUNCTIONS[name]) or "").partition("Parameters\n----------\n")
+    heads = [line.partition(":")[0] for line in section.splitlines() if not line.startswith(" ")]
+    documented = {part.strip(" *") for head in heads for part in head.split(",")}
+    assert set(inspect.signature(FUNCTIONS[name]).parameters) <= documented
+    assert len(inspect.signature(FUNCTIONS[name]).parameters) <= MOST_PARAMETERS
 
 
 def test_names_are_their_homes_objects_whatever_was_imported_before():

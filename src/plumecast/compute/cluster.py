@@ -49,9 +49,15 @@ _SCHEDULER_LOST = "the Dask scheduler does not answer any more; start it again a
 
 @contextlib.contextmanager
 def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
-    """An executor on a Dask scheduler ("tcp://host:8786") or on local processes ("local").
+    """An executor on the workers of a Dask cluster, for `Resources`.
 
-    With "local", `workers` processes are started; they end with the `with` block.
+    Parameters
+    ----------
+    scheduler
+        The address of a scheduler ("tcp://host:8786"), or "local" to start processes on this
+        machine.
+    workers
+        Number of local processes; they end with the `with` block.
     """
     require("distributed", "cluster", "a cluster")
     from distributed import Client, LocalCluster

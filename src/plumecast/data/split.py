@@ -175,14 +175,24 @@ def split_by_fire(
     *,
     by: str = "ignition_id",
 ) -> Split:
-    """Split whole groups at random: train, validation, test shares of the snapshots.
+    """Split whole groups at random into shares of the snapshots.
 
-    Groups are ignitions by default, so that no ignition is in two parts under different weathers;
-    `by="fire_id"` allows that, a looser reading of the paper. The split depends on the seed, not
-    on the order of the snapshots. Fires that are the same run under several names stay in one part,
-    with a DuplicateWarning. With fewer than twelve groups, if the training part would have a
-    single group or lack a drought of the data, another split is drawn with the same seed, because
-    an operator cannot predict a drought that it has not seen.
+    The split depends on the seed, not on the order of the snapshots. Fires that are the same run
+    under several names stay in one part, with a DuplicateWarning. With fewer than twelve groups, if
+    the training part would have a single group or lack a drought of the data, another split is
+    drawn with the same seed, because an operator cannot predict a drought that it has not seen.
+
+    Parameters
+    ----------
+    snapshots
+        Snapshots of fires.
+    fractions
+        Shares of training, validation and test.
+    seed
+        Of the random split.
+    by
+        Grouping coordinate. Ignitions stay whole by default, so that none is in two parts under
+        different weathers; "fire_id" allows that, a looser reading of the paper.
     """
     shares = np.asarray(fractions, dtype=np.float64)
     if shares.shape != (3,) or not (shares > 0.0).all() or abs(shares.sum() - 1.0) > 1e-9:

@@ -89,10 +89,14 @@ class EmptyStoreError(PlumecastError):
 
 
 def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> xr.Dataset:
-    """Open a snapshot store (Icechunk, Zarr or NetCDF) lazily and check its structure.
+    """Open a snapshot store lazily and check its structure; coordinates are read at once.
 
-    Coordinates are read at once, fields lazily. `fields` names the variables that a surrogate will
-    use, if they are not those of the contract.
+    Parameters
+    ----------
+    path
+        An Icechunk or Zarr store, or a NetCDF file.
+    fields
+        The variables that a surrogate will use, if they are not those of the contract.
     """
     where = check_regular(path)
     if not where.exists():
@@ -318,7 +322,15 @@ def _drop_other_meaning(store: Any, fire: xr.Dataset) -> None:
 
 
 def export_snapshots(snapshots: xr.Dataset, path: str | Path) -> Path:
-    """Write snapshots as Zarr (`.zarr`) or NetCDF (`.nc`); never overwrites."""
+    """Write snapshots into a new file; the path that was written.
+
+    Parameters
+    ----------
+    snapshots
+        Snapshots, or any Dataset of theirs.
+    path
+        Ends in `.zarr` or `.nc`; nothing is overwritten.
+    """
     plain = _unversioned(snapshots)
     if SNAPSHOT not in plain.dims:
         return write_blocks([plain], path)

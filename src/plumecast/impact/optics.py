@@ -85,10 +85,20 @@ def optical_depth(
 ) -> Smoke:
     """Optical depth of smoke at 550 nm: AOD = mee · growth · c · depth.
 
-    `smoke_between` is the mean concentration c of the column in µg m⁻³ (that between snapshots, not
-    the sum over checkpoints), `depth` the height in m that it is the mean over, `mee` the mass
-    extinction efficiency in m² g⁻¹.
+    Parameters
+    ----------
+    smoke_between
+        Mean concentration c of the column in µg m⁻³: that between snapshots, not the sum over
+        checkpoints.
+    depth
+        Height in m that it is the mean over.
+    mee
+        Mass extinction efficiency of dry smoke in m² g⁻¹.
+    growth
+        Factor of the hygroscopic growth.
 
+    Examples
+    --------
     >>> round(float(optical_depth(np.array(10.0), 15_000.0)), 3)  # 150 mg m⁻²
     0.675
     """

@@ -128,6 +128,8 @@ def solar_loss(
     ignition_time
         That of all fires ("2020-09-08T14:00-07:00"; without an offset, local solar time); by
         default each fire ignites when its coordinate `ignition_time` says.
+    surrogate
+        Predicts the smoke of the fires.
     reading
         The hours until which smoke is predicted, and the interval between checkpoints of smoke
         that does not record it. The loss is always that of the concentration between snapshots.

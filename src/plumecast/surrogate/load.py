@@ -68,7 +68,13 @@ def saved_classes() -> dict[str, Callable[..., Any]]:
 
 
 def load_surrogate(path: str | Path) -> Surrogate:
-    """Read a surrogate; its predictions equal those of the saved one bit for bit."""
+    """Read a surrogate; its predictions equal those of the saved one bit for bit.
+
+    Parameters
+    ----------
+    path
+        A file of `Surrogate.save` or `plumecast train`.
+    """
     value = load_value(path, saved_classes())
     if not isinstance(value, Surrogate):
         raise PlumecastError(f"{path} holds a {type(value).__name__}, not a surrogate")

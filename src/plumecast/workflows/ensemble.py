@@ -89,6 +89,8 @@ def ensemble_statistics(
 
     Parameters
     ----------
+    surrogate
+        Predicts the smoke.
     fires
         A Dataset, a store, several of them, or the result of `pc.draw_fires`.
     reading
@@ -165,11 +167,17 @@ def evaluate_points(
 ) -> xr.Dataset:
     """Mean, exceedance probabilities and quantiles of the predicted smoke of many fires at places.
 
-    `places` is a table (`read_places`) or what was read from it. The other arguments, and the names
-    and meanings of the variables, are those of `ensemble_statistics`, on the dimension `place`;
-    quantiles are those of the predictions, with intervals for the sampling of fires only. Where the
-    table has a population, `exposure` is the population-weighted mean and `persons_above` the mean
-    number of persons above each threshold, with intervals clustered by ignition.
+    The names and meanings of the variables are those of `ensemble_statistics`, on the dimension
+    `place`; quantiles are those of the predictions, with intervals for the sampling of fires only.
+    Where the table has a population, `exposure` is the population-weighted mean and `persons_above`
+    the mean number of persons above each threshold, with intervals clustered by ignition.
+
+    Parameters
+    ----------
+    surrogate, fires, reading, statistics, truth, weather, resources, notify
+        As for `ensemble_statistics`.
+    places
+        A table (`read_places`), or what was read from it.
     """
     at = places if isinstance(places, Places) else read_places(places, surrogate.grid)
     request = request_of(surrogate, reading, statistics, corrected=truth is not None)

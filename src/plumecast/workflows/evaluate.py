@@ -80,16 +80,29 @@ def evaluate(
 ) -> Evaluation:
     """Choose thresholds on validation and score on test, for every surrogate.
 
-    `reading` has values at which hit rate, false alarms and bias are scored, beside τ, and the
-    quantity of smoke that they are of: the time mean since ignition (µg m⁻³) by default, the "dose"
-    (µg m⁻³ h) or the "sum" over checkpoints; its `interval` states the hours between checkpoints
-    where the snapshots do not record them. τ and the other scores are of the sum.
     Raises if a surrogate was trained on an ignition of either part (or on another group, if `by`
-    names another grouping coordinate). Predictions and scores are computed where `resources` say,
-    in blocks that keep to its memory if the fields are in a store. The workers of its runner read,
-    predict and score the blocks, each within that memory; only scores and counts are sent back.
-    Its progress hears the name of each surrogate. With `calibrate` the cells of the first surrogate
-    are also counted by predicted and observed smoke, for its error bars.
+    names another grouping coordinate).
+
+    Parameters
+    ----------
+    surrogates
+        The surrogates by the names that the scores have.
+    validation, test
+        The parts of a split.
+    captured
+        Share β of the smoke that the smoke threshold τ captures.
+    reading
+        Values at which hit rate, false alarms and bias are scored, beside τ, and the quantity of
+        smoke that they are of: the time mean since ignition by default. τ and the other scores are
+        of the sum over checkpoints.
+    by
+        The grouping coordinate.
+    resources
+        Where predictions and scores are computed, in blocks that keep to the memory if the fields
+        are in a store. The workers of a runner send back scores and counts alone. The progress
+        hears the name of each surrogate.
+    calibrate
+        Also count the cells of the first surrogate by predicted and observed smoke, for error bars.
     """
     if not surrogates:
         raise PlumecastError("there is no surrogate to evaluate; give at least one")

@@ -111,19 +111,31 @@ def simulate(
 ) -> xr.Dataset:
     """Simulate fires and their smoke: `ignitions` times `droughts`, `checkpoints` six hours apart.
 
-    By default each ignition burns under all three droughts, whose weathers all fires share. With
-    `weathers`, it burns under that number of weathers of its own instead, drawn from
-    `simulator.weather.RANGES`. The hourly weather is stored with every fire.
+    The hourly weather is stored with every fire.
 
-    With `out`, finished fires are committed to that store, one at a time or a few together if they
-    are finished faster than they are written. A store that holds some of the fires is continued; a
-    store made with other settings raises an error. Without `out`, the snapshots stay in memory.
-    `preset` ("demo", "paper" or "weathers") sets the sizes that are not given; without it, the grid
-    is the paper's. `ground` (`pc.workflows.Ground`) has rasters that replace the synthetic
-    landscape, and the steering of the wind by terrain. With the runner of `resources`
-    (`pc.cluster`), cluster workers simulate the fires instead of `workers` processes of this
-    machine; only this process writes. The progress of `resources` is `(finished, total, fire_id)`
-    after each fire.
+    Parameters
+    ----------
+    out
+        Store that finished fires are committed to, one at a time or a few together if they are
+        finished faster than they are written. A store that holds some of the fires is continued; a
+        store made with other settings raises an error. Without it, the snapshots stay in memory.
+    preset
+        "demo", "paper" or "weathers": sets the sizes that are not given; without it, the grid is
+        the paper's.
+    ignitions, checkpoints, seed
+        Number of ignitions, of snapshots of each fire, and the seed of all that is drawn.
+    droughts
+        Scenarios whose weather all fires share; by default each ignition burns under all three.
+    weathers
+        Instead, each ignition burns under this number of weathers of its own, drawn from
+        `simulator.weather.RANGES`.
+    ground
+        Rasters that replace the synthetic landscape, and the steering of the wind by terrain.
+    workers
+        Processes of this machine; the result does not depend on their number.
+    resources
+        With a runner (`pc.cluster`), cluster workers simulate the fires instead; only this process
+        writes. The progress is `(finished, total, fire_id)` after each fire.
     """
     size = ensemble.ensemble_size(preset, ignitions, checkpoints)
     landscape = ground.landscape()

@@ -80,28 +80,35 @@ def train_surrogate(
 ) -> Surrogate:
     """Train a surrogate on a snapshot store or a Dataset, as `plumecast train` does.
 
-    `split` says how to filter the snapshots and how to split them. The surrogate is fitted to the
-    training part. The smoke threshold and the decision threshold are chosen on the validation part.
-    The test part is not used: `plumecast evaluate` repeats the recorded split and scores there.
+    The surrogate is fitted to the training part. The smoke threshold and the decision threshold are
+    chosen on the validation part. The test part is not used: `plumecast evaluate` repeats the
+    recorded split and scores there. A surrogate that is trained on all snapshots, or on fewer than
+    six groups, has thresholds and scores from further fits, each without a fold of groups. If none
+    can be chosen, `training["problem"]` says why. The same predictions calibrate error bars
+    (`predict_interval`), if they are of at least five groups; if not, `training["no_error_bars"]`
+    says why. With thresholds, a surrogate with a detection score predicts smoke above the one
+    exactly where its score is above the other (`training["agree"]`).
 
-    `split=None` trains on all snapshots. So does the default split if there are fewer than six
-    groups. Further fits, each without a fold of groups, then give out-of-fold predictions, on which
-    thresholds are chosen and scores are recorded. `folds` is their number: by default five, or one
-    per group if there are fewer than six; 0 skips them. If no thresholds can be chosen, the
-    surrogate has none, and `training["problem"]` says why. With thresholds, a surrogate with a
-    detection score predicts smoke above the one exactly where its score is above the other
-    (`training["agree"]`). The same predictions calibrate error bars (`predict_interval`), if they
-    are of at least five groups; if not, `training["no_error_bars"]` says why. `reading` has values
-    at which the recorded scores have hit rate, false alarms and bias, as in `evaluate`.
-
-    Several `outputs`, such as ["smoke", "surface_smoke"], are fitted together. Each has its own
-    thresholds and scores: those of the first in `training` itself, those of the others in
-    `training["further"]` by name (`Surrogate.output`).
-
-    `preset` and `choices` are those of `fit_surrogate`; its `group_by` is `split.by`. The default
-    is "recommended", unless a choice belongs to another family. With a memory limit or a runner in
-    `resources` the fields stay in their store and are read in blocks; their progress is told of
-    each step as it begins.
+    Parameters
+    ----------
+    data
+        Snapshots, or the path of their store.
+    preset, choices
+        As for `fit_surrogate`; "recommended", unless a choice belongs to another family. The groups
+        are those of `split`.
+    split
+        How to filter the snapshots and how to split them; None trains on all.
+    folds
+        Number of folds: by default five, or one per group if there are fewer than six; 0 skips
+        them.
+    reading
+        Values at which the recorded scores have hit rate, false alarms and bias, as in `evaluate`.
+    inputs, outputs
+        Variables. Several outputs, such as ["smoke", "surface_smoke"], are fitted together; each
+        has its own thresholds and scores (`Surrogate.records`).
+    resources
+        With a memory limit or a runner the fields stay in their store and are read in blocks. The
+        progress is told of each step as it begins.
     """
     check_folds(folds)
     names, wanted = field_names(inputs), field_names(outputs)

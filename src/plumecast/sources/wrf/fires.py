@@ -50,9 +50,6 @@ def read_wrf(
 ) -> xr.Dataset:
     """Snapshots of one fire from WRF-Fire output.
 
-    `paths` is a directory with wrfout files, a glob, a file or a list of files of one simulation.
-    `options` name the variables, their units, the checkpoints and more.
-
     - f is the block mean (or maximum, `aggregate="max"`) of max(t − TIGN_G, 0) over fire cells with
       LFN < 0, in hours.
     - g is the sum over the frames of the column-mean smoke in µg m⁻³, including frames before
@@ -60,13 +57,22 @@ def read_wrf(
     - `hours` counts from the earliest arrival of any burned cell, so f ≤ hours.
     - `wind_speed` and `wind_from_direction` are those of the domain mean of U10 and V10, averaged
       over the kept frames since ignition: the mean of the speeds, and the direction of the mean
-      vector from the grid's north. Without any wind they are left out; add them by `with_winds`.
+      vector from the grid's north. Without any wind they are left out; add one by `with_weather`.
     - `wind_u`, `wind_v` and `boundary_layer_depth` are the hourly ambient weather: the median over
       the columns of U and V at fixed heights above ground, of U10, V10 and PBLH. Without U and V,
       the default profile is used above 10 m (see `constant_weather`).
     - `fuel_load` is the block mean of FGIP, if the files have it.
     - Frames without a burned cell give no snapshot. Areas use the nominal cell size, without map
       factors. `attrs["quality"]` lists the findings of the checks.
+
+    Parameters
+    ----------
+    paths
+        A directory with wrfout files, a glob, a file or a list of files of one simulation.
+    options
+        The variables, their units, the checkpoints and more.
+    drought, fire_id, ignition_id
+        Labels of the fire; by default its names come from its folder.
     """
     name = fire_id or fire_name(paths)
     labels = FireLabels(name, ignition_id or name, drought or "unknown")

@@ -97,17 +97,30 @@ def design_runs(
     seed: int = 0,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Design:
-    """Choose `n` whole ignitions, with their weather, from a pool of cheap fires.
+    """Choose whole ignitions, with their weather, from a pool of cheap fires.
 
-    `candidates` is a store or a Dataset in the snapshot contract; smoke is not needed. `given` are
-    runs that exist already, on the same grid. `weights` are how probable the candidates are and
-    `costs` what their runs cost: by ignition, in the order of their sorted names, or the name of a
-    coordinate; by default all are equal. The ignitions `must_have` are among the `n`. `hold_out`
-    further ignitions are drawn at random first, by their weights: chosen fires are not like those
-    of the pool, so that error bars need others. `seed` is that of the hold-out and of `random`.
-
-    `method` is "variance", the run that lowers the mean variance over the candidates most, or
-    "random".
+    Parameters
+    ----------
+    candidates
+        A store or a Dataset in the snapshot contract; smoke is not needed.
+    n
+        Number of ignitions to choose.
+    given
+        Runs that exist already, on the same grid.
+    method
+        "variance", the run that lowers the mean variance over the candidates most, or "random".
+    weights, costs
+        How probable the candidates are, and what their runs cost: by ignition, in the order of
+        their sorted names, or the name of a coordinate; by default all are equal.
+    must_have
+        Ignitions that are among the `n`.
+    hold_out
+        Number of further ignitions that are drawn at random first, by their weights: chosen fires
+        are not like those of the pool, so that error bars need others.
+    seed
+        Of the hold-out and of "random".
+    progress
+        Called with the name of each step.
     """
     if method not in METHODS:
         raise ArgumentError(

@@ -92,14 +92,29 @@ def draw_fires(
 ) -> DrawnFires:
     """Plan fires for `ensemble_statistics`; the embedded simulator draws and never stores them.
 
-    Landscape and weather are those of `simulate` with the same `preset`, `ground`, `seed` and
-    `checkpoints`, but the ignitions differ. Each ignition burns under each
-    of `droughts` in turn (by default all three), or under `weathers` drawn weathers of its own,
-    until there are `count` fires; the hourly weather comes with every fire. Smoke has no effect on
-    a fire, so only the fire front is simulated. `like` has the coordinates y and x that the fires
-    must have (`surrogate.grid`); without rasters or a `preset`, the preset with that grid is taken.
-    `region`, a boolean mask on the fire grid, replaces the cells that may ignite: with the same
-    one, fires on other fuels begin at the same places. With `with_smoke`, smoke is simulated too.
+    Landscape and weather are those of `simulate` with the same arguments, but the ignitions differ.
+    Smoke has no effect on a fire, so only the fire front is simulated; the hourly weather comes
+    with every fire.
+
+    Parameters
+    ----------
+    count
+        Number of fires.
+    like
+        Has the coordinates y and x that the fires must have (`surrogate.grid`). Without rasters or
+        a `preset`, the preset with that grid is taken.
+    preset, checkpoints, seed, ground
+        As for `simulate`.
+    droughts
+        Each ignition burns under each of them in turn, by default all three, until there are
+        `count` fires.
+    weathers
+        Or each ignition burns under this number of drawn weathers of its own.
+    region
+        Boolean mask on the fire grid that replaces the cells that may ignite: with the same one,
+        fires on other fuels begin at the same places.
+    with_smoke
+        Simulate smoke too.
     """
     if count < 1:
         raise PlumecastError(f"cannot draw {count} fires; ask for at least 1")

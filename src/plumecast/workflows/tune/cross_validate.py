@@ -52,14 +52,26 @@ def cross_validate(
 ) -> CrossValidation:
     """Predict every snapshot by a fit that did not see its group, and score the predictions.
 
-    `fit(train)` gets a part of the Dataset and returns an object with `predict(data)`, such as a
-    surrogate, or a function of the data. The prediction of a Dataset is a DataArray, a Dataset of
-    several outputs or an array (M, *grid).
+    Scores are the relative error of every output and the IoU of smoke. Footprints are above the
+    smoke threshold of the fold's training part; the IoU is that at the ROC point nearest (0, 1).
 
-    Groups by the coordinate `by`, or by an array of labels, stay together: sorted by label, they
-    are assigned to the `folds` in turn. `folds=None` leaves out one group at a time. Scores are the
-    relative error of every output and the IoU of smoke. Footprints are above the smoke threshold of
-    the fold's training part; the IoU is that at the ROC point nearest (0, 1).
+    Parameters
+    ----------
+    dataset
+        Snapshots, or samples of any fields.
+    fit
+        Gets a part of the Dataset and returns an object with `predict(data)`, such as a surrogate,
+        or a function of the data. The prediction of a Dataset is a DataArray, a Dataset of several
+        outputs or an array (M, *grid).
+    by
+        Coordinate, or array of labels, whose groups stay together.
+    folds
+        Number of folds, to which the groups, sorted by label, are assigned in turn; None leaves out
+        one group at a time.
+    outputs
+        The variables that are predicted.
+    sample_dim
+        The dimension of the samples, if it is not `snapshot`.
     """
     names = field_names(outputs)
     labels, label, dim = _groups(dataset, names, by, sample_dim)

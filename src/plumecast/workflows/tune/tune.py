@@ -117,15 +117,29 @@ def tune_surrogate(
     rank_by: str = "iou",
     resources: Resources = LOCAL,
 ) -> list[Candidate]:
-    """Candidates from best to worst: first those scored on validation, then the others by their
-    cross-validation scores, then those that failed or were not tried.
+    """Try candidates of a surrogate; they are returned from best to worst.
 
-    `space` says what is tried: by default the coded, the lifted and the spectral family. At most
-    `limits.most` candidates are tried, and none is started after `limits.budget_seconds`: first
-    your own, then `recommended`, then the others by cost. The best `limits.confirm` are fitted
-    again. The decision threshold of the deployable IoU is chosen on out-of-fold predictions, so
-    that the score on validation is one that a user could have obtained. Of `resources` only the
-    progress is used: candidates are fitted in the memory of this machine.
+    Those scored on validation are first, then the others by their cross-validation scores, then
+    those that failed or were not tried. Candidates are tried in the order: your own, `recommended`,
+    the others by cost. The decision threshold of the deployable IoU is chosen on out-of-fold
+    predictions, so that the score on validation is one that a user could have obtained.
+
+    Parameters
+    ----------
+    train, validation
+        The parts of a split; folds are made within the training part.
+    space
+        What is tried: by default the coded, the lifted and the spectral family.
+    limits
+        How many candidates are tried, for how long, and how many of the best are fitted again.
+    inputs, outputs, group_by
+        As for `fit_surrogate`.
+    captured
+        Share β of the smoke that the smoke threshold captures.
+    rank_by
+        The score that decides.
+    resources
+        Only their progress is used: candidates are fitted in the memory of this machine.
     """
     if rank_by not in RANK_BY:
         raise ArgumentError(
