@@ -59,8 +59,9 @@ test: $(READY)  ## the tests, and the 25 slowest of them
 	$(TEST_ENV) $(BIN)/python -m pytest -n auto --ignore=tests/cluster --durations=25
 	$(TEST_ENV) $(BIN)/python -m pytest tests/cluster --durations=25
 
-cover: $(READY)  ## the tests, with at least 90 % branch coverage
-	$(TEST_ENV) $(BIN)/python -m pytest -n auto --ignore=tests/cluster --durations=25 --cov --cov-report=
+# `make docs` runs the tutorials and `make release` the tests of the wheel: CI does not run them twice.
+cover: $(READY)  ## the tests but for those of tutorials and wheel, with at least 90 % branch coverage
+	$(TEST_ENV) $(BIN)/python -m pytest -n auto --ignore=tests/cluster --ignore=tests/e2e/test_tutorials.py --ignore=tests/e2e/test_wheel.py --durations=25 --cov --cov-report=
 	$(TEST_ENV) $(BIN)/python -m pytest tests/cluster --durations=25 --cov --cov-append --cov-fail-under=90
 
 # Tutorials call plumecast as a reader would, so it must be found. Their results are kept until

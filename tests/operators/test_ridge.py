@@ -173,7 +173,7 @@ def test_undetermined_fits_are_refused():
     codes, targets = problem(0, snapshots=5)
     with pytest.raises(PlumecastError, match=r"9 features \(degree 2, rank 3\) for 5 snapshots"):
         fit_polynomial_map(codes, targets, degree=2, penalty=0.0)
-    with pytest.raises(PlumecastError, match=r"penalty=0\.0 interpolates"):
+    with pytest.raises(PlumecastError, match=r"penalty=0 interpolates"):
         dual_path(monomial_kernel(codes, codes, 2), targets).residuals(0.0)
     twice = np.concatenate([codes, codes], axis=1)
     with pytest.raises(PlumecastError, match="6×6 least-squares system is singular"):

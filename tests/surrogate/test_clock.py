@@ -282,7 +282,7 @@ def test_hours_that_no_fire_lasts_are_refused(train, fires):
     surrogate = pc.fit_surrogate(train, **FAMILIES["spectral, one layer"])
     with pytest.raises(pc.PlumecastError, match=r"hours=1e\+09 is more than the 8784 h"):
         pc.workflows.at_hours(fires, [1.0, 1e9])
-    with pytest.raises(pc.PlumecastError, match=r"hours=\[0\.0\]; give hours .* above 0"):
+    with pytest.raises(pc.PlumecastError, match=r"hours=\[0\.0\]: give hours .* above 0"):
         list(
             predict_store(surrogate, fires, Overrides(hours=[0.0]))
         )  # and no warning of their ends

@@ -155,7 +155,10 @@ def test_a_surrogate_is_shown_in_a_few_lines():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"inputs": ["vorticity", "more"]}, r"one input, not 2 \(vorticity, more\); use preset='p"),
+        (
+            {"inputs": ["vorticity", "more"]},
+            r"one input, not 2 \(vorticity, more\); use the preset",
+        ),
         ({"sample_dim": "z"}, "sample_dim='z' is not a dimension of 'vorticity'"),
         ({"family": "unet", "targets": "smoke"}, "a network predicts non-negative fields, but"),
     ],

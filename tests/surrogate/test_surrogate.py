@@ -425,11 +425,11 @@ def test_the_smaller_system_is_solved(split):
     [
         ({"degree": 5}, "degree=5 is not one of 1…4"),
         ({"degree": 0}, "degree=0 is not one of 1…4"),
-        ({"penalty": -1.0}, "penalty=-1.0 must be ≥ 0"),
+        ({"penalty": -1.0}, "penalty=-1 must be ≥ 0"),
         ({"penalty": float("nan")}, "penalty=nan is not a finite number"),
         ({"fire_rank": 0}, "time_since_ignition: rank=0 must be at least 1"),
         ({"fire_std_fraction": 1.5}, r"std_fraction=1.5 is not within \(0, 1\]"),
-        ({"smoke_variance_fraction": 0.0}, r"variance_fraction=0.0 is not within \(0, 1\]"),
+        ({"smoke_variance_fraction": 0.0}, r"variance_fraction=0 is not within \(0, 1\]"),
         ({"fire_rank": 3, "fire_std_fraction": 0.9}, "give exactly one of rank, std_fraction"),
         ({"degree": 2, "penalty": 0.0, "fire_rank": 10}, "65 features .* for 24 snapshots are not"),
     ],

@@ -96,7 +96,7 @@ def test_a_wrong_array_is_refused(models, tmp_path, name, change):
     [
         (lambda header: header["value"]["settings"].update(layers=-1), "layers=-1 must be"),
         (lambda header: header["value"]["settings"].update(family="other"), "family 'other' is"),
-        (lambda header: header["value"]["settings"].update(age_bins="3"), "age_bins=3 is not a"),
+        (lambda header: header["value"]["settings"].update(age_bins="3"), "age_bins='3' is not a"),
         (lambda header: header["value"]["operator"]["targets"].update(epsilon=float("nan")),
          "epsilon=nan is not a finite"),
         (lambda header: header["value"]["operator"]["targets"].update(names={"@tuple": ["log"]}),

@@ -68,7 +68,7 @@ def test_several_outputs_along_another_dimension(data):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"by": "place"}, "by='place' is not a coordinate of the data; name one, or use by='snap"),
+        ({"by": "place"}, "by='place' is not a coordinate of the data; name one, or 'snap"),
         ({"outputs": "dust"}, "outputs='dust' is not in the data; found time_since_ignition"),
         ({"folds": 1}, "folds=1 leaves nothing out"),
         ({"folds": 9}, r"8 ignition_id\(s\) in training cannot make 9 folds"),

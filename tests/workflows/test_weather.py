@@ -155,7 +155,7 @@ def test_a_surrogate_that_needs_weather_says_which_option_supplies_it(
         assert "trained with the weather of every fire" in text
         assert "--weather FILE" in text
         assert not (tmp_path / "no.nc").exists()
-    with pytest.raises(PlumecastError, match=r"pc\.with_weather"):
+    with pytest.raises(PlumecastError, match=r"pc\.weather\.with_weather"):
         pc.load_surrogate(model).predict(fires)
 
 

@@ -38,7 +38,11 @@ class ArgumentError(PlumecastError):
     ) -> None:
         self.argument, self.value, self.advice, self.problem = argument, value, advice, problem
         self.place = place
-        said = f"{argument} is missing" if value is None else f"{argument}={_shown(value)}"
+        said = (
+            f"{argument} is missing"
+            if value is None and not problem
+            else f"{argument}={_shown(value)}"
+        )
         super().__init__(self._after(said))
 
     def __reduce__(self) -> Any:
@@ -58,7 +62,7 @@ class ArgumentError(PlumecastError):
 
     def worded(self, name: str) -> str:
         """The message of a surface that calls the argument by `name`."""
-        if self.value is None:
+        if self.value is None and not self.problem:
             return self._after(f"{name} is missing")
         if self.value is True:  # a switch takes no value
             return self._after(name)

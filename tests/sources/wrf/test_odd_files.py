@@ -50,7 +50,7 @@ def test_a_limit_changes_no_result_and_must_be_positive(tmp_path):
         same = one.outcome == other.outcome if isinstance(one.outcome, str) else None
         assert same if same is not None else one.outcome.identical(other.outcome)
     for wrong in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(PlumecastError, match=f"time_limit={wrong}: give a number of seconds"):
+        with pytest.raises(PlumecastError, match=f"time_limit={wrong:g}: give a number of seconds"):
             list(read_wrf_fires(runs, time_limit=wrong))
 
 
