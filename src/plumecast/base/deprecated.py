@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from plumecast.base.errors import PlumecastError
@@ -15,9 +17,20 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
-def deprecate(old: str, new: str, stacklevel: int = 3) -> None:
-    """Warn that `old` will go with the next version; `new` is what to write."""
-    warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=stacklevel)
+_PACKAGE, _IMPORT = str(Path(__file__).parents[1]), "<frozen importlib"
+
+
+def deprecate(old: str, new: str) -> None:
+    """Warn that `old` will go with the next version; `new` is what to write.
+
+    The warning is of the line that called the package, however many wrappers lie between: Python
+    shows deprecations of a user's own script alone.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_PACKAGE, _IMPORT)):
+        level += not frame.f_code.co_filename.startswith(_IMPORT)  # `warn` does not count these
+        frame = frame.f_back
+    warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=level)
 
 
 def folded_arguments(
