@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -15,9 +16,7 @@ from plumecast.base.errors import PlumecastError
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
-
-
-_PACKAGE, _IMPORT = str(Path(__file__).parents[1]), "<frozen importlib"
+_PACKAGE, _IMPORT = f"{Path(__file__).parents[1]}{os.sep}", "<frozen importlib"
 
 
 def deprecate(old: str, new: str) -> None:
