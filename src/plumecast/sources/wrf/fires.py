@@ -18,7 +18,6 @@ from plumecast.compute.blocks import Runner
 from plumecast.compute.processes import DiedError, HungError, LimitedProcess
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.sources.wrf.options import WrfOptions
-from plumecast.sources.wrf.profile import COLUMNS
 from plumecast.sources.wrf.run import read_fire
 from plumecast.sources.wrf.snapshots import FireLabels, to_dataset
 
@@ -79,18 +78,14 @@ def read_wrf(
     return to_dataset(read_fire(paths, options or WrfOptions()), labels)
 
 
-def read_wrf_profile(
-    paths: Paths, options: WrfOptions | None = None, *, columns: str = "median"
-) -> xr.Dataset | None:
+def read_wrf_profile(paths: Paths, options: WrfOptions | None = None) -> xr.Dataset | None:
     """Hourly weather of one run since ignition; None if its files have no wind.
 
-    `columns` is one of `COLUMNS`. Runs without U and V get the default profile above their 10 m
-    wind, those without PBLH the default boundary layer; attributes say so. The attribute
-    `fire_smk_scheme` has the smoke scheme of the run, if its files state it.
+    Runs without U and V get the default profile above their 10 m wind, those without PBLH the
+    default boundary layer; attributes say so. The attribute `fire_smk_scheme` has the smoke scheme
+    of the run, if its files state it.
     """
-    if columns not in COLUMNS:
-        raise ArgumentError("columns", columns, f"give one of {', '.join(COLUMNS)}")
-    return read_fire(paths, options or WrfOptions(), columns=columns).weather
+    return read_fire(paths, options or WrfOptions()).weather
 
 
 @folded_arguments(options=WrfOptions, resources=Resources)
