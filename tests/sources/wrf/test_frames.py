@@ -229,6 +229,28 @@ def test_idealised_domains_are_in_metres(tmp_path):
     assert not {"lat", "crs"} & set(ds.coords)
 
 
+@pytest.mark.parametrize(
+    ("projection", "proj"),
+    [
+        ((1, 33.0, 45.0, -97.0, 39.0), "+proj=lcc +lat_1=33 +lat_2=45 +lat_0=39 +lon_0=-97"),
+        ((1, 38.5, 38.5, -97.5, 38.5), "+proj=lcc +lat_1=38.5 +lat_0=38.5 +lon_0=-97.5"),
+        ((2, 60.0, 0.0, -150.0, 0.0), "+proj=stere +lat_0=90 +lat_ts=60 +lon_0=-150"),
+        ((2, -71.0, 0.0, 10.0, 0.0), "+proj=stere +lat_0=-90 +lat_ts=-71 +lon_0=10"),
+        ((3, 15.0, 0.0, 170.0, 0.0), "+proj=merc +lat_ts=15 +lon_0=170"),
+    ],
+)
+def test_map_planes_agree_with_proj(projection, proj):
+    pyproj = pytest.importorskip("pyproj")
+    names = ("MAP_PROJ", "TRUELAT1", "TRUELAT2", "STAND_LON", "MOAD_CEN_LAT")
+    attributes = dict(zip(names, projection, strict=True))
+    move = pyproj.Transformer.from_crs(
+        "+proj=longlat +R=6370000", f"{proj} +R=6370000 +units=m", always_xy=True
+    ).transform
+    for lat, lon in ((20.0, -110.0), (40.0, -90.0), (-35.0, -179.0)):
+        _, place = map_plane(attributes, lat, lon)
+        np.testing.assert_allclose(place, move(lon, lat), rtol=1e-9, atol=1e-3)
+
+
 REAL = {"TRUELAT1": 36.0, "TRUELAT2": 39.0, "STAND_LON": -106.0, "MOAD_CEN_LAT": 37.5}
 
 

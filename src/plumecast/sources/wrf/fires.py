@@ -28,6 +28,7 @@ A damaged HDF5 file may keep the library in an endless loop.
 """
 
 _FOR_EVER = 1e8  # s
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, getattr(signal, "SIGBUS", 0))
 
 
 class FireResult(NamedTuple):
@@ -126,7 +127,7 @@ def read_wrf_fires(
         labels = FireLabels(name, (ignition_id or {}).get(name, name), label or "unknown")
         if clash or name not in done:
             jobs.append(Job(paths, options or WrfOptions(), labels, clash))
-    results = read_in_order(jobs, workers, resources.runner, time_limit)
+    results = _read_in_order(jobs, workers, resources.runner, time_limit)
     for count, result in enumerate(results, start=1):
         resources.progress(count, len(jobs), result.fire_id)
         if progress is not None:
@@ -182,19 +183,14 @@ def read_limited(process: LimitedProcess, job: Job) -> FireResult:
             f"damaged; copy it again, or raise the time limit"
         )
     except DiedError as error:
-        problem = f"{error.args[0] or job.paths}: the process that read it died ({_why(error)})"
+        why = "perhaps for lack of memory; use fewer workers"
+        if -error.code in _CRASHES:
+            why = f"{signal.Signals(-error.code).name}; the file is damaged: copy it again"
+        problem = f"{error.args[0] or job.paths}: the process that read it died ({why})"
     return FireResult(job.labels.fire_id, problem, ())
 
 
-def _why(died: DiedError) -> str:
-    """Why a process ended, as far as its exit code tells, and what to do."""
-    number = -died.code
-    if number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, getattr(signal, "SIGBUS", 0)):
-        return f"{signal.Signals(number).name}; the file is damaged: copy it again"
-    return "perhaps for lack of memory; use fewer workers"
-
-
-_own = threading.local()  # of a thread of a cluster worker: the process that reads for it
+_of_thread = threading.local()  # of a thread of a cluster worker: the process that reads for it
 
 
 def _read_on_worker(limit: float | None, item: tuple[Job, WorkerPath]) -> FireResult:
@@ -203,18 +199,18 @@ def _read_on_worker(limit: float | None, item: tuple[Job, WorkerPath]) -> FireRe
     job = job._replace(paths=place.checked())
     if limit is None:
         return read_job(job)
-    process: LimitedProcess | None = getattr(_own, "process", None)
+    process: LimitedProcess | None = getattr(_of_thread, "process", None)
     if process is None or process.limit != limit:
-        process = _own.process = LimitedProcess(limit)
+        process = _of_thread.process = LimitedProcess(limit)
     process.start(read_job, job)
     return read_limited(process, job)
 
 
-def read_in_order(
+def _read_in_order(
     jobs: Sequence[Job],
     workers: int,
-    runner: Runner | None = None,
-    limit: float | None = None,
+    runner: Runner | None,
+    limit: float | None,
 ) -> Iterator[FireResult]:
     """Read the jobs and yield the results in their order.
 
