@@ -51,8 +51,6 @@ def test_dynamic_fuels_are_those_with_live_herbs():
 def test_loads_add_up_and_every_loaded_class_has_a_surface():
     table = fuel_table()
     np.testing.assert_allclose(table.total_load, table.load.sum(axis=1))
-    coarse = table.load[:, 1] + table.load[:, 2]
-    np.testing.assert_allclose(table.fine_load, table.total_load - coarse, atol=1e-15)
     assert (table.sav[table.load > 0] > 0).all()
 
 

@@ -117,8 +117,6 @@ class FuelTable:
     extinction_moisture: Field  # (256,) of dead fuel, fraction
     heat_content: Field  # (256,) low heat content, J kg⁻¹
     total_load: Field  # (256,) all five classes, kg m⁻²
-    fine_load: Field  # (256,) 1 h, live herb and live woody, kg m⁻²
-    residence_time: Field  # (256,) flaming time of the front, s
     burnout_time: Field  # (256,) e-folding time of the fuel mass, s
 
 
@@ -145,8 +143,6 @@ def fuel_table() -> FuelTable:
         extinction_moisture=_by_code(code, numbers[:, 9] / 100.0),
         heat_content=_by_code(code, btu_per_lb * J_KG_PER_BTU_LB),
         total_load=_by_code(code, load.sum(axis=1)),
-        fine_load=_by_code(code, load[:, [0, 3, 4]].sum(axis=1)),
-        residence_time=_by_code(code, flaming_residence_time(_mean_sav(load, sav_per_ft))),
         burnout_time=_by_code(code, mass_burnout_time(load, sav_per_ft)),
     )
 
@@ -199,12 +195,6 @@ def _unknown_fuels(unknown: list[str]) -> PlumecastError:
         "(121–124), SH1–SH9 (141–149), TU1–TU5 (161–165), TL1–TL9 (181–189), SB1–SB4 (201–204) and "
         "the non-burnable NB1 (91), NB2 (92), NB3 (93), NB8 (98), NB9 (99)"
     )
-
-
-def _mean_sav(load: Field, sav_per_ft: Field) -> Field:
-    """Rothermel's characteristic σ: the mean weighted by surface area, load × σ."""
-    area = load * sav_per_ft
-    return np.asarray((area * sav_per_ft).sum(axis=1) / area.sum(axis=1))
 
 
 def _by_code(code: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -108,8 +108,8 @@ def simulate_fire(
         carried = smoke_columns(landscape, weather, arrival, hours, ground)
         smoke = np.cumsum(carried.means, axis=0)
         by_frames = np.array(running_dose(hours.tolist(), carried.means.sum(axis=(1, 2)).tolist()))
-        known = by_frames > 0.0
-        scale = np.where(known, carried.doses / np.where(known, by_frames, 1.0), 1.0)
+        smoky = by_frames > 0.0
+        scale = np.where(smoky, carried.doses / np.where(smoky, by_frames, 1.0), 1.0)
         fields[names.SMOKE] = np.where(smoke < SMOKE_FLOOR, 0.0, smoke)
     speed, direction = mean_wind(weather.hours, weather.wind_u, weather.wind_v, hours)
     made = _snapshots(
@@ -129,8 +129,8 @@ def simulate_fire(
         weather=hourly_weather(weather, float(hours[-1])),
     )
     parts = block_parts(np.isfinite(arrival), ground.block, ground.block)
-    kept = burned_shares(arrival[np.isfinite(arrival)], parts, hours, most=PER_SNAPSHOT)
-    made = with_burned_shares(made, kept)
+    shares = burned_shares(arrival[np.isfinite(arrival)], parts, hours, most=PER_SNAPSHOT)
+    made = with_burned_shares(made, shares)
     if with_smoke:
         entry = names.TABLE[names.DOSE_SCALE]
         made = made.assign_coords({entry.name: (names.SNAPSHOT, scale, entry.attrs)})
@@ -172,12 +172,6 @@ def block_fuel_load(landscape: Landscape, block: int) -> Field:
     return square_block_mean(fuel_table().total_load[landscape.fuel], block)
 
 
-def with_fuel_load(snapshots: xr.Dataset, load: Field) -> xr.Dataset:
-    """Snapshots with the fuel load of their cells."""
-    (entry,) = names.GROUND
-    return snapshots.assign({entry.name: (entry.dims, load.astype(np.float32), entry.attrs)})
-
-
 def _snapshots(
     fields: Mapping[str, Field],
     *,
@@ -188,32 +182,28 @@ def _snapshots(
     """Label the fields according to the snapshot contract."""
     mapping = {"grid_mapping": "crs"} if "crs" in grid else {}
 
-    def labelled(values: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    def labelled(values: Mapping[str, npt.NDArray[Any]], **more: str) -> dict[str, Any]:
         table = names.TABLE
-        return {key: (table[key].dims, value, table[key].attrs) for key, value in values.items()}
+        return {
+            key: (table[key].dims, value, {**table[key].attrs, **more})
+            for key, value in values.items()
+        }
 
-    attributes: dict[str, Any] = {
-        "Conventions": "CF-1.11",
-        "title": "Wildfires and their smoke",
-        "source": f"plumecast {__version__} embedded simulator: reduced physics, one-way coupled",
-        "smoke_floor": SMOKE_FLOOR,
-        LOCAL_HOUR: IGNITION_LOCAL_HOUR,
-    }
-    stored = labelled({name: values.astype(np.float32) for name, values in fields.items()})
     count = len(scalars["hours"])
+    stored = {name: values.astype(np.float32) for name, values in fields.items()}
     axes = {name: weather[name] for name in (names.WEATHER_HOUR, names.HEIGHT)}
-    series = {
-        item.name: np.broadcast_to(
-            weather[item.name].astype(np.float32), (count, *weather[item.name].shape)
-        )
-        for item in names.WEATHER
-    }
+    series = {item.name: weather[item.name].astype(np.float32) for item in names.WEATHER}
+    series = {name: np.broadcast_to(item, (count, *item.shape)) for name, item in series.items()}
     made = xr.Dataset(
-        {
-            name: (dims, values, {**attrs, **mapping})
-            for name, (dims, values, attrs) in stored.items()
-        },
+        labelled(stored, **mapping),
         coords={**labelled(scalars), **grid, **labelled(axes)},
-        attrs=attributes,
+        attrs={
+            "Conventions": "CF-1.11",
+            "title": "Wildfires and their smoke",
+            "source": f"plumecast {__version__} embedded simulator: reduced physics, one-way "
+            "coupled",
+            "smoke_floor": SMOKE_FLOOR,
+            LOCAL_HOUR: IGNITION_LOCAL_HOUR,
+        },
     )
     return made.assign(labelled(series))

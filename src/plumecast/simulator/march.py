@@ -66,6 +66,15 @@ class Cells(NamedTuple):
     queued: Mask  # (n,) whether the cell is in the queue
 
 
+class Step(NamedTuple):
+    """A time of constant wind."""
+
+    start: float  # h
+    end: float
+    wind: Field  # (2,) at 10 m, m s⁻¹
+    number: int  # of the wind
+
+
 @compiled(nogil=True)  # other threads, such as a server's, go on
 def march(
     ground: CellProperties, seed_time: Field, seed_normal: Field, edges: Field, winds: Field
@@ -85,10 +94,11 @@ def march(
             band[in_band] = i
             in_band += 1
     for k in range(winds.shape[0]):
+        step = Step(edges[k], edges[k + 1], winds[k], k)
         if k > 0:
-            in_band = _change_wind(ground, cells, band, in_band, edges[k], winds[k], k)
-        in_band = _spread(ground, cells, queue, band, in_band, edges[k], edges[k + 1], winds[k], k)
-        if _record_burned(ground, cells, band, in_band, edges[k + 1], winds[k], k) == 0:
+            in_band = _change_wind(ground, cells, band, in_band, step)
+        in_band = _spread(ground, cells, queue, band, in_band, step)
+        if _record_burned(ground, cells, band, in_band, step) == 0:
             break
     return _unpadded(ground, cells)
 
@@ -131,36 +141,28 @@ def _unpadded(ground: CellProperties, cells: Cells) -> tuple[Field, Field]:
 
 
 @compiled()
-def _update_metric(ground: CellProperties, cells: Cells, i: int, wind: Field, k: int) -> None:
-    """Compute the metric of a cell for wind number k; the first time, also reset its labels."""
-    if cells.metric[i, 3] == k:
+def _update_metric(ground: CellProperties, cells: Cells, i: int, step: Step) -> None:
+    """Compute the metric of a cell for the wind of a step; first of all, reset its labels."""
+    if cells.metric[i, 3] == step.number:
         return
     if cells.metric[i, 3] == NO_WIND:
         cells.label[i, :, 0] = np.inf
-    r, gx, gy = metric_in_wind(ground, i // cells.width - PAD, i % cells.width - PAD, wind)
+    r, gx, gy = metric_in_wind(ground, i // cells.width - PAD, i % cells.width - PAD, step.wind)
     cells.metric[i, 0] = r
     cells.metric[i, 1] = gx
     cells.metric[i, 2] = gy
-    cells.metric[i, 3] = k
+    cells.metric[i, 3] = step.number
 
 
 @compiled()
 def _spread(
-    ground: CellProperties,
-    cells: Cells,
-    queue: Indices,
-    band: Indices,
-    in_band: int,
-    now: float,
-    end: float,
-    wind: Field,
-    k: int,
+    ground: CellProperties, cells: Cells, queue: Indices, band: Indices, in_band: int, step: Step
 ) -> int:
-    """Spread the fire from `now` to `end` with wind number k; returns the new band length."""
+    """Spread the fire from the start of a step to its end; returns the new band length."""
     waiting = 0
     for j in range(in_band):
         i = band[j]
-        if cells.status[i] != BURNED and cells.time[i] <= end:
+        if cells.status[i] != BURNED and cells.time[i] <= step.end:
             queue[waiting] = i
             cells.queued[i] = True
             waiting += 1
@@ -175,15 +177,15 @@ def _spread(
             if cells.status[z] != UNBURNED:
                 continue
             before = cells.time[z]
-            _update_metric(ground, cells, z, wind, k)
+            _update_metric(ground, cells, z, step)
             sx, sy, along_x = OCTANTS[octant, 2], OCTANTS[octant, 3], OCTANTS[octant, 4]
-            _update_arrival(cells, z, sx, sy, along_x, now)
+            _update_arrival(cells, z, sx, sy, along_x, step.start)
             if not cells.time[z] < before:
                 continue
             if before == np.inf:
                 band[in_band] = z
                 in_band += 1
-            if cells.time[z] <= end and not cells.queued[z]:
+            if cells.time[z] <= step.end and not cells.queued[z]:
                 last = first + waiting
                 queue[last if last < queue.size else last - queue.size] = z
                 cells.queued[z] = True
@@ -252,21 +254,15 @@ def _planar_front(
 
 @compiled()
 def _record_burned(
-    ground: CellProperties,
-    cells: Cells,
-    band: Indices,
-    in_band: int,
-    end: float,
-    wind: Field,
-    k: int,
+    ground: CellProperties, cells: Cells, band: Indices, in_band: int, step: Step
 ) -> int:
-    """Record the cells that burn by `end`; returns the number of unburned cells in the band."""
+    """Record the cells that burn in a step; returns the number of unburned cells in the band."""
     left = 0
     for j in range(in_band):
         i = band[j]
         if cells.status[i] == BURNED:
             continue
-        if cells.time[i] > end:
+        if cells.time[i] > step.end:
             left += 1
             continue
         if cells.status[i] == UNBURNED:
@@ -275,7 +271,7 @@ def _record_burned(
             cells.normal[i, 1] = cells.label[i, first, 2]
         cells.status[i] = BURNED
         cells.arrival[i] = cells.time[i]
-        _update_metric(ground, cells, i, wind, k)
+        _update_metric(ground, cells, i, step)
         _scale_gradient(cells, i)
     return left
 
@@ -292,15 +288,9 @@ def _scale_gradient(cells: Cells, i: int) -> float:
 
 @compiled()
 def _change_wind(
-    ground: CellProperties,
-    cells: Cells,
-    band: Indices,
-    in_band: int,
-    now: float,
-    wind: Field,
-    k: int,
+    ground: CellProperties, cells: Cells, band: Indices, in_band: int, step: Step
 ) -> int:
-    """Scale the times near the front to wind number k; drops cells far behind it from the band."""
+    """Scale the times near the front to the wind of a step; drops cells far behind the front."""
     kept = 0
     for j in range(in_band):
         i = band[j]
@@ -311,14 +301,15 @@ def _change_wind(
         if cells.status[i] == SEEDED:
             continue
         r, gx, gy = cells.metric[i, 0], cells.metric[i, 1], cells.metric[i, 2]
-        _update_metric(ground, cells, i, wind, k)
+        _update_metric(ground, cells, i, step)
         if cells.status[i] == BURNED:
-            cells.time[i] = now + (cells.time[i] - now) * _scale_gradient(cells, i)
+            pace = _scale_gradient(cells, i)
+            cells.time[i] = step.start + (cells.time[i] - step.start) * pace
             continue
         cells.time[i] = np.inf
         for q in range(4):
             if cells.label[i, q, 0] < np.inf:
-                _rescale_label(cells, i, q, now, r, gx, gy)
+                _rescale_label(cells, i, q, step.start, r, gx, gy)
                 cells.time[i] = min(cells.time[i], cells.label[i, q, 0])
     return kept
 

@@ -135,11 +135,15 @@ class Weather:
 
 def weather(drought: str, *, seed: int = 0, hours: float = 60.0) -> Weather:
     """Series of one drought from ignition to at least `hours`; a longer series begins equally."""
+    return _series(_scenario(drought), drought, hours, [seed, *drought.encode()])
+
+
+def _scenario(drought: str) -> Scenario:
     if drought not in SCENARIOS:
         raise PlumecastError(
             f"unknown drought {drought!r}; known are {', '.join(map(repr, SCENARIOS))}"
         )
-    return _series(SCENARIOS[drought], drought, hours, [seed, *drought.encode()])
+    return SCENARIOS[drought]
 
 
 def drawn_weather(seed: int, ignition: int, number: int, *, hours: float = 60.0) -> Weather:
@@ -170,10 +174,7 @@ def stated_weather(
     constant and there are no gusts; the speed at 10 m has the diurnal cycle of the other weathers.
     Moisture, boundary layer and stability are those of `drought`. The fire ignites at `local_hour`.
     """
-    if drought not in SCENARIOS:
-        raise PlumecastError(
-            f"unknown drought {drought!r}; known are {', '.join(map(repr, SCENARIOS))}"
-        )
+    scenario = _scenario(drought)
     if not (np.isfinite([*surface, *aloft]).all() and min(surface[0], aloft[0]) >= 0.0):
         raise PlumecastError(
             f"winds surface={surface} and aloft={aloft} need a speed of at least 0 m/s and a "
@@ -184,7 +185,7 @@ def stated_weather(
             "local_hour", local_hour, "give 0 to 24", problem="is no hour of the day"
         )
     scenario = replace(
-        SCENARIOS[drought], wind_speed=surface[0], wind_from=surface[1], swing=0.0,
+        scenario, wind_speed=surface[0], wind_from=surface[1], swing=0.0,
         jet_speed=aloft[0], jet_from=aloft[1],
     )  # fmt: skip
     return _series(scenario, OWN, hours, None, local_hour)
@@ -199,22 +200,24 @@ def _series(
         raise ArgumentError("hours", hours, "give a number of hours above 0")
     times = STEP_HOURS * np.arange(np.ceil(hours / STEP_HOURS) + 1.0, dtype=np.float64)
     local = local_hour + times
-    sun = daylight(local)
     noise = np.zeros((times.size, 2)) if gusts is None else _gust_noise(gusts, times.size)
-    surface_u, surface_v = _surface_wind(scenario, times, local, noise)
-    upper = scenario.jet_from + 0.5 * _turning(scenario, times)
-    upper_u, upper_v = components(scenario.jet_speed, upper)
+    # The synoptic wind turns; its speed has a diurnal cycle with its peak at 15 h; gusts are 18 %.
+    angle = 2 * np.pi * times / scenario.period + np.deg2rad(scenario.phase)
+    turning = scenario.swing * np.sin(angle)
+    speed = scenario.wind_speed * (1.0 + 0.35 * np.cos(2 * np.pi * (local - 15.0) / 24.0))
+    u, v = components(speed, scenario.wind_from + turning)
+    upper_u, upper_v = components(scenario.jet_speed, scenario.jet_from + 0.5 * turning)
     return Weather(
         drought=label,
         moisture=scenario.moisture,
         hours=times,
-        wind_u=surface_u,
-        wind_v=surface_v,
+        wind_u=u + 0.18 * speed * noise[:, 0],
+        wind_v=v + 0.18 * speed * noise[:, 1],
         upper_u=upper_u,
         upper_v=upper_v,
         shear_exponent=shear_exponent(local),
         boundary_layer_depth=default_depth(local, scenario.day_depth),
-        convective_velocity=scenario.convective_velocity * sun,
+        convective_velocity=scenario.convective_velocity * daylight(local),
         stability=scenario.stability,
     )
 
@@ -258,21 +261,6 @@ def hourly_weather(series: Weather, hours: float) -> dict[str, Field]:
         "wind_v": wind_v,
         "boundary_layer_depth": np.interp(times, series.hours, series.boundary_layer_depth),
     }
-
-
-def _surface_wind(
-    scenario: Scenario, times: Field, local: Field, noise: Field
-) -> tuple[Field, Field]:
-    """10 m wind: synoptic direction, diurnal cycle of speed with peak at 15 h, gusts of 18 %."""
-    speed = scenario.wind_speed * (1.0 + 0.35 * np.cos(2 * np.pi * (local - 15.0) / 24.0))
-    u, v = components(speed, scenario.wind_from + _turning(scenario, times))
-    return u + 0.18 * speed * noise[:, 0], v + 0.18 * speed * noise[:, 1]
-
-
-def _turning(scenario: Scenario, times: Field) -> Field:
-    """Synoptic turning of the wind, degree."""
-    angle = 2 * np.pi * times / scenario.period + np.deg2rad(scenario.phase)
-    return np.asarray(scenario.swing * np.sin(angle))
 
 
 def _gust_noise(key: list[int], count: int) -> Field:
