@@ -75,7 +75,6 @@ class Step(NamedTuple):
     number: int  # of the wind
 
 
-@compiled(nogil=True)  # other threads, such as a server's, go on
 def march(
     ground: CellProperties, seed_time: Field, seed_normal: Field, edges: Field, winds: Field
 ) -> tuple[Field, Field]:
@@ -83,9 +82,28 @@ def march(
 
     `seed_time` (ny, nx) has the given arrival times, inf elsewhere, and `seed_normal` the direction
     of the front there. The 10 m wind is `winds[k]` (m s⁻¹) from `edges[k]` to `edges[k + 1]` (h).
-    The band is the list of cells near the front.
     """
-    cells = _initial_cells(ground, seed_time, seed_normal)
+    rows, width = (size + 2 * PAD for size in ground.fuel.shape)
+    inside = (slice(PAD, -PAD), slice(PAD, -PAD))
+    time, normal = np.full((rows, width), np.inf), np.zeros((rows, width, 2))
+    status = np.full((rows, width), UNBURNABLE, np.int8)
+    seeded = seed_time < np.inf
+    time[inside] = seed_time
+    normal[inside] = np.where(seeded[..., np.newaxis], seed_normal, 0.0)
+    status[inside] = np.where(ground.coefficients[ground.fuel, 0] > 0.0, UNBURNED, UNBURNABLE)
+    status[inside][seeded] = SEEDED
+    n = rows * width
+    cells = Cells(
+        width, time.ravel(), normal.reshape(n, 2), np.full(n, np.inf), np.full((n, 4), NO_WIND),
+        np.empty((n, 4, 3)), np.empty((n, 4), np.bool_), status.ravel(), np.zeros(n, np.bool_),
+    )  # fmt: skip
+    _march(ground, cells, edges, winds)
+    return cells.arrival.reshape(rows, width)[inside], normal[inside]
+
+
+@compiled(nogil=True)  # other threads, such as a server's, go on
+def _march(ground: CellProperties, cells: Cells, edges: Field, winds: Field) -> None:
+    """Burn the cells in place; the band is the list of cells near the front."""
     queue = np.empty(cells.time.size, dtype=np.int64)
     band = np.empty(cells.time.size, dtype=np.int64)
     in_band = 0
@@ -100,44 +118,6 @@ def march(
         in_band = _spread(ground, cells, queue, band, in_band, step)
         if _record_burned(ground, cells, band, in_band, step) == 0:
             break
-    return _unpadded(ground, cells)
-
-
-@compiled()
-def _initial_cells(ground: CellProperties, seed_time: Field, seed_normal: Field) -> Cells:
-    """Cells before the first step, with the given arrival times."""
-    ny, nx = ground.fuel.shape
-    n = (ny + 2 * PAD) * (nx + 2 * PAD)
-    cells = Cells(
-        nx + 2 * PAD, np.full(n, np.inf), np.zeros((n, 2)), np.full(n, np.inf),
-        np.full((n, 4), NO_WIND), np.empty((n, 4, 3)), np.empty((n, 4), np.bool_),
-        np.full(n, UNBURNABLE, np.int8), np.zeros(n, np.bool_),
-    )  # fmt: skip
-    for row in range(ny):
-        for column in range(nx):
-            i = (row + PAD) * cells.width + column + PAD
-            if ground.coefficients[ground.fuel[row, column], 0] > 0.0:
-                cells.status[i] = UNBURNED
-            if seed_time[row, column] < np.inf:
-                cells.status[i] = SEEDED
-                cells.time[i] = seed_time[row, column]
-                cells.normal[i, 0] = seed_normal[row, column, 0]
-                cells.normal[i, 1] = seed_normal[row, column, 1]
-    return cells
-
-
-@compiled()
-def _unpadded(ground: CellProperties, cells: Cells) -> tuple[Field, Field]:
-    """Arrival times and gradients on the (ny, nx) grid."""
-    ny, nx = ground.fuel.shape
-    arrival, normal = np.empty((ny, nx)), np.empty((ny, nx, 2))
-    for row in range(ny):
-        for column in range(nx):
-            i = (row + PAD) * cells.width + column + PAD
-            arrival[row, column] = cells.arrival[i]
-            normal[row, column, 0] = cells.normal[i, 0]
-            normal[row, column, 1] = cells.normal[i, 1]
-    return arrival, normal
 
 
 @compiled()
