@@ -45,9 +45,9 @@ def distance_reached(arrival, ignition, degree, hour):
     """Cells from the ignition to where the arrival time along a ray passes `hour`."""
     step = np.arange(0.5, max(arrival.shape), 0.1)
     dx, dy = towards(degree)
-    known = np.where(np.isfinite(arrival), arrival, 1e6)
+    finite = np.where(np.isfinite(arrival), arrival, 1e6)
     along = map_coordinates(
-        known, [ignition[0] + step * dy, ignition[1] + step * dx], order=1, mode="nearest"
+        finite, [ignition[0] + step * dy, ignition[1] + step * dx], order=1, mode="nearest"
     )
     beyond = int(np.argmax(along > hour))
     before = along[beyond - 1]

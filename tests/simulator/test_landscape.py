@@ -97,7 +97,7 @@ def test_years_change_some_woody_fuel_and_never_the_terrain(seed, year):
     changed = now.fuel != later.fuel
     assert 0.0 < changed.mean() < 0.5
     np.testing.assert_array_equal(now.burnable, later.burnable)
-    assert fuel_table().known[now.fuel].all()
+    assert fuel_table().listed[now.fuel].all()
 
 
 def test_ignitions_lie_in_burnable_forested_mountains_inside(ground):

@@ -140,14 +140,14 @@ def test_drawn_weathers_fill_their_ranges():
     assert low / GUSTS < speed.min() < 1.1 * low
     assert 0.9 * high < speed.max() < GUSTS * high
     assert (np.histogram(direction, bins=8, range=(0.0, 360.0))[0] > 10).all()  # of 25 expected
-    for name, found in {
+    for name, values in {
         "jet_speed": [np.hypot(series.upper_u, series.upper_v).max() for series in drawn],
         "day_depth": [series.boundary_layer_depth.max() for series in drawn],
         "stability": [series.stability for series in drawn],
     }.items():
         (low, high), span = RANGES[name], np.ptp(RANGES[name])
-        assert low <= min(found) < low + 0.05 * span, name
-        assert high - 0.05 * span < max(found) <= high * (1.0 + 1e-12), name
+        assert low <= min(values) < low + 0.05 * span, name
+        assert high - 0.05 * span < max(values) <= high * (1.0 + 1e-12), name
     moisture = np.array([series.moisture for series in drawn])
     driest, moistest = (np.array(SCENARIOS[name].moisture) for name in ("high", "low"))
     assert (moisture >= driest).all()

@@ -108,7 +108,7 @@ class FuelTable:
     Rows of unknown and non-burnable codes are 0. The classes are `PARTICLE_CLASSES`.
     """
 
-    known: Mask  # (256,) codes of fuels and non-burnable covers
+    listed: Mask  # (256,) codes of fuels and non-burnable covers
     burnable: Mask  # (256,)
     dynamic: Mask  # (256,) live herbs turn into dead fuel as they cure
     load: Field  # (256, 5) oven-dry load of each class, kg m⁻²
@@ -131,10 +131,10 @@ def fuel_table() -> FuelTable:
     sav_per_ft[:, [1, 2]] = SAV_10H_PER_FT, SAV_100H_PER_FT
     btu_per_lb = np.where(code == FUEL_CODES["GR6"], 9000.0, 8000.0)
     load = numbers[:, :5] * KG_M2_PER_TON_ACRE
-    known = np.zeros(_TABLE_LENGTH, dtype=bool)
-    known[list(FUEL_CODES.values())] = True
+    listed = np.zeros(_TABLE_LENGTH, dtype=bool)
+    listed[list(FUEL_CODES.values())] = True
     return FuelTable(
-        known=_read_only(known),
+        listed=_read_only(listed),
         burnable=_by_code(code, np.ones(code.size, dtype=bool)),
         dynamic=_by_code(code, load[:, 3] > 0.0),
         load=_by_code(code, load),
@@ -175,11 +175,11 @@ def fuel_codes(fuel_model: Any) -> Codes:
             raise _unknown_fuels(sorted(unknown))
         return np.array(named, dtype=np.int16).reshape(models.shape)
     in_range = (models >= 0) & (models < _TABLE_LENGTH)
-    known = in_range & fuel_table().known[np.where(in_range, models, 0).astype(np.intp)]
+    valid = in_range & fuel_table().listed[np.where(in_range, models, 0).astype(np.intp)]
     if models.dtype.kind == "f":
-        known &= models == np.floor(models)
-    if not known.all():
-        raise _unknown_fuels([f"{code:g}" for code in np.unique(models[~known])])
+        valid &= models == np.floor(models)
+    if not valid.all():
+        raise _unknown_fuels([f"{code:g}" for code in np.unique(models[~valid])])
     return models.astype(np.int16)
 
 

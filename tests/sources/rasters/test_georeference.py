@@ -125,9 +125,9 @@ def test_crs_is_stated_for_files_that_carry_none(tmp_path):
     note = r"no CRS in .*a\.asc: assumed that of the target grid, WGS 84 .* \(EPSG:32613\); state"
     with pytest.warns(UserWarning, match=note):
         assumed = read(path, like=like)
-    stated = read(path, like=like, crs=UTM)
-    xr.testing.assert_equal(stated, assumed)
-    xr.testing.assert_equal(stated, read(path, like=like, crs="local"))
+    named = read(path, like=like, crs=UTM)
+    xr.testing.assert_equal(named, assumed)
+    xr.testing.assert_equal(named, read(path, like=like, crs="local"))
     elsewhere = (
         r"crs is missing: .*a\.asc: no CRS, and with that of the target grid, .*, 100\.0% of the "
         r"burned area is outside the target grid: the fire is at x 1090 … 1450, y 5090 … 5210, "
@@ -136,7 +136,7 @@ def test_crs_is_stated_for_files_that_carry_none(tmp_path):
     with pytest.raises(PlumecastError, match=elsewhere):
         read(path, like=template(UTM, 900.0, 900_900.0))
     (tmp_path / "a.prj").write_text(as_crs(UTM, path).to_wkt())
-    xr.testing.assert_equal(read(path, like=like), stated)
+    xr.testing.assert_equal(read(path, like=like), named)
     with pytest.raises(PlumecastError, match=r"crs='EPSG:5070': .*the file has another CRS"):
         read(path, crs=ALBERS)
     with pytest.raises(PlumecastError, match="grid has none; the CRS 'local' uses"):

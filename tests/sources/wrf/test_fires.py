@@ -180,9 +180,9 @@ def test_arrival_rebuilt_from_a_real_level_set_is_near(monkeypatch):
     real_read = run_module.prepare
 
     def without_times(*args, **options):
-        found = real_read(*args, **options)
-        found.names.remove("TIGN_G")
-        return found
+        read = real_read(*args, **options)
+        read.names.remove("TIGN_G")
+        return read
 
     monkeypatch.setattr(run_module, "prepare", without_times)
     rebuilt = read_wrf(run)

@@ -165,8 +165,8 @@ def test_units_are_stated_and_never_guessed(tmp_path, name, label, unit, message
     with pytest.raises(PlumecastError, match=message):
         read_wrf(run, WrfOptions(smoke=name))
     factor = {"g/kg": 1.0, "ug/kg": 1e-6}[unit]
-    stated = read_wrf(run, WrfOptions(smoke=name, smoke_unit=unit, **ALL)).smoke[0]
-    np.testing.assert_allclose(stated, factor * expected_column(plume(3600.0)), rtol=1e-5)
+    smoke = read_wrf(run, WrfOptions(smoke=name, smoke_unit=unit, **ALL)).smoke[0]
+    np.testing.assert_allclose(smoke, factor * expected_column(plume(3600.0)), rtol=1e-5)
 
 
 @pytest.mark.parametrize(

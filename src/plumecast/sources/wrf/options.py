@@ -115,13 +115,13 @@ def known_unit(label: str) -> str | None:
     return f"{unit[1]}/{unit[2] or 'm3'}" if unit else None
 
 
-def smoke_unit(name: str, label: str, stated: str | None) -> str:
+def smoke_unit(name: str, label: str, user_unit: str | None) -> str:
     """The stated unit, or the known one if the label in the file does not contradict it."""
-    if stated is not None:
-        unit = known_unit(stated)
+    if user_unit is not None:
+        unit = known_unit(user_unit)
         if unit is None:
             advice = "not supported; give e.g. g/kg, ug/kg or ug/m3"
-            raise ArgumentError("smoke_unit", stated, advice)
+            raise ArgumentError("smoke_unit", user_unit, advice)
         return unit
     if name not in SMOKE_VARIABLES:
         units = ", ".join(f"{key} {value[0]}" for key, value in SMOKE_VARIABLES.items())
@@ -161,19 +161,19 @@ def tracer_list(tracers: str | Sequence[str]) -> str:
     return ",".join(parts)
 
 
-def tracer_unit(name: str, label: str, stated: str | None) -> str:
+def tracer_unit(name: str, label: str, user_unit: str | None) -> str:
     """`smoke_unit` of a tracer; "ppmv:28.01" for a mole fraction of that molar mass."""
-    if stated is not None:
-        mole_fraction = re.fullmatch(r"ppmv?:(\d+(?:\.\d+)?)", stated.strip().lower())
+    if user_unit is not None:
+        mole_fraction = re.fullmatch(r"ppmv?:(\d+(?:\.\d+)?)", user_unit.strip().lower())
         if mole_fraction and float(mole_fraction[1]) > 0.0:
             return f"ppmv:{mole_fraction[1]}"
-        if unit := known_unit(stated):
+        if unit := known_unit(user_unit):
             return unit
         advice = (
             f"the unit is not supported; give e.g. {name}=ug/kg, {name}=ug/m3, or "
             f"{name}=ppmv:28.01 with the molar mass in g/mol"
         )
-        raise ArgumentError("tracers", f"{name}={stated}", advice)
+        raise ArgumentError("tracers", f"{name}={user_unit}", advice)
     if name in SMOKE_VARIABLES:
         return smoke_unit(name, label, None)
     if name not in MOLE_FRACTIONS:
