@@ -216,7 +216,7 @@ def test_steering_turns_the_local_wind():
     assert np.isfinite(calm).sum() < np.isfinite(north).sum() / 2
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**32 - 1), share=st.floats(0.4, 0.9))
 def test_fire_reaches_just_the_burnable_cells_connected_to_the_ignition(seed, share):
     rng = np.random.default_rng(seed)

@@ -196,6 +196,7 @@ def test_the_winds_are_those_stated(way):
     assert np.hypot(u, v) == pytest.approx(15.0)
     assert direction(u, v) == pytest.approx((way + 30.0) % 360.0)
     assert made.drought == OWN
+    assert made.moisture == weather("medium").moisture
 
 
 def test_the_hour_of_ignition_moves_the_day():
@@ -206,11 +207,6 @@ def test_the_hour_of_ignition_moves_the_day():
     assert noon.hours[np.argmax(-noon.wind_v)] == 3.0
     assert midnight.hours[np.argmax(-midnight.wind_v)] == 15.0
     assert midnight.boundary_layer_depth[0] < 0.5 * noon.boundary_layer_depth[0]
-
-
-def test_moisture_is_that_of_the_drought():
-    made = stated_weather((8.0, 0.0), (9.0, 0.0), drought="low")
-    assert made.moisture == weather("low").moisture
 
 
 @pytest.mark.parametrize(

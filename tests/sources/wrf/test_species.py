@@ -120,17 +120,3 @@ def test_an_unwritten_tracer_is_refused(tmp_path):
     run = write_run(tmp_path / "fire", HOURS, edit=unwritten)
     with pytest.raises(pc.PlumecastError, match="values of co are unwritten"):
         pc.read_wrf(run, WrfOptions(tracers="co"))
-
-
-def test_a_store_is_continued_with_the_same_outputs_only(tmp_path, run):
-    from plumecast.workflows.ingest import ingest_wrf
-
-    store = tmp_path / "store.zarr"
-    ingest_wrf([run], store, WrfOptions(surface=True), time_limit=None)
-    assert "surface_smoke" in pc.open_snapshots(store)
-    other = write_run(tmp_path / "other", HOURS)
-    (outcome,) = ingest_wrf([other], store, time_limit=None)
-    assert "surface=True, not False" in outcome.problem
-    (outcome,) = ingest_wrf([other], store, WrfOptions(surface=True), time_limit=None)
-    assert outcome.problem is None
-    assert pc.data.stored_fires(store) == {"fire", "other"}
