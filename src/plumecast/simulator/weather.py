@@ -19,17 +19,7 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import HEIGHT, WEATHER_HOUR
 from plumecast.compute.arrays import Field
 from plumecast.physics.fuels import Moisture
-from plumecast.weather.profile import (
-    HEIGHTS,
-    POWER_LAW_TOP,
-    SURFACE,
-    TURNING_DEPTH,
-    VEER,
-    components,
-    daylight,
-    default_depth,
-    shear_exponent,
-)
+from plumecast.weather import profile
 
 STEP_HOURS = 0.5
 """Time step of the series, h; winds are linear in time between the steps."""
@@ -108,7 +98,7 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
 )
 """Ranges of a drawn weather; every value is uniform and independent of the others."""
 
-STORED_HEIGHTS = HEIGHTS
+STORED_HEIGHTS = profile.HEIGHTS
 """Heights above ground at which the wind is stored with the snapshots, m."""
 
 
@@ -205,8 +195,8 @@ def _series(
     angle = 2 * np.pi * times / scenario.period + np.deg2rad(scenario.phase)
     turning = scenario.swing * np.sin(angle)
     speed = scenario.wind_speed * (1.0 + 0.35 * np.cos(2 * np.pi * (local - 15.0) / 24.0))
-    u, v = components(speed, scenario.wind_from + turning)
-    upper_u, upper_v = components(scenario.jet_speed, scenario.jet_from + 0.5 * turning)
+    u, v = profile.components(speed, scenario.wind_from + turning)
+    upper_u, upper_v = profile.components(scenario.jet_speed, scenario.jet_from + 0.5 * turning)
     return Weather(
         drought=label,
         moisture=scenario.moisture,
@@ -215,9 +205,9 @@ def _series(
         wind_v=v + 0.18 * speed * noise[:, 1],
         upper_u=upper_u,
         upper_v=upper_v,
-        shear_exponent=shear_exponent(local),
-        boundary_layer_depth=default_depth(local, scenario.day_depth),
-        convective_velocity=scenario.convective_velocity * daylight(local),
+        shear_exponent=profile.shear_exponent(local),
+        boundary_layer_depth=profile.default_depth(local, scenario.day_depth),
+        convective_velocity=scenario.convective_velocity * profile.daylight(local),
         stability=scenario.stability,
     )
 
@@ -238,10 +228,12 @@ def wind_profile(
     def at(values: Field) -> Field:
         return np.asarray(np.interp(times, series.hours, values))
 
-    top = np.maximum(at(series.boundary_layer_depth), TURNING_DEPTH)
-    mixed = np.clip(z, SURFACE, top)
-    growth = (np.minimum(mixed, POWER_LAW_TOP) / SURFACE) ** at(series.shear_exponent)
-    angle = np.deg2rad(VEER) * mixed / top
+    top = np.maximum(at(series.boundary_layer_depth), profile.TURNING_DEPTH)
+    mixed = np.clip(z, profile.SURFACE, top)
+    growth = (np.minimum(mixed, profile.POWER_LAW_TOP) / profile.SURFACE) ** at(
+        series.shear_exponent
+    )
+    angle = np.deg2rad(profile.VEER) * mixed / top
     u10, v10 = at(series.wind_u), at(series.wind_v)
     u = growth * (np.cos(angle) * u10 + np.sin(angle) * v10)
     v = growth * (np.cos(angle) * v10 - np.sin(angle) * u10)

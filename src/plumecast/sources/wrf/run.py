@@ -20,7 +20,7 @@ from plumecast.base.integrity import Finding
 from plumecast.base.names import SURFACE_SMOKE, tracer_output
 from plumecast.base.paths import Paths
 from plumecast.compute.arrays import Array
-from plumecast.sources.wrf import checks, files
+from plumecast.sources.wrf import checks, files, integrity
 from plumecast.sources.wrf.files import Frame, FrameReader, NameMismatch, thin
 from plumecast.sources.wrf.frame import (
     Amount,
@@ -34,20 +34,6 @@ from plumecast.sources.wrf.frame import (
     fire_age,
     map_plane,
     smoke_columns,
-)
-from plumecast.sources.wrf.integrity import (
-    RANGES,
-    check_air,
-    check_arrival,
-    check_plausible,
-    check_values,
-    check_variable,
-    damage_reported,
-    dimensions_of,
-    number_attribute,
-    read_layout,
-    require_variables,
-    smoke_range,
 )
 from plumecast.sources.wrf.options import WrfOptions, interval_seconds, smoke_unit, tracer_unit
 from plumecast.sources.wrf.profile import (
@@ -184,8 +170,8 @@ def prepare(paths: list[Path], options: WrfOptions, reader: FrameReader, *, by_n
     path = chosen[0].path
     dataset = reader.open(path)
     names, units = _required_variables(dataset, path, options)
-    layout = read_layout(dataset, path)
-    with damage_reported(path, "an attribute is damaged"):
+    layout = integrity.read_layout(dataset, path)
+    with integrity.damage_reported(path, "an attribute is damaged"):
         attributes = dict(dataset.__dict__)
     latlon = _latlon(dataset, path, reader)
     air, fuel = weather_variables(dataset), _fuel(path, layout, reader)
@@ -212,7 +198,7 @@ def _required_variables(
 ) -> tuple[list[str], dict[str, str]]:
     """Names of the variables to read, and the units of the smoke and the tracers."""
     tracers = options.tracer_units
-    require_variables(dataset, path, ["LFN", options.smoke, *tracers])
+    integrity.require_variables(dataset, path, ["LFN", options.smoke, *tracers])
 
     def label(name: str) -> str:
         return str(getattr(dataset[name], "units", "")).strip()
@@ -227,9 +213,9 @@ def _required_variables(
     names = ["LFN", *(["TIGN_G"] if "TIGN_G" in dataset.variables else []), *units]
     per_kg = any(not unit.endswith("/m3") for unit in units.values())
     names += ["PH", "PHB", *(["P", "PB", "T"] if per_kg else [])]
-    require_variables(dataset, path, names)
+    integrity.require_variables(dataset, path, names)
     for name in names:
-        check_variable(dataset, path, name)
+        integrity.check_variable(dataset, path, name)
     return names, units
 
 
@@ -237,15 +223,16 @@ def _latlon(
     dataset: netCDF4.Dataset, path: Path, reader: FrameReader
 ) -> tuple[Array, Array] | None:
     """XLAT, XLONG (ny, nx) of a real domain; in idealised runs (MAP_PROJ 0) they are metres."""
-    projection = number_attribute(dataset, path, "MAP_PROJ", 0.0)
+    projection = integrity.number_attribute(dataset, path, "MAP_PROJ", 0.0)
     if projection == 0.0:
         return None
     first = Frame(0.0, path, 0)
     lat, lon = (
-        check_plausible(reader.read(first, name), name, str(first)) for name in ("XLAT", "XLONG")
+        integrity.check_plausible(reader.read(first, name), name, str(first))
+        for name in ("XLAT", "XLONG")
     )
     names = ("TRUELAT1", "TRUELAT2", "STAND_LON", *(["MOAD_CEN_LAT"] if projection == 1 else []))
-    numbers = {name: number_attribute(dataset, path, name) for name in names}
+    numbers = {name: integrity.number_attribute(dataset, path, name) for name in names}
     _, place = map_plane({**numbers, "MAP_PROJ": projection}, float(lat[0, 0]), float(lon[0, 0]))
     if not np.isfinite(place).all():
         values = ", ".join(f"{name}={value:g}" for name, value in numbers.items())
@@ -259,10 +246,10 @@ def _fuel(path: Path, layout: Layout, reader: FrameReader) -> Array | None:
     NFUEL_CAT alone is not enough: the loads of its categories are in the run's namelist.fire.
     """
     variables = reader.open(path).variables
-    if "FGIP" not in variables or variables["FGIP"].dimensions != dimensions_of("FGIP"):
+    if "FGIP" not in variables or variables["FGIP"].dimensions != integrity.dimensions_of("FGIP"):
         return None
     load = layout.cut_padding(reader.read(Frame(0.0, path, 0), "FGIP")).astype(np.float64)
-    likely = (load >= RANGES["FGIP"].lowest) & (load <= RANGES["FGIP"].highest)
+    likely = (load >= integrity.RANGES["FGIP"].lowest) & (load <= integrity.RANGES["FGIP"].highest)
     if not (likely.all() and load.any()):
         return None
     return layout.to_smoke_grid(load, "mean").astype(np.float32)
@@ -313,8 +300,10 @@ class _Reading:
         if name == "LFN":
             values = self.run.layout.cut_padding(values)
         if name not in self.run.units:
-            return check_plausible(values, name, where)
-        extremes = check_values(values, name, smoke_range(self.run.units[name]), where)
+            return integrity.check_plausible(values, name, where)
+        extremes = integrity.check_values(
+            values, name, integrity.smoke_range(self.run.units[name]), where
+        )
         if name == self.run.options.smoke:
             self._extremes = extremes
         return values
@@ -331,13 +320,13 @@ class _Reading:
             return FireState(frame.seconds, burned, self._level_set.arrival[burned])
         del level
         arrival = self.run.layout.cut_padding(self.reader.read(frame, "TIGN_G"))[burned]
-        check_arrival(arrival, frame.seconds, str(frame))
+        integrity.check_arrival(arrival, frame.seconds, str(frame))
         return FireState(frame.seconds, burned, arrival)
 
     def _columns(self, frame: Frame) -> Columns:
         """Smoke and tracers in µg m⁻³; raises unless they are computed from plausible air."""
         columns = smoke_columns(partial(self._read, frame), self.run.units)
-        check_air(columns.layers, str(frame))
+        integrity.check_air(columns.layers, str(frame))
         mean = columns.amounts[self.run.options.smoke].mean
         self.totals.append((frame.seconds, float(mean.sum())))
         return columns
