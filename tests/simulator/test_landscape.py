@@ -10,7 +10,6 @@ from plumecast.physics.fuels import FUEL_CODES, fuel_table
 from plumecast.simulator.landscape import (
     Landscape,
     ignition_mask,
-    square_block_mean,
     synthetic_landscape,
 )
 
@@ -44,16 +43,6 @@ def test_slope_points_uphill():
 def test_impossible_landscapes_are_refused(elevation, fuel, cell, message):
     with pytest.raises(PlumecastError, match=message):
         Landscape(elevation, fuel.astype(np.int16), cell)
-
-
-def test_block_mean_by_hand():
-    field = np.arange(16.0).reshape(4, 4)
-    np.testing.assert_allclose(square_block_mean(field, 2), [[2.5, 4.5], [10.5, 12.5]])
-    np.testing.assert_allclose(
-        square_block_mean(np.stack([field, 2 * field]), 4), [[[7.5]], [[15.0]]]
-    )
-    with pytest.raises(PlumecastError, match="no blocks of 3 by 3"):
-        square_block_mean(field, 3)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from plumecast.base.names import M2_PER_ACRE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Field
 from plumecast.compute.dose import running_dose
+from plumecast.compute.regrid import block_mean
 from plumecast.data.assembly import PER_SNAPSHOT, block_parts, burned_shares, with_burned_shares
 from plumecast.physics.fuels import fuel_table
 from plumecast.simulator.atmosphere import (
@@ -28,7 +29,7 @@ from plumecast.simulator.atmosphere import (
     stretched_layers,
 )
 from plumecast.simulator.front import Ignition, arrival_times
-from plumecast.simulator.landscape import Landscape, smoke_grid, square_block_mean
+from plumecast.simulator.landscape import Landscape, smoke_grid
 from plumecast.simulator.smoke import CarriedSmoke, carry_smoke, emission
 from plumecast.simulator.weather import IGNITION_LOCAL_HOUR, Weather, hourly_weather
 from plumecast.weather.profile import mean_wind
@@ -164,12 +165,13 @@ def burned_acres(arrival: Field, hours: Field, cell: float) -> Field:
 
 def block_age(arrival: Field, hours: Field, block: int) -> Field:
     """Block mean of max(t − arrival, 0) at each hour, (K, ny, nx) h; 0 where unburned."""
-    return np.stack([square_block_mean(np.maximum(hour - arrival, 0.0), block) for hour in hours])
+    ages = (np.maximum(hour - arrival, 0.0) for hour in hours)
+    return np.stack([block_mean(age, block, block) for age in ages])
 
 
 def block_fuel_load(landscape: Landscape, block: int) -> Field:
     """Block mean of the total surface fuel load, (ny, nx) kg m⁻²; 0 where nothing burns."""
-    return square_block_mean(fuel_table().total_load[landscape.fuel], block)
+    return np.asarray(block_mean(fuel_table().total_load[landscape.fuel], block, block))
 
 
 def _snapshots(
