@@ -52,7 +52,7 @@ OCTANTS = np.array(
 )
 
 
-class Cells(NamedTuple):
+class FrontCells(NamedTuple):
     """State of every cell of the padded, flattened grid of n cells."""
 
     width: int  # cells per padded row
@@ -93,7 +93,7 @@ def march(
     status[inside] = np.where(ground.coefficients[ground.fuel, 0] > 0.0, UNBURNED, UNBURNABLE)
     status[inside][seeded] = SEEDED
     n = rows * width
-    cells = Cells(
+    cells = FrontCells(
         width, time.ravel(), normal.reshape(n, 2), np.full(n, np.inf), np.full((n, 4), NO_WIND),
         np.empty((n, 4, 3)), np.empty((n, 4), np.bool_), status.ravel(), np.zeros(n, np.bool_),
     )  # fmt: skip
@@ -102,7 +102,7 @@ def march(
 
 
 @compiled(nogil=True)  # other threads, such as a server's, go on
-def _march(ground: CellProperties, cells: Cells, edges: Field, winds: Field) -> None:
+def _march(ground: CellProperties, cells: FrontCells, edges: Field, winds: Field) -> None:
     """Burn the cells in place; the band is the list of cells near the front."""
     queue = np.empty(cells.time.size, dtype=np.int64)
     band = np.empty(cells.time.size, dtype=np.int64)
@@ -121,7 +121,7 @@ def _march(ground: CellProperties, cells: Cells, edges: Field, winds: Field) -> 
 
 
 @compiled()
-def _update_metric(ground: CellProperties, cells: Cells, i: int, step: Step) -> None:
+def _update_metric(ground: CellProperties, cells: FrontCells, i: int, step: Step) -> None:
     """Compute the metric of a cell for the wind of a step; first of all, reset its labels."""
     if cells.metric[i, 3] == step.number:
         return
@@ -136,7 +136,12 @@ def _update_metric(ground: CellProperties, cells: Cells, i: int, step: Step) -> 
 
 @compiled()
 def _spread(
-    ground: CellProperties, cells: Cells, queue: Indices, band: Indices, in_band: int, step: Step
+    ground: CellProperties,
+    cells: FrontCells,
+    queue: Indices,
+    band: Indices,
+    in_band: int,
+    step: Step,
 ) -> int:
     """Spread the fire from the start of a step to its end; returns the new band length."""
     waiting = 0
@@ -174,7 +179,7 @@ def _spread(
 
 
 @compiled()
-def _update_arrival(cells: Cells, z: int, sx: int, sy: int, along_x: int, now: float) -> None:
+def _update_arrival(cells: FrontCells, z: int, sx: int, sy: int, along_x: int, now: float) -> None:
     """Update the arrival time at z of fire that moves towards (sx, sy) through one octant.
 
     `a` is the neighbour along the axis, `d` the one along the diagonal. Fire does not pass between
@@ -234,7 +239,7 @@ def _planar_front(
 
 @compiled()
 def _record_burned(
-    ground: CellProperties, cells: Cells, band: Indices, in_band: int, step: Step
+    ground: CellProperties, cells: FrontCells, band: Indices, in_band: int, step: Step
 ) -> int:
     """Record the cells that burn in a step; returns the number of unburned cells in the band."""
     left = 0
@@ -257,7 +262,7 @@ def _record_burned(
 
 
 @compiled()
-def _scale_gradient(cells: Cells, i: int) -> float:
+def _scale_gradient(cells: FrontCells, i: int) -> float:
     """Scale the gradient of a burned cell to satisfy H(∇T) = 1; returns the factor."""
     r, gx, gy = cells.metric[i, 0], cells.metric[i, 1], cells.metric[i, 2]
     pace = 1.0 / front_speed(r, gx, gy, cells.normal[i, 0], cells.normal[i, 1])
@@ -268,7 +273,7 @@ def _scale_gradient(cells: Cells, i: int) -> float:
 
 @compiled()
 def _change_wind(
-    ground: CellProperties, cells: Cells, band: Indices, in_band: int, step: Step
+    ground: CellProperties, cells: FrontCells, band: Indices, in_band: int, step: Step
 ) -> int:
     """Scale the times near the front to the wind of a step; drops cells far behind the front."""
     kept = 0
@@ -296,7 +301,7 @@ def _change_wind(
 
 @compiled()
 def _rescale_label(
-    cells: Cells, i: int, q: int, now: float, old_r: float, old_gx: float, old_gy: float
+    cells: FrontCells, i: int, q: int, now: float, old_r: float, old_gx: float, old_gy: float
 ) -> None:
     """Scale one label: a planar front by its normal speed, a ray by the speed along it."""
     r, gx, gy = cells.metric[i, 0], cells.metric[i, 1], cells.metric[i, 2]
@@ -314,7 +319,7 @@ def _rescale_label(
 
 
 @compiled()
-def _in_unburned_stencil(cells: Cells, i: int) -> bool:
+def _in_unburned_stencil(cells: FrontCells, i: int) -> bool:
     """Whether the difference stencil of an unburned cell contains cell i."""
     w = cells.width
     for step in (1, -1, w, -w, w + 1, w - 1, 1 - w, -w - 1):

@@ -16,7 +16,7 @@ from plumecast.compute.resources import Resources
 from plumecast.data.assembly import PER_SNAPSHOT
 from plumecast.sources.wrf import FireResult, WrfOptions, read_wrf, read_wrf_fires
 from plumecast.sources.wrf import run as run_module
-from plumecast.sources.wrf.fires import Job, read_job, read_limited
+from plumecast.sources.wrf.fires import FireJob, read_job, read_limited
 from plumecast.sources.wrf.snapshots import FireLabels
 from support.places import SHARED
 from support.wrf_files import FILE, HOURS, NX, NY, NZ, REFINE, broken, write_run
@@ -104,7 +104,7 @@ def test_a_process_that_hangs_or_dies_loses_only_its_fire(tmp_path):
     with LimitedProcess(60.0) as process:
 
         def outcome(path):
-            job = Job(path, WrfOptions(), FireLabels("f", "f", "low"), None)
+            job = FireJob(path, WrfOptions(), FireLabels("f", "f", "low"), None)
             process.start(read_job, job)
             return read_limited(process, job).outcome
 

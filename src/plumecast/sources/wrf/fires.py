@@ -115,7 +115,7 @@ def read_wrf_fires(
         raise ArgumentError("time_limit", time_limit, "give a number of seconds above 0")
     if progress is not None:
         deprecate("read_wrf_fires(progress=…)", "resources=Resources(progress=…)")
-    jobs: list[Job] = []
+    jobs: list[FireJob] = []
     first: dict[str, str | Path] = {}
     for paths in run_dirs:
         name = fire_name(paths)
@@ -126,7 +126,7 @@ def read_wrf_fires(
             clash = f"{paths}: fire_id {name!r} is also that of {other}; rename one of them"
         labels = FireLabels(name, (ignition_id or {}).get(name, name), label or "unknown")
         if clash or name not in done:
-            jobs.append(Job(paths, options or WrfOptions(), labels, clash))
+            jobs.append(FireJob(paths, options or WrfOptions(), labels, clash))
     results = _read_in_order(jobs, workers, resources.runner, time_limit)
     for count, result in enumerate(results, start=1):
         resources.progress(count, len(jobs), result.fire_id)
@@ -149,7 +149,7 @@ def fire_name(paths: Paths) -> str:
     return absolute.parent.name if names_files else absolute.name
 
 
-class Job(NamedTuple):
+class FireJob(NamedTuple):
     """One fire to read."""
 
     paths: str | Path
@@ -158,7 +158,7 @@ class Job(NamedTuple):
     clash: str | None  # error message if another fire has the same name
 
 
-def read_job(job: Job) -> FireResult:
+def read_job(job: FireJob) -> FireResult:
     """Read one fire; an error becomes the outcome."""
     name = job.labels.fire_id
     if job.clash:
@@ -172,7 +172,7 @@ def read_job(job: Job) -> FireResult:
         return FireResult(name, f"{job.paths}: {type(error).__name__}: {error}", ())
 
 
-def read_limited(process: LimitedProcess, job: Job) -> FireResult:
+def read_limited(process: LimitedProcess, job: FireJob) -> FireResult:
     """The result of a job that `process` was given; a process that hangs or dies is an error."""
     try:
         result: FireResult = process.result()
@@ -193,7 +193,7 @@ def read_limited(process: LimitedProcess, job: Job) -> FireResult:
 _of_thread = threading.local()  # of a thread of a cluster worker: the process that reads for it
 
 
-def _read_on_worker(limit: float | None, item: tuple[Job, WorkerPath]) -> FireResult:
+def _read_on_worker(limit: float | None, item: tuple[FireJob, WorkerPath]) -> FireResult:
     """`read_job` on a worker of a cluster, which must see the same files."""
     job, place = item
     job = job._replace(paths=place.checked())
@@ -207,7 +207,7 @@ def _read_on_worker(limit: float | None, item: tuple[Job, WorkerPath]) -> FireRe
 
 
 def _read_in_order(
-    jobs: Sequence[Job],
+    jobs: Sequence[FireJob],
     workers: int,
     runner: Runner | None,
     limit: float | None,

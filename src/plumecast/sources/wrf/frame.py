@@ -58,7 +58,7 @@ class FireState(NamedTuple):
     arrival: Array  # (n,) of the burned cells in row order, s since the start of the simulation
 
 
-class Layers(NamedTuple):
+class LayerMeans(NamedTuple):
     """Means of the layers of a frame over the domain, (layers,) each, upwards."""
 
     depth: Array  # m
@@ -80,7 +80,7 @@ class Columns(NamedTuple):
 
     amounts: dict[str, Amount]
     depth: Array  # (ny, nx) m
-    layers: Layers
+    layers: LayerMeans
 
 
 class LevelSet(NamedTuple):
@@ -136,7 +136,7 @@ def smoke_columns(read: Callable[[str], Array], units: Mapping[str, str]) -> Col
     depth += np.diff(read("PHB"), axis=0)
     depth /= GRAVITY
     with np.errstate(all="ignore"):  # the caller rejects implausible air
-        layers = Layers(depth.mean(axis=(1, 2)), (float(depth.min()), float(depth.max())))
+        layers = LayerMeans(depth.mean(axis=(1, 2)), (float(depth.min()), float(depth.max())))
         factors = {name: micrograms(unit) for name, unit in units.items()}
         pressure = temperature = None
         if any(per == "kg" for _, per in factors.values()):

@@ -18,7 +18,7 @@ import numpy as np
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import GRAVITY, R_DRY
 from plumecast.compute.arrays import Array
-from plumecast.sources.wrf.frame import Layers, Layout
+from plumecast.sources.wrf.frame import LayerMeans, Layout
 from plumecast.sources.wrf.options import micrograms
 
 _MAX_NAMES = 40  # variables listed in an error message
@@ -235,7 +235,7 @@ def check_arrival(arrival: Array, seconds: float, where: str) -> None:
         check_values(arrival, "TIGN_G", latest, where)
 
 
-def check_air(layers: Layers, where: str) -> None:
+def check_air(layers: LayerMeans, where: str) -> None:
     """Raise unless height increases and pressure decreases from layer to layer, as in air at rest.
 
     The mean pressure difference between the lowest and the highest layer is the weight of the air
@@ -246,7 +246,7 @@ def check_air(layers: Layers, where: str) -> None:
         raise PlumecastError(f"{where}: {what}; check {names}")
 
 
-def _faults_of_air(layers: Layers) -> Iterator[tuple[str, str]]:
+def _faults_of_air(layers: LayerMeans) -> Iterator[tuple[str, str]]:
     """What is wrong with the air, and the variables to check."""
     thinnest, deepest = layers.depth_extremes
     if not 0.0 < thinnest <= deepest <= _LAYER_DEPTH:

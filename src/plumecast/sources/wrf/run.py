@@ -46,7 +46,7 @@ from plumecast.sources.wrf.profile import (
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class WrfRun:
     """Properties of a run that do not change with time, and its frames."""
 
     names: list[str]  # variables to read
@@ -109,7 +109,7 @@ class FrameResult(NamedTuple):
 class WrfFire(NamedTuple):
     """Result of reading a fire: its burning frames, weather, and the findings of the checks."""
 
-    run: Run
+    run: WrfRun
     frames: list[FrameResult]
     findings: tuple[Finding, ...]
     weather: xr.Dataset | None  # hourly since ignition; None if it is not known
@@ -156,7 +156,9 @@ def read_fire(paths: Paths, options: WrfOptions) -> WrfFire:
     return WrfFire(run, burning, findings + problems, weather, fire.totals, fire.last, ignition)
 
 
-def prepare(paths: list[Path], options: WrfOptions, reader: FrameReader, *, by_names: bool) -> Run:
+def prepare(
+    paths: list[Path], options: WrfOptions, reader: FrameReader, *, by_names: bool
+) -> WrfRun:
     """Find and sort the frames, and read what does not change with time.
 
     `by_names` allows the frames to be found from the file names, without opening every file.
@@ -178,7 +180,7 @@ def prepare(paths: list[Path], options: WrfOptions, reader: FrameReader, *, by_n
     frames = files.merge_overlaps(
         [frame for file in chosen for frame in file.frames], reader, names
     )
-    return Run(
+    return WrfRun(
         names=names,
         start=chosen[0].start,
         frames=frames,
@@ -258,7 +260,7 @@ def _fuel(path: Path, layout: Layout, reader: FrameReader) -> Array | None:
 class _Reading:
     """One pass through the frames of a run, and what they tell beside the snapshots."""
 
-    def __init__(self, run: Run, reader: FrameReader) -> None:
+    def __init__(self, run: WrfRun, reader: FrameReader) -> None:
         self.run, self.reader = run, reader
         self.profiles: list[FrameProfile] = []  # hourly ambient weather
         self.totals: list[tuple[float, float]] = []
