@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from plumecast.base.errors import PlumecastError
 from plumecast.compute import regrid
 from plumecast.compute.regrid import Grid
-from plumecast.sources.wrf import frame
 
 number = st.floats(0.0, 1.0)
 
@@ -127,27 +126,3 @@ def test_spherical_cells_cover_the_sphere():
     grid = Grid(-180.0, -90.0, 3.0, 3.0, 120, 60)
     total = regrid.spherical_cell_area(grid, np.arange(7200)).sum()
     assert total == pytest.approx(4 * np.pi * 6_371_008.8**2)
-
-
-@pytest.mark.parametrize(
-    ("plane", "options", "proj"),
-    [
-        (frame.lambert, {"parallels": (33.0, 45.0), "origin": (39.0, -97.0)},
-         "+proj=lcc +lat_1=33 +lat_2=45 +lat_0=39 +lon_0=-97"),
-        (frame.lambert, {"parallels": (38.5, 38.5), "origin": (38.5, -97.5)},
-         "+proj=lcc +lat_1=38.5 +lat_2=38.5 +lat_0=38.5 +lon_0=-97.5"),
-        (frame.polar, {"parallel": 60.0, "meridian": -150.0},
-         "+proj=stere +lat_0=90 +lat_ts=60 +lon_0=-150"),
-        (frame.polar, {"parallel": -71.0, "meridian": 10.0},
-         "+proj=stere +lat_0=-90 +lat_ts=-71 +lon_0=10"),
-        (frame.mercator, {"parallel": 15.0, "meridian": 170.0},
-         "+proj=merc +lat_ts=15 +lon_0=170"),
-    ],
-)  # fmt: skip
-def test_map_planes_agree_with_proj(plane, options, proj):
-    pyproj = pytest.importorskip("pyproj")
-    lat, lon = np.array([20.0, 40.0, -35.0]), np.array([-110.0, -90.0, -179.0])
-    move = pyproj.Transformer.from_crs(
-        "+proj=longlat +R=6370000", f"{proj} +R=6370000 +units=m", always_xy=True
-    ).transform
-    np.testing.assert_allclose(plane(lat, lon, **options), move(lon, lat), rtol=1e-9, atol=1e-3)

@@ -20,9 +20,9 @@ HERBLESS_SHRUBS = {"SH2", "SH3", "SH4", "SH5", "SH6", "SH7", "SH8"}
 def test_forty_fuels_burn_and_five_covers_do_not():
     table = fuel_table()
     assert table.burnable.sum() == 40
-    assert table.known.sum() == 45
+    assert table.listed.sum() == 45
     assert not table.burnable[[91, 92, 93, 98, 99]].any()
-    assert not (table.burnable & ~table.known).any()
+    assert not (table.burnable & ~table.listed).any()
 
 
 def test_published_loads_in_metric_units():
@@ -51,8 +51,6 @@ def test_dynamic_fuels_are_those_with_live_herbs():
 def test_loads_add_up_and_every_loaded_class_has_a_surface():
     table = fuel_table()
     np.testing.assert_allclose(table.total_load, table.load.sum(axis=1))
-    coarse = table.load[:, 1] + table.load[:, 2]
-    np.testing.assert_allclose(table.fine_load, table.total_load - coarse, atol=1e-15)
     assert (table.sav[table.load > 0] > 0).all()
 
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumecast.base.errors import PlumecastError
 from plumecast.physics.fuels import Moisture, fuel_table
 from plumecast.physics.plume import SMOKE_YIELD, consumed_load
 from plumecast.simulator.smoke import crossing_time, emission
@@ -89,10 +88,3 @@ def test_no_fire_and_bare_ground_give_exactly_nothing():
     hours = np.linspace(0.0, 6.0, 7)
     assert not emission_of(np.full_like(arrival, np.inf), fuel, hours).smoke.any()
     assert not emission_of(arrival, np.full_like(fuel, WATER), hours).smoke.any()
-
-
-def test_a_grid_that_does_not_divide_into_blocks_is_refused():
-    with pytest.raises(PlumecastError, match=r"\(25, 20\) cells does not divide into blocks of 10"):
-        emission_of(
-            np.zeros((25, 20)), np.full((25, 20), TU5, dtype=np.int16), np.array([0.0, 1.0])
-        )

@@ -26,16 +26,6 @@ def head_rate(fuel, wind, slope, moisture=DRY):
     return head_spread_rate(fuel, moisture, wind_10m=wind, slope=slope)
 
 
-def kernel_arguments(fuel, moisture=DRY):
-    c = spread_coefficients(fuel, moisture)
-    return tuple(
-        float(value)
-        for value in (
-            c.base_rate, c.wind_coefficient, c.wind_exponent, c.slope_coefficient, c.wind_limit
-        )
-    )  # fmt: skip
-
-
 @pytest.mark.skipif(not REFERENCE.exists(), reason=f"no reference table at {REFERENCE}")
 def test_reference_rates_within_one_percent():
     table = np.genfromtxt(REFERENCE, delimiter=",", names=True)
@@ -153,9 +143,9 @@ def test_ellipse_turns_with_wind_and_slope(angle, wind, slope):
         c, s = math.cos(angle), math.sin(angle)
         return (c * v[0] - s * v[1], s * v[0] + c * v[1])
 
-    arguments = kernel_arguments("GS2")
-    rate, shape, x, y = fire_ellipse(*arguments, wind, slope)
-    rate_t, shape_t, x_t, y_t = fire_ellipse(*arguments, turned(wind), turned(slope))
+    fuel = np.array(spread_coefficients("GS2", DRY))
+    rate, shape, x, y = fire_ellipse(fuel, wind, slope)
+    rate_t, shape_t, x_t, y_t = fire_ellipse(fuel, turned(wind), turned(slope))
     assert rate_t == pytest.approx(rate, rel=1e-9)
     assert shape_t == pytest.approx(shape, abs=1e-6)
     if shape > 1e-3:
@@ -163,8 +153,8 @@ def test_ellipse_turns_with_wind_and_slope(angle, wind, slope):
 
 
 def test_heading_lies_between_wind_and_slope():
-    arguments = kernel_arguments("GS2")
-    _, _, x, y = fire_ellipse(*arguments, (1.0, 0.0), (0.0, 0.3))
+    fuel = np.array(spread_coefficients("GS2", DRY))
+    _, _, x, y = fire_ellipse(fuel, (1.0, 0.0), (0.0, 0.3))
     assert x > 0
     assert y > 0
-    assert fire_ellipse(*arguments, (0.0, 0.0), (0.0, 0.0))[1] == 0.0
+    assert fire_ellipse(fuel, (0.0, 0.0), (0.0, 0.0))[1] == 0.0

@@ -71,8 +71,8 @@ def smoky_air(smoke, cell):
 
 def carry(plume, seconds, flux, layers, **terms):
     nothing = Source(np.zeros((0, 2), dtype=np.int64), np.zeros((0, layers.mass.size)))
-    given = {"turbulence": still(layers), "source": nothing} | terms
-    return advance(plume, seconds, flux=flux, layers=layers, **given)
+    usual = {"turbulence": still(layers), "source": nothing}
+    return advance(plume, seconds, flux=flux, layers=layers, **(usual | terms))
 
 
 # layers and air

@@ -140,14 +140,14 @@ def test_drawn_weathers_fill_their_ranges():
     assert low / GUSTS < speed.min() < 1.1 * low
     assert 0.9 * high < speed.max() < GUSTS * high
     assert (np.histogram(direction, bins=8, range=(0.0, 360.0))[0] > 10).all()  # of 25 expected
-    for name, found in {
+    for name, values in {
         "jet_speed": [np.hypot(series.upper_u, series.upper_v).max() for series in drawn],
         "day_depth": [series.boundary_layer_depth.max() for series in drawn],
         "stability": [series.stability for series in drawn],
     }.items():
         (low, high), span = RANGES[name], np.ptp(RANGES[name])
-        assert low <= min(found) < low + 0.05 * span, name
-        assert high - 0.05 * span < max(found) <= high * (1.0 + 1e-12), name
+        assert low <= min(values) < low + 0.05 * span, name
+        assert high - 0.05 * span < max(values) <= high * (1.0 + 1e-12), name
     moisture = np.array([series.moisture for series in drawn])
     driest, moistest = (np.array(SCENARIOS[name].moisture) for name in ("high", "low"))
     assert (moisture >= driest).all()
@@ -196,6 +196,7 @@ def test_the_winds_are_those_stated(way):
     assert np.hypot(u, v) == pytest.approx(15.0)
     assert direction(u, v) == pytest.approx((way + 30.0) % 360.0)
     assert made.drought == OWN
+    assert made.moisture == weather("medium").moisture
 
 
 def test_the_hour_of_ignition_moves_the_day():
@@ -206,11 +207,6 @@ def test_the_hour_of_ignition_moves_the_day():
     assert noon.hours[np.argmax(-noon.wind_v)] == 3.0
     assert midnight.hours[np.argmax(-midnight.wind_v)] == 15.0
     assert midnight.boundary_layer_depth[0] < 0.5 * noon.boundary_layer_depth[0]
-
-
-def test_moisture_is_that_of_the_drought():
-    made = stated_weather((8.0, 0.0), (9.0, 0.0), drought="low")
-    assert made.moisture == weather("low").moisture
 
 
 @pytest.mark.parametrize(

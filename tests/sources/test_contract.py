@@ -53,22 +53,14 @@ def test_the_snapshots_are_valid(made):
     assert all(float(snapshots[name].max()) > 0.0 for name in fields)
 
 
-def test_fields_are_float32_on_snapshots_and_the_grid(made):
+def test_fields_and_labels_have_their_types_units_and_names(made):
     snapshots, fields = made
     for name in fields:
         assert snapshots[name].dtype == np.float32
         assert snapshots[name].dims == (SNAPSHOT, "y", "x")
-
-
-def test_units_are_those_of_the_table_of_names(made):
-    snapshots, fields = made
     for name in (*fields, *(entry.name for entry in (*COORDINATES, *GRID))):
         if TABLE[name].units:
             assert snapshots[name].attrs["units"] == TABLE[name].units, name
-
-
-def test_every_snapshot_names_its_fire_and_its_ignition(made):
-    snapshots, _ = made
     for name in ("fire_id", "ignition_id"):
         assert snapshots[name].dims == (SNAPSHOT,)
         assert all(snapshots[name].values)
@@ -97,14 +89,13 @@ def test_burned_shares_give_the_ages_of_every_snapshot(made):
     The shares are known at a few hours, which misplaces a few hundredths of the hours of a fire.
     """
     snapshots, _ = made
-    told = Histories.of(snapshots)
-    (numbers, *_) = told.of_fire(np.arange(snapshots.sizes[SNAPSHOT]))
+    histories = Histories.of(snapshots)
+    (numbers, *_) = histories.of_fire(np.arange(snapshots.sizes[SNAPSHOT]))
     assert numbers[0] >= snapshots.sizes[SNAPSHOT], "shares tell it, not maps"
-    known = told.read(numbers)
-    assert (np.diff(known.hours) > 0.0).all()
-    assert (np.diff(known.shares, axis=1) >= -1e-6).all()
-    at = snapshots.hours.values
-    ages = known.ages(at[:, None])[:, 0]
+    history = histories.read(numbers)
+    assert (np.diff(history.hours) > 0.0).all()
+    assert (np.diff(history.shares, axis=1) >= -1e-6).all()
+    ages = history.ages(snapshots.hours.values[:, None])[:, 0]
     expected = snapshots[FIRE].values
     wrong = np.abs(ages - expected).sum(axis=(1, 2))
     assert (wrong <= 0.03 * expected.sum(axis=(1, 2)) + 0.03).all()

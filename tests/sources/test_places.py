@@ -50,8 +50,10 @@ def test_latitudes_find_the_cell_by_projection_and_by_the_grids_own_latitudes(tm
     lon, lat = pyproj.Transformer.from_crs(crs, 4326, always_xy=True).transform(*np.meshgrid(x, y))
     path = table(tmp_path, f"name,lat,lon\nTown,{lat[2, 3]},{lon[2, 3]}\n")
     plane = xr.Dataset(coords={"y": y, "x": x, "crs": ((), 0, crs.to_cf())})
-    own = xr.Dataset(coords={"y": y, "x": x, "lat": (("y", "x"), lat), "lon": (("y", "x"), lon)})
-    for like in (plane, own):
+    located = xr.Dataset(
+        coords={"y": y, "x": x, "lat": (("y", "x"), lat), "lon": (("y", "x"), lon)}
+    )
+    for like in (plane, located):
         assert pc.read_places(path, like).cells.tolist() == [2 * 5 + 3]
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from plumecast.sources.rasters import RasterOptions, read_arrival_times
+
 SIZE, NX, NY, LEFT, BOTTOM = 30.0, 20, 12, 1000.0, 5000.0
 COARSE = xr.Dataset(coords={"x": 900.0 + 130 * np.arange(8), "y": 4900.0 + 110 * np.arange(7)})
 NAN = np.nan
@@ -48,6 +50,12 @@ def dataset(arrival: np.ndarray, **attrs: str) -> xr.Dataset:
     y = BOTTOM + (np.arange(NY) + 0.5) * SIZE
     field = xr.DataArray(arrival[::-1], {"y": y, "x": x}, ("y", "x"), attrs=attrs)
     return xr.Dataset({"arrival": field})
+
+
+def read(path: Path | str | list[Path | str], **options: object) -> xr.Dataset:
+    """The fires of rasters in minutes, unless another unit or format is given."""
+    options = options if "format" in options else {"unit": "min", **options}
+    return read_arrival_times(path, RasterOptions(**options))
 
 
 def integral(ds: xr.Dataset, cell: float) -> np.ndarray:

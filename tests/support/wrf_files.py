@@ -8,8 +8,10 @@ from pathlib import Path
 
 import netCDF4
 import numpy as np
+import xarray as xr
 
 from plumecast.base.names import CP_DRY, P0, R_DRY
+from plumecast.sources.wrf import WrfOptions, read_wrf
 
 NY, NX, REFINE, CELL = 6, 8, 4, 1000.0
 HEIGHTS = np.array([0.0, 100.0, 300.0, 700.0, 1500.0])  # m, layer faces
@@ -151,6 +153,13 @@ def write_run(directory: Path, hours: Sequence[float], **options: object) -> Pat
     seconds = [3600.0 * hour for hour in hours]
     write_wrfout(directory / FILE, seconds, **options)  # type: ignore[arg-type]
     return directory
+
+
+def read_run(
+    directory: Path, hours: Sequence[float] = HOURS, read: Mapping[str, object] = {}, **made: object
+) -> xr.Dataset:
+    """The snapshots of `write_run`, called "f", with the options `read`."""
+    return read_wrf(write_run(directory, hours, **made), WrfOptions(**read), fire_id="f")
 
 
 def blowing(

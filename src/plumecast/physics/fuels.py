@@ -108,7 +108,7 @@ class FuelTable:
     Rows of unknown and non-burnable codes are 0. The classes are `PARTICLE_CLASSES`.
     """
 
-    known: Mask  # (256,) codes of fuels and non-burnable covers
+    listed: Mask  # (256,) codes of fuels and non-burnable covers
     burnable: Mask  # (256,)
     dynamic: Mask  # (256,) live herbs turn into dead fuel as they cure
     load: Field  # (256, 5) oven-dry load of each class, kg m⁻²
@@ -117,8 +117,6 @@ class FuelTable:
     extinction_moisture: Field  # (256,) of dead fuel, fraction
     heat_content: Field  # (256,) low heat content, J kg⁻¹
     total_load: Field  # (256,) all five classes, kg m⁻²
-    fine_load: Field  # (256,) 1 h, live herb and live woody, kg m⁻²
-    residence_time: Field  # (256,) flaming time of the front, s
     burnout_time: Field  # (256,) e-folding time of the fuel mass, s
 
 
@@ -133,10 +131,10 @@ def fuel_table() -> FuelTable:
     sav_per_ft[:, [1, 2]] = SAV_10H_PER_FT, SAV_100H_PER_FT
     btu_per_lb = np.where(code == FUEL_CODES["GR6"], 9000.0, 8000.0)
     load = numbers[:, :5] * KG_M2_PER_TON_ACRE
-    known = np.zeros(_TABLE_LENGTH, dtype=bool)
-    known[list(FUEL_CODES.values())] = True
+    listed = np.zeros(_TABLE_LENGTH, dtype=bool)
+    listed[list(FUEL_CODES.values())] = True
     return FuelTable(
-        known=_read_only(known),
+        listed=_read_only(listed),
         burnable=_by_code(code, np.ones(code.size, dtype=bool)),
         dynamic=_by_code(code, load[:, 3] > 0.0),
         load=_by_code(code, load),
@@ -145,8 +143,6 @@ def fuel_table() -> FuelTable:
         extinction_moisture=_by_code(code, numbers[:, 9] / 100.0),
         heat_content=_by_code(code, btu_per_lb * J_KG_PER_BTU_LB),
         total_load=_by_code(code, load.sum(axis=1)),
-        fine_load=_by_code(code, load[:, [0, 3, 4]].sum(axis=1)),
-        residence_time=_by_code(code, flaming_residence_time(_mean_sav(load, sav_per_ft))),
         burnout_time=_by_code(code, mass_burnout_time(load, sav_per_ft)),
     )
 
@@ -179,11 +175,11 @@ def fuel_codes(fuel_model: Any) -> Codes:
             raise _unknown_fuels(sorted(unknown))
         return np.array(named, dtype=np.int16).reshape(models.shape)
     in_range = (models >= 0) & (models < _TABLE_LENGTH)
-    known = in_range & fuel_table().known[np.where(in_range, models, 0).astype(np.intp)]
+    valid = in_range & fuel_table().listed[np.where(in_range, models, 0).astype(np.intp)]
     if models.dtype.kind == "f":
-        known &= models == np.floor(models)
-    if not known.all():
-        raise _unknown_fuels([f"{code:g}" for code in np.unique(models[~known])])
+        valid &= models == np.floor(models)
+    if not valid.all():
+        raise _unknown_fuels([f"{code:g}" for code in np.unique(models[~valid])])
     return models.astype(np.int16)
 
 
@@ -199,12 +195,6 @@ def _unknown_fuels(unknown: list[str]) -> PlumecastError:
         "(121–124), SH1–SH9 (141–149), TU1–TU5 (161–165), TL1–TL9 (181–189), SB1–SB4 (201–204) and "
         "the non-burnable NB1 (91), NB2 (92), NB3 (93), NB8 (98), NB9 (99)"
     )
-
-
-def _mean_sav(load: Field, sav_per_ft: Field) -> Field:
-    """Rothermel's characteristic σ: the mean weighted by surface area, load × σ."""
-    area = load * sav_per_ft
-    return np.asarray((area * sav_per_ft).sum(axis=1) / area.sum(axis=1))
 
 
 def _by_code(code: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from plumecast.base import names
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.compute.arrays import Field, Mask
 from plumecast.compute.blocks import Runner
@@ -30,7 +32,6 @@ from plumecast.compute.memory import keep_freed_memory
 from plumecast.compute.processes import new_pool, stop_pools, submit
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.assembly import concat_snapshots
-from plumecast.physics.fuels import fuel_table
 from plumecast.simulator.atmosphere import STEERING_STRENGTH
 from plumecast.simulator.fire import (
     INTERVAL_HOURS,
@@ -38,7 +39,6 @@ from plumecast.simulator.fire import (
     block_fuel_load,
     simulate_fire,
     terrain,
-    with_fuel_load,
 )
 from plumecast.simulator.front import Ignition
 from plumecast.simulator.landscape import Landscape, ignition_mask, synthetic_landscape
@@ -252,10 +252,20 @@ class Simulator:
     def __init__(self, world: World) -> None:
         keep_freed_memory()
         self.world = world
-        self._landscapes: dict[int, tuple[Landscape, npt.NDArray[np.intp]]] = {}
-        self._terrains: list[Terrain] = []
+        self._landscapes: dict[int, Landscape] = {}
+        self._candidates: dict[int, npt.NDArray[np.intp]] = {}
         self._weathers: dict[str, Weather] = {}
-        self._fuel_loads: list[Field] = []
+
+    @cached_property
+    def _terrain(self) -> Terrain:
+        """That of any year: years differ in fuel, not in terrain."""
+        made = next(iter(self._landscapes.values()), None) or self.landscape()
+        return terrain(made, strength=self.world.steering)
+
+    @cached_property
+    def _fuel_load(self) -> Field:
+        """(ny, nx) kg m⁻² of the smoke cells."""
+        return block_fuel_load(self.landscape(), self._terrain.block)
 
     def fire(self, plan: FirePlan, *, with_smoke: bool = True) -> xr.Dataset:
         """Snapshots of one fire, with or without its smoke."""
@@ -271,9 +281,10 @@ class Simulator:
     def ignition_cell(self, plan: FirePlan) -> tuple[int, int]:
         """Row and column of the fire cell that ignites."""
         year = self.year_of(plan)
-        candidates = self._landscape(year)[1]
-        chosen = np.random.default_rng([self.world.seed, plan.number]).choice(candidates)
-        return divmod(int(chosen), self.landscape(year).shape[1])
+        if year not in self._candidates:
+            self._candidates[year] = self._ignition_candidates(year)
+        draw = np.random.default_rng([self.world.seed, plan.number])
+        return divmod(int(draw.choice(self._candidates[year])), self.landscape(year).shape[1])
 
     def fire_at(
         self, ignition: Ignition, weather: Weather, *, year: int = 0,
@@ -284,25 +295,28 @@ class Simulator:
 
         The first checkpoints are the same whether or not the later ones are asked for.
         """
-        world, landscape = self.world, self.landscape(year)
-        if not self._terrains:  # years differ in fuel, not in terrain
-            self._terrains.append(terrain(landscape, strength=world.steering))
+        world = self.world
         made = simulate_fire(
-            landscape, weather, ignition,
+            self.landscape(year), weather, ignition,
             world.checkpoints if checkpoints is None else checkpoints,
-            interval=world.interval, ground=self._terrains[0],
+            interval=world.interval, ground=self._terrain,
             fire_id=fire_id, ignition_id=ignition_id, with_smoke=with_smoke,
             planned=world.checkpoints,
         )  # fmt: skip
         if world.years > 1:  # fires on several fuel maps share no fuel load
             return made
-        if not self._fuel_loads:
-            self._fuel_loads.append(block_fuel_load(landscape, self._terrains[0].block))
-        return with_fuel_load(made, self._fuel_loads[0])
+        (entry,) = names.GROUND
+        load = self._fuel_load.astype(np.float32)
+        return made.assign({entry.name: (entry.dims, load, entry.attrs)})
 
     def landscape(self, year: int = 0) -> Landscape:
         """The landscape of one year."""
-        return self._landscape(year)[0]
+        world = self.world
+        if year not in self._landscapes:
+            self._landscapes[year] = world.landscape or synthetic_landscape(
+                world.seed, world.shape, world.cell, year
+            )
+        return self._landscapes[year]
 
     def drought_weather(self, drought: str) -> Weather:
         """The weather that all fires of a drought share."""
@@ -318,30 +332,22 @@ class Simulator:
             return drawn_weather(world.seed, plan.number, plan.weather, hours=hours)
         return self.drought_weather(plan.drought)
 
-    def _landscape(self, year: int) -> tuple[Landscape, npt.NDArray[np.intp]]:
-        if year not in self._landscapes:
-            self._landscapes[year] = self._make_landscape(year)
-        return self._landscapes[year]
-
-    def _make_landscape(self, year: int) -> tuple[Landscape, npt.NDArray[np.intp]]:
-        """Landscape of one year and the flat indices of the cells that may ignite."""
-        world = self.world
-        landscape = world.landscape or synthetic_landscape(
-            world.seed, world.shape, world.cell, year
-        )
-        mask = ignition_mask(landscape) if world.region is None else world.region
+    def _ignition_candidates(self, year: int) -> npt.NDArray[np.intp]:
+        """Flat indices of the cells that may ignite."""
+        landscape, region = self.landscape(year), self.world.region
+        mask = ignition_mask(landscape) if region is None else region
         if mask.shape != landscape.shape:
             raise PlumecastError(
                 f"the ignition region has shape {mask.shape}, but the landscape has "
                 f"{landscape.shape}; give region one value per fire cell"
             )
-        burnable = mask & fuel_table().burnable[landscape.fuel]
+        burnable = mask & landscape.burnable
         if not burnable.any():
             raise PlumecastError(
                 f"none of the {int(mask.sum())} cells of the ignition region can burn; "
                 "choose another region or landscape"
             )
-        return landscape, np.flatnonzero(burnable)
+        return np.flatnonzero(burnable)
 
 
 def run_fires(
@@ -381,7 +387,7 @@ def run_fires(
         stop_pools(pool)
 
 
-_worker_simulator: list[Simulator] = []
+_worker_simulator: list[Simulator] = []  # that of a process
 
 
 def _start_worker(world: World) -> None:

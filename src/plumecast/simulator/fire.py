@@ -17,6 +17,7 @@ from plumecast.base.names import M2_PER_ACRE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Field
 from plumecast.compute.dose import running_dose
+from plumecast.compute.regrid import block_mean
 from plumecast.data.assembly import PER_SNAPSHOT, block_parts, burned_shares, with_burned_shares
 from plumecast.physics.fuels import fuel_table
 from plumecast.simulator.atmosphere import (
@@ -28,7 +29,7 @@ from plumecast.simulator.atmosphere import (
     stretched_layers,
 )
 from plumecast.simulator.front import Ignition, arrival_times
-from plumecast.simulator.landscape import Landscape, smoke_grid, square_block_mean
+from plumecast.simulator.landscape import Landscape, smoke_grid
 from plumecast.simulator.smoke import CarriedSmoke, carry_smoke, emission
 from plumecast.simulator.weather import IGNITION_LOCAL_HOUR, Weather, hourly_weather
 from plumecast.weather.profile import mean_wind
@@ -108,8 +109,8 @@ def simulate_fire(
         carried = smoke_columns(landscape, weather, arrival, hours, ground)
         smoke = np.cumsum(carried.means, axis=0)
         by_frames = np.array(running_dose(hours.tolist(), carried.means.sum(axis=(1, 2)).tolist()))
-        known = by_frames > 0.0
-        scale = np.where(known, carried.doses / np.where(known, by_frames, 1.0), 1.0)
+        smoky = by_frames > 0.0
+        scale = np.where(smoky, carried.doses / np.where(smoky, by_frames, 1.0), 1.0)
         fields[names.SMOKE] = np.where(smoke < SMOKE_FLOOR, 0.0, smoke)
     speed, direction = mean_wind(weather.hours, weather.wind_u, weather.wind_v, hours)
     made = _snapshots(
@@ -129,8 +130,8 @@ def simulate_fire(
         weather=hourly_weather(weather, float(hours[-1])),
     )
     parts = block_parts(np.isfinite(arrival), ground.block, ground.block)
-    kept = burned_shares(arrival[np.isfinite(arrival)], parts, hours, most=PER_SNAPSHOT)
-    made = with_burned_shares(made, kept)
+    shares = burned_shares(arrival[np.isfinite(arrival)], parts, hours, most=PER_SNAPSHOT)
+    made = with_burned_shares(made, shares)
     if with_smoke:
         entry = names.TABLE[names.DOSE_SCALE]
         made = made.assign_coords({entry.name: (names.SNAPSHOT, scale, entry.attrs)})
@@ -164,18 +165,13 @@ def burned_acres(arrival: Field, hours: Field, cell: float) -> Field:
 
 def block_age(arrival: Field, hours: Field, block: int) -> Field:
     """Block mean of max(t − arrival, 0) at each hour, (K, ny, nx) h; 0 where unburned."""
-    return np.stack([square_block_mean(np.maximum(hour - arrival, 0.0), block) for hour in hours])
+    ages = (np.maximum(hour - arrival, 0.0) for hour in hours)
+    return np.stack([block_mean(age, block, block) for age in ages])
 
 
 def block_fuel_load(landscape: Landscape, block: int) -> Field:
     """Block mean of the total surface fuel load, (ny, nx) kg m⁻²; 0 where nothing burns."""
-    return square_block_mean(fuel_table().total_load[landscape.fuel], block)
-
-
-def with_fuel_load(snapshots: xr.Dataset, load: Field) -> xr.Dataset:
-    """Snapshots with the fuel load of their cells."""
-    (entry,) = names.GROUND
-    return snapshots.assign({entry.name: (entry.dims, load.astype(np.float32), entry.attrs)})
+    return np.asarray(block_mean(fuel_table().total_load[landscape.fuel], block, block))
 
 
 def _snapshots(
@@ -188,32 +184,28 @@ def _snapshots(
     """Label the fields according to the snapshot contract."""
     mapping = {"grid_mapping": "crs"} if "crs" in grid else {}
 
-    def labelled(values: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    def labelled(values: Mapping[str, npt.NDArray[Any]], **more: str) -> dict[str, Any]:
         table = names.TABLE
-        return {key: (table[key].dims, value, table[key].attrs) for key, value in values.items()}
+        return {
+            key: (table[key].dims, value, {**table[key].attrs, **more})
+            for key, value in values.items()
+        }
 
-    attributes: dict[str, Any] = {
-        "Conventions": "CF-1.11",
-        "title": "Wildfires and their smoke",
-        "source": f"plumecast {__version__} embedded simulator: reduced physics, one-way coupled",
-        "smoke_floor": SMOKE_FLOOR,
-        LOCAL_HOUR: IGNITION_LOCAL_HOUR,
-    }
-    stored = labelled({name: values.astype(np.float32) for name, values in fields.items()})
     count = len(scalars["hours"])
+    stored = {name: values.astype(np.float32) for name, values in fields.items()}
     axes = {name: weather[name] for name in (names.WEATHER_HOUR, names.HEIGHT)}
-    series = {
-        item.name: np.broadcast_to(
-            weather[item.name].astype(np.float32), (count, *weather[item.name].shape)
-        )
-        for item in names.WEATHER
-    }
+    series = {item.name: weather[item.name].astype(np.float32) for item in names.WEATHER}
+    series = {name: np.broadcast_to(item, (count, *item.shape)) for name, item in series.items()}
     made = xr.Dataset(
-        {
-            name: (dims, values, {**attrs, **mapping})
-            for name, (dims, values, attrs) in stored.items()
-        },
+        labelled(stored, **mapping),
         coords={**labelled(scalars), **grid, **labelled(axes)},
-        attrs=attributes,
+        attrs={
+            "Conventions": "CF-1.11",
+            "title": "Wildfires and their smoke",
+            "source": f"plumecast {__version__} embedded simulator: reduced physics, one-way "
+            "coupled",
+            "smoke_floor": SMOKE_FLOOR,
+            LOCAL_HOUR: IGNITION_LOCAL_HOUR,
+        },
     )
     return made.assign(labelled(series))

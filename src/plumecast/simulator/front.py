@@ -68,18 +68,28 @@ def arrival_times(
     """
     ground = _ground(landscape, moisture, steering)
     cells = ignited_cells(ignition)
-    for cell in cells:
-        _check_ignition(ground, cell)
+    ny, nx = ground.fuel.shape
+    for row, column in cells:
+        where = f"ignition {(row, column)} lies"
+        if not (0 <= row < ny and 0 <= column < nx):
+            raise PlumecastError(
+                f"{where} outside the grid of {ny} rows by {nx} columns; choose a cell of "
+                "ignition_mask(landscape)"
+            )
+        code = int(ground.fuel[row, column])
+        if ground.coefficients[code, 0] <= 0.0:
+            raise PlumecastError(
+                f"{where} on {fuel_name(code)} ({code}), which does not burn at this moisture; "
+                "choose a cell of ignition_mask(landscape)"
+            )
     edges, winds = wind_steps(wind_hours, wind_u, wind_v, until_hours)
     growth = wind_steps(wind_hours, wind_u, wind_v, grown_until or until_hours)
     seed_time, seed_normal = _first_times(ground, cells[0], *growth)
     for cell in cells[1:]:
         time, normal = _first_times(ground, cell, *growth)
         earlier = time < seed_time
-        seed_time, seed_normal = (
-            np.where(earlier, time, seed_time),
-            np.where(earlier[..., np.newaxis], normal, seed_normal),
-        )
+        seed_time = np.where(earlier, time, seed_time)
+        seed_normal = np.where(earlier[..., np.newaxis], normal, seed_normal)
     arrival, _ = march(ground, seed_time, seed_normal, edges, winds)
     return np.asarray(arrival)
 
@@ -138,13 +148,8 @@ def _ground(
     elif steering.shape != (*shape, 2, 2):
         raise PlumecastError(f"steering has shape {steering.shape}, expected {(*shape, 2, 2)}")
     codes = np.array(sorted(FUEL_CODES.values()))
-    c = spread_coefficients(codes, moisture)
-    columns = (
-        c.base_rate, c.wind_coefficient, c.wind_exponent,
-        c.slope_coefficient, c.wind_adjustment, c.wind_limit,
-    )  # fmt: skip
     coefficients = np.zeros((256, 6))
-    coefficients[codes] = np.stack(columns, axis=1)
+    coefficients[codes] = np.stack(spread_coefficients(codes, moisture), axis=1)
     slope_x, slope_y = landscape.slope
     return CellProperties(
         np.ascontiguousarray(landscape.fuel, dtype=np.int16),
@@ -154,22 +159,6 @@ def _ground(
         coefficients,
         60.0 / landscape.cell,
     )
-
-
-def _check_ignition(ground: CellProperties, ignition: tuple[int, int]) -> None:
-    row, column = ignition
-    ny, nx = ground.fuel.shape
-    if not (0 <= row < ny and 0 <= column < nx):
-        raise PlumecastError(
-            f"ignition {ignition} lies outside the grid of {ny} rows by {nx} columns; choose a "
-            "cell of ignition_mask(landscape)"
-        )
-    code = int(ground.fuel[row, column])
-    if ground.coefficients[code, 0] <= 0.0:
-        raise PlumecastError(
-            f"ignition {ignition} lies on {fuel_name(code)} ({code}), which does not burn at this "
-            "moisture; choose a cell of ignition_mask(landscape)"
-        )
 
 
 def _first_times(

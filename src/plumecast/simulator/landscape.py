@@ -86,18 +86,6 @@ def synthetic_landscape(
     return Landscape(elevation, fuel, cell)
 
 
-def square_block_mean(field: Field, factor: int) -> Field:
-    """Mean over blocks of factor × factor cells in the last two axes, (…, ny, nx)."""
-    *rest, ny, nx = field.shape
-    if factor < 1 or ny % factor or nx % factor:
-        raise PlumecastError(
-            f"a grid of {ny} by {nx} cells has no blocks of {factor} by {factor}; crop it to a "
-            "multiple of the block"
-        )
-    blocks = field.reshape(*rest, ny // factor, factor, nx // factor, factor)
-    return np.asarray(blocks.mean(axis=(-3, -1)))
-
-
 def ignition_mask(landscape: Landscape, *, margin: float = 30_000.0) -> Mask:
     """Cells where fires may ignite, (ny, nx): burnable, forested mountains away from the edge.
 

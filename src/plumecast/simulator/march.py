@@ -52,7 +52,7 @@ OCTANTS = np.array(
 )
 
 
-class Cells(NamedTuple):
+class FrontCells(NamedTuple):
     """State of every cell of the padded, flattened grid of n cells."""
 
     width: int  # cells per padded row
@@ -66,7 +66,15 @@ class Cells(NamedTuple):
     queued: Mask  # (n,) whether the cell is in the queue
 
 
-@compiled(nogil=True)  # other threads, such as a server's, go on
+class Step(NamedTuple):
+    """A time of constant wind."""
+
+    start: float  # h
+    end: float
+    wind: Field  # (2,) at 10 m, m s⁻¹
+    number: int  # of the wind
+
+
 def march(
     ground: CellProperties, seed_time: Field, seed_normal: Field, edges: Field, winds: Field
 ) -> tuple[Field, Field]:
@@ -74,9 +82,28 @@ def march(
 
     `seed_time` (ny, nx) has the given arrival times, inf elsewhere, and `seed_normal` the direction
     of the front there. The 10 m wind is `winds[k]` (m s⁻¹) from `edges[k]` to `edges[k + 1]` (h).
-    The band is the list of cells near the front.
     """
-    cells = _initial_cells(ground, seed_time, seed_normal)
+    rows, width = (size + 2 * PAD for size in ground.fuel.shape)
+    inside = (slice(PAD, -PAD), slice(PAD, -PAD))
+    time, normal = np.full((rows, width), np.inf), np.zeros((rows, width, 2))
+    status = np.full((rows, width), UNBURNABLE, np.int8)
+    seeded = seed_time < np.inf
+    time[inside] = seed_time
+    normal[inside] = np.where(seeded[..., np.newaxis], seed_normal, 0.0)
+    status[inside] = np.where(ground.coefficients[ground.fuel, 0] > 0.0, UNBURNED, UNBURNABLE)
+    status[inside][seeded] = SEEDED
+    n = rows * width
+    cells = FrontCells(
+        width, time.ravel(), normal.reshape(n, 2), np.full(n, np.inf), np.full((n, 4), NO_WIND),
+        np.empty((n, 4, 3)), np.empty((n, 4), np.bool_), status.ravel(), np.zeros(n, np.bool_),
+    )  # fmt: skip
+    _march(ground, cells, edges, winds)
+    return cells.arrival.reshape(rows, width)[inside], normal[inside]
+
+
+@compiled(nogil=True)  # other threads, such as a server's, go on
+def _march(ground: CellProperties, cells: FrontCells, edges: Field, winds: Field) -> None:
+    """Burn the cells in place; the band is the list of cells near the front."""
     queue = np.empty(cells.time.size, dtype=np.int64)
     band = np.empty(cells.time.size, dtype=np.int64)
     in_band = 0
@@ -85,82 +112,42 @@ def march(
             band[in_band] = i
             in_band += 1
     for k in range(winds.shape[0]):
+        step = Step(edges[k], edges[k + 1], winds[k], k)
         if k > 0:
-            in_band = _change_wind(ground, cells, band, in_band, edges[k], winds[k], k)
-        in_band = _spread(ground, cells, queue, band, in_band, edges[k], edges[k + 1], winds[k], k)
-        if _record_burned(ground, cells, band, in_band, edges[k + 1], winds[k], k) == 0:
+            in_band = _change_wind(ground, cells, band, in_band, step)
+        in_band = _spread(ground, cells, queue, band, in_band, step)
+        if _record_burned(ground, cells, band, in_band, step) == 0:
             break
-    return _unpadded(ground, cells)
 
 
 @compiled()
-def _initial_cells(ground: CellProperties, seed_time: Field, seed_normal: Field) -> Cells:
-    """Cells before the first step, with the given arrival times."""
-    ny, nx = ground.fuel.shape
-    n = (ny + 2 * PAD) * (nx + 2 * PAD)
-    cells = Cells(
-        nx + 2 * PAD, np.full(n, np.inf), np.zeros((n, 2)), np.full(n, np.inf),
-        np.full((n, 4), NO_WIND), np.empty((n, 4, 3)), np.empty((n, 4), np.bool_),
-        np.full(n, UNBURNABLE, np.int8), np.zeros(n, np.bool_),
-    )  # fmt: skip
-    for row in range(ny):
-        for column in range(nx):
-            i = (row + PAD) * cells.width + column + PAD
-            if ground.coefficients[ground.fuel[row, column], 0] > 0.0:
-                cells.status[i] = UNBURNED
-            if seed_time[row, column] < np.inf:
-                cells.status[i] = SEEDED
-                cells.time[i] = seed_time[row, column]
-                cells.normal[i, 0] = seed_normal[row, column, 0]
-                cells.normal[i, 1] = seed_normal[row, column, 1]
-    return cells
-
-
-@compiled()
-def _unpadded(ground: CellProperties, cells: Cells) -> tuple[Field, Field]:
-    """Arrival times and gradients on the (ny, nx) grid."""
-    ny, nx = ground.fuel.shape
-    arrival, normal = np.empty((ny, nx)), np.empty((ny, nx, 2))
-    for row in range(ny):
-        for column in range(nx):
-            i = (row + PAD) * cells.width + column + PAD
-            arrival[row, column] = cells.arrival[i]
-            normal[row, column, 0] = cells.normal[i, 0]
-            normal[row, column, 1] = cells.normal[i, 1]
-    return arrival, normal
-
-
-@compiled()
-def _update_metric(ground: CellProperties, cells: Cells, i: int, wind: Field, k: int) -> None:
-    """Compute the metric of a cell for wind number k; the first time, also reset its labels."""
-    if cells.metric[i, 3] == k:
+def _update_metric(ground: CellProperties, cells: FrontCells, i: int, step: Step) -> None:
+    """Compute the metric of a cell for the wind of a step; first of all, reset its labels."""
+    if cells.metric[i, 3] == step.number:
         return
     if cells.metric[i, 3] == NO_WIND:
         cells.label[i, :, 0] = np.inf
-    r, gx, gy = metric_in_wind(ground, i // cells.width - PAD, i % cells.width - PAD, wind)
+    r, gx, gy = metric_in_wind(ground, i // cells.width - PAD, i % cells.width - PAD, step.wind)
     cells.metric[i, 0] = r
     cells.metric[i, 1] = gx
     cells.metric[i, 2] = gy
-    cells.metric[i, 3] = k
+    cells.metric[i, 3] = step.number
 
 
 @compiled()
 def _spread(
     ground: CellProperties,
-    cells: Cells,
+    cells: FrontCells,
     queue: Indices,
     band: Indices,
     in_band: int,
-    now: float,
-    end: float,
-    wind: Field,
-    k: int,
+    step: Step,
 ) -> int:
-    """Spread the fire from `now` to `end` with wind number k; returns the new band length."""
+    """Spread the fire from the start of a step to its end; returns the new band length."""
     waiting = 0
     for j in range(in_band):
         i = band[j]
-        if cells.status[i] != BURNED and cells.time[i] <= end:
+        if cells.status[i] != BURNED and cells.time[i] <= step.end:
             queue[waiting] = i
             cells.queued[i] = True
             waiting += 1
@@ -175,15 +162,15 @@ def _spread(
             if cells.status[z] != UNBURNED:
                 continue
             before = cells.time[z]
-            _update_metric(ground, cells, z, wind, k)
+            _update_metric(ground, cells, z, step)
             sx, sy, along_x = OCTANTS[octant, 2], OCTANTS[octant, 3], OCTANTS[octant, 4]
-            _update_arrival(cells, z, sx, sy, along_x, now)
+            _update_arrival(cells, z, sx, sy, along_x, step.start)
             if not cells.time[z] < before:
                 continue
             if before == np.inf:
                 band[in_band] = z
                 in_band += 1
-            if cells.time[z] <= end and not cells.queued[z]:
+            if cells.time[z] <= step.end and not cells.queued[z]:
                 last = first + waiting
                 queue[last if last < queue.size else last - queue.size] = z
                 cells.queued[z] = True
@@ -192,7 +179,7 @@ def _spread(
 
 
 @compiled()
-def _update_arrival(cells: Cells, z: int, sx: int, sy: int, along_x: int, now: float) -> None:
+def _update_arrival(cells: FrontCells, z: int, sx: int, sy: int, along_x: int, now: float) -> None:
     """Update the arrival time at z of fire that moves towards (sx, sy) through one octant.
 
     `a` is the neighbour along the axis, `d` the one along the diagonal. Fire does not pass between
@@ -252,21 +239,15 @@ def _planar_front(
 
 @compiled()
 def _record_burned(
-    ground: CellProperties,
-    cells: Cells,
-    band: Indices,
-    in_band: int,
-    end: float,
-    wind: Field,
-    k: int,
+    ground: CellProperties, cells: FrontCells, band: Indices, in_band: int, step: Step
 ) -> int:
-    """Record the cells that burn by `end`; returns the number of unburned cells in the band."""
+    """Record the cells that burn in a step; returns the number of unburned cells in the band."""
     left = 0
     for j in range(in_band):
         i = band[j]
         if cells.status[i] == BURNED:
             continue
-        if cells.time[i] > end:
+        if cells.time[i] > step.end:
             left += 1
             continue
         if cells.status[i] == UNBURNED:
@@ -275,13 +256,13 @@ def _record_burned(
             cells.normal[i, 1] = cells.label[i, first, 2]
         cells.status[i] = BURNED
         cells.arrival[i] = cells.time[i]
-        _update_metric(ground, cells, i, wind, k)
+        _update_metric(ground, cells, i, step)
         _scale_gradient(cells, i)
     return left
 
 
 @compiled()
-def _scale_gradient(cells: Cells, i: int) -> float:
+def _scale_gradient(cells: FrontCells, i: int) -> float:
     """Scale the gradient of a burned cell to satisfy H(∇T) = 1; returns the factor."""
     r, gx, gy = cells.metric[i, 0], cells.metric[i, 1], cells.metric[i, 2]
     pace = 1.0 / front_speed(r, gx, gy, cells.normal[i, 0], cells.normal[i, 1])
@@ -292,15 +273,9 @@ def _scale_gradient(cells: Cells, i: int) -> float:
 
 @compiled()
 def _change_wind(
-    ground: CellProperties,
-    cells: Cells,
-    band: Indices,
-    in_band: int,
-    now: float,
-    wind: Field,
-    k: int,
+    ground: CellProperties, cells: FrontCells, band: Indices, in_band: int, step: Step
 ) -> int:
-    """Scale the times near the front to wind number k; drops cells far behind it from the band."""
+    """Scale the times near the front to the wind of a step; drops cells far behind the front."""
     kept = 0
     for j in range(in_band):
         i = band[j]
@@ -311,21 +286,22 @@ def _change_wind(
         if cells.status[i] == SEEDED:
             continue
         r, gx, gy = cells.metric[i, 0], cells.metric[i, 1], cells.metric[i, 2]
-        _update_metric(ground, cells, i, wind, k)
+        _update_metric(ground, cells, i, step)
         if cells.status[i] == BURNED:
-            cells.time[i] = now + (cells.time[i] - now) * _scale_gradient(cells, i)
+            pace = _scale_gradient(cells, i)
+            cells.time[i] = step.start + (cells.time[i] - step.start) * pace
             continue
         cells.time[i] = np.inf
         for q in range(4):
             if cells.label[i, q, 0] < np.inf:
-                _rescale_label(cells, i, q, now, r, gx, gy)
+                _rescale_label(cells, i, q, step.start, r, gx, gy)
                 cells.time[i] = min(cells.time[i], cells.label[i, q, 0])
     return kept
 
 
 @compiled()
 def _rescale_label(
-    cells: Cells, i: int, q: int, now: float, old_r: float, old_gx: float, old_gy: float
+    cells: FrontCells, i: int, q: int, now: float, old_r: float, old_gx: float, old_gy: float
 ) -> None:
     """Scale one label: a planar front by its normal speed, a ray by the speed along it."""
     r, gx, gy = cells.metric[i, 0], cells.metric[i, 1], cells.metric[i, 2]
@@ -343,7 +319,7 @@ def _rescale_label(
 
 
 @compiled()
-def _in_unburned_stencil(cells: Cells, i: int) -> bool:
+def _in_unburned_stencil(cells: FrontCells, i: int) -> bool:
     """Whether the difference stencil of an unburned cell contains cell i."""
     w = cells.width
     for step in (1, -1, w, -w, w + 1, w - 1, 1 - w, -w - 1):

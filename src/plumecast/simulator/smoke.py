@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Field
 from plumecast.compute.dose import running_dose
 from plumecast.physics.air import (
@@ -71,11 +70,6 @@ def emission(
     cell in m. A smoke cell has `block`² fire cells. Fuel that burns after the last hour is left
     out.
     """
-    if arrival.shape[0] % block or arrival.shape[1] % block:
-        raise PlumecastError(
-            f"a fire grid of {arrival.shape} cells does not divide into blocks of {block}; "
-            "crop it to a multiple of the block"
-        )
     table = fuel_table()
     load = consumed_load(moisture)
     step = float(hours[1] - hours[0])

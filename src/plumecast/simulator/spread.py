@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +42,7 @@ MAX_LENGTH_TO_BREADTH = 8.0
 DEAD = 4  # particle classes 0–3 are dead (1 h, 10 h, 100 h, cured herbs), 4–5 live (herbs, woody)
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadCoefficients:
+class SpreadCoefficients(NamedTuple):
     """Coefficients of the spread rate for given fuels and moistures; arrays of one common shape.
 
     φ_W = wind_coefficient · U^wind_exponent with the midflame wind U in m s⁻¹, and
@@ -60,12 +58,9 @@ class SpreadCoefficients:
 
 
 def head_spread_rate(
-    fuel_model: Any,
-    moisture: Sequence[npt.ArrayLike],
-    *,
-    wind_10m: npt.ArrayLike,
+    fuel_model: Any, moisture: Sequence[npt.ArrayLike], *, wind_10m: npt.ArrayLike,
     slope: npt.ArrayLike,
-) -> Field:
+) -> Field:  # fmt: skip
     """Spread rate of the head of the fire along the ground, m min⁻¹; all arguments broadcast.
 
     `fuel_model` has codes or names; `moisture` has the five fractions of `Moisture`; `wind_10m` is
@@ -76,11 +71,8 @@ def head_spread_rate(
     if not (np.isfinite(wind).all() and np.isfinite(slope).all()):
         raise PlumecastError("wind_10m and slope must be finite; fill the gaps first")
     c = spread_coefficients(codes.ravel(), [np.ravel(value) for value in rest[:5]])
-    rate = _head_rates(
-        c.base_rate, c.wind_coefficient, c.wind_exponent, c.slope_coefficient, c.wind_limit,
-        c.wind_adjustment * wind / 3.6, slope,
-    )  # fmt: skip
-    return np.asarray(rate.reshape(codes.shape))
+    midflame = c.wind_adjustment * wind / 3.6
+    return np.asarray(_head_rates(np.stack(c, axis=1), midflame, slope).reshape(codes.shape))
 
 
 def spread_coefficients(fuel_model: Any, moisture: Sequence[npt.ArrayLike]) -> SpreadCoefficients:
@@ -96,35 +88,27 @@ def spread_coefficients(fuel_model: Any, moisture: Sequence[npt.ArrayLike]) -> S
         )
     table = fuel_table()
     columns = _fuel_beds(
-        codes.ravel(),
-        classes,
-        table.load / KG_M2_PER_LB_FT2,
-        table.sav * M_PER_FT,
-        table.depth / M_PER_FT,
-        table.extinction_moisture,
-        table.heat_content / J_KG_PER_BTU_LB,
+        codes.ravel(), classes, table.load / KG_M2_PER_LB_FT2, table.sav * M_PER_FT,
+        table.depth / M_PER_FT, table.extinction_moisture, table.heat_content / J_KG_PER_BTU_LB,
         table.dynamic,
-    )
+    )  # fmt: skip
     return SpreadCoefficients(*(column.reshape(codes.shape) for column in columns))
 
 
 @compiled()
 def fire_ellipse(
-    base_rate: float,
-    wind_coefficient: float,
-    wind_exponent: float,
-    slope_coefficient: float,
-    wind_limit: float,
-    wind: tuple[float, float],
-    slope: tuple[float, float],
+    coefficients: Field, wind: tuple[float, float], slope: tuple[float, float]
 ) -> tuple[float, float, float, float]:
     """(head rate, eccentricity, heading x, heading y) under a midflame wind and a slope.
 
-    `wind` is the horizontal midflame wind vector, m s⁻¹, and `slope` the gradient of the terrain.
-    Both are projected onto the ground. φ_W and φ_S are vectors along them, and their sum φ gives an
-    effective wind by inverting φ_W. The effective wind is limited to 0.9 I_R (Rothermel 1972). The
-    head rate R₀ (1 + |φ|) is measured along the ground; the heading is horizontal.
+    `coefficients` are the six of `SpreadCoefficients` of one fuel, `wind` is the horizontal
+    midflame wind vector, m s⁻¹, and `slope` the gradient of the terrain. Both are projected onto
+    the ground. φ_W and φ_S are vectors along them, and their sum φ gives an effective wind by
+    inverting φ_W. The effective wind is limited to 0.9 I_R (Rothermel 1972). The head rate
+    R₀ (1 + |φ|) is measured along the ground; the heading is horizontal.
     """
+    base_rate, wind_coefficient, wind_exponent = coefficients[0], coefficients[1], coefficients[2]
+    slope_coefficient, wind_limit = coefficients[3], coefficients[5]
     climb = wind[0] * slope[0] + wind[1] * slope[1]
     speed = math.sqrt(wind[0] ** 2 + wind[1] ** 2 + climb**2)
     steepness = math.sqrt(slope[0] ** 2 + slope[1] ** 2)
@@ -158,36 +142,18 @@ def eccentricity(effective_wind: float) -> float:
 
 
 @compiled()
-def _head_rates(
-    base_rate: Field,
-    wind_coefficient: Field,
-    wind_exponent: Field,
-    slope_coefficient: Field,
-    wind_limit: Field,
-    wind: Field,
-    slope: Field,
-) -> Field:
-    rates = np.empty(base_rate.size)
-    for i in range(base_rate.size):
-        ellipse = fire_ellipse(
-            base_rate[i], wind_coefficient[i], wind_exponent[i], slope_coefficient[i],
-            wind_limit[i], (wind[i], 0.0), (slope[i], 0.0),
-        )  # fmt: skip
-        rates[i] = ellipse[0]
+def _head_rates(coefficients: Field, wind: Field, slope: Field) -> Field:
+    rates = np.empty(wind.size)
+    for i in range(wind.size):
+        rates[i] = fire_ellipse(coefficients[i], (wind[i], 0.0), (slope[i], 0.0))[0]
     return rates
 
 
 @compiled()
 def _fuel_beds(
-    codes: Codes,
-    moisture: Field,
-    loads: Field,
-    savs: Field,
-    depths: Field,
-    extinctions: Field,
-    heats: Field,
-    dynamic: Mask,
-) -> Field:
+    codes: Codes, moisture: Field, loads: Field, savs: Field, depths: Field, extinctions: Field,
+    heats: Field, dynamic: Mask,
+) -> Field:  # fmt: skip
     """Fields of `SpreadCoefficients`, (6, n), for n codes and (n, 5) moistures; ft, lb, BTU."""
     out = np.zeros((6, codes.size))
     for i in range(codes.size):
@@ -336,7 +302,7 @@ def metric_in_wind(
     if ground.steering.size > 0:
         s = ground.steering[row, column]
         u, v = s[0, 0] * u + s[0, 1] * v, s[1, 0] * u + s[1, 1] * v
-    head, e, x, y = fire_ellipse(c[0], c[1], c[2], c[3], c[5], (u, v), slope)
+    head, e, x, y = fire_ellipse(c, (u, v), slope)
     head *= ground.cells_per_hour / math.sqrt(1.0 + (slope[0] * x + slope[1] * y) ** 2)
     r = 1.0 / (head * (1.0 - e))
     return r, r * e * x, r * e * y

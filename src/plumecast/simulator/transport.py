@@ -98,7 +98,9 @@ def advance(
     inflow, kg/kg. The smoke array of `plume` is overwritten.
     """
     smoke = plume.smoke
-    box = _extended_box(plume.box, source) if ambient == 0.0 else _whole_domain(smoke.shape)
+    count, ny, nx = smoke.shape
+    whole = np.array([count, 0, ny, 0, nx])
+    box = _extended_box(plume.box, source) if ambient == 0.0 else whole
     rates = turnover_rates(flux.east, flux.north, flux.up, layers.mass)
     rates += 2.0 * turbulence.horizontal / plume.cell**2
     strong = np.flatnonzero(seconds * turbulence.between > STRONG_MIXING * layers.mass[1:])
@@ -106,14 +108,14 @@ def advance(
     remaining, steps, deposited, left = seconds, plume.steps, 0.0, 0.0
     while remaining > 0.0 and (box[0] > 0 or source.rate.any()):
         fastest = rates[: max(int(box[0]) + 1, mixed)].max()
-        count = max(int(np.ceil(remaining * fastest / COURANT)), 1)
-        dt = remaining / count
+        parts = max(int(np.ceil(remaining * fastest / COURANT)), 1)
+        dt = remaining / parts
         add_emission(smoke, source.columns, source.rate * (dt / plume.cell**2))
         left += fit_box(smoke, box, mixed) if ambient == 0.0 else 0.0
         spread = dt * turbulence.horizontal / plume.cell**2
         left += _sweep(smoke, flux, layers, dt, box, spread, ambient, forward=steps % 2 == 0)
         deposited += mix(smoke, layers.mass, turbulence.between, turbulence.ground, dt, box)
-        remaining = remaining - dt if count > 1 else 0.0
+        remaining = remaining - dt if parts > 1 else 0.0
         steps += 1
     return replace(
         plume,
@@ -141,11 +143,6 @@ def _sweep(
     for sweep, through, setting in sweeps if forward else sweeps[::-1]:
         left += sweep(smoke, air, through, dt, box, setting, ambient)
     return left
-
-
-def _whole_domain(shape: tuple[int, ...]) -> Box:
-    count, ny, nx = shape
-    return np.array([count, 0, ny, 0, nx])
 
 
 def _extended_box(box: Box, source: Source) -> Box:

@@ -19,17 +19,7 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import HEIGHT, WEATHER_HOUR
 from plumecast.compute.arrays import Field
 from plumecast.physics.fuels import Moisture
-from plumecast.weather.profile import (
-    HEIGHTS,
-    POWER_LAW_TOP,
-    SURFACE,
-    TURNING_DEPTH,
-    VEER,
-    components,
-    daylight,
-    default_depth,
-    shear_exponent,
-)
+from plumecast.weather import profile
 
 STEP_HOURS = 0.5
 """Time step of the series, h; winds are linear in time between the steps."""
@@ -108,7 +98,7 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
 )
 """Ranges of a drawn weather; every value is uniform and independent of the others."""
 
-STORED_HEIGHTS = HEIGHTS
+STORED_HEIGHTS = profile.HEIGHTS
 """Heights above ground at which the wind is stored with the snapshots, m."""
 
 
@@ -135,11 +125,15 @@ class Weather:
 
 def weather(drought: str, *, seed: int = 0, hours: float = 60.0) -> Weather:
     """Series of one drought from ignition to at least `hours`; a longer series begins equally."""
+    return _series(_scenario(drought), drought, hours, [seed, *drought.encode()])
+
+
+def _scenario(drought: str) -> Scenario:
     if drought not in SCENARIOS:
         raise PlumecastError(
             f"unknown drought {drought!r}; known are {', '.join(map(repr, SCENARIOS))}"
         )
-    return _series(SCENARIOS[drought], drought, hours, [seed, *drought.encode()])
+    return SCENARIOS[drought]
 
 
 def drawn_weather(seed: int, ignition: int, number: int, *, hours: float = 60.0) -> Weather:
@@ -170,10 +164,7 @@ def stated_weather(
     constant and there are no gusts; the speed at 10 m has the diurnal cycle of the other weathers.
     Moisture, boundary layer and stability are those of `drought`. The fire ignites at `local_hour`.
     """
-    if drought not in SCENARIOS:
-        raise PlumecastError(
-            f"unknown drought {drought!r}; known are {', '.join(map(repr, SCENARIOS))}"
-        )
+    scenario = _scenario(drought)
     if not (np.isfinite([*surface, *aloft]).all() and min(surface[0], aloft[0]) >= 0.0):
         raise PlumecastError(
             f"winds surface={surface} and aloft={aloft} need a speed of at least 0 m/s and a "
@@ -184,7 +175,7 @@ def stated_weather(
             "local_hour", local_hour, "give 0 to 24", problem="is no hour of the day"
         )
     scenario = replace(
-        SCENARIOS[drought], wind_speed=surface[0], wind_from=surface[1], swing=0.0,
+        scenario, wind_speed=surface[0], wind_from=surface[1], swing=0.0,
         jet_speed=aloft[0], jet_from=aloft[1],
     )  # fmt: skip
     return _series(scenario, OWN, hours, None, local_hour)
@@ -199,22 +190,24 @@ def _series(
         raise ArgumentError("hours", hours, "give a number of hours above 0")
     times = STEP_HOURS * np.arange(np.ceil(hours / STEP_HOURS) + 1.0, dtype=np.float64)
     local = local_hour + times
-    sun = daylight(local)
     noise = np.zeros((times.size, 2)) if gusts is None else _gust_noise(gusts, times.size)
-    surface_u, surface_v = _surface_wind(scenario, times, local, noise)
-    upper = scenario.jet_from + 0.5 * _turning(scenario, times)
-    upper_u, upper_v = components(scenario.jet_speed, upper)
+    # The synoptic wind turns; its speed has a diurnal cycle with its peak at 15 h; gusts are 18 %.
+    angle = 2 * np.pi * times / scenario.period + np.deg2rad(scenario.phase)
+    turning = scenario.swing * np.sin(angle)
+    speed = scenario.wind_speed * (1.0 + 0.35 * np.cos(2 * np.pi * (local - 15.0) / 24.0))
+    u, v = profile.components(speed, scenario.wind_from + turning)
+    upper_u, upper_v = profile.components(scenario.jet_speed, scenario.jet_from + 0.5 * turning)
     return Weather(
         drought=label,
         moisture=scenario.moisture,
         hours=times,
-        wind_u=surface_u,
-        wind_v=surface_v,
+        wind_u=u + 0.18 * speed * noise[:, 0],
+        wind_v=v + 0.18 * speed * noise[:, 1],
         upper_u=upper_u,
         upper_v=upper_v,
-        shear_exponent=shear_exponent(local),
-        boundary_layer_depth=default_depth(local, scenario.day_depth),
-        convective_velocity=scenario.convective_velocity * sun,
+        shear_exponent=profile.shear_exponent(local),
+        boundary_layer_depth=profile.default_depth(local, scenario.day_depth),
+        convective_velocity=scenario.convective_velocity * profile.daylight(local),
         stability=scenario.stability,
     )
 
@@ -235,10 +228,12 @@ def wind_profile(
     def at(values: Field) -> Field:
         return np.asarray(np.interp(times, series.hours, values))
 
-    top = np.maximum(at(series.boundary_layer_depth), TURNING_DEPTH)
-    mixed = np.clip(z, SURFACE, top)
-    growth = (np.minimum(mixed, POWER_LAW_TOP) / SURFACE) ** at(series.shear_exponent)
-    angle = np.deg2rad(VEER) * mixed / top
+    top = np.maximum(at(series.boundary_layer_depth), profile.TURNING_DEPTH)
+    mixed = np.clip(z, profile.SURFACE, top)
+    growth = (np.minimum(mixed, profile.POWER_LAW_TOP) / profile.SURFACE) ** at(
+        series.shear_exponent
+    )
+    angle = np.deg2rad(profile.VEER) * mixed / top
     u10, v10 = at(series.wind_u), at(series.wind_v)
     u = growth * (np.cos(angle) * u10 + np.sin(angle) * v10)
     v = growth * (np.cos(angle) * v10 - np.sin(angle) * u10)
@@ -258,21 +253,6 @@ def hourly_weather(series: Weather, hours: float) -> dict[str, Field]:
         "wind_v": wind_v,
         "boundary_layer_depth": np.interp(times, series.hours, series.boundary_layer_depth),
     }
-
-
-def _surface_wind(
-    scenario: Scenario, times: Field, local: Field, noise: Field
-) -> tuple[Field, Field]:
-    """10 m wind: synoptic direction, diurnal cycle of speed with peak at 15 h, gusts of 18 %."""
-    speed = scenario.wind_speed * (1.0 + 0.35 * np.cos(2 * np.pi * (local - 15.0) / 24.0))
-    u, v = components(speed, scenario.wind_from + _turning(scenario, times))
-    return u + 0.18 * speed * noise[:, 0], v + 0.18 * speed * noise[:, 1]
-
-
-def _turning(scenario: Scenario, times: Field) -> Field:
-    """Synoptic turning of the wind, degree."""
-    angle = 2 * np.pi * times / scenario.period + np.deg2rad(scenario.phase)
-    return np.asarray(scenario.swing * np.sin(angle))
 
 
 def _gust_noise(key: list[int], count: int) -> Field:

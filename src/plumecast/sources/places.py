@@ -118,8 +118,14 @@ def _locate(table: Table, like: xr.Dataset | xr.DataArray) -> Places:
     else:
         rows, columns = _geographic_cells(like, grid, numbers["lat"], numbers["lon"], table.source)
     _check_inside(table, rows, grid, like)
-    if "x" in table:
-        _warn_of_one_corner(table.source, rows, columns)
+    if "x" in table and rows.size > 1 and not rows.any() and not columns.any():
+        warnings.warn(
+            f"{table.source}: all {rows.size} places lie in the cell at the lower left corner of "
+            "the grid; x and y are in metres unless the header names another unit, such as "
+            "'x (km)'",
+            PlumecastWarning,
+            stacklevel=3,
+        )
     if like["y"].values[0] > like["y"].values[-1]:
         rows = grid.ny - 1 - rows
     if like["x"].values[0] > like["x"].values[-1]:
@@ -130,10 +136,14 @@ def _locate(table: Table, like: xr.Dataset | xr.DataArray) -> Places:
 
 def _cells_of(grid: Grid, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of points, y increasing with the row; −1 outside."""
-    columns = np.floor((x - grid.left) / grid.dx)
-    rows = np.floor((y - grid.bottom) / grid.dy)
-    columns = np.where(x == grid.left + grid.nx * grid.dx, grid.nx - 1, columns)
-    rows = np.where(y == grid.bottom + grid.ny * grid.dy, grid.ny - 1, rows)
+    extent = (
+        (x, grid.left, grid.dx, grid.nx),
+        (y, grid.bottom, grid.dy, grid.ny),
+    )
+    columns, rows = (
+        np.where(at == start + count * size, count - 1, np.floor((at - start) / size))
+        for at, start, size, count in extent
+    )
     inside = (columns >= 0) & (columns < grid.nx) & (rows >= 0) & (rows < grid.ny)
     rows, columns = (np.where(inside, part, -1).astype(np.int64) for part in (rows, columns))
     return rows, columns
@@ -179,17 +189,6 @@ def _on_sphere(lat: np.ndarray, lon: np.ndarray) -> np.ndarray:
     return np.stack(
         [np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)], axis=-1
     )
-
-
-def _warn_of_one_corner(source: str, rows: np.ndarray, columns: np.ndarray) -> None:
-    """Warn if several places lie in the cell at the origin: their unit may be another."""
-    if rows.size > 1 and not rows.any() and not columns.any():
-        warnings.warn(
-            f"{source}: all {rows.size} places lie in the cell at the lower left corner of the "
-            "grid; x and y are in metres unless the header names another unit, such as 'x (km)'",
-            PlumecastWarning,
-            stacklevel=2,
-        )
 
 
 def _check_inside(

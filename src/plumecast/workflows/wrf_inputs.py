@@ -22,6 +22,7 @@ from plumecast.base.files import atomic_write
 from plumecast.base.names import FIRE, HEIGHT, SIMULATION, SNAPSHOT, WEATHER
 from plumecast.base.values import check_count
 from plumecast.compute.arrays import Array
+from plumecast.compute.regrid import block_mean
 from plumecast.weather.profile import LOCAL_HOUR as NOON
 from plumecast.workflows.wrf_domain import (
     DEFAULT_CATEGORY,
@@ -164,7 +165,6 @@ def _sites(fires: xr.Dataset) -> Callable[[str], Site | None]:
         return lambda _: None
     require("numba", "simulator", "the ground of simulated fires")
     from plumecast.simulator.ensemble import Simulator, plan_of, recorded_world
-    from plumecast.simulator.landscape import square_block_mean
 
     simulator = Simulator(recorded_world(settings))
 
@@ -179,7 +179,7 @@ def _sites(fires: xr.Dataset) -> Callable[[str], Site | None]:
             y=(row + 0.5) * landscape.cell,
             exact=True,
             stability=simulator.weather_of(plan).stability,
-            terrain=square_block_mean(landscape.elevation, REFINEMENT),
+            terrain=block_mean(landscape.elevation, REFINEMENT, REFINEMENT),
             fuels=anderson_categories(landscape.fuel),
         )
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError
-from plumecast.sources.rasters import RasterOptions, iter_arrival_times, read_arrival_times
+from plumecast.sources.rasters import RasterOptions, iter_arrival_times
 from plumecast.sources.rasters.files import open_geotiff
 from plumecast.workflows.simulate import read_landscape
-from support.raster_files import BOTTOM, LEFT, NX, NY, SIZE, fire, write_ascii, write_tiff
+from support.raster_files import BOTTOM, LEFT, NX, NY, SIZE, fire, read, write_ascii, write_tiff
 
 rasterio = pytest.importorskip("rasterio")
 
@@ -33,7 +33,7 @@ def test_a_virtual_raster_in_disguise_reads_no_other_file(tmp_path, beginning):
     path = tmp_path / "a.tif"
     path.write_text(beginning + VRT.replace("SOURCE", str(secret)))
     with pytest.raises(PlumecastError, match=r"a\.tif: a virtual raster \(VRT\)"):
-        read_arrival_times(path, RasterOptions(unit="min"))
+        read(path)
     with pytest.raises(PlumecastError, match=r"a\.tif: a virtual raster \(VRT\)"):
         read_landscape(path, path)
 
@@ -45,9 +45,9 @@ def test_nothing_calls_out(tmp_path, prefix):
         address = f"{prefix}127.0.0.1:{server.getsockname()[1]}/a.tif"
         (tmp_path / "a.tif").write_text(VRT.replace("SOURCE", address))
         with pytest.raises(PlumecastError, match="virtual raster"):
-            read_arrival_times(tmp_path / "a.tif", RasterOptions(unit="min"))
+            read(tmp_path / "a.tif")
         with pytest.raises(PlumecastError):
-            read_arrival_times([address], RasterOptions(unit="min"))
+            read([address])
         with pytest.raises(PlumecastError), open_geotiff(address):
             pass
         with pytest.raises(TimeoutError):
@@ -65,7 +65,7 @@ def test_names_of_virtual_files_mean_nothing(tmp_path, monkeypatch, name):
 
 def test_files_beside_a_raster_change_nothing(tmp_path):
     path = write_tiff(tmp_path / "a.tif", fire())
-    alone = read_arrival_times(path, RasterOptions(unit="min"))
+    alone = read(path)
     other = write_tiff(tmp_path / "b.tif", np.zeros((NY, NX)))
     (tmp_path / "a.tif.aux.xml").write_text(
         "<PAMDataset><GeoTransform>0, 1, 0, 0, 0, -1</GeoTransform><PAMRasterBand band='1'>"
@@ -74,11 +74,7 @@ def test_files_beside_a_raster_change_nothing(tmp_path):
     for ending in (".msk", ".ovr"):
         (tmp_path / f"a.tif{ending}").write_bytes(other.read_bytes())
     (tmp_path / "a.tfw").write_text("1\n0\n0\n-1\n0\n0\n")
-    assert read_arrival_times(path, RasterOptions(unit="min")).identical(alone)
-
-
-def affine(*numbers: float) -> object:
-    return rasterio.Affine(*numbers)
+    assert read(path).identical(alone)
 
 
 @pytest.mark.parametrize(
@@ -93,19 +89,17 @@ def affine(*numbers: float) -> object:
     ],
 )
 def test_odd_geotransforms_are_refused(tmp_path, transform, message):
-    path = write_tiff(tmp_path / "a.tif", fire(), transform=affine(*transform))
+    path = write_tiff(tmp_path / "a.tif", fire(), transform=rasterio.Affine(*transform))
     with pytest.raises(PlumecastError, match=message) as info:
-        read_arrival_times(path, RasterOptions(unit="min"))
+        read(path)
     assert str(path) in str(info.value)
 
 
 def test_cells_need_not_be_square(tmp_path):
-    path = write_tiff(
-        tmp_path / "a.tif", fire(), transform=affine(SIZE, 0, LEFT, 0, -2 * SIZE, BOTTOM)
-    )
-    read = read_arrival_times(path, RasterOptions(unit="min"))
-    square = read_arrival_times(write_tiff(tmp_path / "b.tif", fire()), RasterOptions(unit="min"))
-    assert read.burned_area.item() == pytest.approx(2 * square.burned_area.item())
+    transform = rasterio.Affine(SIZE, 0, LEFT, 0, -2 * SIZE, BOTTOM)
+    path = write_tiff(tmp_path / "a.tif", fire(), transform=transform)
+    square = read(write_tiff(tmp_path / "b.tif", fire()))
+    assert read(path).burned_area.item() == pytest.approx(2 * square.burned_area.item())
 
 
 def patched(path: Path, tag: int, value: int) -> Path:
@@ -125,29 +119,22 @@ def test_a_header_of_many_cells_allocates_nothing_and_stops_no_other(tmp_path):
     patched(write_tiff(tmp_path / "wide.tif", fire()), 256, 2_000_000_000)
     patched(write_tiff(tmp_path / "tall.tif", fire()), 257, 5_000_000)
     problems = {}
-    (read,) = iter_arrival_times(
+    (fires,) = iter_arrival_times(
         tmp_path,
         RasterOptions(unit="min"),
         on_error=lambda path, text: problems.update({path.stem: text}),
     )
-    assert read.fire_id.values.tolist() == ["good"]
+    assert fires.fire_id.values.tolist() == ["good"]
     assert set(problems) == {"wide", "tall"}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"scales": (2.0,)}, r"a scale \(2\)"),
-        ({"offsets": (1.0,)}, r"an offset \(1\)"),
-    ],
-)
-def test_scaled_values_are_not_taken_for_arrival_times(tmp_path, change, message):
+@pytest.mark.parametrize(("attribute", "value"), [("scales", 2.0), ("offsets", 1.0)])
+def test_scaled_values_are_not_taken_for_arrival_times(tmp_path, attribute, value):
     path = write_tiff(tmp_path / "a.tif", fire())
     with rasterio.open(path, "r+") as file:
-        for name, value in change.items():
-            setattr(file, name, value)
-    with pytest.raises(PlumecastError, match=message):
-        read_arrival_times(path, RasterOptions(unit="min"))
+        setattr(file, attribute, (value,))
+    with pytest.raises(PlumecastError, match=rf"with a scale .*{value:g}.*gdal_translate"):
+        read(path)
 
 
 def test_cells_masked_within_the_file_are_unburned(tmp_path):
@@ -158,65 +145,65 @@ def test_cells_masked_within_the_file_are_unburned(tmp_path):
         with rasterio.open(path, "r+") as file:
             file.write_mask(burned)
     assert not list(tmp_path.glob("*.msk"))
-    read = read_arrival_times(path, RasterOptions(unit="min"))
-    expected = read_arrival_times(
-        write_ascii(tmp_path / "a.asc", fire()), RasterOptions(unit="min")
-    )
-    np.testing.assert_array_equal(read.time_since_ignition, expected.time_since_ignition)
+    expected = read(write_ascii(tmp_path / "a.asc", fire())).time_since_ignition
+    np.testing.assert_array_equal(read(path).time_since_ignition, expected)
 
 
 def test_an_imagine_file_must_hold_its_values(tmp_path):
     path = tmp_path / "a.img"
+    place = rasterio.Affine(SIZE, 0, LEFT, 0, -SIZE, BOTTOM + NY * SIZE)
     options = {"height": NY, "width": NX, "count": 1, "dtype": "float32", "nodata": -9999.0,
-               "transform": affine(SIZE, 0, LEFT, 0, -SIZE, BOTTOM + NY * SIZE)}  # fmt: skip
+               "transform": place}  # fmt: skip
     values = np.where(np.isnan(fire()), -9999.0, fire()).astype(np.float32)
     with rasterio.open(path, "w", driver="HFA", **options) as file:
         file.write(values, 1)
-    assert read_arrival_times(path, RasterOptions(unit="min")).hours.item() == pytest.approx(
-        110 / 60
-    )
+    assert read(path).hours.item() == pytest.approx(110 / 60)
     with rasterio.open(tmp_path / "b.img", "w", driver="HFA", USE_SPILL="YES", **options) as file:
         file.write(values, 1)
     with pytest.raises(PlumecastError, match=r"b\.img: its values are in another file"):
-        read_arrival_times(tmp_path / "b.img", RasterOptions(unit="min"))
+        read(tmp_path / "b.img")
 
 
-def test_a_damaged_block_is_never_read_as_memory(tmp_path):
-    """GDAL returns uninitialised memory for a DEFLATE block with a damaged end."""
-    path = write_tiff(tmp_path / "a.tif", fire(), compress="deflate")
-    read_arrival_times(path, RasterOptions(unit="min"))
-    data = bytearray(path.read_bytes())
-    data[-26:] = b"\xff" * 26
-    path.write_bytes(data)
+def cut_block(path: Path) -> Path:
+    """Damage the end of a DEFLATE block, for which GDAL returns uninitialised memory."""
+    data = path.read_bytes()
+    path.write_bytes(data[:-26] + b"\xff" * 26)
     with rasterio.open(path) as file:
         assert file.read(1).shape == (NY, NX)  # without a word
-    with pytest.raises(PlumecastError, match=r"a\.tif: not a readable raster: damaged GeoTIFF"):
-        read_arrival_times(path, RasterOptions(unit="min"))
+    return path
 
 
-def test_a_missing_value_that_is_no_text_is_refused(tmp_path):
+def odd_nodata(path: Path) -> Path:
     """GDAL would read the file as one without missing values."""
-    path = write_tiff(tmp_path / "a.tif", fire(), nodata=-9999.0)
-    data = path.read_bytes()
-    assert data.count(b"-9999\0") == 1
-    path.write_bytes(data.replace(b"-9999\0", b"-99\xc69\0"))
-    with pytest.raises(PlumecastError, match="damaged GeoTIFF, its missing value is no text"):
-        read_arrival_times(path, RasterOptions(unit="min"))
+    path.write_bytes(path.read_bytes().replace(b"-9999\0", b"-99\xc69\0"))
+    return path
 
 
 @pytest.mark.parametrize(
-    ("tag", "value", "message"),
+    ("profile", "damage", "message"),
     [
-        (257, 600, "its directory lists 1 blocks with 1 sizes, but 600 × 20 cells need 50"),
-        (278, 2, "its directory lists 1 blocks with 1 sizes, but 12 × 20 cells need 6"),
-        (279, 40, "block 0 has 40 bytes instead of 960"),
-        (273, 100_000, "block 0 ends beyond the end of the file"),
+        ({"compress": "deflate"}, cut_block, r"a\.tif: not a readable raster: damaged GeoTIFF"),
+        ({"nodata": -9999.0}, odd_nodata, "damaged GeoTIFF, its missing value is no text"),
+        ({}, lambda p: patched(p, 257, 600), "lists 1 blocks with 1 sizes, but 600 × 20 cells"),
+        ({}, lambda p: patched(p, 278, 2), "1 sizes, but 12 × 20 cells need 6"),
+        ({}, lambda p: patched(p, 279, 40), "block 0 has 40 bytes instead of 960"),
+        ({}, lambda p: patched(p, 273, 100_000), "block 0 ends beyond the end of the file"),
+        ({"count": 2}, None, r"a\.tif: 2 bands"),
+        ({}, lambda p: p.write_text("hello"), r"a\.tif: not a readable raster"),
     ],
 )
-def test_a_directory_that_contradicts_itself_is_refused(tmp_path, tag, value, message):
-    path = patched(write_tiff(tmp_path / "a.tif", fire()), tag, value)
+def test_damaged_and_odd_files_are_refused(tmp_path, profile, damage, message):
+    bands = np.stack([fire()] * profile.pop("count", 1))
+    path = write_tiff(tmp_path / "a.tif", bands, **profile)
+    if damage:
+        damage(path)
     with pytest.raises(PlumecastError, match=message):
-        read_arrival_times(path, RasterOptions(unit="min"))
+        read(path)
+
+
+def test_a_folder_without_rasters_is_named(tmp_path):
+    with pytest.raises(PlumecastError, match="no rasters here"):
+        read(tmp_path / "*.bil")
 
 
 @pytest.mark.parametrize(
@@ -231,7 +218,7 @@ def test_a_directory_that_contradicts_itself_is_refused(tmp_path, tag, value, me
     ],
 )
 def test_every_layout_of_blocks_is_read(tmp_path, profile):
-    plain = read_arrival_times(write_tiff(tmp_path / "a.tif", fire()), RasterOptions(unit="min"))
+    plain = read(write_tiff(tmp_path / "a.tif", fire()))
     (tmp_path / "b").mkdir()
     path = write_tiff(tmp_path / "b" / "a.tif", fire(), **profile)
-    assert read_arrival_times(path, RasterOptions(unit="min")).identical(plain)
+    assert read(path).identical(plain)

@@ -1,10 +1,9 @@
-"""Arrival-time rasters: values, orientation, file formats, many files, and bad input."""
+"""Arrival-time rasters: values, orientation, file formats and many files."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,12 +23,12 @@ from support.raster_files import (
     BOTTOM,
     COARSE,
     LEFT,
-    NAN,
     NX,
     NY,
     SIZE,
     dataset,
     fire,
+    read,
     write_ascii,
     write_tiff,
 )
@@ -37,39 +36,27 @@ from support.raster_files import (
 # -- values and orientation
 
 
-def test_final_field_is_the_age_at_the_latest_arrival(tmp_path):
-    ds = read_arrival_times(
-        write_ascii(tmp_path / "a.asc", fire()), RasterOptions(format="farsite")
+def test_the_field_is_the_age_at_the_latest_arrival_and_north_is_up(tmp_path):
+    """The first row of the file is the northernmost; y grows with the row of the result."""
+    ds = read(write_ascii(tmp_path / "a.asc", fire()), format="farsite")
+    field = ds.time_since_ignition[0]
+    np.testing.assert_allclose(
+        field, np.nan_to_num(np.maximum(110 - fire()[::-1], 0) / 60), rtol=1e-6
     )
-    expected = np.nan_to_num(np.maximum(110 - fire()[::-1], 0) / 60)
-    np.testing.assert_allclose(ds.time_since_ignition[0], expected, rtol=1e-6)
+    assert field.dtype == np.float32
     assert ds.hours.item() == pytest.approx(110 / 60)
     assert ds.burned_area.item() == pytest.approx(15 * SIZE**2 / M2_PER_ACRE)
     assert ds.fire_id.values.tolist() == ["a"]
-    assert ds.is_final.values.tolist() == [True]
-    assert ds.time_since_ignition.dtype == np.float32
-
-
-def test_north_is_up(tmp_path):
-    """The first row of the file is the northernmost; y grows with the row of the result."""
-    ds = read_arrival_times(
-        write_ascii(tmp_path / "a.asc", fire()), RasterOptions(format="farsite")
-    )
-    field = ds.time_since_ignition[0]
     assert (np.diff(ds.y) > 0).all()
     ignition = field.where(field == field.max(), drop=True)
-    assert ignition.x.item() == LEFT + 3.5 * SIZE
-    assert ignition.y.item() == BOTTOM + 3.5 * SIZE  # row 8 of 12 from the north
-    burned = field > 0
-    assert burned.any("x").where(lambda row: row, drop=True).y.max() == BOTTOM + 6.5 * SIZE
-    assert burned.any("y").where(lambda column: column, drop=True).x.max() == LEFT + 13.5 * SIZE
+    assert (ignition.x.item(), ignition.y.item()) == (LEFT + 3.5 * SIZE, BOTTOM + 3.5 * SIZE)
+    burned = field.where(field > 0, drop=True)
+    assert (burned.x.max(), burned.y.max()) == (LEFT + 13.5 * SIZE, BOTTOM + 6.5 * SIZE)
 
 
 def test_series_at_checkpoints(tmp_path):
-    path = write_ascii(tmp_path / "a.asc", fire())
-    ds = read_arrival_times(path, RasterOptions(format="farsite", hours=[0.5, 1, 3]))
+    ds = read(write_ascii(tmp_path / "a.asc", fire()), hours=[0.5, 1, 3])
     assert ds.hours.values.tolist() == [0.5, 1, 3]
-    assert ds.is_final.values.tolist() == [False, False, True]
     cells = [(fire() <= 60 * t).sum() for t in (0.5, 1, 3)]
     np.testing.assert_allclose(ds.burned_area, np.array(cells) * SIZE**2 / M2_PER_ACRE)
     assert (np.diff(ds.time_since_ignition, axis=0) >= 0).all()
@@ -77,91 +64,83 @@ def test_series_at_checkpoints(tmp_path):
 
 
 def test_hours_count_from_the_earliest_arrival(tmp_path):
-    late = read_arrival_times(
-        write_ascii(tmp_path / "a.asc", fire() + 90), RasterOptions(unit="min", hours=[1.0])
-    )
-    soon = read_arrival_times(
-        write_ascii(tmp_path / "b.asc", fire()), RasterOptions(unit="min", hours=[1.0])
-    )
+    late = read(write_ascii(tmp_path / "a.asc", fire() + 90), hours=[2.0])
+    soon = read(write_ascii(tmp_path / "b.asc", fire()), hours=[2.0])
     np.testing.assert_allclose(late.time_since_ignition, soon.time_since_ignition, rtol=1e-6)
 
 
 def test_a_fire_that_burns_longer_than_asked_for_is_named(tmp_path):
-    path = write_ascii(tmp_path / "a.asc", fire())
     with pytest.warns(UserWarning, match=r"a.asc burns until 1.833 h: .* 1 h, is left out"):
-        read_arrival_times(path, RasterOptions(unit="min", hours=[0.5, 1.0]))
+        read(write_ascii(tmp_path / "a.asc", fire()), hours=[0.5, 1.0])
 
 
 def test_the_last_snapshot_holds_when_the_fire_burned(tmp_path):
     """Burned shares of the target cells, the same whatever hours are asked for."""
     path = write_ascii(tmp_path / "a.asc", fire())
-    own = read_arrival_times(path, RasterOptions(unit="min"))
-    coarse = own.coarsen(x=2, y=2, boundary="trim").mean()
+    fine = read(path)
+    coarse = fine.coarsen(x=2, y=2, boundary="trim").mean()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         some, whole = (
-            read_arrival_times(
-                path, RasterOptions(unit="min", like=coarse, hours=hours, crs="local")
-            )
-            for hours in ([0.3, 1.0], None)
+            read(path, like=coarse, hours=hours, crs="local") for hours in ([0.3, 1.0], None)
         )
     np.testing.assert_array_equal(some.history_hours[-1], whole.history_hours[-1])
     np.testing.assert_array_equal(some.history_burned_share[-1], whole.history_burned_share[-1])
     assert np.isnan(some.history_hours[0]).all()
     times = whole.history_hours.values[-1]
-    known = np.isfinite(times)
-    assert times[known][-1] == pytest.approx(whole.hours.item(), abs=1e-6)
-    arrival = own.hours.item() - own.time_since_ignition.values[0]
-    burned = own.time_since_ignition.values[0] > 0.0
-    for time, shares in zip(times[known], whole.history_burned_share.values[-1], strict=False):
-        cells = xr.zeros_like(own.time_since_ignition[0]) + (burned & (arrival <= time + 1e-5))
+    times = times[np.isfinite(times)]
+    assert times[-1] == pytest.approx(whole.hours.item(), abs=1e-6)
+    arrival = fine.hours.item() - fine.time_since_ignition.values[0]
+    burned = fine.time_since_ignition.values[0] > 0.0
+    for time, shares in zip(times, whole.history_burned_share.values[-1], strict=False):
+        cells = xr.zeros_like(fine.time_since_ignition[0]) + (burned & (arrival <= time + 1e-5))
         expected = cells.coarsen(x=2, y=2, boundary="trim").mean()
         # Arrivals come from ages of single precision: a cell may be on the other side.
         assert np.abs(shares - expected.values).sum() <= 0.5
-    assert "history_hours" not in own.variables
+    assert "history_hours" not in fine.variables
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("s", 60.0), ("min", 1.0), ("h", 1 / 60)])
 def test_units(tmp_path, unit, factor):
-    path = write_ascii(tmp_path / "a.asc", factor * fire())
-    ds = read_arrival_times(path, RasterOptions(unit=unit))
+    ds = read(write_ascii(tmp_path / "a.asc", factor * fire()), unit=unit)
     assert ds.hours.item() == pytest.approx(110 / 60, rel=1e-4)
+
+
+def test_a_far_horizon_and_a_stated_nodata_are_believed(tmp_path):
+    long = write_ascii(tmp_path / "a.asc", 100 * fire())
+    assert read(long, unit="h", horizon=12_000).hours.item() == 11_000
+    minus = write_ascii(tmp_path / "b.asc", np.where(np.isnan(fire()), -1, fire()))
+    assert read(minus, nodata=-1).burned_area.item() == pytest.approx(15 * SIZE**2 / M2_PER_ACRE)
 
 
 # -- file formats
 
 
 def test_all_file_formats_agree(tmp_path):
-    ascii_ds = read_arrival_times(
-        write_ascii(tmp_path / "f.asc", fire()), RasterOptions(format="farsite")
-    )
-    centre = tmp_path / "centre"
-    centre.mkdir()
-    write_ascii(centre / "f.asc", fire(), centre=True, NODATA_VALUE=None)
-    dataset(fire()).to_netcdf(tmp_path / "f.nc")
-    dataset(fire()).isel(y=slice(None, None, -1)).transpose("x", "y").to_netcdf(centre / "f.nc")
-    same = [
-        read_arrival_times(centre / "f.asc", RasterOptions(format="farsite")),
-        read_arrival_times(tmp_path / "f.nc", RasterOptions(format="pyretechnics")),
-        read_arrival_times(centre / "f.nc", RasterOptions(unit="min")),
-    ]
-    for ds in same:
-        xr.testing.assert_allclose(ds, ascii_ds)
+    plain = read(write_ascii(tmp_path / "f.asc", fire()), format="farsite")
+    other = tmp_path / "other"
+    other.mkdir()
+    write_ascii(other / "f.asc", fire(), centre=True, NODATA_VALUE=None)
+    dataset(fire(), units="minutes").to_netcdf(tmp_path / "f.nc")  # the unit is not decoded
+    dataset(fire()).isel(y=slice(None, None, -1)).transpose("x", "y").to_netcdf(other / "f.nc")
+    for ds in (
+        read(other / "f.asc", format="farsite"),
+        read(tmp_path / "f.nc", format="pyretechnics"),
+        read(other / "f.nc"),
+    ):
+        xr.testing.assert_allclose(ds, plain)
+    (tmp_path / "f.asc").write_text((tmp_path / "f.asc").read_text().replace("\n", "\n\n"))
+    xr.testing.assert_identical(read(tmp_path / "f.asc", format="farsite"), plain)
 
 
 def test_geotiff_north_up_and_south_up_agree(tmp_path):
     rasterio = pytest.importorskip("rasterio")
-    plain = read_arrival_times(
-        write_ascii(tmp_path / "f.asc", fire()), RasterOptions(format="farsite")
-    )
-    north = read_arrival_times(
-        write_tiff(tmp_path / "f.tif", 60 * fire()), RasterOptions(format="elmfire")
-    )
-    xr.testing.assert_allclose(north, plain)
+    plain = read(write_ascii(tmp_path / "f.asc", fire()))
+    north = write_tiff(tmp_path / "f.tif", 60 * fire())
+    xr.testing.assert_allclose(read(north, format="elmfire"), plain)
     south_up = rasterio.Affine(SIZE, 0, LEFT, 0, SIZE, BOTTOM)
-    (tmp_path / "s").mkdir()
-    south = write_tiff(tmp_path / "s" / "f.tif", 60 * fire()[::-1], transform=south_up)
-    xr.testing.assert_allclose(read_arrival_times(south, RasterOptions(format="elmfire")), plain)
+    south = write_tiff(north, 60 * fire()[::-1], transform=south_up)
+    xr.testing.assert_allclose(read(south, format="elmfire"), plain)
 
 
 def test_landis_day_of_fire_per_event(tmp_path):
@@ -174,38 +153,38 @@ def test_landis_day_of_fire_per_event(tmp_path):
     events[9, 10:13] = 12
     write_tiff(tmp_path / "event-ID-5.tif", events, nodata=None)
     path = write_tiff(tmp_path / "day-of-fire-5.tif", days, nodata=None)
-    ds = read_arrival_times(path, RasterOptions(format="landis"))
+    ds = read(path, format="landis")
     assert ds.fire_id.values.tolist() == ["day-of-fire-5-event-7", "day-of-fire-5-event-12"]
     # the last day counts as burned through: four days and three days
     assert ds.hours.values.tolist() == [96.0, 72.0]
     assert ds.time_since_ignition[0].values[NY - 5, 3:8].tolist() == [96, 96, 72, 24, 24]
     assert ds.time_since_ignition[1].values[NY - 10, 10:13].tolist() == [72, 48, 24]
-    (tmp_path / "event-ID-5.tif").unlink()
-    with pytest.raises(PlumecastError, match="no event-ID map beside it"):
-        read_arrival_times(path, RasterOptions(format="landis"))
-
-
-def test_landis_event_map_must_share_the_grid(tmp_path):
-    path = write_tiff(tmp_path / "day-of-fire-5.tif", np.full((NY, NX), 200.0))
     write_tiff(tmp_path / "event-ID-5.tif", np.ones((NY, NX - 1)))
     with pytest.raises(PlumecastError, match="its grid differs"):
-        read_arrival_times(path, RasterOptions(format="landis"))
+        read(path, format="landis")
+    (tmp_path / "event-ID-5.tif").unlink()
+    with pytest.raises(PlumecastError, match="no event-ID map beside it"):
+        read(path, format="landis")
 
 
 def test_netcdf_variable_is_picked_by_name(tmp_path):
     two = dataset(fire()).assign(speed=lambda ds: ds.arrival * 0)
     two.to_netcdf(tmp_path / "f.nc")
     with pytest.raises(PlumecastError, match=r"variable is missing: .*give one of arrival, speed"):
-        read_arrival_times(tmp_path / "f.nc", RasterOptions(unit="min"))
-    ds = read_arrival_times(tmp_path / "f.nc", RasterOptions(unit="min", variable="arrival"))
-    assert ds.hours.item() == pytest.approx(110 / 60)
+        read(tmp_path / "f.nc")
+    assert read(tmp_path / "f.nc", variable="arrival").hours.item() == pytest.approx(110 / 60)
 
 
-def test_a_time_unit_in_the_file_is_not_decoded(tmp_path):
-    dataset(fire(), units="minutes").to_netcdf(tmp_path / "f.nc")
-    assert read_arrival_times(
-        tmp_path / "f.nc", RasterOptions(unit="min")
-    ).hours.item() == pytest.approx(110 / 60)
+def test_ascii_grids_need_no_extra_library(tmp_path, monkeypatch):
+    (tmp_path / "b.tif").write_bytes(b"II*\0" + bytes(20))
+    for library in ("rasterio", "pyproj"):
+        monkeypatch.setitem(sys.modules, library, None)
+    path = write_ascii(tmp_path / "a.asc", fire())
+    assert read(path, like=COARSE).sizes["snapshot"] == 1
+    with pytest.raises(PlumecastError, match=r"needs rasterio; pip install 'plumecast\[raster\]'"):
+        read(tmp_path / "b.tif")
+    with pytest.raises(PlumecastError, match=r"needs pyproj; pip install 'plumecast\[raster\]'"):
+        read(path, crs="EPSG:32613")
 
 
 # -- many files
@@ -216,183 +195,28 @@ def test_files_stream_in_batches(tmp_path):
         write_ascii(tmp_path / f"f{number}.asc", fire(10 + number))
     (tmp_path / "f3.asc").write_text("ncols 3\nnrows x\n")
     errors: list[str] = []
+    options = RasterOptions(format="farsite", like=COARSE)
     batches = list(
         iter_arrival_times(
-            str(tmp_path / "*.asc"),
-            RasterOptions(format="farsite", like=COARSE),
-            batch=3,
-            on_error=lambda path, message: errors.append(path.name),
+            str(tmp_path / "*.asc"), options, batch=3, on_error=lambda path, _: errors.append(path)
         )
     )
     assert [batch.fire_id.values.tolist() for batch in batches] == [
         ["f0", "f1", "f2"], ["f4", "f5"], ["f6"]
     ]  # fmt: skip
-    assert errors == ["f3.asc"]
-    one = read_arrival_times(tmp_path / "f5.asc", RasterOptions(format="farsite", like=COARSE))
+    assert errors == [tmp_path / "f3.asc"]
+    one = read_arrival_times(tmp_path / "f5.asc", options)
     xr.testing.assert_equal(batches[1].isel(snapshot=[1]), one)
     with pytest.raises(PlumecastError, match=r"f3\.asc"):
-        list(iter_arrival_times(tmp_path, RasterOptions(format="farsite")))
-
-
-def test_two_fires_with_one_id_are_refused(tmp_path):
-    (tmp_path / "b").mkdir()
-    paths = [write_ascii(tmp_path / "f.asc", fire()), write_ascii(tmp_path / "b" / "f.asc", fire())]
-    with pytest.raises(PlumecastError, match=r"b/f\.asc: a fire named 'f' was read before"):
-        read_arrival_times(paths, RasterOptions(format="farsite"))
+        list(iter_arrival_times(tmp_path, options))
 
 
 def test_files_on_different_grids_need_a_template(tmp_path):
     paths = [write_ascii(tmp_path / "a.asc", fire()),
              write_ascii(tmp_path / "b.asc", fire(), XLLCORNER=LEFT + 10)]  # fmt: skip
     with pytest.raises(PlumecastError, match=r"b\.asc: its grid differs from that of a; give like"):
-        read_arrival_times(paths, RasterOptions(format="farsite"))
-    assert (
-        read_arrival_times(paths, RasterOptions(format="farsite", like=COARSE)).sizes["snapshot"]
-        == 2
-    )
-
-
-# -- bad input
-
-
-def test_the_unit_is_never_guessed(tmp_path):
-    path = write_ascii(tmp_path / "a.asc", fire())
-    with pytest.raises(
-        PlumecastError,
-        match=r"unit is missing: .*a\.asc: .*; give one of s, min, h, d, or a format",
-    ):
-        read_arrival_times(path)
-    with pytest.raises(PlumecastError, match=r"unit='weeks': .*a\.asc: unknown"):
-        next(iter_arrival_times(path, RasterOptions(unit="weeks"), on_error=lambda *_: None))
-    with pytest.raises(PlumecastError, match="format='spark'"):
-        read_arrival_times(path, RasterOptions(format="spark"))
-    with pytest.raises(PlumecastError, match="aggregate='sum'"):
-        read_arrival_times(path, RasterOptions(unit="min", aggregate="sum"))
-    for hours in ([], [2, 1], [0, 1], [[1, 2]]):
-        with pytest.raises(PlumecastError, match="give increasing hours above 0"):
-            read_arrival_times(path, RasterOptions(unit="min", hours=hours))
-
-
-def test_a_wrong_unit_exceeds_the_horizon(tmp_path):
-    path = write_ascii(tmp_path / "a.asc", 100 * fire())
-    with pytest.raises(
-        PlumecastError, match=r"horizon=720: .*a\.asc: the latest arrival is 11000 h"
-    ):
-        read_arrival_times(path, RasterOptions(unit="h"))
-    with pytest.raises(PlumecastError, match="horizon=24"):
-        read_arrival_times(path, RasterOptions(unit="min", horizon=24))
-    assert read_arrival_times(path, RasterOptions(unit="h", horizon=12_000)).hours.item() == 11_000
-
-
-def test_a_fire_outside_the_domain_is_refused(tmp_path):
-    path = write_ascii(tmp_path / "a.asc", fire())
-    with pytest.raises(PlumecastError, match=r"a\.asc: 100\.0% of the burned area is outside"):
-        read_arrival_times(
-            path, RasterOptions(format="farsite", like=COARSE.assign_coords(x=COARSE.x + 1e5))
-        )
-    # a domain that ends one cell short of the eastern tip
-    grid = {"x": LEFT + SIZE * (np.arange(-7, 14) + 0.5), "y": COARSE.y}
-    with pytest.raises(PlumecastError, match=r"6\.7% of the burned area is outside"):
-        read_arrival_times(path, RasterOptions(format="farsite", like=xr.Dataset(coords=grid)))
-
-
-def test_a_domain_may_be_smaller_than_the_raster_if_it_contains_the_fire(tmp_path):
-    path = write_ascii(tmp_path / "a.asc", fire())
-    inner = COARSE.assign_coords(x=1100.0 + 50 * np.arange(8), y=5100.0 + 30 * np.arange(7))
-    ds = read_arrival_times(path, RasterOptions(format="farsite", like=inner))
-    assert ds.time_since_ignition.sizes == {"snapshot": 1, "y": 7, "x": 8}
-
-
-def test_negative_arrival_needs_a_stated_nodata(tmp_path):
-    path = write_ascii(tmp_path / "a.asc", np.where(np.isnan(fire()), -1, fire()))
-    with pytest.raises(PlumecastError, match=r"nodata is missing: .* -1 is negative; .* give -1"):
-        read_arrival_times(path, RasterOptions(unit="min"))
-    ds = read_arrival_times(path, RasterOptions(unit="min", nodata=-1))
-    assert ds.burned_area.item() == pytest.approx(15 * SIZE**2 / M2_PER_ACRE)
-
-
-def bad(tmp_path: Path, name: str) -> Path:
-    path = tmp_path / (name + (".nc" if name.startswith("nc") else ".asc"))
-    if name == "nodata":
-        return write_ascii(path, np.full((NY, NX), NAN))
-    if name == "short":
-        return write_ascii(path, fire()[:-1])
-    if name == "word":
-        write_ascii(path, fire())
-        path.write_text(path.read_text().replace("110", "late"))
-    elif name == "no_size":
-        write_ascii(path, fire(), CELLSIZE=None)
-    elif name == "nc_time":
-        dataset(fire()).expand_dims(time=3).to_netcdf(path)
-    elif name == "nc_bare":
-        dataset(fire()).drop_vars(["x", "y"]).to_netcdf(path)
-    elif name == "nc_uneven":
-        ds = dataset(fire())
-        ds.assign_coords(x=ds.x.values**1.1).to_netcdf(path)
-    elif name == "nc_cut":
-        dataset(fire()).to_netcdf(path)
-        path.write_bytes(path.read_bytes()[:2000])
-    elif name == "nc_none":
-        xr.Dataset({"a": ("t", [1.0])}).to_netcdf(path)
-    return path
-
-
-MESSAGES = {
-    "nodata": "no burned cell, all values are nodata",
-    "short": r"220 values, but its header says 12 × 20",
-    "word": "not a readable ASCII grid",
-    "no_size": "not a readable ASCII grid: .*cellsize",
-    "nc_time": r"dimensions \('time', 'y', 'x'\)",
-    "nc_bare": "no coordinates along y, x",
-    "nc_uneven": "x is not evenly spaced",
-    "nc_cut": "damaged or truncated NetCDF",
-    "nc_none": "it has no 2-D variable",
-    "missing": "cannot be opened",
-}
-
-
-@pytest.mark.parametrize("name", MESSAGES)
-def test_bad_rasters_are_one_line_that_names_the_file(tmp_path, name):
-    path = bad(tmp_path, name)
-    with pytest.raises(PlumecastError, match=MESSAGES[name]) as info:
-        read_arrival_times([path], RasterOptions(unit="min"))
-    assert str(path) in str(info.value)
-    assert "\n" not in str(info.value)
-
-
-def test_bad_geotiffs_are_named(tmp_path):
-    rasterio = pytest.importorskip("rasterio")
-    two = write_tiff(tmp_path / "two.tif", np.stack([fire(), fire()]))
-    with pytest.raises(PlumecastError, match=r"two\.tif: 2 bands"):
-        read_arrival_times(two, RasterOptions(unit="min"))
-    tilted = write_tiff(tmp_path / "t.tif", fire(), transform=rasterio.Affine(30, 5, 0, 0, -30, 0))
-    with pytest.raises(PlumecastError, match="not georeferenced, or rotated"):
-        read_arrival_times(tilted, RasterOptions(unit="min"))
-    nothing = tmp_path / "n.tif"
-    nothing.write_text("hello")
-    with pytest.raises(PlumecastError, match=r"n\.tif: not a readable raster"):
-        read_arrival_times(nothing, RasterOptions(unit="min"))
-    with pytest.raises(PlumecastError, match="no rasters here"):
-        read_arrival_times(tmp_path / "*.bil", RasterOptions(unit="min"))
-
-
-def test_ascii_grids_need_no_extra_library(tmp_path, monkeypatch):
-    (tmp_path / "b.tif").write_bytes(b"II*\0" + bytes(20))
-
-    for library in ("rasterio", "pyproj"):
-        monkeypatch.setitem(sys.modules, library, None)
-    path = write_ascii(tmp_path / "a.asc", fire())
-    assert (
-        read_arrival_times(path, RasterOptions(format="farsite", like=COARSE)).sizes["snapshot"]
-        == 1
-    )
-    with pytest.raises(PlumecastError, match=r"needs rasterio; pip install 'plumecast\[raster\]'"):
-        read_arrival_times(tmp_path / "b.tif", RasterOptions(unit="s"))
-    with pytest.raises(PlumecastError, match=r"needs pyproj; pip install 'plumecast\[raster\]'"):
-        read_arrival_times(path, RasterOptions(format="farsite", crs="EPSG:32613"))
-
-
-# -- one source, and the arguments of earlier versions
+        read(paths)
+    assert read(paths, like=COARSE).sizes["snapshot"] == 2
 
 
 def test_a_source_is_iterated_mapped_and_reduced(tmp_path):
@@ -408,7 +232,7 @@ def test_a_source_is_iterated_mapped_and_reduced(tmp_path):
         on_error=lambda path, message: problems.append(message),
     )
     reports: list[tuple[int, int, str]] = []
-    report = Resources(progress=lambda *said: reports.append(said))
+    report = Resources(progress=lambda *news: reports.append(news))
     whole = concat_snapshots(list(source), combine_attrs="override")
     mapped = concat_snapshots(list(source.map(lambda fires: fires)), combine_attrs="override")
     assert whole.fire_id.values.tolist() == [f"f{n}" for n in range(5) for _ in range(2)]
@@ -421,16 +245,13 @@ def test_a_source_is_iterated_mapped_and_reduced(tmp_path):
 
 def test_the_arguments_of_earlier_versions_still_work(tmp_path):
     path = write_ascii(tmp_path / "a.asc", fire())
-    read = read_arrival_times(path, RasterOptions(format="farsite", hours=[1.0]))
+    options = RasterOptions(format="farsite", hours=[2.0])
+    expected = read_arrival_times(path, options)
     with pytest.warns(DeprecationWarning, match="options=RasterOptions"):
-        old = read_arrival_times(path, format="farsite", hours=[1.0])
-    xr.testing.assert_identical(old, read)
+        old = read_arrival_times(path, format="farsite", hours=[2.0])
+    xr.testing.assert_identical(old, expected)
     heard: list[tuple[int, int]] = []
     with pytest.warns(DeprecationWarning, match="resources=Resources"):
-        batches = iter_arrival_times(
-            path,
-            RasterOptions(format="farsite", hours=[1.0]),
-            progress=lambda done, total: heard.append((done, total)),
-        )
-    xr.testing.assert_identical(next(batches), read)
+        batches = iter_arrival_times(path, options, progress=lambda *news: heard.append(news))
+    xr.testing.assert_identical(next(batches), expected)
     assert heard == [(1, 1)]

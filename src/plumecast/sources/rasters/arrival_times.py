@@ -121,9 +121,8 @@ class ArrivalTimes:
         None if no file of a task can be used. A task in which a fire has the name of a fire of an
         earlier one is read again without that file.
         """
-        shared = _Shared(
-            function, self.prepare, self.options.without_fields(), frozenset(self.done)
-        )
+        options, done = self.options.without_fields(), frozenset(self.done)
+        shared = _Shared(function, self.prepare, options, done)
         remote = resources.runner is not None
         wanted = [
             [worker_path(path, remote=remote) for path in files if not self._is_done(path)]
@@ -165,7 +164,10 @@ class ArrivalTimes:
             return False
         if file.note is not None and not accepted.noted:
             accepted.noted = True
-            (self.on_note or _warn)(file.note)
+            if self.on_note is None:
+                warnings.warn(file.note, stacklevel=4)
+            else:
+                self.on_note(file.note)
         return True
 
     def _is_done(self, path: Path) -> bool:
@@ -232,10 +234,6 @@ class _AcceptedFires:
         return file.fires
 
 
-def _warn(note: str) -> None:
-    warnings.warn(note, stacklevel=5)
-
-
 def _split(files: Sequence[Path], size: int) -> list[Sequence[Path]]:
     """Consecutive groups of at most `size` files."""
     return [files[rows] for rows in row_blocks(len(files), size)]
@@ -265,12 +263,11 @@ def read_arrival_times(paths: Paths, options: RasterOptions | None = None) -> xr
     return fires
 
 
-def _without_what(progress: Callable[[int, int], object]) -> Callable[[int, int, str], object]:
-    """Progress as callbacks of earlier versions hear it."""
-    return lambda done, total, what: progress(done, total)
-
-
-@folded_arguments(adapted={"progress": _without_what}, options=RasterOptions, resources=Resources)
+@folded_arguments(
+    adapted={"progress": lambda heard: lambda done, total, _: heard(done, total)},
+    options=RasterOptions,
+    resources=Resources,
+)
 def iter_arrival_times(
     paths: Paths,
     options: RasterOptions | None = None,
@@ -295,7 +292,7 @@ def iter_arrival_times(
 
 
 def to_dataset(fires: Sequence[FireSnapshots], options: RasterOptions) -> xr.Dataset:
-    """Labelled snapshots of fires on one grid."""
+    """Labelled snapshots of fires on one grid; every fire has its own ignition."""
     target = fires[0].target
     mapping = target.grid_mapping()
     attrs = {**TABLE[FIRE].attrs, **({"grid_mapping": "crs"} if mapping else {})}
@@ -305,13 +302,20 @@ def to_dataset(fires: Sequence[FireSnapshots], options: RasterOptions) -> xr.Dat
         "aggregate": options.aggregate,
         "hours": None if options.hours is None else [float(t) for t in options.hours],
     }
-    fields: dict[str, Any] = {
-        FIRE: ((SNAPSHOT, "y", "x"), np.concatenate([fire.fields for fire in fires]), attrs)
+    counts = [fire.hours.size for fire in fires]
+    names = np.repeat([fire.fire_id for fire in fires], counts)
+    columns = {
+        "fire_id": names,
+        "ignition_id": names,
+        "hours": np.concatenate([fire.hours for fire in fires]),
+        "drought": np.full(names.size, options.drought or "unknown"),
+        "burned_area": np.concatenate([fire.acres for fire in fires]),
+        "is_final": np.concatenate([np.arange(n) == n - 1 for n in counts]),
     }
     made = xr.Dataset(
-        fields,
+        {FIRE: ((SNAPSHOT, "y", "x"), np.concatenate([fire.fields for fire in fires]), attrs)},
         coords={
-            **_snapshot_coordinates(fires, options.drought or "unknown"),
+            **{name: (SNAPSHOT, values, TABLE[name].attrs) for name, values in columns.items()},
             **_grid_coordinates(target, mapping),
         },
         attrs={
@@ -323,28 +327,12 @@ def to_dataset(fires: Sequence[FireSnapshots], options: RasterOptions) -> xr.Dat
     )
     if all(fire.shares is None for fire in fires):
         return made
-    rows = np.cumsum([fire.hours.size for fire in fires]) - 1
-    times = np.full((rows[-1] + 1, PER_FIRE), np.nan)
-    shares = np.zeros((rows[-1] + 1, PER_FIRE, target.grid.ny * target.grid.nx), np.float32)
-    for row, fire in zip(rows, fires, strict=True):
+    times = np.full((names.size, PER_FIRE), np.nan)
+    shares = np.zeros((names.size, PER_FIRE, target.grid.ny * target.grid.nx), np.float32)
+    for row, fire in zip(np.cumsum(counts) - 1, fires, strict=True):
         if fire.shares is not None:
             times[row], shares[row] = (values[0] for values in fire.shares)
     return with_burned_shares(made, (times, shares))
-
-
-def _snapshot_coordinates(fires: Sequence[FireSnapshots], drought: str) -> dict[str, Any]:
-    """Coordinates along the snapshots; every fire has its own ignition."""
-    count = [fire.hours.size for fire in fires]
-    names = np.repeat([fire.fire_id for fire in fires], count)
-    columns = {
-        "fire_id": names,
-        "ignition_id": names,
-        "hours": np.concatenate([fire.hours for fire in fires]),
-        "drought": np.full(names.size, drought),
-        "burned_area": np.concatenate([fire.acres for fire in fires]),
-        "is_final": np.concatenate([np.arange(n) == n - 1 for n in count]),
-    }
-    return {name: (SNAPSHOT, values, TABLE[name].attrs) for name, values in columns.items()}
 
 
 def _grid_coordinates(target: TargetGrid, mapping: dict[str, Any]) -> dict[str, Any]:

@@ -185,13 +185,13 @@ def read_geotiff(path: Path) -> Raster:
 
 def _band(path: Path, file: Any) -> Array:
     """The values of the only band, NaN where the file masks them."""
-    kind = np.dtype(file.dtypes[0]).kind
-    if kind not in "iuf":
+    scale, offset = file.scales[0], file.offsets[0]
+    if np.dtype(file.dtypes[0]).kind not in "iuf":
         raise PlumecastError(f"{path}: values of type {file.dtypes[0]}; write them as float32")
-    if file.scales[0] != 1.0 or file.offsets[0] != 0.0:
+    if scale != 1.0 or offset != 0.0:
         raise PlumecastError(
-            f"{path}: values with a scale ({file.scales[0]:g}) and an offset "
-            f"({file.offsets[0]:g}); write the arrival times themselves (gdal_translate -unscale)"
+            f"{path}: values with a scale ({scale:g}) and an offset ({offset:g}); write the "
+            "arrival times themselves (gdal_translate -unscale)"
         )
     values = file.read(1).astype(np.float64)
     if any(flag.name == "per_dataset" for flag in file.mask_flag_enums[0]):

@@ -15,7 +15,7 @@ from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import M2_PER_ACRE
 from plumecast.base.paths import WorkerPath
-from plumecast.base.values import check_number
+from plumecast.base.values import check_number, setting
 from plumecast.compute import regrid
 from plumecast.compute.arrays import Array
 from plumecast.compute.regrid import Grid
@@ -79,48 +79,30 @@ class RasterOptions:
     - `drought` is the drought label of all fires.
     """
 
-    format: str | None = field(
-        default=None, metadata={"help": f"Program that wrote the rasters: {', '.join(FORMATS)}."}
-    )
-    unit: str | None = field(
-        default=None, metadata={"help": f"Unit of the arrival times: {', '.join(UNITS)}."}
-    )
+    format: str | None = setting(None, f"Program that wrote the rasters: {', '.join(FORMATS)}.")
+    unit: str | None = setting(None, f"Unit of the arrival times: {', '.join(UNITS)}.")
     like: xr.Dataset | xr.DataArray | None = None
-    crs: Any = field(
-        default=None,
-        metadata={
-            "help": "Coordinate system of files that state none, e.g. EPSG:5070; 'local' if it is "
-            "that of the grid."
-        },
+    crs: Any = setting(
+        None,
+        "Coordinate system of files that state none, e.g. EPSG:5070; 'local' if it is that of the "
+        "grid.",
     )
-    hours: Sequence[float] | None = field(
-        default=None,
-        metadata={"help": "Hours since ignition to read the fires at, e.g. 1,2.5,6; any hours."},
+    hours: Sequence[float] | None = setting(
+        None, "Hours since ignition to read the fires at, e.g. 1,2.5,6; any hours."
     )
-    drought: str | None = field(
-        default=None, metadata={"help": "Drought label of fires that have none."}
+    drought: str | None = setting(None, "Drought label of fires that have none.")
+    nodata: float | None = setting(None, "Another value that means unburned.")
+    variable: str | None = setting(None, "Variable to read from NetCDF files with several.")
+    horizon: float = setting(
+        HORIZON, "Reject arrival times above this (hours): the unit is probably wrong."
     )
-    nodata: float | None = field(
-        default=None, metadata={"help": "Another value that means unburned."}
-    )
-    variable: str | None = field(
-        default=None, metadata={"help": "Variable to read from NetCDF files with several."}
-    )
-    horizon: float = field(
-        default=HORIZON,
-        metadata={"help": "Reject arrival times above this (hours): the unit is probably wrong."},
-    )
-    aggregate: str = field(
-        default="mean",
-        metadata={"help": "How raster cells become grid cells: mean (by area) or max."},
-    )
+    aggregate: str = setting("mean", "How raster cells become grid cells: mean (by area) or max.")
     step: float | None = None  # hours between further snapshots of every fire before its last
 
     def __post_init__(self) -> None:
         if self.convention not in FORMATS:
-            raise ArgumentError(
-                "format", self.format, f"unknown; choose one of {', '.join(FORMATS)}"
-            )
+            advice = f"unknown; choose one of {', '.join(FORMATS)}"
+            raise ArgumentError("format", self.format, advice)
         if self.aggregate not in regrid.AGGREGATES:
             raise PlumecastError(regrid.unknown_aggregate(self.aggregate))
         check_number("horizon", self.horizon, above=0.0)
@@ -198,13 +180,12 @@ def read_file(options: RasterOptions, done: Collection[str], file: WorkerPath) -
 
 def _note(path: Path, fires: Sequence[FireSnapshots]) -> str | None:
     """That a CRS was assumed, and that a fire burns longer than the hours that were asked for."""
-    notes = []
-    crs = next((fire.assumed_crs for fire in fires if fire.assumed_crs), None)
-    if crs is not None:
-        notes.append(
-            f"no CRS in {path}: assumed that of the target grid, {crs}; state the CRS of the files "
-            "if it is another"
-        )
+    notes = [
+        f"no CRS in {path}: assumed that of the target grid, {fire.assumed_crs}; state the CRS of "
+        "the files if it is another"
+        for fire in fires[:1]
+        if fire.assumed_crs
+    ]
     longest = max(fires, key=lambda fire: fire.lasts - fire.hours[-1], default=None)
     if longest is not None and longest.lasts > longest.hours[-1] * (1.0 + 1e-6):
         notes.append(
@@ -226,12 +207,8 @@ def _read_fires(path: Path, options: RasterOptions) -> list[RasterFire]:
         raise PlumecastError(f"{path}: no burned cell, all values are nodata; remove the file")
     earliest, latest = float(np.nanmin(arrival)), float(np.nanmax(arrival))
     if earliest < 0:
-        raise ArgumentError(
-            "nodata",
-            options.nodata,
-            f"{path}: arrival time {earliest:g} is negative; if it means unburned, give "
-            f"{earliest:g}",
-        )
+        odd = f"{path}: arrival time {earliest:g} is negative; if it means unburned, give"
+        raise ArgumentError("nodata", options.nodata, f"{odd} {earliest:g}")
     hours_per_unit = options.hours_per_unit(path)
     if not math.isfinite(latest * hours_per_unit):
         raise PlumecastError(f"{path}: arrival time {latest:g} is too large; is the unit right?")
@@ -253,12 +230,11 @@ def _landis_events(path: Path, grid: Grid) -> Iterable[tuple[str, Array]]:
     """Name and mask of each event, from the event-ID map next to the day-of-fire map."""
     beside = path.with_name(path.name.replace("day-of-fire", EVENT_MAP))
     if beside == path or not beside.exists():
-        raise ArgumentError(
-            "format",
-            "landis",
+        advice = (
             f"{path}: no event-ID map beside it (day-of-fire-N needs event-ID-N); to read the map "
-            "as one fire, give no format and the unit d",
+            "as one fire, give no format and the unit d"
         )
+        raise ArgumentError("format", "landis", advice)
     events = read_raster(beside)
     if events.grid != grid:
         raise PlumecastError(
@@ -282,21 +258,17 @@ def _fire(
     since = arrival.ravel()[cells]
     since = since - since.min()
     if since.max() > options.horizon:
-        raise ArgumentError(
-            "horizon",
-            options.horizon,
+        advice = (
             f"{path}: the latest arrival is {since.max():.6g} h after ignition, beyond this; is "
-            "the unit right?",
+            "the unit right?"
         )
-    if options.crs in (None, "local"):
-        crs = raster.crs
-    elif raster.crs is not None and not same_crs(
-        as_crs(raster.crs, path), as_crs(options.crs, path)
-    ):
+        raise ArgumentError("horizon", options.horizon, advice)
+    local = options.crs == "local"
+    crs = raster.crs if options.crs is None or local else options.crs
+    differs = crs is not raster.crs and raster.crs is not None
+    if differs and not same_crs(as_crs(raster.crs, path), as_crs(crs, path)):
         raise ArgumentError("crs", options.crs, f"{path}: the file has another CRS; leave this out")
-    else:
-        crs = options.crs
-    return RasterFire(name, path, cells, since, raster.grid, crs)
+    return RasterFire(name, path, cells, since, raster.grid, crs, local)
 
 
 def _snapshots(fire: RasterFire, options: RasterOptions) -> FireSnapshots:
@@ -308,9 +280,8 @@ def _snapshots(fire: RasterFire, options: RasterOptions) -> FireSnapshots:
     target = TargetGrid(fire.grid, fire.crs, {}) if like is None else target_grid(like)
     shape = (target.grid.ny, target.grid.nx)
     fields = np.zeros((hours.size, *shape), dtype=np.float32)
-    local = options.crs == "local"
-    weights = None if like is None else overlap(fire, target, local=local)
-    assumed = assumed_crs(fire, target, local=local)
+    weights = None if like is None else overlap(fire, target)
+    assumed = assumed_crs(fire, target)
     if assumed is not None:
         fire = fire._replace(crs=target.crs)
 
@@ -324,12 +295,9 @@ def _snapshots(fire: RasterFire, options: RasterOptions) -> FireSnapshots:
     # Cells of the file itself burn at once, and snapshots at every step tell when.
     shares = None
     if weights is not None and options.step is None:
+        end = np.array([fire.arrival.max()])
         shares = burned_shares(
-            fire.arrival,
-            weights,
-            np.array([fire.arrival.max()]),
-            most=PER_FIRE,
-            aggregate=options.aggregate,
+            fire.arrival, weights, end, most=PER_FIRE, aggregate=options.aggregate
         )
     area = cell_areas(fire) / M2_PER_ACRE
     acres = np.array([area[fire.arrival <= t].sum() for t in hours])

@@ -16,7 +16,6 @@ from plumecast.compute.regrid import Grid
 from plumecast.data.crs import as_crs, crs_name, crs_of, import_extra, same_crs
 from plumecast.physics.fuels import fuel_codes, fuel_table
 from plumecast.sources.rasters.files import read_raster
-from plumecast.sources.rasters.raster import Raster
 
 _MAX_OUTSIDE = 1e-3  # share of the burned area that may lie outside the target grid
 
@@ -27,7 +26,11 @@ _TOGETHER = 500_000  # raster cells whose overlap is computed at a time, to limi
 
 
 class RasterFire(NamedTuple):
-    """Burned cells of one fire and their arrival times."""
+    """Burned cells of one fire and their arrival times.
+
+    `local` means that its coordinates are those of the target grid, whatever its CRS; a fire
+    without a CRS is assumed to have them.
+    """
 
     fire_id: str
     path: Path
@@ -35,6 +38,7 @@ class RasterFire(NamedTuple):
     arrival: Array  # (n,) hours since the earliest arrival
     grid: Grid
     crs: Any
+    local: bool = False
 
 
 class TargetGrid(NamedTuple):
@@ -46,10 +50,8 @@ class TargetGrid(NamedTuple):
 
     def grid_mapping(self) -> dict[str, Any]:
         """CF grid mapping of the CRS; empty if there is none."""
-        if self.crs is None:
-            return {}
-        if isinstance(self.crs, dict):
-            return dict(self.crs)
+        if self.crs is None or isinstance(self.crs, dict):
+            return dict(self.crs or {})
         return dict(as_crs(self.crs, "like").to_cf())
 
 
@@ -65,85 +67,77 @@ def target_grid(like: xr.Dataset | xr.DataArray) -> TargetGrid:
     return TargetGrid(grid, crs_of(like), kept)
 
 
-def overlap(fire: RasterFire, target: TargetGrid, *, local: bool) -> regrid.Weights:
-    """Overlap of the burned cells with the target cells; the fire must lie inside the target grid.
-
-    `local` means that the fire already has the coordinates of the target grid. A fire without a CRS
-    is assumed to have them.
-    """
-    weights = cell_overlap(fire, target, local=local)
+def overlap(fire: RasterFire, target: TargetGrid) -> regrid.Weights:
+    """Overlap of the burned cells with the target cells; the fire must lie inside their grid."""
+    weights = cell_overlap(fire, target)
     if weights.outside > _MAX_OUTSIDE:
-        raise _outside(fire, target, weights.outside, local=local)
+        raise _outside(fire, target, weights.outside)
     return weights
 
 
-def cell_overlap(cells: RasterFire, target: TargetGrid, *, local: bool) -> regrid.Weights:
-    """`overlap` of cells that may lie outside the target grid."""
-    if local or cells.crs is None:
-        return regrid.overlap_weights(cells.grid, target.grid, cells.cells)
-    if target.crs is None:
+def cell_overlap(cells: RasterFire, target: TargetGrid) -> regrid.Weights:
+    """`overlap` of cells that may lie outside the target grid; reprojects if the CRS differ."""
+    if cells.crs is not None and target.crs is None and not cells.local:
         raise PlumecastError(
             f"{cells.path}: has a CRS, the target grid has none; the CRS 'local' uses the "
             "coordinates of the file unchanged"
         )
-    return _projected_overlap(cells, target)
+    move = _transformer(cells, target)
+    if move is None:
+        return regrid.overlap_weights(cells.grid, target.grid, cells.cells)
+    try:
+        return regrid.projected_weights(
+            cells.grid, target.grid, cells.cells, to_target=move.transform
+        )
+    except PlumecastError as error:
+        raise PlumecastError(f"{cells.path}: {error}") from error
 
 
-def assumed_crs(fire: RasterFire, target: TargetGrid, *, local: bool) -> str | None:
+def assumed_crs(fire: RasterFire, target: TargetGrid) -> str | None:
     """Name of the target grid's CRS if the fire has none and is assumed to have it."""
-    if local or fire.crs is not None or target.crs is None:
+    if fire.local or fire.crs is not None or target.crs is None:
         return None
     return crs_name(as_crs(target.crs, fire.path))
 
 
-def _outside(fire: RasterFire, target: TargetGrid, share: float, *, local: bool) -> PlumecastError:
+def _outside(fire: RasterFire, target: TargetGrid, share: float) -> PlumecastError:
     """The error for a fire outside the target grid, with the extents of both."""
-    grid = target.grid
-    whole = (grid.left, grid.bottom, grid.left + grid.nx * grid.dx, grid.bottom + grid.ny * grid.dy)
-    burned = _burned_box(fire)
-    move = None if local else _transformer(fire, target)
+    rows, columns = np.divmod(fire.cells, fire.grid.nx)
+    burned = _box(fire.grid, columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
+    move = _transformer(fire, target)
     if move is not None:
         burned = move.transform_bounds(*burned)
-    where = (
-        f"{share:.1%} of the burned area is outside the target grid: the fire is at "
-        f"{_extent(burned)}, the grid at {_extent(whole)}"
+    whole = _box(target.grid, 0, 0, target.grid.nx, target.grid.ny)
+    at, on = (
+        f"x {left:.7g} … {right:.7g}, y {bottom:.7g} … {top:.7g}"
+        for left, bottom, right, top in (burned, whole)
     )
-    assumed = assumed_crs(fire, target, local=local)
+    where = (
+        f"{share:.1%} of the burned area is outside the target grid: the fire is at {at}, the grid "
+        f"at {on}"
+    )
+    assumed = assumed_crs(fire, target)
     if assumed is None:
         return PlumecastError(f"{fire.path}: {where}; check the CRS and the grid")
     start = f"{fire.path}: no CRS, and with that of the target grid, {assumed}, "
     return ArgumentError("crs", None, f"{start}{where}; give the CRS of the file, EPSG:…")
 
 
-def _burned_box(fire: RasterFire) -> tuple[float, float, float, float]:
-    """Left, bottom, right and top edge of the burned cells, in the coordinates of the file."""
-    rows, columns = np.divmod(fire.cells, fire.grid.nx)
-    x = fire.grid.left + fire.grid.dx * np.array([columns.min(), columns.max() + 1])
-    y = fire.grid.bottom + fire.grid.dy * np.array([rows.min(), rows.max() + 1])
-    return float(x[0]), float(y[0]), float(x[1]), float(y[1])
-
-
-def _extent(box: tuple[float, float, float, float]) -> str:
-    left, bottom, right, top = box
-    return f"x {left:.7g} … {right:.7g}, y {bottom:.7g} … {top:.7g}"
-
-
-def _projected_overlap(fire: RasterFire, target: TargetGrid) -> regrid.Weights:
-    """Overlap of a fire and a target grid that each have a CRS; reprojects if the CRS differ."""
-    move = _transformer(fire, target)
-    if move is None:
-        return regrid.overlap_weights(fire.grid, target.grid, fire.cells)
-    try:
-        return regrid.projected_weights(
-            fire.grid, target.grid, fire.cells, to_target=move.transform
-        )
-    except PlumecastError as error:
-        raise PlumecastError(f"{fire.path}: {error}") from error
+def _box(
+    grid: Grid, west: float, south: float, east: float, north: float
+) -> tuple[float, float, float, float]:
+    """Left, bottom, right and top edge of a range of cells."""
+    return (
+        grid.left + grid.dx * west,
+        grid.bottom + grid.dy * south,
+        grid.left + grid.dx * east,
+        grid.bottom + grid.dy * north,
+    )
 
 
 def _transformer(fire: RasterFire, target: TargetGrid) -> Any:
     """pyproj Transformer from the fire's plane to the target's; None if they are the same."""
-    if fire.crs is None or target.crs is None:
+    if fire.local or fire.crs is None or target.crs is None:
         return None
     source, goal = as_crs(fire.crs, fire.path), as_crs(target.crs, fire.path)
     if same_crs(source, goal):
@@ -156,15 +150,9 @@ def cell_areas(fire: RasterFire) -> Array:
     if fire.crs is None:
         return np.full(fire.cells.size, fire.grid.cell_area)
     crs = as_crs(fire.crs, fire.path)
-    if crs.is_geographic:
-        _check_degrees(fire)
-        return regrid.spherical_cell_area(fire.grid, fire.cells)
-    metres = crs.axis_info[0].unit_conversion_factor if crs.axis_info else 1.0
-    return np.full(fire.cells.size, fire.grid.cell_area * metres**2)
-
-
-def _check_degrees(fire: RasterFire) -> None:
-    """Raise if a grid in degrees reaches beyond the poles or more than once around the Earth."""
+    if not crs.is_geographic:
+        metres = crs.axis_info[0].unit_conversion_factor if crs.axis_info else 1.0
+        return np.full(fire.cells.size, fire.grid.cell_area * metres**2)
     grid = fire.grid
     top, width = grid.bottom + grid.ny * grid.dy, grid.nx * grid.dx
     slack = 1e-6 + grid.dy / 2  # some grids have a cell centre at the pole
@@ -173,6 +161,7 @@ def _check_degrees(fire: RasterFire) -> None:
             f"{fire.path}: latitude {grid.bottom:g} … {top:g} and {width:g} degrees of longitude, "
             "but its CRS is in degrees; correct its header or its CRS"
         )
+    return regrid.spherical_cell_area(grid, fire.cells)
 
 
 def read_fuel_load(path: str | Path, like: xr.Dataset, *, crs: Any = None) -> Array:
@@ -184,39 +173,32 @@ def read_fuel_load(path: str | Path, like: xr.Dataset, *, crs: Any = None) -> Ar
     """
     path = Path(path)
     raster = read_raster(path)
-    load, cells = _loads(path, raster)
-    target = target_grid(like)
-    local = crs == "local"
+    values = raster.values.ravel()
+    has_fuel = np.isfinite(values)
+    if raster.nodata is not None:
+        has_fuel &= values != raster.nodata
+    cells = np.flatnonzero(has_fuel)
+    if not cells.size:
+        raise PlumecastError(f"{path}: no cell has a fuel, all values are nodata; give another")
+    try:
+        load = fuel_table().total_load[fuel_codes(values[cells])]
+    except PlumecastError as error:
+        raise PlumecastError(f"{path}: {error}") from error
+    target, local = target_grid(like), crs == "local"
     plane = crs if raster.crs is None and not local else raster.crs
     total, area = np.zeros((2, target.grid.ny * target.grid.nx))
     for part in row_blocks(cells.size, _TOGETHER):
-        some = RasterFire(path.stem, path, cells[part], load[part], raster.grid, plane)
-        weights = cell_overlap(some, target, local=local)
+        some = RasterFire(path.stem, path, cells[part], load[part], raster.grid, plane, local)
+        weights = cell_overlap(some, target)
         total += weights.mean(load[part])
         area += weights.mean(np.ones(load[part].size))
-    known = area >= COVERED
-    if not known.any():
-        grid = target.grid
+    covered = area >= COVERED
+    grid = target.grid
+    if not covered.any():
         raise PlumecastError(
             f"{path} covers no cell of the grid (x from {grid.left:.7g}, y from {grid.bottom:.7g}, "
             f"{grid.ny} × {grid.nx} cells of {grid.dx:g} m); check the CRS, or give a raster of "
             "this region"
         )
-    mean = np.where(known, total / np.where(known, area, 1.0), np.nan)
-    return mean.reshape(target.grid.ny, target.grid.nx).astype(np.float32)
-
-
-def _loads(path: Path, raster: Raster) -> tuple[Array, Array]:
-    """(n,) loads of the raster cells whose fuel is known, and their flat indices."""
-    values = raster.values.ravel()
-    known = np.isfinite(values)
-    if raster.nodata is not None:
-        known &= values != raster.nodata
-    cells = np.flatnonzero(known)
-    if not cells.size:
-        raise PlumecastError(f"{path}: no cell has a fuel, all values are nodata; give another")
-    try:
-        codes = fuel_codes(values[cells])
-    except PlumecastError as error:
-        raise PlumecastError(f"{path}: {error}") from error
-    return fuel_table().total_load[codes], cells
+    mean = np.where(covered, total / np.where(covered, area, 1.0), np.nan)
+    return mean.reshape(grid.ny, grid.nx).astype(np.float32)

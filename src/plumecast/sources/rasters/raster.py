@@ -22,9 +22,16 @@ _SMALLEST_CELL, _LARGEST_CELL = 1e-7, 1e6  # in degrees, metres or feet
 _FARTHEST = 2e8  # beyond the circumference of the Earth in feet
 _FINEST = 1e-10  # cell size relative to the coordinates, so that neighbouring centres differ
 
-KEYS = {"ncols", "nrows", "xllcorner", "xllcenter", "yllcorner", "yllcenter", "cellsize",
-        "nodata_value"}  # fmt: skip
-"""Of the header, in lower case."""
+_KEYS = {
+    "ncols",
+    "nrows",
+    "xllcorner",
+    "xllcenter",
+    "yllcorner",
+    "yllcenter",
+    "cellsize",
+    "nodata_value",
+}  # of an ASCII header, in lower case; fmt: skip
 
 _PER_BYTE = 0.5  # a value is a digit and a space; the last one may lack the space
 _LONGEST_PROJECTION = 100_000  # bytes of a .prj file
@@ -48,45 +55,39 @@ def check_size(
 
     A file holds at most `cells_per_byte` cells per byte.
     """
+    what = f"{path}: its header says {rows} × {columns} cells"
     if rows < 1 or columns < 1:
-        raise PlumecastError(
-            f"{path}: its header says {rows} rows and {columns} columns; write the file again"
-        )
+        raise PlumecastError(f"{what}; write the file again")
     cells, size = rows * columns, Path(path).stat().st_size
     if cells > MOST_CELLS:
         raise PlumecastError(
-            f"{path}: its header says {rows} × {columns} cells, more than the {MOST_CELLS} that "
-            "are read; crop or coarsen it"
+            f"{what}, more than the {MOST_CELLS} that are read; crop or coarsen it"
         )
     compressed = cells_per_byte >= 1.0
     if cells > cells_per_byte * size and not (compressed and cells <= _ALWAYS_READ):
-        raise PlumecastError(
-            f"{path}: its header says {rows} × {columns} cells, more than its {size} bytes can "
-            "hold; write the file again"
-        )
+        raise PlumecastError(f"{what}, more than its {size} bytes can hold; write the file again")
 
 
 def check_grid(path: str | Path, grid: Grid) -> None:
     """Raise if the cells of a raster have no size, or lie nowhere on Earth."""
-    for name, size in (("x", grid.dx), ("y", grid.dy)):
-        if not _SMALLEST_CELL <= size <= _LARGEST_CELL:
-            raise PlumecastError(
-                f"{path}: cell size {size:g} along {name} is not within {_SMALLEST_CELL:g} … "
-                f"{_LARGEST_CELL:g}; correct its header"
-            )
-    spans = {"x": (grid.left, grid.dx, grid.nx), "y": (grid.bottom, grid.dy, grid.ny)}
-    for name, (start, size, count) in spans.items():
+    for name, start, size, count in (
+        ("x", grid.left, grid.dx, grid.nx),
+        ("y", grid.bottom, grid.dy, grid.ny),
+    ):
         end = start + size * count
         farthest = max(abs(start), abs(end))
-        if not math.isfinite(end) or farthest > _FARTHEST:
-            raise PlumecastError(
-                f"{path}: {name} from {start:g} to {end:g} is nowhere on Earth; correct its header"
+        if not _SMALLEST_CELL <= size <= _LARGEST_CELL:
+            fault = (
+                f"cell size {size:g} along {name} is not within {_SMALLEST_CELL:g} … "
+                f"{_LARGEST_CELL:g}"
             )
-        if size < _FINEST * farthest:
-            raise PlumecastError(
-                f"{path}: cells of {size:g} cannot be told apart at {name} = {end:g}; correct its "
-                "header"
-            )
+        elif not math.isfinite(end) or farthest > _FARTHEST:
+            fault = f"{name} from {start:g} to {end:g} is nowhere on Earth"
+        elif size < _FINEST * farthest:
+            fault = f"cells of {size:g} cannot be told apart at {name} = {end:g}"
+        else:
+            continue
+        raise PlumecastError(f"{path}: {fault}; correct its header")
 
 
 def is_ascii_grid(beginning: bytes) -> bool:
@@ -94,84 +95,70 @@ def is_ascii_grid(beginning: bytes) -> bool:
     return beginning.lstrip()[:5].lower() in (b"ncols", b"nrows")
 
 
-class _Header(NamedTuple):
-    entries: dict[str, float]
-    rows: int
-    columns: int
-    lines: int  # of the file that it takes
-
-    def corner(self, axis: str) -> float:
-        """Outer edge of the first cell along x or y."""
-        corner, centre = self.entries.get(f"{axis}llcorner"), self.entries.get(f"{axis}llcenter")
-        if (corner is None) == (centre is None):
-            raise PlumecastError(f"give either {axis}llcorner or {axis}llcenter")
-        return corner if corner is not None else centre - self.entries["cellsize"] / 2  # type: ignore[operator]
-
-
 def read_ascii(path: Path) -> Raster:
     """Read an ASCII grid; its CRS is in the .prj file beside it, if there is one."""
     lines = path.read_text(encoding="ascii", errors="replace").splitlines()
     try:
-        header = _header(lines)
-        left, bottom, size = header.corner("x"), header.corner("y"), header.entries["cellsize"]
-        check_size(path, header.rows, header.columns, cells_per_byte=_PER_BYTE * 1.01)
-        values = _values(lines[header.lines :], header)
+        header, used = _header(lines)
+        rows, columns = _count(header, "nrows"), _count(header, "ncols")
+        size = header["cellsize"]
+        grid = Grid(_corner(header, "x"), _corner(header, "y"), size, size, columns, rows)
     except PlumecastError as error:
-        if str(error).startswith(str(path)):
-            raise
         raise PlumecastError(f"{path}: not a readable ASCII grid: {error}") from error
-    grid = Grid(left, bottom, size, size, header.columns, header.rows)
-    return Raster(values[::-1], grid, _projection(path), header.entries.get("nodata_value"))
+    check_size(path, rows, columns, cells_per_byte=_PER_BYTE * 1.01)
+    words = " ".join(lines[used:]).split()
+    problem = None
+    if len(words) != rows * columns:
+        problem = f"{len(words)} values, but its header says {rows} × {columns}"
+    elif odd := next((word for word in words if "_" in word or "\0" in word), None):
+        problem = f"{odd[:40]!r} is no number"  # Python would read 1_0 as 10
+    else:
+        try:
+            values = np.array(words, dtype=np.float64).reshape(rows, columns)
+        except ValueError as error:
+            problem = str(error)
+    if problem:
+        raise PlumecastError(f"{path}: not a readable ASCII grid: {problem}; write it again")
+    return Raster(values[::-1], grid, _projection(path), header.get("nodata_value"))
 
 
-def _header(lines: list[str]) -> _Header:
-    """The lines that begin with a known key; blank ones are passed over."""
-    entries: dict[str, float] = {}
+def _header(lines: list[str]) -> tuple[dict[str, float], int]:
+    """The lines that begin with a known key, and their number; blank ones are passed over."""
+    header: dict[str, float] = {}
     used = 0
     for used, line in enumerate(lines):  # noqa: B007
-        key, *rest = line.split() or [""]
-        if not key:
-            continue
-        if key.lower() not in KEYS:
+        key, *words = line.split() or [""]
+        if key and key.lower() not in _KEYS:
             break
-        if key.lower() in entries:
+        if key.lower() in header:
             raise PlumecastError(f"{key} is stated twice; keep one line")
-        entries[key.lower()] = _number(key, rest)
+        if key:
+            text = " ".join(words)
+            try:
+                header[key.lower()] = float(text.replace("_", " "))  # Python would read 1_0 as 10
+            except ValueError:
+                raise PlumecastError(f"{key} is {text[:40]!r}; write one number") from None
     for key in ("ncols", "nrows", "cellsize"):
-        if key not in entries:
+        if key not in header:
             raise PlumecastError(f"its header has no {key}; add it")
-    return _Header(entries, _count(entries, "nrows"), _count(entries, "ncols"), used)
+    return header, used
 
 
-def _number(key: str, words: list[str]) -> float:
-    text = " ".join(words)
-    try:
-        return float(text.replace("_", " "))  # Python would read 1_0 as 10
-    except ValueError:
-        raise PlumecastError(f"{key} is {text[:40]!r}; write one number") from None
-
-
-def _count(entries: dict[str, float], key: str) -> int:
-    value = entries[key]
+def _count(header: dict[str, float], key: str) -> int:
+    value = header[key]
     if not math.isfinite(value) or value != int(value) or value < 1:
         raise PlumecastError(f"{key} is {value:g}; write a whole number above 0")
     return int(value)
 
 
-def _values(lines: list[str], header: _Header) -> Array:
-    words = " ".join(lines).split()
-    if len(words) != header.rows * header.columns:
-        raise PlumecastError(
-            f"{len(words)} values, but its header says {header.rows} × {header.columns}; write it "
-            "again"
-        )
-    odd = next((word for word in words if "_" in word or "\0" in word), None)
-    if odd is not None:
-        raise PlumecastError(f"{odd[:40]!r} is no number; write it again")
-    try:
-        return np.array(words, dtype=np.float64).reshape(header.rows, header.columns)
-    except ValueError as error:
-        raise PlumecastError(f"{error}; write it again") from None
+def _corner(header: dict[str, float], axis: str) -> float:
+    """Outer edge of the first cell along x or y."""
+    corner, centre = header.get(f"{axis}llcorner"), header.get(f"{axis}llcenter")
+    if corner is not None and centre is None:
+        return corner
+    if centre is not None and corner is None:
+        return centre - header["cellsize"] / 2
+    raise PlumecastError(f"give either {axis}llcorner or {axis}llcenter")
 
 
 def _projection(path: Path) -> str | None:
@@ -179,16 +166,13 @@ def _projection(path: Path) -> str | None:
     beside = path.with_suffix(".prj")
     if not beside.is_file():
         return None
+    if beside.stat().st_size > _LONGEST_PROJECTION:
+        raise ArgumentError("crs", None, f"{beside}: too long for a CRS; remove it, give EPSG:…")
     try:
-        if beside.stat().st_size > _LONGEST_PROJECTION:
-            raise ArgumentError(
-                "crs", None, f"{beside}: too long for a CRS; remove it, give EPSG:…"
-            )
         return beside.read_text(encoding="utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
-        raise ArgumentError(
-            "crs", None, f"{beside}: not readable text; remove it and give EPSG:…"
-        ) from None
+        advice = f"{beside}: not readable text; remove it and give EPSG:…"
+        raise ArgumentError("crs", None, advice) from None
 
 
 def read_netcdf(path: Path, variable: str | None) -> Raster:
@@ -212,15 +196,13 @@ def read_netcdf(path: Path, variable: str | None) -> Raster:
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
         raise PlumecastError(f"{path}: damaged or truncated NetCDF file ({error})") from error
     field = field.squeeze(drop=True)
-    if field.ndim != 2:
-        raise PlumecastError(
-            f"{path}: {variable} has dimensions {field.dims}; select one y, x field"
-        )
     missing = [str(dim) for dim in field.dims if dim not in field.coords]
+    if field.ndim != 2:
+        fault = f"{variable} has dimensions {field.dims}; select one y, x field"
+        raise PlumecastError(f"{path}: {fault}")
     if missing:
-        raise PlumecastError(
-            f"{path}: no coordinates along {', '.join(missing)}; add the cell centres to the file"
-        )
+        fault = f"no coordinates along {', '.join(missing)}; add the cell centres to the file"
+        raise PlumecastError(f"{path}: {fault}")
     if str(field.dims[0]).lower() in _EASTWARD:
         field = field.transpose()
     for item in (field, *(field[dim] for dim in field.dims)):

@@ -12,6 +12,7 @@ import numpy as np
 
 from plumecast.base import paths as named
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.integrity import check_complete
 from plumecast.compute.arrays import Array
 from plumecast.compute.processes import report_step
 from plumecast.sources.wrf.integrity import (
@@ -19,7 +20,6 @@ from plumecast.sources.wrf.integrity import (
     check_variable,
     damage_reported,
     number_attribute,
-    open_complete,
     require_variables,
 )
 
@@ -83,7 +83,9 @@ class FrameReader:
         if self._dataset is None or path != self._path:
             self.close()
             report_step(str(path))
-            self._dataset, self._path = open_complete(path, self._complete), path
+            check_complete(path, self._complete)
+            with damage_reported(path, "damaged or truncated NetCDF file"):
+                self._dataset, self._path = netCDF4.Dataset(path), path
             expected = self._expected.get(path)
             if expected is not None and index_dataset(self._dataset, path) != expected:
                 raise NameMismatch(path)
@@ -95,7 +97,13 @@ class FrameReader:
         report_step(str(frame.path))
         if name not in self._ready:
             self._ready[name] = check_variable(dataset, frame.path, name)
-            self._check_shape(dataset, frame.path, name)
+            shape = tuple(dataset[name].shape[1:])
+            first, where = self._shapes.setdefault(name, (shape, frame.path))
+            if shape != first:
+                raise PlumecastError(
+                    f"{frame.path}: {name} has the size {shape}, but {first} in {where.name}; "
+                    "give each fire its own directory or glob"
+                )
             dataset[name].set_auto_maskandscale(False)
             _fit_chunk_cache(dataset[name])
         with damage_reported(frame.path, f"frame {frame.number} cannot be read"):
@@ -108,30 +116,20 @@ class FrameReader:
                 )
         return values
 
-    def _check_shape(self, dataset: netCDF4.Dataset, path: Path, name: str) -> None:
-        """Raise if a variable has another size than in the files read before."""
-        shape = tuple(dataset[name].shape[1:])
-        first, where = self._shapes.setdefault(name, (shape, path))
-        if shape != first:
-            raise PlumecastError(
-                f"{path}: {name} has the size {shape}, but {first} in {where.name}; give each fire "
-                "its own directory or glob"
-            )
-
 
 def find_files(paths: named.Paths) -> list[Path]:
     """The wrfout files of one fire, sorted by name."""
-    found = named.find_files(
+    files = named.find_files(
         paths,
         belongs=_is_wrfout,
         nothing=_why_nothing(Path(paths)) if isinstance(paths, str | Path) else "no file is named",
     )
-    for path in found:
+    for path in files:
         if not path.exists():
             raise PlumecastError(f"{path}: no such file; check the path")
         if not path.is_file():
             raise PlumecastError(f"{path}: not a file; give each fire its own directory or glob")
-    return found
+    return files
 
 
 def find_runs(paths: Sequence[str | Path]) -> list[str | Path]:
@@ -144,18 +142,15 @@ def find_runs(paths: Sequence[str | Path]) -> list[str | Path]:
     for path in paths:
         folder = Path(path)
         entries = sorted(folder.iterdir()) if folder.is_dir() else []
-        flat = [entry for entry in entries if entry.suffix == ".nc" and not _is_other(entry)]
+        # Restart, input and boundary files are no output.
+        flat = [entry for entry in entries if entry.suffix == ".nc"
+                and not entry.name.startswith(("wrfrst", "wrfinput", "wrfbdy"))]  # fmt: skip
         runs += [path] if not flat or any(map(_is_wrfout, entries)) else flat
     return runs
 
 
 def _is_wrfout(path: Path) -> bool:
     return path.name.startswith("wrfout")
-
-
-def _is_other(path: Path) -> bool:
-    """Whether WRF writes or reads files of this name for something else than output."""
-    return path.name.startswith(("wrfrst", "wrfinput", "wrfbdy"))
 
 
 def _why_nothing(path: Path) -> str:
@@ -178,11 +173,6 @@ def _why_nothing(path: Path) -> str:
     return f"no wrfout* files here (found {entries[0].name}); give a directory, glob or file"
 
 
-def index_files(paths: Sequence[Path], reader: FrameReader) -> list[FileIndex]:
-    """Index each file by opening it."""
-    return [index_dataset(reader.open(path), path) for path in paths]
-
-
 def index_by_names(paths: Sequence[Path], reader: FrameReader) -> list[FileIndex] | None:
     """Index runs with one frame per file from WRF's file names; None if the names do not suffice.
 
@@ -200,23 +190,18 @@ def index_by_names(paths: Sequence[Path], reader: FrameReader) -> list[FileIndex
             first[domain] = index_dataset(reader.open(path), path)
     if any(len(file.frames) != 1 for file in first.values()):
         return None
-    try:
-        files = [
-            _index_from_name(path, when, first[domain])
-            for path, (domain, when) in zip(paths, whens, strict=True)
-        ]
-    except PlumecastError:
-        return None
+    files = []
+    for path, (domain, when) in zip(paths, whens, strict=True):
+        alike = first[domain]
+        try:
+            seconds = _seconds(when, path) - _seconds(alike.start, path)
+        except PlumecastError:
+            return None
+        files.append(alike._replace(path=path, frames=(Frame(seconds, path, 0),)))
     if not set(first.values()) <= set(files):
         return None
     reader.expect(files)
     return files
-
-
-def _index_from_name(path: Path, when: str, alike: FileIndex) -> FileIndex:
-    """Index of a file from its name and from another file of the same run and domain."""
-    seconds = _seconds(when, path) - _seconds(alike.start, path)
-    return alike._replace(path=path, frames=(Frame(seconds, path, 0),))
 
 
 def index_dataset(dataset: netCDF4.Dataset, path: Path) -> FileIndex:
@@ -225,13 +210,13 @@ def index_dataset(dataset: netCDF4.Dataset, path: Path) -> FileIndex:
     with damage_reported(path, "the times are damaged"):
         times = _times(dataset["Times"], path)
         size = {name: len(dim) for name, dim in dataset.dimensions.items()}
-        first = (times or [""])[0]
-        stated_start = str(getattr(dataset, "SIMULATION_START_DATE", ""))
-        start = stated_start or str(getattr(dataset, "START_DATE", first))
-    stated = re.findall(r"_d(\d\d)", path.name) or ["1"]
+        start = str(getattr(dataset, "SIMULATION_START_DATE", "")) or str(
+            getattr(dataset, "START_DATE", (times or [""])[0])
+        )
+    by_name = (re.findall(r"_d(\d\d)", path.name) or ["1"])[0]
     return FileIndex(
         path=path,
-        domain=int(number_attribute(dataset, path, "GRID_ID", float(stated[0]))),
+        domain=int(number_attribute(dataset, path, "GRID_ID", float(by_name))),
         refinement=size.get("west_east_subgrid", 0) // (size.get("west_east", 0) + 1),
         start=start,
         frames=tuple(
@@ -261,10 +246,10 @@ def choose_domain(files: Sequence[FileIndex], domain: int | str | None) -> list[
     domains = {file.domain: file.refinement for file in files}
     wanted = max(domains, key=lambda number: (domains[number], number))
     if domain is not None:
-        stated = re.fullmatch(r"d?(\d+)", str(domain))
-        if not stated:
+        number = re.fullmatch(r"d?(\d+)", str(domain))
+        if not number:
             raise ArgumentError("domain", domain, 'give e.g. 2 or "d02"', problem="is not a domain")
-        wanted = int(stated[1])
+        wanted = int(number[1])
     names = ", ".join(f"d{number:02d}" for number in sorted(domains))
     where = files[0].path
     if wanted not in domains:

@@ -18,7 +18,6 @@ from plumecast.compute.blocks import Runner
 from plumecast.compute.processes import DiedError, HungError, LimitedProcess
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.sources.wrf.options import WrfOptions
-from plumecast.sources.wrf.profile import COLUMNS
 from plumecast.sources.wrf.run import read_fire
 from plumecast.sources.wrf.snapshots import FireLabels, to_dataset
 
@@ -29,6 +28,7 @@ A damaged HDF5 file may keep the library in an endless loop.
 """
 
 _FOR_EVER = 1e8  # s
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, getattr(signal, "SIGBUS", 0))
 
 
 class FireResult(NamedTuple):
@@ -79,18 +79,14 @@ def read_wrf(
     return to_dataset(read_fire(paths, options or WrfOptions()), labels)
 
 
-def read_wrf_profile(
-    paths: Paths, options: WrfOptions | None = None, *, columns: str = "median"
-) -> xr.Dataset | None:
+def read_wrf_profile(paths: Paths, options: WrfOptions | None = None) -> xr.Dataset | None:
     """Hourly weather of one run since ignition; None if its files have no wind.
 
-    `columns` is one of `COLUMNS`. Runs without U and V get the default profile above their 10 m
-    wind, those without PBLH the default boundary layer; attributes say so. The attribute
-    `fire_smk_scheme` has the smoke scheme of the run, if its files state it.
+    Runs without U and V get the default profile above their 10 m wind, those without PBLH the
+    default boundary layer; attributes say so. The attribute `fire_smk_scheme` has the smoke scheme
+    of the run, if its files state it.
     """
-    if columns not in COLUMNS:
-        raise ArgumentError("columns", columns, f"give one of {', '.join(COLUMNS)}")
-    return read_fire(paths, options or WrfOptions(), columns=columns).weather
+    return read_fire(paths, options or WrfOptions()).weather
 
 
 @folded_arguments(options=WrfOptions, resources=Resources)
@@ -119,7 +115,7 @@ def read_wrf_fires(
         raise ArgumentError("time_limit", time_limit, "give a number of seconds above 0")
     if progress is not None:
         deprecate("read_wrf_fires(progress=…)", "resources=Resources(progress=…)")
-    jobs: list[Job] = []
+    jobs: list[FireJob] = []
     first: dict[str, str | Path] = {}
     for paths in run_dirs:
         name = fire_name(paths)
@@ -130,8 +126,8 @@ def read_wrf_fires(
             clash = f"{paths}: fire_id {name!r} is also that of {other}; rename one of them"
         labels = FireLabels(name, (ignition_id or {}).get(name, name), label or "unknown")
         if clash or name not in done:
-            jobs.append(Job(paths, options or WrfOptions(), labels, clash))
-    results = read_in_order(jobs, workers, resources.runner, time_limit)
+            jobs.append(FireJob(paths, options or WrfOptions(), labels, clash))
+    results = _read_in_order(jobs, workers, resources.runner, time_limit)
     for count, result in enumerate(results, start=1):
         resources.progress(count, len(jobs), result.fire_id)
         if progress is not None:
@@ -153,7 +149,7 @@ def fire_name(paths: Paths) -> str:
     return absolute.parent.name if names_files else absolute.name
 
 
-class Job(NamedTuple):
+class FireJob(NamedTuple):
     """One fire to read."""
 
     paths: str | Path
@@ -162,7 +158,7 @@ class Job(NamedTuple):
     clash: str | None  # error message if another fire has the same name
 
 
-def read_job(job: Job) -> FireResult:
+def read_job(job: FireJob) -> FireResult:
     """Read one fire; an error becomes the outcome."""
     name = job.labels.fire_id
     if job.clash:
@@ -176,7 +172,7 @@ def read_job(job: Job) -> FireResult:
         return FireResult(name, f"{job.paths}: {type(error).__name__}: {error}", ())
 
 
-def read_limited(process: LimitedProcess, job: Job) -> FireResult:
+def read_limited(process: LimitedProcess, job: FireJob) -> FireResult:
     """The result of a job that `process` was given; a process that hangs or dies is an error."""
     try:
         result: FireResult = process.result()
@@ -187,39 +183,34 @@ def read_limited(process: LimitedProcess, job: Job) -> FireResult:
             f"damaged; copy it again, or raise the time limit"
         )
     except DiedError as error:
-        problem = f"{error.args[0] or job.paths}: the process that read it died ({_why(error)})"
+        why = "perhaps for lack of memory; use fewer workers"
+        if -error.code in _CRASHES:
+            why = f"{signal.Signals(-error.code).name}; the file is damaged: copy it again"
+        problem = f"{error.args[0] or job.paths}: the process that read it died ({why})"
     return FireResult(job.labels.fire_id, problem, ())
 
 
-def _why(died: DiedError) -> str:
-    """Why a process ended, as far as its exit code tells, and what to do."""
-    number = -died.code
-    if number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, getattr(signal, "SIGBUS", 0)):
-        return f"{signal.Signals(number).name}; the file is damaged: copy it again"
-    return "perhaps for lack of memory; use fewer workers"
+_of_thread = threading.local()  # of a thread of a cluster worker: the process that reads for it
 
 
-_own = threading.local()  # of a thread of a cluster worker: the process that reads for it
-
-
-def _read_on_worker(limit: float | None, item: tuple[Job, WorkerPath]) -> FireResult:
+def _read_on_worker(limit: float | None, item: tuple[FireJob, WorkerPath]) -> FireResult:
     """`read_job` on a worker of a cluster, which must see the same files."""
     job, place = item
     job = job._replace(paths=place.checked())
     if limit is None:
         return read_job(job)
-    process: LimitedProcess | None = getattr(_own, "process", None)
+    process: LimitedProcess | None = getattr(_of_thread, "process", None)
     if process is None or process.limit != limit:
-        process = _own.process = LimitedProcess(limit)
+        process = _of_thread.process = LimitedProcess(limit)
     process.start(read_job, job)
     return read_limited(process, job)
 
 
-def read_in_order(
-    jobs: Sequence[Job],
+def _read_in_order(
+    jobs: Sequence[FireJob],
     workers: int,
-    runner: Runner | None = None,
-    limit: float | None = None,
+    runner: Runner | None,
+    limit: float | None,
 ) -> Iterator[FireResult]:
     """Read the jobs and yield the results in their order.
 

@@ -58,7 +58,7 @@ class FireState(NamedTuple):
     arrival: Array  # (n,) of the burned cells in row order, s since the start of the simulation
 
 
-class Layers(NamedTuple):
+class LayerMeans(NamedTuple):
     """Means of the layers of a frame over the domain, (layers,) each, upwards."""
 
     depth: Array  # m
@@ -80,7 +80,7 @@ class Columns(NamedTuple):
 
     amounts: dict[str, Amount]
     depth: Array  # (ny, nx) m
-    layers: Layers
+    layers: LayerMeans
 
 
 class LevelSet(NamedTuple):
@@ -136,7 +136,7 @@ def smoke_columns(read: Callable[[str], Array], units: Mapping[str, str]) -> Col
     depth += np.diff(read("PHB"), axis=0)
     depth /= GRAVITY
     with np.errstate(all="ignore"):  # the caller rejects implausible air
-        layers = Layers(_layer_means(depth), (float(depth.min()), float(depth.max())))
+        layers = LayerMeans(depth.mean(axis=(1, 2)), (float(depth.min()), float(depth.max())))
         factors = {name: micrograms(unit) for name, unit in units.items()}
         pressure = temperature = None
         if any(per == "kg" for _, per in factors.values()):
@@ -144,8 +144,8 @@ def smoke_columns(read: Callable[[str], Array], units: Mapping[str, str]) -> Col
             temperature = actual_temperature(read("T") + _THETA_BASE, pressure)
             layers = layers._replace(
                 pressure_extremes=(float(pressure.min()), float(pressure.max())),
-                pressure=_layer_means(pressure),
-                temperature=_layer_means(temperature),
+                pressure=pressure.mean(axis=(1, 2)),
+                temperature=temperature.mean(axis=(1, 2)),
             )
         amounts = {}
         for name, (factor, per) in factors.items():
@@ -155,10 +155,6 @@ def smoke_columns(read: Callable[[str], Array], units: Mapping[str, str]) -> Col
                 amount = mass_concentration(amount, pressure, temperature)
             amounts[name] = Amount(column_mean(amount, depth), amount[0].copy())
         return Columns(amounts, depth.sum(axis=0), layers)
-
-
-def _layer_means(values: Array) -> Array:
-    return values.mean(axis=(1, 2))
 
 
 def domain_wind(u: Array, v: Array) -> tuple[float, float] | None:
@@ -180,47 +176,14 @@ def mean_winds(winds: Sequence[tuple[float, float] | None]) -> tuple[Array, Arra
     simulator. Frames without a wind are left out; those before the first wind get that wind. None
     if no frame has a wind.
     """
-    known = [number for number, wind in enumerate(winds) if wind is not None]
-    if not known:
+    frames = [number for number, wind in enumerate(winds) if wind is not None]
+    if not frames:
         return None
     u, v = np.array([wind for wind in winds if wind is not None]).T
-    speed = np.cumsum(np.hypot(u, v)) / np.arange(1, len(known) + 1)
+    speed = np.cumsum(np.hypot(u, v)) / np.arange(1, len(frames) + 1)
     direction = direction_from(np.cumsum(u), np.cumsum(v))
-    latest = np.maximum(np.searchsorted(known, np.arange(len(winds)), side="right") - 1, 0)
+    latest = np.maximum(np.searchsorted(frames, np.arange(len(winds)), side="right") - 1, 0)
     return speed[latest], direction[latest]
-
-
-def lambert(
-    lat: Array, lon: Array, *, parallels: tuple[float, float], origin: tuple[float, float]
-) -> tuple[Array, Array]:
-    """Spherical Lambert conformal plane, m; `origin` = (latitude, longitude) of (0, 0), degrees."""
-    first, second = np.radians(parallels)
-    cone = (
-        np.sin(first)
-        if np.isclose(first, second)
-        else np.log(np.cos(first) / np.cos(second)) / np.log(_stretch(second) / _stretch(first))
-    )
-    scale = EARTH_RADIUS * np.cos(first) * _stretch(first) ** cone / cone
-    radius = scale / _stretch(np.radians(lat)) ** cone
-    angle = cone * np.radians(_wrap(lon - origin[1]))
-    top = scale / _stretch(np.radians(origin[0])) ** cone
-    return radius * np.sin(angle), top - radius * np.cos(angle)
-
-
-def polar(lat: Array, lon: Array, *, parallel: float, meridian: float) -> tuple[Array, Array]:
-    """Spherical polar stereographic plane of the parallel's hemisphere, m; pole at (0, 0)."""
-    side = 1.0 if parallel >= 0 else -1.0
-    radius = (
-        EARTH_RADIUS * (1 + np.sin(np.radians(abs(parallel)))) / _stretch(side * np.radians(lat))
-    )
-    angle = np.radians(_wrap(lon - meridian))
-    return radius * np.sin(angle), -side * radius * np.cos(angle)
-
-
-def mercator(lat: Array, lon: Array, *, parallel: float, meridian: float) -> tuple[Array, Array]:
-    """Spherical Mercator plane true at `parallel`, m; (0, 0) on the equator at `meridian`."""
-    scale = EARTH_RADIUS * np.cos(np.radians(parallel))
-    return scale * np.radians(_wrap(lon - meridian)), scale * np.log(_stretch(np.radians(lat)))
 
 
 def map_plane(
@@ -232,6 +195,7 @@ def map_plane(
     other projection has no plane in metres and gives an empty mapping.
     """
     first, second, meridian = (float(attributes[n]) for n in ("TRUELAT1", "TRUELAT2", "STAND_LON"))
+    turn = np.radians(_wrap(lon - meridian))
     mapping: dict[str, Any] = {"standard_parallel": first, "earth_radius": EARTH_RADIUS}
     match int(attributes["MAP_PROJ"]):
         case 1:
@@ -242,30 +206,51 @@ def map_plane(
                 "longitude_of_central_meridian": meridian,
                 "latitude_of_projection_origin": origin,
             }
-            x, y = lambert(lat, lon, parallels=(first, second), origin=(origin, meridian))
+            x, y = _lambert(lat, turn, parallels=(first, second), origin=origin)
         case 2:
+            side = 1.0 if first >= 0 else -1.0
             mapping |= {
                 "grid_mapping_name": "polar_stereographic",
                 "straight_vertical_longitude_from_pole": meridian,
-                "latitude_of_projection_origin": 90.0 if first >= 0 else -90.0,
+                "latitude_of_projection_origin": 90.0 * side,
             }
-            x, y = polar(lat, lon, parallel=first, meridian=meridian)
+            radius = EARTH_RADIUS * (1 + np.sin(np.radians(abs(first)))) / _stretch(side * lat)
+            x, y = radius * np.sin(turn), -side * radius * np.cos(turn)
         case 3:
             mapping |= {
                 "grid_mapping_name": "mercator",
                 "longitude_of_projection_origin": meridian,
             }
-            x, y = mercator(lat, lon, parallel=first, meridian=meridian)
+            scale = EARTH_RADIUS * np.cos(np.radians(first))
+            x, y = scale * turn, scale * np.log(_stretch(lat))
         case _:
             return {}, (0.0, 0.0)
     return mapping, (float(x), float(y))
 
 
-def _stretch(latitude: Array) -> Array:
-    """tan(π/4 + φ/2), φ in radians."""
-    return np.tan(np.pi / 4 + latitude / 2)
+def _lambert(
+    lat: float, turn: float, *, parallels: tuple[float, float], origin: float
+) -> tuple[float, float]:
+    """Spherical Lambert conformal plane, m, with (0, 0) at the latitude `origin`.
+
+    `turn` is the longitude from the central meridian in radians, the others are in degrees.
+    """
+    first, second = np.radians(parallels)
+    narrow, wide = (_stretch(parallel) for parallel in parallels)
+    cone = np.sin(first)
+    if not np.isclose(first, second):
+        cone = np.log(np.cos(first) / np.cos(second)) / np.log(wide / narrow)
+    scale = EARTH_RADIUS * np.cos(first) * narrow**cone / cone
+    radius = scale / _stretch(lat) ** cone
+    top = scale / _stretch(origin) ** cone
+    return radius * np.sin(cone * turn), top - radius * np.cos(cone * turn)
 
 
-def _wrap(degrees: Array) -> Array:
+def _stretch(latitude: float) -> float:
+    """tan(π/4 + φ/2) of a latitude φ in degrees."""
+    return float(np.tan(np.pi / 4 + np.radians(latitude) / 2))
+
+
+def _wrap(degrees: float) -> float:
     """The equivalent angle in [−180, 180)."""
     return (degrees + 180.0) % 360.0 - 180.0

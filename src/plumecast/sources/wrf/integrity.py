@@ -7,6 +7,7 @@ fill value (9.97e36) divided by itself gives a number that looks like smoke.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,10 +16,9 @@ import netCDF4
 import numpy as np
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.integrity import check_complete
 from plumecast.base.names import GRAVITY, R_DRY
 from plumecast.compute.arrays import Array
-from plumecast.sources.wrf.frame import Layers, Layout
+from plumecast.sources.wrf.frame import LayerMeans, Layout
 from plumecast.sources.wrf.options import micrograms
 
 _MAX_NAMES = 40  # variables listed in an error message
@@ -42,35 +42,27 @@ def damage_reported(path: Path, what: str) -> Iterator[None]:
         raise PlumecastError(f"{path}: {what} ({reason}); copy the file again") from error
 
 
-def open_complete(path: Path, known: set[tuple[bytes, int]]) -> netCDF4.Dataset:
-    """Open a file that passes `check_complete`, with the same `known`."""
-    check_complete(path, known)
-    with damage_reported(path, "damaged or truncated NetCDF file"):
-        return netCDF4.Dataset(path)
-
-
 def require_variables(dataset: netCDF4.Dataset, path: Path, names: Iterable[str]) -> None:
     """Raise if a name is not a variable of the file; the error lists the variables."""
     missing = [name for name in names if name not in dataset.variables]
     if missing:
         present = sorted(dataset.variables)
         more = f" … ({len(present)} in all)" if len(present) > _MAX_NAMES else ""
-        found = ", ".join(present[:_MAX_NAMES]) + more
-        raise PlumecastError(f"{path}: no variable {', '.join(missing)}; found {found or 'none'}")
+        names = ", ".join(present[:_MAX_NAMES]) + more
+        raise PlumecastError(f"{path}: no variable {', '.join(missing)}; found {names or 'none'}")
 
 
 def dimensions_of(name: str) -> tuple[str, ...]:
     """Dimensions of a WRF variable: on the fire grid, at the ground, on faces or within layers."""
-    if name in ("LFN", "TIGN_G", "FGIP"):
-        return ("Time", "south_north_subgrid", "west_east_subgrid")
-    if name in ("U10", "V10", "PBLH", "XLAT", "XLONG"):
-        return ("Time", "south_north", "west_east")
-    if name == "U":
-        return ("Time", "bottom_top", "south_north", "west_east_stag")
-    if name == "V":
-        return ("Time", "bottom_top", "south_north_stag", "west_east")
-    layers = "bottom_top_stag" if name in ("PH", "PHB") else "bottom_top"
-    return ("Time", layers, "south_north", "west_east")
+    ground = ("south_north", "west_east")
+    layered = {
+        "U": ("bottom_top", "south_north", "west_east_stag"),
+        "V": ("bottom_top", "south_north_stag", "west_east"),
+        **dict.fromkeys(("PH", "PHB"), ("bottom_top_stag", *ground)),
+        **dict.fromkeys(("LFN", "TIGN_G", "FGIP"), ("south_north_subgrid", "west_east_subgrid")),
+        **dict.fromkeys(("U10", "V10", "PBLH", "XLAT", "XLONG"), ground),
+    }
+    return ("Time", *layered.get(name, ("bottom_top", *ground)))
 
 
 def check_variable(dataset: netCDF4.Dataset, path: Path, name: str) -> tuple[float, ...]:
@@ -83,9 +75,9 @@ def check_variable(dataset: netCDF4.Dataset, path: Path, name: str) -> tuple[flo
     with damage_reported(path, f"{name} is damaged"):
         variable = dataset[name]
         attributes = {key: variable.getncattr(key) for key in variable.ncattrs()}
-        found, expected = variable.dimensions, dimensions_of(name)
-        if found != expected:
-            raise PlumecastError(f"{path}: {name} has dimensions {found}, expected {expected}")
+        dimensions, expected = variable.dimensions, dimensions_of(name)
+        if dimensions != expected:
+            raise PlumecastError(f"{path}: {name} has dimensions {dimensions}, expected {expected}")
         if not isinstance(variable.dtype, np.dtype) or variable.dtype.kind != "f":
             kind = getattr(variable.dtype, "name", "text")
             raise PlumecastError(
@@ -115,9 +107,7 @@ def _numbers(value: Any, what: str) -> list[float]:
 
 def check_size(path: Path, name: str, shape: Iterable[int], itemsize: int) -> None:
     """Raise before memory is allocated for more values than the file can contain."""
-    size = itemsize
-    for length in shape:
-        size *= int(length)
+    size = itemsize * math.prod(map(int, shape))
     if size == 0:
         raise PlumecastError(f"{path}: {name} is empty, with lengths {tuple(shape)}; copy it again")
     if size > max(_SMALL_BYTES, _MAX_COMPRESSION * path.stat().st_size):
@@ -216,23 +206,19 @@ def smoke_range(unit: str) -> Range:
 def check_values(values: Array, name: str, expected: Range, where: str) -> tuple[float, float]:
     """Extremes of a variable; raises if one of its values is NaN or outside its range."""
     lowest, highest = float(values.min()), float(values.max())
-    marked = lowest <= MISSING <= highest and _has_missing(values)
-    if expected.lowest <= lowest and highest <= expected.highest and not marked:
+    missing = np.False_
+    if lowest <= MISSING <= highest:
+        missing = values == MISSING
+        if ((abs(values - MISSING) < _NEAR_MISSING) & ~missing).any():
+            missing = np.False_  # one of the computed values
+    if expected.lowest <= lowest and highest <= expected.highest and not missing.any():
         return lowest, highest
-    inside = (values >= expected.lowest) & (values <= expected.highest)
-    bad = values[~inside | (values == MISSING)] if marked else values[~inside]
+    bad = values[~((values >= expected.lowest) & (values <= expected.highest)) | missing]
     raise PlumecastError(
         f"{where}: {bad.size} of {values.size} values of {name} are unwritten, NaN or implausible, "
         f"such as {bad.flat[0]:.6g}; expected {expected.lowest:g} to {expected.highest:g} "
         f"{expected.unit} ({expected.reason}); did the run stop early?"
     )
-
-
-def _has_missing(values: Array) -> bool:
-    """Whether values are exactly MISSING though no other value is near it."""
-    missing = values == MISSING
-    near = abs(values - MISSING) < _NEAR_MISSING
-    return bool(missing.any()) and not bool((near & ~missing).any())
 
 
 def check_plausible(values: Array, name: str, where: str) -> Array:
@@ -244,43 +230,43 @@ def check_plausible(values: Array, name: str, where: str) -> Array:
 def check_arrival(arrival: Array, seconds: float, where: str) -> None:
     """Raise unless burned cells were lit between the start and shortly after their frame."""
     if arrival.size:
-        latest = seconds + AHEAD_SECONDS
         reason = f"burned cells were lit before the frame at {seconds:g} s"
-        check_values(
-            arrival, "TIGN_G", RANGES["TIGN_G"]._replace(highest=latest, reason=reason), where
-        )
+        latest = RANGES["TIGN_G"]._replace(highest=seconds + AHEAD_SECONDS, reason=reason)
+        check_values(arrival, "TIGN_G", latest, where)
 
 
-def check_air(layers: Layers, where: str) -> None:
+def check_air(layers: LayerMeans, where: str) -> None:
     """Raise unless height increases and pressure decreases from layer to layer, as in air at rest.
 
     The mean pressure difference between the lowest and the highest layer is the weight of the air
     in between, Δp = g Σ ρ Δz, within a factor of 1.5. Other units or exchanged variables violate
     this.
     """
+    for what, names in _faults_of_air(layers):
+        raise PlumecastError(f"{where}: {what}; check {names}")
+
+
+def _faults_of_air(layers: LayerMeans) -> Iterator[tuple[str, str]]:
+    """What is wrong with the air, and the variables to check."""
     thinnest, deepest = layers.depth_extremes
     if not 0.0 < thinnest <= deepest <= _LAYER_DEPTH:
-        _refuse(where, f"layers are {thinnest:.4g} to {deepest:.4g} m deep", "PH and PHB")
+        yield f"layers are {thinnest:.4g} to {deepest:.4g} m deep", "PH and PHB"
     if layers.pressure is None or layers.temperature is None:
         return
     lowest, highest = layers.pressure_extremes or (0.0, 0.0)
     total = RANGES["P + PB"]
     if not total.lowest <= lowest <= highest <= total.highest:
-        _refuse(where, f"P + PB is {lowest:.4g} to {highest:.4g} Pa", "P and PB")
+        yield f"P + PB is {lowest:.4g} to {highest:.4g} Pa", "P and PB"
     pressure, temperature = layers.pressure.astype(float), layers.temperature.astype(float)
     low, high = float(temperature.min()), float(temperature.max())
     if not _LAYER_TEMPERATURE[0] <= low <= high <= _LAYER_TEMPERATURE[1]:
-        _refuse(where, f"layers have mean temperatures of {low:.4g} to {high:.4g} K", "T, P and PB")
+        yield f"layers have mean temperatures of {low:.4g} to {high:.4g} K", "T, P and PB"
     if not (np.diff(pressure) < 0.0).all():
-        _refuse(where, "the mean pressure does not decrease with height", "P and PB")
+        yield "the mean pressure does not decrease with height", "P and PB"
     if pressure.size > 1:
         weight = GRAVITY * layers.depth.astype(float) * pressure / (R_DRY * temperature)
         between = weight.sum() - 0.5 * (weight[0] + weight[-1])
         ratio = float((pressure[0] - pressure[-1]) / between)
         if not 1.0 / _IMBALANCE <= ratio <= _IMBALANCE:
             what = f"the pressure falls {ratio:.3g} times as fast with height as air does"
-            _refuse(where, what, "the units of P, PB, T, PH and PHB")
-
-
-def _refuse(where: str, what: str, names: str) -> None:
-    raise PlumecastError(f"{where}: {what}; check {names}")
+            yield what, "the units of P, PB, T, PH and PHB"

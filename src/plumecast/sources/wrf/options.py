@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.values import setting
 from plumecast.compute import regrid
 
 SMOKE_FLOOR = 1e-3
@@ -56,35 +57,19 @@ class WrfOptions:
       column means, `smoke_NAME`, with `surface` also `surface_smoke_NAME`, in µg m⁻³.
     """
 
-    smoke: str = field(default="fire_smoke", metadata={"help": "The smoke variable."})
-    smoke_unit: str | None = field(
-        default=None,
-        metadata={
-            "help": "Unit of the smoke variable, e.g. g/kg or ug/m3, if its name does not imply it."
-        },
+    smoke: str = setting("fire_smoke", "The smoke variable.")
+    smoke_unit: str | None = setting(
+        None, "Unit of the smoke variable, e.g. g/kg or ug/m3, if its name does not imply it."
     )
-    every: str | float | None = field(
-        default=None, metadata={"help": "Interval between the checkpoints to keep, e.g. 6h."}
-    )
-    domain: int | str | None = field(default=None, metadata={"help": "WRF domain, e.g. d02."})
-    aggregate: str = field(
-        default="mean", metadata={"help": "How fire cells become smoke cells: mean or max."}
-    )
-    floor: float = field(
-        default=SMOKE_FLOOR,
-        metadata={"help": "Smoke below this value (µg m⁻³) is stored as zero."},
-    )
-    surface: bool = field(
-        default=False,
-        metadata={"help": "Also write surface_smoke, that of the lowest model layer."},
-    )
-    tracers: str | Sequence[str] = field(
-        default="",
-        metadata={
-            "help": "Further variables to write as smoke_NAME, with units: "
-            "tr17_2=ug/kg,no=ppmv:30.01 (molar mass in g/mol); known units, such as that of co, "
-            "may be left out."
-        },
+    every: str | float | None = setting(None, "Interval between the checkpoints to keep, e.g. 6h.")
+    domain: int | str | None = setting(None, "WRF domain, e.g. d02.")
+    aggregate: str = setting("mean", "How fire cells become smoke cells: mean or max.")
+    floor: float = setting(SMOKE_FLOOR, "Smoke below this value (µg m⁻³) is stored as zero.")
+    surface: bool = setting(False, "Also write surface_smoke, that of the lowest model layer.")
+    tracers: str | Sequence[str] = setting(
+        "",
+        "Further variables to write as smoke_NAME, with units: tr17_2=ug/kg,no=ppmv:30.01 (molar "
+        "mass in g/mol); known units, such as that of co, may be left out.",
     )
 
     def __post_init__(self) -> None:
@@ -105,7 +90,8 @@ class WrfOptions:
     @property
     def tracer_units(self) -> dict[str, str | None]:
         """The tracers with their stated units; None where it is not stated."""
-        return stated_tracers(str(self.tracers))
+        pairs = [part.partition("=") for part in str(self.tracers).split(",") if part]
+        return {name.strip(): unit.strip() if equals else None for name, equals, unit in pairs}
 
 
 def interval_seconds(every: str | float | None) -> float | None:
@@ -116,32 +102,30 @@ def interval_seconds(every: str | float | None) -> float | None:
     """
     if every is None:
         return None
-    found = re.fullmatch(r"\s*(\d+\.?\d*)\s*(s|min|h|d)?\s*", str(every))
-    if not found or float(found[1]) <= 0:
-        raise ArgumentError(
-            "every", every, 'no interval; give e.g. "6h", "30min", "1d" or a number of hours'
-        )
-    return float(found[1]) * _SECONDS[found[2] or "h"]
+    interval = re.fullmatch(r"\s*(\d+\.?\d*)\s*(s|min|h|d)?\s*", str(every))
+    if not interval or float(interval[1]) <= 0:
+        advice = 'no interval; give e.g. "6h", "30min", "1d" or a number of hours'
+        raise ArgumentError("every", every, advice)
+    return float(interval[1]) * _SECONDS[interval[2] or "h"]
 
 
 def known_unit(label: str) -> str | None:
     """ "g_smoke/kg_air" → "g/kg", "ug m^-3" → "ug/m3"; None for any other kind of unit."""
-    found = _UNIT.fullmatch(label.strip().lower().replace("µ", "u").replace("μ", "u"))
-    return f"{found[1]}/{found[2] or 'm3'}" if found else None
+    unit = _UNIT.fullmatch(label.strip().lower().replace("µ", "u").replace("μ", "u"))
+    return f"{unit[1]}/{unit[2] or 'm3'}" if unit else None
 
 
-def smoke_unit(name: str, label: str, stated: str | None) -> str:
+def smoke_unit(name: str, label: str, user_unit: str | None) -> str:
     """The stated unit, or the known one if the label in the file does not contradict it."""
-    if stated is not None:
-        unit = known_unit(stated)
+    if user_unit is not None:
+        unit = known_unit(user_unit)
         if unit is None:
-            raise ArgumentError(
-                "smoke_unit", stated, "not supported; give e.g. g/kg, ug/kg or ug/m3"
-            )
+            advice = "not supported; give e.g. g/kg, ug/kg or ug/m3"
+            raise ArgumentError("smoke_unit", user_unit, advice)
         return unit
     if name not in SMOKE_VARIABLES:
-        known = ", ".join(f"{key} {value[0]}" for key, value in SMOKE_VARIABLES.items())
-        why = AMBIGUOUS.get(name, f"known: {known}")
+        units = ", ".join(f"{key} {value[0]}" for key, value in SMOKE_VARIABLES.items())
+        why = AMBIGUOUS.get(name, f"known: {units}")
         raise PlumecastError(f"the unit of {name} is unknown; state smoke_unit ({why})")
     unit, labels = SMOKE_VARIABLES[name]
     if label and known_unit(label) != unit and label.lower() not in labels:
@@ -170,50 +154,33 @@ def tracer_list(tracers: str | Sequence[str]) -> str:
     names = [part.partition("=")[0].strip() for part in parts]
     for name in names:
         if not name.isidentifier():
-            raise ArgumentError(
-                "tracers",
-                text,
-                f"{name!r} is not the name of a variable; give e.g. tr17_2=ug/kg,co",
-            )
+            advice = f"{name!r} is not the name of a variable; give e.g. tr17_2=ug/kg,co"
+            raise ArgumentError("tracers", text, advice)
         if names.count(name) > 1:
             raise ArgumentError("tracers", text, f"it names '{name}' twice; give it once")
     return ",".join(parts)
 
 
-def stated_tracers(tracers: str) -> dict[str, str | None]:
-    """The tracers of `tracer_list` by name, with their stated units; None where it is not stated.
-
-    >>> stated_tracers("co,tr17_2=ug/kg")
-    {'co': None, 'tr17_2': 'ug/kg'}
-    """
-    pairs = [part.partition("=") for part in tracers.split(",") if part]
-    return {name.strip(): unit.strip() if equals else None for name, equals, unit in pairs}
-
-
-def tracer_unit(name: str, label: str, stated: str | None) -> str:
+def tracer_unit(name: str, label: str, user_unit: str | None) -> str:
     """`smoke_unit` of a tracer; "ppmv:28.01" for a mole fraction of that molar mass."""
-    if stated is not None:
-        unit = known_unit(stated) or _mole_fraction(stated)
-        if unit is None:
-            raise ArgumentError(
-                "tracers",
-                f"{name}={stated}",
-                f"the unit is not supported; give e.g. {name}=ug/kg, {name}=ug/m3, or "
-                f"{name}=ppmv:28.01 with the molar mass in g/mol",
-            )
-        return unit
-    if name in MOLE_FRACTIONS:
-        if label and label.lower() not in ("ppmv", "ppm"):
-            raise PlumecastError(f"{name} is labelled {label!r}, not ppmv; state its unit")
-        return f"ppmv:{MOLE_FRACTIONS[name]}"
+    if user_unit is not None:
+        mole_fraction = re.fullmatch(r"ppmv?:(\d+(?:\.\d+)?)", user_unit.strip().lower())
+        if mole_fraction and float(mole_fraction[1]) > 0.0:
+            return f"ppmv:{mole_fraction[1]}"
+        if unit := known_unit(user_unit):
+            return unit
+        advice = (
+            f"the unit is not supported; give e.g. {name}=ug/kg, {name}=ug/m3, or "
+            f"{name}=ppmv:28.01 with the molar mass in g/mol"
+        )
+        raise ArgumentError("tracers", f"{name}={user_unit}", advice)
     if name in SMOKE_VARIABLES:
         return smoke_unit(name, label, None)
-    raise PlumecastError(
-        f"the unit of tracer {name} is unknown; state it, e.g. tracers={name}=ug/kg, or "
-        f"{name}=ppmv:28.01 with the molar mass in g/mol"
-    )
-
-
-def _mole_fraction(text: str) -> str | None:
-    found = re.fullmatch(r"ppmv?:(\d+(?:\.\d+)?)", text.strip().lower())
-    return f"ppmv:{found[1]}" if found and float(found[1]) > 0.0 else None
+    if name not in MOLE_FRACTIONS:
+        raise PlumecastError(
+            f"the unit of tracer {name} is unknown; state it, e.g. tracers={name}=ug/kg, or "
+            f"{name}=ppmv:28.01 with the molar mass in g/mol"
+        )
+    if label and label.lower() not in ("ppmv", "ppm"):
+        raise PlumecastError(f"{name} is labelled {label!r}, not ppmv; state its unit")
+    return f"ppmv:{MOLE_FRACTIONS[name]}"

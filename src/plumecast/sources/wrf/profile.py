@@ -32,30 +32,16 @@ from plumecast.weather.options import DefaultProfile
 from plumecast.weather.profile import HEIGHTS, SURFACE
 from plumecast.weather.series import Origin, Series, hourly_dataset
 
-COLUMNS = ("median", "clear", "mean")
-"""Ambient wind: median of all columns, mean of columns without smoke, or mean of all columns."""
-
-CLEAR_SHARE = 1e-4
-"""A column is without smoke if its largest mixing ratio is below this share of the domain's."""
-
-LEAST_CLEAR = 0.2
-"""With a smaller share of columns without smoke, their mean is that of all columns."""
-
-MOST_COLUMNS = 40_000
-"""On larger domains the winds aloft are those of every second, third, … column: the median of so
-many columns does not change, and memory is limited."""
-
-VARIABLES = ("U", "V", "U10", "V10", "PBLH")
-"""Variables that a profile is read from, beside PH and PHB."""
-
 SURFACE_ONLY = "wrf_surface"
 """Attribute `weather_kind` of runs without U and V, whose winds aloft are the default profile's."""
 
-Read = Callable[[str], Array]
-"""Reads one variable of one frame by name."""
+_MOST_COLUMNS = 40_000
+"""On larger domains the winds aloft are those of every second, third, … column: the median of so
+many columns does not change, and memory is limited."""
 
-
+_VARIABLES = ("U", "V", "U10", "V10", "PBLH")  # beside PH and PHB
 _STEP = 0.99 * 3600.0  # s; frames of adaptive time steps are seconds off the hour
+_LARGEST = 1e30  # values beyond it were not written: the fill value of NetCDF is 9.97e36
 
 
 class FrameProfile(NamedTuple):
@@ -68,21 +54,29 @@ class FrameProfile(NamedTuple):
     surface: tuple[float, float] | None  # 10 m wind
     depth: float  # of the boundary layer, m; NaN if it is not written
 
+    def sounding(self, hour: float) -> Sounding:
+        """The profile from the 10 m wind up."""
+        height, u, v = self.height, self.u, self.v
+        if self.surface is not None and not (height.size and height[0] <= SURFACE):
+            height = np.append(SURFACE, height)
+            u, v = np.append(self.surface[0], u), np.append(self.surface[1], v)
+        return Sounding(hour, height, u, v, self.depth)
+
 
 def weather_variables(dataset: netCDF4.Dataset) -> frozenset[str]:
     """The variables of the weather that a file has, with WRF's dimensions; winds in pairs."""
-    found = {
+    names = {
         name
-        for name in VARIABLES
+        for name in _VARIABLES
         if name in dataset.variables and dataset[name].dimensions == dimensions_of(name)
     }
     for pair in ({"U", "V"}, {"U10", "V10"}):
-        found -= set() if pair <= found else pair
-    return frozenset(found)
+        names -= set() if pair <= names else pair
+    return frozenset(names)
 
 
 def weather_frames(
-    frames: Sequence[Frame], kept: Sequence[Frame], names: Collection[str]
+    frames: Sequence[Frame], kept: Collection[Frame], names: Collection[str]
 ) -> set[Frame]:
     """Frames that the weather is read from: those that are kept, and one of every hour."""
     if not set(names) - {"PBLH"}:
@@ -96,62 +90,37 @@ def weather_frames(
 
 
 def read_frame_profile(
-    read: Read,
-    seconds: float,
-    names: Collection[str],
-    *,
-    columns: str = "median",
-    smoke: str = "fire_smoke",
+    read: Callable[[str], Array], seconds: float, names: Collection[str]
 ) -> FrameProfile:
-    """Profile of the frame at `seconds`; `names` are the variables of the weather in its file."""
-    surface = _surface(read, names, columns, smoke)
+    """Profile of the frame at `seconds`; `names` are the variables of the weather in its file.
+
+    `read` returns one variable of the frame by name.
+    """
+    fields, surface = None, None
+    if {"U10", "V10"} <= set(names):
+        u10, v10 = read("U10"), read("V10")
+        if _is_written(u10, v10) and (u10.any() or v10.any()):
+            fields, surface = (u10, v10), (_median(u10), _median(v10))
+    depth = read("PBLH") if "PBLH" in names else np.zeros(1)
+    deep = _median(depth) if _is_written(depth) and depth.any() else np.nan
     levels = (np.empty(0), np.empty(0), np.empty(0))
     if {"U", "V"} <= set(names):
-        levels = frame_levels(read, columns=columns, smoke=smoke, surface=surface.fields)
-    return FrameProfile(seconds, *levels, surface.wind, surface.depth)
+        levels = _levels(read, fields)
+    return FrameProfile(seconds, *levels, surface, deep)
 
 
-class _Surface(NamedTuple):
-    """10 m wind and boundary layer of a frame: fields, and their ambient values."""
-
-    fields: tuple[Array, Array] | None
-    wind: tuple[float, float] | None
-    depth: float
-
-
-def _surface(read: Read, names: Collection[str], columns: str, smoke: str) -> _Surface:
-    clear = _clear_columns(read, smoke) if columns == "clear" else None
-    fields = tuple(read(name) for name in ("U10", "V10")) if {"U10", "V10"} <= set(names) else ()
-    written = bool(fields) and all(_is_written(field) for field in fields)
-    written = written and any(field.any() for field in fields)
-    depth = read("PBLH") if "PBLH" in names else np.zeros(1)
-    u10, v10 = fields if written else (None, None)
-    return _Surface(
-        (u10, v10) if u10 is not None else None,
-        (_ambient(u10, columns, clear), _ambient(v10, columns, clear)) if written else None,
-        _ambient(depth, columns, clear) if _is_written(depth) and depth.any() else np.nan,
-    )
-
-
-def frame_levels(
-    read: Read,
-    *,
-    columns: str,
-    smoke: str = "fire_smoke",
-    surface: tuple[Array, Array] | None = None,
-    heights: Sequence[float] = HEIGHTS,
+def _levels(
+    read: Callable[[str], Array], surface: tuple[Array, Array] | None
 ) -> tuple[Array, Array, Array]:
-    """(height, u, v) of the ambient wind at those `heights` above ground that the levels reach.
+    """(height, u, v) of the ambient wind at those `HEIGHTS` above ground that the levels reach.
 
     U and V are averaged from the faces of a cell to its centre, PH + PHB from the faces of a layer
     to its middle. In each column, u and v are linear in ln z between the levels and the 10 m wind.
     """
-    u = _middle(read("U"), 2)
-    v = _middle(read("V"), 1)
     faces = (read("PH") + read("PHB")).astype(np.float64) / GRAVITY
-    z = _middle(faces - faces[0], 0)
-    u, v, z = (_fewer_columns(field) for field in (u, v, z))
-    if not all(_is_written(field) for field in (u, v, z)):
+    fields = _middle(read("U"), 2), _middle(read("V"), 1), _middle(faces - faces[0], 0)
+    u, v, z = (_fewer_columns(field) for field in fields)
+    if not _is_written(u, v, z):
         raise PlumecastError("NaN or unwritten U, V, PH or PHB; did the run stop early?")
     if surface is not None and z[0].min() > SURFACE:
         z = np.concatenate([np.full((1, *z.shape[1:]), SURFACE), z])
@@ -159,111 +128,58 @@ def frame_levels(
             np.concatenate([_fewer_columns(at_10_m[None]), field])
             for at_10_m, field in zip(surface, (u, v), strict=True)
         )
-    inside = [h for h in heights if z[0].max() <= h <= z[-1].min()]
-    clear = _clear_columns(read, smoke) if columns == "clear" else None
-    clear = None if clear is None else _fewer_columns(clear[None])[0]
+    inside = [h for h in HEIGHTS if z[0].max() <= h <= z[-1].min()]
     log_z = np.log(z)
-    winds = [
-        [_ambient(_at_height(log_z, field, np.log(h)), columns, clear) for h in inside]
-        for field in (u, v)
-    ]
+    winds = [[_median(_at_height(log_z, field, np.log(h))) for h in inside] for field in (u, v)]
     return np.array(inside), np.array(winds[0]), np.array(winds[1])
 
 
-def _fewer_columns(field: Array) -> Array:
-    """Every n-th column of a field (level, ny, nx), at most `MOST_COLUMNS`."""
-    step = int(np.ceil(np.sqrt(field.shape[1] * field.shape[2] / MOST_COLUMNS)))
-    return field[:, ::step, ::step]
-
-
-def profile_dataset(
-    profiles: Sequence[FrameProfile],
-    *,
-    ignition: float,
-    source: object,
-    columns: str = "median",
-    attributes: Mapping[str, Any] | None = None,
-) -> xr.Dataset | None:
+def weather_of(
+    profiles: list[FrameProfile], *, ignition: float, source: object, attributes: Mapping[str, Any]
+) -> tuple[xr.Dataset | None, tuple[Finding, ...]]:
     """Hourly weather of the frames of a run; `ignition` is in s since the start of the simulation.
 
-    Frames before the last one before ignition are not used. None if no frame has a wind.
+    Frames before the last one before ignition are not used. None if no frame has a wind. Frames
+    that are many hours apart, or that begin long after ignition, give no hourly weather, but they
+    still give snapshots: a finding says why.
     """
-    profiles = _with_first_surface(profiles)
+    if len(profiles) > 1 and (profiles[0].surface is None or np.isnan(profiles[0].depth)):
+        first = profiles[0]._replace(surface=profiles[1].surface, depth=profiles[1].depth)
+        profiles = [first, *profiles[1:]]
     hours = [(profile.seconds - ignition) / 3600.0 for profile in profiles]
     start = max([n for n, hour in enumerate(hours) if hour <= 0.0], default=0)
     soundings = [
-        _sounding(profile, hour)
+        profile.sounding(hour)
         for profile, hour in zip(profiles[start:], hours[start:], strict=True)
         if profile.height.size or profile.surface is not None
     ]
     if not soundings:
-        return None
+        return None, ()
     has_levels = any(profile.height.size for profile in profiles)
     note = (
-        f"ambient wind along the grid: {_described(columns)}; before WRF's first step, the 10 m "
+        "ambient wind along the grid: median of all columns; before WRF's first step, the 10 m "
         "wind and the boundary layer are those of the next frame"
     )
     if not has_levels:
         note += "; the files have no U and V, the default profile is used above 10 m"
     origin = Origin(source, "wrf" if has_levels else SURFACE_ONLY, {"": note})
-    weather = hourly_dataset([Series(soundings)], origin, DefaultProfile())
-    scheme = smoke_scheme(attributes or {})
-    return weather if scheme is None else weather.assign_attrs({SMOKE_SCHEME: scheme})
-
-
-def _with_first_surface(profiles: Sequence[FrameProfile]) -> list[FrameProfile]:
-    """The profiles; the first one has the surface values of the second where it lacks them."""
-    if len(profiles) < 2:
-        return list(profiles)
-    first, second = profiles[:2]
-    if first.surface is None or np.isnan(first.depth):
-        first = first._replace(surface=second.surface, depth=second.depth)
-    return [first, *profiles[1:]]
-
-
-def weather_of(
-    profiles: Sequence[FrameProfile],
-    *,
-    ignition: float,
-    source: object,
-    columns: str,
-    attributes: Mapping[str, Any],
-) -> tuple[xr.Dataset | None, tuple[Finding, ...]]:
-    """`profile_dataset`; a finding says why frames with winds give no hourly weather.
-
-    Frames that are many hours apart, or that begin long after ignition, still give snapshots.
-    """
     try:
-        weather = profile_dataset(
-            profiles, ignition=ignition, source=source, columns=columns, attributes=attributes
-        )
+        weather = hourly_dataset([Series(soundings)], origin, DefaultProfile())
     except PlumecastError as error:
         reason = str(error).removeprefix(f"{source}: ")
         return None, (Finding("no hourly weather", reason),)
-    return weather, ()
+    scheme = smoke_scheme(attributes)
+    return (weather if scheme is None else weather.assign_attrs({SMOKE_SCHEME: scheme})), ()
 
 
-def _sounding(profile: FrameProfile, hour: float) -> Sounding:
-    height, u, v = profile.height, profile.u, profile.v
-    if profile.surface is not None and not (height.size and height[0] <= SURFACE):
-        height = np.append(SURFACE, height)
-        u, v = np.append(profile.surface[0], u), np.append(profile.surface[1], v)
-    return Sounding(hour, height, u, v, profile.depth)
+def _fewer_columns(field: Array) -> Array:
+    """Every n-th column of a field (level, ny, nx), at most `_MOST_COLUMNS`."""
+    step = int(np.ceil(np.sqrt(field.shape[1] * field.shape[2] / _MOST_COLUMNS)))
+    return field[:, ::step, ::step]
 
 
-def _clear_columns(read: Read, smoke: str) -> Array:
-    """Columns (ny, nx) without smoke; all columns if too few are."""
-    most = np.maximum(read(smoke), 0.0).max(axis=0)
-    clear = most <= CLEAR_SHARE * most.max()
-    return clear if clear.mean() >= LEAST_CLEAR else np.ones_like(clear)
-
-
-def _ambient(field: Array, columns: str, clear: Array | None) -> float:
-    """One value for a field (ny, nx)."""
-    values = np.asarray(field, dtype=np.float64)
-    if columns == "median":
-        return float(np.median(values))
-    return float(values.mean() if clear is None else values[clear].mean())
+def _median(field: Array) -> float:
+    return float(np.median(np.asarray(field, dtype=np.float64)))
 
 
 def _at_height(log_z: Array, field: Array, log_height: float) -> Array:
@@ -282,17 +198,5 @@ def _middle(field: Array, axis: int) -> Array:
     return 0.5 * (field[tuple(before)] + field[tuple(after)])
 
 
-LARGEST = 1e30
-"""Values beyond it were not written: the fill value of NetCDF is 9.97e36."""
-
-
-def _is_written(field: Array) -> bool:
-    return bool((np.abs(field) < LARGEST).all())
-
-
-def _described(columns: str) -> str:
-    return {
-        "median": "median of all columns",
-        "clear": "mean of the columns without smoke",
-        "mean": "mean of all columns",
-    }[columns]
+def _is_written(*fields: Array) -> bool:
+    return all((np.abs(field) < _LARGEST).all() for field in fields)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from plumecast.base.integrity import Finding
 from plumecast.base.names import SURFACE_SMOKE, tracer_output
 from plumecast.base.paths import Paths
 from plumecast.compute.arrays import Array
-from plumecast.sources.wrf import checks, files
+from plumecast.sources.wrf import checks, files, integrity
 from plumecast.sources.wrf.files import Frame, FrameReader, NameMismatch, thin
 from plumecast.sources.wrf.frame import (
     Amount,
@@ -34,20 +35,6 @@ from plumecast.sources.wrf.frame import (
     map_plane,
     smoke_columns,
 )
-from plumecast.sources.wrf.integrity import (
-    RANGES,
-    check_air,
-    check_arrival,
-    check_plausible,
-    check_values,
-    check_variable,
-    damage_reported,
-    dimensions_of,
-    number_attribute,
-    read_layout,
-    require_variables,
-    smoke_range,
-)
 from plumecast.sources.wrf.options import WrfOptions, interval_seconds, smoke_unit, tracer_unit
 from plumecast.sources.wrf.profile import (
     FrameProfile,
@@ -59,7 +46,7 @@ from plumecast.sources.wrf.profile import (
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class WrfRun:
     """Properties of a run that do not change with time, and its frames."""
 
     names: list[str]  # variables to read
@@ -77,8 +64,7 @@ class Run:
     @property
     def gaps(self) -> list[float]:
         """Hours between the kept frames."""
-        seconds = [frame.seconds for frame in self.kept]
-        return [(b - a) / 3600.0 for a, b in pairwise(seconds)]
+        return [(b.seconds - a.seconds) / 3600.0 for a, b in pairwise(self.kept)]
 
     @property
     def is_even(self) -> bool:
@@ -100,13 +86,13 @@ class Run:
 
     def further(self, amounts: Mapping[str, Amount]) -> dict[str, Array]:
         """The further outputs of a frame by name: lowest layer, and tracers."""
-        own = {SURFACE_SMOKE: amounts[self.options.smoke].lowest} if self.options.surface else {}
-        for name in self.units:
-            if name != self.options.smoke:
-                own[tracer_output(name)] = amounts[name].mean
-                if self.options.surface:
-                    own[tracer_output(name, surface=True)] = amounts[name].lowest
-        return own
+        smoke, *tracers = self.units
+        outputs = {SURFACE_SMOKE: amounts[smoke].lowest} if self.options.surface else {}
+        for name in tracers:
+            outputs[tracer_output(name)] = amounts[name].mean
+            if self.options.surface:
+                outputs[tracer_output(name, surface=True)] = amounts[name].lowest
+        return outputs
 
 
 class FrameResult(NamedTuple):
@@ -117,43 +103,33 @@ class FrameResult(NamedTuple):
     smoke: Array  # cumulative, µg m⁻³
     further: dict[str, Array]  # further outputs by name, cumulative, µg m⁻³
     earliest: float  # arrival time of any burned cell, s
-    wind: tuple[float, float] | None = None  # at 10 m, domain mean towards +x and +y, m s⁻¹
-
-
-class Total(NamedTuple):
-    """Sum over the cells of the column-mean smoke of one frame, µg m⁻³."""
-
-    seconds: float
-    smoke: float
+    wind: tuple[float, float] | None  # at 10 m, domain mean towards +x and +y, m s⁻¹
 
 
 class WrfFire(NamedTuple):
     """Result of reading a fire: its burning frames, weather, and the findings of the checks."""
 
-    run: Run
+    run: WrfRun
     frames: list[FrameResult]
     findings: tuple[Finding, ...]
-    weather: xr.Dataset | None = None  # hourly since ignition; None if it is not known
-    totals: tuple[Total, ...] = ()  # of all frames, also of those that are no checkpoints
-    last: FireState | None = None  # of the last frame
-
-    @property
-    def ignition(self) -> float:
-        """Earliest arrival of any burned cell, s since the start of the simulation."""
-        return min(frame.earliest for frame in self.frames)
+    weather: xr.Dataset | None  # hourly since ignition; None if it is not known
+    totals: list[tuple[float, float]]  # (s, Σ column-mean smoke of the cells) of every frame
+    last: FireState  # of the last frame
+    ignition: float  # earliest arrival of any burned cell, s since the start of the simulation
 
 
-def read_fire(paths: Paths, options: WrfOptions, *, columns: str = "median") -> WrfFire:
-    """Read the frames of one fire and check them; `columns` as for `read_wrf_profile`."""
-    found = files.find_files(paths)
+def read_fire(paths: Paths, options: WrfOptions) -> WrfFire:
+    """Read the frames of one fire and check them."""
+    named = files.find_files(paths)
     with closing(FrameReader()) as reader:
         try:
-            run = prepare(found, options, reader, by_names=True)
-            beside = Beside()
-            frames = list(read_frames(run, reader, beside, columns))
+            run = prepare(named, options, reader, by_names=True)
+            fire = _Reading(run, reader)
+            frames = list(fire.frames())
         except NameMismatch:
-            run, beside = prepare(found, options, reader, by_names=False), Beside()
-            frames = list(read_frames(run, reader, beside, columns))
+            run = prepare(named, options, reader, by_names=False)
+            fire = _Reading(run, reader)
+            frames = list(fire.frames())
     findings = checks.check_fire(
         [frame.summary for frame in frames],
         floor=options.floor,
@@ -162,7 +138,7 @@ def read_fire(paths: Paths, options: WrfOptions, *, columns: str = "median") -> 
         has_arrival="TIGN_G" in run.names,
     )
     burning = [frame for frame in frames if frame.summary.burned_cells]
-    if not burning:
+    if not burning or fire.last is None:
         of = "" if options.every is None else f" of every {options.every}"
         raise PlumecastError(
             f"{run.kept[-1].path}: no cell burns in {len(frames)} frames{of}; was the fire ignited?"
@@ -170,40 +146,41 @@ def read_fire(paths: Paths, options: WrfOptions, *, columns: str = "median") -> 
     if (cut := run.frames[-1].seconds - run.kept[-1].seconds) > 0.0:
         text = f"every={options.every} leaves out the last {cut / 3600.0:.3g} h of the run"
         findings = (*findings, Finding("end left out", text))
-    fire = WrfFire(run, burning, findings, totals=tuple(beside.totals), last=beside.last)
+    ignition = min(frame.earliest for frame in burning)
     weather, problems = weather_of(
-        beside.profiles,
-        ignition=fire.ignition,
+        fire.profiles,
+        ignition=ignition,
         source=run.frames[0].path.parent,
-        columns=columns,
         attributes=run.attributes,
     )
-    return fire._replace(weather=weather, findings=findings + problems)
+    return WrfFire(run, burning, findings + problems, weather, fire.totals, fire.last, ignition)
 
 
-def prepare(paths: list[Path], options: WrfOptions, reader: FrameReader, *, by_names: bool) -> Run:
+def prepare(
+    paths: list[Path], options: WrfOptions, reader: FrameReader, *, by_names: bool
+) -> WrfRun:
     """Find and sort the frames, and read what does not change with time.
 
     `by_names` allows the frames to be found from the file names, without opening every file.
     """
     reader.expect([])
     indexed = files.index_by_names(paths, reader) if by_names else None
-    indexed = indexed or files.index_files(paths, reader)
+    indexed = indexed or [files.index_dataset(reader.open(path), path) for path in paths]
     chosen = [file for file in files.choose_domain(indexed, options.domain) if file.frames]
     if not chosen:
         raise PlumecastError(f"{indexed[0].path}: it contains no frames; did the run stop early?")
     path = chosen[0].path
     dataset = reader.open(path)
     names, units = _required_variables(dataset, path, options)
-    layout = read_layout(dataset, path)
-    with damage_reported(path, "an attribute is damaged"):
+    layout = integrity.read_layout(dataset, path)
+    with integrity.damage_reported(path, "an attribute is damaged"):
         attributes = dict(dataset.__dict__)
     latlon = _latlon(dataset, path, reader)
     air, fuel = weather_variables(dataset), _fuel(path, layout, reader)
     frames = files.merge_overlaps(
         [frame for file in chosen for frame in file.frames], reader, names
     )
-    return Run(
+    return WrfRun(
         names=names,
         start=chosen[0].start,
         frames=frames,
@@ -223,7 +200,7 @@ def _required_variables(
 ) -> tuple[list[str], dict[str, str]]:
     """Names of the variables to read, and the units of the smoke and the tracers."""
     tracers = options.tracer_units
-    require_variables(dataset, path, ["LFN", options.smoke, *tracers])
+    integrity.require_variables(dataset, path, ["LFN", options.smoke, *tracers])
 
     def label(name: str) -> str:
         return str(getattr(dataset[name], "units", "")).strip()
@@ -238,9 +215,9 @@ def _required_variables(
     names = ["LFN", *(["TIGN_G"] if "TIGN_G" in dataset.variables else []), *units]
     per_kg = any(not unit.endswith("/m3") for unit in units.values())
     names += ["PH", "PHB", *(["P", "PB", "T"] if per_kg else [])]
-    require_variables(dataset, path, names)
+    integrity.require_variables(dataset, path, names)
     for name in names:
-        check_variable(dataset, path, name)
+        integrity.check_variable(dataset, path, name)
     return names, units
 
 
@@ -248,19 +225,20 @@ def _latlon(
     dataset: netCDF4.Dataset, path: Path, reader: FrameReader
 ) -> tuple[Array, Array] | None:
     """XLAT, XLONG (ny, nx) of a real domain; in idealised runs (MAP_PROJ 0) they are metres."""
-    projection = number_attribute(dataset, path, "MAP_PROJ", 0.0)
+    projection = integrity.number_attribute(dataset, path, "MAP_PROJ", 0.0)
     if projection == 0.0:
         return None
     first = Frame(0.0, path, 0)
     lat, lon = (
-        check_plausible(reader.read(first, name), name, str(first)) for name in ("XLAT", "XLONG")
+        integrity.check_plausible(reader.read(first, name), name, str(first))
+        for name in ("XLAT", "XLONG")
     )
     names = ("TRUELAT1", "TRUELAT2", "STAND_LON", *(["MOAD_CEN_LAT"] if projection == 1 else []))
-    numbers = {name: number_attribute(dataset, path, name) for name in names}
+    numbers = {name: integrity.number_attribute(dataset, path, name) for name in names}
     _, place = map_plane({**numbers, "MAP_PROJ": projection}, float(lat[0, 0]), float(lon[0, 0]))
     if not np.isfinite(place).all():
-        stated = ", ".join(f"{name}={value:g}" for name, value in numbers.items())
-        raise PlumecastError(f"{path}: the map projection has no place for this domain ({stated})")
+        values = ", ".join(f"{name}={value:g}" for name, value in numbers.items())
+        raise PlumecastError(f"{path}: the map projection has no place for this domain ({values})")
     return lat, lon
 
 
@@ -270,161 +248,118 @@ def _fuel(path: Path, layout: Layout, reader: FrameReader) -> Array | None:
     NFUEL_CAT alone is not enough: the loads of its categories are in the run's namelist.fire.
     """
     variables = reader.open(path).variables
-    if "FGIP" not in variables or variables["FGIP"].dimensions != dimensions_of("FGIP"):
+    if "FGIP" not in variables or variables["FGIP"].dimensions != integrity.dimensions_of("FGIP"):
         return None
     load = layout.cut_padding(reader.read(Frame(0.0, path, 0), "FGIP")).astype(np.float64)
-    likely = (load >= RANGES["FGIP"].lowest) & (load <= RANGES["FGIP"].highest)
+    likely = (load >= integrity.RANGES["FGIP"].lowest) & (load <= integrity.RANGES["FGIP"].highest)
     if not (likely.all() and load.any()):
         return None
     return layout.to_smoke_grid(load, "mean").astype(np.float32)
 
 
-@dataclass(slots=True)
-class Beside:
-    """What is read of frames in addition to the snapshots."""
+class _Reading:
+    """One pass through the frames of a run, and what they tell beside the snapshots."""
 
-    profiles: list[FrameProfile] = field(default_factory=list)  # hourly ambient weather
-    totals: list[Total] = field(default_factory=list)
-    last: FireState | None = None
+    def __init__(self, run: WrfRun, reader: FrameReader) -> None:
+        self.run, self.reader = run, reader
+        self.profiles: list[FrameProfile] = []  # hourly ambient weather
+        self.totals: list[tuple[float, float]] = []
+        self.last: FireState | None = None
+        self._level_set: LevelSet | None = None
+        self._extremes = (0.0, 0.0)  # of the smoke variable in the frame that was read last
 
+    def frames(self) -> Iterator[FrameResult]:
+        """Results of the kept frames.
 
-def read_frames(
-    run: Run, reader: FrameReader, beside: Beside, columns: str
-) -> Iterator[FrameResult]:
-    """Results of the kept frames, in one pass; `beside` receives what the others tell.
+        A run without TIGN_G also needs the level set of the frames in between, the weather a frame
+        of every hour, and the dose of smoke the amount in all frames.
+        """
+        run, has_arrival = self.run, "TIGN_G" in self.run.names
+        outputs = {"": np.zeros((run.layout.ny, run.layout.nx))}
+        weights, hourly = run.weights(), weather_frames(run.frames, run.kept, run.air)
+        for frame in run.frames:
+            if frame in hourly:
+                read = partial(self._read, frame)
+                self.profiles.append(read_frame_profile(read, frame.seconds, run.air))
+            if has_arrival and frame not in weights:
+                self._columns(frame)
+                continue
+            state = self._state(frame)
+            columns = self._columns(frame)
+            if frame in weights:
+                amounts = columns.amounts
+                sums = {"": amounts[run.options.smoke].mean, **run.further(amounts)}
+                outputs = {
+                    name: outputs.get(name, 0.0) + weights[frame] * values
+                    for name, values in sums.items()
+                }
+                yield self._result(frame, state, columns, outputs)
+            self.last = state
 
-    A run without TIGN_G also needs the level set of the frames in between, the weather a frame of
-    every hour, and the dose of smoke the amount in all frames.
-    """
-    has_arrival = "TIGN_G" in run.names
-    level_set: LevelSet | None = None
-    before: FireState | None = None
-    total = np.zeros((run.layout.ny, run.layout.nx))
-    further: dict[str, Array] = {}
-    kept, hourly = run.weights(), weather_frames(run.frames, run.kept, run.air)
-    for frame in run.frames:
-        if frame in hourly:
-            beside.profiles.append(_profile(run, frame, reader, columns))
-        if frame not in kept:
-            amount = _checked_columns(run, frame, reader)[0].amounts[run.options.smoke].mean
-            beside.totals.append(Total(frame.seconds, float(amount.sum())))
-        if has_arrival and frame not in kept:
-            continue
-        if has_arrival:
-            state = _fire_state(run, frame, reader)
-        else:
-            level = _level(run, frame, reader)
-            level_set = advance_arrival(level_set, level, frame.seconds)
-            state = FireState(frame.seconds, level < 0, level_set.arrival[level < 0])
-        if frame in kept:
-            found, mass, extremes = _checked_columns(run, frame, reader)
-            mean = found.amounts[run.options.smoke].mean
-            beside.totals.append(Total(frame.seconds, float(mean.sum())))
-            weight = kept[frame]
-            total = total + weight * mean
-            own = run.further(found.amounts)
-            further = {
-                name: further.get(name, 0.0) + weight * values for name, values in own.items()
-            }
-            summary = _summary(run, state, before, columns=found, mass=mass, extremes=extremes)
-            result = _frame_result(run, state, summary=summary, total=total, further=further)
-            yield result._replace(wind=_wind(run, frame, reader))
-        before = beside.last = state
+    def _read(self, frame: Frame, name: str) -> Array:
+        """A variable of a frame, without padding; raises if a value is not plausible."""
+        values, where = self.reader.read(frame, name), str(frame)
+        if name == "LFN":
+            values = self.run.layout.cut_padding(values)
+        if name not in self.run.units:
+            return integrity.check_plausible(values, name, where)
+        extremes = integrity.check_values(
+            values, name, integrity.smoke_range(self.run.units[name]), where
+        )
+        if name == self.run.options.smoke:
+            self._extremes = extremes
+        return values
 
+    def _state(self, frame: Frame) -> FireState:
+        """Burned cells and their arrival times, from TIGN_G or else from the level sets so far.
 
-def _profile(run: Run, frame: Frame, reader: FrameReader, columns: str) -> FrameProfile:
-    """Ambient weather of a frame."""
+        The two large fields are released, which limits memory.
+        """
+        level = self._read(frame, "LFN")
+        burned = level < 0
+        if "TIGN_G" not in self.run.names:
+            self._level_set = advance_arrival(self._level_set, level, frame.seconds)
+            return FireState(frame.seconds, burned, self._level_set.arrival[burned])
+        del level
+        arrival = self.run.layout.cut_padding(self.reader.read(frame, "TIGN_G"))[burned]
+        integrity.check_arrival(arrival, frame.seconds, str(frame))
+        return FireState(frame.seconds, burned, arrival)
 
-    def read(name: str) -> Array:
-        values = reader.read(frame, name)
-        return check_plausible(values, name, str(frame)) if name in RANGES else values
+    def _columns(self, frame: Frame) -> Columns:
+        """Smoke and tracers in µg m⁻³; raises unless they are computed from plausible air."""
+        columns = smoke_columns(partial(self._read, frame), self.run.units)
+        integrity.check_air(columns.layers, str(frame))
+        mean = columns.amounts[self.run.options.smoke].mean
+        self.totals.append((frame.seconds, float(mean.sum())))
+        return columns
 
-    smoke = run.options.smoke
-    return read_frame_profile(read, frame.seconds, run.air, columns=columns, smoke=smoke)
-
-
-def _level(run: Run, frame: Frame, reader: FrameReader) -> Array:
-    """LFN without its padding."""
-    level = run.layout.cut_padding(reader.read(frame, "LFN"))
-    return check_plausible(level, "LFN", str(frame))
-
-
-def _fire_state(run: Run, frame: Frame, reader: FrameReader) -> FireState:
-    """Burned cells and their TIGN_G; the two large fields are released, which limits memory."""
-    burned = _level(run, frame, reader) < 0
-    arrival = run.layout.cut_padding(reader.read(frame, "TIGN_G"))[burned]
-    check_arrival(arrival, frame.seconds, str(frame))
-    return FireState(frame.seconds, burned, arrival)
-
-
-def _checked_columns(
-    run: Run, frame: Frame, reader: FrameReader
-) -> tuple[Columns, float, tuple[float, float]]:
-    """Smoke and tracers in µg m⁻³, smoke mass of the domain in kg, extremes of the smoke variable.
-
-    Raises if a value that it is computed from is not plausible.
-    """
-    extremes: dict[str, tuple[float, float]] = {}
-
-    def read(name: str) -> Array:
-        values = reader.read(frame, name)
-        if name in run.units:
-            extremes[name] = check_values(values, name, smoke_range(run.units[name]), str(frame))
-            return values
-        return check_plausible(values, name, str(frame))
-
-    found = smoke_columns(read, run.units)
-    check_air(found.layers, str(frame))
-    smoke = run.options.smoke
-    mean = found.amounts[smoke].mean
-    mass = float((mean * found.depth).sum() * run.layout.dx * run.layout.dy * 1e-9)
-    return found, mass, extremes[smoke]
-
-
-def _wind(run: Run, frame: Frame, reader: FrameReader) -> tuple[float, float] | None:
-    if "U10" not in run.air:
-        return None
-    u, v = (check_plausible(reader.read(frame, name), name, str(frame)) for name in ("U10", "V10"))
-    return domain_wind(u, v)
-
-
-def _summary(
-    run: Run,
-    state: FireState,
-    before: FireState | None,
-    *,
-    columns: Columns,
-    mass: float,
-    extremes: tuple[float, float],
-) -> checks.FrameSummary:
-    lost, moved = changed_cells(before, state, checks.ARRIVAL_TOLERANCE) if before else (0, 0)
-    mean = columns.amounts[run.options.smoke].mean
-    return checks.FrameSummary(
-        seconds=state.seconds,
-        burned_cells=int(np.count_nonzero(state.burned)),
-        lost_cells=lost,
-        moved_cells=moved,
-        smoke_mass=mass,
-        peak=float(mean.max()),
-        edge_share=checks.edge_share(mean),
-        depth=float(columns.depth.mean()),
-        lowest=extremes[0],
-        highest=extremes[1],
-    )
-
-
-def _frame_result(
-    run: Run,
-    state: FireState,
-    *,
-    summary: checks.FrameSummary,
-    total: Array,
-    further: Mapping[str, Array],
-) -> FrameResult:
-    def stored(values: Array) -> Array:
-        return np.where(values < run.options.floor, 0.0, values).astype(np.float32)
-
-    age = run.layout.to_smoke_grid(fire_age(state), run.options.aggregate)
-    others = {name: stored(values) for name, values in further.items()}
-    earliest = float(state.arrival.min(initial=np.inf))
-    return FrameResult(summary, age.astype(np.float32), stored(total), others, earliest)
+    def _result(
+        self, frame: Frame, state: FireState, columns: Columns, outputs: Mapping[str, Array]
+    ) -> FrameResult:
+        """The snapshot of a kept frame; `outputs` are the sums so far, "" that of the smoke."""
+        run, before = self.run, self.last
+        lost, moved = changed_cells(before, state, checks.ARRIVAL_TOLERANCE) if before else (0, 0)
+        mean = columns.amounts[run.options.smoke].mean
+        summary = checks.FrameSummary(
+            seconds=state.seconds,
+            burned_cells=int(np.count_nonzero(state.burned)),
+            lost_cells=lost,
+            moved_cells=moved,
+            smoke_mass=float((mean * columns.depth).sum() * run.layout.dx * run.layout.dy * 1e-9),
+            peak=float(mean.max()),
+            edge_share=checks.edge_share(mean),
+            depth=float(columns.depth.mean()),
+            lowest=self._extremes[0],
+            highest=self._extremes[1],
+        )
+        wind = None
+        if "U10" in run.air:
+            wind = domain_wind(self._read(frame, "U10"), self._read(frame, "V10"))
+        age = run.layout.to_smoke_grid(fire_age(state), run.options.aggregate)
+        stored = {
+            name: np.where(values < run.options.floor, 0.0, values).astype(np.float32)
+            for name, values in outputs.items()
+        }
+        smoke = stored.pop("")
+        earliest = float(state.arrival.min(initial=np.inf))
+        return FrameResult(summary, age.astype(np.float32), smoke, stored, earliest, wind)

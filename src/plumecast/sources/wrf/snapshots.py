@@ -10,12 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import (
-    DEPTH,
-    DOSE_ERROR,
-    FRAME_WEIGHTS,
-    INTERVAL,
-)
+from plumecast.base.checkpoints import DEPTH, DOSE_ERROR, FRAME_WEIGHTS, INTERVAL
 from plumecast.base.integrity import write_findings
 from plumecast.base.names import (
     DOSE_SCALE,
@@ -36,12 +31,7 @@ from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
 from plumecast.compute.dose import dose_error, running_dose, stored_dose
 from plumecast.compute.regrid import Grid
-from plumecast.data.assembly import (
-    PER_SNAPSHOT,
-    block_parts,
-    burned_shares,
-    with_burned_shares,
-)
+from plumecast.data.assembly import PER_SNAPSHOT, block_parts, burned_shares, with_burned_shares
 from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme
 from plumecast.sources.wrf.frame import Layout, map_plane, mean_winds
 from plumecast.sources.wrf.run import WrfFire
@@ -62,28 +52,29 @@ def to_dataset(fire: WrfFire, labels: FireLabels) -> xr.Dataset:
     The mean wind is that of U10 and V10 over the burning frames so far; without them, that of the
     hourly weather. Runs without any wind have neither.
     """
-    run, frames, findings = fire.run, fire.frames, fire.findings
+    run, frames, weather = fire.run, fire.frames, fire.weather
     seconds = np.array([frame.summary.seconds for frame in frames])
+    hours = np.maximum(seconds - fire.ignition, 0.0) / 3600.0
     cells = np.array([frame.summary.burned_cells for frame in frames])
     columns = {
         **{name: np.full(len(frames), label) for name, label in labels._asdict().items()},
-        "hours": np.maximum(seconds - fire.ignition, 0.0) / 3600.0,
+        "hours": hours,
         "burned_area": cells * run.layout.fire_cell_acres,
         "is_final": np.arange(len(frames)) == len(frames) - 1,
+        IGNITION_TIME: np.full(len(frames), _ignition_time(fire)),
     }
+    columns[DOSE_SCALE], error = _dose(fire, hours)
     wind = mean_winds([frame.wind for frame in frames])
-    if wind is None and fire.weather is not None:
-        wind = _wind_of(fire.weather, columns["hours"])
+    if wind is None and weather is not None:
+        u, v = (weather[name].sel({HEIGHT: SURFACE}).values for name in ("wind_u", "wind_v"))
+        wind = mean_wind(weather[WEATHER_HOUR].values, u, v, hours)
     if wind is not None:
         columns["wind_speed"], columns["wind_from_direction"] = wind
-    columns[DOSE_SCALE], error = _dose(fire, seconds)
-    columns[IGNITION_TIME] = np.full(len(frames), _ignition_time(fire))
     place = georeference(run.layout, run.attributes, run.latlon)
     mapping = {"grid_mapping": "crs"} if "crs" in place else {}
+    outputs = [SMOKE, *frames[0].further]
     fields = {FIRE: [frame.age for frame in frames], SMOKE: [frame.smoke for frame in frames]}
-    further = frames[0].further
-    fields |= {name: [frame.further[name] for frame in frames] for name in further}
-    unit = run.units[run.options.smoke]
+    fields |= {name: [frame.further[name] for frame in frames] for name in outputs[1:]}
     made = xr.Dataset(
         {
             name: ((SNAPSHOT, "y", "x"), np.stack(values), {**_attributes(name), **mapping})
@@ -97,16 +88,18 @@ def to_dataset(fire: WrfFire, labels: FireLabels) -> xr.Dataset:
             "Conventions": "CF-1.11",
             "source": str(run.attributes.get("TITLE", "WRF")).strip(),
             "plumecast_version": __version__,
-            "settings": json.dumps({**asdict(run.options), "smoke_unit": unit}),
+            "settings": json.dumps(
+                {**asdict(run.options), "smoke_unit": run.units[run.options.smoke]}
+            ),
             "smoke_floor": run.options.floor,
-            "quality": write_findings(findings),
+            "quality": write_findings(fire.findings),
         },
     )
     if run.interval is not None:
-        for name in (SMOKE, *further):
-            made[name].attrs |= {INTERVAL: run.interval} | (
-                {} if run.is_even else {FRAME_WEIGHTS: "hours since the frame before / interval"}
-            )
+        for name in outputs:
+            made[name].attrs[INTERVAL] = run.interval
+            if not run.is_even:
+                made[name].attrs[FRAME_WEIGHTS] = "hours since the frame before / interval"
     made[SMOKE].attrs[DOSE_ERROR] = error
     made[SMOKE].attrs[DEPTH] = round(float(np.mean([frame.summary.depth for frame in frames])), 1)
     if run.fuel is not None:
@@ -114,32 +107,24 @@ def to_dataset(fire: WrfFire, labels: FireLabels) -> xr.Dataset:
         made[entry.name] = (entry.dims, run.fuel, {**entry.attrs, **mapping})
     scheme = smoke_scheme(run.attributes)
     made = made if scheme is None else made.assign_attrs({SMOKE_SCHEME: scheme})
-    made = _with_history(made, fire)
-    return made if fire.weather is None else _with_weather(made, fire.weather)
-
-
-def _with_history(snapshots: xr.Dataset, fire: WrfFire) -> xr.Dataset:
-    """The snapshots with the burned shares that the arrivals of the last frame give."""
-    if fire.last is None:
-        return snapshots
-    layout = fire.run.layout
     arrival = np.maximum(fire.last.arrival.astype(np.float64) - fire.ignition, 0.0) / 3600.0
-    parts = block_parts(fire.last.burned, layout.refine_y, layout.refine_x)
-    hours, aggregate = snapshots["hours"].values, fire.run.options.aggregate
-    kept = burned_shares(arrival, parts, hours, most=PER_SNAPSHOT, aggregate=aggregate)
-    return with_burned_shares(snapshots, kept)
+    parts = block_parts(fire.last.burned, run.layout.refine_y, run.layout.refine_x)
+    shares = burned_shares(
+        arrival, parts, hours, most=PER_SNAPSHOT, aggregate=run.options.aggregate
+    )
+    made = with_burned_shares(made, shares)
+    return made if weather is None else _with_weather(made, weather)
 
 
-def _dose(fire: WrfFire, seconds: Array) -> tuple[Array, float]:
-    """`dose_scale` of the snapshots at these seconds, and the relative error of the last dose.
+def _dose(fire: WrfFire, at: Array) -> tuple[Array, float]:
+    """`dose_scale` of the snapshots at these hours, and the relative error of the last dose.
 
     The scale is the dose over all frames relative to that which the sums of the snapshots give.
     """
-    burning = [item for item in fire.totals if item.seconds > fire.ignition]
-    hours = [(item.seconds - fire.ignition) / 3600.0 for item in burning]
-    totals = [item.smoke for item in burning]
+    burning = [(seconds, total) for seconds, total in fire.totals if seconds > fire.ignition]
+    hours = [(seconds - fire.ignition) / 3600.0 for seconds, _ in burning]
+    totals = [total for _, total in burning]
     exact = dict(zip(hours, running_dose(hours, totals), strict=True))
-    at = np.maximum(seconds - fire.ignition, 0.0) / 3600.0
     error = round(dose_error(hours, totals), 4)
     if fire.run.interval is None:
         return np.ones(at.size), error
@@ -175,12 +160,6 @@ def _attributes(name: str) -> dict[str, str]:
         "comment": f"sum over the checkpoints up to the hour of the snapshot, as {SMOKE}: not the "
         "concentration at one time, and not a mean over time",
     }
-
-
-def _wind_of(weather: xr.Dataset, hours: Array) -> tuple[Array, Array]:
-    """Mean 10 m wind from ignition to each of `hours`."""
-    u, v = (weather[name].sel({HEIGHT: SURFACE}).values for name in ("wind_u", "wind_v"))
-    return mean_wind(weather[WEATHER_HOUR].values, u, v, hours)
 
 
 def _with_weather(fire: xr.Dataset, weather: xr.Dataset) -> xr.Dataset:
