@@ -11,61 +11,48 @@ from plumecast.base.errors import PlumecastError
 from plumecast.physics.fuels import FUEL_CODES
 from plumecast.workflows.simulate import read_landscape
 
-GRASS = FUEL_CODES["GR2"]
-
-
-def write_raster(path, values, *, crs="EPSG:5070", nodata=None, origin=(1000.0, 5000.0), cell=30.0):
-    rasterio = pytest.importorskip("rasterio")
-    values = np.asarray(values)
-    transform = rasterio.Affine(cell, 0.0, origin[0], 0.0, -cell, origin[1])
-    with rasterio.open(
-        path, "w", driver="GTiff", height=values.shape[0], width=values.shape[1], count=1,
-        dtype=values.dtype, crs=crs, transform=transform, nodata=nodata,
-    ) as target:  # fmt: skip
-        target.write(values, 1)
-    return path
+GRASS = np.full((4, 6), FUEL_CODES["GR2"], dtype=np.int16)
+MISSING = 32767
 
 
 @pytest.fixture
-def rasters(tmp_path):
-    """A DEM that falls to the south and a fuel map with water in the northern row, 4 by 6 cells."""
-    dem = np.repeat(np.array([400, 300, 200, 100], dtype=np.int16)[:, None], 6, axis=1)
-    fuel = np.full((4, 6), GRASS, dtype=np.int16)
-    fuel[0] = FUEL_CODES["NB8"]
-    return (
-        write_raster(tmp_path / "dem.tif", dem, nodata=32767),
-        write_raster(tmp_path / "fuel.tif", fuel, nodata=32767),
-    )
+def write(tmp_path):
+    """Write a raster of 30 m cells; returns its path."""
+    rasterio = pytest.importorskip("rasterio")
+
+    def call(name, values, *, crs="EPSG:5070", left=1000.0, cell=30.0):
+        options = {"driver": "GTiff", "count": 1, "dtype": values.dtype, "crs": crs}
+        options |= {"height": values.shape[0], "width": values.shape[1], "nodata": MISSING}
+        transform = rasterio.Affine(cell, 0.0, left, 0.0, -cell, 5000.0)
+        with rasterio.open(tmp_path / name, "w", transform=transform, **options) as target:
+            target.write(values, 1)
+        return tmp_path / name
+
+    return call
 
 
-def test_rasters_are_read_with_the_south_in_row_0(rasters):
-    ground = read_landscape(*rasters)
+@pytest.fixture
+def dem(write):
+    """Ground that falls to the south, 4 by 6 cells."""
+    heights = np.array([400, 300, 200, 100], dtype=np.int16)
+    return write("dem.tif", np.repeat(heights[:, None], 6, axis=1))
+
+
+def test_rasters_are_read_with_the_south_in_row_0(dem, write):
+    fuel = GRASS.copy()
+    fuel[0] = FUEL_CODES["NB8"]  # water in the north
+    ground = read_landscape(dem, write("fuel.tif", fuel))
     assert ground.cell == 30.0
     np.testing.assert_allclose(ground.elevation[:, 0], [100, 200, 300, 400])
     assert (ground.fuel[3] == 98).all()
-    assert (ground.fuel[:3] == GRASS).all()
+    assert (ground.fuel[:3] == GRASS[0, 0]).all()
     np.testing.assert_allclose(ground.slope[1], 100 / 30)
 
 
-def test_rasters_on_different_grids_are_both_named(rasters, tmp_path):
-    dem, _ = rasters
-    values = np.full((4, 6), GRASS, dtype=np.int16)
-    moved = write_raster(tmp_path / "moved.tif", values, origin=(1030.0, 5000.0))
-    with pytest.raises(PlumecastError, match=r"dem\.tif \(EPSG:5070.*moved\.tif \(EPSG:5070"):
-        read_landscape(dem, moved)
-    other = write_raster(tmp_path / "other.tif", values, crs="EPSG:32613")
-    with pytest.raises(PlumecastError, match=r"EPSG:5070.*EPSG:32613.*one grid and CRS"):
-        read_landscape(dem, other)
-    degrees = write_raster(tmp_path / "degrees.tif", values, crs="EPSG:4326", cell=0.001)
-    with pytest.raises(PlumecastError, match=r"EPSG:4326; reproject"):
-        read_landscape(dem, degrees)
-
-
-def test_holes_are_counted_or_become_bare_ground(rasters, tmp_path):
-    dem, _ = rasters
-    values = np.full((4, 6), GRASS, dtype=np.int16)
-    values[1, 2:4] = 32767
-    holed = write_raster(tmp_path / "holed.tif", values, nodata=32767)
+def test_holes_are_counted_or_become_bare_ground(dem, write):
+    fuel = GRASS.copy()
+    fuel[1, 2:4] = MISSING
+    holed = write("holed.tif", fuel)
     with pytest.raises(PlumecastError, match=r"holed\.tif has 2 of 24 cells without a value"):
         read_landscape(dem, holed)
     ground = read_landscape(dem, holed, bare_where_missing=True)
@@ -75,16 +62,23 @@ def test_holes_are_counted_or_become_bare_ground(rasters, tmp_path):
         read_landscape(holed, dem, bare_where_missing=True)
 
 
-def test_unknown_fuel_code_and_unreadable_files_are_named(rasters, tmp_path):
-    dem, fuel = rasters
-    odd = write_raster(tmp_path / "odd.tif", np.full((4, 6), 55, dtype=np.int16))
-    with pytest.raises(PlumecastError, match="unknown fuel 55"):
-        read_landscape(dem, odd)
+@pytest.mark.parametrize(
+    ("values", "change", "message"),
+    [
+        (GRASS, {"left": 1030.0}, r"dem\.tif \(EPSG:5070.*fuel\.tif \(EPSG:5070"),
+        (GRASS, {"crs": "EPSG:32613"}, r"EPSG:5070.*EPSG:32613.*one grid and CRS"),
+        (GRASS, {"crs": "EPSG:4326", "cell": 0.001}, r"EPSG:4326; reproject"),
+        (np.full_like(GRASS, 55), {}, "unknown fuel 55"),
+    ],
+)
+def test_fuels_that_do_not_fit_are_refused(dem, write, values, change, message):
+    with pytest.raises(PlumecastError, match=message):
+        read_landscape(dem, write("fuel.tif", values, **change))
+
+
+def test_unreadable_files_and_missing_libraries_are_named(dem, monkeypatch):
     with pytest.raises(PlumecastError, match=r"absent\.tif: cannot be opened"):
-        read_landscape(tmp_path / "absent.tif", fuel)
-
-
-def test_without_rasterio_the_error_says_what_to_install(monkeypatch):
+        read_landscape("absent.tif", dem)
     monkeypatch.setitem(sys.modules, "rasterio", None)
     with pytest.raises(PlumecastError, match=r"pip install 'plumecast\[raster\]'"):
         read_landscape("dem.tif", "fuel.tif")

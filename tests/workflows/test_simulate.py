@@ -15,10 +15,11 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
+from plumecast.workflows import Ground
 from support.places import shared_data
 
 SMALL = {"preset": "demo", "ignitions": 2, "droughts": ("medium",), "checkpoints": 1}
-ARGUMENTS = ["--preset", "demo", "--ignitions", "4", "--droughts", "low", "--checkpoints", "1"]
+OWN = {"preset": "weathers", "ignitions": 1, "weathers": 2, "checkpoints": 1}
 
 
 @pytest.fixture(scope="module")
@@ -28,31 +29,30 @@ def store(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def windy(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("simulated") / "windy.zarr"
+    pc.simulate(path, **OWN)
+    return path
+
+
 def test_store_and_memory_hold_the_same_fires(store):
     in_memory = pc.simulate(**SMALL)
     stored = pc.open_snapshots(store)
     for name in ("time_since_ignition", "smoke", "fire_id", "hours", "wind_speed"):
         assert stored[name].values.tolist() == in_memory[name].values.tolist()
     assert pc.data.validate_snapshots(stored).smoke.attrs["units"] == "ug m-3"
-
-
-def test_smoke_records_the_interval_between_its_checkpoints(store):
-    """With one snapshot per fire it cannot be read from the hours."""
-    assert pc.open_snapshots(store).smoke.attrs["checkpoint_interval_hours"] == 6.0
-
-
-def test_smoke_records_the_depth_of_its_column_and_fires_the_hour_of_ignition(store):
-    stored = pc.open_snapshots(store)
+    # With one snapshot per fire the interval cannot be read from the hours.
+    assert stored.smoke.attrs["checkpoint_interval_hours"] == 6.0
     assert stored.smoke.attrs["column_depth_m"] == 15_000.0
     assert stored.attrs["ignition_local_hour"] == 12.0
 
 
 def test_repeating_adds_nothing_and_more_ignitions_continue(store, tmp_path):
-    before = pc.open_snapshots(store).attrs["data_version"]
-    assert pc.simulate(store, **SMALL).attrs["data_version"] == before
-    whole = pc.simulate(tmp_path / "whole.zarr", **{**SMALL, "ignitions": 3})
-    longer = pc.simulate(store, **{**SMALL, "ignitions": 3})
-    xr.testing.assert_equal(longer.load(), whole.load())
+    path, fewer = tmp_path / "ensemble.zarr", {**SMALL, "ignitions": 1}
+    before = pc.simulate(path, **fewer).attrs["data_version"]
+    assert pc.simulate(path, **fewer).attrs["data_version"] == before
+    xr.testing.assert_equal(pc.simulate(path, **SMALL).load(), pc.open_snapshots(store).load())
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,8 @@ def test_repeating_adds_nothing_and_more_ignitions_continue(store, tmp_path):
         ({"seed": 5}, "was simulated with seed=0, not 5"),
         ({"checkpoints": 2}, "was simulated with checkpoints=1, not 2"),
         ({"preset": None}, r"was simulated with years=\d+, not \d+"),
-        (
-            {"ground": pc.workflows.Ground(steering=0.0)},
-            r"was simulated with steering=1\.2, not 0\.0",
-        ),
+        ({"ground": Ground(steering=0.0)}, r"was simulated with steering=1\.2, not 0\.0"),
+        ({"droughts": None, "weathers": 1}, "share the weathers of the droughts; leave"),
     ],
 )
 def test_other_settings_do_not_mix_in_one_store(store, change, message):
@@ -72,25 +70,33 @@ def test_other_settings_do_not_mix_in_one_store(store, change, message):
         pc.simulate(store, **{**SMALL, **change})
 
 
-def test_steering_is_recorded_and_changes_fire_and_smoke(store, tmp_path):
-    still = pc.simulate(
-        tmp_path / "still.zarr", **SMALL, ground=pc.workflows.Ground(steering=0.0)
-    ).load()
-    usual = pc.open_snapshots(store).isel(snapshot=slice(still.sizes["snapshot"])).load()
-    assert json.loads(still.attrs["simulation"])["steering"] == 0.0
+def test_steering_is_recorded_and_changes_fire_and_smoke(store):
+    still = pc.simulate(**SMALL, ground=Ground(steering=0.0))
+    usual = pc.open_snapshots(store).load()
+    assert json.loads(usual.attrs["simulation"])["steering"] == 1.2
     assert still.fire_id.values.tolist() == usual.fire_id.values.tolist()
     for name in ("time_since_ignition", "smoke"):
         assert pc.scores.relative_error(usual[name], still[name]) > 0.01  # far beyond rounding
 
 
-def test_store_without_a_recorded_steering_counts_as_the_default(tmp_path):
-    path, one = tmp_path / "before.zarr", {**SMALL, "ignitions": 1}
-    settings = json.loads(pc.simulate(tmp_path / "now.zarr", **one).attrs["simulation"])
+def test_a_store_of_earlier_versions_is_continued_as_it_was_begun(store, tmp_path, run):
+    """Without hourly weather, and with the default steering, which it does not record."""
+    path = tmp_path / "before.zarr"
+    old = pc.open_snapshots(store).isel(snapshot=[0]).load()
+    settings = json.loads(old.attrs["simulation"])
+    assert settings.pop("weather") == "drought"
     assert settings.pop("steering") == 1.2
-    pc.data.append_fire(path, pc.simulate(**one).assign_attrs(simulation=json.dumps(settings)))
-    assert pc.simulate(path, **SMALL).sizes["snapshot"] == 2
+    plain = old.drop_dims(["weather_hour", "height"])
+    pc.data.append_fire(path, plain.assign_attrs(simulation=json.dumps(settings)))
+    words = ("simulate", "--preset", "demo", "--ignitions", 2, "--droughts", "medium")
+    result = run(*words, "--checkpoints", 1, "-o", path)
+    assert result.code == 0
+    assert "did not store the hourly weather, and is continued without it" in result.err
+    now = pc.open_snapshots(path)
+    assert "wind_u" not in now
+    assert now.smoke.values.tolist() == pc.open_snapshots(store).smoke.values.tolist()
     with pytest.raises(pc.PlumecastError, match=r"was simulated with steering=1\.2, not 1\.3"):
-        pc.simulate(path, **SMALL, ground=pc.workflows.Ground(steering=1.3))
+        pc.simulate(path, **SMALL, ground=Ground(steering=1.3))
 
 
 def test_store_from_another_source_is_refused(snapshots, tmp_path):
@@ -111,14 +117,11 @@ def test_store_from_another_source_is_refused(snapshots, tmp_path):
         ({"droughts": ()}, "droughts is empty; give at least one of"),
         ({"weathers": -1, "droughts": None}, "weathers=-1: give at least 0"),
         ({"workers": 0}, "workers=0"),
-        ({"ground": pc.workflows.Ground(dem="dem.tif")}, "both an elevation and a fuel raster"),
+        ({"ground": Ground(dem="dem.tif")}, "both an elevation and a fuel raster"),
+        ({"ground": Ground(steering=-1.0)}, r"steering strength=-1\.0; use 0 \(none\)"),
+        ({"ground": Ground(steering=float("nan"))}, "steering strength=nan"),
         (
-            {"ground": pc.workflows.Ground(steering=-1.0)},
-            r"steering strength=-1\.0; use 0 \(none\)",
-        ),
-        ({"ground": pc.workflows.Ground(steering=float("nan"))}, "steering strength=nan"),
-        (
-            {"ground": pc.workflows.Ground(steering=50.0)},
+            {"ground": Ground(steering=50.0)},
             r"strength=50 would blow wind .* backwards; use \d\S* or less",
         ),
     ],
@@ -130,33 +133,28 @@ def test_impossible_ensembles_are_refused(change, message):
 
 def test_old_arguments_work_with_a_warning():
     seen = []
+    one = {**SMALL, "ignitions": 1}
     with pytest.warns(DeprecationWarning, match=r"simulate\(.*use (ground|resources)="):
-        made = pc.simulate(
-            **SMALL, steering=0.0, progress=lambda *news: seen.append(news), runner=None
-        )
-    xr.testing.assert_identical(
-        made, pc.simulate(**SMALL, ground=pc.workflows.Ground(steering=0.0))
-    )
-    assert seen[-1][:2] == (2, 2)
+        made = pc.simulate(**one, steering=0.0, progress=lambda *news: seen.append(news))
+    xr.testing.assert_identical(made, pc.simulate(**one, ground=Ground(steering=0.0)))
+    assert seen[-1][:2] == (1, 1)
 
 
-def test_killed_simulation_keeps_its_fires_and_is_continued(tmp_path):
+def test_killed_simulation_keeps_its_fires_and_is_continued(store, tmp_path):
     """A store killed in the middle and continued equals one made without interruption."""
     path = tmp_path / "killed.zarr"
-    command = [sys.executable, "-m", "plumecast", "simulate", *ARGUMENTS, "--workers", "1", "-o"]
-    process = subprocess.Popen([*command, path], stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "plumecast", "simulate", "--preset", "demo"]
+    command += ["--ignitions", "2", "--droughts", "medium", "--checkpoints", "1"]
+    command += ["--workers", "1", "-o", path]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120.0
-    while len(_fires(path)) < 1 and time.monotonic() < deadline and process.poll() is None:
+    while not _fires(path) and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert len(_fires(path)) >= 1
-    subprocess.run([*command, path], check=True, stdout=subprocess.DEVNULL)
-    whole = tmp_path / "whole.zarr"
-    subprocess.run([*command, whole], check=True, stdout=subprocess.DEVNULL)
-    continued, uninterrupted = pc.open_snapshots(path), pc.open_snapshots(whole)
-    assert continued.fire_id.values.tolist() == uninterrupted.fire_id.values.tolist()
-    xr.testing.assert_equal(continued.load(), uninterrupted.load())
+    assert _fires(path)
+    continued = pc.simulate(path, **SMALL, workers=2)
+    xr.testing.assert_equal(continued.load(), pc.open_snapshots(store).load())
 
 
 def _fires(path: Path) -> frozenset[str]:
@@ -167,7 +165,7 @@ def _fires(path: Path) -> frozenset[str]:
 
 
 def test_real_rasters_replace_the_synthetic_landscape(tmp_path):
-    tile = pc.workflows.Ground(
+    tile = Ground(
         dem=shared_data("fire-rasters/landfire/LC20_Elev_220.tif"),
         fuels=shared_data("fire-rasters/landfire/LC22_F40_230.tif"),
     )
@@ -180,33 +178,17 @@ def test_real_rasters_replace_the_synthetic_landscape(tmp_path):
     assert float(fire.smoke.max()) > 0.0
 
 
-OWN = {"preset": "weathers", "ignitions": 1, "weathers": 2, "checkpoints": 1}
-
-
-@pytest.fixture(scope="module")
-def windy(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("simulated") / "windy.zarr"
-    pc.simulate(path, **OWN)
-    return path
-
-
-def test_every_fire_is_stored_with_its_own_weather(windy):
+def test_every_fire_is_stored_with_its_own_weather(windy, run):
     stored = pc.open_snapshots(windy)
     assert stored.fire_id.values.tolist() == ["s0-i0000-w0", "s0-i0000-w1"]
     assert stored.drought.values.tolist() == ["own", "own"]
-    assert stored.sizes == {
-        "snapshot": 2,
-        "y": 40,
-        "x": 50,
-        "weather_hour": 7,
-        "height": 10,
-        "history": 3,
-    }
+    grid = {"snapshot": 2, "y": 40, "x": 50}
+    assert stored.sizes == grid | {"weather_hour": 7, "height": 10, "history": 3}
     assert not (stored.wind_u[0].values == stored.wind_u[1].values).any()
-    in_memory = pc.simulate(**OWN)
-    for name in ("smoke", "wind_u", "wind_v", "boundary_layer_depth", "fuel_load"):
-        assert stored[name].values.tobytes() == in_memory[name].values.tobytes(), name
     pc.data.validate_snapshots(stored)
+    said = run("info", windy, "--check").out
+    assert "hourly at 10 heights up to 6000 m, 7 hours" in said
+    assert "2 of 2 fires are clean" in said
 
 
 def test_more_weathers_continue_a_store_and_other_weathers_are_refused(windy, tmp_path, refused):
@@ -222,32 +204,3 @@ def test_more_weathers_continue_a_store_and_other_weathers_are_refused(windy, tm
         "--droughts='low' are weathers that all fires share, but each has its own weather (1 "
         "drawn); leave one of them out (with the preset 'weathers', state 0 of these)"
     )
-
-
-def test_a_store_of_shared_weathers_takes_no_drawn_ones(store):
-    changed = {**SMALL, "droughts": None, "weathers": 1}
-    with pytest.raises(pc.PlumecastError, match="share the weathers of the droughts; leave"):
-        pc.simulate(store, **changed)
-
-
-def test_a_store_begun_without_weather_is_continued_without(store, tmp_path, run):
-    path = tmp_path / "before.zarr"
-    old = pc.open_snapshots(store).isel(snapshot=[0]).load()
-    settings = json.loads(old.attrs["simulation"])
-    assert settings.pop("weather") == "drought"
-    plain = old.drop_dims(["weather_hour", "height"])
-    pc.data.append_fire(path, plain.assign_attrs(simulation=json.dumps(settings)))
-    words = ("simulate", "--preset", "demo", "--ignitions", 2, "--droughts", "medium")
-    result = run(*words, "--checkpoints", 1, "-o", path)
-    assert result.code == 0
-    assert "did not store the hourly weather, and is continued without it" in result.err
-    now = pc.open_snapshots(path)
-    assert now.sizes["snapshot"] == 2
-    assert "wind_u" not in now
-    assert now.smoke.values.tolist() == pc.open_snapshots(store).smoke.values[:2].tolist()
-
-
-def test_info_says_which_weather_a_store_has(windy, run):
-    said = run("info", windy, "--check").out
-    assert "hourly at 10 heights up to 6000 m, 7 hours" in said
-    assert "2 of 2 fires are clean" in said
