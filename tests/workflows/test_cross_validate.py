@@ -26,43 +26,43 @@ def test_every_snapshot_is_predicted_by_a_fit_without_its_ignition(data):
         seen.append(set(train.ignition_id.values.tolist()))
         return linear(train)
 
-    found = pc.cross_validate(data, fit, folds=4)
-    assert found.predicted.dims == data.smoke.dims
-    assert found.predicted.attrs == data.smoke.attrs
-    fold = found.scores.fold.values
+    result = pc.cross_validate(data, fit, folds=4)
+    assert result.predicted.dims == data.smoke.dims
+    assert result.predicted.attrs == data.smoke.attrs
+    fold = result.scores.fold.values
     for number, ignitions in enumerate(seen):
         rows = np.flatnonzero(fold == number)
         assert not ignitions & set(data.ignition_id.values[rows].tolist())
         train = data.isel(snapshot=np.isin(data.ignition_id.values, sorted(ignitions)))
         expected = linear(train).predict(data.isel(snapshot=rows))
-        np.testing.assert_array_equal(found.predicted.values[rows], expected.values)
+        np.testing.assert_array_equal(result.predicted.values[rows], expected.values)
         error = pc.scores.relative_error(expected, data.smoke.isel(snapshot=rows))
-        assert float(found.folds.relative_error[number]) == error
-    assert found.scores.ignition_id.values.tolist() == data.ignition_id.values.tolist()
-    assert ((found.scores.iou >= 0.0) & (found.scores.iou <= 1.0)).all()
-    assert len(repr(found).splitlines()) == 3
+        assert float(result.folds.relative_error[number]) == error
+    assert result.scores.ignition_id.values.tolist() == data.ignition_id.values.tolist()
+    assert ((result.scores.iou >= 0.0) & (result.scores.iou <= 1.0)).all()
+    assert len(repr(result).splitlines()) == 3
 
 
 def test_any_function_that_predicts(data):
-    found = pc.cross_validate(
+    result = pc.cross_validate(
         data, lambda train: lambda test: test.smoke.values, by="fire_id", folds=None
     )
-    assert found.folds.sizes["fold"] == 16
-    assert float(found.scores.relative_error.max()) == 0.0
-    assert float(found.scores.iou.min()) == 1.0
+    assert result.folds.sizes["fold"] == 16
+    assert float(result.scores.relative_error.max()) == 0.0
+    assert float(result.scores.iou.min()) == 1.0
 
 
 def test_several_outputs_along_another_dimension(data):
     both = data.assign(lift=-data.smoke)[["time_since_ignition", "smoke", "lift"]]
     both = both.drop_vars(list(both.coords)).rename(snapshot="member")
     names = ["smoke", "lift"]
-    found = pc.cross_validate(
+    result = pc.cross_validate(
         both, lambda train: lambda test: test[names] * 0.5, outputs=names, folds=3
     )
-    assert set(found.predicted.data_vars) == set(names)
-    np.testing.assert_allclose(found.folds.relative_error_lift, 0.5, rtol=1e-6)
-    np.testing.assert_allclose(found.scores.relative_error_smoke, 0.5, rtol=1e-6)
-    assert found.scores.fold.dims == ("member",)
+    assert set(result.predicted.data_vars) == set(names)
+    np.testing.assert_allclose(result.folds.relative_error_lift, 0.5, rtol=1e-6)
+    np.testing.assert_allclose(result.scores.relative_error_smoke, 0.5, rtol=1e-6)
+    assert result.scores.fold.dims == ("member",)
 
 
 @pytest.mark.parametrize(

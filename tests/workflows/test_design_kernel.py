@@ -93,26 +93,22 @@ def test_one_of_every_cluster_is_chosen():
     assert sorted(number // 5 for number in chosen) == [0, 1, 2]
 
 
-def test_a_known_cluster_is_not_chosen_again():
-    rows = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [0.15]])  # the last one is known
-    groups = [np.array([number]) for number in range(5)]
-    equal = np.full(5, 0.2)
-    choice = Choice(rows, groups, gaussian, NOISE, equal, np.ones(5), np.ones(5, dtype=bool))
-    assert by_variance(choice, 1, [])[0] in (3, 4)
+def points(places: list[float], groups: int, costs: np.ndarray) -> Choice:
+    """Groups of one point each on a line; the points beyond them are known."""
+    members = [np.array([number]) for number in range(groups)]
+    equal, allowed = np.full(groups, 1.0 / groups), np.ones(groups, dtype=bool)
+    return Choice(np.array(places)[:, None], members, gaussian, NOISE, equal, costs, allowed)
 
 
-def test_a_cheaper_group_is_preferred_among_equals():
-    rows = np.array([[0.0], [5.0], [10.0]])
-    groups = [np.array([number]) for number in range(3)]
-    costs = np.array([2.0, 1.0, 2.0])
-    choice = Choice(rows, groups, gaussian, NOISE, np.full(3, 1 / 3), costs, np.ones(3, dtype=bool))
-    assert by_variance(choice, 1, [])[0] == 1
+def test_a_known_cluster_is_not_chosen_again_and_a_cheaper_equal_is_preferred():
+    known = points([0.0, 0.1, 0.2, 9.0, 9.1, 0.15], 5, np.ones(5))
+    assert by_variance(known, 1, [])[0] in (3, 4)
+    assert by_variance(points([0.0, 5.0, 10.0], 3, np.array([2.0, 1.0, 2.0])), 1, [])[0] == 1
 
 
 def test_random_groups_follow_their_weights():
     rng = np.random.default_rng(0)
     weights = np.array([0.7, 0.3, 0.0])
-    allowed = np.array([True, True, True])
-    first = [draw_groups(weights, allowed, rng)[0] for _ in range(2000)]
+    first = [draw_groups(weights, np.ones(3, dtype=bool), rng)[0] for _ in range(2000)]
     shares = np.bincount(first, minlength=3) / 2000
     np.testing.assert_allclose(shares, weights, atol=0.05)  # five standard deviations

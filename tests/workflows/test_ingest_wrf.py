@@ -50,10 +50,15 @@ def where(tmp_path) -> Path:
 
 
 @pytest.fixture
-def ingest(run, where):
-    """Ingest into the store; the result, its words unwrapped."""
+def ingest(run, where, monkeypatch):
+    """Ingest into the store, in this process unless there are more workers."""
+
+    def read_here(*given, **options):
+        return ingest_wrf(*given, **options | {"time_limit": None})
 
     def call(*arguments, code=0, workers=1):
+        if workers == 1:
+            monkeypatch.setattr("plumecast.cli.commands.ingest.ingest_wrf", read_here)
         result = run("ingest", "wrf", *arguments, "-o", where, "--workers", workers)
         assert result.code == code, result.err
         return result

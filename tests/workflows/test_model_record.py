@@ -26,21 +26,20 @@ def test_the_record_warns_of_a_surrogate_that_trivial_baselines_beat():
     names = ("paper-linear", "mean-field", "nearest-fire")
 
     def judged(*overlaps):
-        scores = [scored(name, iou) for name, iou in zip(names, overlaps, strict=True)]
-        known = {"scores": scores, "snapshots": 8, "smoke_threshold": 1.0, "captured": 0.95}
-        return model_record(replace(fitted, training=fitted.training | {"validation": known}))
+        numbers = ("auc", "iou", "deployable_iou", "decision_threshold", "relative_error")
+        scores = [
+            dict.fromkeys(numbers, iou) | {"name": name, "snapshot_error": 1.0 - iou}
+            | {"auc_undefined": 0}
+            for name, iou in zip(names, overlaps, strict=True)
+        ]  # fmt: skip
+        record = {"scores": scores, "snapshots": 8, "smoke_threshold": 1.0, "captured": 0.95}
+        return model_record(replace(fitted, training=fitted.training | {"validation": record}))
 
     assert "model_verdict" not in model_record(fitted)
     assert judged(0.9, 0.5, 0.4)["model_beats_baselines"] == 1
     poor = judged(0.3, 0.5, 0.4)
     assert poor["model_beats_baselines"] == 0
     assert "do not rely on it" in poor["model_verdict"]
-
-
-def scored(name, iou):
-    numbers = ("auc", "iou", "deployable_iou", "decision_threshold", "relative_error")
-    found = dict.fromkeys(numbers, iou) | {"snapshot_error": 1.0 - iou, "auc_undefined": 0}
-    return {"name": name, **found}
 
 
 def test_the_record_states_training_and_can_be_an_attribute():

@@ -22,13 +22,15 @@ from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.surrogate.error_bars.counting import Cells, choose_bins
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds
-from plumecast.workflows.held_out.parts import HeldOut, held_out, observed_field
 from plumecast.workflows.held_out.record import Evaluation, Folds, HeldOutScores, Score
 from plumecast.workflows.held_out.scoring import (
+    HeldOut,
     Scored,
     agreeing,
     check_reading,
     choose_thresholds,
+    held_out,
+    observed_field,
     score_parts,
     separate,
 )

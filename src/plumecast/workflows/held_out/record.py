@@ -69,7 +69,10 @@ class Evaluation:
 
 def recorded_evaluation(record: Mapping[str, Any]) -> Evaluation:
     """The evaluation that `Evaluation.record` wrote; times of predictions are NaN."""
-    scores = [_recorded_score(score) for score in record["scores"]]
+    scores = []
+    for score in record["scores"]:
+        exceedances = tuple(Exceedance(**item) for item in score.get("exceedances", ()))
+        scores.append(Score(**score | {"predict_ms": math.nan, "exceedances": exceedances}))
     return Evaluation(
         scores,
         record["snapshots"],
@@ -78,12 +81,6 @@ def recorded_evaluation(record: Mapping[str, Any]) -> Evaluation:
         details={},
         quantity=record.get("quantity", "sum"),  # records of earlier versions have none
     )
-
-
-def _recorded_score(record: Mapping[str, Any]) -> Score:
-    values = dict(record)
-    exceedances = tuple(Exceedance(**item) for item in values.pop("exceedances", ()))
-    return Score(**values, predict_ms=math.nan, exceedances=exceedances)
 
 
 VALIDATION, OUT_OF_FOLD = "validation", "out_of_fold"
@@ -117,18 +114,16 @@ class HeldOutScores:
 
 def stored_scores(training: Mapping[str, Any]) -> HeldOutScores | None:
     """The scores in the training record of one output; None if it has none."""
-    record = training.get(OUT_OF_FOLD)
-    if record and record.get("scores"):
-        folds = Folds(
-            record.get("by", "ignition_id"),
-            int(record.get("groups", 0)),
-            int(record["folds"]),
-            tuple(record.get("left_out", ())),
-        )
-        return HeldOutScores(recorded_evaluation(record), folds)
-    record = training.get(VALIDATION)
-    if record and record.get("scores"):
-        return HeldOutScores(recorded_evaluation(record))
+    for name in (OUT_OF_FOLD, VALIDATION):
+        record = training.get(name)
+        if record and record.get("scores"):
+            folds = None if name == VALIDATION else Folds(
+                record.get("by", "ignition_id"),
+                int(record.get("groups", 0)),
+                int(record["folds"]),
+                tuple(record.get("left_out", ())),
+            )  # fmt: skip
+            return HeldOutScores(recorded_evaluation(record), folds)
     return None
 
 

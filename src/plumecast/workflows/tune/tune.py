@@ -28,9 +28,8 @@ from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.thresholds import Thresholds
 from plumecast.workflows.evaluate import CAPTURED
-from plumecast.workflows.held_out.parts import Predicted, predicted
 from plumecast.workflows.held_out.record import Score
-from plumecast.workflows.held_out.scoring import choose_decision, score_parts
+from plumecast.workflows.held_out.scoring import Predicted, choose_decision, predicted, score_parts
 from plumecast.workflows.tune.candidates import Fold, Plan, SearchSpace, fold_rows
 
 RANK_BY = ("iou", "deployable_iou", "auc", "relative_error")
