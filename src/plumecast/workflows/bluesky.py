@@ -145,7 +145,7 @@ def _write_fire(fire: xr.Dataset, folder: Path, start: datetime, tags: Mapping[s
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
         said |= {"time_begin": begin.isoformat(), "time_end": end.isoformat()}
-        made = said | {"units": BETWEEN.units} | tags
+        made = {**said, "units": BETWEEN.units, **tags}
         write_geotiff(path, values.astype(np.float32), grid, wkt=wkt, tags=made)
 
     for name, field in fire.data_vars.items():

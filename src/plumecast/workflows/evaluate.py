@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,12 +18,11 @@ from plumecast.operators.family import fold_numbers
 from plumecast.operators.lifted import LiftedOperator
 from plumecast.scores.quantities import DEFAULT
 from plumecast.scores.reading import AS_STORED, Reading
-from plumecast.surrogate.error_bars.counting import Cells, choose_bins
+from plumecast.surrogate.error_bars.counting import choose_bins
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds
-from plumecast.workflows.held_out.record import Evaluation, Folds, HeldOutScores, Score
+from plumecast.workflows.held_out.record import Evaluation, Folds
 from plumecast.workflows.held_out.scoring import (
-    HeldOut,
     Scored,
     agreeing,
     check_reading,
@@ -106,24 +104,18 @@ def evaluate(
     calibrate
         Also count the cells of the first surrogate by predicted and observed smoke, for error bars.
     """
-    if not surrogates:
-        raise PlumecastError("there is no surrogate to evaluate; give at least one")
     for surrogate in surrogates.values():
         check_reading(reading, observed_field(surrogate.outputs, test))
-
-    def scored(name: str, surrogate: Surrogate) -> tuple[Thresholds, Scored]:
-        refuse_leaks(surrogate, by, validation, test)
-        parts = [held_out(surrogate, part, resources) for part in (validation, test)]
-        chosen = choose_thresholds(parts[:1], captured)
-        first = calibrate and name == next(iter(surrogates))
-        bins = choose_bins(surrogate, chosen.smoke, by) if first else None
-        return chosen, score_parts(name, parts[1:], chosen, reading, bins)
 
     by_name = {}
     for number, (name, surrogate) in enumerate(surrogates.items()):
         resources.progress(number, len(surrogates), name)
-        by_name[name] = scored(name, surrogate)
-    return _evaluation(by_name, int(test.sizes[SNAPSHOT]), captured, reading)
+        refuse_leaks(surrogate, by, validation, test)
+        parts = [held_out(surrogate, part, resources) for part in (validation, test)]
+        chosen = choose_thresholds(parts[:1], captured)
+        bins = choose_bins(surrogate, chosen.smoke, by) if calibrate and number == 0 else None
+        by_name[name] = chosen, score_parts(name, parts[1:], chosen, reading, bins)
+    return _evaluation(by_name, captured, reading)
 
 
 @_folded
@@ -142,20 +134,28 @@ def evaluate_at(
         check_reading(reading, observed_field(surrogate.outputs, test))
         part = held_out(surrogate, test, resources)
         by_name[name] = chosen, score_parts(name, [part], chosen, reading)
-    return _evaluation(by_name, int(test.sizes[SNAPSHOT]), captured, reading)
+    return _evaluation(by_name, captured, reading)
 
 
 def _evaluation(
-    by_name: Mapping[str, tuple[Thresholds, Scored]], count: int, captured: float, reading: Reading
+    by_name: Mapping[str, tuple[Thresholds, Scored]], captured: float, reading: Reading
 ) -> Evaluation:
-    """The scores of all surrogates on the same `count` snapshots."""
-    scores, details = list[Score](), {}
-    cells: Cells | None = None
-    tau = math.nan
-    for name, (chosen, scored) in by_name.items():
-        scores.append(scored.score)
-        details[name], tau, cells = scored.details, chosen.smoke, cells or scored.cells
-    return Evaluation(scores, count, tau, captured, details, reading.quantity_or(DEFAULT), cells)
+    """The scores of all surrogates on the same snapshots."""
+    if not by_name:
+        raise PlumecastError("there is no surrogate to evaluate; give at least one")
+    details = {name: scored.details for name, (_, scored) in by_name.items()}
+    count = [item.sizes[SNAPSHOT] for item in details.values()][-1]
+    *_, (last, _) = by_name.values()
+    first, *_ = (scored for _, scored in by_name.values())
+    return Evaluation(
+        [scored.score for _, scored in by_name.values()],
+        count,
+        last.smoke,
+        captured,
+        details,
+        reading.quantity_or(DEFAULT),
+        first.cells,
+    )
 
 
 def refuse_leaks(surrogate: Surrogate, by: str, *parts: xr.Dataset) -> None:
@@ -184,10 +184,6 @@ class OutOfFold:
 
     results: dict[str, Evaluation]  # by output
     made: Folds
-
-    def scores_of(self, output: str) -> HeldOutScores:
-        """What training records of an output."""
-        return HeldOutScores(self.results[output], self.made)
 
 
 def check_folds(folds: int | None) -> None:
@@ -242,19 +238,14 @@ def score_out_of_fold(
             f"every {by} has a drought of its own, so that none can be predicted by a fit without "
             "it; add fires"
         )
-    with extrapolating():
-        results = {
-            output: _evaluate_folds(
-                {
-                    name: [(surrogate.output(output), held) for surrogate, held in of_name]
-                    for name, of_name in pairs.items()
-                },
-                by,
-                reading,
-                resources,
-            )
-            for output in fitted.outputs.names
+    results = {}
+    for output in fitted.outputs.names:
+        of_output = {
+            name: [(surrogate.output(output), held) for surrogate, held in of_name]
+            for name, of_name in pairs.items()
         }
+        with extrapolating():
+            results[output] = _evaluate_folds(of_output, by, reading, resources)
     return OutOfFold(results, Folds(by, groups, count, tuple(sorted(left_out))))
 
 
@@ -272,19 +263,17 @@ def _evaluate_folds(
     a detection score are scored as they will be used: `agreeing`. The cells of the first name are
     counted for its error bars.
     """
-    by_name = dict[str, tuple[Thresholds, Scored]]()
-    count = 0
+    by_name: dict[str, tuple[Thresholds, Scored]] = {}
     for name, pairs in folds.items():
         for surrogate, part in pairs:
             refuse_leaks(surrogate, by, part)
             check_reading(reading, observed_field(surrogate.outputs, part))
-        parts: list[HeldOut] = [held_out(*pair, resources) for pair in pairs]
+        parts = [held_out(*pair, resources) for pair in pairs]
         chosen = choose_thresholds(parts, CAPTURED, joint=True)
         parts = [replace(part, surrogate=agreeing(part.surrogate, chosen)) for part in parts]
         bins = None if by_name else choose_bins(pairs[0][0], chosen.smoke, by)
         by_name[name] = chosen, score_parts(name, parts, chosen, reading, bins)
-        count = sum(part.sizes[SNAPSHOT] for _, part in pairs)
-    return _evaluation(by_name, count, CAPTURED, reading)
+    return _evaluation(by_name, CAPTURED, reading)
 
 
 def _has_known_drought(surrogate: Surrogate, snapshots: xr.Dataset) -> np.ndarray:

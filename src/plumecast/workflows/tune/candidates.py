@@ -17,7 +17,7 @@ from plumecast.compute.arrays import Array
 from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.data.covariates import own_covariates, own_winds, read_wind
 from plumecast.data.layout import fit_layout
-from plumecast.data.training import TrainingMatrices, training_matrices
+from plumecast.data.training import TrainingMatrices, field_names, training_matrices
 from plumecast.operators.coded.fit import PAPER_TRUNCATION, CodedSettings, fit_code_map
 from plumecast.operators.coded.kernels import check_kernel, monomial_count
 from plumecast.operators.coded.operator import CodedOperator
@@ -72,11 +72,6 @@ LIFTED_TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 CLOSED_FORM = ("coded", "lifted", "spectral")
 """Groups of candidates other than networks; "lifted" is the coded family on lifted fields."""
 
-_CODE_MAP_KEYWORDS = {
-    *("degree", "kernel", "fire_rank"),
-    *("smoke_rank", "smoke_std_fraction", "smoke_variance_fraction"),
-}
-
 KERNEL_COST, SPECTRAL_COST, CORRECTION_COST, NETWORK_COST = 8.0, 5.0, 80.0, 1e4
 """Rough times of a fit relative to that of a polynomial: of a kernel, of one channel in a spectral
 layer with all targets, of a correction, of a network. They only determine the order of trying."""
@@ -93,11 +88,6 @@ class Plan:
     family: str
     choices: dict[str, Any]
     cost: float  # relative
-
-    @property
-    def shares_codes(self) -> bool:
-        """Whether it differs from other coded candidates only in the map between the codes."""
-        return self.family == "coded" and set(self.choices) <= _CODE_MAP_KEYWORDS
 
 
 def coded_plans(
@@ -133,11 +123,8 @@ def coded_plans(
 
 
 def _output_rule(smoke: Truncation) -> dict[str, Any]:
-    return {
-        f"smoke_{rule}": getattr(smoke, rule)
-        for rule in ("rank", "std_fraction", "variance_fraction")
-        if getattr(smoke, rule) is not None
-    }
+    rules = ("rank", "std_fraction", "variance_fraction")
+    return {f"smoke_{rule}": x for rule in rules if (x := getattr(smoke, rule)) is not None}
 
 
 def lifted_plans(smoke: Truncation) -> list[Plan]:
@@ -164,17 +151,15 @@ def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
     wind = tuple(name for name in covariates if name in WIND)
     if wind:
         changes["wind as covariate"] = {"covariates": wind, "frame": "map"}
-    others = [name for name in covariates if name not in wind]
-    changes |= {f"{name} as covariate": {"covariates": (name,)} for name in others}
-    return [
-        Plan(
-            f"spectral, {name}",
-            "spectral",
-            {"preset": "recommended", **change},
-            _spectral_cost(choose_settings(**{"preset": "recommended", **change})),
-        )
-        for name, change in changes.items()
-    ]
+    for name in covariates:
+        if name not in wind:
+            changes[f"{name} as covariate"] = {"covariates": (name,)}
+    plans = []
+    for name, change in changes.items():
+        choices = {"preset": "recommended", **change}
+        cost = _spectral_cost(choose_settings(**choices))
+        plans.append(Plan(f"spectral, {name}", "spectral", choices, cost))
+    return plans
 
 
 def _spectral_cost(settings: Settings) -> float:
@@ -191,11 +176,6 @@ def _spectral_cost(settings: Settings) -> float:
 def neural_plans(networks: Sequence[str]) -> list[Plan]:
     """Networks with the lift and the targets of the recommended preset."""
     return [Plan(name, name, {"family": name}, NETWORK_COST) for name in networks]
-
-
-def given_plans(candidates: Mapping[str, Mapping[str, Any]]) -> list[Plan]:
-    """Candidates of the caller, by name; they are tried before all others."""
-    return [Plan(name, "given", dict(choices), 0.0) for name, choices in candidates.items()]
 
 
 def priority(plan: Plan) -> tuple[bool, float]:
@@ -238,16 +218,22 @@ class SearchSpace:
         networks = [name for name in NETWORKS if name in self.families]
         if networks:
             check_torch()
-        plans = given_plans(self.candidates)
+        plans = [Plan(name, "given", dict(one), 0.0) for name, one in self.candidates.items()]
         if "spectral" in self.families:
-            plans += _suggested_plans(train, group_by)
+            groups = train[group_by].values
+            try:
+                winds = own_winds(train, groups, read_wind(train))
+            except PlumecastError:  # not finite: the candidates that need them will fail
+                winds = False
+            plans += spectral_plans(winds=winds, covariates=own_covariates(train, groups))
         if "lifted" in self.families:
             plans += lifted_plans(self.smoke)
         plans += neural_plans(networks)
         if "coded" in self.families:
             rule = Truncation(std_fraction=max(self.std_fractions, default=1.0))
+            fires = fit_layout(train, field_names(inputs)).to_matrix(train)
             plans += coded_plans(
-                input_basis(train, inputs, rule),
+                fit_truncated_basis(fires, rule),
                 train.sizes[SNAPSHOT],
                 degrees=self.degrees,
                 kernels=self.kernels,
@@ -257,16 +243,6 @@ class SearchSpace:
         if not plans:
             raise PlumecastError("there is nothing to try; name a family or give candidates")
         return sorted(plans, key=priority)
-
-
-def _suggested_plans(train: xr.Dataset, group_by: str) -> list[Plan]:
-    """Spectral candidates, with those that the winds and covariates of training suggest."""
-    groups = train[group_by].values
-    try:
-        winds = own_winds(train, groups, read_wind(train))
-    except PlumecastError:  # winds that are not finite; the candidates that need them will fail
-        winds = False
-    return spectral_plans(winds=winds, covariates=own_covariates(train, groups))
 
 
 def fold_rows(labels: Array, folds: int, by: str) -> list[Array]:
@@ -285,12 +261,6 @@ def fold_rows(labels: Array, folds: int, by: str) -> list[Array]:
         )
     numbers = fold_numbers(labels, folds)
     return [np.flatnonzero(numbers == fold) for fold in range(folds)]
-
-
-def input_basis(train: xr.Dataset, inputs: str | Sequence[str], rule: Truncation) -> Basis:
-    """The basis of the input fields of all training snapshots, from which ranks are chosen."""
-    names = [inputs] if isinstance(inputs, str) else list(inputs)
-    return fit_truncated_basis(fit_layout(train, names).to_matrix(train), rule)
 
 
 @dataclass(frozen=True)
@@ -317,27 +287,19 @@ class Fold:
         return self.whole.isel({SNAPSHOT: others})
 
     @cached_property
-    def data(self) -> TrainingMatrices:
-        """The snapshots to train on as matrices."""
-        return training_matrices(self.rest, self.inputs, self.outputs)
-
-    @cached_property
-    def bases(self) -> tuple[Basis, Basis]:
-        """The bases of inputs and outputs; the former is truncated for each candidate."""
-        return (
-            fit_truncated_basis(self.data.inputs, self.fire),
-            fit_truncated_basis(self.data.outputs, self.smoke),
-        )
-
-    @cached_property
-    def codes(self) -> tuple[Array, Array]:
-        """The codes of inputs and outputs."""
-        fire, smoke = self.bases
-        return fire.encode(self.data.inputs), smoke.encode(self.data.outputs)
+    def encoded(self) -> tuple[TrainingMatrices, Basis, Basis, Array, Array]:
+        """The snapshots to train on, the bases of inputs and outputs, and the codes in these."""
+        data = training_matrices(self.rest, self.inputs, self.outputs)
+        fire = fit_truncated_basis(data.inputs, self.fire)
+        smoke = fit_truncated_basis(data.outputs, self.smoke)
+        return data, fire, smoke, fire.encode(data.inputs), smoke.encode(data.outputs)
 
     def fit(self, plan: Plan) -> Surrogate:
-        """A candidate fitted to the snapshots that are not left out."""
-        if not plan.shares_codes:
+        """A candidate fitted to the snapshots that are not left out.
+
+        Coded candidates differ only in the map between the codes, which are computed once.
+        """
+        if plan.family != "coded":
             return fit_surrogate(
                 self.rest,
                 inputs=self.inputs,
@@ -345,13 +307,13 @@ class Fold:
                 group_by=self.group_by,
                 **plan.choices,
             )
-        (whole, output_basis), (codes, targets) = self.bases, self.codes
+        data, whole, output_basis, codes, targets = self.encoded
         # A fold has fewer snapshots than the whole, and perhaps fewer modes.
         rank = min(plan.choices["fire_rank"], whole.rank)
-        groups = self.data.groups(self.group_by)
         settings = CodedSettings(
             **{n: plan.choices[n] for n in ("degree", "kernel") if n in plan.choices}
         )
+        groups = data.groups(self.group_by)
         code_map, _ = fit_code_map(codes[:, :rank], targets, settings, groups, DEFAULT_BUDGET)
         operator = CodedOperator(whole.truncate(rank), code_map, output_basis)
-        return label_operator(operator, self.data, ranges=False)
+        return label_operator(operator, data, ranges=False)

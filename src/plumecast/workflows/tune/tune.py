@@ -216,28 +216,24 @@ class _Search:
         return sorted(candidates, key=key)
 
     def try_folds(self, plan: Plan) -> Candidate:
-        """Score the out-of-fold predictions of all training fires."""
+        """Score predictions of all training fires, each by the fit without its fold."""
         start = time.perf_counter()
         candidate = Candidate(plan.name, plan.family, plan.choices)
+        observed = self.train[self.fields["outputs"]].transpose(SNAPSHOT, ...).values
+        smoke, detected = np.empty_like(observed), np.empty_like(observed)
+        predicting = 0.0
         try:
-            part = self._out_of_fold(plan)
+            for fold in self.folds:
+                part = predicted(fold.fit(plan), fold.held_out)
+                smoke[fold.rows], detected[fold.rows] = part.smoke, part.detected
+                predicting += part.seconds
             seconds = time.perf_counter() - start
-            chosen = Thresholds(self.tau, choose_decision([part], self.tau))
-            score = score_parts(plan.name, [part], chosen).score
+            whole = Predicted(smoke, detected, observed, predicting)
+            chosen = Thresholds(self.tau, choose_decision([whole], self.tau))
+            score = score_parts(plan.name, [whole], chosen).score
         except PlumecastError as error:
             return replace(candidate, problem=str(error), seconds=time.perf_counter() - start)
         return replace(candidate, folds=score, seconds=seconds)
-
-    def _out_of_fold(self, plan: Plan) -> Predicted:
-        """Predictions of all training fires, each by the fit without its fold."""
-        observed = self.train[self.fields["outputs"]].transpose(SNAPSHOT, ...).values
-        smoke, detected = np.empty_like(observed), np.empty_like(observed)
-        seconds = 0.0
-        for fold in self.folds:
-            part = predicted(fold.fit(plan), fold.held_out)
-            smoke[fold.rows], detected[fold.rows] = part.smoke, part.detected
-            seconds += part.seconds
-        return Predicted(smoke, detected, observed, seconds)
 
     def confirm(self, candidate: Candidate) -> Candidate:
         """Fit to all training fires, score on validation, and record what the fit chose."""
