@@ -119,16 +119,6 @@ def test_true_smoke_corrects_the_fields(split, fires):
     assert found.mean_smoke_corrected.attrs["flag_meanings"] == "monte_carlo control_variate"
 
 
-def test_a_surrogate_without_interval_asks_for_it(split, fires):
-    plain = split.train.assign(smoke=split.train.smoke.drop_attrs().assign_attrs(units="ug m-3"))
-    surrogate = pc.fit_surrogate(plain, "paper-linear")
-    with pytest.raises(PlumecastError, match=r"checkpoint_interval.*or use the quantity 'sum'"):
-        pc.ensemble_statistics(surrogate, fires)
-    stated = pc.ensemble_statistics(surrogate, fires, Reading(interval=6.0))
-    summed = pc.ensemble_statistics(surrogate, fires, Reading("sum"))
-    assert float(stated.mean_smoke.sum()) < float(summed.mean_smoke.sum())
-
-
 @pytest.mark.parametrize("error", [0.001, 0.1])
 def test_quantiles_are_within_their_bound(surrogate, fires, error):
     found = pc.ensemble_statistics(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import fields
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.compute.resources import Resources
@@ -27,6 +26,7 @@ from plumecast.workflows.tune.tune import (
     sort_key,
     tune_surrogate,
 )
+from support.convolved_fires import snapshots
 from support.snapshots import make_snapshots
 
 REFIT = 1e-6
@@ -89,26 +89,17 @@ def test_confirmed_come_first_and_each_part_is_sorted(split, rank_by):
     assert max(best[:2]) <= min(best[2:])
 
 
-def test_every_degree_is_tried_at_every_rank_of_the_shares(split):
-    polynomials = tune(split.train, split.validation, degrees=(1, 2, 3), **POLYNOMIALS)
+def test_every_degree_is_tried_at_every_rank_of_the_shares_up_to_its_largest(split, monkeypatch):
+    monkeypatch.setattr(plans, "MAX_RANK", {1: 2000, 2: 2000, 3: 4})
+    found = tune(split.train, split.validation, degrees=(1, 2, 3), **POLYNOMIALS)
     fires = split.train.time_since_ignition.values.reshape(24, 80).astype(np.float64)
     spectrum = np.linalg.svd(fires, compute_uv=False)
     ranks = {rank_for_std(spectrum, fraction) for fraction in plans.STD_FRACTIONS}
-    expected = {(degree, rank) for degree in (1, 2, 3) for rank in ranks}
-    assert len(polynomials) == len(expected)
-    assert {(c.choices["degree"], c.choices["fire_rank"]) for c in polynomials} == expected
-
-
-def test_ranks_beyond_the_largest_of_a_degree_are_cut(split, monkeypatch):
-    monkeypatch.setattr(plans, "MAX_RANK", {1: 2000, 2: 4})
-    found = tune(
-        split.train, split.validation, degrees=(1, 2), std_fractions=(0.5, 0.95), **POLYNOMIALS
-    )
-    ranks = {
-        d: sorted(c.choices["fire_rank"] for c in found if c.choices["degree"] == d) for d in (1, 2)
-    }
-    assert max(ranks[1]) > 4
-    assert ranks[2] == sorted({min(rank, 4) for rank in ranks[1]})
+    assert max(ranks) > 4
+    expected = {(degree, rank) for degree in (1, 2) for rank in ranks}
+    expected |= {(3, min(rank, 4)) for rank in ranks}
+    assert len(found) == len(expected)
+    assert {(c.choices["degree"], c.choices["fire_rank"]) for c in found} == expected
 
 
 def test_all_families_are_tried(every):
@@ -381,17 +372,6 @@ def test_spectral_candidates_are_single_changes_of_the_recommended_by_their_cost
     assert costs == sorted(set(costs))
 
 
-def test_settings_survive_json():
-    every = [
-        *plans.spectral_plans(winds=True, covariates=("fuel_moisture",)),
-        *plans.lifted_plans(Truncation(std_fraction=0.95)),
-        *plans.neural_plans(plans.NETWORKS),
-    ]
-    for plan in every:
-        read = json.loads(json.dumps(plan.choices))
-        assert choose_settings(**read) == choose_settings(**plan.choices)
-
-
 # Networks
 
 
@@ -405,7 +385,75 @@ def test_networks_are_tried_when_asked_for(split):
     assert all(choose_settings(**c.choices).family == c.family for c in found[1:])
 
 
-def test_networks_without_torch_are_refused_before_anything_is_fitted(split, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(PlumecastError, match=r"neural network needs PyTorch.*plumecast\[neural\]"):
-        tune(split.train, split.validation, families=("coded", "fno"))
+# -- cross-validation of anything: every snapshot is predicted once, without its group
+
+
+@pytest.fixture(scope="module")
+def data() -> xr.Dataset:
+    return snapshots(ignitions=8)
+
+
+def linear(train: xr.Dataset) -> pc.Surrogate:
+    return pc.fit_surrogate(train, "paper-linear")
+
+
+def test_every_snapshot_is_predicted_by_a_fit_without_its_ignition(data):
+    seen = []
+
+    def fit(train):
+        seen.append(set(train.ignition_id.values.tolist()))
+        return linear(train)
+
+    result = pc.cross_validate(data, fit, folds=4)
+    assert result.predicted.dims == data.smoke.dims
+    assert result.predicted.attrs == data.smoke.attrs
+    fold = result.scores.fold.values
+    for number, ignitions in enumerate(seen):
+        rows = np.flatnonzero(fold == number)
+        assert not ignitions & set(data.ignition_id.values[rows].tolist())
+        train = data.isel(snapshot=np.isin(data.ignition_id.values, sorted(ignitions)))
+        expected = linear(train).predict(data.isel(snapshot=rows))
+        np.testing.assert_array_equal(result.predicted.values[rows], expected.values)
+        error = pc.scores.relative_error(expected, data.smoke.isel(snapshot=rows))
+        assert float(result.folds.relative_error[number]) == error
+    assert result.scores.ignition_id.values.tolist() == data.ignition_id.values.tolist()
+    assert ((result.scores.iou >= 0.0) & (result.scores.iou <= 1.0)).all()
+    assert len(repr(result).splitlines()) == 3
+
+
+def test_any_function_that_predicts(data):
+    result = pc.cross_validate(
+        data, lambda train: lambda test: test.smoke.values, by="fire_id", folds=None
+    )
+    assert result.folds.sizes["fold"] == 16
+    assert float(result.scores.relative_error.max()) == 0.0
+    assert float(result.scores.iou.min()) == 1.0
+
+
+def test_several_outputs_along_another_dimension(data):
+    both = data.assign(lift=-data.smoke)[["time_since_ignition", "smoke", "lift"]]
+    both = both.drop_vars(list(both.coords)).rename(snapshot="member")
+    names = ["smoke", "lift"]
+    result = pc.cross_validate(
+        both, lambda train: lambda test: test[names] * 0.5, outputs=names, folds=3
+    )
+    assert set(result.predicted.data_vars) == set(names)
+    np.testing.assert_allclose(result.folds.relative_error_lift, 0.5, rtol=1e-6)
+    np.testing.assert_allclose(result.scores.relative_error_smoke, 0.5, rtol=1e-6)
+    assert result.scores.fold.dims == ("member",)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"by": "place"}, "by='place' is not a coordinate of the data; name one, or 'snap"),
+        ({"outputs": "dust"}, "outputs='dust' is not in the data; found time_since_ignition"),
+        ({"folds": 1}, "folds=1 leaves nothing out"),
+        ({"folds": 9}, r"8 ignition_id\(s\) in training cannot make 9 folds"),
+        ({"fit": lambda train: 3.0}, "returned a float; it must return an object with predict"),
+        ({"fit": lambda train: lambda test: np.zeros(3)}, r"'smoke' has shape \(3,\), not \("),
+    ],
+)
+def test_wrong_choices_are_named(data, choices, message):
+    with pytest.raises(pc.PlumecastError, match=message):
+        pc.cross_validate(data, **{"fit": linear, "folds": 4} | choices)
