@@ -135,13 +135,12 @@ def test_impossible_ensembles_are_refused(change, message):
         pc.simulate(**{**SMALL, **change})
 
 
-def test_old_arguments_work_with_a_warning():
-    seen = []
-    one = {**SMALL, "ignitions": 1}
-    with pytest.warns(DeprecationWarning, match=r"simulate\(.*use (ground|resources)="):
-        made = pc.simulate(**one, steering=0.0, progress=lambda *news: seen.append(news))
-    xr.testing.assert_identical(made, pc.simulate(**one, ground=Ground(steering=0.0)))
-    assert seen[-1][:2] == (1, 1)
+def test_old_arguments_work_with_a_warning(store):
+    with (
+        pytest.warns(DeprecationWarning, match=r"simulate\(.*use ground="),
+        pytest.raises(pc.PlumecastError, match=r"was simulated with steering=1\.2, not 0\.5"),
+    ):
+        pc.simulate(store, **SMALL, steering=0.5)
 
 
 def test_killed_simulation_keeps_its_fires_and_is_continued(store, tmp_path):
@@ -168,18 +167,17 @@ def _fires(path: Path) -> frozenset[str]:
         return frozenset()
 
 
-def test_real_rasters_replace_the_synthetic_landscape(tmp_path):
+def test_real_rasters_have_gaps_that_become_bare_ground_on_request():
     tile = Ground(
         dem=shared_data("fire-rasters/landfire/LC20_Elev_220.tif"),
         fuels=shared_data("fire-rasters/landfire/LC22_F40_230.tif"),
     )
-    few = {"ignitions": 1, "droughts": ("high",), "checkpoints": 1}
     with pytest.raises(pc.PlumecastError, match="108586 of 336537 cells without a value"):
-        pc.simulate(**few, ground=tile)
-    fire = pc.simulate(tmp_path / "tile.zarr", **few, ground=replace(tile, bare_where_missing=True))
-    assert float(fire.x[1] - fire.x[0]) == pytest.approx(300.0)  # ten cells of 30 m
-    assert float(fire.burned_area[-1]) > 0.0
-    assert float(fire.smoke.max()) > 0.0
+        tile.landscape()
+    filled = replace(tile, bare_where_missing=True).landscape()
+    assert filled.cell == 30.0
+    assert np.isfinite(filled.elevation).all()
+    assert 0.1 < filled.burnable.mean() < 0.9
 
 
 def test_every_fire_is_stored_with_its_own_weather(windy, run):

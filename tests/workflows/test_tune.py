@@ -64,14 +64,6 @@ def small_split():
     return split_by_fire(make_snapshots(fires=6, shape=SHAPE, droughts=("high",)), seed=1)
 
 
-@pytest.fixture(scope="module")
-def every(small_split):
-    """All families, all confirmed."""
-    return tune(
-        small_split.train, small_split.validation, degrees=(1,), std_fractions=(0.9,), confirm=99
-    )
-
-
 @pytest.mark.parametrize("rank_by", ["iou", "relative_error"])
 def test_confirmed_come_first_and_each_part_is_sorted(split, rank_by):
     found = tune(
@@ -102,32 +94,42 @@ def test_every_degree_is_tried_at_every_rank_of_the_shares_up_to_its_largest(spl
     assert {(c.choices["degree"], c.choices["fire_rank"]) for c in found} == expected
 
 
-def test_all_families_are_tried(every):
-    assert {c.family for c in every} == {"coded", "lifted", "spectral"}
-    assert all(c.problem is None for c in every)
-    names = [c.name for c in every]
+def test_all_families_are_tried(split):
+    space = SearchSpace(degrees=(1,), std_fractions=(0.9,))
+    every = space.plans(split.train, FIRE, "ignition_id")
+    assert {plan.family for plan in every} == {"coded", "lifted", "spectral"}
+    names = [plan.name for plan in every]
     assert len(set(names)) == len(names)
-    coded = [c for c in every if c.family == "coded"]
-    assert {c.choices["kernel"] for c in coded if "kernel" in c.choices} == set(plans.KERNELS)
+    kernels = {plan.choices.get("kernel") for plan in every if plan.family == "coded"}
+    assert kernels == {None, *plans.KERNELS}
     lifted = {
-        (c.choices["targets"], c.choices.get("kernel")) for c in every if c.family == "lifted"
+        (p.choices["targets"], p.choices.get("kernel")) for p in every if p.family == "lifted"
     }
-    kernels = (None, "polynomial-1 + matern-5/2")
-    assert lifted == {(t, k) for t in (("log",), ("log", "smoke", "footprint")) for k in kernels}
+    of_maps = (None, "polynomial-1 + matern-5/2")
+    assert lifted == {(t, k) for t in (("log",), ("log", "smoke", "footprint")) for k in of_maps}
     # The fires of the shared split have no weather of their own.
     assert {n for n in names if "spectral" in n} == {f"spectral, {name}" for name in plans.SPECTRAL}
 
 
-def test_one_candidate_of_each_kind_has_the_scores_of_fits_by_hand(every, small_split):
+def test_one_candidate_of_each_kind_has_the_scores_of_fits_by_hand(small_split):
     """Confirmed: the fit with its settings. By folds: each of the three training ignitions
     predicted by a fit to the other two, footprints by the detection score where there is one."""
-    kinds = {(c.family, "kernel" in c.choices): c for c in sorted(every, key=lambda c: c.name)}
-    assert len(kinds) == 5
+    found = tune(
+        *(small_split.train, small_split.validation),
+        families=("coded", "lifted"),
+        candidates={"quick": {"preset": "quick", "layers": 1}},
+        degrees=(1,),
+        kernels=("matern-5/2",),
+        std_fractions=(0.9,),
+        confirm=99,
+    )
+    assert all(candidate.problem is None for candidate in found)
+    assert len(found) == 7
     train, validation = small_split.train, small_split.validation
     labels = train.ignition_id.values
     tau = smoke_threshold(train.smoke, 0.95)
     detecting = 0
-    for candidate in kinds.values():
+    for candidate in found:
         choices = candidate.settings()
         surrogate = fit_surrogate(train, **choices)
         error = relative_error(surrogate.predict(validation), validation.smoke)
@@ -148,7 +150,7 @@ def test_one_candidate_of_each_kind_has_the_scores_of_fits_by_hand(every, small_
         assert error == pytest.approx(candidate.folds.relative_error, rel=REFIT), candidate.name
         scores = score_footprints(detected, train.smoke.values, tau)
         assert candidate.folds.auc == pytest.approx(float(scores.auc.median()), abs=ONE_CELL)
-    assert 0 < detecting < 5
+    assert 0 < detecting < 7
 
 
 def test_candidates_of_ones_own_are_tried_first_and_may_fail(split):
@@ -345,7 +347,9 @@ def test_wind_and_covariates_are_tuned_beyond_the_range_of_a_fold():
         )
         if {"frame", "covariates"} & set(plan.choices)
     ]
-    candidates = {plan.name: plan.choices | {"layers": 1} for plan in weather}
+    candidates = {
+        plan.name: plan.choices | {"layers": 1, "age_bins": 2, "products": ()} for plan in weather
+    }
     wind = candidates["spectral, wind as covariate"]
     wind["covariates"] = ("wind_from_direction",)  # one speed for all
     found = tune(world.train, world.validation, families=(), candidates=candidates, confirm=99)
