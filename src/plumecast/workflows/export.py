@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -170,17 +170,25 @@ def _write_block(block: xr.Dataset, folder: Path, stem: str, history: str) -> It
     grid, wkt = field_grid(block), _wkt(block, stem)
     for row in range(block.sizes[SNAPSHOT]):
         snapshot = block.isel({SNAPSHOT: row})
-        label = str(row)
+        label, more = str(row), {"history": history}
         if "fire_id" in snapshot.variables:
             hours = float(snapshot.hours) if "hours" in snapshot.variables else None
             label = _label(str(snapshot.fire_id.values[()]), hours)
+        for coordinate in ("fire_id", "hours", "drought"):
+            if coordinate in snapshot.variables:
+                more[coordinate] = str(snapshot[coordinate].values[()])
+        if EXTRAPOLATES in snapshot.variables:
+            more[EXTRAPOLATES] = flag_meanings(int(snapshot[EXTRAPOLATES]))
         for number, (name, field) in enumerate(snapshot.data_vars.items()):
             path = folder / _file_name(stem, label, number, str(name))
             if path.exists():
                 raise PlumecastError(
                     f"two snapshots would be named {path.name}; rename one of their fires"
                 )
-            tags = _tags(field, snapshot) | {"history": history}
+            of_field = dict(more)
+            if is_smoke(str(name), field.attrs) and "comment" not in field.attrs:
+                of_field["comment"] = _smoke_comment(field)
+            tags = _tags(field, ("long_name", "units", "comment", INTERVAL), of_field)
             write_geotiff(path, field.values, grid, wkt=wkt, tags=tags)
             yield path
 
@@ -220,17 +228,10 @@ def _wkt(fields: xr.Dataset, name: str) -> str | None:
     return None if mapping is None else as_crs(mapping, name).to_wkt()
 
 
-def _tags(field: xr.DataArray, snapshot: xr.Dataset) -> dict[str, str]:
-    names = ("long_name", "units", "comment", INTERVAL)
-    tags = {name: str(field.attrs[name]) for name in names if name in field.attrs}
-    if is_smoke(str(field.name), field.attrs):
-        tags.setdefault("comment", _smoke_comment(field))
-    for name in ("fire_id", "hours", "drought"):
-        if name in snapshot.variables:
-            tags[name] = str(snapshot[name].values[()])
-    if EXTRAPOLATES in snapshot.variables:
-        tags[EXTRAPOLATES] = flag_meanings(int(snapshot[EXTRAPOLATES]))
-    return {"long_name": str(field.name), **tags, "software": f"plumecast {__version__}"}
+def _tags(field: xr.DataArray, names: Sequence[str], more: Mapping[str, str]) -> dict[str, str]:
+    """The attributes of a field that a GeoTIFF keeps, with its name if nothing describes it."""
+    kept = {name: str(field.attrs[name]) for name in names if name in field.attrs}
+    return {"long_name": str(field.name), **kept, **more, "software": f"plumecast {__version__}"}
 
 
 def _label(fire: str, hours: float | None) -> str:
@@ -306,9 +307,8 @@ def _write_statistics(statistics: xr.Dataset, where: Path) -> Path:
             for part in [item] if axis is None else item.transpose(axis, ...):
                 value = {} if axis is None else {axis: float(part[axis])}
                 final = refuse_existing(_named(where, str(name), *value.values()))
-                tags = {tag: str(item.attrs[tag]) for tag in TAGS if tag in item.attrs}
-                tags |= {axis: f"{number:g}" for axis, number in value.items()} | stated
-                tags["software"] = f"plumecast {__version__}"
+                more = {axis: f"{number:g}" for axis, number in value.items()} | stated
+                tags = _tags(item, TAGS, more)
                 raster = part.transpose("y", "x").values.astype("float32")
                 write_geotiff(folder / final.name, raster, grid, wkt=wkt, tags=tags)
                 finals.append(final)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -170,28 +170,7 @@ def predict_block(
     names = surrogate.outputs.names
     predicted, scores = predicted[: len(names)], predicted[len(names) :] or predicted
     fields = xr.Dataset({str(field.name): field for field in predicted})
-    if threshold is not None:
-        fields = fields.assign(_footprints(surrogate, threshold, predicted, scores))
-    if interval is not None:
-        bars = output_intervals(surrogate.calibrations(), predicted, scores[: len(names)], interval)
-        fields = fields.assign(bars.data_vars)
-    fields = without_marks(fields)
-    flags = xr.Variable(SNAPSHOT, checked.flags(limits(surrogate)), flag_attributes())
-    measures = {MEASURE + name: (SNAPSHOT, values) for name, values in checked.measures.items()}
-    made = fields.assign_coords({EXTRAPOLATES: flags}).assign(measures)
-    known = {TRAINED: sorted(trained_ignitions(surrogate, fires))}
-    return made.assign_attrs(weather_attributes(surrogate, fires) | known)
-
-
-def _footprints(
-    surrogate: Surrogate,
-    threshold: float,
-    predicted: Sequence[xr.DataArray],
-    scores: Sequence[xr.DataArray],
-) -> dict[str, xr.DataArray]:
-    """The footprint of every output whose decision threshold is known, by name."""
-    footprints = {}
-    for number, name in enumerate(surrogate.outputs.names):
+    for number, name in enumerate(names if threshold is not None else ()):
         record = surrogate.records[name]
         recorded = None if record.thresholds is None else record.thresholds.decision
         level = recorded if number else threshold
@@ -201,8 +180,16 @@ def _footprints(
         if record.agreement is not None and record.agreement.thresholds.decision == level:
             attrs["smoke_threshold"] = record.agreement.thresholds.smoke
         footprint = footprint_of(scores[number], level).assign_attrs(attrs)
-        footprints[f"{FOOTPRINT}_{name}" if number else FOOTPRINT] = footprint
-    return footprints
+        fields[f"{FOOTPRINT}_{name}" if number else FOOTPRINT] = footprint
+    if interval is not None:
+        bars = output_intervals(surrogate.calibrations(), predicted, scores[: len(names)], interval)
+        fields = fields.assign(bars.data_vars)
+    fields = without_marks(fields)
+    flags = xr.Variable(SNAPSHOT, checked.flags(limits(surrogate)), flag_attributes())
+    measures = {MEASURE + name: (SNAPSHOT, values) for name, values in checked.measures.items()}
+    made = fields.assign_coords({EXTRAPOLATES: flags}).assign(measures)
+    seen = {TRAINED: sorted(trained_ignitions(surrogate, fires))}
+    return made.assign_attrs(weather_attributes(surrogate, fires) | seen)
 
 
 def _collected(
