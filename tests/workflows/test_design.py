@@ -13,7 +13,6 @@ from plumecast.operators.settings import choose_settings
 from plumecast.weather.snapshots import without_weather
 from plumecast.workflows.design import kernel
 from plumecast.workflows.design.candidates import read_candidates
-from plumecast.workflows.design.design import read_values, write_runs
 from plumecast.workflows.design.kernel import (
     METHODS,
     Choice,
@@ -204,18 +203,6 @@ def test_bad_candidates_and_given_runs_are_named(fires, of_pool, of_given, messa
     given = None if of_given is None else of_given(fires)
     with pytest.raises(PlumecastError, match=message):
         design_runs(of_pool(fires), 2, given=given)
-
-
-def test_tables(tmp_path, chosen):
-    path = tmp_path / "runs.csv"
-    write_runs(chosen, path)
-    lines = path.read_text().splitlines()
-    assert lines[0].startswith("rank,ignition_id,role,x,y,wind_speed,wind_from_direction,cost,")
-    assert len(lines) == 7
-    assert lines[-1].endswith(",1,"), "no expected error of the hold-out"
-    weights = tmp_path / "weights.csv"
-    weights.write_text("ignition_id,weight\nf00, 2.5\nf01,1\n")
-    assert read_values(weights, "weight") == {"f00": 2.5, "f01": 1.0}
 
 
 # -- the choice: exact algebra against brute force, and what every method promises

@@ -15,10 +15,10 @@ from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import to_numpy
 from plumecast.compute.resources import Resources
 from plumecast.data.covariates import ExtrapolationWarning, extrapolating
-from plumecast.scores.field_statistics import bin_count, count_bins, field_sums, quantile_fields
+from plumecast.scores.field_statistics import field_sums
 from plumecast.scores.optical_depth import LOG_SMOKE, log_smoke, with_log_smoke
 from plumecast.scores.reading import Reading
-from plumecast.scores.roc import CEILING, FLOOR, bin_edges, count_above, edges_at
+from plumecast.scores.roc import FLOOR, bin_edges, count_above, edges_at
 from plumecast.scores.sampling import cluster_mean
 from plumecast.simulator import ensemble as simulator
 from plumecast.surrogate.guards import check_prediction
@@ -227,16 +227,6 @@ def test_sums_on_another_namespace_equal_numpy():
     np.testing.assert_array_equal(to_numpy(other.above), one.above)
 
 
-def test_bins_hold_every_value_and_their_edges():
-    values = np.array([[0.0, FLOOR, 1.0, CEILING, 10 * CEILING]])
-    bins = count_bins(values, 0.025)
-    assert bins.shape == (5, bin_count(0.025))
-    assert bins.sum() == 5
-    assert [int(np.argmax(row)) for row in bins[:2]] == [0, 0]
-    assert [int(np.argmax(row)) for row in bins[3:]] == [bins.shape[1] - 1] * 2
-    assert quantile_fields(bins, (0.5,), 0.025)[0, 2] == pytest.approx(1.0, rel=0.025)
-
-
 def test_edges_of_a_stream_are_quantiles_to_one_bin():
     values = np.exp(np.random.default_rng(1).normal(size=4000))
     edges = bin_edges(values)
@@ -392,17 +382,6 @@ def test_command_takes_rasters_and_warns_of_those_beyond_training(run, surrogate
 def test_what_cannot_be_computed_is_refused(surrogate, fires, call, message):
     with pytest.raises(PlumecastError, match=message):
         call(surrogate, fires)
-
-
-def test_arguments_of_the_last_version_are_taken_with_a_warning(surrogate, fires):
-    with pytest.warns(DeprecationWarning, match=r"use (reading=Reading|statistics=Statistics)"):
-        old = pc.ensemble_statistics(
-            surrogate, fires, thresholds=[1.0], checkpoint_interval=6.0, final=True
-        )
-    new = pc.ensemble_statistics(
-        surrogate, fires, Reading(thresholds=[1.0], interval=6.0), Statistics(final=True)
-    )
-    xr.testing.assert_identical(old, new)
 
 
 def test_one_warning_says_how_many_snapshots_lie_beyond_training(surrogate, fires):

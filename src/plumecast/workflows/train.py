@@ -162,17 +162,14 @@ class _Training:
                 scores = self._score_validation(surrogate, train, validation)
             elif self.folds != 0:
                 resources.step(THRESHOLDS)
-                within = resources.within(THRESHOLDS)
                 scored = score_out_of_fold(
                     *(train, self._fits(surrogate)),
                     by=recipe.by,
                     folds=self.folds,
                     reading=self.reading,
-                    resources=within,
+                    resources=resources.within(THRESHOLDS),
                 )
-                for output, evaluation in scored.results.items():
-                    held_out = HeldOutScores(evaluation, scored.made)
-                    scores[output] = _output_record(held_out, surrogate)
+                scores = {name: _output_record(one, surrogate) for name, one in scored.items()}
         except PlumecastError as error:  # the fit is worth keeping
             record["problem"] = f"no thresholds were chosen: {error}"
         surrogate = replace(surrogate, training=surrogate.training | record)
