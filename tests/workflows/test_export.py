@@ -277,15 +277,6 @@ def test_rasters_are_put_on_the_surrogates_grid(succeed, place, fires, tmp_path)
     assert "footprint" in written
 
 
-def test_rasters_and_their_store_give_the_same_smoke(succeed, place, fires, tmp_path):
-    store, model = tmp_path / "fires.zarr", place / "plain.plume"
-    succeed("ingest", "rasters", *fires, "--unit", "min", "--like", model, "-o", store)
-    succeed("predict", model, store, "-o", tmp_path / "a.nc")
-    succeed("predict", model, *fires, "--unit", "min", "-o", tmp_path / "b.nc")
-    one, other = (open_snapshots(tmp_path / f"{n}.nc", fields=["smoke"]).load() for n in "ab")
-    np.testing.assert_array_equal(one.smoke, other.smoke)
-
-
 def test_bad_rasters_do_not_stop_the_others(run, place, fires, tmp_path):
     away = write_ascii(tmp_path / "away.asc", np.ones((12, 20)), XLLCORNER=9e5)
     words = tmp_path / "words.asc"

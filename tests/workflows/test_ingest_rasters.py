@@ -61,27 +61,21 @@ def test_fires_are_stored_without_smoke(succeed, rasters, like, tmp_path):
     assert "5 from 5 ignitions" in info
 
 
-def test_stored_fires_are_passed_over(succeed, rasters, tmp_path):
-    store = tmp_path / "fires.zarr"
-    succeed("ingest", "rasters", *rasters[:2], "-o", store, "--unit", "min")
-    for path in rasters[:2]:
-        path.write_text("not read again")
-    out = succeed("ingest", "rasters", rasters[0].parent, "-o", store, "--unit", "min")
-    assert "5 fires: 3 read, 2 skipped, 0 failed" in out
-    assert stored_fires(store) == {f"f{number}" for number in range(5)}
-
-
-def test_another_drought_is_named_and_relabel_applies_it(run, succeed, rasters, tmp_path):
-    command = ("ingest", "rasters", *rasters[:2], "-o", tmp_path / "fires.zarr",
-               "--format", "farsite", "--crs", "local")  # fmt: skip
-    succeed(*command)
-    result = run(*command, "--drought", "high")
+def test_stored_fires_are_passed_over_and_may_be_relabelled(run, succeed, rasters, tmp_path):
+    store = ("-o", tmp_path / "fires.zarr", "--format", "farsite", "--crs", "local")
+    succeed("ingest", "rasters", *rasters[:2], *store)
+    result = run("ingest", "rasters", *rasters[:2], *store, "--drought", "high")
     assert result.err == (
         "note: f0, f1: already stored with drought 'unknown', not 'high'; the label is kept, "
         "--relabel replaces it\n"
     )
-    succeed(*command, "--drought", "high", "--relabel")
-    assert set(open_snapshots(tmp_path / "fires.zarr", fields=FIRE).drought.values) == {"high"}
+    for path in rasters[:2]:
+        path.write_text("not read again")
+    out = succeed("ingest", "rasters", rasters[0].parent, *store, "--drought", "high", "--relabel")
+    assert "5 fires: 3 read, 0 skipped, 0 failed, 2 relabelled" in out
+    stored = open_snapshots(tmp_path / "fires.zarr", fields=FIRE)
+    assert set(stored.drought.values) == {"high"}
+    assert set(stored.fire_id.values) == {f"f{number}" for number in range(5)}
 
 
 def test_events_already_there_are_passed_over(succeed, tmp_path):
@@ -99,16 +93,13 @@ def test_events_already_there_are_passed_over(succeed, tmp_path):
     assert stored_fires(store) == {"day-of-fire-5-event-7", "day-of-fire-5-event-12"}
 
 
-def test_other_settings_and_grids_do_not_join_a_store(run, succeed, rasters, like, tmp_path):
-    store = tmp_path / "fires.zarr"
-    succeed("ingest", "rasters", rasters[0], "-o", store, "--unit", "min", "--like", like)
-    result = run("ingest", "rasters", rasters[1], "-o", store, "--unit", "min", "--like", like,
-                 "--hours", "2")  # fmt: skip
-    assert result.code == 2
-    assert f"{store} was read with hours=None, not [2.0]" in result.err
-    result = run("ingest", "rasters", rasters[1], "-o", store, "--unit", "min")
-    assert result.code == 2
-    assert f"on another grid than {store}" in result.err
+def test_other_settings_and_grids_do_not_join_a_store(refused, succeed, rasters, like, tmp_path):
+    words = ("-o", tmp_path / "fires.zarr", "--unit", "min")
+    succeed("ingest", "rasters", rasters[0], *words, "--like", like)
+    said = refused("ingest", "rasters", rasters[1], *words, "--like", like, "--hours", "3")
+    assert f"{words[1]} was read with hours=None, not [3.0]" in said
+    said = refused("ingest", "rasters", rasters[1], *words)
+    assert f"on another grid than {words[1]}" in said
 
 
 # -- bad input: one line names the file, and the others are still read

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -90,55 +91,6 @@ class Plan:
     cost: float  # relative
 
 
-def coded_plans(
-    basis: Basis,
-    snapshots: int,
-    *,
-    degrees: Sequence[int],
-    kernels: Sequence[str],
-    std_fractions: Sequence[float],
-    smoke: Truncation,
-) -> list[Plan]:
-    """Polynomials and kernels between codes, at the input ranks that the shares of Σσ give."""
-    if not std_fractions or not (degrees or kernels):
-        raise PlumecastError(
-            "give at least one of std_fractions to try, and one of degrees or kernels"
-        )
-    output = _output_rule(smoke)
-    ranks = sorted({rank_for_std(basis.spectrum, fraction) for fraction in std_fractions})
-    plans = []
-    for degree in degrees:
-        if degree not in MAX_RANK:
-            raise ArgumentError("degree", degree, problem=f"is not one of 1…{max(MAX_RANK)}")
-        for rank in sorted({min(r, MAX_RANK[degree]) for r in ranks}):
-            choices = {"degree": degree, "fire_rank": rank, **output}
-            size = min(monomial_count(rank, degree) / snapshots, 1.0)
-            plans.append(Plan(f"degree {degree}, rank {rank}", "coded", choices, size))
-    for kernel in kernels:
-        check_kernel(kernel, None)
-        for rank in ranks[::-2]:
-            choices = {"kernel": kernel, "fire_rank": rank, **output}
-            plans.append(Plan(f"{kernel}, rank {rank}", "coded", choices, KERNEL_COST))
-    return plans
-
-
-def _output_rule(smoke: Truncation) -> dict[str, Any]:
-    rules = ("rank", "std_fraction", "variance_fraction")
-    return {f"smoke_{rule}": x for rule in rules if (x := getattr(smoke, rule)) is not None}
-
-
-def lifted_plans(smoke: Truncation) -> list[Plan]:
-    """The coded family on lifted fields, with one target and with all targets."""
-    plans = []
-    for map_name, of_map in LIFTED_MAPS.items():
-        for target_name, targets in LIFTED_TARGETS.items():
-            choices = {"lift": LIFT, "targets": targets, **of_map, **_output_rule(smoke)}
-            cost = (1.0 if "degree" in of_map else KERNEL_COST) * (1 + len(targets))
-            name = f"lifted {map_name}, {target_name}"
-            plans.append(Plan(name, "lifted", choices, cost))
-    return plans
-
-
 def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
     """The recommended preset and single changes of it.
 
@@ -171,11 +123,6 @@ def _spectral_cost(settings: Settings) -> float:
     corrected = CORRECTION_COST if spectral.correction else 0.0
     share = len(settings.targets) / len(BLENDED)
     return SPECTRAL_COST * spectral.layers * channels * framed * share + corrected
-
-
-def neural_plans(networks: Sequence[str]) -> list[Plan]:
-    """Networks with the lift and the targets of the recommended preset."""
-    return [Plan(name, name, {"family": name}, NETWORK_COST) for name in networks]
 
 
 def priority(plan: Plan) -> tuple[bool, float]:
@@ -227,22 +174,53 @@ class SearchSpace:
                 winds = False
             plans += spectral_plans(winds=winds, covariates=own_covariates(train, groups))
         if "lifted" in self.families:
-            plans += lifted_plans(self.smoke)
-        plans += neural_plans(networks)
+            plans += self._lifted_plans()
+        plans += [Plan(name, name, {"family": name}, NETWORK_COST) for name in networks]
         if "coded" in self.families:
-            rule = Truncation(std_fraction=max(self.std_fractions, default=1.0))
-            fires = fit_layout(train, field_names(inputs)).to_matrix(train)
-            plans += coded_plans(
-                fit_truncated_basis(fires, rule),
-                train.sizes[SNAPSHOT],
-                degrees=self.degrees,
-                kernels=self.kernels,
-                std_fractions=self.std_fractions,
-                smoke=self.smoke,
-            )
+            plans += self._coded_plans(train, inputs)
         if not plans:
             raise PlumecastError("there is nothing to try; name a family or give candidates")
         return sorted(plans, key=priority)
+
+    def _coded_plans(self, train: xr.Dataset, inputs: str | Sequence[str]) -> list[Plan]:
+        """Polynomials and kernels between codes, at the input ranks that the shares of Σσ give."""
+        if not self.std_fractions or not (self.degrees or self.kernels):
+            raise PlumecastError(
+                "give at least one of std_fractions to try, and one of degrees or kernels"
+            )
+        fires = fit_layout(train, field_names(inputs)).to_matrix(train)
+        basis = fit_truncated_basis(fires, Truncation(std_fraction=max(self.std_fractions)))
+        ranks = sorted({rank_for_std(basis.spectrum, share) for share in self.std_fractions})
+        plans = []
+        for degree in self.degrees:
+            if degree not in MAX_RANK:
+                raise ArgumentError("degree", degree, problem=f"is not one of 1…{max(MAX_RANK)}")
+            for rank in sorted({min(r, MAX_RANK[degree]) for r in ranks}):
+                choices = {"degree": degree, "fire_rank": rank, **self._output_rule()}
+                size = min(monomial_count(rank, degree) / train.sizes[SNAPSHOT], 1.0)
+                plans.append(Plan(f"degree {degree}, rank {rank}", "coded", choices, size))
+        for kernel in self.kernels:
+            check_kernel(kernel, None)
+            for rank in ranks[::-2]:
+                choices = {"kernel": kernel, "fire_rank": rank, **self._output_rule()}
+                plans.append(Plan(f"{kernel}, rank {rank}", "coded", choices, KERNEL_COST))
+        return plans
+
+    def _lifted_plans(self) -> list[Plan]:
+        """The coded family on lifted fields, with one target and with all targets."""
+        plans = []
+        for (map_name, of_map), (name, targets) in product(
+            LIFTED_MAPS.items(), LIFTED_TARGETS.items()
+        ):
+            choices = {"lift": LIFT, "targets": targets, **of_map, **self._output_rule()}
+            cost = (1.0 if "degree" in of_map else KERNEL_COST) * (1 + len(targets))
+            plans.append(Plan(f"lifted {map_name}, {name}", "lifted", choices, cost))
+        return plans
+
+    def _output_rule(self) -> dict[str, Any]:
+        rules = ("rank", "std_fraction", "variance_fraction")
+        shares = {f"smoke_{rule}": getattr(self.smoke, rule) for rule in rules}
+        return {name: value for name, value in shares.items() if value is not None}
 
 
 def fold_rows(labels: Array, folds: int, by: str) -> list[Array]:
