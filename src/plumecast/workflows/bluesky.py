@@ -190,13 +190,13 @@ def hourly_means(dose: Array, hours: Array, ignition: datetime) -> Iterator[tupl
     mean is below 0.
     """
     frames = np.concatenate([np.zeros_like(dose[:1]), dose])
-    known = np.concatenate([[0.0], hours])
+    times = np.concatenate([[0.0], hours])
 
     def dose_at(edge: float) -> Array:
         if edge <= 0.0:
             return np.asarray(frames[0])
-        after = min(int(np.searchsorted(known, edge)), known.size - 1)
-        share = min(1.0, (edge - known[after - 1]) / (known[after] - known[after - 1]))
+        after = min(int(np.searchsorted(times, edge)), times.size - 1)
+        share = min(1.0, (edge - times[after - 1]) / (times[after] - times[after - 1]))
         return np.asarray(frames[after - 1] + share * (frames[after] - frames[after - 1]))
 
     begin = ignition.replace(minute=0, second=0, microsecond=0)

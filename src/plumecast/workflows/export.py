@@ -116,8 +116,8 @@ def _described(fields: xr.Dataset, title: str, history: str) -> xr.Dataset:
     """
     changed = fields.reset_coords([name for name in fields.coords if is_mapping(fields[name])])
     for name in map(str, changed.variables):
-        known = TABLE[name].attrs if name in TABLE else {}
-        changed[name].attrs = {**known, **changed[name].attrs}
+        described = TABLE[name].attrs if name in TABLE else {}
+        changed[name].attrs = {**described, **changed[name].attrs}
         if is_smoke(name, changed[name].attrs):
             changed[name].attrs.setdefault("comment", _smoke_comment(changed[name]))
         if not {"long_name", "standard_name"} & set(changed[name].attrs) and name != SNAPSHOT:
@@ -297,7 +297,7 @@ def _named(path: Path, statistic: str, *values: float) -> Path:
 
 def _write_statistics(statistics: xr.Dataset, where: Path) -> Path:
     grid, wkt = field_grid(statistics), _wkt(statistics, where.stem)
-    stated = {name: str(statistics.attrs[name]) for name in STATED if name in statistics.attrs}
+    of_all = {name: str(statistics.attrs[name]) for name in STATED if name in statistics.attrs}
     with temporary_folder(where) as folder:
         finals = []
         for name, item in statistics.data_vars.items():
@@ -307,7 +307,7 @@ def _write_statistics(statistics: xr.Dataset, where: Path) -> Path:
             for part in [item] if axis is None else item.transpose(axis, ...):
                 value = {} if axis is None else {axis: float(part[axis])}
                 final = refuse_existing(_named(where, str(name), *value.values()))
-                more = {axis: f"{number:g}" for axis, number in value.items()} | stated
+                more = {axis: f"{number:g}" for axis, number in value.items()} | of_all
                 tags = _tags(item, TAGS, more)
                 raster = part.transpose("y", "x").values.astype("float32")
                 write_geotiff(folder / final.name, raster, grid, wkt=wkt, tags=tags)

@@ -118,24 +118,24 @@ def _few_rows(fires: Array, hours: Array) -> Array:
     starts = np.flatnonzero(np.r_[True, fires[order][1:] != fires[order][:-1]])
     chosen: set[int] = set()
     for rows in np.split(order, starts[1:]):
-        own = hours[rows]
-        chosen |= {int(rows[np.argmin(np.abs(own - share * own[-1]))]) for share in SHARES}
+        apart = (np.abs(hours[rows] - share * hours[rows[-1]]) for share in SHARES)
+        chosen |= {int(rows[np.argmin(distance)]) for distance in apart}
     return np.array(sorted(chosen), dtype=np.int64)
 
 
-def check_alike(pool: Candidates, given: Candidates) -> None:
+def check_alike(pool: Candidates, runs: Candidates) -> None:
     """Raise unless given runs are on the grid of the candidates, and both have weather or none."""
     field = fit_layout(pool.snapshots, [FIRE]).fields[0]
     try:
-        checked_field(given.snapshots[FIRE], field)
+        checked_field(runs.snapshots[FIRE], field)
     except PlumecastError:
         raise PlumecastError(
-            f"given: the runs are on another grid ({describe_grid(given.snapshots)}) than the "
+            f"given: the runs are on another grid ({describe_grid(runs.snapshots)}) than the "
             f"candidates ({describe_grid(pool.snapshots)}); ingest them onto the same grid"
         ) from None
     kinds = ("", "mean wind", "hourly weather")
     weathers = []
-    for part in (pool.snapshots, given.snapshots):
+    for part in (pool.snapshots, runs.snapshots):
         has_winds = all(name in part.variables for name in WIND)
         weathers.append(2 if has_weather(part) else int(has_winds))
     if weathers[0] != weathers[1]:
@@ -150,36 +150,36 @@ Values = Mapping[str, float] | Sequence[float] | str | None
 """Numbers of ignitions: by name, a value each, the name of a coordinate, or 1 for all."""
 
 
-def values_of(pool: Candidates, given: Values, argument: str, *, positive: bool = False) -> Array:
+def values_of(pool: Candidates, values: Values, argument: str, *, positive: bool = False) -> Array:
     """(G,) numbers of the ignitions, finite and not negative; of a coordinate the mean."""
     data, count = pool.snapshots, len(pool.names)
-    if given is None:
+    if values is None:
         return np.ones(count)
-    if isinstance(given, str):
-        if given not in data.variables or data[given].dims != (SNAPSHOT,):
+    if isinstance(values, str):
+        if values not in data.variables or data[values].dims != (SNAPSHOT,):
             present = ", ".join(str(n) for n in data.coords if data[n].dims == (SNAPSHOT,))
             problem = "is no coordinate of the snapshots"
-            raise ArgumentError(argument, given, f"found {present}", problem=problem)
-        if data[given].dtype.kind not in "fiub":
-            problem = f"holds {data[given].dtype}, not numbers"
-            raise ArgumentError(argument, given, problem=problem)
-        each = data[given].values.astype(np.float64)
+            raise ArgumentError(argument, values, f"found {present}", problem=problem)
+        if data[values].dtype.kind not in "fiub":
+            problem = f"holds {data[values].dtype}, not numbers"
+            raise ArgumentError(argument, values, problem=problem)
+        each = data[values].values.astype(np.float64)
         numbers = np.array([each[rows].mean() for rows in pool.groups()])
-    elif isinstance(given, Mapping):
-        for name in given:
+    elif isinstance(values, Mapping):
+        for name in values:
             pool.number(str(name), argument)
-        missing = [name for name in pool.names if name not in given]
+        missing = [name for name in pool.names if name not in values]
         if missing:
             raise PlumecastError(
                 f"{argument}: ignition '{missing[0]}'{_more(missing)} has no value; give one for "
                 "every candidate"
             )
-        numbers = np.array([given[name] for name in pool.names], dtype=np.float64)
-    elif len(given) == count:
-        numbers = np.array(given, dtype=np.float64)
+        numbers = np.array([values[name] for name in pool.names], dtype=np.float64)
+    elif len(values) == count:
+        numbers = np.array(values, dtype=np.float64)
     else:
         raise PlumecastError(
-            f"{argument} has {len(given)} values; give one for each of the {count} ignitions, in "
+            f"{argument} has {len(values)} values; give one for each of the {count} ignitions, in "
             "the order of their names, or a dictionary"
         )
     wrong = ~np.isfinite(numbers) | (numbers < 0.0)

@@ -166,14 +166,14 @@ def design_runs(
     )
 
 
-def _already_run(pool: Candidates, known: Candidates, first: Sequence[int]) -> Array:
+def _already_run(pool: Candidates, existing: Candidates, first: Sequence[int]) -> Array:
     """(G,) whether an ignition of the pool is among the given runs.
 
     Runs that were made from written WRF-Fire inputs are named after their fire.
     """
-    done = [*known.names, *np.unique(known.snapshots["fire_id"].values.astype(str))]
+    done = [*existing.names, *np.unique(existing.snapshots["fire_id"].values.astype(str))]
     fires = pool.snapshots["fire_id"].values.astype(str)
-    run = np.isin(pool.names, known.names)
+    run = np.isin(pool.names, existing.names)
     run |= np.array([np.isin(fires[rows], done).all() for rows in pool.groups()])
     for number in first:
         if run[number]:

@@ -246,19 +246,19 @@ def prior(choice: Choice) -> Posterior:
     rows = choice.rows
     variances = np.array([choice.kernel(rows[[i]], rows[[i]])[0, 0] for i in range(rows.shape[0])])
     start = Posterior(rows, choice.kernel, choice.noise, np.empty((rows.shape[0], 0)), variances)
-    given = choice.known_rows()
-    return start.known(given) if given.size else start
+    known_rows = choice.known_rows()
+    return start.known(known_rows) if known_rows.size else start
 
 
 def mean_variances(choice: Choice, order: Sequence[int]) -> Array:
     """(1 + len(order),) weighted mean variance of the candidates, before and after each group."""
     weights = choice.row_weights()
     state = prior(choice)
-    found = [float(weights @ state.variances)]
+    means = [float(weights @ state.variances)]
     for number in order:
         state = state.known(choice.groups[number])
-        found.append(float(weights @ state.variances))
-    return np.array(found)
+        means.append(float(weights @ state.variances))
+    return np.array(means)
 
 
 def by_variance(choice: Choice, count: int, first: Sequence[int]) -> list[int]:
