@@ -271,10 +271,7 @@ def test_statistics_of_drawn_fires_are_those_of_their_fields(
         statistics=Statistics([0.5]),
         resources=Resources(progress=lambda *step: heard.append(step)),
     )
-    made = drawn.make(drawn.plans)  # the same fires all at once, without smoke
-    fire = drawn.simulator.fire(drawn.plans[1])
-    front = made.isel(snapshot=made.fire_id.values == drawn.plans[1].fire_id)
-    xr.testing.assert_identical(fire.drop_vars(["smoke", "dose_scale"]), front)
+    made = drawn.make(drawn.plans)  # the same fires all at once
     expected = pc.ensemble_statistics(on_simulated_grid, made, statistics=Statistics([0.5]))
     xr.testing.assert_allclose(found, expected, rtol=ROUNDING)
     assert heard == [(1, 2, "fires"), (2, 2, "fires")]

@@ -247,9 +247,7 @@ class Fold:
 
     whole: xr.Dataset
     rows: Array  # of the fold, which is left out
-    inputs: str | Sequence[str]
-    outputs: str
-    group_by: str
+    fields: Mapping[str, Any]  # inputs, outputs and group_by of `fit_surrogate`
     fire: Truncation  # keeps at least as many modes as every candidate
     smoke: Truncation
 
@@ -267,7 +265,7 @@ class Fold:
     @cached_property
     def encoded(self) -> tuple[TrainingMatrices, Basis, Basis, Array, Array]:
         """The snapshots to train on, the bases of inputs and outputs, and the codes in these."""
-        data = training_matrices(self.rest, self.inputs, self.outputs)
+        data = training_matrices(self.rest, self.fields["inputs"], self.fields["outputs"])
         fire = fit_truncated_basis(data.inputs, self.fire)
         smoke = fit_truncated_basis(data.outputs, self.smoke)
         return data, fire, smoke, fire.encode(data.inputs), smoke.encode(data.outputs)
@@ -278,20 +276,14 @@ class Fold:
         Coded candidates differ only in the map between the codes, which are computed once.
         """
         if plan.family != "coded":
-            return fit_surrogate(
-                self.rest,
-                inputs=self.inputs,
-                outputs=self.outputs,
-                group_by=self.group_by,
-                **plan.choices,
-            )
+            return fit_surrogate(self.rest, **self.fields, **plan.choices)
         data, whole, output_basis, codes, targets = self.encoded
         # A fold has fewer snapshots than the whole, and perhaps fewer modes.
         rank = min(plan.choices["fire_rank"], whole.rank)
         settings = CodedSettings(
             **{n: plan.choices[n] for n in ("degree", "kernel") if n in plan.choices}
         )
-        groups = data.groups(self.group_by)
+        groups = data.groups(self.fields["group_by"])
         code_map, _ = fit_code_map(codes[:, :rank], targets, settings, groups, DEFAULT_BUDGET)
         operator = CodedOperator(whole.truncate(rank), code_map, output_basis)
         return label_operator(operator, data, ranges=False)

@@ -155,11 +155,12 @@ def tune_surrogate(
     plans = space.plans(train, inputs, group_by)
     largest = max(plan.choices.get("fire_rank", 1) for plan in plans)
     fire = Truncation(std_fraction=1.0, max_rank=largest)  # enough modes for every candidate
+    fields = {"inputs": inputs, "outputs": outputs, "group_by": group_by}
     search = _Search(
         train=train,
         validation=validation,
-        folds=[Fold(train, rows, inputs, outputs, group_by, fire, space.smoke) for rows in parts],
-        fields={"inputs": inputs, "outputs": outputs, "group_by": group_by},
+        folds=[Fold(train, rows, fields, fire, space.smoke) for rows in parts],
+        fields=fields,
         tau=smoke_threshold(train[outputs], captured),
         validation_tau=smoke_threshold(validation[outputs], captured),
         rank_by=rank_by,
