@@ -124,6 +124,8 @@ def test_given_runs_are_known_and_not_chosen_again(fires, chosen):
     assert not set(after.chosen) & set(chosen.chosen[:2])
     assert after.runs[0].expected_error < 1.0
     assert alone.runs[0].expected_error != after.runs[0].expected_error
+    with pytest.raises(PlumecastError, match="is among the given runs already; leave it out"):
+        design_runs(fires, 2, given=given, must_have=chosen.chosen[:1])
 
 
 def test_weights_and_costs_steer(fires):

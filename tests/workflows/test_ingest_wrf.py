@@ -18,7 +18,7 @@ from plumecast.data.store import append_fire
 from plumecast.sources.wrf import WrfOptions
 from plumecast.sources.wrf.fires import read_wrf_profile
 from plumecast.weather.snapshots import has_weather, without_weather
-from plumecast.workflows.ingest import ingest_wrf
+from plumecast.workflows.ingest import ingest_wrf, read_labels
 from support.places import shared_data
 from support.wrf_files import (
     FILE,
@@ -125,6 +125,19 @@ def test_a_table_labels_the_fires(ingest, runs, where, tmp_path):
     assert f"{runs[1]}: {table} has no line for fire 'b'" in result.err
     assert labels_of(where, "drought") == {"a": "low"}
     assert labels_of(where, "ignition_id") == {"a": "spot"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("fire_id,drought\na,low\na,high\n", "line 3, fire 'a': this is the fire's second drought"),
+        ("fire,drought,wind_speed\na,low,5\n", "line 2, fire 'a': wind_from_direction is empty"),
+    ],
+)
+def test_labels_that_contradict_or_lack_each_other_are_refused(tmp_path, text, said):
+    (tmp_path / "labels.csv").write_text(text)
+    with pytest.raises(PlumecastError, match=said):
+        read_labels(tmp_path / "labels.csv")
 
 
 def test_findings_of_the_checks_are_told_and_kept(ingest, runs, where, tmp_path):
