@@ -331,11 +331,11 @@ def test_command_draws_fires_only_for_surrogates_that_know_their_grid(refused, s
         ("a.zarr -o a.png", "a.png: unknown file ending '.png'; use .nc, .zarr or .tif"),
         (
             "none.zarr --thresholds a",
-            "--thresholds 'a' is not a list of numbers separated by commas",
+            "'a' is not a list of numbers separated by commas",
         ),
         ("none.zarr", "none.zarr does not exist"),
     ):
-        assert refused("ensemble", model, *out, *words.split()) == said
+        assert said in refused("ensemble", model, *out, *words.split())
     two = with_log_smoke(split.train)
     pc.fit_surrogate(two, inputs=["time_since_ignition", LOG_SMOKE]).save(model)
     said = refused("ensemble", model, *out, "--simulate", 2)

@@ -136,9 +136,9 @@ def test_bad_rasters_do_not_stop_the_others(run, rasters, like, tmp_path):
 
 REFUSED = {
     "--unit is missing: {first}: the arrival times do not state it": (),
-    "--format spark": ("--format", "spark"),
-    "--unit weeks": ("--unit", "weeks"),
-    "--hours 'six'": ("--unit", "min", "--hours", "six"),
+    "spark": ("--format", "spark"),
+    "weeks": ("--unit", "weeks"),
+    "'six'": ("--unit", "min", "--hours", "six"),
     "batch=0": ("--unit", "s", "--batch", 0),
 }
 

@@ -245,9 +245,9 @@ def test_nothing_is_left_where_no_run_can_be_read(ingest, where, tmp_path):
 
 
 REFUSED = {
-    "--smoke-unit ppm": ("--smoke-unit", "ppm"),
-    "--every often: no interval": ("--every", "often"),
-    "--floor -1.0": ("--floor", -1),
+    "ppm": ("--smoke-unit", "ppm"),
+    ": no interval": ("--every", "often"),
+    "--floor": ("--floor", -1),
     "workers=0": ("--workers", 0),
     "either": ("--drought", "low", "--drought-from", "a.csv"),
     "no such file; give a table": ("--drought-from", "none.csv"),

@@ -29,6 +29,16 @@ from plumecast.surrogate.surrogate import Surrogate
 GROUP = "ignition_id"
 
 
+def is_same_simulation(surrogate: Surrogate, snapshots: xr.Dataset) -> bool:
+    """False if simulated fires differ in their settings: equal names are then other fires.
+
+    Fires that were taken in after the fit count too.
+    """
+    simulation, training = provenance(snapshots).get(SIMULATION), surrogate.training
+    later = [item[SIMULATION] for item in training.get("updates", ()) if SIMULATION in item]
+    return simulation in [training.get(SIMULATION), *later]
+
+
 @dataclass(frozen=True, slots=True)
 class Extrapolation:
     """Snapshots of some fires that lie beyond training, in all and by measure."""
@@ -119,13 +129,3 @@ def trained_ignitions(surrogate: Surrogate, fires: xr.Dataset) -> frozenset[str]
         return frozenset()
     known = set(np.ravel(fires[GROUP].values).astype(str).tolist())
     return frozenset(known & set(surrogate.training.get(GROUP, ())))
-
-
-def is_same_simulation(surrogate: Surrogate, snapshots: xr.Dataset) -> bool:
-    """False if simulated fires differ in their settings: equal names are then other fires.
-
-    Fires that were taken in after the fit count too.
-    """
-    simulation, training = provenance(snapshots).get(SIMULATION), surrogate.training
-    later = [item[SIMULATION] for item in training.get("updates", ()) if SIMULATION in item]
-    return simulation in [training.get(SIMULATION), *later]
