@@ -21,7 +21,7 @@ from plumecast.scores.reading import Reading
 from plumecast.scores.roc import FLOOR, bin_edges, count_above, edges_at
 from plumecast.scores.sampling import cluster_mean
 from plumecast.simulator import ensemble as simulator
-from plumecast.surrogate.guards import check_prediction
+from plumecast.surrogate.guards import limits
 from plumecast.workflows import ensemble
 from plumecast.workflows.ensemble import BLOCK, DEVICE_BLOCK, block_size
 from plumecast.workflows.fires import draw_fires as drawing
@@ -397,6 +397,6 @@ def test_one_warning_says_how_many_snapshots_lie_beyond_training(surrogate, fire
         found.append((str(given[0].message), statistics.attrs["snapshots_beyond_training"]))
     assert found[0] == found[1]
     with extrapolating():
-        flags = check_prediction(surrogate, mixed, {"smoke": surrogate.predict(mixed)})
+        flags = surrogate.predict_checked(mixed)[1].flags(limits(surrogate))
     assert found[0][1] == int((flags != 0).sum())
     assert "of 130 snapshots" in found[0][0]
