@@ -49,7 +49,7 @@ PLACES = 20
 def mean_field(train: xr.Dataset) -> Surrogate:
     """The mean field with error bars of its own, calibrated as those of a surrogate."""
     fit = partial(fit_baseline, "mean-field")
-    cells = score_out_of_fold(train, {"mean-field": fit}).results["smoke"].cells
+    cells = score_out_of_fold(train, {"mean-field": fit})["smoke"].evaluation.cells
     assert cells is not None
     return replace(fit(train), error_bars=make_calibration(cells))
 

@@ -176,6 +176,22 @@ def blowing(
     return edit
 
 
+def airy(*, fuel: float | None = None, levels: bool = True) -> Callable[[Fields, float], None]:
+    """An `edit` that adds the wind (3, 4) m/s, 900 m of mixing and, with `fuel`, the load FGIP."""
+
+    def edit(fields: Fields, seconds: float) -> None:
+        on = 1.0 if seconds else 0.0  # WRF computes surface values in its first step
+        if levels:
+            fields["U"] = np.full((NZ, NY, NX + 1), 3.0)
+            fields["V"] = np.full((NZ, NY + 1, NX), 4.0)
+        fields["U10"], fields["V10"] = np.full((NY, NX), on * 3.0), np.full((NY, NX), on * 4.0)
+        fields["PBLH"] = np.full((NY, NX), on * 900.0)
+        if fuel is not None:
+            fields["FGIP"] = pad(np.full((NY * REFINE, NX * REFINE), fuel))
+
+    return edit
+
+
 def _dims(name: str, values: np.ndarray) -> tuple[str, ...]:
     if name in ("LFN", "TIGN_G", "FGIP"):
         return ("south_north_subgrid", "west_east_subgrid")

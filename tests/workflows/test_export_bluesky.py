@@ -11,15 +11,12 @@ import xarray as xr
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
-from plumecast.cli import main
 from plumecast.scores.quantities import as_quantity
 from plumecast.workflows.bluesky import NEARLY, export_bluesky, hourly_means, read_clock
 from support.projected import on_earth
 from support.snapshots import make_snapshots
 
-SINGLE = 1e-6
-"""Relative: files have single precision."""
-
+SINGLE = 1e-6  # relative: files have single precision
 PACIFIC = "2026-08-01T22:00-07:00"
 
 
@@ -64,7 +61,8 @@ def test_a_dose_that_falls_has_no_negative_mean():
 def test_files_have_the_names_and_numbers_of_their_hours(fires, tmp_path):
     rasterio = pytest.importorskip("rasterio")
     own = fires.isel(snapshot=[0, 1])
-    written = export_bluesky([own], tmp_path / "smoke", ignition_time=PACIFIC)
+    blocks = [own.isel(snapshot=[row]) for row in (0, 1)]
+    written = export_bluesky(blocks, tmp_path / "smoke", ignition_time=PACIFIC)
     assert (written.where, written.snapshots) == (tmp_path / "smoke", 2)
     name = str(own.fire_id.values[0])
     folder = tmp_path / "smoke" / name
@@ -88,24 +86,14 @@ def test_files_have_the_names_and_numbers_of_their_hours(fires, tmp_path):
         assert file.tags()["hours"] == "2"  # from 22 h to midnight
 
 
-def test_a_fire_may_be_divided_into_blocks(fires, tmp_path):
-    pytest.importorskip("rasterio")
-    name = str(fires.fire_id.values[0])
-    blocks = [fires.isel(snapshot=[row]) for row in (0, 1)]
-    export_bluesky(blocks, tmp_path / "smoke", ignition_time=PACIFIC)
-    assert len(list((tmp_path / "smoke" / name / "hourly").iterdir())) == 4
-
-
-def test_fires_without_a_projection_or_in_disorder_are_refused(fires, tmp_path):
-    plain = dose_of(make_snapshots(fires=2, checkpoints=2))
-    with pytest.raises(PlumecastError, match="map projection"):
-        export_bluesky([plain], tmp_path / "smoke", ignition_time=PACIFIC)
-    mixed = fires.isel(snapshot=[0, 2, 1])
-    with pytest.raises(PlumecastError, match="do not follow one another"):
-        export_bluesky([mixed], tmp_path / "smoke", ignition_time=PACIFIC)
-    short = fires.isel(snapshot=[0]).assign_coords(hours=("snapshot", [0.5]))
-    with pytest.raises(PlumecastError, match="no complete hour"):
-        export_bluesky([short], tmp_path / "smoke", ignition_time=PACIFIC)
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda fires: dose_of(make_snapshots(fires=2, checkpoints=2)), "map projection"),
+    (lambda fires: fires.isel(snapshot=[0, 2, 1]), "do not follow one another"),
+    (lambda fires: fires.assign_coords(hours=0.08 * fires.hours), "no complete hour"),
+])  # fmt: skip
+def test_fires_without_a_projection_or_in_disorder_are_refused(fires, tmp_path, change, words):
+    with pytest.raises(PlumecastError, match=words):
+        export_bluesky([change(fires)], tmp_path / "smoke", ignition_time=PACIFIC)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -127,47 +115,36 @@ def place(tmp_path_factory):
     return folder
 
 
-def predict(place, out, *options):
-    words = ["predict", place / "smoke.plume", place / "fires.nc", "-o", out, *options]
-    with pytest.raises(SystemExit) as stopped:
-        main(list(map(str, words)))
-    return stopped.value.code
-
-
-def test_the_command_writes_a_folder_for_each_fire(place, tmp_path, capsys):
+def test_the_command_writes_a_folder_for_each_fire(place, tmp_path, run):
     pytest.importorskip("rasterio")
-    options = ("--names", "bluesky", "--ignition-time", "2026-08-01T18:00Z")
-    assert predict(place, tmp_path / "smoke", *options) == 0, capsys.readouterr().err
-    assert "hourly: mean smoke of each hour" in capsys.readouterr().out
+    words = ("predict", place / "smoke.plume", place / "fires.nc", "-o", tmp_path / "smoke")
+    words = (*words, "--names", "bluesky", "--ignition-time", "2026-08-01T18:00Z")
+    assert "hourly: mean smoke of each hour" in run(*words).out
     hourly = [len(list((fire / "hourly").iterdir())) for fire in (tmp_path / "smoke").iterdir()]
     assert hourly == [2, 2, 2]
-    assert predict(place, tmp_path / "smoke", *options) == 2  # never overwritten
+    assert run(*words).code == 2  # never overwritten
 
 
 @pytest.mark.parametrize(("out", "options", "said"), [
-    ("smoke", ("--names", "bluesky"), "--ignition-time is missing"),
-    ("smoke.tif", ("--names", "bluesky", "--ignition-time", PACIFIC), "without an ending"),
-    ("smoke", ("--names", "bluesky", "--ignition-time", PACIFIC, "--footprint"), "--footprint"),
-    ("smoke.tif", ("--names", "hysplit"), "plumecast, bluesky"),
+    ("smoke", ("bluesky",), "--ignition-time is missing"),
+    ("smoke.tif", ("bluesky", "--ignition-time", PACIFIC), "without an ending"),
+    ("smoke", ("bluesky", "--ignition-time", PACIFIC, "--footprint"), "--footprint"),
+    ("smoke.tif", ("hysplit",), "plumecast, bluesky"),
 ])  # fmt: skip
-def test_the_command_refuses_what_it_cannot_name(place, tmp_path, capsys, out, options, said):
-    assert predict(place, tmp_path / out, *options) == 2
-    assert said in capsys.readouterr().err
+def test_the_command_refuses_what_it_cannot_name(place, tmp_path, refused, out, options, said):
+    words = ("predict", place / "smoke.plume", place / "fires.nc", "-o", tmp_path / out, "--names")
+    assert said in refused(*words, *options)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fires_that_record_their_start_need_none_stated(place, tmp_path, capsys):
+def test_fires_that_record_their_start_need_none_stated(place, tmp_path, succeed):
     """Each fire has the hours of its own clock."""
     pytest.importorskip("rasterio")
-    with xr.open_dataset(place / "fires.nc") as opened:
-        fires = opened.load()
+    fires = xr.load_dataset(place / "fires.nc")
     started = [f"2026-08-0{n + 1}T1{n}:00:00Z" for n in range(fires.sizes["snapshot"])]
-    pc.export_snapshots(
-        fires.assign_coords(ignition_time=("snapshot", np.array(started))), tmp_path / "own.nc"
-    )
-    words = ["predict", place / "smoke.plume", tmp_path / "own.nc", "-o", tmp_path / "smoke"]
-    with pytest.raises(SystemExit) as stopped:
-        main([*map(str, words), "--names", "bluesky"])
-    assert stopped.value.code == 0, capsys.readouterr().err
+    fires = fires.assign_coords(ignition_time=("snapshot", np.array(started)))
+    store = pc.export_snapshots(fires, tmp_path / "own.nc")
+    words = ("predict", place / "smoke.plume", store, "-o", tmp_path / "smoke")
+    succeed(*words, "--names", "bluesky")
     hours = sorted(path.stem[-12:] for path in (tmp_path / "smoke").glob("*/hourly/*.tif"))
     assert hours == [f"2026080{n + 1}1{n + more}00" for n in range(3) for more in (0, 1)]

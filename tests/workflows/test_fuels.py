@@ -88,15 +88,6 @@ def test_fuels_of_another_place_are_refused(fires, folder):
         pc.workflows.with_fuels(fires, folder / "NB9.txt")
 
 
-def test_more_fuel_makes_more_smoke(succeed, folder, tmp_path):
-    model, found = folder / "fuelled.plume", {}
-    for name in ("GR1", "SB4"):
-        out, fuels = tmp_path / f"{name}.nc", ("--fuels", folder / f"{name}.txt")
-        succeed("predict", model, *words(folder), *WIND, *fuels, "-o", out)
-        found[name] = smoke(out)
-    assert found["SB4"] > 2.0 * found["GR1"]
-
-
 def test_a_store_keeps_the_load_for_predictions(succeed, refused, folder, tmp_path):
     model, store = folder / "fuelled.plume", tmp_path / "fires.zarr"
     fuels = ("--fuels", folder / "SB4.txt")
@@ -124,17 +115,14 @@ def test_statistics_of_rasters_use_their_fuels(folder):
     assert means[1] > 1.1 * means[0]
 
 
-def test_fuels_that_change_nothing_are_noted(run, folder, tmp_path):
+def test_fuels_that_change_nothing_are_noted_or_refused(run, refused, folder, tmp_path):
     fuels = ("--fuels", folder / "SB4.txt", "-o", tmp_path / "plain.nc")
     result = run("predict", folder / "plain.plume", *words(folder), *WIND, *fuels)
     assert result.code == 0
     assert "trained without the fuel load" in " ".join(result.err.split())
-
-
-def test_stores_of_statistics_have_their_own_load(refused, folder, tmp_path):
-    pc.export_snapshots(weather_fires(2), tmp_path / "fires.nc")
+    store = pc.export_snapshots(weather_fires(2), tmp_path / "fires.nc")
     asked = ("--fuels", folder / "SB4.txt", "-o", tmp_path / "out.nc")
-    message = refused("ensemble", folder / "fuelled.plume", tmp_path / "fires.nc", *asked)
+    message = refused("ensemble", folder / "fuelled.plume", store, *asked)
     assert "is for --simulate and for rasters" in message
 
 

@@ -13,7 +13,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import TABLE
 from plumecast.data import append_fire, stored_fires
 from plumecast.sources.rasters import RasterOptions
-from support.raster_files import COARSE, LEFT, NX, NY, dataset, fire, write_ascii, write_tiff
+from support.raster_files import COARSE, LEFT, NX, NY, fire, write_ascii, write_tiff
 
 FIRE = ("time_since_ignition",)
 
@@ -61,27 +61,21 @@ def test_fires_are_stored_without_smoke(succeed, rasters, like, tmp_path):
     assert "5 from 5 ignitions" in info
 
 
-def test_stored_fires_are_passed_over(succeed, rasters, tmp_path, monkeypatch):
-    store = tmp_path / "fires.zarr"
-    succeed("ingest", "rasters", *rasters[:2], "-o", store, "--unit", "min")
-    for path in rasters[:2]:
-        path.write_text("not read again")
-    out = succeed("ingest", "rasters", rasters[0].parent, "-o", store, "--unit", "min")
-    assert "5 fires: 3 read, 2 skipped, 0 failed" in out
-    assert stored_fires(store) == {f"f{number}" for number in range(5)}
-
-
-def test_another_drought_is_named_and_relabel_applies_it(run, succeed, rasters, tmp_path):
-    command = ("ingest", "rasters", *rasters[:2], "-o", tmp_path / "fires.zarr",
-               "--format", "farsite", "--crs", "local")  # fmt: skip
-    succeed(*command)
-    result = run(*command, "--drought", "high")
+def test_stored_fires_are_passed_over_and_may_be_relabelled(run, succeed, rasters, tmp_path):
+    store = ("-o", tmp_path / "fires.zarr", "--format", "farsite", "--crs", "local")
+    succeed("ingest", "rasters", *rasters[:2], *store)
+    result = run("ingest", "rasters", *rasters[:2], *store, "--drought", "high")
     assert result.err == (
         "note: f0, f1: already stored with drought 'unknown', not 'high'; the label is kept, "
         "--relabel replaces it\n"
     )
-    succeed(*command, "--drought", "high", "--relabel")
-    assert set(open_snapshots(tmp_path / "fires.zarr", fields=FIRE).drought.values) == {"high"}
+    for path in rasters[:2]:
+        path.write_text("not read again")
+    out = succeed("ingest", "rasters", rasters[0].parent, *store, "--drought", "high", "--relabel")
+    assert "5 fires: 3 read, 0 skipped, 0 failed, 2 relabelled" in out
+    stored = open_snapshots(tmp_path / "fires.zarr", fields=FIRE)
+    assert set(stored.drought.values) == {"high"}
+    assert set(stored.fire_id.values) == {f"f{number}" for number in range(5)}
 
 
 def test_events_already_there_are_passed_over(succeed, tmp_path):
@@ -99,103 +93,75 @@ def test_events_already_there_are_passed_over(succeed, tmp_path):
     assert stored_fires(store) == {"day-of-fire-5-event-7", "day-of-fire-5-event-12"}
 
 
-def test_other_settings_and_grids_do_not_join_a_store(run, succeed, rasters, like, tmp_path):
-    store = tmp_path / "fires.zarr"
-    succeed("ingest", "rasters", rasters[0], "-o", store, "--unit", "min", "--like", like)
-    result = run("ingest", "rasters", rasters[1], "-o", store, "--unit", "min", "--like", like,
-                 "--hours", "2")  # fmt: skip
-    assert result.code == 2
-    assert f"{store} was read with hours=None, not [2.0]" in result.err
-    result = run("ingest", "rasters", rasters[1], "-o", store, "--unit", "min")
-    assert result.code == 2
-    assert f"on another grid than {store}" in result.err
+def test_other_settings_and_grids_do_not_join_a_store(refused, succeed, rasters, like, tmp_path):
+    words = ("-o", tmp_path / "fires.zarr", "--unit", "min")
+    succeed("ingest", "rasters", rasters[0], *words, "--like", like)
+    said = refused("ingest", "rasters", rasters[1], *words, "--like", like, "--hours", "3")
+    assert f"{words[1]} was read with hours=None, not [3.0]" in said
+    said = refused("ingest", "rasters", rasters[1], *words)
+    assert f"on another grid than {words[1]}" in said
 
 
 # -- bad input: one line names the file, and the others are still read
 
 
-def bad_rasters(folder: Path) -> dict[str, Path]:
-    """One file for each fault, and the expected message."""
-    folder.mkdir()
-    seconds = write_ascii(folder / "seconds.asc", 36_000 * fire())
-    outside = write_ascii(folder / "outside.asc", fire(), XLLCORNER=LEFT + 1e5)
-    deep = folder / "deep.nc"
-    dataset(fire()).expand_dims(time=3).to_netcdf(deep)
-    cut = folder / "cut.nc"
-    dataset(fire()).to_netcdf(cut)
-    cut.write_bytes(cut.read_bytes()[:2000])
-    words = folder / "words.asc"
-    words.write_text("ncols many")
-    placed = write_tiff(folder / "placed.tif", fire(), crs="EPSG:32613")
-    bands = write_tiff(folder / "bands.tif", np.stack([fire(), fire()]))
-    nothing = write_ascii(folder / "nothing.asc", np.full((NY, NX), np.nan))
-    return {
-        "h after ignition, beyond this; is the unit right?": seconds,
-        "100.0% of the burned area is outside the target grid": outside,
-        "arrival has dimensions ('time', 'y', 'x')": deep,
-        "damaged or truncated NetCDF file": cut,
-        "not a readable ASCII grid": words,
-        "has a CRS, the target grid has none": placed,
-        "2 bands; give one arrival-time band per file": bands,
-        "no burned cell, all values are nodata": nothing,
-        "cannot be opened (No such file or directory)": folder / "nowhere.asc",
-    }
-
-
 def test_bad_rasters_do_not_stop_the_others(run, rasters, like, tmp_path):
-    bad = bad_rasters(tmp_path / "bad")
-    (tmp_path / "twin").mkdir()
+    for folder in ("bad", "twin"):
+        (tmp_path / folder).mkdir()
+    seconds = write_ascii(tmp_path / "bad" / "seconds.asc", 36_000 * fire())
+    outside = write_ascii(tmp_path / "bad" / "outside.asc", fire(), XLLCORNER=LEFT + 1e5)
+    huge = write_ascii(tmp_path / "bad" / "huge.asc", fire(), CELLSIZE=3e7)
+    placed = write_tiff(tmp_path / "bad" / "placed.tif", fire(), crs="EPSG:32613")
     twin = write_ascii(tmp_path / "twin" / "f0.asc", fire())
+    bad = {
+        seconds: "h after ignition, beyond this; is the unit right?",
+        outside: "100.0% of the burned area is outside the target grid",
+        huge: "cell size 3e+07",
+        placed: "has a CRS, the target grid has none",
+        tmp_path / "nowhere.asc": "cannot be opened (No such file or directory)",
+        twin: "a fire named 'f0' was read before; rename it",
+    }
     store = tmp_path / "fires.zarr"
     result = run(
-        *("ingest", "rasters", rasters[0], *bad.values(), twin, rasters[1], "-o", store),
+        *("ingest", "rasters", rasters[0], *bad, rasters[1], "-o", store),
         *("--format", "farsite", "--like", like),
     )
     assert result.code == 1
-    errors = result.err.splitlines()
-    said = {**bad, "a fire named 'f0' was read before; rename it": twin}
-    assert len(errors) == len(said)
-    for (message, path), line in zip(said.items(), errors, strict=True):
+    for (path, words), line in zip(bad.items(), result.err.splitlines(), strict=True):
         assert line.startswith("error: ")
         assert f"{path}: " in line
-        assert message in line
+        assert words in line
     assert stored_fires(store) == {"f0", "f1"}
 
 
-def test_a_raster_without_unit_is_refused(refused, rasters, tmp_path):
-    store = ("-o", tmp_path / "fires.zarr")
-    said = refused("ingest", "rasters", *rasters, *store)
-    assert said.startswith(f"--unit is missing: {rasters[0]}: the arrival times do not state it")
-    assert "--format spark" in refused("ingest", "rasters", *rasters, *store, "--format", "spark")
-    assert "--unit weeks" in refused("ingest", "rasters", *rasters, *store, "--unit", "weeks")
-    assert "--hours 'six'" in refused(
-        "ingest", "rasters", *rasters, *store, "--unit", "min", "--hours", "six"
-    )
-    assert "batch=0" in refused("ingest", "rasters", *rasters, *store, "--unit", "s", "--batch", 0)
-    assert not (tmp_path / "fires.zarr").exists()
+REFUSED = {
+    "--unit is missing: {first}: the arrival times do not state it": (),
+    "spark": ("--format", "spark"),
+    "weeks": ("--unit", "weeks"),
+    "'six'": ("--unit", "min", "--hours", "six"),
+    "batch=0": ("--unit", "s", "--batch", 0),
+}
 
 
-def test_rasters_without_crs_are_assumed_to_have_that_of_the_grid(
-    run, rasters, trained_place, tmp_path
-):
-    words = ("--unit", "min", "--like", trained_place)
+def test_wrong_options_are_refused(refused, rasters, tmp_path):
+    store = tmp_path / "fires.zarr"
+    for words, options in REFUSED.items():
+        said = refused("ingest", "rasters", *rasters, "-o", store, *options)
+        assert words.format(first=rasters[0]) in said
+    assert not store.exists()
+
+
+def test_rasters_without_crs_are_assumed_to_have_that_of_the_grid(run, rasters, like, tmp_path):
+    pyproj = pytest.importorskip("pyproj")
+    placed = open_snapshots(like).load()
+    placed = placed.assign_coords(crs=((), 0, pyproj.CRS("EPSG:32613").to_cf()))
+    append_fire(tmp_path / "placed.zarr", placed)
+    words = ("--unit", "min", "--like", tmp_path / "placed.zarr")
     result = run("ingest", "rasters", *rasters, "-o", tmp_path / "fires.zarr", *words)
     assert result.code == 0
     assert result.err == (
         f"note: no CRS in {rasters[0]}: assumed that of the target grid, WGS 84 / UTM zone 13N "
         "(EPSG:32613); state the CRS of the files if it is another\n"
     )
-    fires = open_snapshots(tmp_path / "fires.zarr", fields=("time_since_ignition",))
+    fires = open_snapshots(tmp_path / "fires.zarr", fields=FIRE)
     assert fires.crs.attrs["projected_crs_name"] == "WGS 84 / UTM zone 13N"
-
-
-@pytest.fixture
-def trained_place(tmp_path, like) -> Path:
-    """The coarse grid with a coordinate system."""
-    pyproj = pytest.importorskip("pyproj")
-    store = tmp_path / "placed.zarr"
-    placed = (
-        open_snapshots(like).load().assign_coords(crs=((), 0, pyproj.CRS("EPSG:32613").to_cf()))
-    )
-    append_fire(store, placed)
-    return store

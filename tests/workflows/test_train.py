@@ -17,6 +17,32 @@ from plumecast.scores.optical_depth import with_log_smoke
 from plumecast.workflows.train import train_surrogate
 from support.snapshots import make_snapshots
 
+SPLIT = {"seed": 3, "by": "fire_id", "fractions": (0.5, 0.25, 0.25), "min_acres": 1e4}
+CASES = {
+    "--preset paper-linear": {"preset": "paper-linear"},
+    "--preset quick --layers 1": {"preset": "quick", "layers": 1},
+    "--degree 1 --all --folds 2": {"degree": 1, "split": None, "folds": 2},
+    "--degree 2 --fire-std 0.9 --lift burned,age-bins": {
+        "degree": 2,
+        "fire_std_fraction": 0.9,
+        "lift": ["burned", "age-bins"],
+    },
+    "--degree 1 --seed 3 --by fire_id --fractions 0.50,0.25,0.25 --drought high,low "
+    "--min-acres 1e4 --smoke-floor 1": {
+        "degree": 1,
+        "split": SplitRecipe(**SPLIT, drought=["high", "low"], smoke_floor=1.0),
+    },
+    "--degree 1 --all --drought low": {
+        "degree": 1,
+        "split": SplitRecipe(fractions=None, drought="low"),
+    },
+    "--degree 1 --outputs log_smoke": {"degree": 1, "outputs": "log_smoke"},
+    "--preset paper-linear --memory 1MB": {
+        "preset": "paper-linear",
+        "resources": Resources(memory="1MB"),
+    },
+}
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Path:
@@ -25,69 +51,11 @@ def store(tmp_path_factory) -> Path:
     return path
 
 
-CASES = {
-    "preset": (["--preset", "paper-linear"], {"preset": "paper-linear"}),
-    "spectral": (["--preset", "quick"], {"preset": "quick"}),
-    "folds": (
-        ["--degree", "1", "--all", "--folds", "2"],
-        {"degree": 1, "split": None, "folds": 2},
-    ),
-    "choices": (
-        ["--degree", "2", "--fire-std", "0.9", "--lift", "burned,age-bins"],
-        {"degree": 2, "fire_std_fraction": 0.9, "lift": ["burned", "age-bins"]},
-    ),
-    "split": (
-        [
-            "--degree",
-            "1",
-            "--seed",
-            "3",
-            "--by",
-            "fire_id",
-            "--fractions",
-            "0.50,0.25,0.25",
-            "--drought",
-            "high,low",
-            "--min-acres",
-            "1e4",
-            "--smoke-floor",
-            "1",
-        ],
-        {
-            "degree": 1,
-            "split": SplitRecipe(
-                seed=3,
-                by="fire_id",
-                fractions=(0.5, 0.25, 0.25),
-                drought=["high", "low"],
-                min_acres=1e4,
-                smoke_floor=1.0,
-            ),
-        },
-    ),
-    "all": (["--degree", "1", "--all"], {"degree": 1, "split": None}),
-    "all that pass": (
-        ["--degree", "1", "--all", "--drought", "low"],
-        {"degree": 1, "split": SplitRecipe(fractions=None, drought="low")},
-    ),
-    "variables": (
-        ["--degree", "1", "--outputs", "log_smoke"],
-        {"degree": 1, "outputs": "log_smoke"},
-    ),
-    "memory": (
-        ["--preset", "paper-linear", "--memory", "1MB"],
-        {"preset": "paper-linear", "resources": Resources(memory="1MB")},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("opened", [False, True], ids=["path", "dataset"])
-def test_python_and_the_command_write_the_same_bytes(succeed, store, tmp_path, name, opened):
-    options, keywords = CASES[name]
-    succeed("train", store, "-o", tmp_path / "command.plume", *options)
-    data = open_snapshots(store) if opened else store
-    train_surrogate(data, **keywords).save(tmp_path / "python.plume")
+@pytest.mark.parametrize("words", CASES)
+def test_python_and_the_command_write_the_same_bytes(succeed, store, tmp_path, words):
+    succeed("train", store, "-o", tmp_path / "command.plume", *words.split())
+    data = open_snapshots(store) if "quick" in words or "--all" in words else store
+    train_surrogate(data, **CASES[words]).save(tmp_path / "python.plume")
     assert (tmp_path / "python.plume").read_bytes() == (tmp_path / "command.plume").read_bytes()
 
 
@@ -119,27 +87,19 @@ def test_the_record_has_the_split_and_the_thresholds(store):
 
 
 def test_without_a_split_everything_is_for_training(store):
-    training = train_surrogate(store, degree=1, split=None).training
-    assert training["snapshots"] == open_snapshots(store).sizes["snapshot"]
+    data = open_snapshots(store)
+    training = train_surrogate(data, degree=1, split=None).training
+    assert not isinstance(data.smoke.variable._data, np.ndarray), "the field was loaded"
+    assert training["snapshots"] == data.sizes["snapshot"]
     assert training["split"]["all"] is True
     assert training["out_of_fold"]["folds"] == 5
     assert training["out_of_fold"]["snapshots"] == training["snapshots"]
     assert "thresholds" not in train_surrogate(store, degree=1, split=None, folds=0).training
 
 
-def test_training_leaves_the_callers_data_as_it_is(store):
-    data = open_snapshots(store)
-    train_surrogate(data, degree=1, split=None)
-    assert not isinstance(data.smoke.variable._data, np.ndarray), "the field was loaded"
-
-
 @pytest.mark.parametrize(
     "recipe",
-    [
-        SplitRecipe(),
-        SplitRecipe(seed=3, by="fire_id", fractions=[0.5, 0.25, 0.25], min_acres=1e4),
-        SplitRecipe(drought=["low", "high"], smoke_floor=0.5, fractions=None),
-    ],
+    [SplitRecipe(), SplitRecipe(**SPLIT), SplitRecipe(drought=["low", "high"], fractions=None)],
 )
 def test_a_recipe_is_read_back_from_its_record(recipe):
     again = SplitRecipe.from_record(recipe.record() | {"inputs": "a,b", "all": False})
@@ -167,40 +127,27 @@ def test_a_netcdf_store_gives_the_same_fit(store, tmp_path):
     np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("ending", [".nc", ".zarr"])
-def test_data_that_change_during_the_fit_are_refused(tmp_path, ending):
+@pytest.mark.parametrize("name", ["data.nc", "data.zarr", "chunk.zarr"])
+def test_data_that_change_during_the_fit_are_refused(tmp_path, name):
     """Validation is read after the fit: it must not come from another version of the file."""
-    path = tmp_path / f"data{ending}"
     snapshots = make_snapshots(fires=24)
-    pc.export_snapshots(snapshots, path)
-    other = tmp_path / f"other{ending}"
-    pc.export_snapshots(snapshots.assign(smoke=100.0 * snapshots.smoke), other)
+    path = export_snapshots(snapshots, tmp_path / name)
+    other = export_snapshots(snapshots.assign(smoke=100.0 * snapshots.smoke), tmp_path / f"o{name}")
 
-    def replace_while_fitting(done: int, total: int, step: str) -> None:
-        if step == "fitting":
+    def change_while_fitting(done: int, total: int, step: str) -> None:
+        if step == "fitting" and name == "chunk.zarr":
+            chunk = max((path / "smoke").rglob("*"), key=lambda item: item.is_file())
+            chunk.write_bytes(chunk.read_bytes())
+        elif step == "fitting":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
             other.rename(path)
 
     with pytest.raises(PlumecastError, match=f"{path} changed while it was read"):
-        pc.train_surrogate(
-            path, "paper-linear", resources=Resources(progress=replace_while_fitting)
-        )
-
-
-def test_one_rewritten_chunk_of_a_zarr_store_is_noticed(tmp_path):
-    path = pc.export_snapshots(make_snapshots(fires=24), tmp_path / "data.zarr")
-    chunk = max((path / "smoke").rglob("*"), key=lambda item: item.is_file())
-
-    def rewrite(done: int, total: int, step: str) -> None:
-        if step == "fitting":
-            chunk.write_bytes(chunk.read_bytes())
-
-    with pytest.raises(PlumecastError, match="changed while it was read"):
-        pc.train_surrogate(path, "paper-linear", resources=Resources(progress=rewrite))
+        train_surrogate(path, "paper-linear", resources=Resources(progress=change_while_fitting))
 
 
 def test_data_in_memory_may_lose_their_file(tmp_path):
-    path = pc.export_snapshots(make_snapshots(fires=24), tmp_path / "data.nc")
-    loaded = pc.open_snapshots(path).load()
+    path = export_snapshots(make_snapshots(fires=24), tmp_path / "data.nc")
+    loaded = open_snapshots(path).load()
     path.unlink()
-    assert "thresholds" in pc.train_surrogate(loaded, "paper-linear").training
+    assert "thresholds" in train_surrogate(loaded, "paper-linear").training

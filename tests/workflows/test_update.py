@@ -12,7 +12,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.data.store import append_fire
 from plumecast.operators.settings import choose_settings, recorded_choices
 from plumecast.workflows.fires.update import refit, take_in_fires, watch_store
-from plumecast.workflows.held_out.stopping import curve_points, recommendation
+from plumecast.workflows.held_out.unseen import curve_points, recommendation
 from support.snapshots import fires_of, make_snapshots
 
 LINEAR = {"preset": "paper-linear", "updatable": True}

@@ -18,9 +18,14 @@ from plumecast.scores.roc import roc_curves
 from plumecast.scores.tally import known_median
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds
-from plumecast.workflows.held_out.parts import predicted
 from plumecast.workflows.held_out.record import Score
-from plumecast.workflows.held_out.scoring import agreeing, choose_decision, score_parts, separate
+from plumecast.workflows.held_out.scoring import (
+    agreeing,
+    choose_decision,
+    predicted,
+    score_parts,
+    separate,
+)
 
 FPR_GRID = np.linspace(0.0, 1.0, 101)
 MAP_PERCENTILES = (5, 25, 50, 75, 95)

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 
@@ -29,7 +28,6 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.files import publish, refuse_existing, temporary_folder
 from plumecast.base.names import IGNITION_TIME, LEVEL, LOWEST, SNAPSHOT, SURFACE_SMOKE
 from plumecast.compute.arrays import Array
-from plumecast.compute.regrid import Grid
 from plumecast.data.crs import as_crs, grid_mapping
 from plumecast.scores.quantities import BETWEEN
 from plumecast.workflows.export import HISTORY, Exported, field_grid, write_geotiff
@@ -54,9 +52,10 @@ def read_clock(text: str | None) -> datetime:
     >>> read_clock("2026-08-01T18:00Z").isoformat()
     '2026-08-01T18:00:00+00:00'
     """
+    name, advice = "ignition_time", f"write it as {EXAMPLE}"
     if text is None:
         raise ArgumentError(
-            "ignition_time",
+            name,
             None,
             "the names 'bluesky' need the start time, which the fires do not record; state it as "
             f"in {EXAMPLE}",
@@ -64,16 +63,10 @@ def read_clock(text: str | None) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise ArgumentError(
-            "ignition_time", text, f"write it as {EXAMPLE}", problem="is not a date and time"
-        ) from None
+        raise ArgumentError(name, text, advice, problem="is not a date and time") from None
     if time.tzinfo is None:
-        raise ArgumentError(
-            "ignition_time",
-            text,
-            f"write it as {EXAMPLE}, or with Z for UTC",
-            problem="has no offset from UTC, by which the files are named",
-        )
+        problem = "has no offset from UTC, by which the files are named"
+        raise ArgumentError(name, text, f"{advice}, or with Z for UTC", problem=problem)
     return time
 
 
@@ -137,14 +130,24 @@ def _by_fire(blocks: Iterable[xr.Dataset]) -> Iterator[tuple[str, xr.Dataset]]:
 
 
 def _write_fire(fire: xr.Dataset, folder: Path, start: datetime, tags: Mapping[str, str]) -> None:
+    """One file for each hour, named after its begin in UTC, and two for each day of `start`."""
     mapping = grid_mapping(fire)
     if mapping is None:
         raise PlumecastError(
             "the names 'bluesky' need fires on a map projection, and the grid of these has none; "
             "give a georeferenced store, or use the names 'plumecast'"
         )
-    place = _Place(folder, field_grid(fire), as_crs(mapping, folder.name).to_wkt(), dict(tags))
+    grid, wkt = field_grid(fire), as_crs(mapping, folder.name).to_wkt()
+    zone = f"UTC{start:%z}"[:8]
     hours = fire["hours"].values.astype(np.float64)
+
+    def write(file: str, values: Array, begin: datetime, end: datetime, **said: str) -> None:
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        said |= {"time_begin": begin.isoformat(), "time_end": end.isoformat()}
+        made = {**said, "units": BETWEEN.units, **tags}
+        write_geotiff(path, values.astype(np.float32), grid, wkt=wkt, tags=made)
+
     for name, field in fire.data_vars.items():
         base = str(name).removesuffix(_DOSE)
         if base == str(name):
@@ -166,78 +169,38 @@ def _write_fire(fire: xr.Dataset, folder: Path, start: datetime, tags: Mapping[s
                 LeftOut,
                 stacklevel=2,
             )
-        place.write_hours(label, means)
-        place.write_days(label, means, start)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where the files of a fire are written, and what they have in common."""
-
-    folder: Path
-    grid: Grid
-    wkt: str
-    tags: dict[str, str]
-
-    def write_hours(self, label: str, means: Sequence[tuple[datetime, Array]]) -> None:
-        """One file for each hour, named after its begin in UTC."""
         for begin, mean in means:
-            name = f"{label}_hourly_{begin:%Y%m%d%H%M}.tif"
-            said = {"long_name": "hourly mean smoke", **_span(begin, begin + HOUR)}
-            self._write(self.folder / "hourly" / name, mean, said)
-
-    def write_days(
-        self, label: str, means: Sequence[tuple[datetime, Array]], start: datetime
-    ) -> None:
-        """Mean and maximum over the hours of each day, in the time zone of `start`."""
-        zone = f"UTC{start:%z}"[:8]
-        days: dict[date, list[tuple[datetime, Array]]] = {}
-        for begin, mean in means:
-            days.setdefault(begin.astimezone(start.tzinfo).date(), []).append((begin, mean))
-        for day, parts in days.items():
-            values = np.stack([mean for _, mean in parts])
+            file = f"hourly/{label}_hourly_{begin:%Y%m%d%H%M}.tif"
+            write(file, mean, begin, begin + HOUR, long_name="hourly mean smoke")
+        for day, hourly in groupby(means, lambda item: item[0].astimezone(start.tzinfo).date()):
+            begins, parts = zip(*hourly, strict=True)
             for kind, reduced in _DAILY.items():
-                name = f"{label}_{kind}_{zone}_{day:%Y%m%d}.tif"
-                said = {
-                    "long_name": f"{kind.replace('_', ' ')} of hourly mean smoke",
-                    "hours": str(len(parts)), **_span(parts[0][0], parts[-1][0] + HOUR),
-                }  # fmt: skip
-                self._write(self.folder / kind / zone / name, reduced(values, axis=0), said)
-
-    def _write(self, path: Path, values: Array, said: dict[str, str]) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tags = said | {"units": BETWEEN.units} | self.tags
-        write_geotiff(path, values.astype(np.float32), self.grid, wkt=self.wkt, tags=tags)
-
-
-def _span(begin: datetime, end: datetime) -> dict[str, str]:
-    return {"time_begin": begin.isoformat(), "time_end": end.isoformat()}
-
-
-def dose_at(dose: Array, hours: Array, edge: float) -> Array:
-    """D (y, x) at one hour since ignition, from (M, y, x) at rising hours (M,).
-
-    >>> dose_at(np.array([[[6.0]], [[18.0]]]), np.array([2.0, 4.0]), 3.0).item()
-    12.0
-    """
-    if edge <= 0.0:
-        return np.zeros_like(dose[0])
-    after = min(int(np.searchsorted(hours, edge)), hours.size - 1)
-    start = hours[after - 1] if after else 0.0
-    before = dose[after - 1] if after else np.zeros_like(dose[0])
-    share = min(1.0, (edge - start) / (hours[after] - start))
-    return np.asarray(before + share * (dose[after] - before))
+                file = f"{kind}/{zone}/{label}_{kind}_{zone}_{day:%Y%m%d}.tif"
+                values, count = reduced(np.stack(parts), axis=0), str(len(parts))
+                long_name = f"{kind.replace('_', ' ')} of hourly mean smoke"
+                span = begins[0], begins[-1] + HOUR
+                write(file, values, *span, long_name=long_name, hours=count)
 
 
 def hourly_means(dose: Array, hours: Array, ignition: datetime) -> Iterator[tuple[datetime, Array]]:
     """(begin, mean) of every hour of the clock from ignition to the end of the snapshots.
 
-    There is no smoke before ignition. What is left at the end, if it is more than `NEARLY` less
-    than an hour, is left out. A predicted dose may fall; no mean is below 0.
+    The dose is linear between snapshots; there is no smoke before ignition. What is left at the
+    end, if it is more than `NEARLY` less than an hour, is left out. A predicted dose may fall; no
+    mean is below 0.
     """
+    frames = np.concatenate([np.zeros_like(dose[:1]), dose])
+    times = np.concatenate([[0.0], hours])
+
+    def dose_at(edge: float) -> Array:
+        if edge <= 0.0:
+            return np.asarray(frames[0])
+        after = min(int(np.searchsorted(times, edge)), times.size - 1)
+        share = min(1.0, (edge - times[after - 1]) / (times[after] - times[after - 1]))
+        return np.asarray(frames[after - 1] + share * (frames[after] - frames[after - 1]))
+
     begin = ignition.replace(minute=0, second=0, microsecond=0)
     edge = (begin - ignition) / HOUR
     while edge + 1.0 <= float(hours[-1]) + NEARLY:
-        mean = dose_at(dose, hours, edge + 1.0) - dose_at(dose, hours, edge)
-        yield begin, np.maximum(mean, 0.0)
+        yield begin, np.maximum(dose_at(edge + 1.0) - dose_at(edge), 0.0)
         begin, edge = begin + HOUR, edge + 1.0

@@ -16,10 +16,7 @@ from plumecast.compute.memory import parse_memory
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.covariates import extrapolating
 from plumecast.data.schema import final_rows
-from plumecast.scores.field_statistics import (
-    bin_count,
-    groups_for,
-)
+from plumecast.scores.field_statistics import bin_count, groups_for
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.surrogate import Surrogate
@@ -46,7 +43,7 @@ from plumecast.workflows.statistics.request import (
     request_of,
 )
 from plumecast.workflows.statistics.results import as_statistics, place_statistics
-from plumecast.workflows.statistics.samples import PlaceSamples, predicted_at, stored_at
+from plumecast.workflows.statistics.samples import predicted_at, stored_at
 
 BLOCK, DEVICE_BLOCK = 1024, 4096
 """Largest number of snapshots predicted at a time on the host and on a GPU; a memory limit may
@@ -123,7 +120,10 @@ def ensemble_statistics(
         (`error_bars.expected`), `…_surrogate` those of the predictions. This assumes fires like
         those of training.
     """
-    groups = _groups(surrogate, reading, resources)
+    # Clusters are kept apart: their sums, three times at once, take a quarter of the memory.
+    shape = only_output(surrogate).size, 2 + len(tuple(reading.thresholds))
+    memory = [] if resources.memory is None else [parse_memory(resources.memory) / 12]
+    groups = groups_for(*shape, *memory)
     request = request_of(surrogate, reading, statistics, groups=groups, corrected=truth is not None)
     true_fires = None if truth is None else open_truth(surrogate, truth)
     placed = surrogate.on_device(resources.device, statistics.precision)
@@ -182,7 +182,24 @@ def evaluate_points(
     at = places if isinstance(places, Places) else read_places(places, surrogate.grid)
     request = request_of(surrogate, reading, statistics, corrected=truth is not None)
     true_fires = None if truth is None else open_truth(surrogate, truth)
-    paired = None if true_fires is None else _true_at(at, surrogate, true_fires, request, resources)
+    paired = None
+    if true_fires is not None:
+        observed = stored_at(
+            at,
+            true_fires,
+            name=truth_name(surrogate),
+            quantity=request.quantity,
+            interval=request.interval,
+        )
+        if statistics.final:
+            observed = observed.at(final_rows(true_fires))
+        paired = (
+            observed,
+            predicted_at(  # at the hours of their snapshots
+                *(at, surrogate, true_fires, replace(request.reading, hours=()), statistics),
+                resources=replace(resources, runner=None).quiet(),
+            ),
+        )
     predicted = predicted_at(
         at,
         surrogate,
@@ -198,37 +215,6 @@ def evaluate_points(
     if true_fires is None:
         return made
     return made.assign_attrs({LEFT_OUT: true_fires.attrs[LEFT_OUT]})
-
-
-def _true_at(
-    places: Places,
-    surrogate: Surrogate,
-    fires: xr.Dataset,
-    request: Request,
-    resources: Resources,
-) -> tuple[PlaceSamples, PlaceSamples]:
-    """True and predicted smoke at places of the same fires, at the hours of their snapshots."""
-    observed = stored_at(
-        places,
-        fires,
-        name=truth_name(surrogate),
-        quantity=request.quantity,
-        interval=request.interval,
-    )
-    if request.statistics.final:
-        observed = observed.at(final_rows(fires))
-    stored = replace(request.reading, hours=())
-    local = replace(resources, runner=None).quiet()
-    predicted = predicted_at(places, surrogate, fires, stored, request.statistics, resources=local)
-    return observed, predicted
-
-
-def _groups(surrogate: Surrogate, reading: Reading, resources: Resources) -> int:
-    """Number of clusters kept apart: their sums, three times at once, take a quarter of memory."""
-    shape = only_output(surrogate).size, 2 + len(tuple(reading.thresholds))
-    if resources.memory is None:
-        return groups_for(*shape)
-    return groups_for(*shape, parse_memory(resources.memory) / 12)
 
 
 def block_size(

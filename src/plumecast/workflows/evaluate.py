@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -19,16 +18,17 @@ from plumecast.operators.family import fold_numbers
 from plumecast.operators.lifted import LiftedOperator
 from plumecast.scores.quantities import DEFAULT
 from plumecast.scores.reading import AS_STORED, Reading
-from plumecast.surrogate.error_bars.counting import Cells, choose_bins
+from plumecast.surrogate.error_bars.counting import choose_bins
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds
-from plumecast.workflows.held_out.parts import HeldOut, held_out, observed_field
-from plumecast.workflows.held_out.record import Evaluation, Folds, HeldOutScores, Score
+from plumecast.workflows.held_out.record import Evaluation, Folds, HeldOutScores
 from plumecast.workflows.held_out.scoring import (
     Scored,
     agreeing,
     check_reading,
     choose_thresholds,
+    held_out,
+    observed_field,
     score_parts,
     separate,
 )
@@ -41,15 +41,7 @@ FOLDS = 5
 
 Fit = Callable[[xr.Dataset], Surrogate]
 
-_folded = folded_arguments(
-    resources=Resources,
-    reading=Reading,
-    renamed={"checkpoint_interval": "interval"},
-    adapted={"progress": hears_names},
-)
 
-
-@folded_arguments(resources=Resources)
 def fit_thresholds(
     surrogate: Surrogate,
     validation: xr.Dataset,
@@ -66,7 +58,12 @@ def fit_thresholds(
     return choose_thresholds([held_out(scored, validation, resources)], captured, joint=joint)
 
 
-@_folded
+@folded_arguments(
+    resources=Resources,
+    reading=Reading,
+    renamed={"checkpoint_interval": "interval"},
+    adapted={"progress": hears_names},
+)
 def evaluate(
     surrogates: Mapping[str, Surrogate],
     validation: xr.Dataset,
@@ -108,52 +105,48 @@ def evaluate(
         raise PlumecastError("there is no surrogate to evaluate; give at least one")
     for surrogate in surrogates.values():
         check_reading(reading, observed_field(surrogate.outputs, test))
-
-    def scored(name: str, surrogate: Surrogate) -> tuple[Thresholds, Scored]:
+    scored = {}
+    for number, (name, surrogate) in enumerate(surrogates.items()):
+        resources.progress(number, len(surrogates), name)
         refuse_leaks(surrogate, by, validation, test)
         parts = [held_out(surrogate, part, resources) for part in (validation, test)]
         chosen = choose_thresholds(parts[:1], captured)
-        first = calibrate and name == next(iter(surrogates))
-        bins = choose_bins(surrogate, chosen.smoke, by) if first else None
-        return chosen, score_parts(name, parts[1:], chosen, reading, bins)
-
-    by_name = {}
-    for number, (name, surrogate) in enumerate(surrogates.items()):
-        resources.progress(number, len(surrogates), name)
-        by_name[name] = scored(name, surrogate)
-    return _evaluation(by_name, int(test.sizes[SNAPSHOT]), captured, reading)
+        bins = choose_bins(surrogate, chosen.smoke, by) if calibrate and number == 0 else None
+        scored[name] = score_parts(name, parts[1:], chosen, reading, bins)
+    return _evaluation(scored, chosen.smoke, captured, reading)
 
 
-@_folded
 def evaluate_at(
     surrogates: Mapping[str, tuple[Surrogate, Thresholds]],
     test: xr.Dataset,
     *,
-    captured: float = CAPTURED,
     reading: Reading = AS_STORED,
     resources: Resources = LOCAL,
 ) -> Evaluation:
     """Score surrogates on all of `test`, with thresholds that were chosen on other snapshots."""
-    by_name = {}
+    scored = {}
     for number, (name, (surrogate, chosen)) in enumerate(surrogates.items()):
         resources.progress(number, len(surrogates), name)
         check_reading(reading, observed_field(surrogate.outputs, test))
         part = held_out(surrogate, test, resources)
-        by_name[name] = chosen, score_parts(name, [part], chosen, reading)
-    return _evaluation(by_name, int(test.sizes[SNAPSHOT]), captured, reading)
+        scored[name] = score_parts(name, [part], chosen, reading)
+    return _evaluation(scored, chosen.smoke, CAPTURED, reading)
 
 
 def _evaluation(
-    by_name: Mapping[str, tuple[Thresholds, Scored]], count: int, captured: float, reading: Reading
+    scored: Mapping[str, Scored], tau: float, captured: float, reading: Reading
 ) -> Evaluation:
-    """The scores of all surrogates on the same `count` snapshots."""
-    scores, details = list[Score](), {}
-    cells: Cells | None = None
-    tau = math.nan
-    for name, (chosen, scored) in by_name.items():
-        scores.append(scored.score)
-        details[name], tau, cells = scored.details, chosen.smoke, cells or scored.cells
-    return Evaluation(scores, count, tau, captured, details, reading.quantity_or(DEFAULT), cells)
+    """The scores of all surrogates on the same snapshots; cells are those of the first."""
+    first, *_ = scored.values()
+    return Evaluation(
+        [one.score for one in scored.values()],
+        first.details.sizes[SNAPSHOT],
+        tau,
+        captured,
+        {name: one.details for name, one in scored.items()},
+        reading.quantity_or(DEFAULT),
+        first.cells,
+    )
 
 
 def refuse_leaks(surrogate: Surrogate, by: str, *parts: xr.Dataset) -> None:
@@ -176,18 +169,6 @@ def refuse_leaks(surrogate: Surrogate, by: str, *parts: xr.Dataset) -> None:
 # -- Out of fold: fits that leave out folds of groups
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfFold:
-    """Scores of out-of-fold predictions, of the surrogate first, and how they were made."""
-
-    results: dict[str, Evaluation]  # by output
-    made: Folds
-
-    def scores_of(self, output: str) -> HeldOutScores:
-        """What training records of an output."""
-        return HeldOutScores(self.results[output], self.made)
-
-
 def check_folds(folds: int | None) -> None:
     """Raise for a number of folds that leaves nothing out."""
     if folds is not None and folds != 0 and folds < 2:
@@ -196,7 +177,6 @@ def check_folds(folds: int | None) -> None:
         )
 
 
-@_folded
 def score_out_of_fold(
     snapshots: xr.Dataset,
     fits: Mapping[str, Fit],
@@ -205,8 +185,8 @@ def score_out_of_fold(
     folds: int | None = None,
     reading: Reading = AS_STORED,
     resources: Resources = LOCAL,
-) -> OutOfFold:
-    """Fit to all folds but one, predict that one, and score all predictions together.
+) -> dict[str, HeldOutScores]:
+    """Scores by output of fits to all folds but one that predict that one, all together.
 
     `fits` are functions of training snapshots by name, the surrogate first; the others (baselines)
     have the same outputs and are scored on the same snapshots. Folds are whole groups. `reading`
@@ -231,7 +211,8 @@ def score_out_of_fold(
             fitted = fit(rest)
             if number == 0:
                 predictable = _has_known_drought(fitted, held)
-                left_out |= set(_fires(held.isel({SNAPSHOT: np.flatnonzero(~predictable)})))
+                if "fire_id" in held.variables:
+                    left_out |= set(held["fire_id"].values.astype(str)[~predictable].tolist())
                 held = held.isel({SNAPSHOT: np.flatnonzero(predictable)})
             if held.sizes[SNAPSHOT]:
                 pairs[name].append((fitted, held))
@@ -240,20 +221,17 @@ def score_out_of_fold(
             f"every {by} has a drought of its own, so that none can be predicted by a fit without "
             "it; add fires"
         )
-    with extrapolating():
-        results = {
-            output: _evaluate_folds(
-                {
-                    name: [(surrogate.output(output), held) for surrogate, held in of_name]
-                    for name, of_name in pairs.items()
-                },
-                by,
-                reading,
-                resources,
-            )
-            for output in fitted.outputs.names
+    made = Folds(by, groups, count, tuple(sorted(left_out)))
+    results = {}
+    for output in fitted.outputs.names:
+        of_output = {
+            name: [(surrogate.output(output), held) for surrogate, held in of_name]
+            for name, of_name in pairs.items()
         }
-    return OutOfFold(results, Folds(by, groups, count, tuple(sorted(left_out))))
+        with extrapolating():
+            evaluation = _evaluate_folds(of_output, by, reading, resources)
+        results[output] = HeldOutScores(evaluation, made)
+    return results
 
 
 def _evaluate_folds(
@@ -270,19 +248,17 @@ def _evaluate_folds(
     a detection score are scored as they will be used: `agreeing`. The cells of the first name are
     counted for its error bars.
     """
-    by_name = dict[str, tuple[Thresholds, Scored]]()
-    count = 0
+    scored: dict[str, Scored] = {}
     for name, pairs in folds.items():
         for surrogate, part in pairs:
             refuse_leaks(surrogate, by, part)
             check_reading(reading, observed_field(surrogate.outputs, part))
-        parts: list[HeldOut] = [held_out(*pair, resources) for pair in pairs]
+        parts = [held_out(*pair, resources) for pair in pairs]
         chosen = choose_thresholds(parts, CAPTURED, joint=True)
         parts = [replace(part, surrogate=agreeing(part.surrogate, chosen)) for part in parts]
-        bins = None if by_name else choose_bins(pairs[0][0], chosen.smoke, by)
-        by_name[name] = chosen, score_parts(name, parts, chosen, reading, bins)
-        count = sum(part.sizes[SNAPSHOT] for _, part in pairs)
-    return _evaluation(by_name, count, CAPTURED, reading)
+        bins = None if scored else choose_bins(pairs[0][0], chosen.smoke, by)
+        scored[name] = score_parts(name, parts, chosen, reading, bins)
+    return _evaluation(scored, chosen.smoke, CAPTURED, reading)
 
 
 def _has_known_drought(surrogate: Surrogate, snapshots: xr.Dataset) -> np.ndarray:
@@ -292,9 +268,3 @@ def _has_known_drought(surrogate: Surrogate, snapshots: xr.Dataset) -> np.ndarra
     if surrogate.scenario is None or not labels:
         return np.ones(count, dtype=bool)
     return np.isin(np.broadcast_to(snapshots[surrogate.scenario].values.astype(str), count), labels)
-
-
-def _fires(snapshots: xr.Dataset) -> list[str]:
-    name = "fire_id" if "fire_id" in snapshots.variables else SNAPSHOT
-    named = name in snapshots.variables
-    return np.unique(snapshots[name].values.astype(str)).tolist() if named else []

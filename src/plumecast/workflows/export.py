@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +32,6 @@ from plumecast.workflows.statistics.estimates import INTERVAL_PARTS, SURROGATE_P
 FORMATS = (".nc", ".zarr", ".tif")
 FOOTPRINT = "footprint"
 HISTORY = f"plumecast {__version__} predict"
-_HOUR_DIGITS = 3  # before the point in file names
 
 AXES = ("threshold", "quantile")
 """Dimensions of statistics beside those of the grid."""
@@ -94,7 +93,7 @@ def export_fields(
     if where.suffix == ".tif":
         where = _write_geotiffs(counted(), where, history)
     else:
-        write_blocks((described(block, title, history) for block in counted()), where)
+        write_blocks((_described(block, title, history) for block in counted()), where)
     return Exported(where, count, has_crs=grid_mapping(first) is not None)
 
 
@@ -110,15 +109,15 @@ def footprint_of(score: xr.DataArray, threshold: float) -> xr.DataArray:
     )
 
 
-def described(fields: xr.Dataset, title: str, history: str = HISTORY) -> xr.Dataset:
+def _described(fields: xr.Dataset, title: str, history: str) -> xr.Dataset:
     """The same fields with the attributes that CF requires: long names, a title and a history.
 
     The grid mapping becomes a data variable, because it is not a coordinate of the fields.
     """
     changed = fields.reset_coords([name for name in fields.coords if is_mapping(fields[name])])
     for name in map(str, changed.variables):
-        known = TABLE[name].attrs if name in TABLE else {}
-        changed[name].attrs = {**known, **changed[name].attrs}
+        described = TABLE[name].attrs if name in TABLE else {}
+        changed[name].attrs = {**described, **changed[name].attrs}
         if is_smoke(name, changed[name].attrs):
             changed[name].attrs.setdefault("comment", _smoke_comment(changed[name]))
         if not {"long_name", "standard_name"} & set(changed[name].attrs) and name != SNAPSHOT:
@@ -134,66 +133,62 @@ def _smoke_comment(field: xr.DataArray) -> str:
 def _write_geotiffs(blocks: Iterable[xr.Dataset], where: Path, history: str) -> Path:
     """Write all files to a temporary folder, then rename them; return the pattern of their names.
 
-    A single file is named `where`; several names add the fire, its hours and the variable.
+    A single file is named `where`; several names add the fire, its hours and the variable. Raises
+    as soon as one of several exists.
     """
     with temporary_folder(where) as folder:
         files: list[Path] = []
         for block in blocks:
             for path in _write_block(block, folder, where.stem, history):
                 files.append(path)
-                _refuse_taken(where, [file.name for file in files])
+                for file in files if len(files) == 2 else files[-1:] if len(files) > 2 else ():
+                    refuse_existing(where.with_name(file.name))
         finals = [where] if len(files) == 1 else [where.with_name(path.name) for path in files]
         for path, final in zip(files, finals, strict=True):
             publish(path, final, overwrite=False)
     return where if len(files) == 1 else where.with_name(f"{where.stem}_*.tif")
 
 
-def _refuse_taken(where: Path, names: Sequence[str]) -> None:
-    """Raise if the last of the names exists already, or the first where there are two.
-
-    A single file is named `where`, which was looked at before the work.
-    """
-    if len(names) > 1:
-        refuse_existing(where.with_name(names[-1]))
-    if len(names) == 2:
-        refuse_existing(where.with_name(names[0]))
-
-
 def refuse_existing_geotiffs(
     path: Path, labels: Sequence[tuple[str, float]], variables: Sequence[str]
 ) -> None:
     """Raise if a GeoTIFF of these (fire, hours) exists, to find it before the work."""
-    kinds = _kinds(variables)
-    if len(labels) * len(kinds) > 1:
+    if len(labels) * len(variables) > 1:
         for fire, hours in labels:
-            for kind in kinds.values():
-                name = _file_name(path.stem, _label(fire, hours), kind)
+            for number, variable in enumerate(variables):
+                name = _file_name(path.stem, _label(fire, hours), number, variable)
                 refuse_existing(path.with_name(name))
 
 
-def _kinds(variables: Iterable[Hashable]) -> dict[str, str]:
-    """Endings of file names by variable; the first has none."""
-    return {str(name): f"_{name}" if number else "" for number, name in enumerate(variables)}
-
-
-def _file_name(stem: str, label: str, kind: str) -> str:
-    return f"{stem}_{label}{kind}.tif"
+def _file_name(stem: str, label: str, number: int, variable: str) -> str:
+    """Only the first variable is not named."""
+    return f"{stem}_{label}{f'_{variable}' if number else ''}.tif"
 
 
 def _write_block(block: xr.Dataset, folder: Path, stem: str, history: str) -> Iterator[Path]:
     """Write every snapshot of every field to a file of its own in `folder`."""
     grid, wkt = field_grid(block), _wkt(block, stem)
-    kinds = _kinds(block.data_vars)
     for row in range(block.sizes[SNAPSHOT]):
         snapshot = block.isel({SNAPSHOT: row})
-        for name, field in snapshot.data_vars.items():
-            label = _snapshot_label(snapshot, row)
-            path = folder / _file_name(stem, label, kinds[str(name)])
+        label, more = str(row), {"history": history}
+        if "fire_id" in snapshot.variables:
+            hours = float(snapshot.hours) if "hours" in snapshot.variables else None
+            label = _label(str(snapshot.fire_id.values[()]), hours)
+        for coordinate in ("fire_id", "hours", "drought"):
+            if coordinate in snapshot.variables:
+                more[coordinate] = str(snapshot[coordinate].values[()])
+        if EXTRAPOLATES in snapshot.variables:
+            more[EXTRAPOLATES] = flag_meanings(int(snapshot[EXTRAPOLATES]))
+        for number, (name, field) in enumerate(snapshot.data_vars.items()):
+            path = folder / _file_name(stem, label, number, str(name))
             if path.exists():
                 raise PlumecastError(
                     f"two snapshots would be named {path.name}; rename one of their fires"
                 )
-            tags = _tags(field, snapshot) | {"history": history}
+            of_field = dict(more)
+            if is_smoke(str(name), field.attrs) and "comment" not in field.attrs:
+                of_field["comment"] = _smoke_comment(field)
+            tags = _tags(field, ("long_name", "units", "comment", INTERVAL), of_field)
             write_geotiff(path, field.values, grid, wkt=wkt, tags=tags)
             yield path
 
@@ -233,26 +228,10 @@ def _wkt(fields: xr.Dataset, name: str) -> str | None:
     return None if mapping is None else as_crs(mapping, name).to_wkt()
 
 
-def _tags(field: xr.DataArray, snapshot: xr.Dataset) -> dict[str, str]:
-    known = ("long_name", "units", "comment", INTERVAL)
-    kept = {name: str(field.attrs[name]) for name in known if name in field.attrs}
-    if is_smoke(str(field.name), field.attrs):
-        kept.setdefault("comment", _smoke_comment(field))
-    labels = {
-        name: str(snapshot[name].values[()])
-        for name in ("fire_id", "hours", "drought")
-        if name in snapshot.variables
-    }
-    if EXTRAPOLATES in snapshot.variables:
-        labels[EXTRAPOLATES] = flag_meanings(int(snapshot[EXTRAPOLATES]))
-    return {"long_name": str(field.name), **kept, **labels, "software": f"plumecast {__version__}"}
-
-
-def _snapshot_label(snapshot: xr.Dataset, row: int) -> str:
-    if "fire_id" not in snapshot.variables:
-        return f"{row}"
-    hours = float(snapshot.hours) if "hours" in snapshot.variables else None
-    return _label(str(snapshot.fire_id.values[()]), hours)
+def _tags(field: xr.DataArray, names: Sequence[str], more: Mapping[str, str]) -> dict[str, str]:
+    """The attributes of a field that a GeoTIFF keeps, with its name if nothing describes it."""
+    kept = {name: str(field.attrs[name]) for name in names if name in field.attrs}
+    return {"long_name": str(field.name), **kept, **more, "software": f"plumecast {__version__}"}
 
 
 def _label(fire: str, hours: float | None) -> str:
@@ -264,7 +243,7 @@ def _label(fire: str, hours: float | None) -> str:
     if hours is None:
         return name
     whole, point, rest = f"{hours:.6g}".partition(".")
-    return f"{name}_{whole.zfill(_HOUR_DIGITS)}{point}{rest}h"
+    return f"{name}_{whole.zfill(3)}{point}{rest}h"
 
 
 def export_statistics(statistics: xr.Dataset, path: str | Path) -> Path:
@@ -276,14 +255,13 @@ def export_statistics(statistics: xr.Dataset, path: str | Path) -> Path:
     where = Path(path)
     if where.suffix == ".tif":
         return _write_statistics(statistics, where)
-    mappings = [name for name in statistics.coords if is_mapping(statistics[name])]
+    plain = statistics.reset_coords([n for n in statistics.coords if is_mapping(statistics[n])])
     with atomic_write(where, overwrite=False) as partial:
-        plain = statistics.reset_coords(mappings)
         if where.suffix == ".nc":
             write_netcdf(plain, partial, where)
         else:
+            encoding = zarr_encoding(plain)
             with quiet_zarr():
-                encoding = zarr_encoding(plain)
                 plain.to_zarr(
                     partial, mode="w", consolidated=False, zarr_format=3, encoding=encoding
                 )
@@ -319,32 +297,21 @@ def _named(path: Path, statistic: str, *values: float) -> Path:
 
 def _write_statistics(statistics: xr.Dataset, where: Path) -> Path:
     grid, wkt = field_grid(statistics), _wkt(statistics, where.stem)
+    of_all = {name: str(statistics.attrs[name]) for name in STATED if name in statistics.attrs}
     with temporary_folder(where) as folder:
         finals = []
-        for field in _maps(statistics):
-            values = [float(field[axis]) for axis in AXES if axis in field.coords]
-            final = refuse_existing(_named(where, str(field.name), *values))
-            tags = {name: str(field.attrs[name]) for name in TAGS if name in field.attrs}
-            tags |= {axis: f"{float(field[axis]):g}" for axis in AXES if axis in field.coords}
-            tags |= {
-                name: str(statistics.attrs[name]) for name in STATED if name in statistics.attrs
-            }
-            tags["software"] = f"plumecast {__version__}"
-            raster = field.values.astype("float32")
-            write_geotiff(folder / final.name, raster, grid, wkt=wkt, tags=tags)
-            finals.append(final)
+        for name, item in statistics.data_vars.items():
+            if not {"y", "x"} <= set(item.dims):
+                continue
+            axis = next((axis for axis in AXES if axis in item.dims), None)
+            for part in [item] if axis is None else item.transpose(axis, ...):
+                value = {} if axis is None else {axis: float(part[axis])}
+                final = refuse_existing(_named(where, str(name), *value.values()))
+                more = {axis: f"{number:g}" for axis, number in value.items()} | of_all
+                tags = _tags(item, TAGS, more)
+                raster = part.transpose("y", "x").values.astype("float32")
+                write_geotiff(folder / final.name, raster, grid, wkt=wkt, tags=tags)
+                finals.append(final)
         for final in finals:
             publish(folder / final.name, final, overwrite=False)
     return where.with_name(f"{where.stem}_*.tif")
-
-
-def _maps(statistics: xr.Dataset) -> Iterator[xr.DataArray]:
-    """Every field (y, x) of the statistics."""
-    for name, item in statistics.data_vars.items():
-        if not {"y", "x"} <= set(item.dims):
-            continue
-        lead = next((axis for axis in AXES if axis in item.dims), None)
-        parts = [item] if lead is None else [item.isel({lead: i}) for i in range(item.sizes[lead])]
-        for part in parts:
-            kept = part.drop_vars([axis for axis in AXES if axis in part.coords and axis != lead])
-            yield kept.transpose("y", "x").rename(name)

@@ -40,8 +40,6 @@ from plumecast.workflows.fires.conditions import (
 )
 from plumecast.workflows.fires.growing_store import GrowingStore, Outcome
 
-__all__ = ["Labels", "Outcome", "ingest_rasters", "ingest_wrf", "read_labels"]
-
 SKIP, RELABEL, REPLACE = EXISTING = ("skip", "relabel", "replace")
 """What becomes of fires that are already in the store."""
 
@@ -137,40 +135,37 @@ def ingest_wrf(
             f"{table.path} has winds in its columns {' and '.join(WIND)}; give no others beside it"
         )
     store = GrowingStore(Path(out), FIELD_NAMES, user_weather(weather))
-    runs = find_runs(run_dirs)
-    names = {str(run): fire_name(run) for run in runs}
+    done = frozenset() if replace else store.fire_ids
+    named = [(run, fire_name(run)) for run in find_runs(run_dirs)]
+    names = [name for _, name in named]
     if store.weather is not None:  # every fire that is read needs its weather
-        stored = frozenset() if replace else store.fire_ids
-        check_fires(store.weather, {*names.values()} - stored)
-    outcomes = []
+        check_fires(store.weather, {*names} - done)
+    outcomes: list[Outcome] = []
     if not replace:
-        asked = {} if drought is None else {"drought": dict.fromkeys(names.values(), drought)}
+        asked = {} if drought is None else {"drought": dict.fromkeys(names, drought)}
         if table is not None:
             asked = {"drought": table.drought, "ignition_id": table.ignition_id}
-        outcomes = store.already_stored(
-            [*names.values()], asked, asdict(read_as), existing == RELABEL
-        )
-    unlabelled = []
-    if table is not None:
-        labelled = {*table.drought, *store.fire_ids}
-        unlabelled = [run for run, name in names.items() if name not in labelled]
-        outcomes += [
-            Outcome(names[run], problem=f"{run}: {table.path} has no line for fire '{names[run]}'")
-            for run in unlabelled
-        ]
+        outcomes = store.already_stored(names, asked, asdict(read_as), existing == RELABEL)
+    runs = []
+    for run, name in named:
+        if table is None or name in table.drought or name in store.fire_ids:
+            runs.append(run)
+        else:
+            problem = f"{run}: {table.path} has no line for fire '{name}'"
+            outcomes.append(Outcome(name, problem=problem))
     results = read_wrf_fires(
-        [run for run in runs if str(run) not in unlabelled],
+        runs,
         read_as,
         drought=table.drought if table else drought,
         ignition_id=table.ignition_id if table else None,
         workers=workers,
         time_limit=time_limit,
-        done=frozenset() if replace else store.fire_ids,
+        done=done,
         resources=resources,
     )
     if replace:
         failed: list[Outcome] = []
-        whole = store.fire_ids <= {*names.values()}
+        whole = store.fire_ids <= {*names}
         return outcomes + store.replace(_read(results, failed, label_winds), whole=whole) + failed
     for fire, findings in _read(results, outcomes, label_winds):
         outcomes += store.append_checked(fire, findings)

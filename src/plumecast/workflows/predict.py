@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -41,12 +41,14 @@ from plumecast.workflows.fires.sources import UNCHANGED, Overrides, map_parts, o
 BLOCK = 512
 """Largest number of snapshots predicted at a time; a memory limit may allow fewer."""
 
-BYTES = 48.0
+BYTES, INTERVAL_BYTES = 48.0, 120.0
 """Bytes per cell of a snapshot that is predicted: as stored, in float64, decoded, clipped, rounded,
-as the quantity that is read and as written to a file."""
+as the quantity that is read and as written to a file. The second with error bars: positions, ends
+in float64 and rounded, two sets and the score."""
 
-INTERVAL_BYTES = 120.0
-"""The same with error bars: positions, ends in float64 and rounded, two sets and the score."""
+AGREEMENT_BYTES, HISTORY_BYTES, DOSE_BYTES = 48.0, 64.0, 24.0
+"""Bytes per cell while smoke and detection score are reconciled (six arrays); of what a snapshot
+may hold of its fire (sixteen burned shares); of a dose that is predicted beside the smoke."""
 
 MEASURE = "measure of "
 """What the names of variables with the measures of a block begin with, until they are removed."""
@@ -58,17 +60,6 @@ Notify = Callable[[Notice], object]
 
 CLUSTER_MEMORY = "1GB"
 """Memory limit of each worker of a cluster that predicts and scores, if none is given."""
-
-AGREEMENT_BYTES = 48.0
-"""Bytes per cell while smoke and detection score are reconciled: six arrays."""
-
-
-HISTORY_BYTES = 64.0
-"""Bytes per cell of what a snapshot may hold of its fire: sixteen burned shares."""
-
-
-DOSE_BYTES = 24.0
-"""Bytes per cell of a dose that is predicted beside the smoke: in float64, rounded, as written."""
 
 
 def warn_of(notice: Notice) -> None:
@@ -113,7 +104,8 @@ def predict_store(
         Called after the last block, once for every kind of extrapolation, and once if fires were
         in training. The coordinate `extrapolates` flags snapshots beyond the training fires.
     """
-    _check_interval(surrogate, interval)
+    if interval is not None:
+        require_calibration(surrogate.record).bands(interval)
     if resources.device != LOCAL.device:
         surrogate = surrogate.on_device(resources.device)
     predict = partial(predict_block, surrogate, threshold=threshold, interval=interval)
@@ -122,36 +114,23 @@ def predict_store(
             raise PlumecastError(
                 "weather and overrides are for stores; state those of rasters in raster_fires(…)"
             )
-        blocks = fires.map(predict, resources)
-    else:
-        data = open_fires(surrogate, fires, user_weather(weather), overrides)
-        parts = _parts(surrogate, data, overrides, resources.memory, bars=interval is not None)
-        blocks = map_parts(predict, data, overrides, parts, resources)
-    yield from _collected(surrogate, blocks, notify)
-
-
-def _parts(
-    surrogate: Surrogate,
-    fires: xr.Dataset,
-    overrides: Overrides,
-    memory: str | int | None,
-    *,
-    bars: bool,
-) -> list[slice | np.ndarray]:
-    """The rows of blocks whose prediction, perhaps with error bars, keeps to the memory."""
+        yield from _collected(surrogate, fires.map(predict, resources), notify)
+        return
+    data = open_fires(surrogate, fires, user_weather(weather), overrides)
     size = prediction_rows(
         surrogate,
-        memory,
+        resources.memory,
         input_bytes=BYTES,
-        output_bytes=INTERVAL_BYTES if bars else BYTES,
+        output_bytes=BYTES if interval is None else INTERVAL_BYTES,
         what="predicting",
         most=BLOCK,
     )
-    if not overrides.moves:
-        return list(fire_blocks(fires, size))
-    longest = float(np.max(fires["hours"].values, initial=1.0))
-    count = len(hour_ladder(overrides.hours or [longest], overrides.step))
-    return list(whole_fires(fires["fire_id"].values, max(1, size // count)))
+    parts = list(fire_blocks(data, size))
+    if overrides.moves:
+        longest = float(np.max(data["hours"].values, initial=1.0))
+        count = len(hour_ladder(overrides.hours or [longest], overrides.step))
+        parts = list(whole_fires(data["fire_id"].values, max(1, size // count)))
+    yield from _collected(surrogate, map_parts(predict, data, overrides, parts, resources), notify)
 
 
 def predict_fires(
@@ -163,17 +142,12 @@ def predict_fires(
     notify: Notify = warn_of,
 ) -> xr.Dataset:
     """`predict_store` of snapshots in memory, in one block."""
-    _check_interval(surrogate, interval)
+    if interval is not None:
+        require_calibration(surrogate.record).bands(interval)
     check_has_weather(surrogate, fires.variables, "the Dataset")
     blocks = iter([predict_block(surrogate, fires, threshold, interval)])
     (predicted,) = _collected(surrogate, blocks, notify)
     return predicted
-
-
-def _check_interval(surrogate: Surrogate, interval: float | None) -> None:
-    """Raise before any prediction if error bars of this coverage cannot be made."""
-    if interval is not None:
-        require_calibration(surrogate.record).bands(interval)
 
 
 def predict_block(
@@ -196,8 +170,17 @@ def predict_block(
     names = surrogate.outputs.names
     predicted, scores = predicted[: len(names)], predicted[len(names) :] or predicted
     fields = xr.Dataset({str(field.name): field for field in predicted})
-    if threshold is not None:
-        fields = fields.assign(_footprints(surrogate, threshold, predicted, scores))
+    for number, name in enumerate(names if threshold is not None else ()):
+        record = surrogate.records[name]
+        recorded = None if record.thresholds is None else record.thresholds.decision
+        level = recorded if number else threshold
+        if level is None:
+            continue
+        attrs = {k: v for k, v in predicted[number].attrs.items() if k == "grid_mapping"}
+        if record.agreement is not None and record.agreement.thresholds.decision == level:
+            attrs["smoke_threshold"] = record.agreement.thresholds.smoke
+        footprint = footprint_of(scores[number], level).assign_attrs(attrs)
+        fields[f"{FOOTPRINT}_{name}" if number else FOOTPRINT] = footprint
     if interval is not None:
         bars = output_intervals(surrogate.calibrations(), predicted, scores[: len(names)], interval)
         fields = fields.assign(bars.data_vars)
@@ -205,33 +188,8 @@ def predict_block(
     flags = xr.Variable(SNAPSHOT, checked.flags(limits(surrogate)), flag_attributes())
     measures = {MEASURE + name: (SNAPSHOT, values) for name, values in checked.measures.items()}
     made = fields.assign_coords({EXTRAPOLATES: flags}).assign(measures)
-    known = {TRAINED: sorted(trained_ignitions(surrogate, fires))}
-    return made.assign_attrs(weather_attributes(surrogate, fires) | known)
-
-
-def _footprints(
-    surrogate: Surrogate,
-    threshold: float,
-    predicted: Sequence[xr.DataArray],
-    scores: Sequence[xr.DataArray],
-) -> dict[str, xr.DataArray]:
-    """The footprint of every output whose decision threshold is known, by name."""
-    found = {}
-    for number, (name, field, score) in enumerate(
-        zip(surrogate.outputs.names, predicted, scores, strict=True)
-    ):
-        record = surrogate.records[name]
-        own = record.thresholds
-        level = threshold if number == 0 else None if own is None else own.decision
-        if level is None:
-            continue
-        attrs = {k: value for k, value in field.attrs.items() if k == "grid_mapping"}
-        agreement = record.agreement
-        if agreement is not None and agreement.thresholds.decision == level:
-            attrs["smoke_threshold"] = agreement.thresholds.smoke
-        footprint = footprint_of(score, level).assign_attrs(attrs)
-        found[FOOTPRINT if number == 0 else f"{FOOTPRINT}_{name}"] = footprint
-    return found
+    seen = {TRAINED: sorted(trained_ignitions(surrogate, fires))}
+    return made.assign_attrs(weather_attributes(surrogate, fires) | seen)
 
 
 def _collected(

@@ -5,22 +5,20 @@ An ensemble can be continued, and is the same for any number of workers.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 from scipy.ndimage import distance_transform_edt
 
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import GROUND, SIMULATION, WEATHER, WEATHER_AXES
-from plumecast.compute.arrays import Mask
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.crs import crs_of
 from plumecast.data.store import append_fire, check_store_path, open_snapshots, stored_fires
@@ -82,13 +80,16 @@ class Ground:
         )
 
     def record(self) -> dict[str, Any]:
-        """The settings that a store records."""
-        return {
-            "dem": _recorded(self.dem),
-            "fuels": _recorded(self.fuels),
-            "bare_where_missing": self.bare_where_missing,
-            "steering": self.strength,
-        }
+        """The settings that a store records: rasters with a hash of their content."""
+        rasters = {}
+        for name, path in (("dem", self.dem), ("fuels", self.fuels)):
+            if path is not None and not Path(path).is_file():
+                raise PlumecastError(f"{path} does not exist or is not a file")
+            rasters[name] = path if path is None else (
+                f"{Path(path).name} sha256:{sha256(Path(path).read_bytes()).hexdigest()[:20]}"
+            )  # fmt: skip
+        bare = {"bare_where_missing": self.bare_where_missing}
+        return rasters | bare | {"steering": self.strength}
 
 
 SYNTHETIC = Ground()
@@ -150,13 +151,15 @@ def simulate(
         **ground.record(),
     }
     absent: list[str] = []
+    done: frozenset[str] = frozenset()
     if out is not None:
         check_store_path(out)
-        if stored_fires(out):
-            stored = open_snapshots(out)
-            _refuse_other_settings(stored, Path(out), settings)
-            absent = [name for name in _LATER if name not in stored.variables]
-            landscape = None if landscape is None else in_plane_of(stored, landscape)
+        done = stored_fires(out)
+    if out is not None and done:
+        stored = open_snapshots(out)
+        _refuse_other_settings(stored, Path(out), settings)
+        absent = [name for name in _LATER if name not in stored.variables]
+        landscape = None if landscape is None else in_plane_of(stored, landscape)
 
     def append(fire: xr.Dataset) -> None:
         assert out is not None
@@ -169,7 +172,7 @@ def simulate(
         ensemble.plan_fires(size.ignitions, labels, seed, weathers=drawn),
         workers=workers,
         append=None if out is None else append,
-        done=frozenset() if out is None else stored_fires(out),
+        done=done,
         resources=resources,
     )
     if out is not None:
@@ -215,13 +218,12 @@ def _refuse_other_settings(stored: xr.Dataset, out: Path, settings: dict[str, An
             f"{out} was simulated with fires that {has}; {step} to continue it, or choose another "
             "path"
         )
-    changed = [name for name in settings if other.get(name) != settings[name]]
-    if changed:
-        name = changed[0]
-        raise PlumecastError(
-            f"{out} was simulated with {name}={other.get(name)}, not {settings[name]}; "
-            "repeat those settings to continue it, or choose another path"
-        )
+    for name, value in settings.items():
+        if other.get(name) != value:
+            raise PlumecastError(
+                f"{out} was simulated with {name}={other.get(name)}, not {value}; "
+                "repeat those settings to continue it, or choose another path"
+            )
 
 
 def in_plane_of(like: xr.Dataset, landscape: Landscape) -> Landscape:
@@ -233,15 +235,6 @@ def in_plane_of(like: xr.Dataset, landscape: Landscape) -> Landscape:
     if crs_of(like) is not None:
         return landscape
     return replace(landscape, corner=(0.0, 0.0), crs=None)
-
-
-def _recorded(path: str | Path | None) -> str | None:
-    """Name and hash of a raster, so that other content under the same name is another landscape."""
-    if path is None:
-        return None
-    if not Path(path).is_file():
-        raise PlumecastError(f"{path} does not exist or is not a file")
-    return f"{Path(path).name} sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:20]}"
 
 
 def read_landscape(
@@ -260,11 +253,14 @@ def read_landscape(
             f"{dem} ({grid}) and {fbfm40} ({fuel_grid}) must share one grid and CRS; warp one of "
             "them to the other"
         )
-    unmapped = np.ma.getmaskarray(fuel)
-    sunk = np.ma.getmaskarray(elevation)
+    unmapped, sunk = np.ma.getmaskarray(fuel), np.ma.getmaskarray(elevation)
     if bare_where_missing and not unmapped.all():
         fuel = np.ma.asarray(fuel.filled(NB9))
-        elevation = np.ma.masked_array(_fill_from_nearest(elevation.data, sunk), sunk & ~unmapped)
+        heights = elevation.data
+        if sunk.any() and not sunk.all():
+            nearest = distance_transform_edt(sunk, return_distances=False, return_indices=True)
+            heights = heights[tuple(nearest)]
+        elevation = np.ma.masked_array(heights, sunk & ~unmapped)
     for path, band in ((dem, elevation), (fbfm40, fuel)):
         holes = int(np.ma.getmaskarray(band).sum())
         if holes:
@@ -310,11 +306,3 @@ def _read_band(path: str | Path) -> tuple[np.ma.MaskedArray[Any, Any], _RasterGr
     corner = (round(to_map.c * unit, 3), round(south * unit, 3))
     grid = _RasterGrid(crs.to_string(), band.shape, corner, round(float(to_map.a) * unit, 6))
     return (band[::-1] if to_map.e < 0.0 else band), grid
-
-
-def _fill_from_nearest(field: npt.NDArray[Any], holes: Mask) -> npt.NDArray[Any]:
-    """The field, with each cell in `holes` filled by the nearest value outside them."""
-    if not holes.any() or holes.all():
-        return field
-    rows, columns = distance_transform_edt(holes, return_distances=False, return_indices=True)
-    return np.asarray(field[rows, columns])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,8 +38,6 @@ from plumecast.workflows.held_out.scoring import agreeing, check_reading
 PAPER_SPLIT = SplitRecipe()
 """No filters, the paper's shares, whole ignitions."""
 
-ALL_SNAPSHOTS = SplitRecipe(fractions=None)
-
 DEFAULT_PRESET = "recommended"
 
 _RULES = ("rank", "std_fraction", "variance_fraction")
@@ -53,11 +51,6 @@ SETTLED = ("frame", "physics")
 
 READING, FITTING, THRESHOLDS = "reading", "fitting", "thresholds"
 """The steps that progress is told of; `fitting: …` and `thresholds: …` are parts of them."""
-
-
-def default_preset(choices: Iterable[str]) -> str | None:
-    """The preset if none is given: `recommended`, unless a choice belongs to another family."""
-    return None if OTHER_FAMILY & set(choices) else DEFAULT_PRESET
 
 
 @folded_arguments(
@@ -122,8 +115,8 @@ def train_surrogate(
     for name in wanted:
         if name in data:
             check_reading(reading, data[name])
-    recipe = ALL_SNAPSHOTS if split is None else split
-    chosen = preset or default_preset(choices)
+    recipe = SplitRecipe(fractions=None) if split is None else split
+    chosen = preset or (None if OTHER_FAMILY & set(choices) else DEFAULT_PRESET)
     training = _Training(recipe, chosen, choices, names, wanted, folds, reading, resources)
     with one_version(data):
         return training.of(data)
@@ -144,30 +137,43 @@ class _Training:
 
     def of(self, data: xr.Dataset) -> Surrogate:
         """The surrogate of an opened store."""
-        selected = self.recipe.select(data, self.outputs)
-        train, validation = _parts(self.recipe, selected)
-        train = self._loaded(train)
-        self.resources.step(FITTING)
-        surrogate = self._fit(self.resources.within(FITTING), train)
-        record: dict[str, Any] = {"split": self._split_record(whole=validation is None)}
-        if surrogate.sums is not None:
-            record[HELD_OUT] = _groups_apart(selected, train, self.recipe.by)
+        recipe, resources = self.recipe, self.resources
+        selected = recipe.select(data, self.outputs)
+        train, validation = selected, None
+        if not recipe.leaves_groups_out(selected):  # if not, scores come from folds
+            assert recipe.fractions is not None
+            parts = split_by_fire(selected, recipe.fractions, recipe.seed, by=recipe.by)
+            train, validation = parts.train, parts.validation
+        if not resources.lazy:
+            train = train.compute()
+        resources.step(FITTING)
+        surrogate = self._fit(resources.within(FITTING), train)
+        names = {"inputs": ",".join(self.inputs), "outputs": ",".join(self.outputs)}
+        split = recipe.record() | names | {"all": validation is None}
+        record: dict[str, Any] = {"split": split}
+        if surrogate.sums is not None:  # groups that an update must not take in
+            every, trained = (set(part[recipe.by].values.astype(str)) for part in (selected, train))
+            record[HELD_OUT] = sorted(map(str, every - trained))
         scores: dict[str, OutputRecord] = {}
         try:
             if validation is not None:
-                self.resources.step(THRESHOLDS)
-                scores = self._score_validation(surrogate, train, self._loaded(validation))
+                resources.step(THRESHOLDS)
+                validation = validation if resources.lazy else validation.compute()
+                scores = self._score_validation(surrogate, train, validation)
             elif self.folds != 0:
-                self.resources.step(THRESHOLDS)
-                scores = self._score_folds(surrogate, train)
+                resources.step(THRESHOLDS)
+                scored = score_out_of_fold(
+                    *(train, self._fits(surrogate)),
+                    by=recipe.by,
+                    folds=self.folds,
+                    reading=self.reading,
+                    resources=resources.within(THRESHOLDS),
+                )
+                scores = {name: _output_record(one, surrogate) for name, one in scored.items()}
         except PlumecastError as error:  # the fit is worth keeping
             record["problem"] = f"no thresholds were chosen: {error}"
         surrogate = replace(surrogate, training=surrogate.training | record)
         return surrogate.with_records(scores) if scores else surrogate
-
-    def _loaded(self, part: xr.Dataset) -> xr.Dataset:
-        """The snapshots in memory, unless they are read in blocks."""
-        return part if self.resources.lazy else part.compute()
 
     def _fit(self, resources: Resources, part: xr.Dataset, **settled: Any) -> Surrogate:
         return fit_surrogate(
@@ -180,32 +186,21 @@ class _Training:
             **(dict(self.choices) | settled),
         )
 
-    def _split_record(self, *, whole: bool) -> dict[str, Any]:
-        names = {"inputs": ",".join(self.inputs), "outputs": ",".join(self.outputs)}
-        return self.recipe.record() | names | {"all": whole}
-
     def _fits(self, surrogate: Surrogate) -> dict[str, Fit]:
         """How the surrogate, which is first, and the trivial baselines are fitted to a part.
 
         Frame and physics were chosen by out-of-fold errors; to choose them again in every fold
         would take as long as all the fits.
         """
-        known = surrogate.training
-        settled = {name: known[name] for name in SETTLED if name in known}
+        settled = {n: surrogate.training[n] for n in SETTLED if n in surrogate.training}
         name = str(surrogate.settings.get("preset") or "surrogate")
         quiet = self.resources.quiet()
         fits: dict[str, Fit] = {name: partial(self._fit, quiet, updatable=False, **settled)}
-        return fits | {
-            name: partial(
-                fit_baseline,
-                name,
-                inputs=self.inputs,
-                outputs=self.outputs,
-                resources=quiet,
-            )
-            for name in TRIVIAL
-            if not quiet.lazy or name == "mean-field"  # the others need all fires in memory
-        }
+        fields: dict[str, Any] = {"inputs": self.inputs, "outputs": self.outputs}
+        for baseline in TRIVIAL:
+            if not quiet.lazy or baseline == "mean-field":  # the others need all fires in memory
+                fits[baseline] = partial(fit_baseline, baseline, resources=quiet, **fields)
+        return fits
 
     def _score_validation(
         self, surrogate: Surrogate, train: xr.Dataset, validation: xr.Dataset
@@ -214,16 +209,15 @@ class _Training:
         quiet = self.resources.quiet()
         name, *others = fits = self._fits(surrogate)
         baselines = {other: fits[other](train) for other in others}
-
-        def score(output: str) -> OutputRecord:
+        scores = {}
+        for output in surrogate.outputs.names:
             scored = surrogate.output(output)
             if scored.detects:
                 chosen = fit_thresholds(scored, validation, joint=True, resources=quiet)
                 scored = agreeing(scored, chosen)
-            compared = {name: scored}
-            compared |= {other: item.output(output) for other, item in baselines.items()}
+            compared = {other: item.output(output) for other, item in baselines.items()}
             result = evaluate(
-                compared,
+                {name: scored} | compared,
                 validation,
                 validation,
                 reading=self.reading,
@@ -231,23 +225,8 @@ class _Training:
                 resources=quiet,
                 calibrate=True,
             )
-            return _output_record(HeldOutScores(result), surrogate)
-
-        return {output: score(output) for output in surrogate.outputs.names}
-
-    def _score_folds(self, surrogate: Surrogate, train: xr.Dataset) -> dict[str, OutputRecord]:
-        """Thresholds and scores on out-of-fold predictions of all snapshots."""
-        found = score_out_of_fold(
-            train,
-            self._fits(surrogate),
-            by=self.recipe.by,
-            folds=self.folds,
-            reading=self.reading,
-            resources=self.resources.within(THRESHOLDS),
-        )
-        return {
-            output: _output_record(found.scores_of(output), surrogate) for output in found.results
-        }
+            scores[output] = _output_record(HeldOutScores(result), surrogate)
+        return scores
 
 
 def _output_record(scores: HeldOutScores, surrogate: Surrogate) -> OutputRecord:
@@ -264,18 +243,3 @@ def _output_record(scores: HeldOutScores, surrogate: Surrogate) -> OutputRecord:
         return replace(record, error_bars=make_calibration(evaluation.cells))
     except PlumecastError as error:
         return replace(record, no_error_bars=str(error))
-
-
-def _groups_apart(selected: xr.Dataset, train: xr.Dataset, by: str) -> list[str]:
-    """Groups that are not in the training part; an update must not take them in."""
-    every, trained = (set(part[by].values.astype(str).tolist()) for part in (selected, train))
-    return sorted(every - trained)
-
-
-def _parts(recipe: SplitRecipe, selected: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset | None]:
-    """Training and validation snapshots; no validation if scores come from folds."""
-    if recipe.leaves_groups_out(selected):
-        return selected, None
-    assert recipe.fractions is not None
-    parts = split_by_fire(selected, recipe.fractions, recipe.seed, by=recipe.by)
-    return parts.train, parts.validation

@@ -14,6 +14,7 @@ the domain has.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -48,6 +49,10 @@ START_DATE = datetime(2020, 8, 1)
 """Date of the run. An ideal run without radiation has no season."""
 
 
+STABILITY = 1.6e-4
+"""N² of the free troposphere where it is not known, s⁻²: 5 K per km."""
+
+
 @dataclass(frozen=True, slots=True)
 class Domain:
     """Columns of the smoke grid and the fire cells within each."""
@@ -58,29 +63,17 @@ class Domain:
     refinement: int  # fire cells along one side of a column, `sr_x` and `sr_y`
     corner: tuple[float, float]  # x and y of the south-west corner, m
 
-    @property
-    def fire_cell(self) -> float:
-        """Side of a fire cell, m."""
-        return self.dx / self.refinement
-
 
 @dataclass(frozen=True, slots=True)
-class Ignition:
-    """Where and when a fire starts, and how long it is run."""
+class Site:
+    """Ignition, stability and ground of a fire; without ground the run is flat, with one fuel."""
 
-    x: float  # m, in the coordinates of the store
+    x: float  # of the ignition, m, in the coordinates of the store
     y: float
-    local_hour: float  # local solar time of the start of the run
-    hours: int  # length of the run
-
-
-@dataclass(frozen=True, slots=True)
-class GroundFiles:
-    """Which files of the ground the run reads; without them it is flat, with one fuel."""
-
-    terrain: bool
-    fuels: bool
-    category: int  # of the fuel where `input_fc` is missing
+    exact: bool  # whether the ignition is the simulator's own, not estimated from a field
+    stability: float = STABILITY  # N² of the free troposphere, s⁻²
+    terrain: Array | None = None  # (ny, nx) m on the columns
+    fuels: Array | None = None  # (ny·sr, nx·sr) Anderson categories on the fire cells
 
 
 def time_step(dx: float) -> int:
@@ -93,88 +86,71 @@ def time_step(dx: float) -> int:
     return max(step for step in range(1, 3600) if 3600 % step == 0 and step <= longest)
 
 
-def _step(dx: float) -> dict[str, Value]:
-    """The time step as WRF reads it: seconds, and below one second a fraction of it."""
-    longest = SECONDS_PER_KM * dx / 1000.0
-    if longest >= 1.0:
-        return {"time_step": time_step(dx)}
-    return {
+def namelist_input(domain: Domain, site: Site, local_hour: float, hours: int) -> str:
+    """Text of `namelist.input` of a run of some hours that starts at a local solar time.
+
+    The ignition counts in metres from the corner of the domain.
+    """
+    start = START_DATE + timedelta(hours=round(local_hour))
+    times = (("start", start), ("end", start + timedelta(hours=hours)))
+    dates: dict[str, Value] = {
+        f"{when}_{part}": getattr(time, part)
+        for when, time in times
+        for part in ("year", "month", "day", "hour")
+    }
+    longest = SECONDS_PER_KM * domain.dx / 1000.0
+    step = {"time_step": time_step(domain.dx)} if longest >= 1.0 else {
         "time_step": 0, "time_step_fract_num": 1, "time_step_fract_den": math.ceil(1.0 / longest),
     }  # fmt: skip
-
-
-def namelist_input(domain: Domain, ignition: Ignition, ground: GroundFiles) -> str:
-    """Text of `namelist.input`; the ignition counts in metres from the corner of the domain."""
-    start = START_DATE + timedelta(hours=round(ignition.local_hour))
-    end = start + timedelta(hours=ignition.hours)
-    groups: dict[str, dict[str, Value]] = {
-        "time_control": _times(start, end, ignition.hours),
-        "domains": _domains(domain),
+    radius = IGNITION_CELLS * domain.dx / domain.refinement
+    x, y = float(site.x - domain.corner[0]), float(site.y - domain.corner[1])
+    groups: dict[str, Mapping[str, Value]] = {
+        "time_control": {
+            "run_hours": hours, **dates, "history_interval": 60, "frames_per_outfile": 1000,
+            "restart": False, "io_form_history": 2, "io_form_restart": 2, "io_form_input": 2,
+            "io_form_boundary": 2,
+        },
+        "domains": {
+            **step, "max_dom": 1, "s_we": 1, "e_we": domain.nx + 1, "s_sn": 1,
+            "e_sn": domain.ny + 1, "s_vert": 1, "e_vert": LAYERS + 1, "dx": domain.dx,
+            "dy": domain.dx, "ztop": TOP, "grid_id": 1, "parent_id": 0, "i_parent_start": 0,
+            "j_parent_start": 0, "parent_grid_ratio": 1, "parent_time_step_ratio": 1,
+            "feedback": 0, "smooth_option": 0, "sr_x": domain.refinement,
+            "sr_y": domain.refinement,
+        },
         "physics": _PHYSICS,
         "fdda": {},
         "dynamics": _DYNAMICS,
         "bdy_control": _BOUNDARIES,
         "grib2": {},
         "namelist_quilt": {"nio_tasks_per_group": 0, "nio_groups": 1},
-        "fire": _fire(domain, ignition, ground),
-    }
-    return "\n".join(_group(name, options) for name, options in groups.items())
-
-
-def _group(name: str, options: dict[str, Value]) -> str:
-    lines = [f" {key} = {_value(value)}," for key, value in options.items()]
-    return "\n".join([f"&{name}", *lines, "/\n"])
+        "fire": {
+            "ifire": 2, "fire_fuel_read": 0 if site.fuels is None else 2,
+            "fire_fuel_cat": DEFAULT_CATEGORY,
+            "fire_num_ignitions": 1, "fire_ignition_ros1": IGNITION_SPEED,
+            "fire_ignition_start_x1": x, "fire_ignition_start_y1": y,
+            "fire_ignition_end_x1": x, "fire_ignition_end_y1": y,
+            "fire_ignition_radius1": radius, "fire_ignition_start_time1": IGNITION_START,
+            "fire_ignition_end_time1": IGNITION_START + radius / IGNITION_SPEED,
+            "fire_wind_height": 6.1, "fire_print_msg": 0, "fire_print_file": 0,
+            "fire_mountain_type": 0, "fire_read_atm_ht": site.terrain is not None,
+            "fire_topo_from_atm": 1, "fire_atm_feedback": 1.0, "fire_tracer_smoke": 0.02,
+            "fire_fuel_left_irl": 2, "fire_fuel_left_jrl": 2, "fire_grows_only": 1,
+            "fire_viscosity": 0.4, "fire_upwinding": 9, "fire_fuel_left_method": 1,
+            "fire_lfn_ext_up": 1.0,
+        },
+    }  # fmt: skip
+    texts = []
+    for name, options in groups.items():
+        lines = [f" {key} = {_value(value)}," for key, value in options.items()]
+        texts.append("\n".join([f"&{name}", *lines, "/\n"]))
+    return "\n".join(texts)
 
 
 def _value(value: Value) -> str:
     if isinstance(value, bool):
         return f".{str(value).lower()}."
     return str(value) if isinstance(value, int) else f"{value:.10g}" + "." * value.is_integer()
-
-
-def _times(start: datetime, end: datetime, hours: int) -> dict[str, Value]:
-    dates = {
-        f"{when}_{part}": getattr(time, part)
-        for when, time in (("start", start), ("end", end))
-        for part in ("year", "month", "day", "hour")
-    }
-    return {
-        "run_hours": hours, **dates, "history_interval": 60, "frames_per_outfile": 1000,
-        "restart": False, "io_form_history": 2, "io_form_restart": 2, "io_form_input": 2,
-        "io_form_boundary": 2,
-    }  # fmt: skip
-
-
-def _domains(domain: Domain) -> dict[str, Value]:
-    return {
-        **_step(domain.dx), "max_dom": 1, "s_we": 1, "e_we": domain.nx + 1,
-        "s_sn": 1, "e_sn": domain.ny + 1, "s_vert": 1, "e_vert": LAYERS + 1, "dx": domain.dx,
-        "dy": domain.dx, "ztop": TOP, "grid_id": 1, "parent_id": 0, "i_parent_start": 0,
-        "j_parent_start": 0, "parent_grid_ratio": 1, "parent_time_step_ratio": 1, "feedback": 0,
-        "smooth_option": 0, "sr_x": domain.refinement, "sr_y": domain.refinement,
-    }  # fmt: skip
-
-
-def _fire(domain: Domain, ignition: Ignition, ground: GroundFiles) -> dict[str, Value]:
-    radius = IGNITION_CELLS * domain.fire_cell
-    x, y = (
-        float(place - edge)
-        for place, edge in zip((ignition.x, ignition.y), domain.corner, strict=True)
-    )
-    return {
-        "ifire": 2, "fire_fuel_read": 2 if ground.fuels else 0, "fire_fuel_cat": ground.category,
-        "fire_num_ignitions": 1, "fire_ignition_ros1": IGNITION_SPEED,
-        "fire_ignition_start_x1": x, "fire_ignition_start_y1": y,
-        "fire_ignition_end_x1": x, "fire_ignition_end_y1": y,
-        "fire_ignition_radius1": radius, "fire_ignition_start_time1": IGNITION_START,
-        "fire_ignition_end_time1": IGNITION_START + radius / IGNITION_SPEED,
-        "fire_wind_height": 6.1, "fire_print_msg": 0, "fire_print_file": 0,
-        "fire_mountain_type": 0, "fire_read_atm_ht": ground.terrain,
-        "fire_topo_from_atm": 1, "fire_atm_feedback": 1.0, "fire_tracer_smoke": 0.02,
-        "fire_fuel_left_irl": 2, "fire_fuel_left_jrl": 2, "fire_grows_only": 1,
-        "fire_viscosity": 0.4, "fire_upwinding": 9, "fire_fuel_left_method": 1,
-        "fire_lfn_ext_up": 1.0,
-    }  # fmt: skip
 
 
 _PHYSICS: dict[str, Value] = {
@@ -245,30 +221,23 @@ def namelist_fire(moisture: float) -> str:
 
     WRF 4.3.3 has one moisture for all dead fuel of a run.
     """
-    columns = {
-        name: values if isinstance(values, tuple) else (values,) * NO_FUEL
-        for name, values in _FUELS.items()
-    }
-    lines = [f" {name} = {', '.join(f'{v:g}' for v in values)}" for name, values in columns.items()]
-    names = ", ".join(f"'{number}'" for number in range(1, NO_FUEL + 1))
-    return "\n".join(
-        [
-            "&fuel_scalars",
-            " cmbcnst = 17.433e+06",
-            " hfgl = 17.e4",
-            f" fuelmc_g = {moisture:.4f}",
-            " fuelmc_c = 1.00",
-            f" nfuelcats = {NO_FUEL - 1}",
-            f" no_fuel_cat = {NO_FUEL}",
-            "/",
-            "",
-            "&fuel_categories",
-            f" fuel_name = {names}",
-            *lines,
-            "/",
-            "",
-        ]
-    )
+    lines = [
+        "&fuel_scalars",
+        " cmbcnst = 17.433e+06",
+        " hfgl = 17.e4",
+        f" fuelmc_g = {moisture:.4f}",
+        " fuelmc_c = 1.00",
+        f" nfuelcats = {NO_FUEL - 1}",
+        f" no_fuel_cat = {NO_FUEL}",
+        "/",
+        "",
+        "&fuel_categories",
+        " fuel_name = " + ", ".join(f"'{number}'" for number in range(1, NO_FUEL + 1)),
+    ]
+    for name, values in _FUELS.items():
+        of_fuel = values if isinstance(values, tuple) else (values,) * NO_FUEL
+        lines.append(f" {name} = {', '.join(f'{value:g}' for value in of_fuel)}")
+    return "\n".join([*lines, "/", ""])
 
 
 _FUELS: dict[str, tuple[float, ...] | float] = {
@@ -334,9 +303,6 @@ INVERSION = 2.0
 INVERSION_DEPTH = 100.0
 """Depth of the layer in which it rises, m."""
 
-STABILITY = 1.6e-4
-"""N² of the free troposphere where it is not known, s⁻²: 5 K per km."""
-
 SHALLOWEST = 100.0
 """Least depth of the boundary layer in a sounding, m."""
 
@@ -358,30 +324,23 @@ class Profile(NamedTuple):
     depth: float  # of the boundary layer, m
 
 
-def potential_temperature(height: Array, depth: float, stability: float = STABILITY) -> Array:
-    """θ(z) in K: mixed up to the boundary layer's top h, an inversion, then a constant gradient.
-
-    θ = θ₀ for z ≤ h, then θ₀ + Δθ (z − h)/d over the d = `INVERSION_DEPTH` of the inversion, and
-    θ₀ + Δθ + (z − h − d) N² θ₀ / g above.
-    """
-    above = np.maximum(height - depth, 0.0)
-    gradient = stability * MIXED_TEMPERATURE / GRAVITY
-    rise = INVERSION * np.minimum(above / INVERSION_DEPTH, 1.0)
-    return MIXED_TEMPERATURE + rise + gradient * np.maximum(above - INVERSION_DEPTH, 0.0)
-
-
-def sounding_table(weather: Profile, stability: float = STABILITY) -> Array:
+def sounding_table(weather: Profile, stability: float) -> Array:
     """(level, 5) of height m, θ K, vapour g kg⁻¹, u and v m s⁻¹.
 
     The levels are those of the weather, the two edges of the inversion, and `ABOVE_WEATHER`, where
     the wind is that of the highest level of the weather. Between levels winds are linear in ln z.
+    θ = θ₀ for z ≤ h, the top of the boundary layer, then θ₀ + Δθ (z − h)/d over the
+    d = `INVERSION_DEPTH` of the inversion, and θ₀ + Δθ + (z − h − d) N² θ₀ / g above.
     """
     depth = max(weather.depth, SHALLOWEST)
     edges = (depth, depth + INVERSION_DEPTH)
     heights = np.unique(np.round([*weather.height, *edges, *ABOVE_WEATHER], 1))
     wind = (weather.height, weather.u, weather.v)
     u, v = complete_profile(wind, heights, local_hour=12.0, depth=depth, veer=0.0)
-    theta = potential_temperature(heights, depth, stability)
+    above = np.maximum(heights - depth, 0.0)
+    gradient = stability * MIXED_TEMPERATURE / GRAVITY
+    theta = MIXED_TEMPERATURE + INVERSION * np.minimum(above / INVERSION_DEPTH, 1.0)
+    theta += gradient * np.maximum(above - INVERSION_DEPTH, 0.0)
     return np.stack([heights, theta, VAPOUR * np.exp(-heights / VAPOUR_HEIGHT), u, v], axis=1)
 
 

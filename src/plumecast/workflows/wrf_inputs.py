@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,11 +29,9 @@ from plumecast.workflows.wrf_domain import (
     INVERSION,
     MIXED_TEMPERATURE,
     RIM,
-    STABILITY,
     Domain,
-    GroundFiles,
-    Ignition,
     Profile,
+    Site,
     anderson_categories,
     input_fc,
     input_ht,
@@ -58,18 +55,6 @@ OLD = 0.5
 """Cells whose time since ignition is at least this share of the largest are near the ignition."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Ignition, stability and ground of a fire; `None` where the ground is not known."""
-
-    x: float  # of the ignition, m
-    y: float
-    exact: bool  # whether the ignition is the simulator's own, not estimated from a field
-    stability: float = STABILITY  # N² of the free troposphere, s⁻²
-    terrain: Array | None = None  # (ny, nx) m on the columns
-    fuels: Array | None = None  # (ny·sr, nx·sr) Anderson categories on the fire cells
-
-
 def write_wrf_inputs(
     fires: xr.Dataset,
     folder: str | Path,
@@ -87,31 +72,27 @@ def write_wrf_inputs(
     (`input_ht`) and fuels (`input_fc`) and the exact place of ignition; of other fires the place is
     estimated from the oldest burned cells. Returns the folders in the order of `ignitions`.
     """
-    check_wrf_inputs(fires, hours=hours)
-    domain = _domain(fires)
-    site_of = _sites(fires)
-    target = Path(folder)
-    names = _chosen(fires, ignitions)
-    taken = [name for name in names if (target / _file_name(name)).exists()]
-    if taken:
-        raise PlumecastError(
-            f"{target / _file_name(taken[0])} exists; remove it or choose another folder"
-        )
-    written = []
-    for name in names:
+    domain = check_wrf_inputs(fires, hours=hours)
+    known_site = _sites(fires)
+    folders = {
+        name: Path(folder) / re.sub(r"[^\w.-]", "_", name) for name in _chosen(fires, ignitions)
+    }
+    for target in folders.values():
+        if target.exists():
+            raise PlumecastError(f"{target} exists; remove it or choose another folder")
+    for name, target in folders.items():
         fire = fires.isel({SNAPSHOT: np.flatnonzero(fires.fire_id.values == name)})
         fire = fire.sortby("hours").load()
-        texts = _texts(name, fire, domain, site_of(name) or _estimated_site(name, fire), hours)
-        with atomic_write(target / _file_name(name), overwrite=False) as partial:
+        texts = _texts(name, fire, domain, known_site(name) or _estimated_site(name, fire), hours)
+        with atomic_write(target, overwrite=False) as partial:
             partial.mkdir(parents=True)
             for file, text in texts.items():
                 (partial / file).write_text(text, encoding="utf-8")
-        written.append(target / _file_name(name))
-    return written
+    return [*folders.values()]
 
 
-def check_wrf_inputs(fires: xr.Dataset, *, hours: int | None = None) -> None:
-    """Raise unless inputs can be written: fires with hourly weather, on square columns."""
+def check_wrf_inputs(fires: xr.Dataset, *, hours: int | None = None) -> Domain:
+    """The domain; raises unless the fires have hourly weather and square columns."""
     missing = [entry.name for entry in WEATHER if entry.name not in fires]
     if missing:
         raise PlumecastError(
@@ -120,37 +101,37 @@ def check_wrf_inputs(fires: xr.Dataset, *, hours: int | None = None) -> None:
         )
     if hours is not None:
         check_count("hours", hours)
-    _domain(fires)
+    x, y = fires.x.values, fires.y.values
+    dx, dy = float(np.diff(x).mean()), float(np.diff(y).mean())
+    if not np.isclose(dx, dy):
+        raise PlumecastError(
+            f"columns of {dx:g} by {dy:g} m; WRF-Fire needs square ones: regrid the fires"
+        )
+    corner = (float(x[0]) - dx / 2.0, float(y[0]) - dx / 2.0)
+    return Domain(x.size, y.size, dx, REFINEMENT, corner)
 
 
 def _texts(
     name: str, fire: xr.Dataset, domain: Domain, site: Site, hours: int | None
 ) -> dict[str, str]:
     """Contents of the files of one fire."""
-    weather = _profile(fire)
+    first = fire.isel({SNAPSHOT: 0})  # its first hour is that of ignition
+    u, v, depth = (first[entry.name].values[0] for entry in WEATHER)
+    weather = Profile(fire[HEIGHT].values, u.astype(float), v.astype(float), float(depth))
     length = hours or int(np.ceil(fire.hours.values[-1]))
     local_hour = float(fire.attrs.get(LOCAL_HOUR, NOON))
-    ignition = Ignition(site.x, site.y, local_hour, length)
-    ground = GroundFiles(site.terrain is not None, site.fuels is not None, DEFAULT_CATEGORY)
     moisture = float(fire.fuel_moisture.values[0]) if "fuel_moisture" in fire else MOISTURE
     texts = {
-        "namelist.input": namelist_input(domain, ignition, ground),
+        "namelist.input": namelist_input(domain, site, local_hour, length),
         "namelist.fire": namelist_fire(moisture),
         "input_sounding": input_sounding(sounding_table(weather, site.stability)),
-        "README.md": readme(name, site, ignition, fire),
+        "README.md": _readme(name, site, length, fire),
     }
     if site.terrain is not None:
         texts["input_ht"] = input_ht(rimmed_terrain(site.terrain))
     if site.fuels is not None:
         texts["input_fc"] = input_fc(site.fuels, domain)
     return texts
-
-
-def _profile(fire: xr.Dataset) -> Profile:
-    """The weather at ignition, which the first hour of the first snapshot has."""
-    first = fire.isel({SNAPSHOT: 0})
-    u, v, depth = (first[entry.name].values[0] for entry in WEATHER)
-    return Profile(fire[HEIGHT].values, u.astype(float), v.astype(float), float(depth))
 
 
 def _sites(fires: xr.Dataset) -> Callable[[str], Site | None]:
@@ -208,17 +189,6 @@ def estimated_ignition(age: Array, x: Array, y: Array) -> tuple[float, float]:
     return float((weight.sum(axis=0) @ x) / total), float((weight.sum(axis=1) @ y) / total)
 
 
-def _domain(fires: xr.Dataset) -> Domain:
-    x, y = fires.x.values, fires.y.values
-    dx, dy = float(np.diff(x).mean()), float(np.diff(y).mean())
-    if not np.isclose(dx, dy):
-        raise PlumecastError(
-            f"columns of {dx:g} by {dy:g} m; WRF-Fire needs square ones: regrid the fires"
-        )
-    corner = (float(x[0]) - dx / 2.0, float(y[0]) - dx / 2.0)
-    return Domain(x.size, y.size, dx, REFINEMENT, corner)
-
-
 def _chosen(fires: xr.Dataset, ignitions: Sequence[str] | None) -> list[str]:
     """Names of the fires of the ignitions, in that order."""
     of_fire = dict(zip(fires.fire_id.values, fires.ignition_id.values, strict=True))
@@ -228,10 +198,6 @@ def _chosen(fires: xr.Dataset, ignitions: Sequence[str] | None) -> list[str]:
     if unknown:
         raise PlumecastError(f"no fire of ignition {unknown[0]!r}; give ignition_id of the store")
     return [str(name) for one in ignitions for name, ignition in of_fire.items() if ignition == one]
-
-
-def _file_name(fire_id: str) -> str:
-    return re.sub(r"[^\w.-]", "_", fire_id)
 
 
 _RUN = """\
@@ -249,52 +215,38 @@ What to know:
 """
 
 
-def readme(name: str, site: Site, ignition: Ignition, fire: xr.Dataset) -> str:
-    """Text of `README.md`."""
-    head = _RUN.format(
-        name=name, hours=ignition.hours, x=site.x, y=site.y, start=IGNITION_START
-    )  # fmt: skip
-    notes = [*_place_notes(site), *_ground_notes(site), _weather_note(site, fire)]
-    return head + "".join(f"- {note}\n" for note in notes)
-
-
-def _place_notes(site: Site) -> list[str]:
-    if site.exact:
-        return []
-    return [
-        "The place of ignition is the mean of the oldest burned cells of the first snapshot: good "
-        "to about a column, and less if that snapshot is hours after ignition."
-    ]
-
-
-def _ground_notes(site: Site) -> list[str]:
-    terrain = (
+def _readme(name: str, site: Site, hours: int, fire: xr.Dataset) -> str:
+    head = _RUN.format(name=name, hours=hours, x=site.x, y=site.y, start=IGNITION_START)
+    notes = []
+    if not site.exact:
+        notes.append(
+            "The place of ignition is the mean of the oldest burned cells of the first snapshot: "
+            "good to about a column, and less if that snapshot is hours after ignition."
+        )
+    notes.append(
         f"`input_ht` is the terrain above its lowest ground; it falls to 0 over the {RIM} outer "
         "columns, for calm open boundaries."
         if site.terrain is not None
         else "Missing: terrain. The run is flat. To change that, add `input_ht` and set "
         "`fire_read_atm_ht = .true.`"
     )
-    fuels = (
+    notes.append(
         "`input_fc` has the Anderson category with the nearest spread rate to each fuel model."
         if site.fuels is not None
         else f"Missing: fuels. All ground has category {DEFAULT_CATEGORY}. To change that, add "
         "`input_fc` and set `fire_fuel_read = 2`."
     )
-    return [terrain, fuels]
-
-
-def _weather_note(site: Site, fire: xr.Dataset) -> str:
     lowest = fire.isel({"snapshot": -1, HEIGHT: 0})
     last = int(np.searchsorted(fire.weather_hour.values, float(fire.hours.values[-1])))
     end = min(last, fire.weather_hour.size - 1)
     u, v = (lowest[part].values[[0, end]] for part in ("wind_u", "wind_v"))
     speed = np.hypot(u, v)
     origin = (np.rad2deg(np.arctan2(u, v)) + 180.0) % 360.0
-    return (
+    notes.append(
         f"`input_sounding` is the wind at ignition ({speed[0]:.1f} m/s from {origin[0]:.0f}° at "
         f"{float(fire[HEIGHT][0]):g} m; at the last hour {speed[1]:.1f} m/s from {origin[1]:.0f}°, "
         "which an ideal run does not know), a mixed boundary layer of "
         f"{MIXED_TEMPERATURE:g} K, an inversion of {INVERSION:g} K and N² = "
         f"{site.stability:.2g} s⁻² above."
     )
+    return head + "".join(f"- {note}\n" for note in notes)

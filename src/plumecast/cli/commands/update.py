@@ -22,7 +22,7 @@ from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.update import FIRES, UPDATES, check_updatable, find_new_fires
 from plumecast.workflows.fires.update import Taken, take_in_fires, watch_store
 from plumecast.workflows.held_out.record import COVERAGE
-from plumecast.workflows.held_out.stopping import ignition_count, recommendation
+from plumecast.workflows.held_out.unseen import ignition_count, recommendation
 
 
 def command(

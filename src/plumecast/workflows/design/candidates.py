@@ -13,7 +13,6 @@ from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT, WIND
 from plumecast.compute.arrays import Array
-from plumecast.compute.blocks import row_blocks
 from plumecast.data.clock import checkpoint_interval
 from plumecast.data.covariates import FUEL_LOAD
 from plumecast.data.layout import checked_field, fit_layout
@@ -27,8 +26,6 @@ SHARES = (0.5, 1.0)
 """Snapshots of every fire that count: those nearest to these shares of its last hour."""
 
 IGNITION = "ignition_id"
-
-_BLOCK = 256  # snapshots read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +43,33 @@ class Candidates:
     def number(self, name: str, argument: str) -> int:
         """Number of an ignition; raises if there is no such one."""
         if name not in self.names:
-            raise ArgumentError(
-                argument,
-                name,
-                "name one of them",
-                problem=f"is not among the {len(self.names)} candidate ignitions "
-                f"({', '.join(self.names[:3])}, …)",
-            )
+            problem = f"is not among the {len(self.names)} candidate ignitions "
+            problem += f"({', '.join(self.names[:3])}, …)"
+            raise ArgumentError(argument, name, "name one of them", problem=problem)
         return self.names.index(name)
+
+    def last_rows(self, number: int) -> Array:
+        """Rows of the last snapshot of every fire of an ignition."""
+        rows = np.flatnonzero(self.member == number)
+        rows = rows[np.argsort(self.snapshots["hours"].values[rows], kind="stable")]
+        fires = self.snapshots["fire_id"].values[rows[::-1]].astype(str)
+        return np.asarray(rows[::-1][np.unique(fires, return_index=True)[1]])
+
+    def ignition_point(self, number: int) -> tuple[float, float]:
+        """x and y of the cell that has burned longest."""
+        last = self.snapshots[FIRE].isel({SNAPSHOT: int(self.last_rows(number)[0])})
+        row, column = np.unravel_index(int(np.argmax(last.values)), last.shape)
+        return float(self.snapshots["x"].values[column]), float(self.snapshots["y"].values[row])
+
+    def mean_wind(self, number: int) -> tuple[float | None, float | None]:
+        """Mean speed, and the direction of the mean vector, over the fires; None if unknown."""
+        if any(name not in self.snapshots.variables for name in WIND):
+            return None, None
+        last = self.snapshots.isel({SNAPSHOT: self.last_rows(number)})
+        speed, direction = (last[name].values.astype(np.float64) for name in WIND)
+        angle = np.deg2rad(direction)
+        east, north = (speed * np.sin(angle)).mean(), (speed * np.cos(angle)).mean()
+        return float(speed.mean()), float(np.rad2deg(np.arctan2(east, north)) % 360.0)
 
 
 def read_candidates(data: str | Path | xr.Dataset, what: str = "candidates") -> Candidates:
@@ -78,10 +94,15 @@ def read_candidates(data: str | Path | xr.Dataset, what: str = "candidates") -> 
     beside = [name for name in fields if name != FUEL_LOAD]
     few = data.drop_vars(beside).isel({SNAPSHOT: rows})
     few = check_values(few.load(), [FIRE]).assign_attrs({INTERVAL: interval})
-    names, member = np.unique(few[IGNITION].values.astype(str), return_inverse=True)
-    found = Candidates(few, tuple(map(str, names)), member)
-    _refuse_empty(found, what)
-    return found
+    labels, member = np.unique(few[IGNITION].values.astype(str), return_inverse=True)
+    names = tuple(map(str, labels))
+    burned = (few[FIRE] > 0.0).any([dim for dim in few[FIRE].dims if dim != SNAPSHOT]).values
+    empty = [name for number, name in enumerate(names) if not burned[member == number].any()]
+    if empty:
+        raise PlumecastError(
+            f"{what}: ignition '{empty[0]}'{_more(empty)} has no burned cell; leave it out"
+        )
+    return Candidates(few, names, member)
 
 
 def _few_rows(fires: Array, hours: Array) -> Array:
@@ -97,105 +118,80 @@ def _few_rows(fires: Array, hours: Array) -> Array:
     starts = np.flatnonzero(np.r_[True, fires[order][1:] != fires[order][:-1]])
     chosen: set[int] = set()
     for rows in np.split(order, starts[1:]):
-        own = hours[rows]
-        chosen |= {int(rows[np.argmin(np.abs(own - share * own[-1]))]) for share in SHARES}
+        apart = (np.abs(hours[rows] - share * hours[rows[-1]]) for share in SHARES)
+        chosen |= {int(rows[np.argmin(distance)]) for distance in apart}
     return np.array(sorted(chosen), dtype=np.int64)
 
 
-def _refuse_empty(found: Candidates, what: str) -> None:
-    burned = np.zeros(len(found.names), dtype=bool)
-    fire = found.snapshots[FIRE]
-    for rows in row_blocks(found.member.size, _BLOCK):
-        block = fire.isel({SNAPSHOT: rows}).values
-        burned[found.member[rows]] |= (block > 0.0).reshape(block.shape[0], -1).any(axis=1)
-    empty = [name for name, any_burned in zip(found.names, burned, strict=True) if not any_burned]
-    if empty:
-        raise PlumecastError(
-            f"{what}: ignition '{empty[0]}'{_more(empty)} has no burned cell; leave it out"
-        )
-
-
-def check_alike(pool: Candidates, given: Candidates) -> None:
+def check_alike(pool: Candidates, runs: Candidates) -> None:
     """Raise unless given runs are on the grid of the candidates, and both have weather or none."""
     field = fit_layout(pool.snapshots, [FIRE]).fields[0]
     try:
-        checked_field(given.snapshots[FIRE], field)
+        checked_field(runs.snapshots[FIRE], field)
     except PlumecastError:
         raise PlumecastError(
-            f"given: the runs are on another grid ({describe_grid(given.snapshots)}) than the "
+            f"given: the runs are on another grid ({describe_grid(runs.snapshots)}) than the "
             f"candidates ({describe_grid(pool.snapshots)}); ingest them onto the same grid"
         ) from None
-    known = [_weather_of(part.snapshots) for part in (pool, given)]
-    if known[0] != known[1]:
-        who, other = ("candidates", "given runs") if known[0] < known[1] else (
-            "given runs", "candidates",
-        )  # fmt: skip
+    kinds = ("", "mean wind", "hourly weather")
+    weathers = []
+    for part in (pool.snapshots, runs.snapshots):
+        has_winds = all(name in part.variables for name in WIND)
+        weathers.append(2 if has_weather(part) else int(has_winds))
+    if weathers[0] != weathers[1]:
+        who = ["candidates", "given runs"]
+        less, more = who if weathers[0] < weathers[1] else who[::-1]
         raise PlumecastError(
-            f"the {who} have no {WEATHER_KINDS[max(known)]}, which the {other} have; "
-            f"{STATE_WEATHER}"
+            f"the {less} have no {kinds[max(weathers)]}, which the {more} have; {STATE_WEATHER}"
         )
 
 
-WEATHER_KINDS = ("", "mean wind", "hourly weather")
+Values = Mapping[str, float] | Sequence[float] | str | None
+"""Numbers of ignitions: by name, a value each, the name of a coordinate, or 1 for all."""
 
 
-def _weather_of(data: xr.Dataset) -> int:
-    """0 without weather, 1 with mean winds, 2 with hourly weather."""
-    if has_weather(data):
-        return 2
-    return int(all(name in data.variables for name in WIND))
-
-
-def values_of(
-    pool: Candidates, given: Mapping[str, float] | Sequence[float] | str | None, argument: str
-) -> Array:
-    """(G,) numbers of the ignitions: from a mapping, a coordinate, or a value each; default 1."""
-    count = len(pool.names)
-    if given is None:
+def values_of(pool: Candidates, values: Values, argument: str, *, positive: bool = False) -> Array:
+    """(G,) numbers of the ignitions, finite and not negative; of a coordinate the mean."""
+    data, count = pool.snapshots, len(pool.names)
+    if values is None:
         return np.ones(count)
-    if isinstance(given, str):
-        return _coordinate(pool, given, argument)
-    if isinstance(given, Mapping):
-        for name in given:
+    if isinstance(values, str):
+        if values not in data.variables or data[values].dims != (SNAPSHOT,):
+            present = ", ".join(str(n) for n in data.coords if data[n].dims == (SNAPSHOT,))
+            problem = "is no coordinate of the snapshots"
+            raise ArgumentError(argument, values, f"found {present}", problem=problem)
+        if data[values].dtype.kind not in "fiub":
+            problem = f"holds {data[values].dtype}, not numbers"
+            raise ArgumentError(argument, values, problem=problem)
+        each = data[values].values.astype(np.float64)
+        numbers = np.array([each[rows].mean() for rows in pool.groups()])
+    elif isinstance(values, Mapping):
+        for name in values:
             pool.number(str(name), argument)
-        missing = [name for name in pool.names if name not in given]
+        missing = [name for name in pool.names if name not in values]
         if missing:
             raise PlumecastError(
                 f"{argument}: ignition '{missing[0]}'{_more(missing)} has no value; give one for "
                 "every candidate"
             )
-        return _numbers([given[name] for name in pool.names], pool, argument)
-    if len(given) != count:
+        numbers = np.array([values[name] for name in pool.names], dtype=np.float64)
+    elif len(values) == count:
+        numbers = np.array(values, dtype=np.float64)
+    else:
         raise PlumecastError(
-            f"{argument} has {len(given)} values; give one for each of the {count} ignitions, in "
+            f"{argument} has {len(values)} values; give one for each of the {count} ignitions, in "
             "the order of their names, or a dictionary"
         )
-    return _numbers(list(given), pool, argument)
-
-
-def _coordinate(pool: Candidates, name: str, argument: str) -> Array:
-    """The mean over the snapshots of every ignition of a coordinate."""
-    data = pool.snapshots
-    if name not in data.variables or data[name].dims != (SNAPSHOT,):
-        known = [str(n) for n in data.coords if data[n].dims == (SNAPSHOT,)]
-        raise ArgumentError(
-            argument, name, f"found {', '.join(known)}", problem="is no coordinate of the snapshots"
-        )
-    if data[name].dtype.kind not in "fiub":
-        raise ArgumentError(argument, name, problem=f"holds {data[name].dtype}, not numbers")
-    values = data[name].values.astype(np.float64)
-    return _numbers([values[rows].mean() for rows in pool.groups()], pool, argument)
-
-
-def _numbers(values: Sequence[float], pool: Candidates, argument: str) -> Array:
-    numbers = np.array(values, dtype=np.float64)
-    wrong = np.flatnonzero(~np.isfinite(numbers) | (numbers < 0.0))
-    if wrong.size:
-        name = pool.names[wrong[0]]
-        raise PlumecastError(
-            f"{argument} of ignition '{name}' is {numbers[wrong[0]]:g}; give a finite number that "
-            "is not negative"
-        )
+    wrong = ~np.isfinite(numbers) | (numbers < 0.0)
+    for bad, advice in (
+        (wrong, "a finite number that is not negative"),
+        (positive & (numbers == 0.0), "a cost above 0"),
+    ):
+        if bad.any():
+            first = int(np.argmax(bad))
+            raise PlumecastError(
+                f"{argument} of ignition '{pool.names[first]}' is {numbers[first]:g}; give {advice}"
+            )
     return numbers
 
 

@@ -5,7 +5,7 @@ The runs are written as CSV; weights and costs of ignitions are read from CSV.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
@@ -13,12 +13,13 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import ArgumentError, PlumecastError
-from plumecast.base.names import FIRE, SNAPSHOT, WIND
+from plumecast.base.names import FIRE
 from plumecast.base.tables import NUMBER, Column, TableFormat, read_table, write_table
 from plumecast.base.values import check_count
 from plumecast.compute.arrays import Array
 from plumecast.workflows.design.candidates import (
     Candidates,
+    Values,
     check_alike,
     read_candidates,
     values_of,
@@ -90,8 +91,8 @@ def design_runs(
     *,
     given: str | Path | xr.Dataset | None = None,
     method: str = DEFAULT_METHOD,
-    weights: Mapping[str, float] | Sequence[float] | str | None = None,
-    costs: Mapping[str, float] | Sequence[float] | str | None = None,
+    weights: Values = None,
+    costs: Values = None,
     must_have: Sequence[str] = (),
     hold_out: int = 0,
     seed: int = 0,
@@ -133,76 +134,52 @@ def design_runs(
     check_count("seed", seed, least=0)
     progress("reading")
     pool = read_candidates(candidates)
-    probable, cost = _weights(pool, weights), _costs(pool, costs)
+    probable = values_of(pool, weights, "weights")
+    if not probable.sum() > 0.0:
+        raise PlumecastError("weights are all 0; give a positive one to some candidates")
+    probable = probable / probable.sum()
+    cost = values_of(pool, costs, "costs", positive=True)
     first = _must_have(pool, must_have, n)
-    known = None if given is None else read_candidates(given, "given")
+    existing = None if given is None else read_candidates(given, "given")
     allowed = probable > 0.0
-    if known is not None:
-        check_alike(pool, known)
-        allowed &= ~_already_run(pool, known, first)
+    if existing is not None:
+        check_alike(pool, existing)
+        allowed &= ~_already_run(pool, existing, first)
     _check_enough(allowed, n, hold_out, first)
-    held = _draw_hold_out(probable, allowed, first, hold_out, seed)
+    free = allowed.copy()
+    free[first] = False
+    held = draw_groups(probable, free, np.random.default_rng([seed, 1]))[:hold_out]
     allowed[held] = False
     progress("features")
-    choice = _choice(pool, known, (probable, cost, allowed), seed)
-    progress("choosing")
-    order = METHODS[method](choice, n, first)
-    errors = np.sqrt(_relative(mean_variances(choice, order)))
-    runs = _make_runs(pool, order, first, held, cost, errors)
-    return Design(runs, method, _places_of(pool, [*order, *held]))
-
-
-def _choice(
-    pool: Candidates, known: Candidates | None, each: tuple[Array, Array, Array], seed: int
-) -> Choice:
-    """The pool's rows followed by those of the given runs; `each`: weights, costs, allowed."""
-    parts = [pool.snapshots] if known is None else [pool.snapshots, known.snapshots]
+    parts = [pool.snapshots] if existing is None else [pool.snapshots, existing.snapshots]
     features = surrogate_features(parts, pool.member)
     kernel, rows = fit_kernel(features[0], np.concatenate(features))
-    return Choice(rows, pool.groups(), kernel, NOISE, *each, seed)
+    choice = Choice(rows, pool.groups(), kernel, NOISE, probable, cost, allowed, seed)
+    progress("choosing")
+    order = METHODS[method](choice, n, first)
+    variances = mean_variances(choice, order)
+    errors = np.sqrt(variances / variances[0]) if variances[0] > 0.0 else 0.0 * variances
+    return Design(
+        _make_runs(pool, [*order, *held], first, cost, errors),
+        method,
+        _places_of(pool, [*order, *held]),
+    )
 
 
-def _already_run(pool: Candidates, known: Candidates, first: Sequence[int]) -> Array:
+def _already_run(pool: Candidates, existing: Candidates, first: Sequence[int]) -> Array:
     """(G,) whether an ignition of the pool is among the given runs.
 
     Runs that were made from written WRF-Fire inputs are named after their fire.
     """
-    done = [*known.names, *np.unique(known.snapshots["fire_id"].values.astype(str))]
+    done = [*existing.names, *np.unique(existing.snapshots["fire_id"].values.astype(str))]
     fires = pool.snapshots["fire_id"].values.astype(str)
-    run = np.isin(pool.names, known.names)
+    run = np.isin(pool.names, existing.names)
     run |= np.array([np.isin(fires[rows], done).all() for rows in pool.groups()])
-    again = [pool.names[number] for number in first if run[number]]
-    if again:
-        raise ArgumentError(
-            "must_have",
-            again[0],
-            "leave it out of must_have",
-            problem="is among the given runs already",
-        )
+    for number in first:
+        if run[number]:
+            problem, advice = "is among the given runs already", "leave it out of must_have"
+            raise ArgumentError("must_have", pool.names[number], advice, problem=problem)
     return run
-
-
-def _relative(variances: Array) -> Array:
-    return variances / variances[0] if variances[0] > 0.0 else np.zeros_like(variances)
-
-
-def _weights(
-    pool: Candidates, weights: Mapping[str, float] | Sequence[float] | str | None
-) -> Array:
-    values = values_of(pool, weights, "weights")
-    if not values.sum() > 0.0:
-        raise PlumecastError("weights are all 0; give a positive one to some candidates")
-    return values / values.sum()
-
-
-def _costs(pool: Candidates, costs: Mapping[str, float] | Sequence[float] | str | None) -> Array:
-    values = values_of(pool, costs, "costs")
-    free = np.flatnonzero(values <= 0.0)
-    if free.size:
-        raise PlumecastError(
-            f"costs of ignition '{pool.names[free[0]]}' is {values[free[0]]:g}; give a cost above 0"
-        )
-    return values
 
 
 def _must_have(pool: Candidates, names: Sequence[str], n: int) -> list[int]:
@@ -224,49 +201,27 @@ def _check_enough(allowed: Array, n: int, hold_out: int, first: Sequence[int]) -
         whole = "" if possible == allowed.size else (
             f" that may be chosen (of {allowed.size}; not those given, nor those with weight 0)"
         )  # fmt: skip
-        raise ArgumentError(
-            "n",
-            n,
-            "lower it or add candidates",
-            problem=f"{apart}is more than the {possible} candidate ignitions{whole}",
-        )
-
-
-def _draw_hold_out(
-    weights: Array, allowed: Array, first: Sequence[int], count: int, seed: int
-) -> list[int]:
-    """Random ignitions by their weights, none of those that must be chosen."""
-    free = allowed.copy()
-    free[list(first)] = False
-    return draw_groups(weights, free, np.random.default_rng([seed, 1]))[:count]
+        problem = f"{apart}is more than the {possible} candidate ignitions{whole}"
+        raise ArgumentError("n", n, "lower it or add candidates", problem=problem)
 
 
 def _make_runs(
-    pool: Candidates,
-    order: list[int],
-    first: list[int],
-    held: list[int],
-    costs: Array,
-    errors: Array,
+    pool: Candidates, order: list[int], first: list[int], costs: Array, errors: Array
 ) -> tuple[Run, ...]:
-    """The runs of the ignitions `order`, then `held`; `errors` (1 + len(order),) are expected."""
+    """The runs in order; those beyond the expected `errors`, which begin before any, are held."""
     runs = []
-    for rank, number in enumerate([*order, *held], start=1):
-        trained = rank <= len(order)
+    for rank, number in enumerate(order, start=1):
+        trained = rank < errors.size
         role = MUST_HAVE if number in first else CHOSEN
-        x, y = _ignition_point(pool, number)
-        speed, direction = _wind(pool, number)
         runs.append(
             Run(
-                rank=rank,
-                ignition_id=pool.names[number],
-                role=role if trained else HOLD_OUT,
-                x=x,
-                y=y,
-                wind_speed=speed,
-                wind_from_direction=direction,
-                cost=float(costs[number]),
-                expected_error=float(errors[rank]) if trained else None,
+                rank,
+                pool.names[number],
+                role if trained else HOLD_OUT,
+                *pool.ignition_point(number),
+                *pool.mean_wind(number),
+                float(costs[number]),
+                float(errors[rank]) if trained else None,
             )
         )
     return tuple(runs)
@@ -274,73 +229,32 @@ def _make_runs(
 
 def _places_of(pool: Candidates, numbers: list[int]) -> xr.Dataset:
     """Where all candidates begin, and the cells that the numbered ones burn."""
-    points = np.array([_ignition_point(pool, number) for number in range(len(pool.names))])
+    points = np.array([pool.ignition_point(number) for number in range(len(pool.names))])
     fire = pool.snapshots[FIRE]
-    burned = [
-        (fire.isel({SNAPSHOT: _last_rows(pool, number)}) > 0.0).any(SNAPSHOT) for number in numbers
-    ]
+    burned = [(fire.values[pool.last_rows(number)] > 0.0).any(axis=0) for number in numbers]
     return xr.Dataset(
         {
             "ignition_x": ("ignition_id", points[:, 0]),
             "ignition_y": ("ignition_id", points[:, 1]),
-            "burned": (("run", *fire.dims[1:]), np.stack([one.values for one in burned])),
+            "burned": (("run", *fire.dims[1:]), np.stack(burned)),
         },
         coords={"ignition_id": list(pool.names), "x": fire["x"], "y": fire["y"]},
     )
 
 
-def _last_rows(pool: Candidates, number: int) -> Array:
-    """Rows of the last snapshot of every fire of an ignition."""
-    rows = np.flatnonzero(pool.member == number)
-    hours = pool.snapshots["hours"].values[rows]
-    fires = pool.snapshots["fire_id"].values[rows].astype(str)
-    names = np.unique(fires)
-    return np.array([rows[fires == name][np.argmax(hours[fires == name])] for name in names])
-
-
-def _ignition_point(pool: Candidates, number: int) -> tuple[float, float]:
-    """x and y of the cell that has burned longest."""
-    last = pool.snapshots[FIRE].isel({SNAPSHOT: int(_last_rows(pool, number)[0])})
-    row, column = np.unravel_index(int(np.argmax(last.values)), last.shape)
-    return float(pool.snapshots["x"].values[column]), float(pool.snapshots["y"].values[row])
-
-
-def _wind(pool: Candidates, number: int) -> tuple[float | None, float | None]:
-    """Mean wind speed, and the direction of the mean vector, over the fires of an ignition."""
-    if any(name not in pool.snapshots.variables for name in WIND):
-        return None, None
-    last = pool.snapshots.isel({SNAPSHOT: _last_rows(pool, number)})
-    speed, direction = (last[name].values.astype(np.float64) for name in WIND)
-    angle = np.deg2rad(direction)
-    east, north = (speed * np.sin(angle)).mean(), (speed * np.cos(angle)).mean()
-    return float(speed.mean()), float(np.rad2deg(np.arctan2(east, north)) % 360.0)
-
-
-_DIGITS = {
-    "x": ".0f",
-    "y": ".0f",
-    "wind_speed": ".2f",
-    "wind_from_direction": ".0f",
-    "expected_error": ".4f",
-    "cost": "g",
-}
-
-
 def write_runs(design: Design, path: str | Path) -> None:
     """Write the runs in order, one row each; what is unknown is empty."""
     names = [item.name for item in fields(Run)]
-    write_table(path, names, [astuple(run) for run in design.runs], formats=_DIGITS)
+    formats = {"x": ".0f", "y": ".0f", "wind_speed": ".2f", "wind_from_direction": ".0f",
+               "expected_error": ".4f", "cost": "g"}  # fmt: skip
+    write_table(path, names, [astuple(run) for run in design.runs], formats=formats)
 
 
 def read_values(path: str | Path, what: str) -> dict[str, float]:
     """Numbers of ignitions from a CSV table with the columns ignition_id and `what`."""
-    table = read_table(
-        path,
-        TableFormat(
-            columns=(Column("ignition_id", "ignition"), Column(what, "value", NUMBER)),
-            row="ignition",
-            row_name="ignition_id",
-            unique=("ignition_id",),
-        ),
+    columns = (Column("ignition_id", "ignition"), Column(what, "value", NUMBER))
+    form = TableFormat(
+        columns=columns, row="ignition", row_name="ignition_id", unique=("ignition_id",)
     )
+    table = read_table(path, form)
     return dict(zip(table.texts["ignition_id"], table.numbers[what].tolist(), strict=True))

@@ -31,8 +31,8 @@ from plumecast.compute.arrays import Array, to_complex
 from plumecast.compute.blocks import row_blocks, sampled_rows
 from plumecast.compute.linalg import cholesky, solve_lower
 from plumecast.data.covariates import own_winds, read_wind
-from plumecast.data.layout import Field, fit_layout
-from plumecast.operators.carried.transport import ColumnTransport, plan_transport
+from plumecast.data.layout import fit_layout
+from plumecast.operators.carried.transport import plan_transport
 from plumecast.operators.family import Conditions
 from plumecast.operators.lift import Lift, fit_lift
 from plumecast.operators.pca import Truncation, fit_truncated_basis
@@ -42,7 +42,7 @@ from plumecast.operators.spectral.transform import (
     choose_frequencies,
     make_transform,
 )
-from plumecast.operators.wind_frame import CarriedFields, EncodedFields, WindFrame
+from plumecast.operators.wind_frame import CarriedFields, EncodedFields
 from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
 from plumecast.surrogate.weather import (
     fire_history,
@@ -64,19 +64,6 @@ LIFT_ROWS = 512
 """Snapshots from which the knots and scales of the channels are computed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """The snapshots of one data set as a surrogate reads them."""
-
-    fire: EncodedFields
-    carried: CarriedFields | None
-
-    def channels(self, lift: Lift, rows: Array | slice) -> Array:
-        """(B, C, *grid) float32."""
-        physics = None if self.carried is None else self.carried[rows]
-        return np.asarray(lift(self.fire[rows], None, physics))
-
-
 def surrogate_features(
     parts: Sequence[xr.Dataset], groups: Array, settings: Settings = PRESETS["recommended"]
 ) -> list[Array]:
@@ -93,71 +80,62 @@ def surrogate_features(
         frame = wind_frame_of(first, field, wind, "wind")
     carrier = None
     if field.dims == ("y", "x") and weather_known(first):
-        carrier = _carrier(first, field)
-    seen = [_seen(part, field, frame, carrier) for part in parts]
-    some = sampled_rows(first.sizes["snapshot"], LIFT_ROWS)
-    lift = fit_lift(
-        seen[0].fire[some],
-        settings.lift,
-        settings.products,
-        bins=settings.age_bins,
-        physics=None if seen[0].carried is None else seen[0].carried[some],
-    )
-    return [_spectral_rows(part, lift) for part in seen]
-
-
-def _carrier(snapshots: xr.Dataset, field: Field) -> ColumnTransport:
-    fuel = fuel_loads(snapshots, field.dims)
-    return plan_transport(
-        weather_series(snapshots),
-        grid_spacing(snapshots, field),
-        float(snapshots.attrs.get(INTERVAL, 1.0)),
-        load=None if fuel is None else fuel.mean(),
-    )
-
-
-def _seen(
-    snapshots: xr.Dataset,
-    field: Field,
-    frame: WindFrame | None,
-    carrier: ColumnTransport | None,
-) -> _Seen:
-    values = snapshots[FIRE].transpose("snapshot", *field.dims).values.astype(np.float32)
-    wind = read_wind(snapshots)
-    carried = None
-    if carrier is not None:
-        given = Conditions(
-            wind=wind,
-            weather=weather_series(snapshots),
-            fuel=fuel_loads(snapshots, field.dims),
-            history=fire_history(snapshots, values),
+        fuel = fuel_loads(first, field.dims)
+        carrier = plan_transport(
+            weather_series(first),
+            grid_spacing(first, field),
+            float(first.attrs.get(INTERVAL, 1.0)),
+            load=None if fuel is None else fuel.mean(),
         )
-        carried = CarriedFields(values, carrier, given, frame, lambda array: array)
-    return _Seen(EncodedFields(values, field.shape, (), frame, wind), carried)
+    features: list[Array] = []
+    lift = None
+    for part in parts:
+        values = part[FIRE].transpose("snapshot", *field.dims).values.astype(np.float32)
+        wind = read_wind(part)
+        fire, carried = EncodedFields(values, field.shape, (), frame, wind), None
+        if carrier is not None:
+            conditions = Conditions(
+                wind=wind,
+                weather=weather_series(part),
+                fuel=fuel_loads(part, field.dims),
+                history=fire_history(part, values),
+            )
+            carried = CarriedFields(values, carrier, conditions, frame, lambda array: array)
+        if lift is None:
+            some = sampled_rows(part.sizes["snapshot"], LIFT_ROWS)
+            lift = fit_lift(
+                fire[some],
+                settings.lift,
+                settings.products,
+                bins=settings.age_bins,
+                physics=None if carried is None else carried[some],
+            )
+        features.append(_spectral_rows(fire, carried, lift))
+    return features
 
 
-def _spectral_rows(seen: _Seen, lift: Lift) -> Array:
-    """(M, D): low frequencies of the channels about the centre of the burned cells."""
-    count, *grid = seen.fire.shape
-    frequencies = _large_scales((int(grid[0]), int(grid[1])))
-    weight = np.sqrt(frequencies.weight() / np.prod(frequencies.padded))
+def _spectral_rows(fire: EncodedFields, carried: CarriedFields | None, lift: Lift) -> Array:
+    """(M, D): low frequencies of the channels about the centre of the burned cells.
+
+    Low are those with a wavelength of at least WAVELENGTH along each axis of the padded grid.
+    """
+    count, ny, nx = fire.shape
+    padded = choose_frequencies((int(ny), int(nx))).padded
+    highest = tuple(max(1, min(n // 2, int(n / WAVELENGTH))) for n in padded)
+    frequencies = Frequencies((int(ny), int(nx)), padded, highest)
+    weight = np.sqrt(frequencies.weight() / np.prod(padded))
     parts = []
     for rows in row_blocks(count, BLOCK):
-        channels = seen.channels(lift, rows)
+        burned = fire[rows]
+        physics = None if carried is None else carried[rows]
+        channels = np.asarray(lift(burned, None, physics))  # (B, C, *grid) float32
         transform = make_transform(frequencies, channels)
         pairs = transform.spectra(np.moveaxis(channels, (0, 1), (-2, -1)))  # (F, 2, B, C)
         spectra = to_complex(pairs[:, 0, ...], pairs[:, 1, ...])
-        turned = spectra * _centring(seen.fire[rows], frequencies)[..., None]
+        turned = spectra * _centring(burned, frequencies)[..., None]
         flat = np.moveaxis(turned * weight[:, None, None], 0, -1).reshape(channels.shape[0], -1)
         parts.append(np.hstack([flat.real, flat.imag]).astype(np.float32))
     return np.concatenate(parts)
-
-
-def _large_scales(grid: tuple[int, int]) -> Frequencies:
-    """Frequencies of the padded grid with a wavelength of at least WAVELENGTH along each axis."""
-    padded = choose_frequencies(grid).padded
-    highest = tuple(max(1, min(n // 2, int(n / WAVELENGTH))) for n in padded)
-    return Frequencies(grid, padded, highest)
 
 
 def _centring(fire: Array, frequencies: Frequencies) -> Array:
@@ -193,7 +171,8 @@ def fit_kernel(pool: Array, rows: Array) -> tuple[Kernel, Array]:
     """
     some = pool[sampled_rows(pool.shape[0], SAMPLE)].astype(np.float64)
     basis = fit_truncated_basis(some, LEADING)
-    codes = np.concatenate([basis.encode(part) for part in np.array_split(rows, _parts(rows))])
+    blocks = -(-int(rows.shape[0]) // SAMPLE)  # encoded in double precision
+    codes = np.concatenate([basis.encode(part) for part in np.array_split(rows, blocks)])
     size = float(np.mean(np.square(basis.encode(some)).sum(axis=1)))
     return inner_product, codes / np.sqrt(size)
 
@@ -201,11 +180,6 @@ def fit_kernel(pool: Array, rows: Array) -> tuple[Kernel, Array]:
 def inner_product(a: Array, b: Array) -> Array:
     """⟨a, b⟩ of all pairs of rows."""
     return a @ b.T
-
-
-def _parts(rows: Array) -> int:
-    """Number of blocks in which rows are encoded in double precision."""
-    return -(-int(rows.shape[0]) // SAMPLE)
 
 
 REFERENCES = 2000
@@ -256,7 +230,9 @@ class Posterior:
 
         They are k(:, B | S) C⁻ᵀ with C Cᵀ = k(B, B | S) + λ I.
         """
-        return solve_lower(self._root(group), self.covariance(rows, group).T).T
+        block = self.covariance(group, group)
+        root = cholesky(0.5 * (block + block.T) + self.noise * np.eye(group.size))
+        return solve_lower(root, self.covariance(rows, group).T).T
 
     def known(self, group: Array) -> Posterior:
         """The same after the outputs of a group are known too."""
@@ -264,29 +240,25 @@ class Posterior:
         variances = np.maximum(self.variances - np.square(columns).sum(axis=1), 0.0)
         return replace(self, factor=np.hstack([self.factor, columns]), variances=variances)
 
-    def _root(self, group: Array) -> Array:
-        block = self.covariance(group, group)
-        return cholesky(0.5 * (block + block.T) + self.noise * np.eye(group.size))
-
 
 def prior(choice: Choice) -> Posterior:
     """Covariances after the known rows, those in no group."""
     rows = choice.rows
     variances = np.array([choice.kernel(rows[[i]], rows[[i]])[0, 0] for i in range(rows.shape[0])])
     start = Posterior(rows, choice.kernel, choice.noise, np.empty((rows.shape[0], 0)), variances)
-    given = choice.known_rows()
-    return start.known(given) if given.size else start
+    known_rows = choice.known_rows()
+    return start.known(known_rows) if known_rows.size else start
 
 
 def mean_variances(choice: Choice, order: Sequence[int]) -> Array:
     """(1 + len(order),) weighted mean variance of the candidates, before and after each group."""
     weights = choice.row_weights()
     state = prior(choice)
-    found = [float(weights @ state.variances)]
+    means = [float(weights @ state.variances)]
     for number in order:
         state = state.known(choice.groups[number])
-        found.append(float(weights @ state.variances))
-    return np.array(found)
+        means.append(float(weights @ state.variances))
+    return np.array(means)
 
 
 def by_variance(choice: Choice, count: int, first: Sequence[int]) -> list[int]:

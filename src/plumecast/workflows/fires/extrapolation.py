@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import xarray as xr
 
+from plumecast.base.names import SIMULATION
 from plumecast.compute.arrays import Array, array_namespace, to_numpy
 from plumecast.data.layout import leading_dims
+from plumecast.data.training import provenance
 from plumecast.operators.family import Conditions
 from plumecast.surrogate.guards import (
     FLAGS,
@@ -23,9 +25,18 @@ from plumecast.surrogate.guards import (
 )
 from plumecast.surrogate.ranges import stated_measures
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.held_out.unseen import is_same_simulation
 
 GROUP = "ignition_id"
+
+
+def is_same_simulation(surrogate: Surrogate, snapshots: xr.Dataset) -> bool:
+    """False if simulated fires differ in their settings: equal names are then other fires.
+
+    Fires that were taken in after the fit count too.
+    """
+    simulation, training = provenance(snapshots).get(SIMULATION), surrogate.training
+    later = [item[SIMULATION] for item in training.get("updates", ()) if SIMULATION in item]
+    return simulation in [training.get(SIMULATION), *later]
 
 
 @dataclass(frozen=True, slots=True)

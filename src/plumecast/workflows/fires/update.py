@@ -30,7 +30,7 @@ from plumecast.surrogate.update import (
     take_in,
 )
 from plumecast.weather.snapshots import has_weather, on_weather_hours
-from plumecast.workflows.held_out.stopping import CURVE, score_new
+from plumecast.workflows.held_out.unseen import CURVE, score_new
 from plumecast.workflows.train import train_surrogate
 
 

@@ -69,7 +69,10 @@ class Evaluation:
 
 def recorded_evaluation(record: Mapping[str, Any]) -> Evaluation:
     """The evaluation that `Evaluation.record` wrote; times of predictions are NaN."""
-    scores = [_recorded_score(score) for score in record["scores"]]
+    scores = []
+    for score in record["scores"]:
+        exceedances = tuple(Exceedance(**item) for item in score.get("exceedances", ()))
+        scores.append(Score(**score | {"predict_ms": math.nan, "exceedances": exceedances}))
     return Evaluation(
         scores,
         record["snapshots"],
@@ -78,12 +81,6 @@ def recorded_evaluation(record: Mapping[str, Any]) -> Evaluation:
         details={},
         quantity=record.get("quantity", "sum"),  # records of earlier versions have none
     )
-
-
-def _recorded_score(record: Mapping[str, Any]) -> Score:
-    values = dict(record)
-    exceedances = tuple(Exceedance(**item) for item in values.pop("exceedances", ()))
-    return Score(**values, predict_ms=math.nan, exceedances=exceedances)
 
 
 VALIDATION, OUT_OF_FOLD = "validation", "out_of_fold"
@@ -117,18 +114,16 @@ class HeldOutScores:
 
 def stored_scores(training: Mapping[str, Any]) -> HeldOutScores | None:
     """The scores in the training record of one output; None if it has none."""
-    record = training.get(OUT_OF_FOLD)
-    if record and record.get("scores"):
-        folds = Folds(
-            record.get("by", "ignition_id"),
-            int(record.get("groups", 0)),
-            int(record["folds"]),
-            tuple(record.get("left_out", ())),
-        )
-        return HeldOutScores(recorded_evaluation(record), folds)
-    record = training.get(VALIDATION)
-    if record and record.get("scores"):
-        return HeldOutScores(recorded_evaluation(record))
+    for name in (OUT_OF_FOLD, VALIDATION):
+        record = training.get(name)
+        if record and record.get("scores"):
+            folds = None if name == VALIDATION else Folds(
+                record.get("by", "ignition_id"),
+                int(record.get("groups", 0)),
+                int(record["folds"]),
+                tuple(record.get("left_out", ())),
+            )  # fmt: skip
+            return HeldOutScores(recorded_evaluation(record), folds)
     return None
 
 
@@ -154,11 +149,23 @@ def judge(scores: Sequence[Score]) -> Verdict | None:
     baselines = [other for other in others if other.name in TRIVIAL]
     if not baselines:
         return None
-    lost = {TRIVIAL[other.name]: losses for other in baselines if (losses := _lost(score, other))}
+    lost = []
+    for other in baselines:
+        pairs = (
+            ("deployable IoU", score.deployable_iou, other.deployable_iou, 1.0),
+            ("error", score.snapshot_error, other.snapshot_error, -1.0),
+        )
+        losses = [
+            f"{what} ({mine:.2f} against {its:.2f})"
+            for what, mine, its, sign in pairs
+            if not math.isnan(its) and not sign * mine > sign * its
+        ]
+        if losses:
+            lost.append(f"{TRIVIAL[other.name]} in {' and '.join(losses)}")
     if lost:
-        each = " or ".join(f"{name} in {' and '.join(losses)}" for name, losses in lost.items())
         advice = "do not rely on it; add fires or try another preset"
-        return Verdict(False, f"'{score.name}' does not beat {each}: {advice}")
+        text = f"'{score.name}' does not beat {' or '.join(lost)}: {advice}"
+        return Verdict(False, text)
     names = " and ".join(TRIVIAL[other.name] for other in baselines)
     iou = " and ".join(f"{other.deployable_iou:.2f}" for other in baselines)
     error = " and ".join(f"{other.snapshot_error:.2f}" for other in baselines)
@@ -167,19 +174,6 @@ def judge(scores: Sequence[Score]) -> Verdict | None:
         f"'{score.name}' beats {names}: deployable IoU {score.deployable_iou:.2f} against {iou}, "
         f"error {score.snapshot_error:.2f} against {error}",
     )
-
-
-def _lost(score: Score, other: Score) -> list[str]:
-    """The scores in which a surrogate is not better than a baseline."""
-    pairs = (
-        ("deployable IoU", score.deployable_iou, other.deployable_iou, 1.0),
-        ("error", score.snapshot_error, other.snapshot_error, -1.0),
-    )
-    return [
-        f"{what} ({mine:.2f} against {its:.2f})"
-        for what, mine, its, sign in pairs
-        if not math.isnan(its) and not sign * mine > sign * its
-    ]
 
 
 MODEL = "model_id"
@@ -212,16 +206,11 @@ def model_record(surrogate: Surrogate) -> dict[str, Any]:
         attrs["model_seed"] = int(seed)
     if surrogate.error_bars is not None:
         attrs["model_error_bars"] = promise_text(surrogate.error_bars, COVERAGE)
-    verdict = recorded_verdict(surrogate)
+    recorded = stored_scores(training)
+    verdict = None if recorded is None else judge(recorded.evaluation.scores)
     if verdict is not None:
         attrs |= {"model_verdict": verdict.text, "model_beats_baselines": int(verdict.beats)}
     return attrs
-
-
-def recorded_verdict(surrogate: Surrogate) -> Verdict | None:
-    """The verdict on fires that a fit has not seen, from the scores that `train` recorded."""
-    recorded = stored_scores(surrogate.training)
-    return None if recorded is None else judge(recorded.evaluation.scores)
 
 
 def model_id(surrogate: Surrogate) -> str:

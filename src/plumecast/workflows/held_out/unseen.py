@@ -1,24 +1,30 @@
-"""Which snapshots of a store a surrogate has not seen, and scores of them at any threshold."""
+"""Snapshots that a surrogate has not seen: which, their scores, and what more fires would gain."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import DATA_VERSION, SIMULATION, SMOKE, SNAPSHOT
+from plumecast.base.names import DATA_VERSION, SMOKE, SNAPSHOT
 from plumecast.compute.blocks import sampled_rows
 from plumecast.data.clock import take_final
 from plumecast.data.covariates import extrapolating
 from plumecast.data.split import Split, SplitRecipe
-from plumecast.data.training import provenance
+from plumecast.scores.learning_curve import FEWEST, Point, forecast
 from plumecast.scores.quantities import as_integrals, find_quantity
 from plumecast.scores.roc import pooled_roc
 from plumecast.scores.tally import Exceedance, exceedance_counts, exceedance_of
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.update import group_name
+from plumecast.workflows.evaluate import evaluate_at
+from plumecast.workflows.fires.extrapolation import is_same_simulation
+from plumecast.workflows.held_out.record import stored_scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +82,6 @@ def unseen_snapshots(
     seen = np.isin(labels, sorted(trained))
     kept = selected.isel({SNAPSHOT: np.flatnonzero(~seen)})
     return Unseen(kept, np.unique(labels[seen]).size, filtered)
-
-
-def is_same_simulation(surrogate: Surrogate, snapshots: xr.Dataset) -> bool:
-    """False if simulated fires differ in their settings: equal names are then other fires.
-
-    Fires that were taken in after the fit count too.
-    """
-    simulation, training = provenance(snapshots).get(SIMULATION), surrogate.training
-    later = [item[SIMULATION] for item in training.get("updates", ()) if SIMULATION in item]
-    return simulation in [training.get(SIMULATION), *later]
 
 
 # -- Scores at any threshold of any quantity, at once
@@ -153,3 +149,76 @@ def predict_unseen(
         (rows_of(as_integrals(predicted, interval)), rows_of(integrals)),
         interval,
     )
+
+
+# -- The learning curve of a surrogate that takes in new fires
+
+
+CURVE = "learning_curve"
+"""Entry of a training record: scores of new ignitions, each predicted before it was added."""
+
+_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def score_new(surrogate: Surrogate, fires: xr.Dataset) -> dict[str, Any] | None:
+    """Scores of fires that a surrogate does not contain; None if it has no thresholds.
+
+    IoU and error are medians over snapshots of the first output.
+    """
+    first = surrogate.output(surrogate.outputs.names[0])
+    thresholds = first.record.thresholds
+    if thresholds is None:
+        return None
+    with extrapolating():
+        result = evaluate_at({"before": (first, thresholds)}, fires)
+    score = result.scores[0]
+    count = ignition_count(surrogate)
+    return {"ignitions": count, "iou": score.deployable_iou, "error": score.snapshot_error}
+
+
+def ignition_count(surrogate: Surrogate) -> int:
+    """Number of ignitions (or other groups) that a surrogate has learned."""
+    return len(surrogate.training.get(group_name(surrogate.training), ()))
+
+
+def curve_points(training: Mapping[str, Any]) -> list[Point]:
+    """1 − IoU of new ignitions, and of the out-of-fold predictions of the last fit."""
+    points = [
+        Point(float(item["ignitions"]), 1.0 - float(item["iou"]))
+        for item in training.get(CURVE, [])
+        if math.isfinite(item["iou"])
+    ]
+    recorded = stored_scores(training)
+    if recorded is not None and recorded.folds is not None:
+        groups, iou = recorded.folds.groups, recorded.evaluation.scores[0].deployable_iou
+        if groups > 1 and math.isfinite(iou):
+            learned = groups * (1.0 - 1.0 / recorded.folds.folds)
+            points.append(Point(learned, 1.0 - iou, float(groups)))
+    return points
+
+
+def recommendation(surrogate: Surrogate, more: int, target: float | None = None) -> str:
+    """What more ignitions would gain, in one line."""
+    points = curve_points(surrogate.training)
+    outlook = forecast(points, ignition_count(surrogate), more)
+    if outlook is None:
+        return (
+            f"cannot say yet what more ignitions would gain: {len(points)} of at least {FEWEST} "
+            "scores of ignitions that a fit had not seen"
+        )
+    name = _WORDS[more] if more < len(_WORDS) else str(more)
+    now, later = 1.0 - outlook.now, 1.0 - outlook.later
+    text = (
+        f"{name} more ignition{'' if more == 1 else 's'}: IoU {now:.2f} ± {outlook.now_spread:.2f} "
+        f"→ {later:.2f} ± {outlook.later_spread:.2f}"
+    )
+    if not outlook.is_clear:
+        text += "; the gain is not clear from these fires"
+    if target is None:
+        return text
+    needed = outlook.ignitions_for(1.0 - target)
+    if needed is None:
+        return f"{text}; IoU {target:g} is out of reach of more fires alone"
+    if needed == 0:
+        return f"{text}; IoU {target:g} is reached: stop"
+    return f"{text}; IoU {target:g} needs about {needed} more"

@@ -45,8 +45,12 @@ from plumecast.scores.quantities import as_integrals, find_quantity, quantity_fa
 from plumecast.surrogate.error_bars.calibration import expected_block
 from plumecast.surrogate.guards import refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.fires.extrapolation import GROUP, Extrapolation, extrapolation_of
-from plumecast.workflows.held_out.unseen import is_same_simulation
+from plumecast.workflows.fires.extrapolation import (
+    GROUP,
+    Extrapolation,
+    extrapolation_of,
+    is_same_simulation,
+)
 from plumecast.workflows.statistics.request import (
     Request,
     block_factors,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +18,7 @@ from plumecast.compute.arrays import Array
 from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.data.covariates import own_covariates, own_winds, read_wind
 from plumecast.data.layout import fit_layout
-from plumecast.data.training import TrainingMatrices, training_matrices
+from plumecast.data.training import TrainingMatrices, field_names, training_matrices
 from plumecast.operators.coded.fit import PAPER_TRUNCATION, CodedSettings, fit_code_map
 from plumecast.operators.coded.kernels import check_kernel, monomial_count
 from plumecast.operators.coded.operator import CodedOperator
@@ -72,11 +73,6 @@ LIFTED_TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 CLOSED_FORM = ("coded", "lifted", "spectral")
 """Groups of candidates other than networks; "lifted" is the coded family on lifted fields."""
 
-_CODE_MAP_KEYWORDS = {
-    *("degree", "kernel", "fire_rank"),
-    *("smoke_rank", "smoke_std_fraction", "smoke_variance_fraction"),
-}
-
 KERNEL_COST, SPECTRAL_COST, CORRECTION_COST, NETWORK_COST = 8.0, 5.0, 80.0, 1e4
 """Rough times of a fit relative to that of a polynomial: of a kernel, of one channel in a spectral
 layer with all targets, of a correction, of a network. They only determine the order of trying."""
@@ -94,63 +90,6 @@ class Plan:
     choices: dict[str, Any]
     cost: float  # relative
 
-    @property
-    def shares_codes(self) -> bool:
-        """Whether it differs from other coded candidates only in the map between the codes."""
-        return self.family == "coded" and set(self.choices) <= _CODE_MAP_KEYWORDS
-
-
-def coded_plans(
-    basis: Basis,
-    snapshots: int,
-    *,
-    degrees: Sequence[int],
-    kernels: Sequence[str],
-    std_fractions: Sequence[float],
-    smoke: Truncation,
-) -> list[Plan]:
-    """Polynomials and kernels between codes, at the input ranks that the shares of Σσ give."""
-    if not std_fractions or not (degrees or kernels):
-        raise PlumecastError(
-            "give at least one of std_fractions to try, and one of degrees or kernels"
-        )
-    output = _output_rule(smoke)
-    ranks = sorted({rank_for_std(basis.spectrum, fraction) for fraction in std_fractions})
-    plans = []
-    for degree in degrees:
-        if degree not in MAX_RANK:
-            raise ArgumentError("degree", degree, problem=f"is not one of 1…{max(MAX_RANK)}")
-        for rank in sorted({min(r, MAX_RANK[degree]) for r in ranks}):
-            choices = {"degree": degree, "fire_rank": rank, **output}
-            size = min(monomial_count(rank, degree) / snapshots, 1.0)
-            plans.append(Plan(f"degree {degree}, rank {rank}", "coded", choices, size))
-    for kernel in kernels:
-        check_kernel(kernel, None)
-        for rank in ranks[::-2]:
-            choices = {"kernel": kernel, "fire_rank": rank, **output}
-            plans.append(Plan(f"{kernel}, rank {rank}", "coded", choices, KERNEL_COST))
-    return plans
-
-
-def _output_rule(smoke: Truncation) -> dict[str, Any]:
-    return {
-        f"smoke_{rule}": getattr(smoke, rule)
-        for rule in ("rank", "std_fraction", "variance_fraction")
-        if getattr(smoke, rule) is not None
-    }
-
-
-def lifted_plans(smoke: Truncation) -> list[Plan]:
-    """The coded family on lifted fields, with one target and with all targets."""
-    plans = []
-    for map_name, of_map in LIFTED_MAPS.items():
-        for target_name, targets in LIFTED_TARGETS.items():
-            choices = {"lift": LIFT, "targets": targets, **of_map, **_output_rule(smoke)}
-            cost = (1.0 if "degree" in of_map else KERNEL_COST) * (1 + len(targets))
-            name = f"lifted {map_name}, {target_name}"
-            plans.append(Plan(name, "lifted", choices, cost))
-    return plans
-
 
 def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
     """The recommended preset and single changes of it.
@@ -164,17 +103,15 @@ def spectral_plans(*, winds: bool, covariates: Sequence[str]) -> list[Plan]:
     wind = tuple(name for name in covariates if name in WIND)
     if wind:
         changes["wind as covariate"] = {"covariates": wind, "frame": "map"}
-    others = [name for name in covariates if name not in wind]
-    changes |= {f"{name} as covariate": {"covariates": (name,)} for name in others}
-    return [
-        Plan(
-            f"spectral, {name}",
-            "spectral",
-            {"preset": "recommended", **change},
-            _spectral_cost(choose_settings(**{"preset": "recommended", **change})),
-        )
-        for name, change in changes.items()
-    ]
+    for name in covariates:
+        if name not in wind:
+            changes[f"{name} as covariate"] = {"covariates": (name,)}
+    plans = []
+    for name, change in changes.items():
+        choices = {"preset": "recommended", **change}
+        cost = _spectral_cost(choose_settings(**choices))
+        plans.append(Plan(f"spectral, {name}", "spectral", choices, cost))
+    return plans
 
 
 def _spectral_cost(settings: Settings) -> float:
@@ -186,16 +123,6 @@ def _spectral_cost(settings: Settings) -> float:
     corrected = CORRECTION_COST if spectral.correction else 0.0
     share = len(settings.targets) / len(BLENDED)
     return SPECTRAL_COST * spectral.layers * channels * framed * share + corrected
-
-
-def neural_plans(networks: Sequence[str]) -> list[Plan]:
-    """Networks with the lift and the targets of the recommended preset."""
-    return [Plan(name, name, {"family": name}, NETWORK_COST) for name in networks]
-
-
-def given_plans(candidates: Mapping[str, Mapping[str, Any]]) -> list[Plan]:
-    """Candidates of the caller, by name; they are tried before all others."""
-    return [Plan(name, "given", dict(choices), 0.0) for name, choices in candidates.items()]
 
 
 def priority(plan: Plan) -> tuple[bool, float]:
@@ -238,35 +165,62 @@ class SearchSpace:
         networks = [name for name in NETWORKS if name in self.families]
         if networks:
             check_torch()
-        plans = given_plans(self.candidates)
+        plans = [Plan(name, "given", dict(one), 0.0) for name, one in self.candidates.items()]
         if "spectral" in self.families:
-            plans += _suggested_plans(train, group_by)
+            groups = train[group_by].values
+            try:
+                winds = own_winds(train, groups, read_wind(train))
+            except PlumecastError:  # not finite: the candidates that need them will fail
+                winds = False
+            plans += spectral_plans(winds=winds, covariates=own_covariates(train, groups))
         if "lifted" in self.families:
-            plans += lifted_plans(self.smoke)
-        plans += neural_plans(networks)
+            plans += self._lifted_plans()
+        plans += [Plan(name, name, {"family": name}, NETWORK_COST) for name in networks]
         if "coded" in self.families:
-            rule = Truncation(std_fraction=max(self.std_fractions, default=1.0))
-            plans += coded_plans(
-                input_basis(train, inputs, rule),
-                train.sizes[SNAPSHOT],
-                degrees=self.degrees,
-                kernels=self.kernels,
-                std_fractions=self.std_fractions,
-                smoke=self.smoke,
-            )
+            plans += self._coded_plans(train, inputs)
         if not plans:
             raise PlumecastError("there is nothing to try; name a family or give candidates")
         return sorted(plans, key=priority)
 
+    def _coded_plans(self, train: xr.Dataset, inputs: str | Sequence[str]) -> list[Plan]:
+        """Polynomials and kernels between codes, at the input ranks that the shares of Σσ give."""
+        if not self.std_fractions or not (self.degrees or self.kernels):
+            raise PlumecastError(
+                "give at least one of std_fractions to try, and one of degrees or kernels"
+            )
+        fires = fit_layout(train, field_names(inputs)).to_matrix(train)
+        basis = fit_truncated_basis(fires, Truncation(std_fraction=max(self.std_fractions)))
+        ranks = sorted({rank_for_std(basis.spectrum, share) for share in self.std_fractions})
+        plans = []
+        for degree in self.degrees:
+            if degree not in MAX_RANK:
+                raise ArgumentError("degree", degree, problem=f"is not one of 1…{max(MAX_RANK)}")
+            for rank in sorted({min(r, MAX_RANK[degree]) for r in ranks}):
+                choices = {"degree": degree, "fire_rank": rank, **self._output_rule()}
+                size = min(monomial_count(rank, degree) / train.sizes[SNAPSHOT], 1.0)
+                plans.append(Plan(f"degree {degree}, rank {rank}", "coded", choices, size))
+        for kernel in self.kernels:
+            check_kernel(kernel, None)
+            for rank in ranks[::-2]:
+                choices = {"kernel": kernel, "fire_rank": rank, **self._output_rule()}
+                plans.append(Plan(f"{kernel}, rank {rank}", "coded", choices, KERNEL_COST))
+        return plans
 
-def _suggested_plans(train: xr.Dataset, group_by: str) -> list[Plan]:
-    """Spectral candidates, with those that the winds and covariates of training suggest."""
-    groups = train[group_by].values
-    try:
-        winds = own_winds(train, groups, read_wind(train))
-    except PlumecastError:  # winds that are not finite; the candidates that need them will fail
-        winds = False
-    return spectral_plans(winds=winds, covariates=own_covariates(train, groups))
+    def _lifted_plans(self) -> list[Plan]:
+        """The coded family on lifted fields, with one target and with all targets."""
+        plans = []
+        for (map_name, of_map), (name, targets) in product(
+            LIFTED_MAPS.items(), LIFTED_TARGETS.items()
+        ):
+            choices = {"lift": LIFT, "targets": targets, **of_map, **self._output_rule()}
+            cost = (1.0 if "degree" in of_map else KERNEL_COST) * (1 + len(targets))
+            plans.append(Plan(f"lifted {map_name}, {name}", "lifted", choices, cost))
+        return plans
+
+    def _output_rule(self) -> dict[str, Any]:
+        rules = ("rank", "std_fraction", "variance_fraction")
+        shares = {f"smoke_{rule}": getattr(self.smoke, rule) for rule in rules}
+        return {name: value for name, value in shares.items() if value is not None}
 
 
 def fold_rows(labels: Array, folds: int, by: str) -> list[Array]:
@@ -287,21 +241,13 @@ def fold_rows(labels: Array, folds: int, by: str) -> list[Array]:
     return [np.flatnonzero(numbers == fold) for fold in range(folds)]
 
 
-def input_basis(train: xr.Dataset, inputs: str | Sequence[str], rule: Truncation) -> Basis:
-    """The basis of the input fields of all training snapshots, from which ranks are chosen."""
-    names = [inputs] if isinstance(inputs, str) else list(inputs)
-    return fit_truncated_basis(fit_layout(train, names).to_matrix(train), rule)
-
-
 @dataclass(frozen=True)
 class Fold:
     """A fold that is left out, and the rest to train on; the rest is encoded once."""
 
     whole: xr.Dataset
     rows: Array  # of the fold, which is left out
-    inputs: str | Sequence[str]
-    outputs: str
-    group_by: str
+    fields: Mapping[str, Any]  # inputs, outputs and group_by of `fit_surrogate`
     fire: Truncation  # keeps at least as many modes as every candidate
     smoke: Truncation
 
@@ -317,41 +263,27 @@ class Fold:
         return self.whole.isel({SNAPSHOT: others})
 
     @cached_property
-    def data(self) -> TrainingMatrices:
-        """The snapshots to train on as matrices."""
-        return training_matrices(self.rest, self.inputs, self.outputs)
-
-    @cached_property
-    def bases(self) -> tuple[Basis, Basis]:
-        """The bases of inputs and outputs; the former is truncated for each candidate."""
-        return (
-            fit_truncated_basis(self.data.inputs, self.fire),
-            fit_truncated_basis(self.data.outputs, self.smoke),
-        )
-
-    @cached_property
-    def codes(self) -> tuple[Array, Array]:
-        """The codes of inputs and outputs."""
-        fire, smoke = self.bases
-        return fire.encode(self.data.inputs), smoke.encode(self.data.outputs)
+    def encoded(self) -> tuple[TrainingMatrices, Basis, Basis, Array, Array]:
+        """The snapshots to train on, the bases of inputs and outputs, and the codes in these."""
+        data = training_matrices(self.rest, self.fields["inputs"], self.fields["outputs"])
+        fire = fit_truncated_basis(data.inputs, self.fire)
+        smoke = fit_truncated_basis(data.outputs, self.smoke)
+        return data, fire, smoke, fire.encode(data.inputs), smoke.encode(data.outputs)
 
     def fit(self, plan: Plan) -> Surrogate:
-        """A candidate fitted to the snapshots that are not left out."""
-        if not plan.shares_codes:
-            return fit_surrogate(
-                self.rest,
-                inputs=self.inputs,
-                outputs=self.outputs,
-                group_by=self.group_by,
-                **plan.choices,
-            )
-        (whole, output_basis), (codes, targets) = self.bases, self.codes
+        """A candidate fitted to the snapshots that are not left out.
+
+        Coded candidates differ only in the map between the codes, which are computed once.
+        """
+        if plan.family != "coded":
+            return fit_surrogate(self.rest, **self.fields, **plan.choices)
+        data, whole, output_basis, codes, targets = self.encoded
         # A fold has fewer snapshots than the whole, and perhaps fewer modes.
         rank = min(plan.choices["fire_rank"], whole.rank)
-        groups = self.data.groups(self.group_by)
         settings = CodedSettings(
             **{n: plan.choices[n] for n in ("degree", "kernel") if n in plan.choices}
         )
+        groups = data.groups(self.fields["group_by"])
         code_map, _ = fit_code_map(codes[:, :rank], targets, settings, groups, DEFAULT_BUDGET)
         operator = CodedOperator(whole.truncate(rank), code_map, output_basis)
-        return label_operator(operator, self.data, ranges=False)
+        return label_operator(operator, data, ranges=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,9 @@ from plumecast.base.names import SMOKE
 from plumecast.compute.arrays import Array, to_numpy
 from plumecast.data.split import group_rows
 from plumecast.data.training import Names, field_names, read_samples, sample_dimension
-from plumecast.scores.footprint import (
-    smoke_threshold,
-)
-from plumecast.workflows.held_out.parts import Predicted
-from plumecast.workflows.held_out.scoring import tally_parts
+from plumecast.scores.footprint import smoke_threshold
+from plumecast.scores.tally import Tally, join_tallies, tally_rows
+from plumecast.workflows.held_out.scoring import Predicted, PredictedBlock
 from plumecast.workflows.tune.candidates import fold_rows
 
 Fit = Callable[[xr.Dataset], Any]
@@ -74,31 +73,6 @@ def cross_validate(
         The dimension of the samples, if it is not `snapshot`.
     """
     names = field_names(outputs)
-    labels, label, dim = _groups(dataset, names, by, sample_dim)
-    parts = fold_rows(labels, len(group_rows(labels)) if folds is None else folds, label)
-    everything = np.arange(labels.size)
-    results = []
-    for rows in parts:
-        rest = np.setdiff1d(everything, rows)
-        train, test = (dataset.isel({dim: index}) for index in (rest, rows))
-        predicted = _predict(fit(train), test, names, dim)
-        results.append(_Fold(predicted, *_scores(predicted, train, test, dim)))
-    return _join(dataset, dim, parts, results)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fold:
-    """The predictions of one fold and their scores."""
-
-    predicted: dict[str, xr.DataArray]  # sample dimension first
-    scores: dict[str, Array]  # of every snapshot
-    overall: dict[str, float]
-
-
-def _groups(
-    dataset: xr.Dataset, names: Sequence[str], by: str | Array, sample_dim: str | None
-) -> tuple[Array, str, str]:
-    """(M,) group labels, the name of the grouping coordinate and that of the sample dimension."""
     missing = [name for name in names if name not in dataset]
     if missing:
         present = ", ".join(map(str, dataset.data_vars))
@@ -112,12 +86,46 @@ def _groups(
             f"name one, or '{dim}' to leave out single samples",
             problem="is not a coordinate of the data",
         )
-    return samples.snapshots[samples.group_by].values, samples.group_by, dim
+    labels = samples.snapshots[samples.group_by].values
+    count = len(group_rows(labels)) if folds is None else folds
+    number = np.empty(labels.size, dtype=int)
+    fields: dict[str, Array] = {}
+    scores: dict[str, Array] = {}
+    overall: dict[str, list[float]] = {}
+    for fold, rows in enumerate(fold_rows(labels, count, samples.group_by)):
+        rest = np.setdiff1d(np.arange(labels.size), rows)
+        train, test = (dataset.isel({dim: index}) for index in (rest, rows))
+        number[rows] = fold
+        for name, values in _predict(fit(train), test, names, dim).items():
+            suffix = f"_{name}" if len(names) > 1 else ""
+            tau = smoke_threshold(train[name].transpose(dim, ...)) if name == SMOKE else None
+            part = Predicted(values, values, test[name].transpose(dim, ...).values)
+            tally = join_tallies(part.visit(partial(_tally, tau)))
+            of_fold = {"relative_error" + suffix: (tally.relative_error, "relative_error")}
+            if name == SMOKE:
+                of_fold["iou"] = tally.median("iou"), "iou"
+            for score, (value, each) in of_fold.items():
+                overall.setdefault(score, []).append(value)
+                scores.setdefault(score, np.empty(labels.size))[rows] = tally.each[each]
+            shape = (labels.size, *values.shape[1:])
+            fields.setdefault(name, np.empty(shape, values.dtype))[rows] = values
+    predicted = {
+        name: dataset[name].transpose(dim, ...).copy(data=values) for name, values in fields.items()
+    }
+    coords = {name: item for name, item in dataset.coords.items() if item.dims == (dim,)}
+    by_sample = {name: (dim, values) for name, values in (scores | {"fold": number}).items()}
+    return CrossValidation(
+        predicted=predicted[names[0]] if len(names) == 1 else xr.Dataset(predicted),
+        scores=xr.Dataset(by_sample, coords=coords),
+        folds=xr.Dataset({name: ("fold", values) for name, values in overall.items()}),
+    )
 
 
-def _predict(
-    fitted: Any, test: xr.Dataset, names: Sequence[str], dim: str
-) -> dict[str, xr.DataArray]:
+def _tally(tau: float | None, block: PredictedBlock) -> Tally:
+    return tally_rows(block.smoke, block.detected, block.observed, tau=tau)
+
+
+def _predict(fitted: Any, test: xr.Dataset, names: Sequence[str], dim: str) -> dict[str, Array]:
     """The predicted outputs of a test part by name, sample dimension first."""
     predict = getattr(fitted, "predict", fitted)
     if not callable(predict):
@@ -132,63 +140,15 @@ def _predict(
             f"predictions of outputs {', '.join(names)} must be a Dataset, not a "
             f"{type(prediction).__name__}"
         )
-    fields = {}
+    arrays = {}
     for name in names:
         like = test[name].transpose(dim, ...)
         values = prediction[name] if several else prediction
         if isinstance(values, xr.DataArray):
             values = values.transpose(*like.dims)
-        array = to_numpy(values)
-        if array.shape != like.shape:
+        arrays[name] = to_numpy(values)
+        if arrays[name].shape != like.shape:
             raise PlumecastError(
-                f"the prediction of '{name}' has shape {array.shape}, not {like.shape}"
+                f"the prediction of '{name}' has shape {arrays[name].shape}, not {like.shape}"
             )
-        fields[name] = like.copy(data=array)
-    return fields
-
-
-def _scores(
-    predicted: dict[str, xr.DataArray], train: xr.Dataset, test: xr.Dataset, dim: str
-) -> tuple[dict[str, Array], dict[str, float]]:
-    """Scores of every snapshot of a fold, and of the whole fold."""
-    scores: dict[str, Array] = {}
-    overall: dict[str, float] = {}
-    for name, field in predicted.items():
-        suffix = f"_{name}" if len(predicted) > 1 else ""
-        observed = test[name].transpose(dim, ...)
-        part = Predicted(field.values, field.values, observed.values)
-        tau = smoke_threshold(train[name].transpose(dim, ...)) if name == SMOKE else None
-        tally = tally_parts([part], tau=tau)
-        scores["relative_error" + suffix] = tally.each["relative_error"]
-        overall["relative_error" + suffix] = tally.relative_error
-        if name == SMOKE:
-            scores["iou"], overall["iou"] = tally.each["iou"], tally.median("iou")
-    return scores, overall
-
-
-def _join(
-    dataset: xr.Dataset, dim: str, parts: Sequence[Array], results: Sequence[_Fold]
-) -> CrossValidation:
-    """All folds together, snapshots in the order of the data."""
-    order = np.argsort(np.concatenate(parts))
-    predicted = {
-        name: xr.concat([fold.predicted[name] for fold in results], dim).isel({dim: order})
-        for name in results[0].predicted
-    }
-    scores = {
-        name: (dim, np.concatenate([fold.scores[name] for fold in results])[order])
-        for name in results[0].scores
-    }
-    numbers = np.concatenate([np.full(rows.size, i) for i, rows in enumerate(parts)])[order]
-    coords = {name: item for name, item in dataset.coords.items() if item.dims == (dim,)}
-    names = list(predicted)
-    return CrossValidation(
-        predicted=predicted[names[0]] if len(names) == 1 else xr.Dataset(predicted),
-        scores=xr.Dataset({**scores, "fold": (dim, numbers)}, coords=coords),
-        folds=xr.Dataset(
-            {
-                name: ("fold", [fold.overall[name] for fold in results])
-                for name in results[0].overall
-            }
-        ),
-    )
+    return arrays

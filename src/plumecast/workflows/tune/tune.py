@@ -28,9 +28,8 @@ from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.thresholds import Thresholds
 from plumecast.workflows.evaluate import CAPTURED
-from plumecast.workflows.held_out.parts import Predicted, predicted
 from plumecast.workflows.held_out.record import Score
-from plumecast.workflows.held_out.scoring import choose_decision, score_parts
+from plumecast.workflows.held_out.scoring import Predicted, choose_decision, predicted, score_parts
 from plumecast.workflows.tune.candidates import Fold, Plan, SearchSpace, fold_rows
 
 RANK_BY = ("iou", "deployable_iou", "auc", "relative_error")
@@ -156,11 +155,12 @@ def tune_surrogate(
     plans = space.plans(train, inputs, group_by)
     largest = max(plan.choices.get("fire_rank", 1) for plan in plans)
     fire = Truncation(std_fraction=1.0, max_rank=largest)  # enough modes for every candidate
+    fields = {"inputs": inputs, "outputs": outputs, "group_by": group_by}
     search = _Search(
         train=train,
         validation=validation,
-        folds=[Fold(train, rows, inputs, outputs, group_by, fire, space.smoke) for rows in parts],
-        fields={"inputs": inputs, "outputs": outputs, "group_by": group_by},
+        folds=[Fold(train, rows, fields, fire, space.smoke) for rows in parts],
+        fields=fields,
         tau=smoke_threshold(train[outputs], captured),
         validation_tau=smoke_threshold(validation[outputs], captured),
         rank_by=rank_by,
@@ -217,28 +217,24 @@ class _Search:
         return sorted(candidates, key=key)
 
     def try_folds(self, plan: Plan) -> Candidate:
-        """Score the out-of-fold predictions of all training fires."""
+        """Score predictions of all training fires, each by the fit without its fold."""
         start = time.perf_counter()
         candidate = Candidate(plan.name, plan.family, plan.choices)
+        observed = self.train[self.fields["outputs"]].transpose(SNAPSHOT, ...).values
+        smoke, detected = np.empty_like(observed), np.empty_like(observed)
+        predicting = 0.0
         try:
-            part = self._out_of_fold(plan)
+            for fold in self.folds:
+                part = predicted(fold.fit(plan), fold.held_out)
+                smoke[fold.rows], detected[fold.rows] = part.smoke, part.detected
+                predicting += part.seconds
             seconds = time.perf_counter() - start
-            chosen = Thresholds(self.tau, choose_decision([part], self.tau))
-            score = score_parts(plan.name, [part], chosen).score
+            whole = Predicted(smoke, detected, observed, predicting)
+            chosen = Thresholds(self.tau, choose_decision([whole], self.tau))
+            score = score_parts(plan.name, [whole], chosen).score
         except PlumecastError as error:
             return replace(candidate, problem=str(error), seconds=time.perf_counter() - start)
         return replace(candidate, folds=score, seconds=seconds)
-
-    def _out_of_fold(self, plan: Plan) -> Predicted:
-        """Predictions of all training fires, each by the fit without its fold."""
-        observed = self.train[self.fields["outputs"]].transpose(SNAPSHOT, ...).values
-        smoke, detected = np.empty_like(observed), np.empty_like(observed)
-        seconds = 0.0
-        for fold in self.folds:
-            part = predicted(fold.fit(plan), fold.held_out)
-            smoke[fold.rows], detected[fold.rows] = part.smoke, part.detected
-            seconds += part.seconds
-        return Predicted(smoke, detected, observed, seconds)
 
     def confirm(self, candidate: Candidate) -> Candidate:
         """Fit to all training fires, score on validation, and record what the fit chose."""
