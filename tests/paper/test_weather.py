@@ -51,7 +51,7 @@ def test_sizes_are_those_that_the_training_part_has():
 
 
 def test_without_weather_only_methods_that_need_none_are_compared():
-    calm = Context(split_by_fire(make_snapshots(fires=24)), limits=SMALL)
+    calm = Context(split_by_fire(make_snapshots(fires=16)), limits=SMALL)
     assert not set(weather.CARRIED) & set(weather.methods_of(calm))
     found = weather.run(calm)
     assert "No smoke was carried, because the data has no weather." in weather.remarks(found)
@@ -76,7 +76,7 @@ def test_physics_alone_says_how_to_give_the_weather():
         fit_physics_alone(make_snapshots(fires=4))
 
 
-def test_a_kept_row_is_computed_once_until_the_data_changes(context, tmp_path):
+def test_a_kept_row_is_computed_once_until_the_data_changes(split, tmp_path):
     calls = []
 
     def make() -> dict[str, float]:
@@ -84,7 +84,7 @@ def test_a_kept_row_is_computed_once_until_the_data_changes(context, tmp_path):
         return {"iou": 0.5}
 
     def again(fingerprint: str) -> dict[str, float]:
-        kept = Context(context.split, fingerprint=fingerprint, folder=tmp_path, limits=SMALL)
+        kept = Context(split, fingerprint=fingerprint, folder=tmp_path, limits=SMALL)
         return kept_row(kept, "weather recommended 8 0", make)
 
     assert [again("one"), again("one")] == [{"iou": 0.5}] * 2

@@ -42,13 +42,15 @@ def three_droughts(
     )
 
 
-def study_into(folder: Path, names: list[str], limits: StudyLimits = SMALL) -> list[StudyOutcome]:
+def study_into(
+    folder: Path, names: list[str], snapshots: xr.Dataset | None = None
+) -> tuple[Context, list[StudyOutcome]]:
     """Run the named studies on the small ensemble and write their results into a folder."""
-    split = split_by_fire(three_droughts())
+    split = split_by_fire(three_droughts() if snapshots is None else snapshots)
     recipe = {"fractions": "0.45,0.1,0.45", "min_acres": None, "drought": None, "smoke_floor": None}
     run = describe_run(split, Path("ensemble.zarr"), recipe, seed=0, command="plumecast study all")
     claim_folder(folder, run)
     context = Context(
-        split, fingerprint=run["fingerprint"], folder=folder / "surrogates", limits=limits
+        split, fingerprint=run["fingerprint"], folder=folder / "surrogates", limits=SMALL
     )
-    return run_studies(find_studies(names), context, folder)
+    return context, run_studies(find_studies(names), context, folder)
