@@ -10,8 +10,7 @@ import pytest
 import xarray as xr
 
 from plumecast.paper.context import Context
-from plumecast.paper.results import Finished, read_results
-from plumecast.paper.studies import STUDIES
+from plumecast.paper.results import STUDIES, Finished, read_results
 from support.study_runs import SMALL, study_into, three_droughts
 
 

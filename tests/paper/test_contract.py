@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from plumecast.paper.context import columns_of
-from plumecast.paper.studies import STUDIES
+from plumecast.paper.results import STUDIES
 
 
 @pytest.mark.parametrize("name", STUDIES)

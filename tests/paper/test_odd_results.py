@@ -15,9 +15,8 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.paper.context import Context, Study, tidy
 from plumecast.paper.figures import compare_maps, new_figure, plain, styled
-from plumecast.paper.results import read_failures, run_studies
+from plumecast.paper.results import STUDIES, read_failures, run_studies
 from plumecast.paper.shift import _matrix
-from plumecast.paper.studies import STUDIES
 from plumecast.report.page import write_report
 from support.study_runs import study_into, three_droughts
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from markupsafe import escape
 
-from plumecast.paper.context import is_baseline, rows_of
-from plumecast.paper.results import read_results, write_failure
-from plumecast.paper.studies import STUDIES
+from plumecast.paper.context import rows_of
+from plumecast.paper.results import STUDIES, read_results, write_failure
 from plumecast.report.credibility import MET, NOT_MET, RECOMMENDATIONS, answer_all
 from plumecast.report.page import NOT_USEFUL, PARTLY, UNKNOWN, USEFUL, judge_run, write_report
+from plumecast.surrogate.baselines import BASELINES
 from support.browser import shown_alone
 
 
@@ -93,7 +93,7 @@ def test_a_partial_folder_makes_a_page_that_says_so(some_results, run):
 def test_the_verdict_and_a_map_come_first(text, finished):
     top = text[: text.index("<nav")]
     best = max(
-        (row for row in rows_of(finished["summary"].finding) if not is_baseline(row["method"])),
+        (row for row in rows_of(finished["summary"].finding) if row["method"] not in BASELINES),
         key=lambda row: np.nan_to_num(row["deployable_iou"]),
     )
     assert f"The best surrogate is {best['title']}" in top

@@ -24,9 +24,8 @@ from plumecast.paper.context import (
 )
 from plumecast.paper.methods import encodings_of, fitted, linear_surrogate
 from plumecast.paper.optical_depth import fit_subset, make_pool
-from plumecast.paper.results import read_results, study_fingerprint
+from plumecast.paper.results import STUDIES, find_studies, read_results, study_fingerprint
 from plumecast.paper.scoring import FPR_GRID, curves_on_grid
-from plumecast.paper.studies import STUDIES, find_studies
 from plumecast.scores.optical_depth import with_log_smoke
 from plumecast.scores.roc import roc_scores
 from plumecast.surrogate.fit import fit_surrogate

@@ -10,8 +10,13 @@ import xarray as xr
 from plumecast.base.names import SNAPSHOT, TABLE
 from plumecast.data.split import split_by_fire
 from plumecast.paper.context import Context, StudyLimits
-from plumecast.paper.results import StudyOutcome, claim_folder, describe_run, run_studies
-from plumecast.paper.studies import find_studies
+from plumecast.paper.results import (
+    StudyOutcome,
+    claim_folder,
+    describe_run,
+    find_studies,
+    run_studies,
+)
 from support.snapshots import make_snapshots
 
 SMALL = StudyLimits(

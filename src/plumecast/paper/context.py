@@ -8,6 +8,8 @@ same file, byte for byte.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,13 +21,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.base.tables import write_table
-from plumecast.data.schema import final_snapshots
 from plumecast.data.split import Split
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.surrogate.baselines import BASELINES
 from plumecast.workflows.evaluate import CAPTURED
 
 # -- Tables
@@ -158,19 +157,10 @@ class Context:
         )  # fmt: skip
 
 
-def is_baseline(name: str) -> bool:
-    """Whether the name is that of a baseline."""
-    return name in BASELINES
-
-
-def final_part(part: xr.Dataset, what: str) -> xr.Dataset:
-    """The final snapshots of a part of the split; raises if there are none."""
-    if "is_final" not in part.variables or not bool(part.is_final.any()):
-        raise PlumecastError(
-            f"the {what} part has no final snapshots (coordinate is_final); the mean optical depth "
-            "needs them, so add is_final to the data"
-        )
-    return final_snapshots(part)
+def digest(content: Any) -> str:
+    """Hash of JSON content: equal content has an equal one in every run."""
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def with_groups(part: xr.Dataset, by: str, groups: np.ndarray) -> xr.Dataset:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from plumecast.app.server.store import LAYERS
+from plumecast.app.server.page import STORE_LAYERS
 from plumecast.scores.quantities import as_quantity
 from plumecast.scores.reading import Reading
 from plumecast.surrogate.load import load_surrogate
@@ -20,7 +20,7 @@ def test_difference_is_predicted_minus_observed(client, page):
     fire = client.get("/api/store/fires").json()["fires"][0]
     fields = [
         np.frombuffer(client.get(f"/api/store/fires/{fire['id']}/1?layer={layer}").content, "<f4")
-        for layer in LAYERS
+        for layer in STORE_LAYERS
     ]
     observed, predicted, difference = fields
     np.testing.assert_array_equal(difference, predicted - observed)

@@ -69,13 +69,7 @@ class Warp:
         pyproj = import_extra("pyproj", path)
         self.move = pyproj.Transformer.from_crs(as_crs(content.crs, path), 4326, always_xy=True)
         edges = self.move.transform_bounds(grid.left, grid.bottom, right, top)
-        self.grid = grid
-        self.box = dict(zip(("west", "south", "east", "north"), edges, strict=True))
-        self.cells = self._cells()
-
-    def _cells(self) -> np.ndarray:
-        """Flat number of the cell below every pixel of the picture, north row first; −1 outside."""
-        grid, box = self.grid, self.box
+        box = dict(zip(("west", "south", "east", "north"), edges, strict=True))
         across = (np.arange(FINER * grid.nx) + 0.5) / (FINER * grid.nx)
         down = (np.arange(FINER * grid.ny) + 0.5) / (FINER * grid.ny)
         longitude = box["west"] + across * (box["east"] - box["west"])
@@ -84,7 +78,9 @@ class Warp:
         columns = np.floor((x - grid.left) / grid.dx)
         rows = np.floor((y - grid.bottom) / grid.dy)
         inside = (columns >= 0) & (columns < grid.nx) & (rows >= 0) & (rows < grid.ny)
-        return np.where(inside, rows * grid.nx + columns, -1).astype(np.int64)
+        self.box = box
+        # Flat number of the cell below every pixel of the picture, north row first; −1 outside.
+        self.cells = np.where(inside, rows * grid.nx + columns, -1).astype(np.int64)
 
     def levels(self, levels: np.ndarray) -> np.ndarray:
         """Levels (ny, nx), south row first, as a picture in degrees, north row first."""

@@ -7,18 +7,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Cookie, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from plumecast.app.server.fires import LIVE, LiveFire
-from plumecast.app.server.frames import (
+from plumecast.app.server.fires import (
+    LIVE,
+    LiveFire,
     compare_record,
     difference,
     draw_frame,
     frame_geotiff,
     frames_netcdf,
-    last_common,
 )
 from plumecast.app.server.kept import PLACES, RequestError, new_id
 from plumecast.app.server.models import FEWEST, Job, Model, Task, new_path
-from plumecast.app.server.page import LivePage
+from plumecast.app.server.page import STORE_LAYERS, LivePage, Store
 from plumecast.app.server.requests import (
     ALL,
     LAST,
@@ -37,7 +37,6 @@ from plumecast.app.server.requests import (
     as_json,
     document_page,
 )
-from plumecast.app.server.store import LAYERS, Store
 from plumecast.base.values import shown
 from plumecast.scores.quantities import DEFAULT, QUANTITIES
 from plumecast.sources.places import Places, places_of_text
@@ -288,7 +287,7 @@ def compare(page: Page, client: PlacesOf, body: Pair, quantity: Quantity = DEFAU
     A table, and where the maps of the difference are.
     """
     a, b = _fire(page, body.a), _fire(page, body.b)
-    k = last_common(a, b) if body.k == LAST else body.k
+    k = min(len(a.frames), len(b.frames)) - 1 if body.k == LAST else body.k
     record = compare_record(a, b, k, quantity=quantity, places=client[1] if client else None)
     return as_json({"difference": f"/api/compare/{body.a}/{body.b}/", **record})
 
@@ -315,7 +314,7 @@ def stored_field(
     model: ModelOf,
     fire: Annotated[str, Path(alias="id")],
     k: Annotated[int, Path(ge=0)],
-    layer: Annotated[str, OneOf(LAYERS)] = "observed",
+    layer: Annotated[str, OneOf(STORE_LAYERS)] = "observed",
     quantity: Quantity = DEFAULT,
 ) -> Response:
     """Smoke of a snapshot: observed, predicted, or their difference."""

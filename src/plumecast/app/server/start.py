@@ -30,8 +30,7 @@ from plumecast.app.server.models import (
     saved_model,
     train_and_score,
 )
-from plumecast.app.server.page import LivePage
-from plumecast.app.server.store import Store
+from plumecast.app.server.page import LivePage, Store
 from plumecast.app.server.world import live_world, store_settings
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import ArgumentError, PlumecastError
