@@ -50,11 +50,6 @@ class Facts:
         found = self.finding("summary")
         return {} if found is None else {row["method"]: row for row in rows_of(found)}
 
-    @property
-    def simulated(self) -> bool:
-        """Whether the snapshots come from the embedded simulator."""
-        return "embedded simulator" in str(self.run.get("source"))
-
 
 Check = Callable[[Facts], tuple[str, str]]
 
@@ -74,13 +69,14 @@ def _source(facts: Facts) -> str:
 
 
 def _purpose(facts: Facts) -> tuple[str, str]:
-    return MET, (
+    text = (
         "The purpose is to predict cumulative column-mean smoke from the time since ignition, for "
         "many fires. The prior knowledge is that smoke is never negative and that no fire makes no "
         "smoke"
-        + ("; the recommended operator also assumes that a fire makes the same plume elsewhere."
-           if "footprint-recommended" in facts.studies else ".")
-    )  # fmt: skip
+    )
+    if "footprint-recommended" in facts.studies:
+        text += "; the recommended operator also assumes that a fire makes the same plume elsewhere"
+    return MET, text + "."
 
 
 def _domains(facts: Facts) -> tuple[str, str]:
@@ -97,17 +93,14 @@ def _domains(facts: Facts) -> tuple[str, str]:
 
 
 def _quantities(facts: Facts) -> tuple[str, str]:
-    has = [name for name in FOOTPRINTS if name in facts.studies]
-    depth = "optical-depth" in facts.studies
-    if has and depth:
-        return MET, (
-            "There are two: the mean optical-depth proxy E[ln(g + 1)] and the footprint g > τ."
-        )
-    if has or depth:
-        return PARTLY, (
-            "This run has one of the paper's two, the "
-            + ("smoke footprint." if has else "mean optical depth.")
-        )
+    has = {"smoke footprint": bool(facts.studies.keys() & set(FOOTPRINTS)),
+           "mean optical depth": "optical-depth" in facts.studies}  # fmt: skip
+    if all(has.values()):
+        text = "There are two: the mean optical-depth proxy E[ln(g + 1)] and the footprint g > τ."
+        return MET, text
+    for name, shown in has.items():
+        if shown:
+            return PARTLY, f"This run has one of the paper's two, the {name}."
     return _missing("optical-depth", "footprint-linear")
 
 
@@ -141,16 +134,10 @@ def _benchmark(facts: Facts) -> tuple[str, str]:
         return _missing(*FOOTPRINTS[:1])
     best = max(known_median(item.finding.iou) for item in has)
     text = f"On {has[0].finding.sizes['row']:,} test snapshots the best median IoU is {best:.2f}. "
-    if facts.simulated:
-        return (
-            PARTLY,
-            text + "The fires come from a simulator with reduced physics, not from WRF-Fire.",
-        )
+    if "embedded simulator" in _source(facts):
+        text += "The fires come from a simulator with reduced physics, not from WRF-Fire."
+        return PARTLY, text
     return MET, text + f"The source of the data is {_source(facts)}."
-
-
-def _calibration(facts: Facts) -> tuple[str, str]:
-    return NOT_APPLICABLE, "Here, as in the paper, no inverse problem is solved."
 
 
 def _purpose_validation(facts: Facts) -> tuple[str, str]:
@@ -200,19 +187,18 @@ def _processing(facts: Facts) -> tuple[str, str]:
     recipe = facts.run["recipe"]
     floor = recipe.get("smoke_floor") or facts.run.get("smoke_floor")
     area = recipe.get("min_acres")
-    text = " ".join(
-        [
-            f"Smoke below {floor:g} µg m⁻³ was set to zero."
-            if floor
-            else "No smoke floor is recorded.",
-            f"Only snapshots of at least {area:,.0f} acres were kept."
-            if area
-            else "Snapshots were not filtered by burned area.",
-            f"The split is {recipe['fractions']} by {facts.run['by']} with seed "
-            f"{facts.run['seed']}.",
-        ]
+    smoke = (
+        f"Smoke below {floor:g} µg m⁻³ was set to zero."
+        if floor
+        else ("No smoke floor is recorded.")
     )
-    return (MET if floor else PARTLY), text
+    filtered = (
+        f"Only snapshots of at least {area:,.0f} acres were kept."
+        if area
+        else ("Snapshots were not filtered by burned area.")
+    )
+    split = f"{recipe['fractions']} by {facts.run['by']} with seed {facts.run['seed']}"
+    return (MET if floor else PARTLY), f"{smoke} {filtered} The split is {split}."
 
 
 def _sensitivities(facts: Facts) -> tuple[str, str]:
@@ -280,12 +266,10 @@ def _mechanism(facts: Facts) -> tuple[str, str]:
     )
 
 
+_NO_INVERSE_PROBLEM = NOT_APPLICABLE, "Here, as in the paper, no inverse problem is solved."
 _ONE, _TWO, _THREE, _FOUR = (
-    "Problem definition",
-    "Verification",
-    "Validation",
-    "Continuous credibility",
-)
+    "Problem definition", "Verification", "Validation", "Continuous credibility",
+)  # fmt: skip
 
 RECOMMENDATIONS: tuple[tuple[str, str, Check], ...] = (
     (_ONE, "Prior knowledge and purpose of the model", _purpose),
@@ -294,7 +278,7 @@ RECOMMENDATIONS: tuple[tuple[str, str, Check], ...] = (
     (_ONE, "Structure of the model", _structure),
     (_TWO, "Code verified on idealised problems", _code),
     (_TWO, "Accuracy verified on realistic benchmarks", _benchmark),
-    (_THREE, "Probabilistic calibration", _calibration),
+    (_THREE, "Probabilistic calibration", lambda facts: _NO_INVERSE_PROBLEM),
     (_THREE, "Validation against requirements of the purpose", _purpose_validation),
     (_THREE, "Uncertainty of predictions", _uncertainty),
     (_FOUR, "Characteristics of the data and their impact", _data),
