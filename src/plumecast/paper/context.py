@@ -21,6 +21,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from plumecast.base.files import write_json
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.base.tables import write_table
 from plumecast.data.split import Split
@@ -176,18 +177,26 @@ def bounded(part: xr.Dataset, most: int, rng: np.random.Generator) -> xr.Dataset
     return part.isel({SNAPSHOT: np.sort(rng.permutation(count)[:most])})
 
 
-class Stopwatch:
-    """Total seconds of each named step."""
+def timed(work: Callable[[], Value]) -> tuple[Value, float]:
+    """The result of `work`, and the seconds that it took."""
+    start = time.perf_counter()
+    value = work()
+    return value, time.perf_counter() - start
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
 
-    def time(self, step: str, work: Callable[[], Value]) -> Value:
-        """Call `work` and add its duration to the step."""
-        start = time.perf_counter()
-        value = work()
-        self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - start
-        return value
+def read_kept(path: Path, mark: str) -> dict[str, Any] | None:
+    """What `write_kept` kept of an earlier run with the same fingerprint; None if there is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return dict(content["kept"]) if content["fingerprint"] == mark else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # not kept, or damaged
+
+
+def write_kept(path: Path, mark: str, content: Mapping[str, Any]) -> None:
+    """Keep JSON content for later runs with the same fingerprint."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"fingerprint": mark, "kept": dict(content)})
 
 
 @dataclass(frozen=True, slots=True)

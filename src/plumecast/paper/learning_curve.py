@@ -13,8 +13,6 @@ In both, τ and the decision threshold come from the validation part.
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +21,6 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, WIND
 from plumecast.base.version import __version__
 from plumecast.data.covariates import extrapolating
@@ -33,10 +30,13 @@ from plumecast.paper.context import (
     Study,
     bounded,
     digest,
+    read_kept,
     rows_of,
     select,
     tidy,
+    timed,
     with_groups,
+    write_kept,
 )
 from plumecast.paper.figures import draw_bending, size_curves
 from plumecast.paper.methods import PHYSICS_ALONE, fit_physics_alone, fitted, title_of
@@ -268,8 +268,7 @@ def _timed_fit(
 
     def fit() -> tuple[Surrogate, float]:
         part = with_groups(context.split.train, context.split.by, order[:size])
-        start = time.perf_counter()
-        return _fit(context, method, part), time.perf_counter() - start
+        return timed(lambda: _fit(context, method, part))
 
     if draw == 0 and method in MAPPED:
         return context.once(f"weather: fitting {method} to {size} ignitions", fit)
@@ -323,16 +322,11 @@ def kept_row(context: Context, key: str, make: Callable[[], dict[str, Any]]) -> 
     where = context.folder / "rows" / f"{'-'.join(key.split())}.json"
     limits = {name: getattr(context.limits, name) for name in ("weather_tested", "scored")}
     mark = digest([__version__, context.fingerprint, key, limits, context.captured])
-    try:
-        record = json.loads(where.read_text(encoding="utf-8"))
-        if record["fingerprint"] == mark:
-            return dict(record["row"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # not kept, or damaged: compute it again
-    context.tell(key)
-    row = make()
-    where.parent.mkdir(parents=True, exist_ok=True)
-    write_json(where, {"fingerprint": mark, "row": row})
+    row = read_kept(where, mark)
+    if row is None:
+        context.tell(key)
+        row = make()
+        write_kept(where, mark, row)
     return row
 
 

@@ -6,7 +6,6 @@ another penalty a division in the same eigendecomposition. No study refits a bas
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,6 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError, require
-from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array, array_namespace, contiguous
@@ -35,7 +33,7 @@ from plumecast.operators.family import NOTHING, Conditions, Operator
 from plumecast.operators.pca import Basis, Truncation, fit_truncated_basis
 from plumecast.operators.ridge import PenaltyScan, penalty_grid, scan_penalties
 from plumecast.operators.settings import NETWORKS, PRESETS, choose_settings
-from plumecast.paper.context import Context, Stopwatch, digest
+from plumecast.paper.context import Context, digest, read_kept, timed, write_kept
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.baselines import BASELINES, PAPER_STD_FRACTION, fit_baseline
 from plumecast.surrogate.fit import fit_surrogate, label_operator
@@ -256,15 +254,15 @@ def _load_or_fit(context: Context, name: str) -> Fitted:
     record = where.with_suffix(".json")
     settings = choose_settings(**_choice(name)).record()
     mark = digest([__version__, context.fingerprint, name, settings])
-    try:
-        content = json.loads(record.read_text(encoding="utf-8"))
-        if content["fingerprint"] == mark:
-            return Fitted(load_surrogate(where), dict(content["seconds"]))
-    except (OSError, ValueError, KeyError, PlumecastError):
-        pass  # not kept, or damaged: fit it again
+    seconds = read_kept(record, mark)
+    if seconds is not None:
+        try:
+            return Fitted(load_surrogate(where), seconds)
+        except (OSError, ValueError, PlumecastError):
+            pass  # damaged: fit it again
     fresh = _fit(context, name)
     fresh.surrogate.save(where)
-    write_json(record, {"fingerprint": mark, "seconds": fresh.seconds})
+    write_kept(record, mark, fresh.seconds)
     return fresh
 
 
@@ -274,7 +272,7 @@ def _choice(name: str) -> dict[str, Any]:
 
 def _fit(context: Context, name: str) -> Fitted:
     """A method fitted now; the paper's share one PCA."""
-    train, by, watch = context.split.train, context.split.by, Stopwatch()
+    train, by = context.split.train, context.split.by
     if name not in ("paper-linear", "paper-quadratic", "gp-codes"):
         tell = Resources(progress=lambda done, total, what: context.tell(f"{name}: {what}"))
 
@@ -283,18 +281,19 @@ def _fit(context: Context, name: str) -> Fitted:
                 return fit_baseline(name, train, seed=context.seed)
             return fit_surrogate(train, group_by=by, resources=tell, **_choice(name))
 
-        return Fitted(watch.time("training", fit), watch.seconds)
+        made, training = timed(fit)
+        return Fitted(made, {"training": training})
     encodings = encodings_of(context)
+    seconds = {"encoding": encodings.seconds}
     if name == "paper-linear":
-        made = watch.time("training", lambda: linear_surrogate(encodings))
+        made, seconds["training"] = timed(lambda: linear_surrogate(encodings))
     elif name == "paper-quadratic":
         quadratic = quadratic_of(context)
         path, penalty = quadratic.path, quadratic.scan.best
-        code_map = watch.time(
-            "training",
-            lambda: fit_polynomial_map(path.codes, path.targets, degree=2, penalty=penalty),
+        code_map, seconds["training"] = timed(
+            lambda: fit_polynomial_map(path.codes, path.targets, degree=2, penalty=penalty)
         )
-        watch.seconds["tuning"] = quadratic.seconds
+        seconds["tuning"] = quadratic.seconds
         made = quadratic.part.surrogate(
             code_map, PRESETS[name].record(), penalty=penalty, leave_out=by,
             leave_out_error=min(quadratic.scan.errors),
@@ -304,6 +303,6 @@ def _fit(context: Context, name: str) -> Fitted:
         part = encodings.truncate(rule, rule)
         rows = sample_rows(part.input_codes.shape[0], context.seed)
         codes, targets = part.input_codes[rows], part.output_codes[rows]
-        process = watch.time("training", lambda: fit_gaussian_process(codes, targets))
+        process, seconds["training"] = timed(lambda: fit_gaussian_process(codes, targets))
         made = part.surrogate(process, {"preset": name, "seed": context.seed})
-    return Fitted(made, {"encoding": encodings.seconds, **watch.seconds})
+    return Fitted(made, seconds)

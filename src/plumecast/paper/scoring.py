@@ -10,7 +10,7 @@ import xarray as xr
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.paper.context import Context, Stopwatch
+from plumecast.paper.context import Context, timed
 from plumecast.paper.figures import percentile_rows
 from plumecast.paper.methods import fitted
 from plumecast.scores.footprint import snapshot_relative_errors
@@ -61,9 +61,9 @@ def score_surrogate(
     `tau` is the smoke threshold τ in the observed smoke. One pass predicts smoke and detection
     score together; as after `train`, they agree at τ and α.
     """
-    watch = Stopwatch()
     held_out = predicted(separate(surrogate), validation, joined_at=tau)
-    chosen = Thresholds(tau, watch.time("threshold", lambda: choose_decision([held_out], tau)))
+    alpha, seconds = timed(lambda: choose_decision([held_out], tau))
+    chosen = Thresholds(tau, alpha)
     surrogate = agreeing(surrogate, chosen)
     scored = []
     for test in tests:
@@ -72,8 +72,8 @@ def score_surrogate(
         smoke, detected = part.fields
         errors = snapshot_relative_errors(np.log1p(smoke), np.log1p(test[SMOKE]))
         scores["log_error"] = (SNAPSHOT, errors)
-        seconds = watch.seconds | {"predicting": part.seconds}
-        scored.append(ScoredPart(smoke, detected, score, scores, seconds))
+        times = {"threshold": seconds, "predicting": part.seconds}
+        scored.append(ScoredPart(smoke, detected, score, scores, times))
     return scored
 
 

@@ -7,7 +7,7 @@ on the same predictions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from plumecast.data.covariates import extrapolating
 from plumecast.operators.coded.polynomial_map import fit_linear_map
 from plumecast.operators.pca import rank_for_std
 from plumecast.paper import published
-from plumecast.paper.context import Context, Stopwatch, Study, rows_of, select, tidy
+from plumecast.paper.context import Context, Study, rows_of, select, tidy, timed
 from plumecast.paper.figures import BLUE, MUTED, VERMILION, light_grid, new_figure
 from plumecast.paper.methods import encodings_of, fitted, quadratic_of
 from plumecast.scores.footprint import score_footprints, smoke_threshold
@@ -89,7 +89,7 @@ def std_sweep(context: Context) -> tuple[list[Row], float]:
             labels = {"parameter": "std_fraction", "value": fraction, "method": "paper-linear"}
             yield labels | _ranked_scores(context, predicted, r, q)
 
-    return _timed(context, "sweeping std fractions", rows)
+    return context.once("sweeping std fractions", lambda: timed(lambda: list(rows())))
 
 
 def penalty_sweep(context: Context) -> tuple[list[Row], float]:
@@ -105,14 +105,7 @@ def penalty_sweep(context: Context) -> tuple[list[Row], float]:
             labels = {"parameter": "penalty", "value": penalty, "method": "paper-quadratic"}
             yield labels | _ranked_scores(context, predicted, inputs.rank, outputs.rank)
 
-    return _timed(context, "sweeping penalties", rows)
-
-
-def _timed(
-    context: Context, step: str, rows: Callable[[], Iterator[Row]]
-) -> tuple[list[Row], float]:
-    watch = Stopwatch()
-    return context.once(step, lambda: (watch.time(step, lambda: list(rows())), watch.seconds[step]))
+    return context.once("sweeping penalties", lambda: timed(lambda: list(rows())))
 
 
 def _validation_fires(context: Context) -> Array:

@@ -65,7 +65,8 @@ def test_frames_are_those_of_the_library(client, page):
 
 def test_point_series_and_places_of_a_client_agree_with_the_frames(client, page):
     address, _ = lit(client, wind(270.0))
-    client.post("/api/places", json={"csv": "name,x,y\nCamp,75000,50000"})
+    sent = client.post("/api/places", json={"csv": "name,x,y,colour\nCamp,75000,50000,red"})
+    assert "not read: 'colour'" in sent.json()["notes"][0]
     series = client.get(f"{address}/point?x=75000&y=50000").json()
     (place,) = client.get(f"{address}/places").json()["places"]
     assert place["name"] == "Camp"

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from plumecast.app.server.kept import EventLog, Kept, Limits, new_id
@@ -62,7 +63,8 @@ class Model:
 
     def record(self) -> dict[str, Any]:
         """What the page shows of it."""
-        training, settings = self.surrogate.training, self.surrogate.settings
+        surrogate = self.surrogate
+        training, settings = surrogate.training, surrogate.settings
         return {
             "id": self.id,
             "name": self.name,
@@ -70,10 +72,8 @@ class Model:
             "family": settings.get("family"),
             "snapshots": training.get("snapshots"),
             "ignitions": len(training.get("ignition_id", ())) or None,
-            "needs_weather": bool(
-                self.surrogate.operator.needs_weather or self.surrogate.operator.needs_wind
-            ),
-            "needs_drought": self.surrogate.scenario is not None,
+            "needs_weather": surrogate.operator.needs_weather or surrogate.operator.needs_wind,
+            "needs_drought": surrogate.scenario is not None,
             "calibrated": self.calibrated,
             "result": self.result,
         }
@@ -117,20 +117,13 @@ class Task:
     choices: dict[str, Any]  # preset or family
     path: str  # of the surrogate to write
 
-    @property
-    def label(self) -> str:
-        """The preset or the family."""
-        return str(self.choices.get("preset") or self.choices.get("family"))
-
 
 def train_and_score(task: Task, progress: Callable[[str], None]) -> dict[str, Any]:
     """Train, score on the ignitions held out beside the baselines, and write both files."""
     snapshots = open_snapshots(task.store)
     labels = snapshots["ignition_id"].values.astype(str)
     train, test = (
-        snapshots.isel(
-            {SNAPSHOT: [n for n, label in enumerate(labels) if label in set(part)]}
-        ).load()
+        snapshots.isel({SNAPSHOT: np.flatnonzero(np.isin(labels, part))}).load()
         for part in (task.train, task.test)
     )
     start, fitted = time.perf_counter(), 0.0
@@ -147,7 +140,7 @@ def train_and_score(task: Task, progress: Callable[[str], None]) -> dict[str, An
     progress("scoring")
     scores = _scores(surrogate, train, test)
     result = {
-        "preset": task.label,
+        "preset": str(task.choices.get("preset") or task.choices.get("family")),
         "ignitions": len(task.train),
         "snapshots": int(train.sizes[SNAPSHOT]),
         "seconds": seconds,
@@ -239,17 +232,18 @@ class Jobs:
             return None
         job = Job(task)
         key = self.kept.add(job)
-        threading.Thread(target=self._follow, args=(job,), daemon=True).start()
-        return key, job
 
-    def _follow(self, job: Job) -> None:
-        try:
-            with self._turn:
-                if job.state == "waiting":
-                    self._run(job)
-        finally:
-            job.events.close()
-            self._open.release()
+        def follow() -> None:
+            try:
+                with self._turn:
+                    if job.state == "waiting":
+                        self._run(job)
+            finally:
+                job.events.close()
+                self._open.release()
+
+        threading.Thread(target=follow, daemon=True).start()
+        return key, job
 
     def _run(self, job: Job) -> None:
         context = multiprocessing.get_context("spawn")
@@ -277,8 +271,8 @@ class Jobs:
         job.process.join()
         if job.state == "running":
             job.state = "failed"
-            job.events.add("error", {"error": "the training ended by itself, perhaps for lack of "
-                                              "memory; train on fewer ignitions"})  # fmt: skip
+            problem = "the training ended by itself, perhaps for lack of memory"
+            job.events.add("error", {"error": f"{problem}; train on fewer ignitions"})
 
     def close(self) -> None:
         """Stop all trainings; finished ones are saved already."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Cookie, Depends, Path, Query, Request
@@ -37,6 +39,7 @@ from plumecast.app.server.requests import (
     as_json,
     document_page,
 )
+from plumecast.base.errors import PlumecastWarning
 from plumecast.base.values import shown
 from plumecast.scores.quantities import DEFAULT, QUANTITIES
 from plumecast.sources.places import Places, places_of_text
@@ -51,6 +54,7 @@ OCTETS = (
 )
 
 api = APIRouter(prefix="/api")
+_reading = threading.Lock()  # warnings are collected for the whole process
 
 
 async def page_of(request: Request) -> LivePage:
@@ -258,14 +262,20 @@ def geotiff(
 
 @api.post("/places")
 def keep_places(page: Page, client: PlacesOf, body: NewPlaces) -> Response:
-    """Keep places of this client (by a cookie); an empty table forgets them."""
+    """Keep places of this client (by a cookie); an empty table forgets them.
+
+    The notes say which columns were not read.
+    """
     if not body.csv.strip():
         page.places.remove(client[0] if client else "")
-        return as_json({"places": []})
-    places = places_of_text(body.csv, page.world.grid)
+        return as_json({"places": [], "notes": []})
+    with _reading, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PlumecastWarning)
+        places = places_of_text(body.csv, page.world.grid)
     if len(places) > PLACES:
         raise RequestError(f"{len(places)} places are more than {PLACES}; give fewer")
-    answer = as_json({"places": _listed(places, page.world.grid)})
+    notes = [str(warning.message) for warning in caught]
+    answer = as_json({"places": _listed(places, page.world.grid), "notes": notes})
     token = page.places.add(places, client[0] if client else new_id())
     answer.set_cookie(CLIENT, token, httponly=True, samesite="strict", max_age=86_400)
     return answer
