@@ -19,7 +19,7 @@ from plumecast.operators.coded.kernels import monomials
 from plumecast.operators.coded.polynomial_map import fit_polynomial_map
 from plumecast.paper import learning_curve, shift, summary
 from plumecast.paper import published as paper
-from plumecast.paper.context import Context, bounded, rows_of, select
+from plumecast.paper.context import Context, rows_of, select
 from plumecast.paper.methods import fitted, neural_methods, quadratic_of
 from plumecast.paper.scoring import outcome, score_surrogate
 from plumecast.paper.summary import blocked_cholesky, literal_quadratic, too_large
@@ -54,12 +54,6 @@ def test_a_slice_of_the_decomposition_scores_like_a_refit(context, finished, par
         scores = score_footprints(guess, observed, context.smoke_threshold)
         for name in ("auc", "iou"):
             assert row[name] == pytest.approx(known_median(scores[name].values), abs=SCORE)
-
-
-def test_a_smaller_captured_share_means_a_higher_threshold(finished):
-    rows = rows_of(select(finished["sensitivity"].finding, parameter="captured"))
-    thresholds = [row["smoke_threshold"] for row in rows]
-    assert thresholds == sorted(thresholds, reverse=True)
 
 
 def test_one_threshold_from_validation_scores_every_test_set(context):
@@ -149,10 +143,6 @@ def test_shift_trains_on_what_it_says_and_tests_on_every_drought(context, finish
     part = select(table, method="paper-linear", covariates=0, trained_on="medium", tested_on="low")
     test = select_drought(context.split.test, "low")
     assert part.sizes["row"] == min(test.sizes[SNAPSHOT], SMALL.scored // 2)
-
-
-def test_the_wind_frame_is_tried_if_the_data_has_wind(context, finished):
-    table = finished["shift"].finding
     assert table.attrs["covariates"] == "wind_speed,wind_from_direction"
     both = select(table, method="recommended", trained_on=shift.OTHERS, tested_on="medium")
     assert set(both.covariates.values.tolist()) == {0, 1}
@@ -181,12 +171,3 @@ def test_learning_curves_double_up_to_all_ignitions(context, finished):
     assert table.ignitions.values.max() == ignitions
     whole = select(table, method="nearest-fire", ignitions=ignitions)
     assert int(whole.snapshots[0]) == context.split.train.sizes[SNAPSHOT]
-
-
-def test_a_bounded_part_keeps_its_order(context):
-    part = bounded(context.split.train, 10, np.random.default_rng(0))
-    names = context.split.train.fire_id.values.tolist()
-    kept = part.fire_id.values.tolist()
-    assert len(kept) == 10
-    assert kept == sorted(kept, key=names.index)
-    assert bounded(part, 10, np.random.default_rng(0)) is part

@@ -22,9 +22,9 @@ from plumecast.paper.context import (
     tidy,
     write_csv,
 )
-from plumecast.paper.methods import encodings_of, fitted, linear_surrogate
+from plumecast.paper.methods import fitted
 from plumecast.paper.optical_depth import fit_subset, make_pool
-from plumecast.paper.results import STUDIES, find_studies, read_results, study_fingerprint
+from plumecast.paper.results import STUDIES, read_results, study_fingerprint
 from plumecast.paper.scoring import FPR_GRID, curves_on_grid
 from plumecast.scores.optical_depth import with_log_smoke
 from plumecast.scores.roc import roc_scores
@@ -113,12 +113,15 @@ def test_a_study_that_cannot_run_says_why_and_the_others_go_on(
     assert ([item.study.name for item in finished], stale) == (["footprint-linear"], [])
 
 
-def test_bad_input_is_refused_with_the_next_step(small, refused, run, results, store, tmp_path):
+def test_bad_input_is_refused_with_the_next_step(
+    small, refused, succeed, run, results, store, tmp_path
+):
     few, other = tmp_path / "few.nc", tmp_path / "other.nc"
     make_snapshots(fires=4).to_netcdf(few)
     make_snapshots(fires=8, shape=(10, 12), seed=3).to_netcdf(other)
     assert "choose from optical-depth" in refused("study", "everything", "--data", store)
     assert "--data" in refused("study", "all")
+    assert all(name in succeed("study", "--list") for name in STUDIES)
     assert "no study is named" in refused("study", "--data", store)
     assert "drought 'extreme' is not in the data" in refused(
         "study", "all", "--data", store, "--drought", "extreme", "-o", tmp_path / "x"
@@ -128,12 +131,6 @@ def test_bad_input_is_refused_with_the_next_step(small, refused, run, results, s
     result = run("study", "all", "--data", few, "-o", tmp_path / "out")
     assert result.code == 2
     assert "cannot make three parts; add fires" in result.err.splitlines()[-1]
-
-
-def test_the_list_names_every_study(succeed):
-    said = succeed("study", "--list")
-    assert all(name in said for name in STUDIES)
-    assert [study.name for study in find_studies(["all"])] == list(STUDIES)
 
 
 @pytest.mark.parametrize("name", ["paper-linear", "paper-quadratic"])
@@ -146,12 +143,6 @@ def test_slices_of_one_decomposition_are_the_fitted_surrogates(context, name):
     truth = direct.predict(context.split.test).values
     made = ours.predict(context.split.test).values
     assert np.linalg.norm(made - truth) <= 1e-6 * np.linalg.norm(truth)  # float32 fields
-
-
-def test_presets_of_the_paper_use_one_encoding(context):
-    encodings = encodings_of(context)
-    assert encodings_of(context) is encodings
-    assert linear_surrogate(encodings).operator.input_basis.rank < encodings.inputs.rank
 
 
 def test_a_subset_of_one_gram_matrix_is_the_operator_of_that_subset(context):

@@ -129,19 +129,25 @@ def write_failure(folder: Path, name: str, *, run: str, reason: str) -> None:
 
 def read_failures(folder: Path, run: str) -> dict[str, str]:
     """Reasons of the studies that failed in a run, by name in the order of the registry."""
-    reasons = {}
-    for name in STUDIES:
-        try:
-            content = json.loads(_failure_file(folder, name).read_text(encoding="utf-8"))
-            if content["run"] == run:
-                reasons[name] = str(content["reason"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            continue
-    return reasons
+    records = {name: _read_json(_failure_file(folder, name)) for name in STUDIES}
+    return {
+        name: str(record.get("reason"))
+        for name, record in records.items()
+        if record.get("run") == run
+    }
 
 
 def _failure_file(folder: Path, name: str) -> Path:
     return folder / FAILED / f"{name}.json"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; empty if there is none, or none that can be read."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def read_record(folder: Path, name: str) -> Record | None:
@@ -149,8 +155,8 @@ def read_record(folder: Path, name: str) -> Record | None:
     if not (folder / name / f"{TABLE}.nc").exists():
         return None
     try:
-        return Record(**json.loads((folder / name / RECORD).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, RecursionError):
+        return Record(**_read_json(folder / name / RECORD))
+    except TypeError:
         return None
 
 

@@ -174,9 +174,8 @@ def test_rows_from_north_to_south_are_turned(fires):
     turned = content_of(fires.isel(y=slice(None, None, -1)), most=1)
     straight = content_of(fires, most=1)
     assert turned.grid == straight.grid
-    np.testing.assert_array_equal(
-        turned.scenes[0].fields["smoke"], straight.scenes[0].fields["smoke"]
-    )
+    one, other = (content.scenes[0].fields["smoke"] for content in (turned, straight))
+    np.testing.assert_array_equal(one, other)
 
 
 def test_statistics_have_a_layer_for_every_threshold_with_a_title(fires):
@@ -192,16 +191,6 @@ def test_statistics_have_a_layer_for_every_threshold_with_a_title(fires):
     shown = content.scenes[0].fields["exceedance threshold=10"][0]
     np.testing.assert_allclose(shown, statistics.exceedance.values[1], rtol=SINGLE)
     assert page_data(content)["scenes"][0]["hours"] is None
-
-
-def test_ends_of_a_difference_are_not_called_error_bars(fires):
-    more = fires.assign(smoke=(2.0 * fires.smoke).assign_attrs(fires.smoke.attrs))
-    found = pc.compare_scenarios({"low": fires, "high": more}, Reading(thresholds=[10.0]))
-    titles = {layer.name: layer.title for layer in content_of(found.maps).layers}
-    assert titles["lower"] == "Lower end of the 95 % interval of the difference"
-    assert titles["exceedance_upper threshold=10"] == (
-        "Upper end of the 95 % interval of that difference, threshold 10"
-    )
 
 
 def test_a_prediction_shows_every_quantity_once(fires, tmp_path):
@@ -220,14 +209,21 @@ def test_a_prediction_shows_every_quantity_once(fires, tmp_path):
 
 
 def test_scenarios_of_a_comparison_can_be_chosen(fires):
-    grid = {"scenario": ["thinned", "burned"], "y": fires.y, "x": fires.x}
-    values = np.random.default_rng(0).normal(size=(2, 8, 10))
-    attrs = {"long_name": "scenario minus reference", "units": "ug m-3"}
-    made = xr.Dataset({"difference": (("scenario", "y", "x"), values, attrs)}, grid)
-    content = content_of(made)
-    assert [scene.name for scene in content.scenes] == ["thinned", "burned"]
-    assert content.layers[0].kind == "difference"
-    np.testing.assert_allclose(content.scenes[1].fields["difference"][0], values[1], rtol=SINGLE)
+    """Ends of a difference are not called error bars."""
+    scenarios = {
+        name: fires.assign(smoke=(factor * fires.smoke).assign_attrs(fires.smoke.attrs))
+        for name, factor in (("low", 1.0), ("high", 2.0), ("more", 3.0))
+    }
+    maps = pc.compare_scenarios(scenarios, Reading(thresholds=[10.0])).maps
+    content = content_of(maps)
+    assert [scene.name for scene in content.scenes] == ["high", "more"]
+    assert content.layer("difference").kind == "difference"
+    shown = content.scenes[1].fields["difference"][0]
+    np.testing.assert_allclose(shown, maps.difference.values[1], rtol=SINGLE)
+    assert content.layer("lower").title == "Lower end of the 95 % interval of the difference"
+    assert content.layer("exceedance_upper threshold=10").title == (
+        "Upper end of the 95 % interval of that difference, threshold 10"
+    )
 
 
 def test_fires_without_smoke_are_shown_with_a_note(fires, tmp_path):

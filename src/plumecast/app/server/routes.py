@@ -18,7 +18,7 @@ from plumecast.app.server.fires import (
     frame_geotiff,
     frames_netcdf,
 )
-from plumecast.app.server.kept import PLACES, RequestError, new_id
+from plumecast.app.server.kept import PLACES, Kept, RequestError, Thing, new_id
 from plumecast.app.server.models import FEWEST, Job, Model, Task, new_path
 from plumecast.app.server.page import STORE_LAYERS, LivePage, Store
 from plumecast.app.server.requests import (
@@ -69,19 +69,28 @@ Quantity = Annotated[str, OneOf(QUANTITIES)]
 LayerName = Annotated[str, OneOf(LIVE)]
 
 
-def _fire(page: LivePage, key: str) -> LiveFire:
-    fire = page.fires.kept.get(key)
-    if fire is None:
-        raise absent("fire", key)
-    return fire
+def _kept(kept: Kept[Thing], what: str, key: str) -> Thing:
+    thing = kept.get(key)
+    if thing is None:
+        raise absent(what, key)
+    return thing
 
 
-async def fire_of(page: Page, key: Annotated[str, Path(alias="id")]) -> LiveFire:
+Id = Annotated[str, Path(alias="id")]
+
+
+async def fire_of(page: Page, key: Id) -> LiveFire:
     """The fire of an address."""
-    return _fire(page, key)
+    return _kept(page.fires.kept, "fire", key)
+
+
+async def job_of(page: Page, key: Id) -> Job:
+    """The job of an address."""
+    return _kept(page.jobs.kept, "job", key)
 
 
 Fire = Annotated[LiveFire, Depends(fire_of)]
+JobOf = Annotated[Job, Depends(job_of)]
 
 
 def _below(k: int, size: int) -> int:
@@ -125,17 +134,6 @@ async def places_of(
 
 
 PlacesOf = Annotated[tuple[str, Places] | None, Depends(places_of)]
-
-
-async def job_of(page: Page, key: Annotated[str, Path(alias="id")]) -> Job:
-    """The job of an address."""
-    job = page.jobs.kept.get(key)
-    if job is None:
-        raise absent("job", key)
-    return job
-
-
-JobOf = Annotated[Job, Depends(job_of)]
 
 
 @api.get("/state")
@@ -194,7 +192,7 @@ def describe(fire: Fire) -> Response:
 
 
 @api.delete("/fires/{id}", status_code=204, response_class=Response)
-def stop(page: Page, key: Annotated[str, Path(alias="id")]) -> Response:
+def stop(page: Page, key: Id) -> Response:
     """Stop and forget a fire."""
     if page.fires.kept.remove(key) is None:
         raise absent("fire", key)
@@ -296,7 +294,7 @@ def compare(page: Page, client: PlacesOf, body: Pair, quantity: Quantity = DEFAU
 
     A table, and where the maps of the difference are.
     """
-    a, b = _fire(page, body.a), _fire(page, body.b)
+    a, b = (_kept(page.fires.kept, "fire", key) for key in (body.a, body.b))
     k = min(len(a.frames), len(b.frames)) - 1 if body.k == LAST else body.k
     record = compare_record(a, b, k, quantity=quantity, places=client[1] if client else None)
     return as_json({"difference": f"/api/compare/{body.a}/{body.b}/", **record})
@@ -307,7 +305,7 @@ def compare_frame(
     page: Page, a: str, b: str, k: Annotated[int, Path(ge=0)], quantity: Quantity = DEFAULT
 ) -> Response:
     """Smoke of b minus that of a in a frame."""
-    first, second = _fire(page, a), _fire(page, b)
+    first, second = (_kept(page.fires.kept, "fire", key) for key in (a, b))
     k = _below(k, first.world.checkpoints)
     return Octets.of(difference(first, second, k, quantity), first.world.hours[k])
 
@@ -322,7 +320,7 @@ def stored_fires(store: StoreOf) -> Response:
 def stored_field(
     store: StoreOf,
     model: ModelOf,
-    fire: Annotated[str, Path(alias="id")],
+    fire: Id,
     k: Annotated[int, Path(ge=0)],
     layer: Annotated[str, OneOf(STORE_LAYERS)] = "observed",
     quantity: Quantity = DEFAULT,
