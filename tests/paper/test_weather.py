@@ -14,7 +14,6 @@ from plumecast.data.covariates import extrapolating
 from plumecast.data.split import split_by_fire
 from plumecast.paper import learning_curve, shift
 from plumecast.paper.context import Context
-from plumecast.paper.learning_curve import kept_row
 from plumecast.paper.methods import fit_physics_alone
 from support.snapshots import make_snapshots
 from support.study_runs import SMALL, three_droughts
@@ -88,7 +87,7 @@ def test_a_kept_row_is_computed_once_until_the_data_changes(split, tmp_path):
 
     def again(fingerprint: str) -> dict[str, float]:
         kept = Context(split, fingerprint=fingerprint, folder=tmp_path, limits=SMALL)
-        return kept_row(kept, "weather recommended 8 0", make)
+        return kept.kept("weather recommended 8 0", ("scored",), make)
 
     assert [again("one"), again("one")] == [{"iou": 0.5}] * 2
     assert len(calls) == 1

@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from plumecast.base.files import write_json
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.base.tables import write_table
+from plumecast.base.version import __version__
 from plumecast.data.split import Split
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.workflows.evaluate import CAPTURED
@@ -139,6 +140,26 @@ class Context:
             self._done[key] = make()
         value: Value = self._done[key]
         return value
+
+    def kept(
+        self, key: str, limits: Sequence[str], make: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """The row that `make` computes, or the one that an earlier run with the same data kept.
+
+        `limits` are those on which it depends. Without a folder, rows are always computed.
+        """
+        path = (
+            None if self.folder is None else self.folder / "rows" / f"{'-'.join(key.split())}.json"
+        )
+        bounds = {name: getattr(self.limits, name) for name in limits}
+        mark = digest([__version__, self.fingerprint, key, bounds, self.captured])
+        row = None if path is None else read_kept(path, mark)
+        if row is None:
+            self.tell(key)
+            row = make()
+            if path is not None:
+                write_kept(path, mark, row)
+        return row
 
     @cached_property
     def smoke_threshold(self) -> float:

@@ -13,7 +13,6 @@ In both, τ and the decision threshold come from the validation part.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,21 +21,17 @@ from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, WIND
-from plumecast.base.version import __version__
 from plumecast.data.covariates import extrapolating
 from plumecast.operators.settings import NETWORKS
 from plumecast.paper.context import (
     Context,
     Study,
     bounded,
-    digest,
-    read_kept,
     rows_of,
     select,
     tidy,
     timed,
     with_groups,
-    write_kept,
 )
 from plumecast.paper.figures import draw_bending, size_curves
 from plumecast.paper.methods import PHYSICS_ALONE, fit_physics_alone, fitted, title_of
@@ -216,8 +211,13 @@ def run_weather(context: Context) -> xr.Dataset:
             "seconds": seconds,
         }  # fmt: skip
 
+    limits_of_row = ("weather_tested", "scored")
     rows = [
-        kept_row(context, f"weather {method} {size} {draw}", lambda: row_of(method, size, draw))  # noqa: B023
+        context.kept(
+            f"weather {method} {size} {draw}",
+            limits_of_row,
+            lambda: row_of(method, size, draw),  # noqa: B023
+        )
         for size in sizes
         for draw in range(len(orders))
         for method in methods
@@ -309,25 +309,6 @@ def different_winds(test: xr.Dataset, count: int) -> list[int]:
         rows = rows[np.argsort(test[WIND[1]].values[rows], kind="stable")]
     places = np.linspace(0, rows.size, min(count, rows.size), endpoint=False).astype(int)
     return [int(row) for row in rows[places]]
-
-
-def kept_row(context: Context, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The row that `make` computes, or the one that an earlier run with the same data kept.
-
-    Rows are kept in the folder of the context; without one they are always computed.
-    """
-    if context.folder is None:
-        context.tell(key)
-        return make()
-    where = context.folder / "rows" / f"{'-'.join(key.split())}.json"
-    limits = {name: getattr(context.limits, name) for name in ("weather_tested", "scored")}
-    mark = digest([__version__, context.fingerprint, key, limits, context.captured])
-    row = read_kept(where, mark)
-    if row is None:
-        context.tell(key)
-        row = make()
-        write_kept(where, mark, row)
-    return row
 
 
 WEATHER_CAPTIONS = {

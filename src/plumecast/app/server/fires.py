@@ -9,7 +9,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import xarray as xr
 from plumecast.app.maps.colours import Scale
 from plumecast.app.maps.ground import perimeters
 from plumecast.app.maps.layers import LAYERS, Content, Scene, describe_layers, with_computed
-from plumecast.app.server.kept import EventLog, Kept, Limits, RequestError
+from plumecast.app.server.kept import EventLog
 from plumecast.app.server.models import Model
 from plumecast.app.server.world import LiveWorld
 from plumecast.base.errors import PlumecastError, require
@@ -46,8 +45,6 @@ LIVE = {layer.live: name for name, layer in LAYERS.items() if layer.live}
 """The fields of a frame by the names of their layers."""
 
 AMOUNTS = [layer for layer, name in LIVE.items() if LAYERS[name].is_sum]
-
-_BUSY = "the server is busy with other fires; try again in a moment"
 
 
 @dataclass
@@ -175,42 +172,6 @@ def centre_of_mass(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[flo
     if total <= 0.0:
         return None
     return float(field.sum(axis=0) @ x) / total, float(field.sum(axis=1) @ y) / total
-
-
-class Fires:
-    """The fires that are kept, and the threads that make them."""
-
-    def __init__(self, world: LiveWorld, limits: Limits) -> None:
-        self.world = world
-        self.kept: Kept[LiveFire] = Kept(limits.fires, LiveFire.stop)
-        self._pool = ThreadPoolExecutor(limits.fire_threads, thread_name_prefix="fire")
-        self._places = threading.BoundedSemaphore(limits.fire_threads + limits.fires_waiting)
-
-    def light(
-        self, points: Sequence[tuple[float, float]], wanted: dict[str, Any], model: Model,
-        request: dict[str, Any],
-    ) -> tuple[str, LiveFire]:  # fmt: skip
-        """Begin a fire; raises at once if it cannot burn or too many are waiting."""
-        cells = self.world.ignited(points)
-        fire = LiveFire(cells, self.world.weather(wanted), model, self.world, request)
-        if not self._places.acquire(blocking=False):
-            raise RequestError(_BUSY, 429)
-        key = self.kept.add(fire)
-
-        def run() -> None:
-            try:
-                fire.run()
-            finally:
-                self._places.release()
-
-        self._pool.submit(run)
-        return key, fire
-
-    def close(self) -> None:
-        """Stop all fires."""
-        for fire in self.kept.values():
-            fire.stop()
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 # -- What is made of frames: files, a picture, and one fire against another

@@ -6,9 +6,9 @@ finished one leaves two files in the folder of the server, the surrogate and its
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.app.server.kept import EventLog, Kept, Limits, new_id
+from plumecast.app.server.kept import EventLog, new_id
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
 from plumecast.base.names import SNAPSHOT
@@ -199,9 +199,10 @@ def _work(pipe: Connection, task: Task) -> None:
 
 @dataclass
 class Job:
-    """One training: its process and its events."""
+    """One training in a process of its own; `finished` gets its model."""
 
     task: Task
+    finished: Callable[[Model], object]
     events: EventLog = field(default_factory=EventLog)
     process: Any = None
     state: str = "waiting"
@@ -215,70 +216,40 @@ class Job:
             self.process.terminate()
         self.events.close()
 
+    def run(self) -> None:
+        """Train, unless the job was cancelled while it waited."""
+        try:
+            if self.state == "waiting":
+                self._train()
+        finally:
+            self.events.close()
 
-class Jobs:
-    """Trainings one after another, each in a process."""
-
-    def __init__(self, finished: Callable[[Model], object], limits: Limits) -> None:
-        self.kept: Kept[Job] = Kept(limits.jobs, Job.stop)
-        self._finished = finished
-        self._open = threading.BoundedSemaphore(1 + limits.jobs_waiting)
-        self._turn = threading.Lock()
-        self._closed = False
-
-    def begin(self, task: Task) -> tuple[str, Job] | None:
-        """Queue a training; None if too many wait."""
-        if self._closed or not self._open.acquire(blocking=False):
-            return None
-        job = Job(task)
-        key = self.kept.add(job)
-
-        def follow() -> None:
-            try:
-                with self._turn:
-                    if job.state == "waiting":
-                        self._run(job)
-            finally:
-                job.events.close()
-                self._open.release()
-
-        threading.Thread(target=follow, daemon=True).start()
-        return key, job
-
-    def _run(self, job: Job) -> None:
+    def _train(self) -> None:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
-        job.process = context.Process(target=_work, args=(theirs, job.task), daemon=True)
-        job.state = "running"
+        self.process = context.Process(target=_work, args=(theirs, self.task), daemon=True)
+        self.state = "running"
         start = time.perf_counter()
         with interrupts_blocked():
-            job.process.start()
+            self.process.start()
         theirs.close()
-        while True:
-            try:
+        with contextlib.suppress(EOFError):
+            while True:
                 name, value = ours.recv()
-            except EOFError:
-                break
-            if name == "progress":
-                value["seconds"] = time.perf_counter() - start
-            elif name == "result":
-                model = saved_model(Path(job.task.path))
-                self._finished(model)
-                value, job.state = {"model": model.id, **value}, "done"
-            else:
-                job.state = "failed"
-            job.events.add(name, value)
-        job.process.join()
-        if job.state == "running":
-            job.state = "failed"
+                if name == "progress":
+                    value["seconds"] = time.perf_counter() - start
+                elif name == "result":
+                    model = saved_model(Path(self.task.path))
+                    self.finished(model)
+                    value, self.state = {"model": model.id, **value}, "done"
+                else:
+                    self.state = "failed"
+                self.events.add(name, value)
+        self.process.join()
+        if self.state == "running":
+            self.state = "failed"
             problem = "the training ended by itself, perhaps for lack of memory"
-            job.events.add("error", {"error": f"{problem}; train on fewer ignitions"})
-
-    def close(self) -> None:
-        """Stop all trainings; finished ones are saved already."""
-        self._closed = True
-        for job in self.kept.values():
-            job.stop()
+            self.events.add("error", {"error": f"{problem}; train on fewer ignitions"})
 
 
 def new_path(folder: Path, label: str) -> Path:

@@ -11,9 +11,9 @@ import numpy as np
 import xarray as xr
 
 from plumecast.app.maps.colours import FIRST, MISSING, Scale, amount_scale
-from plumecast.app.server.fires import COVERAGE, LIVE, Fires
-from plumecast.app.server.kept import PLACES, POINTS, WIND_SPEED, Kept, Limits
-from plumecast.app.server.models import FEWEST, Jobs, Model, Models
+from plumecast.app.server.fires import COVERAGE, LIVE, LiveFire
+from plumecast.app.server.kept import PLACES, POINTS, WIND_SPEED, Kept, Limits, Work
+from plumecast.app.server.models import FEWEST, Job, Model, Models
 from plumecast.app.server.world import DROUGHTS, LiveWorld
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.base.version import __version__
@@ -130,8 +130,9 @@ class LivePage:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        self.fires = Fires(self.world, self.limits)
-        self.jobs = Jobs(self.models.add, self.limits)
+        most = self.limits
+        self.fires: Work[LiveFire] = Work(most.fires, most.fire_threads, most.fires_waiting)
+        self.jobs: Work[Job] = Work(most.jobs, 1, most.jobs_waiting)
         self.places: Kept[Places] = Kept(self.limits.clients)
         self.scale = _scale(self.store)
 

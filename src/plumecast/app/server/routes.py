@@ -162,9 +162,11 @@ def light(page: Page, body: NewFire) -> Response:
     """
     model = page.models.get(body.model)
     where = [(x, y) for x, y in body.ignite]
-    weather = body.weather.model_dump(by_alias=True, exclude_unset=True)
-    asked = {"ignite": where, "weather": weather, "model": model.id}
-    key, fire = page.fires.light(where, body.weather.wanted(), model, asked)
+    stated = body.weather.model_dump(by_alias=True, exclude_unset=True)
+    asked = {"ignite": where, "weather": stated, "model": model.id}
+    cells, weather = page.world.ignited(where), page.world.weather(body.weather.wanted())
+    fire = LiveFire(cells, weather, model, page.world, asked)
+    key = page.fires.begin(fire, "the server is busy with other fires; try again in a moment")
     cell = page.world.ground.cell
     ignited = [[(column + 0.5) * cell, (row + 0.5) * cell] for row, column in fire.cells]
     made = {"id": key, "hours": page.world.hours, "model": model.id, "ignited": ignited}
@@ -364,10 +366,10 @@ def begin(page: Page, store: StoreOf, body: NewJob) -> Response:
     preset = body.preset or DEFAULT_PRESET
     choices = {"preset": preset} if body.family is None else {"family": body.family}
     path = new_path(page.folder, body.family or preset)
-    begun = page.jobs.begin(Task(page.store_path, trainable[:number], test, choices, str(path)))
-    if begun is None:
-        raise RequestError("too many trainings are waiting; try again when one has ended", 429)
-    return as_json({"id": begun[0], "ignitions": number}, 202)
+    task = Task(page.store_path, trainable[:number], test, choices, str(path))
+    busy = "too many trainings are waiting; try again when one has ended"
+    key = page.jobs.begin(Job(task, page.models.add), busy)
+    return as_json({"id": key, "ignitions": number}, 202)
 
 
 @api.get("/jobs/{id}")
