@@ -148,9 +148,7 @@ class Context:
 
         `limits` are those on which it depends. Without a folder, rows are always computed.
         """
-        path = (
-            None if self.folder is None else self.folder / "rows" / f"{'-'.join(key.split())}.json"
-        )
+        path = self.folder and self.folder / "rows" / f"{'-'.join(key.split())}.json"
         bounds = {name: getattr(self.limits, name) for name in limits}
         mark = digest([__version__, self.fingerprint, key, bounds, self.captured])
         row = None if path is None else read_kept(path, mark)

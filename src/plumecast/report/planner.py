@@ -14,7 +14,7 @@ from plumecast.base.files import write_text
 from plumecast.base.names import SMOKE
 from plumecast.base.version import __version__
 from plumecast.impact.optics import KNOWN_DEPTH
-from plumecast.report import new_environment
+from plumecast.report import new_environment, tables
 from plumecast.report.answers import (
     COMMANDS,
     DIFFERENCE_MAPS,
@@ -28,18 +28,6 @@ from plumecast.report.answers import (
     counted,
     number,
     read_answers,
-)
-from plumecast.report.tables import (
-    difference_pictures,
-    difference_tables,
-    energy_parts,
-    energy_table,
-    level_of,
-    place_table,
-    places_in_order,
-    smoke_pictures,
-    units_of,
-    whole_of,
 )
 from plumecast.scores.quantities import QUANTITIES
 from plumecast.workflows.held_out.record import MODEL, NO_ERROR_BARS
@@ -83,7 +71,7 @@ def render(answers: Answers) -> str:
     """The page as HTML text: maps, places, differences, energy, trust, assumptions."""
     maps, places, energy = (answers.get(kind) for kind in (MAPS, PLACES, ENERGY))
     compared, compared_maps = answers.get(DIFFERENCES), answers.get(DIFFERENCE_MAPS)
-    pictures = smoke_pictures(maps, places) if maps else []
+    pictures = tables.smoke_pictures(maps, places) if maps else []
     commands = {kind: text.format(folder=answers.folder) for kind, text in COMMANDS.items()}
     return (
         new_environment()
@@ -94,13 +82,15 @@ def render(answers: Answers) -> str:
             pictures=pictures,
             few_maps=maps is not None and len(pictures) < 3,
             maps_command=commands[MAPS],
-            places=place_table(places) if places else None,
+            places=tables.place_table(places) if places else None,
             places_lead=_places_lead(places) if places else None,
-            differences=difference_tables(compared, places) if compared else [],
-            difference_pictures=difference_pictures(compared_maps, places) if compared_maps else [],
-            energy=energy_table(energy) if energy else None,
+            differences=tables.difference_tables(compared, places) if compared else [],
+            difference_pictures=tables.difference_pictures(compared_maps, places)
+            if compared_maps
+            else [],
+            energy=tables.energy_table(energy) if energy else None,
             energy_lead=_energy_lead(energy) if energy else None,
-            energy_parts=energy_parts(energy) if energy else [],
+            energy_parts=tables.energy_parts(energy) if energy else [],
             missing=[
                 (text, commands[kind]) for kind, text in MISSING.items() if not answers.get(kind)
             ],
@@ -126,26 +116,26 @@ def _lead(answers: Answers) -> str:
 
 def _places_lead(places: Answer) -> str:
     """The smokiest place, in a sentence."""
-    order, unit = places_in_order(places), units_of(places)
+    order, unit = tables.places_in_order(places), tables.units_of(places)
     first = order[0]
     ends = between(first["mean_lower"], first["mean_upper"])
     start = f"Of {counted(len(order), 'place')}, {first['name']} gets" if len(order) > 1 else ""
     most = " the most smoke," if len(order) > 1 else ""
     return (
         f"{start or first['name'] + ' gets'}{most} {number(first['mean'])} {unit} in the mean over "
-        f"fires ({level_of(places)} interval {ends})."
+        f"fires ({tables.level_of(places)} interval {ends})."
     )
 
 
 def _energy_lead(energy: Answer) -> str:
     """What all plants lose, in a sentence."""
-    whole, attrs = whole_of(energy), energy.attrs
+    whole, attrs = tables.whole_of(energy), energy.attrs
     hours = attrs.get("hours_after_ignition")
     until = "" if hours is None else f" in the {hours:g} h after ignition"
     ends = between(whole["lost_mwh_lower_total"], whole["lost_mwh_upper_total"], unit=" MWh")
     return (
         f"In the mean over {counted(int(attrs['fires']), 'fire')}, all plants together lose "
-        f"{number(whole['lost_mwh'])} MWh ({level_of(energy)} interval {ends}), "
+        f"{number(whole['lost_mwh'])} MWh ({tables.level_of(energy)} interval {ends}), "
         f"{number(whole['lost_percent'])} % of what they would give under a clear sky{until}."
     )
 
@@ -269,7 +259,7 @@ def _beyond(maps: Answer) -> tuple[str, str]:
 
 
 def _energy(energy: Answer) -> list[tuple[str, str]]:
-    whole, lost, texts = whole_of(energy), "Lost energy.", []
+    whole, lost, texts = tables.whole_of(energy), "Lost energy.", []
     if MODEL in energy.attrs and whole["lost_mwh_lower_surrogate"] is None:
         texts.append((lost, "The error of the predicted smoke is not part of the interval."))
     if whole["lost_mwh_lower_sampling"] is None:
@@ -301,7 +291,7 @@ def _smoke(answers: Answers) -> Iterator[tuple[str, str]]:
         return
     name = str(main.attrs["quantity"])
     meaning = QUANTITIES[name].long_name if name in QUANTITIES else name
-    yield "smoke", f"{meaning} ({units_of(main)})"
+    yield "smoke", f"{meaning} ({tables.units_of(main)})"
     fires, snapshots = main.attrs.get("fires"), main.attrs.get("snapshots")
     if fires and snapshots:
         which = "the last of each fire" if fires == snapshots else "all of each fire"

@@ -9,15 +9,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Cookie, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from plumecast.app.server.fires import (
-    LIVE,
-    LiveFire,
-    compare_record,
-    difference,
-    draw_frame,
-    frame_geotiff,
-    frames_netcdf,
-)
+from plumecast.app.server import fires
+from plumecast.app.server.fires import LIVE, LiveFire
 from plumecast.app.server.kept import PLACES, Kept, RequestError, Thing, new_id
 from plumecast.app.server.models import FEWEST, Job, Model, Task, new_path
 from plumecast.app.server.page import STORE_LAYERS, LivePage, Store
@@ -178,7 +171,7 @@ def netcdf(fire: Fire) -> Response:
     """All frames that are ready as CF NetCDF."""
     if not fire.frames:
         raise RequestError("no frame of this fire is ready yet; try again in a moment", 409)
-    return NetCdf(frames_netcdf(fire), headers=_named("plumecast-fire.nc"))
+    return NetCdf(fires.frames_netcdf(fire), headers=_named("plumecast-fire.nc"))
 
 
 def _named(name: str, how: str = "attachment") -> dict[str, str]:
@@ -216,7 +209,9 @@ def picture(
 ) -> Response:
     """A layer of a frame as a picture with its legend."""
     name = f"plumecast-{layer}-{fire.world.hours[k]:g}h.png"
-    return Picture(draw_frame(fire, k, layer, quantity, page.scale), headers=_named(name, "inline"))
+    return Picture(
+        fires.draw_frame(fire, k, layer, quantity, page.scale), headers=_named(name, "inline")
+    )
 
 
 @api.get("/fires/{id}/frames/{k}", response_class=Octets, response_description=OCTETS)
@@ -257,7 +252,7 @@ def geotiff(
 ) -> Response:
     """A layer of a frame as GeoTIFF."""
     name = f"plumecast-{layer}-{fire.world.hours[k]:g}h.tif"
-    return GeoTiff(frame_geotiff(fire, k, layer, quantity), headers=_named(name))
+    return GeoTiff(fires.frame_geotiff(fire, k, layer, quantity), headers=_named(name))
 
 
 @api.post("/places")
@@ -298,7 +293,7 @@ def compare(page: Page, client: PlacesOf, body: Pair, quantity: Quantity = DEFAU
     """
     a, b = (_kept(page.fires.kept, "fire", key) for key in (body.a, body.b))
     k = min(len(a.frames), len(b.frames)) - 1 if body.k == LAST else body.k
-    record = compare_record(a, b, k, quantity=quantity, places=client[1] if client else None)
+    record = fires.compare_record(a, b, k, quantity=quantity, places=client[1] if client else None)
     return as_json({"difference": f"/api/compare/{body.a}/{body.b}/", **record})
 
 
@@ -309,7 +304,7 @@ def compare_frame(
     """Smoke of b minus that of a in a frame."""
     first, second = (_kept(page.fires.kept, "fire", key) for key in (a, b))
     k = _below(k, first.world.checkpoints)
-    return Octets.of(difference(first, second, k, quantity), first.world.hours[k])
+    return Octets.of(fires.difference(first, second, k, quantity), first.world.hours[k])
 
 
 @api.get("/store/fires")
