@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from plumecast.cli import main
 from plumecast.data.split import Split, split_by_fire
+from support.browser import open_chromium
 from support.how_to import follow
 from support.snapshots import make_snapshots
 
@@ -42,6 +43,13 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium; the test is skipped if there is none."""
+    with open_chromium() as opened:
+        yield opened
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import plumecast as pc
 from plumecast import export_snapshots, open_snapshots
 from plumecast.data import stored_fires
 from plumecast.data.store import append_fire
-from plumecast.paper.studies import STUDIES
+from plumecast.paper.results import STUDIES
 from support.places import shared_data
 from support.plants import smoky
 from support.raster_files import write_ascii, write_landscape

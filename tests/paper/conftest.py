@@ -1,16 +1,16 @@
-"""A small ensemble, a context of its split, and one folder with the results of every study."""
+"""One folder with the results of every study on a small ensemble, and the run that made them."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import xarray as xr
 
-from plumecast.data.split import split_by_fire
 from plumecast.paper.context import Context
-from plumecast.paper.studies import STUDIES
-from support.browser import open_chromium
+from plumecast.paper.results import STUDIES, Finished, read_results
 from support.study_runs import SMALL, study_into, three_droughts
 
 
@@ -21,21 +21,47 @@ def large_snapshots() -> xr.Dataset:
 
 
 @pytest.fixture(scope="session")
-def context(large_snapshots) -> Context:
-    return Context(split_by_fire(large_snapshots), limits=SMALL)
+def studied(tmp_path_factory) -> tuple[Context, Path]:
+    folder = tmp_path_factory.mktemp("results")
+    context, outcomes = study_into(folder, ["all"])
+    assert [item.problem for item in outcomes] == [None] * len(STUDIES)
+    return context, folder
 
 
 @pytest.fixture(scope="session")
-def results(tmp_path_factory) -> Path:
+def context(studied) -> Context:
+    """The run of all studies, with the surrogates and scores that they made."""
+    return studied[0]
+
+
+@pytest.fixture(scope="session")
+def results(studied) -> Path:
     """A folder with the results of every registered study."""
-    folder = tmp_path_factory.mktemp("results")
-    outcomes = study_into(folder, ["all"])
-    assert [item.problem for item in outcomes] == [None] * len(STUDIES)
-    return folder
+    return studied[1]
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """A headless Chromium; the test is skipped if there is none."""
-    with open_chromium() as opened:
-        yield opened
+@pytest.fixture(scope="session")
+def finished(results) -> dict[str, Finished]:
+    """The finished studies by name, read from their folder."""
+    return {item.study.name: item for item in read_results(results)[1]}
+
+
+@pytest.fixture
+def some_results(results, tmp_path) -> Callable[..., Path]:
+    """`some_results(*names)`: a folder with the run and some of its studies, to be changed."""
+
+    def copied(*names: str) -> Path:
+        folder = tmp_path / "some"
+        for name in names:
+            shutil.copytree(results / name, folder / name)
+        shutil.copy(results / "run.json", folder)
+        return folder
+
+    return copied
+
+
+@pytest.fixture
+def small(monkeypatch) -> None:
+    """The steps of the command with less work, without the files of figures."""
+    monkeypatch.setattr("plumecast.cli.commands.study.StudyLimits", lambda **settings: SMALL)
+    monkeypatch.setattr("plumecast.paper.results.save_all", lambda *arguments: [])

@@ -17,9 +17,9 @@ from plumecast.data.schema import select_drought
 from plumecast.data.split import split_by_fire
 from plumecast.operators.coded.kernels import monomials
 from plumecast.operators.coded.polynomial_map import fit_polynomial_map
-from plumecast.paper import learning_curve, sensitivity, shift, summary
+from plumecast.paper import learning_curve, shift, summary
 from plumecast.paper import published as paper
-from plumecast.paper.context import Context, bounded, rows_of, select
+from plumecast.paper.context import Context, rows_of, select
 from plumecast.paper.methods import fitted, neural_methods, quadratic_of
 from plumecast.paper.scoring import outcome, score_surrogate
 from plumecast.paper.summary import blocked_cholesky, literal_quadratic, too_large
@@ -35,36 +35,25 @@ SCORE = 1e-6
 """Tolerance of median scores: two ways to compute a prediction differ by rounding."""
 
 
-def test_a_std_fraction_by_slices_scores_like_a_refit(context):
-    rows = rows_of(select(sensitivity.run(context), parameter="std_fraction"))
-    validation = context.split.validation
-    for row in rows[::3]:
-        refit = fit_surrogate(
-            context.split.train, degree=1, penalty=0.0,
-            fire_std_fraction=row["value"], smoke_std_fraction=row["value"],
-        )  # fmt: skip
+@pytest.mark.parametrize("parameter", ["std_fraction", "penalty"])
+def test_a_slice_of_the_decomposition_scores_like_a_refit(context, finished, parameter):
+    rows = rows_of(select(finished["sensitivity"].finding, parameter=parameter))
+    split = context.split
+    if parameter == "penalty":
+        assert quadratic_of(context).scan.best in [row["value"] for row in rows]
+    for row in rows[::3] if parameter == "std_fraction" else rows[-2:-1]:
+        if parameter == "penalty":
+            refit = fit_surrogate(split.train, "paper-quadratic", penalty=row["value"])
+        else:
+            refit = fit_surrogate(
+                split.train, degree=1, penalty=0.0,
+                fire_std_fraction=row["value"], smoke_std_fraction=row["value"],
+            )  # fmt: skip
         assert refit.training["fire_rank"] == row["fire_rank"]
-        scores = score_footprints(
-            refit.predict(validation), validation[SMOKE], context.smoke_threshold
-        )
-        assert row["auc"] == pytest.approx(known_median(scores.auc.values), abs=SCORE)
-        assert row["iou"] == pytest.approx(known_median(scores.iou.values), abs=SCORE)
-
-
-def test_a_penalty_of_the_path_scores_like_a_refit(context):
-    rows = rows_of(select(sensitivity.run(context), parameter="penalty"))
-    assert quadratic_of(context).scan.best in [row["value"] for row in rows]
-    validation = context.split.validation
-    row = rows[-2]
-    refit = fit_surrogate(context.split.train, "paper-quadratic", penalty=row["value"])
-    scores = score_footprints(refit.predict(validation), validation[SMOKE], context.smoke_threshold)
-    assert row["iou"] == pytest.approx(known_median(scores.iou.values), abs=SCORE)
-
-
-def test_a_smaller_captured_share_means_a_higher_threshold(context):
-    rows = rows_of(select(sensitivity.run(context), parameter="captured"))
-    thresholds = [row["smoke_threshold"] for row in rows]
-    assert thresholds == sorted(thresholds, reverse=True)
+        guess, observed = refit.predict(split.validation), split.validation[SMOKE]
+        scores = score_footprints(guess, observed, context.smoke_threshold)
+        for name in ("auc", "iou"):
+            assert row[name] == pytest.approx(known_median(scores[name].values), abs=SCORE)
 
 
 def test_one_threshold_from_validation_scores_every_test_set(context):
@@ -75,7 +64,7 @@ def test_one_threshold_from_validation_scores_every_test_set(context):
     smoke, score = surrogate.predict_both(validation)
     detected = score.copy(data=joint_score(smoke.values, score.values, tau))
     alpha = choose_decision_threshold(detected, validation[SMOKE], tau)
-    assert whole.decision_threshold == part.decision_threshold == alpha
+    assert whole.score.decision_threshold == part.score.decision_threshold == alpha
     agreed = agreeing(surrogate, Thresholds(tau, alpha))
     expected = score_footprints(agreed.predict_footprint(test), test[SMOKE], tau, alpha)
     beyond = ["relative_error", "log_error", "smoke_iou"]
@@ -97,8 +86,7 @@ def test_the_literal_fit_predicts_like_ours():
 
 
 def test_a_blocked_cholesky_factor_is_the_factor():
-    rng = np.random.default_rng(1)
-    rows = rng.normal(size=(50, 60))
+    rows = np.random.default_rng(1).normal(size=(50, 60))
     matrix = rows @ rows.T
     lower = np.tril(blocked_cholesky(matrix.copy(), block=16))
     np.testing.assert_allclose(lower @ lower.T, matrix, atol=1e-10)
@@ -111,82 +99,34 @@ def test_a_literal_fit_that_cannot_fit_in_memory_is_not_tried():
     assert "GB are free" in str(too_large(5000))
 
 
-def test_the_summary_has_the_papers_rows_and_our_own(context):
-    found = summary.run(context)
-    rows = {row["method"]: row for row in rows_of(found)}
+def test_the_summary_has_the_papers_rows_and_our_own(context, finished):
+    finding = finished["summary"].finding
+    rows = {row["method"]: row for row in rows_of(finding)}
     assert set(rows) == {*context.methods, summary.LITERAL}
-    for name, known in paper.TABLE.items():
-        assert rows[name]["paper_auc"] == known.auc
-        assert rows[name]["paper_training"] == known.training
+    for name, published in paper.TABLE.items():
+        assert rows[name]["paper_auc"] == published.auc
+        assert rows[name]["paper_training"] == published.training
     assert np.isnan(rows["recommended"]["paper_auc"])
     for name in context.methods:
         assert rows[name]["iou"] == outcome(context, name).score.iou
         assert rows[name]["training"] > 0.0
     # A penalty tuned to little noise leaves the features nearly collinear.
-    assert found.attrs["literal_difference"] < 1e-3
+    assert finding.attrs["literal_difference"] < 1e-3
     assert rows[summary.LITERAL]["tuning"] > rows[summary.LITERAL]["training"]
-    remarks = " ".join(summary.remarks(found))
+    remarks = " ".join(summary.remarks(finding))
     assert "paper: 436 s" in remarks
     assert "The literal method takes" in remarks
 
 
-@pytest.fixture(scope="module")
-def shifted(context) -> xr.Dataset:
-    return shift.run(context)
-
-
-def test_shift_trains_on_what_it_says_and_tests_on_every_drought(context, shifted):
-    found = shifted
-    pairs = set(zip(found.trained_on.values.tolist(), found.tested_on.values.tolist(), strict=True))
-    droughts = ("low", "medium", "high")
-    assert pairs == {(a, b) for a in (*droughts, shift.OTHERS) for b in droughts}
-    part = select(found, method="paper-linear", covariates=0, trained_on="medium", tested_on="low")
-    test = select_drought(context.split.test, "low")
-    assert part.sizes["row"] == min(test.sizes[SNAPSHOT], SMALL.scored // 2)
-
-
-def test_one_drought_is_no_shift():
-    alone = Context(split_by_fire(make_snapshots(fires=12, droughts=("high",))), limits=SMALL)
-    with pytest.raises(PlumecastError, match="only drought 'high'; a shift needs at least two"):
-        shift.run(alone)
-
-
-def test_learning_curves_double_up_to_all_ignitions(context):
-    assert learning_curve.curve_sizes(112) == [4, 8, 16, 32, 64, 112]
-    assert learning_curve.curve_sizes(8) == [4, 8]
-    found = learning_curve.run(context)
-    ignitions = len(np.unique(context.split.train.ignition_id.values))
-    assert found.ignitions.values.max() == ignitions
-    whole = select(found, method="nearest-fire", ignitions=ignitions)
-    assert int(whole.snapshots[0]) == context.split.train.sizes[SNAPSHOT]
-
-
-def test_too_few_ignitions_make_no_learning_curve():
-    few = Context(split_by_fire(make_snapshots(fires=12)), limits=SMALL)
-    with pytest.raises(PlumecastError, match="too few for a learning curve"):
-        learning_curve.run(few)
-
-
-def test_a_bounded_part_keeps_its_order(context):
-    part = bounded(context.split.train, 10, np.random.default_rng(0))
-    names = context.split.train.fire_id.values.tolist()
-    kept = part.fire_id.values.tolist()
-    assert len(kept) == 10
-    assert kept == sorted(kept, key=names.index)
-    assert bounded(part, 10, np.random.default_rng(0)) is part
-
-
-def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch):
+def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch, one_thread):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(PlumecastError, match="a neural network needs PyTorch"):
+    with pytest.raises(PlumecastError, match="needs PyTorch"):
         neural_methods()
     monkeypatch.undo()
-    pytest.importorskip("torch", reason="the extra 'neural' is not installed")
-    limits = replace(SMALL, neural=neural_methods(), literal=False)
-    asked = Context(context.split, limits=limits)
+    asked = replace(context, limits=replace(SMALL, neural=neural_methods(), literal=False))
 
-    def briefly(train, **given):
-        return fit_surrogate(train, **given, **({"epochs": 1} if "family" in given else {}))
+    def briefly(train, **choices):
+        return fit_surrogate(train, **choices, **({"epochs": 1} if "family" in choices else {}))
 
     monkeypatch.setattr(plumecast.paper.methods, "fit_surrogate", briefly)
     rows = {row["method"]: row for row in rows_of(summary.run(asked))}
@@ -195,11 +135,39 @@ def test_networks_join_the_summary_where_pytorch_is(context, monkeypatch):
         assert rows[name]["training"] > 0.0
 
 
-def test_the_wind_frame_is_tried_if_the_data_has_wind(context, shifted):
-    assert shifted.attrs["covariates"] == "wind_speed,wind_from_direction"
-    both = select(shifted, method="recommended", trained_on=shift.OTHERS, tested_on="medium")
+def test_shift_trains_on_what_it_says_and_tests_on_every_drought(context, finished):
+    table = finished["shift"].finding
+    pairs = set(zip(table.trained_on.values.tolist(), table.tested_on.values.tolist(), strict=True))
+    droughts = ("low", "medium", "high")
+    assert pairs == {(a, b) for a in (*droughts, shift.OTHERS) for b in droughts}
+    part = select(table, method="paper-linear", covariates=0, trained_on="medium", tested_on="low")
+    test = select_drought(context.split.test, "low")
+    assert part.sizes["row"] == min(test.sizes[SNAPSHOT], SMALL.scored // 2)
+    assert table.attrs["covariates"] == "wind_speed,wind_from_direction"
+    both = select(table, method="recommended", trained_on=shift.OTHERS, tested_on="medium")
     assert set(both.covariates.values.tolist()) == {0, 1}
-    linear = select(shifted, method="paper-linear")
-    assert set(linear.covariates.values.tolist()) == {0}
-    calm = context.split.train.drop_vars("wind_from_direction")
-    assert shift.known_covariates(calm) == ()
+    assert set(select(table, method="paper-linear").covariates.values.tolist()) == {0}
+    assert shift.known_covariates(context.split.train.drop_vars("wind_from_direction")) == ()
+
+
+@pytest.mark.parametrize(
+    ("study", "droughts", "message"),
+    [
+        (shift, ("high",), "only drought 'high'; a shift needs at least two"),
+        (learning_curve, ("low", "high"), "too few for a learning curve"),
+    ],
+)
+def test_data_that_shows_nothing_is_refused(study, droughts, message):
+    few = split_by_fire(make_snapshots(fires=12, droughts=droughts))
+    with pytest.raises(PlumecastError, match=message):
+        study.run(Context(few, limits=SMALL))
+
+
+def test_learning_curves_double_up_to_all_ignitions(context, finished):
+    assert learning_curve.curve_sizes(112) == [4, 8, 16, 32, 64, 112]
+    assert learning_curve.curve_sizes(8) == [4, 8]
+    table = finished["learning-curve"].finding
+    ignitions = len(np.unique(context.split.train.ignition_id.values))
+    assert table.ignitions.values.max() == ignitions
+    whole = select(table, method="nearest-fire", ignitions=ignitions)
+    assert int(whole.snapshots[0]) == context.split.train.sizes[SNAPSHOT]

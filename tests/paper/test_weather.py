@@ -12,10 +12,9 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, WEATHER
 from plumecast.data.covariates import extrapolating
 from plumecast.data.split import split_by_fire
-from plumecast.paper import shift, weather
+from plumecast.paper import learning_curve, shift
 from plumecast.paper.context import Context
 from plumecast.paper.methods import fit_physics_alone
-from plumecast.paper.weather import kept_row
 from support.snapshots import make_snapshots
 from support.study_runs import SMALL, three_droughts
 
@@ -44,18 +43,21 @@ def windy() -> xr.Dataset:
 
 
 def test_sizes_are_those_that_the_training_part_has():
-    assert weather.training_sizes((8, 16, 100), 40) == [8, 16]
-    assert weather.training_sizes((8, 16), 5) == [5]
+    assert learning_curve.training_sizes((8, 16, 100), 40) == [8, 16]
+    assert learning_curve.training_sizes((8, 16), 5) == [5]
     with pytest.raises(PlumecastError, match="2 training ignitions are too few"):
-        weather.training_sizes((8,), 2)
+        learning_curve.training_sizes((8,), 2)
 
 
 def test_without_weather_only_methods_that_need_none_are_compared():
-    calm = Context(split_by_fire(make_snapshots(fires=24)), limits=SMALL)
-    assert not set(weather.CARRIED) & set(weather.methods_of(calm))
-    found = weather.run(calm)
-    assert "No smoke was carried, because the data has no weather." in weather.remarks(found)
-    assert "map_physics-alone" not in found
+    calm = Context(split_by_fire(make_snapshots(fires=16)), limits=SMALL)
+    assert not set(learning_curve.CARRIED) & set(learning_curve.methods_of(calm))
+    finding = learning_curve.run_weather(calm)
+    assert (
+        "No smoke was carried, because the data has no weather."
+        in learning_curve.weather_remarks(finding)
+    )
+    assert "map_physics-alone" not in finding
 
 
 def test_physics_alone_finds_the_factor_of_carried_smoke(windy):
@@ -76,7 +78,7 @@ def test_physics_alone_says_how_to_give_the_weather():
         fit_physics_alone(make_snapshots(fires=4))
 
 
-def test_a_kept_row_is_computed_once_until_the_data_changes(context, tmp_path):
+def test_a_kept_row_is_computed_once_until_the_data_changes(split, tmp_path):
     calls = []
 
     def make() -> dict[str, float]:
@@ -84,8 +86,8 @@ def test_a_kept_row_is_computed_once_until_the_data_changes(context, tmp_path):
         return {"iou": 0.5}
 
     def again(fingerprint: str) -> dict[str, float]:
-        kept = Context(context.split, fingerprint=fingerprint, folder=tmp_path, limits=SMALL)
-        return kept_row(kept, "weather recommended 8 0", make)
+        kept = Context(split, fingerprint=fingerprint, folder=tmp_path, limits=SMALL)
+        return kept.kept("weather recommended 8 0", ("scored",), make)
 
     assert [again("one"), again("one")] == [{"iou": 0.5}] * 2
     assert len(calls) == 1
@@ -97,7 +99,7 @@ def test_a_kept_row_is_computed_once_until_the_data_changes(context, tmp_path):
 
 
 def test_maps_show_fires_whose_winds_differ(windy):
-    rows = weather.different_winds(windy, 3)
+    rows = learning_curve.different_winds(windy, 3)
     shown = windy.isel({SNAPSHOT: rows})
     assert len(set(shown.fire_id.values)) == 3
     assert shown.is_final.all()
@@ -113,14 +115,8 @@ def test_the_shift_carries_smoke_if_the_data_has_hourly_weather(windy):
     two = replace(SMALL, shift_train=12, scored=8)
     kinds = [shift.CARRIED]
     part = split.train.isel({SNAPSHOT: slice(0, 12)})
-    [row, *_] = list(
-        shift._scores(
-            Context(replace(split, train=part), limits=two),
-            np.random.default_rng(0),
-            trained=["low"],
-            tests={"high": shift._drought(split.test, ["high"])},
-            kinds=kinds,
-        )
-    )[-1:]
+    context = Context(replace(split, train=part), limits=two)
+    tests = {"high": shift._drought(split.test, ["high"])}
+    *_, row = shift.scores_after(context, np.random.default_rng(0), ["low"], tests, kinds)
     assert (row["method"], row["covariates"], row["physics"]) == ("recommended", 1, 1)
     assert 0.0 <= row["iou"] <= 1.0

@@ -10,8 +10,13 @@ import xarray as xr
 from plumecast.base.names import SNAPSHOT, TABLE
 from plumecast.data.split import split_by_fire
 from plumecast.paper.context import Context, StudyLimits
-from plumecast.paper.results import StudyOutcome, claim_folder, describe_run, run_studies
-from plumecast.paper.studies import find_studies
+from plumecast.paper.results import (
+    StudyOutcome,
+    claim_folder,
+    describe_run,
+    find_studies,
+    run_studies,
+)
 from support.snapshots import make_snapshots
 
 SMALL = StudyLimits(
@@ -42,13 +47,15 @@ def three_droughts(
     )
 
 
-def study_into(folder: Path, names: list[str], limits: StudyLimits = SMALL) -> list[StudyOutcome]:
+def study_into(
+    folder: Path, names: list[str], snapshots: xr.Dataset | None = None
+) -> tuple[Context, list[StudyOutcome]]:
     """Run the named studies on the small ensemble and write their results into a folder."""
-    split = split_by_fire(three_droughts())
+    split = split_by_fire(three_droughts() if snapshots is None else snapshots)
     recipe = {"fractions": "0.45,0.1,0.45", "min_acres": None, "drought": None, "smoke_floor": None}
     run = describe_run(split, Path("ensemble.zarr"), recipe, seed=0, command="plumecast study all")
     claim_folder(folder, run)
     context = Context(
-        split, fingerprint=run["fingerprint"], folder=folder / "surrogates", limits=limits
+        split, fingerprint=run["fingerprint"], folder=folder / "surrogates", limits=SMALL
     )
-    return run_studies(find_studies(names), context, folder)
+    return context, run_studies(find_studies(names), context, folder)

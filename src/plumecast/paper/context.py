@@ -8,6 +8,8 @@ same file, byte for byte.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,13 +21,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from plumecast.base.errors import PlumecastError
+from plumecast.base.files import write_json
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.base.tables import write_table
-from plumecast.data.schema import final_snapshots
+from plumecast.base.version import __version__
 from plumecast.data.split import Split
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.surrogate.baselines import BASELINES
 from plumecast.workflows.evaluate import CAPTURED
 
 # -- Tables
@@ -140,6 +141,24 @@ class Context:
         value: Value = self._done[key]
         return value
 
+    def kept(
+        self, key: str, limits: Sequence[str], make: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """The row that `make` computes, or the one that an earlier run with the same data kept.
+
+        `limits` are those on which it depends. Without a folder, rows are always computed.
+        """
+        path = self.folder and self.folder / "rows" / f"{'-'.join(key.split())}.json"
+        bounds = {name: getattr(self.limits, name) for name in limits}
+        mark = digest([__version__, self.fingerprint, key, bounds, self.captured])
+        row = None if path is None else read_kept(path, mark)
+        if row is None:
+            self.tell(key)
+            row = make()
+            if path is not None:
+                write_kept(path, mark, row)
+        return row
+
     @cached_property
     def smoke_threshold(self) -> float:
         """Smoke threshold τ from the validation part, µg m⁻³."""
@@ -158,19 +177,10 @@ class Context:
         )  # fmt: skip
 
 
-def is_baseline(name: str) -> bool:
-    """Whether the name is that of a baseline."""
-    return name in BASELINES
-
-
-def final_part(part: xr.Dataset, what: str) -> xr.Dataset:
-    """The final snapshots of a part of the split; raises if there are none."""
-    if "is_final" not in part.variables or not bool(part.is_final.any()):
-        raise PlumecastError(
-            f"the {what} part has no final snapshots (coordinate is_final); the mean optical depth "
-            "needs them, so add is_final to the data"
-        )
-    return final_snapshots(part)
+def digest(content: Any) -> str:
+    """Hash of JSON content: equal content has an equal one in every run."""
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def with_groups(part: xr.Dataset, by: str, groups: np.ndarray) -> xr.Dataset:
@@ -186,18 +196,26 @@ def bounded(part: xr.Dataset, most: int, rng: np.random.Generator) -> xr.Dataset
     return part.isel({SNAPSHOT: np.sort(rng.permutation(count)[:most])})
 
 
-class Stopwatch:
-    """Total seconds of each named step."""
+def timed(work: Callable[[], Value]) -> tuple[Value, float]:
+    """The result of `work`, and the seconds that it took."""
+    start = time.perf_counter()
+    value = work()
+    return value, time.perf_counter() - start
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
 
-    def time(self, step: str, work: Callable[[], Value]) -> Value:
-        """Call `work` and add its duration to the step."""
-        start = time.perf_counter()
-        value = work()
-        self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - start
-        return value
+def read_kept(path: Path, mark: str) -> dict[str, Any] | None:
+    """What `write_kept` kept of an earlier run with the same fingerprint; None if there is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return dict(content["kept"]) if content["fingerprint"] == mark else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # not kept, or damaged
+
+
+def write_kept(path: Path, mark: str, content: Mapping[str, Any]) -> None:
+    """Keep JSON content for later runs with the same fingerprint."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"fingerprint": mark, "kept": dict(content)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ from matplotlib.patheffects import AbstractPathEffect, withStroke
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.scores.quantities import DEFAULT, quantity_factors
-from plumecast.scores.tally import known_median, known_values
 
 LONGEST = 40  # characters of a label from the data
 WIDTH = 7.2  # inches, the text width of a page
@@ -122,26 +121,6 @@ def light_grid(ax: Axes, axis: str = "y") -> None:
     ax.grid(True, axis=axis, color=GRID, linewidth=0.6)  # type: ignore[arg-type]
 
 
-def histogram(
-    ax: Axes, values: np.ndarray, label: str, colour: str, paper: float | None = None
-) -> None:
-    """Histogram of a score between 0 and 1, with its median and the paper's value."""
-    known = known_values(values)
-    ax.hist(known, bins=np.linspace(0.0, 1.0, 41).tolist(), color=colour, alpha=0.75)
-    ax.set_xlim(0.0, 1.0)
-    ax.set_xlabel(label)
-    labels = []
-    if known.size:
-        middle = known_median(known)
-        ax.axvline(middle, color=INK, linewidth=1.2)
-        labels.append(f"median {middle:.2f}")
-    if paper is not None:
-        ax.axvline(paper, color=INK, linewidth=1.2, linestyle=":")
-        labels.append(f"paper {paper:.2f}")
-    ax.set_title(", ".join(labels), fontweight="normal", fontsize=8.5)
-    ax.set_ylabel("snapshots")
-
-
 def save_all(figure: Figure, folder: Path, name: str, endings: Sequence[str]) -> list[Path]:
     """Write a figure in every format; the same figure always gives the same bytes."""
     paths = []
@@ -226,27 +205,14 @@ def compare_maps(
     `threshold`, a value of the sum, is white; the outline is the burned area. `width` is in inches;
     `colours` are of the sum unless given.
     """
-    colours = sum_colours(snapshots) if colours is None else colours
     fields = {"observed": snapshots[SMOKE], **predictions}
     wide = 2.6 * len(rows) + 0.8 if width is None else width
     tall = (wide - 0.8) / len(rows) * 0.88 * len(fields) + (0.5 if width is None else 1.0)
     figure = Figure(figsize=(wide, tall), layout="constrained")
     axes = figure.subplots(len(fields), len(rows), squeeze=False, sharex=True, sharey=True)
-    factors = xr.DataArray(colours.factors[list(rows)], dims=SNAPSHOT)
-    lowest = threshold * float(factors.min())
-    norm = smoke_scale(snapshots[SMOKE].isel({SNAPSHOT: list(rows)}) * factors, lowest)
-    for column, (row, title) in enumerate(zip(rows, titles, strict=True)):
-        for line, (name, field) in enumerate(fields.items()):
-            shown = field.isel({SNAPSHOT: row})
-            ax = axes[line, column]
-            seen = shown.where(shown > threshold) * colours.factors[row]
-            image = draw_smoke(ax, seen, norm)
-            draw_outline(ax, snapshots[FIRE].isel({SNAPSHOT: row}))
-            if column == 0:
-                ax.set_ylabel(f"{name}\ny (km)")
-        axes[0, column].set_title(title, fontsize=8, fontweight="normal")
-        axes[-1, column].set_xlabel("x (km)")
-    colour_bar(figure, image, axes, lowest, colours.label)
+    colours = sum_colours(snapshots) if colours is None else colours
+    shown = _at(rows, {**fields, FIRE: snapshots[FIRE]})
+    _draw_maps(axes, shown, titles, threshold, Colours(colours.factors[list(rows)], colours.label))
     return figure
 
 
@@ -261,33 +227,58 @@ def compare_one(
     # A panel is about 2.2 inches wide; titles, labels and the colour bar need the rest.
     figure = Figure(figsize=(5.2, 2.2 * ratio + 1.6), layout=ConstrainedLayoutEngine(h_pad=0.1))
     axes = figure.subplots(1, 2, sharex=True, sharey=True)
-    factor = float(colours.factors[row])
-    norm = smoke_scale(snapshots[SMOKE].isel({SNAPSHOT: [row]}) * factor, threshold * factor)
-    fields = {"observed": snapshots[SMOKE], "predicted": predicted}
-    for ax, (name, field) in zip(axes, fields.items(), strict=True):
-        shown = field.isel({SNAPSHOT: row})
-        image = draw_smoke(ax, shown.where(shown > threshold) * factor, norm)
-        draw_outline(ax, snapshots[FIRE].isel({SNAPSHOT: row}))
-        ax.set(title=name, xlabel="x (km)")
+    fields = {"observed": snapshots[SMOKE], "predicted": predicted, FIRE: snapshots[FIRE]}
+    one = Colours(colours.factors[[row]], colours.label)
+    _draw_maps(axes[:, np.newaxis], _at([row], fields), [""], threshold, one)
+    for ax, name in zip(axes, fields, strict=False):
+        ax.set(title=name, xlabel="x (km)", ylabel="y (km)" if name == "observed" else "")
         ax.locator_params(nbins=4)
-    axes[0].set_ylabel("y (km)")
-    colour_bar(figure, image, axes, threshold * factor, colours.label)
     return figure
+
+
+def _at(rows: Sequence[int], fields: dict[str, xr.DataArray]) -> dict[str, xr.DataArray]:
+    return {name: field.isel({SNAPSHOT: list(rows)}) for name, field in fields.items()}
+
+
+def _draw_maps(
+    axes: np.ndarray,
+    fields: dict[str, xr.DataArray],
+    titles: Sequence[str],
+    threshold: float,
+    colours: Colours,
+    outline: dict[str, Any] | None = None,
+) -> None:
+    """Draw fields (lines) of snapshots (columns) on one colour scale, with one bar for all.
+
+    `fields` has the time since ignition besides the smoke, of which the first is observed. Smoke
+    below `threshold` times the factor of its snapshot is white; `outline` is how fires are drawn.
+    """
+    fires, smoke = fields[FIRE], {name: field for name, field in fields.items() if name != FIRE}
+    dim = str(fires.dims[0])
+    lowest = threshold * float(colours.factors.min())
+    observed = next(iter(smoke.values())) * xr.DataArray(colours.factors, dims=dim)
+    norm = smoke_scale(observed, lowest)
+    for column, title in enumerate(titles):
+        for line, (name, field) in enumerate(smoke.items()):
+            ax, shown = axes[line, column], field.isel({dim: column})
+            seen = shown.where(shown > threshold) * colours.factors[column]
+            image = draw_smoke(ax, seen, norm)
+            _draw_outline(ax, fires.isel({dim: column}), **(outline or {}))
+            if column == 0:
+                ax.set_ylabel(f"{name}\ny (km)")
+        axes[0, column].set_title(title, fontsize=8, fontweight="normal")
+        axes[-1, column].set_xlabel("x (km)")
+    beyond = "both" if float(image.get_clim()[0]) > lowest else "max"  # smoke beyond the colours
+    bar = axes[0, 0].figure.colorbar(
+        image, ax=axes, location="bottom", shrink=0.6, aspect=40, extend=beyond
+    )
+    bar.set_label(colours.label, fontsize=8)
 
 
 def smoke_scale(observed: xr.DataArray, threshold: float) -> LogNorm:
     """Logarithmic colours up to the largest observed smoke, over at most DECADES."""
     top = max(float(observed.max()), 10.0 * threshold)
     return LogNorm(max(threshold, top * 10.0**-DECADES), top)
-
-
-def colour_bar(
-    figure: Figure, image: QuadMesh, axes: np.ndarray, threshold: float, label: str = SUM
-) -> None:
-    """One bar for all maps; pointed where smoke may lie beyond the colours."""
-    beyond = "both" if float(image.get_clim()[0]) > threshold else "max"
-    bar = figure.colorbar(image, ax=axes, location="bottom", shrink=0.6, aspect=40, extend=beyond)
-    bar.set_label(label, fontsize=8)
 
 
 def draw_smoke(ax: Axes, field: xr.DataArray, norm: LogNorm) -> QuadMesh:
@@ -298,13 +289,12 @@ def draw_smoke(ax: Axes, field: xr.DataArray, norm: LogNorm) -> QuadMesh:
     )
 
 
-def draw_outline(
+def _draw_outline(
     ax: Axes,
     fire: xr.DataArray,
     colour: str = FIRE_COLOUR,
     effects: Sequence[AbstractPathEffect] = (),
 ) -> None:
-    """Draw the outline of the burned area."""
     burned = fire.values > 0.0
     if burned.any() and not burned.all():
         lines = ax.contour(
@@ -338,25 +328,19 @@ def draw_bending(finding: xr.Dataset) -> Figure:
     fields = {
         title: finding[f"map_{name}"] for name, title in ROWS.items() if f"map_{name}" in finding
     }
-    columns, threshold = finding.sizes["shown"], float(finding.attrs["smoke_threshold"])
-    ratio = finding.sizes["y"] / finding.sizes["x"]
+    columns, ratio = finding.sizes["shown"], finding.sizes["y"] / finding.sizes["x"]
     wide = (WIDTH - 0.6) / columns
     figure = new_figure(len(fields) * (wide * ratio + 0.12) + 1.3)
     axes = figure.subplots(len(fields), columns, squeeze=False, sharex=True, sharey=True)
-    norm = smoke_scale(finding["map_observed"], threshold)
-    for column in range(columns):
-        one = finding.isel(shown=column)
-        for line, (title, field) in enumerate(fields.items()):
-            ax, shown = axes[line, column], field.isel(shown=column)
-            image = draw_smoke(ax, shown.where(shown > threshold), norm)
-            draw_outline(ax, one["map_time_since_ignition"], INK, HALO)
-            _arrow(ax, one)
+    fires = [finding.isel(shown=column) for column in range(columns)]
+    shown, sums = {**fields, FIRE: finding[f"map_{FIRE}"]}, Colours(np.ones(columns), SUM)
+    threshold = float(finding.attrs["smoke_threshold"])
+    outline = {"colour": INK, "effects": HALO}
+    _draw_maps(axes, shown, [_label(fire) for fire in fires], threshold, sums, outline)
+    for line in axes:
+        for ax, fire in zip(line, fires, strict=True):
+            _arrow(ax, fire)
             ax.locator_params(nbins=4)
-            if column == 0:
-                ax.set_ylabel(f"{title}\ny (km)")
-        axes[0, column].set_title(_label(one), fontsize=8, fontweight="normal")
-        axes[-1, column].set_xlabel("x (km)")
-    colour_bar(figure, image, axes, threshold)
     return figure
 
 
@@ -372,16 +356,52 @@ def _arrow(ax: Axes, one: xr.Dataset) -> None:
     if "shown_wind_from_direction" not in one.coords:
         return
     angle = np.deg2rad(float(one.shown_wind_from_direction))
-    ahead = -0.07 * np.array([np.sin(angle), np.cos(angle)])
     centre = np.array([0.12, 0.86])
-    ratio = one.sizes["x"] / one.sizes["y"]
-    step = ahead * np.array([1.0, ratio])
+    step = -0.07 * np.array([np.sin(angle), np.cos(angle) * one.sizes["x"] / one.sizes["y"]])
     look = {"arrowstyle": "-|>", "color": BLUE, "linewidth": 1.4, "path_effects": HALO}
     ax.annotate(
-        "",
-        xy=tuple(centre + step),
-        xytext=tuple(centre - step),
-        xycoords="axes fraction",
-        textcoords="axes fraction",
-        arrowprops=look,
-    )
+        "", xy=tuple(centre + step), xytext=tuple(centre - step), xycoords="axes fraction",
+        textcoords="axes fraction", arrowprops=look,
+    )  # fmt: skip
+
+
+# -- Scores against the number of training ignitions
+
+
+def size_curves(
+    finding: xr.Dataset,
+    methods: dict[str, str],
+    panels: dict[str, str],
+    *,
+    height: float,
+    draws: bool = False,
+) -> Figure:
+    """A panel for every score, a line for every method; `draws` shades the range of the draws.
+
+    `methods` and `panels` map names of methods and of columns to their titles.
+    """
+    figure = new_figure(height)
+    axes = figure.subplots(1, len(panels))
+    sizes = np.unique(finding.ignitions.values)
+    for ax, (column, label) in zip(axes, panels.items(), strict=True):
+        for index, (method, title) in enumerate(methods.items()):
+            part, look = finding.isel(row=finding.method.values == method), look_of(method, index)
+            scores = [part[column].values[part.ignitions.values == size] for size in sizes]
+            measured = [size for size, of_size in zip(sizes, scores, strict=True) if of_size.size]
+            scores = [of_size for of_size in scores if of_size.size]
+            ax.plot(measured, [np.mean(of_size) for of_size in scores], label=title, **look)
+            if draws:
+                low, high = ([end(of_size) for of_size in scores] for end in (np.min, np.max))
+                ax.fill_between(measured, low, high, color=look["color"], alpha=0.2, linewidth=0)
+        ax.set(xscale="log", xlabel="training ignitions", title=label)
+        ax.set_xticks(sizes, [str(size) for size in sizes])
+        ax.minorticks_off()
+        light_grid(ax)
+    legend_below(figure, axes[0], 3)
+    return figure
+
+
+def legend_below(figure: Figure, ax: Axes, columns: int) -> None:
+    """One legend below all panels, of the lines of one of them."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)

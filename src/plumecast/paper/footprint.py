@@ -15,11 +15,11 @@ from plumecast.operators.coded.operator import CodedOperator
 from plumecast.paper import published
 from plumecast.paper.context import Context, Study, select, tidy
 from plumecast.paper.figures import (
+    INK,
     MUTED,
     WIDTH,
     compare_maps,
     compare_one,
-    histogram,
     hours_text,
     light_grid,
     look_of,
@@ -29,7 +29,7 @@ from plumecast.paper.figures import (
 )
 from plumecast.paper.methods import fitted, title_of
 from plumecast.paper.scoring import FPR_GRID, SNAPSHOT_SCORES, MethodScores, outcome
-from plumecast.scores.tally import known_median
+from plumecast.scores.tally import known_median, known_values
 from plumecast.surrogate.surrogate import Surrogate
 
 COLUMNS = {
@@ -47,47 +47,40 @@ COLUMNS = {
 def compare_methods(context: Context, methods: tuple[str, ...]) -> xr.Dataset:
     """Per-snapshot scores of the methods, with ROC curves, and maps of the first method."""
     outcomes = {name: outcome(context, name) for name in methods}
-    table = tidy([row for name in methods for row in _rows(name, outcomes[name])], COLUMNS)
+    table = tidy([row for name in methods for row in _rows(name, outcomes[name].scores)], COLUMNS)
     shown = context.rng("footprint").permutation(context.split.test.sizes[SNAPSHOT])
     shown = np.sort(shown[: context.limits.curves])
     parts = [_curves(outcomes[name], shown) for name in methods]
     curves = xr.concat(parts, dim="operator").assign_coords(operator=list(methods))
     maps = outcomes[methods[0]].maps
-    found = xr.merge([table, curves, maps], combine_attrs="override")
-    known = published.TABLE.get(methods[0])
+    merged = xr.merge([table, curves, maps], combine_attrs="override")
+    paper = published.TABLE.get(methods[0])
     scores = {name: outcomes[name].score for name in methods}
-    return found.assign_attrs(
+    return merged.assign_attrs(
         methods=",".join(methods),
         smoke_threshold=context.smoke_threshold,
         captured=context.captured,
         **{f"{name} decision_threshold": scores[name].decision_threshold for name in methods},
         **{f"{name} relative_error": score.relative_error for name, score in scores.items()},
-        **({} if known is None else {"paper_auc": known.auc, "paper_iou": known.iou}),
+        **({} if paper is None else {"paper_auc": paper.auc, "paper_iou": paper.iou}),
     )
 
 
-def _rows(name: str, found: MethodScores) -> list[dict[str, object]]:
-    scores = found.scores
-    known = [column for column in COLUMNS if column in scores.variables]
-    values = {column: scores[column].values.tolist() for column in known}
-    count = scores.sizes[SNAPSHOT]
-    return [{"name": name} | {c: values[c][i] for c in known} for i in range(count)]
+def _rows(name: str, scores: xr.Dataset) -> list[dict[str, object]]:
+    columns = [column for column in COLUMNS if column in scores.variables]
+    values = zip(*(scores[column].values.tolist() for column in columns), strict=True)
+    return [{"name": name} | dict(zip(columns, row, strict=True)) for row in values]
 
 
 def _curves(found: MethodScores, shown: np.ndarray) -> xr.Dataset:
-    known = found.curves[~np.isnan(found.curves).any(axis=1)]
-    if known.shape[0] == 0:
-        known = np.full((1, FPR_GRID.size), np.nan)
-    low, middle, high = np.percentile(known, (25, 50, 75), axis=0)
-    return xr.Dataset(
-        {
-            "tpr_median": ("fpr", middle),
-            "tpr_low": ("fpr", low),
-            "tpr_high": ("fpr", high),
-            "tpr": (("member", "fpr"), found.curves[shown]),
-        },
-        coords={"fpr": FPR_GRID},
-    )
+    defined = found.curves[~np.isnan(found.curves).any(axis=1)]
+    if defined.shape[0] == 0:
+        defined = np.full((1, FPR_GRID.size), np.nan)
+    spread = np.percentile(defined, (50, 25, 75), axis=0)
+    names = ("tpr_median", "tpr_low", "tpr_high")
+    curves = {name: ("fpr", values) for name, values in zip(names, spread, strict=True)}
+    drawn = {"tpr": (("member", "fpr"), found.curves[shown])}
+    return xr.Dataset({**curves, **drawn}, coords={"fpr": FPR_GRID})
 
 
 CAPTIONS = {
@@ -112,11 +105,8 @@ CAPTIONS = {
 
 def figures(finding: xr.Dataset) -> dict[str, Figure]:
     """ROC curves and distributions, maps at IoU percentiles, IoU against extent."""
-    return {
-        "classification": classification(finding),
-        "maps": maps(finding),
-        "extent": extent(finding),
-    }
+    drawn = {"classification": classification, "maps": maps, "extent": extent}
+    return {name: draw(finding) for name, draw in drawn.items()}
 
 
 def classification(finding: xr.Dataset) -> Figure:
@@ -125,24 +115,20 @@ def classification(finding: xr.Dataset) -> Figure:
     figure = new_figure(2.5 * len(methods))
     axes = figure.subplots(len(methods), 3, squeeze=False)
     for line, name in zip(axes, methods, strict=True):
-        known = published.TABLE.get(name)
-        colour = look_of(name)["color"]
+        paper, colour = published.TABLE.get(name), look_of(name)["color"]
         scores = select(finding, name=name)
         _roc(line[0], finding.sel(operator=name), colour)
         line[0].set_title(title_of(name))
-        histogram(line[1], scores.auc.values, "AUC", colour, None if known is None else known.auc)
-        histogram(line[2], scores.iou.values, "IoU", colour, None if known is None else known.iou)
+        for ax, column in ((line[1], "auc"), (line[2], "iou")):
+            theirs = None if paper is None else getattr(paper, column)
+            label = {"auc": "AUC", "iou": "IoU"}[column]
+            _histogram(ax, scores[column].values, label, colour, theirs)
     return figure
 
 
 def _roc(ax: Axes, curves: xr.Dataset, colour: str) -> None:
-    ax.plot(
-        curves.fpr,
-        curves.tpr.transpose("fpr", "member").values,
-        color=colour,
-        linewidth=0.5,
-        alpha=0.3,
-    )
+    thin = curves.tpr.transpose("fpr", "member").values
+    ax.plot(curves.fpr, thin, color=colour, linewidth=0.5, alpha=0.3)
     ax.plot(curves.fpr, curves.tpr_median, color="black", linewidth=1.8, label="median")
     ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.7, linestyle="--")
     ax.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="false positive rate", ylabel="true positive rate")
@@ -150,24 +136,30 @@ def _roc(ax: Axes, curves: xr.Dataset, colour: str) -> None:
     ax.legend(loc="lower right")
 
 
+def _histogram(ax: Axes, values: np.ndarray, label: str, colour: str, paper: float | None) -> None:
+    """Histogram of a score between 0 and 1, with its median and the paper's value."""
+    defined = known_values(values)
+    ax.hist(defined, bins=np.linspace(0.0, 1.0, 41).tolist(), color=colour, alpha=0.75)
+    ax.set(xlim=(0.0, 1.0), xlabel=label, ylabel="snapshots")
+    lines = [("median", known_median(defined), "-")] if defined.size else []
+    lines += [] if paper is None else [("paper", paper, ":")]
+    for _, value, style in lines:
+        ax.axvline(value, color=INK, linewidth=1.2, linestyle=style)
+    title = ", ".join(f"{name} {value:.2f}" for name, value, _ in lines)
+    ax.set_title(title, fontweight="normal", fontsize=8.5)
+
+
 def maps(finding: xr.Dataset) -> Figure:
     """Observed and predicted smoke at five percentiles of IoU, on one colour scale."""
     shown = _shown(finding)
+    named = (finding[name].values for name in ("percentile", "map_iou", "map_hours", "map_drought"))
     titles = [
         f"{percentile}th percentile\nIoU {iou:.2f}\n{hours_text(hours)}, {plain(drought, 16)}"
-        for percentile, iou, hours, drought in zip(
-            finding.percentile.values, finding.map_iou.values, finding.map_hours.values,
-            finding.map_drought.values, strict=True,
-        )
-    ]  # fmt: skip
-    return compare_maps(
-        shown,
-        {"predicted": shown.predicted},
-        range(shown.sizes[SNAPSHOT]),
-        titles,
-        threshold=float(finding.attrs["smoke_threshold"]),
-        width=WIDTH,
-    )
+        for percentile, iou, hours, drought in zip(*named, strict=True)
+    ]
+    tau = float(finding.attrs["smoke_threshold"])
+    fields, rows = {"predicted": shown.predicted}, range(shown.sizes[SNAPSHOT])
+    return compare_maps(shown, fields, rows, titles, threshold=tau, width=WIDTH)
 
 
 def _shown(finding: xr.Dataset) -> xr.Dataset:
@@ -218,7 +210,8 @@ def remarks(finding: xr.Dataset) -> list[str]:
     part = select(finding, name=methods[0])
     size, iou = part.extent.values, part.iou.values
     if size.size > 2 and np.ptp(size) > 0.0 and np.ptp(iou) > 0.0:
-        rank = np.corrcoef(_ranks(size), _ranks(iou))[0, 1]
+        one, other = (np.argsort(np.argsort(item, kind="stable")) for item in (size, iou))
+        rank = np.corrcoef(one, other)[0, 1]
         out.append(
             f"The rank correlation between the IoU and the extent of the footprint is {rank:+.2f}."
         )
@@ -226,22 +219,15 @@ def remarks(finding: xr.Dataset) -> list[str]:
 
 
 def _medians(part: xr.Dataset, name: str) -> str:
+    columns = ("auc", "iou", "deployable_iou", "relative_error")
+    medians = {column: known_median(part[column]) for column in columns}
     text = (
         f"{title_of(name)}: over {part.sizes['row']:,} test snapshots the median AUC is "
-        f"{known_median(part.auc):.2f}, the IoU {known_median(part.iou):.2f}, the deployable IoU "
-        f"{known_median(part.deployable_iou):.2f} and the relative error "
-        f"{known_median(part.relative_error):.2f}"
+        f"{medians['auc']:.2f}, the IoU {medians['iou']:.2f}, the deployable IoU "
+        f"{medians['deployable_iou']:.2f} and the relative error {medians['relative_error']:.2f}"
     )
-    known = published.TABLE.get(name)
-    if known is not None:
-        text += f" (paper: AUC {known.auc:.2f}, IoU {known.iou:.2f})"
-    return text + "."
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    ranks = np.empty(values.size)
-    ranks[np.argsort(values, kind="stable")] = np.arange(values.size)
-    return ranks
+    paper = published.TABLE.get(name)
+    return text + ("." if paper is None else f" (paper: AUC {paper.auc:.2f}, IoU {paper.iou:.2f}).")
 
 
 def _study(name: str, method: str, title: str) -> Study:
@@ -272,31 +258,20 @@ GP_METHODS = ("gp-images", "gp-codes")
 
 
 def compare_processes(context: Context) -> xr.Dataset:
-    """Per-snapshot scores of both Gaussian processes."""
-    found = compare_methods(context, GP_METHODS)
-    scales = {
-        f"{name} length_scale": length_scale(fitted(context, name).surrogate) for name in GP_METHODS
-    }
-    return found.assign_attrs(samples=GP_SAMPLES, **scales)
-
-
-def length_scale(surrogate: Surrogate) -> float:
-    """Length scale of a fitted Gaussian process, which maximises its likelihood."""
-    process = process_of(surrogate)
-    assert process is not None
-    return process.length_scale
+    """Per-snapshot scores of both Gaussian processes, and their length scales."""
+    processes = {name: process_of(fitted(context, name).surrogate) for name in GP_METHODS}
+    scales = {f"{name} length_scale": item.length_scale for name, item in processes.items() if item}
+    return compare_methods(context, GP_METHODS).assign_attrs(samples=GP_SAMPLES, **scales)
 
 
 def process_of(surrogate: Surrogate) -> GaussianProcess | None:
-    """The Gaussian process of a surrogate, of images or of codes; None if it has none."""
+    """The Gaussian process of a surrogate, of images or of codes; None if it has none.
+
+    Its length scale maximises its likelihood.
+    """
     operator = surrogate.operator
     process = operator.code_map if isinstance(operator, CodedOperator) else operator
     return process if isinstance(process, GaussianProcess) else None
-
-
-def process_figures(finding: xr.Dataset) -> dict[str, Figure]:
-    """ROC curves and distributions: images in the first row, codes in the second."""
-    return {"classification": classification(finding)}
 
 
 def process_remarks(finding: xr.Dataset) -> list[str]:
@@ -316,7 +291,7 @@ PROCESSES = Study(
     title="Gaussian processes",
     question="Is a Gaussian process trained on 100 snapshots as good?",
     run=compare_processes,
-    figures=process_figures,
+    figures=lambda finding: {"classification": classification(finding)},
     remarks=process_remarks,
     captions={"classification": CAPTIONS["classification"]},
     limits=("curves",),

@@ -6,18 +6,14 @@ another penalty a division in the same eigendecomposition. No study refits a bas
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError, require
-from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array, array_namespace, contiguous
@@ -28,9 +24,7 @@ from plumecast.operators.carried.calibration import calibrate
 from plumecast.operators.carried.transport import ColumnTransport, plan_transport
 from plumecast.operators.coded.operator import CodedOperator, CodeMap
 from plumecast.operators.coded.polynomial_map import (
-    DualMap,
     PolynomialPath,
-    PrimalMap,
     fit_linear_map,
     fit_polynomial_map,
     polynomial_path,
@@ -39,9 +33,9 @@ from plumecast.operators.family import NOTHING, Conditions, Operator
 from plumecast.operators.pca import Basis, Truncation, fit_truncated_basis
 from plumecast.operators.ridge import PenaltyScan, penalty_grid, scan_penalties
 from plumecast.operators.settings import NETWORKS, PRESETS, choose_settings
-from plumecast.paper.context import Context, Stopwatch, is_baseline
+from plumecast.paper.context import Context, digest, read_kept, timed, write_kept
 from plumecast.scores.footprint import smoke_threshold
-from plumecast.surrogate.baselines import PAPER_STD_FRACTION, fit_baseline
+from plumecast.surrogate.baselines import BASELINES, PAPER_STD_FRACTION, fit_baseline
 from plumecast.surrogate.fit import fit_surrogate, label_operator
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
@@ -73,15 +67,11 @@ class Encodings:
 
     def truncate(self, fire: Truncation, smoke: Truncation) -> Encodings:
         """The same encodings cut to the ranks that the two rules give."""
-        inputs = self.inputs.truncate(min(fire.count(self.inputs.spectrum), self.inputs.rank))
-        outputs = self.outputs.truncate(min(smoke.count(self.outputs.spectrum), self.outputs.rank))
-        return replace(
-            self,
-            inputs=inputs,
-            outputs=outputs,
-            input_codes=self.input_codes[:, : inputs.rank],
-            output_codes=self.output_codes[:, : outputs.rank],
-        )
+        r = min(fire.count(self.inputs.spectrum), self.inputs.rank)
+        q = min(smoke.count(self.outputs.spectrum), self.outputs.rank)
+        codes = self.input_codes[:, :r], self.output_codes[:, :q]
+        bases = self.inputs.truncate(r), self.outputs.truncate(q)
+        return Encodings(self.data, *bases, *codes, self.seconds)
 
     def surrogate(self, code_map: CodeMap, settings: dict[str, Any], **training: Any) -> Surrogate:
         """The surrogate that encodes the fire, applies `code_map` and decodes the smoke."""
@@ -91,19 +81,17 @@ class Encodings:
 
 
 def encodings_of(context: Context) -> Encodings:
-    """The encodings of the training part, computed once per run."""
-    return context.once("encoding both sides", lambda: encode_both(context.split.train))
+    """PCA of fire and smoke of the training part with its codes, computed once per run."""
 
+    def encode() -> Encodings:
+        data = training_matrices(context.split.train, FIRE, SMOKE)
+        rule, start = Truncation(std_fraction=LARGEST_STD), time.perf_counter()
+        inputs = fit_truncated_basis(data.inputs, rule)
+        outputs = fit_truncated_basis(data.outputs, rule)
+        codes, targets = inputs.encode(data.inputs), outputs.encode(data.outputs)
+        return Encodings(data, inputs, outputs, codes, targets, time.perf_counter() - start)
 
-def encode_both(train: xr.Dataset) -> Encodings:
-    """PCA of fire and smoke, with the codes of the training snapshots."""
-    data = training_matrices(train, FIRE, SMOKE)
-    rule = Truncation(std_fraction=LARGEST_STD)
-    start = time.perf_counter()
-    inputs = fit_truncated_basis(data.inputs, rule)
-    outputs = fit_truncated_basis(data.outputs, rule)
-    codes, targets = inputs.encode(data.inputs), outputs.encode(data.outputs)
-    return Encodings(data, inputs, outputs, codes, targets, time.perf_counter() - start)
+    return context.once("encoding both sides", encode)
 
 
 def linear_surrogate(encodings: Encodings) -> Surrogate:
@@ -125,41 +113,19 @@ class Quadratic:
 
 
 def quadratic_of(context: Context) -> Quadratic:
-    """The penalty path of the paper's quadratic operator, computed once per run."""
-    by = context.split.by
-    return context.once("penalty path", lambda: quadratic_path(encodings_of(context), by))
+    """Penalties of the paper's quadratic operator by leave-one-group-out, once per run."""
 
+    def scan() -> Quadratic:
+        settings = PRESETS["paper-quadratic"].family_settings
+        part = encodings_of(context).truncate(settings.fire, settings.smoke)
+        codes, targets = contiguous(part.input_codes), contiguous(part.output_codes)
+        start = time.perf_counter()
+        path = polynomial_path(codes, targets, settings.degree)
+        groups = part.data.groups(context.split.by)
+        scanned = scan_penalties(path.path, penalty_grid(path.mean_diagonal), groups)
+        return Quadratic(part, path, scanned, time.perf_counter() - start)
 
-def quadratic_path(encodings: Encodings, by: str) -> Quadratic:
-    """Eigendecompose the quadratic kernel and score the penalties by leave-one-group-out."""
-    settings = PRESETS["paper-quadratic"].family_settings
-    part = encodings.truncate(settings.fire, settings.smoke)
-    codes, targets = contiguous(part.input_codes), contiguous(part.output_codes)
-    start = time.perf_counter()
-    path = polynomial_path(codes, targets, settings.degree)
-    grid = penalty_grid(path.mean_diagonal)
-    scan = scan_penalties(path.path, grid, encodings.data.groups(by))
-    return Quadratic(part, path, scan, time.perf_counter() - start)
-
-
-def quadratic_fit(quadratic: Quadratic) -> tuple[PrimalMap | DualMap, float]:
-    """The quadratic map at its best penalty by one factorisation, and the seconds it took."""
-    start = time.perf_counter()
-    code_map = fit_polynomial_map(
-        quadratic.path.codes, quadratic.path.targets, degree=2, penalty=quadratic.scan.best
-    )
-    return code_map, time.perf_counter() - start
-
-
-def quadratic_surrogate(quadratic: Quadratic, code_map: PrimalMap | DualMap, by: str) -> Surrogate:
-    """The quadratic map as a surrogate."""
-    return quadratic.part.surrogate(
-        code_map,
-        PRESETS["paper-quadratic"].record(),
-        penalty=quadratic.scan.best,
-        leave_out=by,
-        leave_out_error=min(quadratic.scan.errors),
-    )
+    return context.once("penalty path", scan)
 
 
 # -- Physics alone
@@ -206,27 +172,23 @@ def fit_physics_alone(train: xr.Dataset) -> Surrogate:
         raise PlumecastError(f"carried smoke needs the weather of every fire; {STATE_WEATHER}")
     data = training_matrices(train, FIRE, SMOKE)
     weather, fuel = weather_series(train), fuel_loads(train, ("y", "x"))
-    rows, columns = train[SMOKE].sizes["y"], train[SMOKE].sizes["x"]
-    spacing = [float(np.mean(np.diff(train[dim].values))) for dim in ("y", "x")]
-    transport = plan_transport(
-        weather,
-        (spacing[0], spacing[1]),
-        frame_interval(train),
-        load=None if fuel is None else fuel.mean(),
-    )
-    grid = (-1, rows, columns)
-    fire, smoke = (np.reshape(matrix[:], grid) for matrix in (data.inputs, data.outputs))
-    tau = smoke_threshold(smoke)
+    shape = train[SMOKE].sizes["y"], train[SMOKE].sizes["x"]
+    dy, dx = (float(np.mean(np.diff(train[dim].values))) for dim in ("y", "x"))
+    load = None if fuel is None else fuel.mean()
+    transport = plan_transport(weather, (dy, dx), frame_interval(train), load=load)
+    fire, smoke = (np.reshape(matrix[:], (-1, *shape)) for matrix in (data.inputs, data.outputs))
     past = fire_history(train, fire)
-    transport = calibrate(transport, fire, smoke, weather, threshold=tau, fuel=fuel, history=past)
-    unit = PhysicsAlone(transport, 1.0, (rows, columns))
-    given = Conditions(weather=weather, fuel=fuel, history=past)
-    carried, smoke = unit.predict(data.inputs, given), data.outputs
+    transport = calibrate(
+        transport, fire, smoke, weather, threshold=smoke_threshold(smoke), fuel=fuel, history=past
+    )
+    unit = PhysicsAlone(transport, 1.0, shape)
+    conditions = Conditions(weather=weather, fuel=fuel, history=past)
+    carried, smoke = unit.predict(data.inputs, conditions), data.outputs
     squares = np.sum(carried**2, axis=1)
-    known = squares > 0.0
-    if not known.any():
+    smoky = squares > 0.0
+    if not smoky.any():
         raise PlumecastError("no training snapshot has carried smoke; check fires and weather")
-    factors = np.sum(carried[known] * smoke[known], axis=1) / squares[known]
+    factors = np.sum(carried[smoky] * smoke[smoky], axis=1) / squares[smoky]
     operator = replace(unit, factor=float(np.median(factors)))
     chosen = {"factor": operator.factor, "physics": "calibrated", "frame": "map"}
     return label_operator(operator, data, settings={"preset": PHYSICS_ALONE}, chosen=chosen)
@@ -286,86 +248,61 @@ def fitted(context: Context, name: str) -> Fitted:
 
 
 def _load_or_fit(context: Context, name: str) -> Fitted:
-    if context.folder is None or is_baseline(name):
+    if context.folder is None or name in BASELINES:
         return _fit(context, name)
     where = context.folder / f"{name}.plume"
-    mark = _fingerprint(context, name)
-    found = _load(where, mark)
-    if found is not None:
-        return found
+    record = where.with_suffix(".json")
+    settings = choose_settings(**_choice(name)).record()
+    mark = digest([__version__, context.fingerprint, name, settings])
+    seconds = read_kept(record, mark)
+    if seconds is not None:
+        try:
+            return Fitted(load_surrogate(where), seconds)
+        except (OSError, ValueError, PlumecastError):
+            pass  # damaged: fit it again
     fresh = _fit(context, name)
     fresh.surrogate.save(where)
-    record = {"fingerprint": mark, "seconds": fresh.seconds}
-    write_json(where.with_suffix(".json"), record)
+    write_kept(record, mark, fresh.seconds)
     return fresh
-
-
-def _fingerprint(context: Context, name: str) -> str:
-    content = [__version__, context.fingerprint, name, choose_settings(**_choice(name)).record()]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def _choice(name: str) -> dict[str, Any]:
     return {"family": name} if name in NETWORKS else {"preset": name}
 
 
-def _load(where: Path, mark: str) -> Fitted | None:
-    try:
-        record = json.loads(where.with_suffix(".json").read_text(encoding="utf-8"))
-        if record["fingerprint"] != mark:
-            return None
-        return Fitted(load_surrogate(where), dict(record["seconds"]))
-    except (OSError, ValueError, KeyError, PlumecastError):
-        return None
-
-
 def _fit(context: Context, name: str) -> Fitted:
-    if name == "paper-linear":
-        return _fit_linear(context)
-    if name == "paper-quadratic":
-        return _fit_quadratic(context)
-    if name == "gp-codes":
-        return _fit_gp_codes(context)
-    train = context.split.train
-    watch = Stopwatch()
-    if is_baseline(name):
-        found = watch.time("training", lambda: fit_baseline(name, train, seed=context.seed))
-    else:
-        by = context.split.by
+    """A method fitted now; the paper's share one PCA."""
+    train, by = context.split.train, context.split.by
+    if name not in ("paper-linear", "paper-quadratic", "gp-codes"):
         tell = Resources(progress=lambda done, total, what: context.tell(f"{name}: {what}"))
-        found = watch.time(
-            "training", lambda: fit_surrogate(train, group_by=by, resources=tell, **_choice(name))
+
+        def fit() -> Surrogate:
+            if name in BASELINES:
+                return fit_baseline(name, train, seed=context.seed)
+            return fit_surrogate(train, group_by=by, resources=tell, **_choice(name))
+
+        made, training = timed(fit)
+        return Fitted(made, {"training": training})
+    encodings = encodings_of(context)
+    seconds = {"encoding": encodings.seconds}
+    if name == "paper-linear":
+        made, seconds["training"] = timed(lambda: linear_surrogate(encodings))
+    elif name == "paper-quadratic":
+        quadratic = quadratic_of(context)
+        path, penalty = quadratic.path, quadratic.scan.best
+        code_map, seconds["training"] = timed(
+            lambda: fit_polynomial_map(path.codes, path.targets, degree=2, penalty=penalty)
         )
-    return Fitted(found, watch.seconds)
-
-
-def _fit_linear(context: Context) -> Fitted:
-    encodings = encodings_of(context)
-    watch = Stopwatch()
-    found = watch.time("training", lambda: linear_surrogate(encodings))
-    return Fitted(found, {"encoding": encodings.seconds, **watch.seconds})
-
-
-def _fit_quadratic(context: Context) -> Fitted:
-    quadratic = quadratic_of(context)
-    code_map, seconds = quadratic_fit(quadratic)
-    return Fitted(
-        quadratic_surrogate(quadratic, code_map, context.split.by),
-        {
-            "encoding": encodings_of(context).seconds,
-            "training": seconds,
-            "tuning": quadratic.seconds,
-        },
-    )
-
-
-def _fit_gp_codes(context: Context) -> Fitted:
-    encodings = encodings_of(context)
-    rule = Truncation(std_fraction=PAPER_STD_FRACTION)
-    part = encodings.truncate(rule, rule)
-    rows = sample_rows(part.input_codes.shape[0], context.seed)
-    codes, targets = part.input_codes[rows], part.output_codes[rows]
-    watch = Stopwatch()
-    code_map = watch.time("training", lambda: fit_gaussian_process(codes, targets))
-    found = part.surrogate(code_map, {"preset": "gp-codes", "seed": context.seed})
-    return Fitted(found, {"encoding": encodings.seconds, **watch.seconds})
+        seconds["tuning"] = quadratic.seconds
+        made = quadratic.part.surrogate(
+            code_map, PRESETS[name].record(), penalty=penalty, leave_out=by,
+            leave_out_error=min(quadratic.scan.errors),
+        )  # fmt: skip
+    else:
+        rule = Truncation(std_fraction=PAPER_STD_FRACTION)
+        part = encodings.truncate(rule, rule)
+        rows = sample_rows(part.input_codes.shape[0], context.seed)
+        codes, targets = part.input_codes[rows], part.output_codes[rows]
+        process, seconds["training"] = timed(lambda: fit_gaussian_process(codes, targets))
+        made = part.surrogate(process, {"preset": name, "seed": context.seed})
+    return Fitted(made, seconds)

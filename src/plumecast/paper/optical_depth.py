@@ -27,9 +27,10 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
 from plumecast.compute.linalg import gram
+from plumecast.data.schema import final_snapshots
 from plumecast.operators.pca import GRAM_LIMIT, rank_for_std
 from plumecast.paper import published
-from plumecast.paper.context import Context, Study, final_part, select, tidy
+from plumecast.paper.context import Context, Study, select, tidy
 from plumecast.paper.figures import BLUE, INK, MUTED, ORANGE, VERMILION, light_grid, new_figure
 from plumecast.scores.tally import known_median
 
@@ -58,8 +59,8 @@ COLUMNS = {
 
 def run(context: Context) -> xr.Dataset:
     """Error of every estimator for each sample size and random draw."""
-    fires, logs = _matrices(final_part(context.split.train, "training"))
-    test_fires, test_logs = _matrices(final_part(context.split.test, "test"))
+    fires, logs = _final_matrices(context.split.train, "training")
+    test_fires, test_logs = _final_matrices(context.split.test, "test")
     count = fires.shape[0]
     if count < FEWEST:
         raise PlumecastError(
@@ -82,49 +83,56 @@ def run(context: Context) -> xr.Dataset:
             draw = rng.permutation(count)[:size]
             # With replacement: a draw without it would reach zero error when all are used.
             carlo = test_logs[rng.integers(test_logs.shape[0], size=size)].mean(axis=0)
-            found = _estimate(pool, draw, carlo, truth)
-            rows += [{"samples": size, "repeat": repeat, **row} for row in found]
+            labels = {"samples": size, "repeat": repeat}
+            rows += [labels | row for row in _estimate(pool, draw, carlo, truth)]
     table = tidy(rows, COLUMNS)
+    needs = {}
+    for name in ESTIMATORS:
+        drawn, spread = bands(table, name)
+        needs[f"{name} samples_needed"] = samples_needed(drawn, spread[1], WANTED)
     return table.assign_attrs(
         wanted=WANTED,
         final_test=test_fires.shape[0],
         final_train=count,
         repeats=context.limits.repeats,
         paper_extra_samples=published.EXTRA_SAMPLES,
-        **_needs(table),
+        **needs,
     )
 
 
-def _matrices(final: xr.Dataset) -> tuple[Array, Array]:
-    count = final.sizes[SNAPSHOT]
-    fires, smoke = (
-        final[name].values.reshape(count, -1).astype(np.float64) for name in (FIRE, SMOKE)
-    )
+def _final_matrices(part: xr.Dataset, what: str) -> tuple[Array, Array]:
+    """Fires and ln(smoke + 1) of the final snapshots, (n, N) each; raises if there are none."""
+    if "is_final" not in part.variables or not bool(part.is_final.any()):
+        raise PlumecastError(
+            f"the {what} part has no final snapshots (coordinate is_final); the mean optical depth "
+            "needs them, so add is_final to the data"
+        )
+    final = final_snapshots(part)
+    rows = (final.sizes[SNAPSHOT], -1)
+    fires, smoke = (final[name].values.reshape(rows).astype(np.float64) for name in (FIRE, SMOKE))
     return fires, np.log1p(smoke)
 
 
 def _estimate(pool: Pool, draw: Array, carlo: Array, truth: Array) -> list[dict[str, object]]:
-    operator = fit_subset(pool, draw)
+    """The error of every estimator, and how right the standard error of the last is."""
+    operator, corrected = fit_subset(pool, draw), corrected_mean(pool, draw)
     estimates = {
         "monte-carlo": carlo,
         "reduced": operator.project(carlo),
         "operator": operator.predict_others().mean(axis=0),
+        "corrected": corrected.mean,
     }
+    size, smoky = np.linalg.norm(truth), truth > 0.0
     rows: list[dict[str, object]] = [
-        {"estimator": name, "error": _error(found, truth)} for name, found in estimates.items()
+        {"estimator": name, "error": float(np.linalg.norm(mean - truth) / size)}
+        for name, mean in estimates.items()
     ]
-    corrected = corrected_mean(pool, draw)
-    smoky = truth > 0.0
     inside = np.abs(corrected.mean - truth)[smoky] <= 2.0 * corrected.standard_error[smoky]
-    rows.append(
-        {
-            "estimator": "corrected",
-            "error": _error(corrected.mean, truth),
-            "error_bar": float(np.linalg.norm(corrected.standard_error) / np.linalg.norm(truth)),
-            "covered": float(inside.mean()),
-            "coefficient": corrected.coefficient,
-        }
-    )
+    rows[-1] |= {
+        "error_bar": float(np.linalg.norm(corrected.standard_error) / size),
+        "covered": float(inside.mean()),
+        "coefficient": corrected.coefficient,
+    }
     return rows
 
 
@@ -163,10 +171,6 @@ def corrected_mean(pool: Pool, draw: Array) -> CorrectedMean:
     )
 
 
-def _error(found: Array, truth: Array) -> float:
-    return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
-
-
 def bands(finding: xr.Dataset, estimator: str, column: str = "error") -> tuple[Array, Array]:
     """Sample sizes, and the 25th, 50th and 75th percentile over the draws, (3, sizes)."""
     part = select(finding, estimator=estimator)
@@ -188,14 +192,6 @@ def samples_needed(sizes: Array, errors: Array, wanted: float) -> float:
         return float(sizes[0])
     x, y = np.log(sizes[first - 1 : first + 1]), np.log(errors[first - 1 : first + 1])
     return float(np.exp(x[0] + (math.log(wanted) - y[0]) * (x[1] - x[0]) / (y[1] - y[0])))
-
-
-def _needs(table: xr.Dataset) -> dict[str, float]:
-    needs = {}
-    for name in ESTIMATORS:
-        sizes, spread = bands(table, name)
-        needs[f"{name} samples_needed"] = samples_needed(sizes, spread[1], WANTED)
-    return needs
 
 
 CAPTIONS = {
@@ -227,17 +223,14 @@ def figures(finding: xr.Dataset) -> dict[str, Figure]:
     ax.set_xticks(shown, [str(size) for size in shown])
     levels = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
     ax.set_yticks(levels, [f"{100 * level:g} %" for level in levels])
-    ax.set_ylim(*_limits(finding))
+    spread = np.concatenate([bands(finding, name)[1].ravel() for name in ESTIMATORS])
+    positive = spread[np.isfinite(spread) & (spread > 0.0)]
+    if positive.size:
+        ax.set_ylim(0.8 * float(positive.min()), 1.2 * float(positive.max()))
     ax.minorticks_off()
     light_grid(ax)
     ax.legend()
     return {"errors": figure}
-
-
-def _limits(finding: xr.Dataset) -> tuple[float, float]:
-    spread = np.concatenate([bands(finding, name)[1].ravel() for name in ESTIMATORS])
-    known = spread[np.isfinite(spread) & (spread > 0.0)]
-    return (0.8 * float(known.min()), 1.2 * float(known.max())) if known.size else (0.01, 1.0)
 
 
 def remarks(finding: xr.Dataset) -> list[str]:

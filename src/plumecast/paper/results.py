@@ -1,4 +1,6 @@
-"""Run studies into a folder: one run, its studies, and fingerprints that show what is still valid.
+"""The studies by name, and runs of them into a folder with fingerprints of what is still valid.
+
+A new study is one module with its table, figures, captions and remarks, and one line in `_ALL`.
 
 Finished studies are reused while data and settings are the same. A study that fails leaves its
 reason in `failed/NAME.json` until it is run again with success.
@@ -13,7 +15,7 @@ import platform
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,9 +29,37 @@ from plumecast.base.names import COVARIATES, DATA_VERSION, FIRE, SMOKE, SNAPSHOT
 from plumecast.base.paths import check_regular
 from plumecast.base.version import __version__
 from plumecast.data.split import Split
-from plumecast.paper.context import Context, Study, columns_of, write_csv
+from plumecast.paper import footprint, learning_curve, optical_depth, sensitivity, shift, summary
+from plumecast.paper.context import Context, Study, columns_of, digest, write_csv
 from plumecast.paper.figures import save_all, styled
-from plumecast.paper.studies import STUDIES
+
+_ALL = (
+    optical_depth.STUDY,
+    footprint.LINEAR,
+    footprint.QUADRATIC,
+    footprint.RECOMMENDED,
+    sensitivity.STUDY,
+    shift.STUDY,
+    learning_curve.WEATHER,
+    footprint.PROCESSES,
+    summary.STUDY,
+    learning_curve.STUDY,
+)
+
+STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
+
+
+def find_studies(names: list[str]) -> list[Study]:
+    """The named studies, or all of them for `all`, in the order of the registry."""
+    unknown = [name for name in names if name not in STUDIES and name != "all"]
+    if unknown:
+        raise PlumecastError(
+            f"study '{unknown[0]}' does not exist; choose from {', '.join(STUDIES)} or all"
+        )
+    if not names:
+        raise PlumecastError(f"no study is named; choose from {', '.join(STUDIES)} or all")
+    return [study for study in _ALL if "all" in names or study.name in names]
+
 
 # -- The folder of results
 
@@ -72,31 +102,21 @@ class Finished:
         return path
 
 
-def write_study(
-    folder: Path,
-    study: Study,
-    finding: xr.Dataset,
-    *,
-    fingerprint: str,
-    run: str,
-    seconds: float,
-    cpu_seconds: float,
-) -> Record:
+def write_study(folder: Path, study: Study, finding: xr.Dataset, record: Record) -> Record:
     """Write table, figures and record of a study to a folder of its own, atomically."""
     with atomic_write(folder / study.name) as partial:
         partial.mkdir()
-        write_csv(finding, partial / f"{TABLE}.csv", columns_of(finding, clocks=False))
-        clocks = columns_of(finding, clocks=True)
+        columns, clocks = (columns_of(finding, clocks=clocks) for clocks in (False, True))
+        write_csv(finding, partial / f"{TABLE}.csv", columns)
         if clocks:
-            first = columns_of(finding, clocks=False)[:1]
-            write_csv(finding, partial / "times.csv", [*first, *clocks])
-        timed = finding.assign_attrs(seconds=seconds, cpu_seconds=cpu_seconds)
+            write_csv(finding, partial / "times.csv", [*columns[:1], *clocks])
+        timed = finding.assign_attrs(seconds=record.seconds, cpu_seconds=record.cpu_seconds)
         timed.to_netcdf(partial / f"{TABLE}.nc", engine="netcdf4")
         with styled():
             drawn = study.figures(finding)
             for name, figure in drawn.items():
                 save_all(figure, partial, name, ("png", "svg"))
-        record = Record(study.name, fingerprint, run, seconds, cpu_seconds, list(drawn))
+        record = replace(record, figures=list(drawn))
         write_json(partial / RECORD, asdict(record))
     _failure_file(folder, study.name).unlink(missing_ok=True)
     return record
@@ -109,19 +129,25 @@ def write_failure(folder: Path, name: str, *, run: str, reason: str) -> None:
 
 def read_failures(folder: Path, run: str) -> dict[str, str]:
     """Reasons of the studies that failed in a run, by name in the order of the registry."""
-    reasons = {}
-    for name in STUDIES:
-        try:
-            content = json.loads(_failure_file(folder, name).read_text(encoding="utf-8"))
-            if content["run"] == run:
-                reasons[name] = str(content["reason"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            continue
-    return reasons
+    records = {name: _read_json(_failure_file(folder, name)) for name in STUDIES}
+    return {
+        name: str(record.get("reason"))
+        for name, record in records.items()
+        if record.get("run") == run
+    }
 
 
 def _failure_file(folder: Path, name: str) -> Path:
     return folder / FAILED / f"{name}.json"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; empty if there is none, or none that can be read."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def read_record(folder: Path, name: str) -> Record | None:
@@ -129,8 +155,8 @@ def read_record(folder: Path, name: str) -> Record | None:
     if not (folder / name / f"{TABLE}.nc").exists():
         return None
     try:
-        return Record(**json.loads((folder / name / RECORD).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, RecursionError):
+        return Record(**_read_json(folder / name / RECORD))
+    except TypeError:
         return None
 
 
@@ -167,19 +193,15 @@ def read_results(folder: Path) -> tuple[dict[str, Any], list[Finished], list[str
         if record.run != run["fingerprint"]:
             stale.append(name)
             continue
-        where = folder / name
-        finished.append(Finished(study, record, _read_table(where / f"{TABLE}.nc"), where))
+        path = folder / name / f"{TABLE}.nc"
+        try:
+            with xr.open_dataset(path, engine="netcdf4", decode_timedelta=False) as on_disk:
+                finished.append(Finished(study, record, on_disk.load(), folder / name))
+        except (OSError, RuntimeError, ValueError) as error:  # netCDF4 and xarray raise these
+            raise PlumecastError(
+                f"{path} cannot be read ({error}); run the study again with --fresh"
+            ) from error
     return run, finished, stale
-
-
-def _read_table(path: Path) -> xr.Dataset:
-    try:
-        with xr.open_dataset(path, engine="netcdf4", decode_timedelta=False) as on_disk:
-            return on_disk.load()
-    except (OSError, RuntimeError, ValueError) as error:  # netCDF4 and xarray raise these
-        raise PlumecastError(
-            f"{path} cannot be read ({error}); run the study again with --fresh"
-        ) from error
 
 
 # -- Running studies
@@ -204,20 +226,21 @@ def describe_run(
 
     The fingerprint covers everything on which the tables depend.
     """
-    parts = {"train": split.train, "validation": split.validation, "test": split.test}
-    known = split.train.attrs
-    data_version = known.get(DATA_VERSION) or _content_version(split)
+    attrs, train = split.train.attrs, split.train
+    parts = {"train": train, "validation": split.validation, "test": split.test}
+    data_version = attrs.get(DATA_VERSION) or _content_version(parts)
     decisive = {"data_version": data_version, "recipe": recipe, "seed": seed, "by": split.by}
+    x = train.coords.get("x")
     return {
-        "fingerprint": _digest([__version__, decisive]),
+        "fingerprint": digest([__version__, decisive]),
         "data": str(data),
         **decisive,
-        "source": known.get("source"),
-        "smoke_floor": known.get("smoke_floor", split.train[SMOKE].attrs.get("smoke_floor")),
+        "source": attrs.get("source"),
+        "smoke_floor": attrs.get("smoke_floor", train[SMOKE].attrs.get("smoke_floor")),
         "parts": {name: _describe_part(part, split.by) for name, part in parts.items()},
-        "grid": {str(dim): int(split.train.sizes[dim]) for dim in split.train[SMOKE].dims[1:]},
-        "spacing_m": _spacing(split),
-        "covariates": [c.name for c in COVARIATES if c.name in split.train.variables],
+        "grid": {str(dim): int(train.sizes[dim]) for dim in train[SMOKE].dims[1:]},
+        "spacing_m": None if x is None or x.size < 2 else float(abs(x.values[1] - x.values[0])),
+        "covariates": [c.name for c in COVARIATES if c.name in train.variables],
         "plumecast": __version__,
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in LIBRARIES},
@@ -227,7 +250,7 @@ def describe_run(
     }
 
 
-def _describe_part(part: Any, by: str) -> dict[str, Any]:
+def _describe_part(part: xr.Dataset, by: str) -> dict[str, Any]:
     described: dict[str, Any] = {
         "snapshots": int(part.sizes[SNAPSHOT]),
         "fires": len(np.unique(part.fire_id.values)),
@@ -245,24 +268,14 @@ def _describe_part(part: Any, by: str) -> dict[str, Any]:
     return described
 
 
-def _spacing(split: Split) -> float | None:
-    x = split.train.coords.get("x")
-    return None if x is None or x.size < 2 else float(abs(x.values[1] - x.values[0]))
-
-
-def _content_version(split: Split) -> str:
+def _content_version(parts: dict[str, xr.Dataset]) -> str:
     """Hash of the values, for stores without a data version."""
-    digest = hashlib.sha256()
-    for part in (split.train, split.validation, split.test):
+    hashed = hashlib.sha256()
+    for part in parts.values():
         for name in (FIRE, SMOKE):
-            digest.update(np.ascontiguousarray(part[name].values).data)
-        digest.update("\n".join(part.fire_id.values.astype(str).tolist()).encode())
-    return f"sha256:{digest.hexdigest()[:20]}"
-
-
-def _digest(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
+            hashed.update(np.ascontiguousarray(part[name].values).data)
+        hashed.update("\n".join(part.fire_id.values.astype(str).tolist()).encode())
+    return f"sha256:{hashed.hexdigest()[:20]}"
 
 
 def claim_folder(folder: Path, run: dict[str, Any]) -> str | None:
@@ -311,16 +324,9 @@ def run_studies(
         start, cpu = time.perf_counter(), time.process_time()
         try:
             finding = study.run(context)
-            seconds = time.perf_counter() - start
-            write_study(
-                folder,
-                study,
-                finding,
-                fingerprint=mark,
-                run=context.fingerprint,
-                seconds=seconds,
-                cpu_seconds=time.process_time() - cpu,
-            )
+            seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
+            record = Record(study.name, mark, context.fingerprint, seconds, cpu_seconds)
+            write_study(folder, study, finding, record)
         except Exception as error:  # whatever it is, it is recorded and the others go on
             problem = _reason(error)
             write_failure(folder, study.name, run=context.fingerprint, reason=problem)
@@ -340,12 +346,5 @@ def _reason(error: Exception) -> str:
 
 def study_fingerprint(study: Study, context: Context) -> str:
     """Hash of everything on which the table of a study depends: run, limits and its version."""
-    return _digest(
-        [
-            context.fingerprint,
-            study.name,
-            study.version,
-            {name: getattr(context.limits, name) for name in study.limits},
-            context.captured,
-        ]
-    )
+    limits = {name: getattr(context.limits, name) for name in study.limits}
+    return digest([context.fingerprint, study.name, study.version, limits, context.captured])

@@ -10,7 +10,7 @@ import xarray as xr
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.paper.context import Context, Stopwatch
+from plumecast.paper.context import Context, timed
 from plumecast.paper.figures import percentile_rows
 from plumecast.paper.methods import fitted
 from plumecast.scores.footprint import snapshot_relative_errors
@@ -53,11 +53,6 @@ class ScoredPart:
     scores: xr.Dataset  # per snapshot, with `log_error`, the relative error of ln(g + 1)
     seconds: dict[str, float]  # `threshold`: choosing α; `predicting`: these snapshots
 
-    @property
-    def decision_threshold(self) -> float:
-        """α."""
-        return self.score.decision_threshold
-
     def median(self, name: str) -> float:
         """Median of a score over the snapshots for which it is defined."""
         return known_median(self.scores[name])
@@ -71,22 +66,26 @@ def score_surrogate(
     `tau` is the smoke threshold τ in the observed smoke. One pass predicts smoke and detection
     score together; as after `train`, they agree at τ and α.
     """
-    watch = Stopwatch()
     held_out = predicted(separate(surrogate), validation, joined_at=tau)
-    alpha = watch.time("threshold", lambda: choose_decision([held_out], tau))
-    surrogate = agreeing(surrogate, Thresholds(tau, alpha))
-    return [_score_part(surrogate, test, Thresholds(tau, alpha), watch.seconds) for test in tests]
+    alpha, seconds = timed(lambda: choose_decision([held_out], tau))
+    chosen = Thresholds(tau, alpha)
+    surrogate = agreeing(surrogate, chosen)
+    scored = []
+    for test in tests:
+        part = predicted(surrogate, test)
+        score, scores, _ = score_parts("", [part], chosen)
+        smoke, detected = part.fields
+        errors = snapshot_relative_errors(np.log1p(smoke), np.log1p(test[SMOKE]))
+        scores["log_error"] = (SNAPSHOT, errors)
+        times = {"threshold": seconds, "predicting": part.seconds}
+        scored.append(ScoredPart(smoke, detected, score, scores, times))
+    return scored
 
 
-def _score_part(
-    surrogate: Surrogate, test: xr.Dataset, chosen: Thresholds, seconds: dict[str, float]
-) -> ScoredPart:
-    part = predicted(surrogate, test)
-    score, scores, _ = score_parts("", [part], chosen)
-    smoke, detected = part.fields
-    logs = np.log1p(smoke), np.log1p(test[SMOKE])
-    scores["log_error"] = (SNAPSHOT, snapshot_relative_errors(*logs))
-    return ScoredPart(smoke, detected, score, scores, seconds | {"predicting": part.seconds})
+def median_scores(score: Score) -> dict[str, float]:
+    """The columns `MEDIAN_SCORES` and `median_error` of a table with one row per method."""
+    scores = {column: float(getattr(score, column)) for column in MEDIAN_SCORES}
+    return scores | {"median_error": score.snapshot_error}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
@@ -21,7 +20,7 @@ from plumecast.data.covariates import extrapolating
 from plumecast.operators.coded.polynomial_map import fit_linear_map
 from plumecast.operators.pca import rank_for_std
 from plumecast.paper import published
-from plumecast.paper.context import Context, Stopwatch, Study, rows_of, select, tidy
+from plumecast.paper.context import Context, Study, rows_of, select, tidy, timed
 from plumecast.paper.figures import BLUE, MUTED, VERMILION, light_grid, new_figure
 from plumecast.paper.methods import encodings_of, fitted, quadratic_of
 from plumecast.scores.footprint import score_footprints, smoke_threshold
@@ -30,6 +29,8 @@ from plumecast.scores.tally import known_values
 CAPTURED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 STD_FRACTIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 PENALTIES = 12  # about this many of the grid that tuning scans
+
+Row = dict[str, Any]
 
 COLUMNS = {
     "parameter": ("parameter that is varied", "1"),
@@ -60,61 +61,51 @@ def run(context: Context) -> xr.Dataset:
     )
 
 
-def std_sweep(context: Context) -> tuple[list[dict[str, Any]], float]:
-    """Scores of the linear operator for every std fraction, and the seconds they took."""
-    return context.once("sweeping std fractions", lambda: _timed(_std_rows(context)))
-
-
-def penalty_sweep(context: Context) -> tuple[list[dict[str, Any]], float]:
-    """Scores of the quadratic operator for every penalty, and the seconds they took."""
-    return context.once("sweeping penalties", lambda: _timed(_penalty_rows(context)))
-
-
-def _timed(rows: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
-    watch = Stopwatch()
-    return watch.time("sweep", lambda: list(rows)), watch.seconds["sweep"]
-
-
-def _captured_sweep(context: Context) -> list[dict[str, Any]]:
+def _captured_sweep(context: Context) -> list[Row]:
     validation = context.split.validation
     with extrapolating():
-        predicted = fitted(context, "paper-linear").surrogate.predict(validation)
-    rows = []
-    for captured in CAPTURED:
-        tau = smoke_threshold(validation[SMOKE], captured)
-        scores = _scores(predicted.values, validation[SMOKE].values, tau)
-        rows.append({"parameter": "captured", "value": captured, "method": "paper-linear"} | scores)
-    return rows
+        predicted = fitted(context, "paper-linear").surrogate.predict(validation).values
+    labels = {"parameter": "captured", "method": "paper-linear"}
+    thresholds = {share: smoke_threshold(validation[SMOKE], share) for share in CAPTURED}
+    return [
+        labels | {"value": share} | _scores(predicted, validation, tau)
+        for share, tau in thresholds.items()
+    ]
 
 
-def _std_rows(context: Context) -> Iterator[dict[str, Any]]:
-    encodings, observed = encodings_of(context), context.split.validation[SMOKE].values
-    whole = fit_linear_map(
-        encodings.input_codes, encodings.inputs.singular_values, encodings.output_codes
-    ).weights
-    codes = encodings.inputs.encode(_validation_fires(context))
-    for fraction in STD_FRACTIONS:
-        r = rank_for_std(encodings.inputs.spectrum, fraction)
-        q = rank_for_std(encodings.outputs.spectrum, fraction)
-        predicted = encodings.outputs.truncate(q).decode(codes[:, :r] @ whole[:r, :q])
-        scores = _scores(np.maximum(predicted, 0.0), observed, context.smoke_threshold)
-        ranks = {"fire_rank": r, "smoke_rank": q}
-        named = {"parameter": "std_fraction", "value": fraction, "method": "paper-linear"}
-        yield named | ranks | scores
+def std_sweep(context: Context) -> tuple[list[Row], float]:
+    """Scores of the linear operator for every std fraction, and the seconds they took."""
+
+    def rows() -> Iterator[Row]:
+        encodings = encodings_of(context)
+        inputs, outputs = encodings.inputs, encodings.outputs
+        weights = fit_linear_map(
+            encodings.input_codes, inputs.singular_values, encodings.output_codes
+        ).weights
+        codes = inputs.encode(_validation_fires(context))
+        for fraction in STD_FRACTIONS:
+            r, q = (rank_for_std(basis.spectrum, fraction) for basis in (inputs, outputs))
+            predicted = outputs.truncate(q).decode(codes[:, :r] @ weights[:r, :q])
+            labels = {"parameter": "std_fraction", "value": fraction, "method": "paper-linear"}
+            yield labels | _ranked_scores(context, predicted, r, q)
+
+    return context.once("sweeping std fractions", lambda: timed(lambda: list(rows())))
 
 
-def _penalty_rows(context: Context) -> Iterator[dict[str, Any]]:
-    path, observed = quadratic_of(context), context.split.validation[SMOKE].values
-    part = path.part
-    codes = part.inputs.encode(_validation_fires(context))
-    known = path.scan.penalties
-    chosen = known[:: max(1, len(known) // PENALTIES)]
-    for penalty in sorted({*chosen, path.scan.best}):
-        predicted = part.outputs.decode(path.path.at(penalty).predict(codes))
-        scores = _scores(np.maximum(predicted, 0.0), observed, context.smoke_threshold)
-        ranks = {"fire_rank": part.inputs.rank, "smoke_rank": part.outputs.rank}
-        named = {"parameter": "penalty", "value": penalty, "method": "paper-quadratic"}
-        yield named | ranks | scores
+def penalty_sweep(context: Context) -> tuple[list[Row], float]:
+    """Scores of the quadratic operator for every penalty, and the seconds they took."""
+
+    def rows() -> Iterator[Row]:
+        quadratic = quadratic_of(context)
+        inputs, outputs = quadratic.part.inputs, quadratic.part.outputs
+        codes, penalties = inputs.encode(_validation_fires(context)), quadratic.scan.penalties
+        some = penalties[:: max(1, len(penalties) // PENALTIES)]
+        for penalty in sorted({*some, quadratic.scan.best}):
+            predicted = outputs.decode(quadratic.path.at(penalty).predict(codes))
+            labels = {"parameter": "penalty", "value": penalty, "method": "paper-quadratic"}
+            yield labels | _ranked_scores(context, predicted, inputs.rank, outputs.rank)
+
+    return context.once("sweeping penalties", lambda: timed(lambda: list(rows())))
 
 
 def _validation_fires(context: Context) -> Array:
@@ -122,16 +113,20 @@ def _validation_fires(context: Context) -> Array:
     return fires.values.reshape(fires.sizes[SNAPSHOT], -1).astype(np.float64)
 
 
-def _scores(predicted: Array, observed: Array, tau: float) -> dict[str, float]:
-    scores = score_footprints(
-        predicted.reshape(predicted.shape[0], -1), observed.reshape(observed.shape[0], -1), tau
-    )
-    found = {"smoke_threshold": tau}
+def _ranked_scores(context: Context, predicted: Array, fire_rank: int, smoke_rank: int) -> Row:
+    scores = _scores(np.maximum(predicted, 0.0), context.split.validation, context.smoke_threshold)
+    return {"fire_rank": fire_rank, "smoke_rank": smoke_rank} | scores
+
+
+def _scores(predicted: Array, validation: xr.Dataset, tau: float) -> Row:
+    rows = (predicted.shape[0], -1)
+    scores = score_footprints(predicted.reshape(rows), validation[SMOKE].values.reshape(rows), tau)
+    row = {"smoke_threshold": tau}
     for name in ("auc", "iou"):
-        known = known_values(scores[name])
-        spread = np.percentile(known, (25, 50, 75)) if known.size else np.full(3, np.nan)
-        found |= dict(zip((f"{name}_low", name, f"{name}_high"), map(float, spread), strict=True))
-    return found
+        defined = known_values(scores[name])
+        spread = np.percentile(defined, (25, 50, 75)) if defined.size else np.full(3, np.nan)
+        row |= dict(zip((f"{name}_low", name, f"{name}_high"), map(float, spread), strict=True))
+    return row
 
 
 PANELS = (
@@ -156,7 +151,11 @@ def figures(finding: xr.Dataset) -> dict[str, Figure]:
     figure = new_figure(2.7)
     axes = figure.subplots(1, 3, sharey=True)
     for ax, (parameter, label, title) in zip(axes, PANELS, strict=True):
-        _panel(ax, select(finding, parameter=parameter))
+        part = select(finding, parameter=parameter)
+        for name, colour, score in (("auc", BLUE, "AUC"), ("iou", VERMILION, "IoU")):
+            low, middle, high = (part[f"{name}{end}"].values for end in ("_low", "", "_high"))
+            ax.fill_between(part.value.values, low, high, color=colour, alpha=0.15, linewidth=0)
+            ax.plot(part.value.values, middle, color=colour, marker="o", label=score)
         ax.axvline(finding.attrs[parameter], color=MUTED, linewidth=0.8, linestyle="--")
         ax.set(xlabel=label, title=title)
         light_grid(ax)
@@ -164,19 +163,6 @@ def figures(finding: xr.Dataset) -> dict[str, Figure]:
     axes[0].set(ylim=(0.0, 1.02), ylabel="score on validation")
     axes[0].legend(loc="lower left")
     return {"scores": figure}
-
-
-def _panel(ax: Axes, part: xr.Dataset) -> None:
-    for name, colour in (("auc", BLUE), ("iou", VERMILION)):
-        low, middle, high = (part[f"{name}{end}"].values for end in ("_low", "", "_high"))
-        ax.fill_between(part.value.values, low, high, color=colour, alpha=0.15, linewidth=0)
-        ax.plot(
-            part.value.values,
-            middle,
-            color=colour,
-            marker="o",
-            label={"auc": "AUC", "iou": "IoU"}[name],
-        )
 
 
 def remarks(finding: xr.Dataset) -> list[str]:

@@ -23,17 +23,23 @@ from plumecast.base.names import SMOKE, WIND
 from plumecast.data.schema import select_drought
 from plumecast.paper import published
 from plumecast.paper.context import Context, Study, bounded, select, tidy
-from plumecast.paper.figures import BLUE, INK, SHARE_COLOURS, VERMILION, new_figure, plain
+from plumecast.paper.figures import (
+    BLUE,
+    INK,
+    SHARE_COLOURS,
+    VERMILION,
+    legend_below,
+    new_figure,
+    plain,
+)
 from plumecast.paper.methods import title_of
 from plumecast.paper.scoring import SNAPSHOT_SCORES, score_surrogate
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.scores.tally import known_median, known_values
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.weather import weather_known
 from plumecast.weather.snapshots import has_weather
 
-METHODS = ("paper-linear", "recommended")
 PLAIN, WIND_FRAME, CARRIED, CARRIED_ON_MAP = (0, 0), (1, 0), (1, 1), (0, 1)
 """Kinds of operator: in the wind frame or not, with physics channels or not."""
 ORDER = ("low", "medium", "high")
@@ -52,40 +58,31 @@ COLUMNS = {
 
 def run(context: Context) -> xr.Dataset:
     """Per-snapshot scores for every pair of droughts."""
-    droughts = known_droughts(context.split.train)
-    covariates = known_covariates(context.split.train)
-    kinds = spectral_kinds(context.split.train)
+    split, limits = context.split, context.limits
+    droughts, kinds = known_droughts(split.train), spectral_kinds(split.train)
     rng = context.rng("shift")
     tests = {
-        name: bounded(_drought(context.split.test, [name]), context.limits.scored // 2, rng)
-        for name in droughts
+        name: bounded(_drought(split.test, [name]), limits.scored // 2, rng) for name in droughts
     }
+    fits = [([name], droughts, name) for name in droughts]
+    if len(droughts) > 2:
+        fits += [([n for n in droughts if n != name], [name], OTHERS) for name in droughts]
     rows: list[dict[str, Any]] = []
-    for trained, tested, label in _pairs_of(droughts):
-        wanted = {name: tests[name] for name in tested}
-        scores = _scores(context, rng, trained=trained, tests=wanted, kinds=kinds)
+    for trained, tested, label in fits:
+        scores = scores_after(context, rng, trained, {n: tests[n] for n in tested}, kinds)
         rows += [{"trained_on": label, **row} for row in scores]
     return tidy(rows, COLUMNS).assign_attrs(
         droughts=",".join(droughts),
-        covariates=",".join(covariates),
-        shift_train=context.limits.shift_train,
+        covariates=",".join(known_covariates(split.train)),
+        shift_train=limits.shift_train,
         paper_iou=published.SHIFT_IOU,
         paper_auc_medium_low=published.SHIFT_AUC["medium", "low"],
     )
 
 
-def _pairs_of(droughts: list[str]) -> list[tuple[list[str], list[str], str]]:
-    """(droughts of training, droughts of the test, label of the training) of every fit."""
-    pairs = [([name], droughts, name) for name in droughts]
-    if len(droughts) > 2:
-        pairs += [([n for n in droughts if n != name], [name], OTHERS) for name in droughts]
-    return pairs
-
-
-def _scores(
+def scores_after(
     context: Context,
     rng: np.random.Generator,
-    *,
     trained: list[str],
     tests: dict[str, xr.Dataset],
     kinds: list[tuple[int, int]],
@@ -95,18 +92,21 @@ def _scores(
     sample = bounded(train, context.limits.shift_train, rng)
     validation = _drought(context.split.validation, trained)
     validation = bounded(validation, context.limits.scored // 2, rng)
-    tau = smoke_threshold(validation[SMOKE], context.captured)
-    for method in METHODS:
-        part = sample if method == "recommended" else train
-        for kind in kinds if method == "recommended" else [PLAIN]:
-            title = f"{method}{_suffix(*kind)}"
-            context.tell(f"shift: {title} trained on {' and '.join(trained)}")
-            made = _fit(method, part, kind, context.split.by)
-            scored = score_surrogate(made, validation, list(tests.values()), tau=tau)
-            for name, found in zip(tests, scored, strict=True):
-                labels: dict[str, Any] = {"method": method, "tested_on": name}
-                labels |= {"covariates": kind[0], "physics": kind[1]}
-                yield from (labels | row for row in _rows(found.scores))
+    tau, names = smoke_threshold(validation[SMOKE], context.captured), (*SNAPSHOT_SCORES, "extent")
+    fits = [("paper-linear", PLAIN), *(("recommended", kind) for kind in kinds)]
+    for method, kind in fits:
+        spectral = method == "recommended"
+        frame, physics = "wind" if kind[0] else "map", "column" if kind[1] else "none"
+        choices: dict[str, Any] = {"frame": frame, "physics": physics} if spectral else {}
+        context.tell(f"shift: {method}{_suffix(*kind)} trained on {' and '.join(trained)}")
+        part = sample if spectral else train
+        made = fit_surrogate(part, method, group_by=context.split.by, **choices)
+        scored = score_surrogate(made, validation, list(tests.values()), tau=tau)
+        for tested, found in zip(tests, scored, strict=True):
+            labels = {"method": method, "tested_on": tested, "covariates": kind[0]}
+            values = zip(*(found.scores[name].values.tolist() for name in names), strict=True)
+            for row in values:
+                yield labels | {"physics": kind[1]} | dict(zip(names, row, strict=True))
 
 
 def known_droughts(train: xr.Dataset) -> list[str]:
@@ -139,19 +139,6 @@ def spectral_kinds(train: xr.Dataset) -> list[tuple[int, int]]:
 def _drought(part: xr.Dataset, names: list[str]) -> xr.Dataset:
     """The snapshots of some droughts, without the drought label, which a new drought lacks."""
     return select_drought(part, names).drop_vars("drought")
-
-
-def _fit(method: str, part: xr.Dataset, kind: tuple[int, int], by: str) -> Surrogate:
-    extra: dict[str, Any] = {}
-    if method == "recommended":
-        extra = {"frame": "wind" if kind[0] else "map", "physics": "column" if kind[1] else "none"}
-    return fit_surrogate(part, method, group_by=by, **extra)
-
-
-def _rows(scores: xr.Dataset) -> list[dict[str, float]]:
-    names = (*SNAPSHOT_SCORES, "extent")
-    columns = [scores[name].values.tolist() for name in names]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 CAPTIONS = {
@@ -235,15 +222,14 @@ def _medium(finding: xr.Dataset) -> Figure:
             f"IoU {known_median(tested.iou):.2f}"
         )
         for ax, name in zip(axes, ("auc", "iou"), strict=True):
-            known = known_values(tested[name])
-            weights = np.full(known.size, 1.0 / max(known.size, 1))
-            ax.hist(known, bins, weights=weights, histtype="step", linewidth=1.5, color=colour,
+            defined = known_values(tested[name])
+            weights = np.full(defined.size, 1.0 / max(defined.size, 1))
+            ax.hist(defined, bins, weights=weights, histtype="step", linewidth=1.5, color=colour,
                     label=label)  # fmt: skip
     for ax, name in zip(axes, ("AUC", "IoU"), strict=True):
         ax.set(xlabel=name, ylabel="fraction of snapshots", xlim=(0.0, 1.0))
     axes[0].set_title("Linear operator trained on medium drought")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=1)
+    legend_below(figure, axes[0], 1)
     return figure
 
 

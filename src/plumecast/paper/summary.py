@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from plumecast.paper.context import Context, Study, rows_of, tidy
 from plumecast.paper.figures import INK, light_grid, look_of, new_figure
 from plumecast.paper.footprint import process_of
 from plumecast.paper.methods import HYPERPARAMETERS, encodings_of, fitted, quadratic_of, title_of
-from plumecast.paper.scoring import MEDIAN_SCORES, outcome
+from plumecast.paper.scoring import MEDIAN_SCORES, median_scores, outcome
 from plumecast.paper.sensitivity import penalty_sweep, std_sweep
 from plumecast.surrogate.surrogate import Surrogate
 
@@ -55,6 +55,8 @@ COLUMNS = {
     "predict_ms": ("time to predict a snapshot", "ms"),
 }
 CLOCKS = ("encoding", "training", "tuning", "predict_ms")
+_OF_SCORE = ("decision_threshold", "relative_error", "auc_undefined", "predict_ms")
+_ABOVE = ("hit_rate", "false_alarm_ratio", "bias")
 
 
 def run(context: Context) -> xr.Dataset:
@@ -77,40 +79,25 @@ def run(context: Context) -> xr.Dataset:
 
 
 def _row(context: Context, name: str) -> dict[str, Any]:
-    made, found = fitted(context, name), outcome(context, name)
-    score = found.score
+    made, scored, paper = fitted(context, name), outcome(context, name), published.TABLE.get(name)
+    score = scored.score
     (above,) = score.exceedances
-    known = published.TABLE.get(name)
+    # The seconds to score the grid of the hyperparameters on validation.
+    sweeps = {"paper-linear": std_sweep, "paper-quadratic": penalty_sweep}
+    swept = sweeps[name](context)[1] if name in sweeps else 0.0
     row: dict[str, Any] = {
         "method": name,
         "title": title_of(name),
         "hyperparameters": HYPERPARAMETERS.get(name, "weights, α"),
         "choices": _choices(made.surrogate),
-        **{column: getattr(score, column) for column in MEDIAN_SCORES},
-        "decision_threshold": score.decision_threshold,
-        "median_error": score.snapshot_error,
-        "relative_error": score.relative_error,
-        "hit_rate": above.hit_rate,
-        "false_alarm_ratio": above.false_alarm_ratio,
-        "bias": above.bias,
-        "auc_undefined": score.auc_undefined,
-        "predict_ms": score.predict_ms,
+        **median_scores(score),
+        **{column: getattr(score, column) for column in _OF_SCORE},
+        **{column: getattr(above, column) for column in _ABOVE},
         **{step: made.seconds.get(step) for step in ("encoding", "training")},
-        "tuning": made.seconds.get("tuning", 0.0)
-        + found.seconds["threshold"]
-        + _swept(context, name),
+        "tuning": made.seconds.get("tuning", 0.0) + scored.seconds["threshold"] + swept,
     }
-    if known is not None:
-        row |= {"paper_auc": known.auc, "paper_iou": known.iou, "paper_encoding": known.encoding}
-        row |= {"paper_training": known.training, "paper_tuning": known.tuning}
-    return row
-
-
-def _swept(context: Context, name: str) -> float:
-    """Seconds to score the grid of the hyperparameters of a method on validation."""
-    if name == "paper-linear":
-        return std_sweep(context)[1]
-    return penalty_sweep(context)[1] if name == "paper-quadratic" else 0.0
+    theirs = {} if paper is None else asdict(paper)
+    return row | {f"paper_{column}": value for column, value in theirs.items()}
 
 
 def _choices(surrogate: Surrogate) -> str:
@@ -227,12 +214,12 @@ def remarks(finding: xr.Dataset) -> list[str]:
 
 
 def _quadratic_times(facts: dict[str, Any], rows: dict[str, dict[str, Any]]) -> list[str]:
-    ours, literal = rows["paper-quadratic"], rows.get(LITERAL)
-    known = published.TABLE["paper-quadratic"]
+    ours, literal, paper = rows["paper-quadratic"], rows.get(LITERAL), published.TABLE
     first = (
         f"The quadratic operator trains in {_plain(ours['training'])} s after encoding (paper: "
-        f"{known.training:.0f} s). Its tuning over {facts['penalties_scanned']} penalties takes "
-        f"{_plain(ours['tuning'])} s (paper: {known.tuning:.0f} s)."
+        f"{paper['paper-quadratic'].training:.0f} s). Its tuning over "
+        f"{facts['penalties_scanned']} penalties takes {_plain(ours['tuning'])} s (paper: "
+        f"{paper['paper-quadratic'].tuning:.0f} s)."
     )
     if literal is None:
         return [first, "The literal method was not timed in this run."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from plumecast.base.errors import require
 
 if TYPE_CHECKING:
     import jinja2
+    from matplotlib.figure import Figure
 else:
     jinja2 = require("jinja2", "report", "a report")
 
@@ -38,3 +40,10 @@ def new_environment() -> jinja2.Environment:
 def embed(kind: str, content: bytes) -> str:
     """A data URI of an image."""
     return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def embed_figure(figure: Figure, dpi: int) -> str:
+    """A data URI of a figure as PNG."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=dpi)
+    return embed("png", content.getvalue())

@@ -146,9 +146,9 @@ def _read_json(path: Path) -> tuple[str | None, Answer | None]:
     return None, None
 
 
-def _check_models(found: Mapping[str, Answer]) -> None:
+def _check_models(answers: Mapping[str, Answer]) -> None:
     """Raise if two answers were made with different surrogates."""
-    made = [item for item in found.values() if MODEL in item.attrs]
+    made = [item for item in answers.values() if MODEL in item.attrs]
     for item in made[1:]:
         if item.attrs[MODEL] != made[0].attrs[MODEL]:
             one, two = (
@@ -270,18 +270,12 @@ def between(low: float | None, high: float | None, sign: str = "", unit: str = "
     return f"{number(low, sign)} to {number(high, sign)}{unit}"
 
 
-def percents_between(low: float | None, high: float | None, sign: str = "") -> str:
-    """An interval of a share, in percent."""
-    return between(_hundred(low), _hundred(high), sign, " %")
-
-
-def points_between(low: float | None, high: float | None) -> str:
-    """An interval of a difference of shares, in percentage points."""
-    return between(_hundred(low), _hundred(high), "+", " points")
-
-
-def _hundred(share: float | None) -> float | None:
-    return None if share is None else 100.0 * share
+def percents_between(
+    low: float | None, high: float | None, sign: str = "", unit: str = " %"
+) -> str:
+    """An interval of a share, in percent; of a difference of shares, in percentage points."""
+    low, high = (None if share is None else 100.0 * share for share in (low, high))
+    return between(low, high, sign, unit)
 
 
 def unbroken_units(units: str) -> str:

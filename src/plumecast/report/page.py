@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,29 +13,17 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_text
-from plumecast.paper.context import is_baseline, rows_of
+from plumecast.paper.context import rows_of
 from plumecast.paper.figures import styled
 from plumecast.paper.footprint import typical_map
-from plumecast.paper.results import RUN, Finished, read_failures, read_results
-from plumecast.paper.studies import STUDIES
-from plumecast.report import Picture, embed, new_environment
+from plumecast.paper.results import RUN, STUDIES, Finished, read_failures, read_results
+from plumecast.report import Picture, embed, embed_figure, new_environment
 from plumecast.report.credibility import FOOTPRINTS, Assessment, answer_all
+from plumecast.surrogate.baselines import BASELINES
+from plumecast.workflows.held_out.record import TRIVIAL
 
 FIRST = "summary"
 LARGEST_SVG = 400_000  # bytes; a larger figure is embedded as PNG
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A study to show."""
-
-    name: str
-    title: str
-    question: str
-    seconds: float
-    cpu_seconds: float
-    remarks: list[str]
-    pictures: list[Picture]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +63,35 @@ def render(
     first = sorted(finished, key=lambda item: item.study.name != FIRST)
     summary = next((item for item in first if item.study.name == FIRST), None)
     rows = None if summary is None else rows_of(summary.finding)
-    verdict = _verdict(rows)
+    verdict = RunVerdict(UNKNOWN, "The verdict needs study summary, which is not in this report.")
+    if rows is not None:
+        verdict = judge_run({row["method"]: row for row in rows})
+    reasons = dict.fromkeys(STUDIES, "was not run.")
+    reasons |= dict.fromkeys(stale, "was left out: it has other data or settings. Run it again.")
+    reasons |= {name: f"failed: {why}" for name, why in failed.items()}
+    shown = {item.study.name for item in finished}
+    answers: dict[str, list[Assessment]] = {}
+    for answer in answer_all(run, finished):
+        answers.setdefault(answer.group, []).append(answer)
     return environment.get_template("report.html").render(
         run=run,
         verdict=verdict,
         typical=_typical(finished, verdict.method),
-        missing=_missing(finished, stale, failed),
-        sections=[_section(item) for item in first],
+        missing=[(STUDIES[name].title, why) for name, why in reasons.items() if name not in shown],
+        sections=[
+            {
+                "study": item.study,
+                "record": item.record,
+                "remarks": item.study.remarks(item.finding),
+                "pictures": [_picture(item, name) for name in item.record.figures],
+            }
+            for item in first
+        ],
         summary=rows,
         facts={} if summary is None else summary.finding.attrs,
-        answers=_by_group(answer_all(run, finished)),
+        answers=answers,
         total=sum(item.record.seconds for item in finished),
     )
-
-
-def _verdict(rows: list[dict[str, Any]] | None) -> RunVerdict:
-    if rows is None:
-        return RunVerdict(UNKNOWN, "The verdict needs study summary, which is not in this report.")
-    return judge_run({row["method"]: row for row in rows})
 
 
 def _typical(finished: list[Finished], method: str | None) -> Picture | None:
@@ -104,44 +102,9 @@ def _typical(finished: list[Finished], method: str | None) -> Picture | None:
     chosen = max(having, key=lambda item: item.finding.attrs["methods"] == method)
     with styled():
         figure, caption = typical_map(chosen.finding)
-        content = io.BytesIO()
-        figure.savefig(content, format="png", dpi=200)
-    return Picture(
-        source=embed("png", content.getvalue()),
-        caption=caption,
-        alternative="Observed and predicted smoke of a typical test snapshot",
-        narrow=True,
-    )
-
-
-def _missing(
-    finished: list[Finished], stale: list[str], failed: Mapping[str, str]
-) -> list[tuple[str, str]]:
-    """Title of every study without results in this run, and the reason."""
-    shown = {item.study.name for item in finished}
-    reasons = {name: "was not run." for name in STUDIES if name not in shown}
-    reasons |= dict.fromkeys(stale, "was left out: it has other data or settings. Run it again.")
-    reasons |= {name: f"failed: {why}" for name, why in failed.items()}
-    return [(STUDIES[name].title, why) for name, why in reasons.items()]
-
-
-def _by_group(answers: list[Assessment]) -> dict[str, list[Assessment]]:
-    groups: dict[str, list[Assessment]] = {}
-    for answer in answers:
-        groups.setdefault(answer.group, []).append(answer)
-    return groups
-
-
-def _section(item: Finished) -> Section:
-    return Section(
-        name=item.study.name,
-        title=item.study.title,
-        question=item.study.question,
-        seconds=item.record.seconds,
-        cpu_seconds=item.record.cpu_seconds,
-        remarks=item.study.remarks(item.finding),
-        pictures=[_picture(item, name) for name in item.record.figures],
-    )
+        source = embed_figure(figure, dpi=200)
+    what = "Observed and predicted smoke of a typical test snapshot"
+    return Picture(source, caption, alternative=what, narrow=True)
 
 
 def _picture(item: Finished, name: str) -> Picture:
@@ -156,8 +119,8 @@ def _picture(item: Finished, name: str) -> Picture:
     )
 
 
-def _score(value: float, digits: int = 2) -> str:
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+def _score(value: float) -> str:
+    return "–" if value is None or math.isnan(value) else f"{value:.2f}"
 
 
 def _seconds(value: float) -> str:
@@ -173,8 +136,6 @@ def _seconds(value: float) -> str:
 # -- The verdict: is a surrogate useful on this data, compared with the simple baselines?
 
 USEFUL, PARTLY, NOT_USEFUL, UNKNOWN = "useful", "partly useful", "not useful", "no verdict"
-SIMPLE = ("mean-field", "nearest-fire")
-"""A surrogate is useful only if it is better than both of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,35 +153,36 @@ def judge_run(rows: Mapping[str, Mapping[str, Any]]) -> RunVerdict:
     `rows` are those of the summary by method. Useful: higher deployable IoU and smaller relative
     error than both baselines. Partly useful: only the IoU is higher.
     """
-    known = {name: row for name, row in rows.items() if np.isfinite(row["deployable_iou"])}
-    surrogates = {name: row for name, row in known.items() if not is_baseline(name)}
-    baselines = {name: known[name] for name in SIMPLE if name in known}
+    scored = {name: row for name, row in rows.items() if np.isfinite(row["deployable_iou"])}
+    surrogates = {name: row for name, row in scored.items() if name not in BASELINES}
+    baselines = [scored[name] for name in TRIVIAL if name in scored]
     if not surrogates or not baselines:
         return RunVerdict(UNKNOWN, "Study summary has no results that could be compared.")
     name, best = max(surrogates.items(), key=lambda item: item[1]["deployable_iou"])
-    finds = all(best["deployable_iou"] > row["deployable_iou"] for row in baselines.values())
-    amounts = all(best["median_error"] < row["median_error"] for row in baselines.values())
+    finds = all(best["deployable_iou"] > row["deployable_iou"] for row in baselines)
+    amounts = all(best["median_error"] < row["median_error"] for row in baselines)
     against = " and ".join(
         f"{row['deployable_iou']:.2f} and {row['median_error']:.2f} ({row['title'].lower()})"
-        for row in baselines.values()
+        for row in baselines
     )
     numbers = (
         f"The best surrogate is {best['title']}: its median deployable IoU is "
         f"{best['deployable_iou']:.2f} and its median relative error {best['median_error']:.2f}, "
         f"against {against}."
     )
-    return RunVerdict(*_in_words(finds=finds, amounts=amounts, numbers=numbers), method=name)
-
-
-def _in_words(*, finds: bool, amounts: bool, numbers: str) -> tuple[str, str]:
     if finds and amounts:
-        return USEFUL, f"{numbers} It is better than both simple baselines in place and amount."
-    if finds:
-        return PARTLY, (
-            f"{numbers} It finds the place of the smoke better than both simple baselines, but not "
-            "the amount: use its footprints, not its concentrations."
+        state = USEFUL
+        words = "It is better than both simple baselines in place and amount."
+    elif finds:
+        state = PARTLY
+        words = (
+            "It finds the place of the smoke better than both simple baselines, but not the "
+            "amount: use its footprints, not its concentrations."
         )
-    return NOT_USEFUL, (
-        f"{numbers} It does not find the smoke better than both simple baselines: do not use it. "
-        "Train on more fires, or try other operators with plumecast tune."
-    )
+    else:
+        state = NOT_USEFUL
+        words = (
+            "It does not find the smoke better than both simple baselines: do not use it. Train on "
+            "more fires, or try other operators with plumecast tune."
+        )
+    return RunVerdict(state, f"{numbers} {words}", method=name)

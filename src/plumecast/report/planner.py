@@ -13,9 +13,8 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_text
 from plumecast.base.names import SMOKE
 from plumecast.base.version import __version__
-from plumecast.impact.loss_result import ALL
 from plumecast.impact.optics import KNOWN_DEPTH
-from plumecast.report import new_environment
+from plumecast.report import new_environment, tables
 from plumecast.report.answers import (
     COMMANDS,
     DIFFERENCE_MAPS,
@@ -29,16 +28,6 @@ from plumecast.report.answers import (
     counted,
     number,
     read_answers,
-)
-from plumecast.report.tables import (
-    difference_pictures,
-    difference_tables,
-    energy_parts,
-    energy_table,
-    place_table,
-    places_in_order,
-    smoke_pictures,
-    units_of,
 )
 from plumecast.scores.quantities import QUANTITIES
 from plumecast.workflows.held_out.record import MODEL, NO_ERROR_BARS
@@ -82,35 +71,33 @@ def render(answers: Answers) -> str:
     """The page as HTML text: maps, places, differences, energy, trust, assumptions."""
     maps, places, energy = (answers.get(kind) for kind in (MAPS, PLACES, ENERGY))
     compared, compared_maps = answers.get(DIFFERENCES), answers.get(DIFFERENCE_MAPS)
-    pictures = [] if maps is None else smoke_pictures(maps, places)
-    template = new_environment().get_template("decision.html")
-    return template.render(
-        lead=_lead(answers),
-        warning=do_not_rely(answers),
-        pictures=pictures,
-        few_maps=maps is not None and len(pictures) < 3,
-        maps_command=_command(answers, MAPS),
-        places=None if places is None else place_table(places),
-        places_lead=None if places is None else _places_lead(places),
-        differences=[] if compared is None else difference_tables(compared, places),
-        difference_pictures=[]
-        if compared_maps is None
-        else difference_pictures(compared_maps, places),
-        energy=None if energy is None else energy_table(energy),
-        energy_lead=None if energy is None else _energy_lead(energy),
-        energy_parts=[] if energy is None else energy_parts(energy),
-        missing=[
-            (text, _command(answers, kind))
-            for kind, text in MISSING.items()
-            if answers.get(kind) is None
-        ],
-        trust=trust(answers),
-        assumptions=assumptions(answers),
+    pictures = tables.smoke_pictures(maps, places) if maps else []
+    commands = {kind: text.format(folder=answers.folder) for kind, text in COMMANDS.items()}
+    return (
+        new_environment()
+        .get_template("decision.html")
+        .render(
+            lead=_lead(answers),
+            warning=do_not_rely(answers),
+            pictures=pictures,
+            few_maps=maps is not None and len(pictures) < 3,
+            maps_command=commands[MAPS],
+            places=tables.place_table(places) if places else None,
+            places_lead=_places_lead(places) if places else None,
+            differences=tables.difference_tables(compared, places) if compared else [],
+            difference_pictures=tables.difference_pictures(compared_maps, places)
+            if compared_maps
+            else [],
+            energy=tables.energy_table(energy) if energy else None,
+            energy_lead=_energy_lead(energy) if energy else None,
+            energy_parts=tables.energy_parts(energy) if energy else [],
+            missing=[
+                (text, commands[kind]) for kind, text in MISSING.items() if not answers.get(kind)
+            ],
+            trust=trust(answers),
+            assumptions=assumptions(answers),
+        )
     )
-
-
-def _command(answers: Answers, kind: str) -> str:
-    return COMMANDS[kind].format(folder=answers.folder)
 
 
 def _lead(answers: Answers) -> str:
@@ -129,28 +116,26 @@ def _lead(answers: Answers) -> str:
 
 def _places_lead(places: Answer) -> str:
     """The smokiest place, in a sentence."""
-    order, unit = places_in_order(places), units_of(places)
-    first, level = order[0], 100 * float(places.attrs["coverage"])
+    order, unit = tables.places_in_order(places), tables.units_of(places)
+    first = order[0]
     ends = between(first["mean_lower"], first["mean_upper"])
     start = f"Of {counted(len(order), 'place')}, {first['name']} gets" if len(order) > 1 else ""
     most = " the most smoke," if len(order) > 1 else ""
     return (
         f"{start or first['name'] + ' gets'}{most} {number(first['mean'])} {unit} in the mean over "
-        f"fires ({level:g} % interval {ends})."
+        f"fires ({tables.level_of(places)} interval {ends})."
     )
 
 
 def _energy_lead(energy: Answer) -> str:
     """What all plants lose, in a sentence."""
-    whole = next(row for row in energy.rows if row["plant"] == ALL)
-    attrs = energy.attrs
-    level = 100 * float(attrs["coverage"])
+    whole, attrs = tables.whole_of(energy), energy.attrs
     hours = attrs.get("hours_after_ignition")
     until = "" if hours is None else f" in the {hours:g} h after ignition"
     ends = between(whole["lost_mwh_lower_total"], whole["lost_mwh_upper_total"], unit=" MWh")
     return (
         f"In the mean over {counted(int(attrs['fires']), 'fire')}, all plants together lose "
-        f"{number(whole['lost_mwh'])} MWh ({level:g} % interval {ends}), "
+        f"{number(whole['lost_mwh'])} MWh ({tables.level_of(energy)} interval {ends}), "
         f"{number(whole['lost_percent'])} % of what they would give under a clear sky{until}."
     )
 
@@ -163,24 +148,23 @@ FEW = 9
 
 def trust(answers: Answers) -> list[tuple[str, str]]:
     """What a reader must know before the numbers are used: a heading and a text each."""
-    model = _with_model(answers)
-    main = answers.get(MAPS) or answers.get(PLACES)
-    found = [_meaning(model)]
-    if main is not None:
-        found += [_fires(main), _intervals(main)]
-    if model is not None:
-        found.append(_predicted(model))
-    if main is not None and main.path == _path(answers.get(MAPS)):
-        found.append(_beyond(main))
-    energy, compared = answers.get(ENERGY), answers.get(DIFFERENCES)
-    if compared is not None:
-        found += [("Differences.", f"{text[:1].upper()}{text[1:]}.") for text in compared.notes]
-    if energy is not None:
-        found += _energy(energy)
-    texts: dict[str, list[str]] = {}
-    for heading, text in found:
-        texts.setdefault(heading, []).append(text)
-    return [(heading, " ".join(parts)) for heading, parts in texts.items()]
+    model, maps = _with_model(answers), answers.get(MAPS)
+    main, energy, compared = (
+        maps or answers.get(PLACES),
+        answers.get(ENERGY),
+        answers.get(DIFFERENCES),
+    )
+    texts = [_meaning(model)]
+    texts += [] if main is None else [_fires(main), ("Intervals.", _intervals(main))]
+    texts += [] if model is None else [("Predicted smoke.", _predicted(model))]
+    texts += [] if maps is None else [_beyond(maps)]
+    notes = () if compared is None else compared.notes
+    texts += [("Differences.", f"{text[:1].upper()}{text[1:]}.") for text in notes]
+    texts += [] if energy is None else _energy(energy)
+    joined: dict[str, list[str]] = {}
+    for heading, text in texts:
+        joined.setdefault(heading, []).append(text)
+    return [(heading, " ".join(parts)) for heading, parts in joined.items()]
 
 
 def do_not_rely(answers: Answers) -> str | None:
@@ -201,10 +185,6 @@ def _meaning(model: Answer | None) -> tuple[str, str]:
     )
 
 
-def _path(answer: Answer | None) -> Any:
-    return None if answer is None else answer.path
-
-
 def _with_model(answers: Answers) -> Answer | None:
     return next((item for item in answers.found.values() if MODEL in item.attrs), None)
 
@@ -220,40 +200,41 @@ def _fires(main: Answer) -> tuple[str, str]:
     return "Number of fires.", text
 
 
-def _intervals(main: Answer) -> tuple[str, str]:
-    if "coverage" not in main.attrs:
-        return "Intervals.", "There are none: the fires have no names (fire_id)."
-    share = f"{100 * float(main.attrs['coverage']):g}"
+def _intervals(main: Answer) -> str:
+    attrs = main.attrs
+    if "coverage" not in attrs:
+        return "There are none: the fires have no names (fire_id)."
+    share = f"{100 * float(attrs['coverage']):g}"
     text = f"An interval is made to contain the true value in {share} of 100 such studies."
-    if "true_ignitions" in main.attrs:
-        true = counted(int(main.attrs["true_ignitions"]), "ignition")
-        return "Intervals.", (
+    if "true_ignitions" in attrs:
+        true = counted(int(attrs["true_ignitions"]), "ignition")
+        return (
             f"{text} It contains the chance choice of fires and the error of the predictions, "
             f"which were checked against true smoke of {true} that the model had not seen."
         )
-    if "calibration_ignitions" in main.attrs:
-        known = counted(int(main.attrs["calibration_ignitions"]), "ignition")
-        return "Intervals.", (
+    if "calibration_ignitions" in attrs:
+        seen = counted(int(attrs["calibration_ignitions"]), "ignition")
+        return (
             f"{text} Those of means and chances contain the chance choice of fires and the error "
-            f"of the predictions, measured on {known} that a fit of the model had not seen, for "
+            f"of the predictions, measured on {seen} that a fit of the model had not seen, for "
             "fires like those of training. Those of percentiles contain the choice of fires only."
         )
-    return "Intervals.", (
+    return (
         f"{text} It contains the chance choice of fires, but not the error of the predictions; "
         "a model with error bars (train --all) or fires with true smoke (ensemble --truth) would "
         "add it."
     )
 
 
-def _predicted(model: Answer) -> tuple[str, str]:
+def _predicted(model: Answer) -> str:
     attrs = model.attrs
+    ignitions = int(attrs["model_ignitions"] or 0)
+    origin = f" of {counted(ignitions, 'ignition')}" if ignitions else ""
     text = (
         "The smoke is predicted by a surrogate, a fast model that has learned from "
-        f"{counted(int(attrs['model_snapshots']), 'snapshot')} of fires"
+        f"{counted(int(attrs['model_snapshots']), 'snapshot')} of fires{origin} with known smoke "
+        "how fires make smoke. "
     )
-    if attrs["model_ignitions"]:
-        text += f" of {counted(int(attrs['model_ignitions']), 'ignition')}"
-    text += " with known smoke how fires make smoke. "
     if "model_verdict" in attrs:
         word = "" if attrs["model_beats_baselines"] else "Warning: "
         text += (
@@ -262,13 +243,11 @@ def _predicted(model: Answer) -> tuple[str, str]:
         )
     bars = str(attrs["model_error_bars"])
     if bars == NO_ERROR_BARS:
-        return "Predicted smoke.", (
+        return (
             f"{text}It has no error bars for single fires; train --all with at least five "
             "ignitions makes them."
         )
-    return "Predicted smoke.", (
-        f"{text}For single fires, measured on fires that it had not seen: {bars}."
-    )
+    return f"{text}For single fires, measured on fires that it had not seen: {bars}."
 
 
 def _beyond(maps: Answer) -> tuple[str, str]:
@@ -280,27 +259,20 @@ def _beyond(maps: Answer) -> tuple[str, str]:
 
 
 def _energy(energy: Answer) -> list[tuple[str, str]]:
-    whole = next(row for row in energy.rows if row["plant"] == ALL)
-    found = []
+    whole, lost, texts = tables.whole_of(energy), "Lost energy.", []
     if MODEL in energy.attrs and whole["lost_mwh_lower_surrogate"] is None:
-        found.append((
-            "Lost energy.", "The error of the predicted smoke is not part of the interval.",
-        ))  # fmt: skip
+        texts.append((lost, "The error of the predicted smoke is not part of the interval."))
     if whole["lost_mwh_lower_sampling"] is None:
-        found.append((
-            "Lost energy.", "One ignition: the interval is for these fires, not for others.",
-        ))  # fmt: skip
+        texts.append((lost, "One ignition: the interval is for these fires, not for others."))
     depth = whole["largest_optical_depth"]
     if depth > KNOWN_DEPTH:
-        found.append((
-            "Very thick smoke.",
+        text = (
             f"The optical depth (how much light the smoke takes away) reaches {number(depth)}; "
-            f"beyond {KNOWN_DEPTH:g} no measurements confirm the models of the sky.",
-        ))  # fmt: skip
-    found.append((
-        "Lost energy.", "Clouds and soot on the panels are left out: compare losses, not yields.",
-    ))  # fmt: skip
-    return found
+            f"beyond {KNOWN_DEPTH:g} no measurements confirm the models of the sky."
+        )
+        texts.append(("Very thick smoke.", text))
+    text = "Clouds and soot on the panels are left out: compare losses, not yields."
+    return [*texts, (lost, text)]
 
 
 def assumptions(answers: Answers) -> list[tuple[str, str]]:
@@ -319,7 +291,7 @@ def _smoke(answers: Answers) -> Iterator[tuple[str, str]]:
         return
     name = str(main.attrs["quantity"])
     meaning = QUANTITIES[name].long_name if name in QUANTITIES else name
-    yield "smoke", f"{meaning} ({units_of(main)})"
+    yield "smoke", f"{meaning} ({tables.units_of(main)})"
     fires, snapshots = main.attrs.get("fires"), main.attrs.get("snapshots")
     if fires and snapshots:
         which = "the last of each fire" if fires == snapshots else "all of each fire"

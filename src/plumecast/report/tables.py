@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from plumecast.impact.compare import EVERYWHERE, EXPOSURE
 from plumecast.impact.comparison import SCENARIO
 from plumecast.impact.loss_result import ALL, PARTS
 from plumecast.paper.figures import COLOURS, INK, MUTED, draw_smoke, smoke_scale, styled
-from plumecast.report import Picture, embed
+from plumecast.report import Picture, embed_figure
 from plumecast.report.answers import (
     Answer,
     Cell,
@@ -31,7 +30,6 @@ from plumecast.report.answers import (
     number,
     percent,
     percents_between,
-    points_between,
     unbroken_units,
 )
 from plumecast.scores.quantities import find_quantity
@@ -53,9 +51,13 @@ Row = Mapping[str, Any]
 def units_of(answer: Answer) -> str:
     """The units of the smoke in an answer."""
     attrs = answer.attrs
-    if "units" in attrs:
-        return unbroken_units(str(attrs["units"]))
-    return unbroken_units(find_quantity(str(attrs["quantity"])).units)
+    units = attrs["units"] if "units" in attrs else find_quantity(str(attrs["quantity"])).units
+    return unbroken_units(str(units))
+
+
+def level_of(answer: Answer) -> str:
+    """The coverage of the intervals of an answer, in percent."""
+    return f"{100 * float(answer.attrs['coverage']):g} %"
 
 
 def sampled(answer: Answer) -> str:
@@ -74,6 +76,16 @@ def place_table(answer: Answer) -> Table:
     """Smoke at places, the smokiest first; all people last."""
     unit, first = units_of(answer), answer.rows[0]
     columns = [name for name in first if f"{name}_lower" in first]
+    titles = ["place"]
+    for name in columns:
+        kind, _, value = name.partition("_")
+        if kind == "above":
+            titles.append(f"chance of more than {value} {unit}")
+        elif kind == "quantile":
+            share = 100 * float(value)
+            titles.append(f"{share:g} % of {sampled(answer)} bring less than ({unit})")
+        else:
+            titles.append(f"mean ({unit})")
     everyone = [row for row in answer.rows if row["name"] == EVERYONE]
     order = [*enumerate(places_in_order(answer), start=1), *((0, row) for row in everyone)]
     rows = []
@@ -82,22 +94,8 @@ def place_table(answer: Answer) -> Table:
         small = "" if people is None else f"{people:,.0f} people"
         label = f"{place}. {row['name']}" if place else EVERYONE
         rows.append((Cell(label, small), *(_place_cell(row, name) for name in columns)))
-    level = 100 * float(answer.attrs["coverage"])
-    caption = f"Smoke in {unit}. Small print: the {level:g} % interval of each number."
-    return Table(
-        caption,
-        ("place", *(_place_title(name, unit, sampled(answer)) for name in columns)),
-        tuple(rows),
-    )
-
-
-def _place_title(name: str, unit: str, each: str) -> str:
-    kind, _, value = name.partition("_")
-    if kind == "above":
-        return f"chance of more than {value} {unit}"
-    if kind == "quantile":
-        return f"{100 * float(value):g} % of {each} bring less than ({unit})"
-    return f"mean ({unit})"
+    caption = f"Smoke in {unit}. Small print: the {level_of(answer)} interval of each number."
+    return Table(caption, tuple(titles), tuple(rows))
 
 
 def _place_cell(row: Row, name: str) -> Cell:
@@ -131,19 +129,18 @@ def _difference_table(
     levels = [key.removeprefix(start) for key in rows[0] if key.startswith(start)]
     order = sorted(rows, key=lambda row: (row["place"] in WHOLE, row["difference"]))
     how = "pairs of fires with the same ignition" if rows[0]["paired"] else "independent fires"
-    level = 100 * float(answer.attrs["coverage"])
     caption = (
         f"{name} against {reference}, in {unit}: mean over {how}, from "
-        f"{counted(int(rows[0]['ignitions']), 'ignition')}. Small print: the {level:g} % interval."
+        f"{counted(int(rows[0]['ignitions']), 'ignition')}. Small print: the {level_of(answer)} "
+        "interval."
     )
     titles = (
         "place", f"{reference} ({unit})", f"{name} ({unit})", f"difference ({unit})", "in percent",
         f"chance that {name} brings less smoke",
         *(f"fires above {level} {unit}" for level in levels), "settled?",
     )  # fmt: skip
-    return Table(
-        caption, titles, tuple(_difference_row(row, levels, labels | WHOLE) for row in order)
-    )
+    shown = (_difference_row(row, levels, labels | WHOLE) for row in order)
+    return Table(caption, titles, tuple(shown))
 
 
 def _difference_row(row: Row, levels: Sequence[str], labels: dict[str, str]) -> tuple[Cell, ...]:
@@ -151,7 +148,9 @@ def _difference_row(row: Row, levels: Sequence[str], labels: dict[str, str]) -> 
         Cell(
             f"{percent(row[f'reference_exceedance_{level}'])} → "
             f"{percent(row[f'scenario_exceedance_{level}'])}",
-            points_between(row[f"exceedance_lower_{level}"], row[f"exceedance_upper_{level}"]),
+            percents_between(
+                row[f"exceedance_lower_{level}"], row[f"exceedance_upper_{level}"], "+", " points"
+            ),
         )
         for level in levels
     )
@@ -197,14 +196,18 @@ def energy_table(answer: Answer) -> Table:
         )
         for row in order
     )
-    level = 100 * float(answer.attrs["coverage"])
-    caption = f"Mean over the fires. Small print: the {level:g} % interval."
+    caption = f"Mean over the fires. Small print: the {level_of(answer)} interval."
     return Table(caption, ("plant", "under a clear sky (MWh)", "lost (MWh)", "lost (%)"), rows)
+
+
+def whole_of(answer: Answer) -> Row:
+    """The row of all plants."""
+    return next(row for row in answer.rows if row["plant"] == ALL)
 
 
 def energy_parts(answer: Answer) -> list[str]:
     """The parts of the interval of all plants, in words."""
-    whole = next(row for row in answer.rows if row["plant"] == ALL)
+    whole = whole_of(answer)
     return [
         f"{_ends(whole, 'lost_mwh', part, ' MWh')}: {CAUSES[part]}."
         for part in PARTS[:-1]
@@ -218,7 +221,7 @@ def _ends(row: Row, quantity: str, part: str, unit: str = "") -> str:
 
 # -- Maps: percentiles of smoke on one colour scale, differences, and places
 
-WIDTH = 3.4  # inches of one map
+WIDTH, DPI = 3.4, 180  # inches of one map, and its dots per inch
 LOWEST = 1e-3  # of the largest smoke; less is white
 WIDEST = 0.99  # quantile of the differences at which the colours end
 DIFFERENCE_COLOURS = "RdBu_r"
@@ -233,43 +236,61 @@ def smoke_pictures(maps: Answer, places: Answer | None) -> list[Picture]:
     if not fields:
         return []
     unit = units_of(maps)
-    top = max(float(field.max()) for field, _ in fields.values())
+    top = max(float(field.max()) for _, field, _ in fields)
     lowest = max(LOWEST * top, LOWEST)
-    norm = smoke_scale(xr.concat([f for f, _ in fields.values()], "panel"), lowest)
+    norm = smoke_scale(xr.concat([field for _, field, _ in fields], "panel"), lowest)
+
+    def draw(ax: Axes, field: xr.DataArray) -> None:
+        draw_smoke(ax, field.where(field > lowest), norm)
+        if not bool((field > lowest).any()):
+            text = f"nowhere above\n{number(lowest)} {unit}"
+            ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", color=MUTED)
+
+    label = f"smoke ({unit}); white: less than {number(lowest)}"
+    legend = _legend(norm, COLOURS, label, beyond="neither")
+    return [*_pictures("smoke", fields, draw, places), legend]
+
+
+def _pictures(
+    what: str,
+    fields: list[tuple[str, xr.DataArray, str]],
+    draw: Callable[[Axes, xr.DataArray], None],
+    places: Answer | None,
+) -> list[Picture]:
+    """A map of each of the fields, which have a title and a caption, with the places on it."""
     shown = []
-    with styled():
-        for title, (field, caption) in fields.items():
-            figure, ax = _new_map(field)
-            draw_smoke(ax, field.where(field > lowest), norm)
-            if not bool((field > lowest).any()):
-                text = f"nowhere above\n{number(lowest)} {unit}"
-                ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", color=MUTED)
+    for title, field, caption in fields:
+        with styled():
+            tall, wide = (abs(float(field[axis][-1] - field[axis][0])) for axis in ("y", "x"))
+            ratio = min(max(tall / wide, 0.3), 3.0) if wide else 1.0
+            size = (WIDTH, (WIDTH - 0.6) * ratio + 0.6)
+            figure = Figure(figsize=size, layout="constrained")
+            ax = figure.subplots()
+            ax.set(xlabel="x (km)", ylabel="y (km)")
+            ax.locator_params(nbins=5)
+            draw(ax, field)
             _mark(ax, places, field)
-            shown.append(Picture(_png(figure), f"{title}. {caption}", f"Map of smoke: {title}"))
-        label = f"smoke ({unit}); white: less than {number(lowest)}"
-        bar = _legend(norm, COLOURS, label, beyond="neither")
-    return [*shown, Picture(bar, "", f"Colours of the maps: {label}")]
+            shown.append(Picture(embed_figure(figure, DPI), caption, f"Map of {what}: {title}"))
+    return shown
 
 
-def _smoke_fields(maps: Answer) -> dict[str, tuple[xr.DataArray, str]]:
-    """Title of each map, its field and its meaning."""
-    data = maps.fields
-    if data is None:
-        return {}
-    each = sampled(maps)
-    if "smoke_quantile" in data:
+def _smoke_fields(maps: Answer) -> list[tuple[str, xr.DataArray, str]]:
+    """Title of each map, its field and its caption."""
+    data, each = maps.fields, sampled(maps)
+    if data is not None and "smoke_quantile" in data:
         shares = [float(share) for share in data["quantile"].values]
-        chosen = sorted({shares[0], shares[len(shares) // 2], shares[-1]})
-        return {
-            f"{ordinal(100 * share)} percentile": (
-                data["smoke_quantile"].sel(quantile=share),
-                f"In every cell, {100 * share:g} of 100 {each} bring less smoke than this.",
+        fields = []
+        for share in sorted({shares[0], shares[len(shares) // 2], shares[-1]}):
+            title, field = f"{ordinal(100 * share)} percentile", data["smoke_quantile"]
+            text = (
+                f"{title}. In every cell, {100 * share:g} of 100 {each} bring less smoke than this."
             )
-            for share in chosen
-        }
-    if "mean_smoke" in data:
-        return {"Mean": (data["mean_smoke"], f"The mean over the {each}, in every cell.")}
-    return {}
+            fields.append((title, field.sel(quantile=share), text))
+        return fields
+    if data is not None and "mean_smoke" in data:
+        text = f"Mean. The mean over the {each}, in every cell."
+        return [("Mean", data["mean_smoke"], text)]
+    return []
 
 
 def ordinal(value: float) -> str:
@@ -285,48 +306,34 @@ def difference_pictures(maps: Answer, places: Answer | None) -> list[Picture]:
     data = maps.fields
     if data is None:
         return []
-    unit, reference = units_of(maps), str(maps.attrs["reference"])
     sizes = np.abs(data["difference"].values)
     most = float(np.nanquantile(sizes, WIDEST)) or float(np.nanmax(sizes)) or 1.0
     norm = TwoSlopeNorm(0.0, -most, most)
-    level = 100 * float(maps.attrs["coverage"])
-    shown = []
-    with styled():
-        for name in data[SCENARIO].values.tolist():
-            one = data.sel({SCENARIO: name})
-            figure, ax = _new_map(one["difference"])
-            settled = (one["lower"] > 0.0) | (one["upper"] < 0.0)
-            _draw_difference(ax, one["difference"], settled, norm)
-            _mark(ax, places, one["difference"])
-            caption = (
-                f"{name} minus {reference}. Blue: less smoke; red: more. Pale: the {level:g} % "
-                "interval of the cell contains 0, so that the sign is not settled there."
-            )
-            shown.append(Picture(_png(figure), caption, f"Map of differences: {name}"))
-        label = f"difference of the mean smoke ({unit})"
-        bar = _legend(norm, DIFFERENCE_COLOURS, label, beyond="both")
-    return [*shown, Picture(bar, "", f"Colours of the maps: {label}")]
+    fields = [
+        (
+            name,
+            data["difference"].sel({SCENARIO: name}),
+            f"{name} minus {maps.attrs['reference']}. Blue: less smoke; red: more. Pale: the "
+            f"{level_of(maps)} interval of the cell contains 0, so that the sign is not settled "
+            "there.",
+        )
+        for name in data[SCENARIO].values.tolist()
+    ]
 
+    def draw(ax: Axes, field: xr.DataArray) -> None:
+        one = data.sel({SCENARIO: field[SCENARIO].item()})
+        sure = (one["lower"] > 0.0) | (one["upper"] < 0.0)
+        ax.set_aspect("equal")
+        for chosen, opacity in ((sure, 1.0), (~sure, FAINT)):
+            ax.pcolormesh(
+                field.x / 1e3, field.y / 1e3, field.where(chosen).values, norm=norm,
+                cmap=DIFFERENCE_COLOURS, alpha=opacity, rasterized=True, edgecolors="none",
+                linewidth=0,
+            )  # fmt: skip
 
-def _draw_difference(
-    ax: Axes, field: xr.DataArray, settled: xr.DataArray, norm: TwoSlopeNorm
-) -> None:
-    ax.set_aspect("equal")
-    for chosen, opacity in ((settled, 1.0), (~settled, FAINT)):
-        ax.pcolormesh(
-            field.x / 1e3, field.y / 1e3, field.where(chosen).values, norm=norm,
-            cmap=DIFFERENCE_COLOURS, alpha=opacity, rasterized=True, edgecolors="none", linewidth=0,
-        )  # fmt: skip
-
-
-def _new_map(field: xr.DataArray) -> tuple[Figure, Axes]:
-    tall, wide = (abs(float(field[axis][-1] - field[axis][0])) for axis in ("y", "x"))
-    ratio = min(max(tall / wide, 0.3), 3.0) if wide else 1.0
-    figure = Figure(figsize=(WIDTH, (WIDTH - 0.6) * ratio + 0.6), layout="constrained")
-    ax = figure.subplots()
-    ax.set(xlabel="x (km)", ylabel="y (km)")
-    ax.locator_params(nbins=5)
-    return figure, ax
+    label = f"difference of the mean smoke ({units_of(maps)})"
+    legend = _legend(norm, DIFFERENCE_COLOURS, label, beyond="both")
+    return [*_pictures("differences", fields, draw, places), legend]
 
 
 def _mark(ax: Axes, places: Answer | None, field: xr.DataArray) -> None:
@@ -346,17 +353,12 @@ def _mark(ax: Axes, places: Answer | None, field: xr.DataArray) -> None:
         )  # fmt: skip
 
 
-def _legend(norm: Normalize, colours: str, label: str, *, beyond: str) -> str:
-    figure = Figure(figsize=(3.7, 0.66), layout="constrained")
-    bar = figure.colorbar(
-        ScalarMappable(norm, colours), cax=figure.subplots(), orientation="horizontal",
-        extend=beyond, format=FuncFormatter(lambda value, _: f"{value:g}"),
-    )  # fmt: skip
-    bar.set_label(label)
-    return _png(figure)
-
-
-def _png(figure: Figure) -> str:
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=180)
-    return embed("png", content.getvalue())
+def _legend(norm: Normalize, colours: str, label: str, *, beyond: str) -> Picture:
+    with styled():
+        figure = Figure(figsize=(3.7, 0.66), layout="constrained")
+        bar = figure.colorbar(
+            ScalarMappable(norm, colours), cax=figure.subplots(), orientation="horizontal",
+            extend=beyond, format=FuncFormatter(lambda value, _: f"{value:g}"),
+        )  # fmt: skip
+        bar.set_label(label)
+        return Picture(embed_figure(figure, DPI), "", f"Colours of the maps: {label}")

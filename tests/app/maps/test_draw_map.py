@@ -54,17 +54,12 @@ def levels_of(data: dict, scene: int, layer: str) -> np.ndarray:
     return np.frombuffer(zlib.decompress(packed), np.uint8).reshape(-1, grid["ny"], grid["nx"])
 
 
-def scale_of(data: dict, layer: str) -> dict:
-    key = next(item["scale"] for item in data["layers"] if item["name"] == layer)
-    return data["scales"][key]
-
-
 def test_a_page_has_the_time_mean_of_the_store_within_its_resolution(fires, tmp_path):
     drawn = pc.draw_map(fires, tmp_path / "map.html", fire="fire-00-high")
     data = data_in(drawn.path.read_text(encoding="utf-8"))
-    own = fires.isel(snapshot=np.flatnonzero(fires.fire_id.values == "fire-00-high"))
-    mean = pc.scores.as_quantity(own.smoke).values
-    scale = scale_of(data, "smoke")
+    one = fires.isel(snapshot=fires.fire_id.values == "fire-00-high")
+    mean = pc.scores.as_quantity(one.smoke).values
+    scale = data["scales"][data["layers"][0]["scale"]]
     shown = np.array(scale["values"], dtype=float)[levels_of(data, 0, "smoke")]
     np.testing.assert_array_equal(shown == 0.0, mean == 0.0)
     seen = mean >= scale["low"]
@@ -72,7 +67,7 @@ def test_a_page_has_the_time_mean_of_the_store_within_its_resolution(fires, tmp_
     written = 1e-4  # relative; values are written with five digits
     np.testing.assert_allclose(shown[seen], mean[seen], rtol=scale["resolution"] + written)
     assert data["scenes"][0]["hours"] == [6.0, 12.0, 18.0]
-    assert data["layers"][0]["units"] == "µg m⁻³"
+    assert (data["layers"][0]["name"], data["layers"][0]["units"]) == ("smoke", "µg m⁻³")
     assert "time-mean" in data["layers"][0]["meaning"]
 
 
@@ -126,13 +121,14 @@ def test_the_largest_fires_are_chosen_and_all_can_be_named(fires):
 
 
 def test_layers_of_one_unit_share_a_scale(fires):
+    ends = {"units": "ug m-3"}
     predicted = xr.Dataset(
         {"smoke": (0.5 * fires.smoke).assign_attrs(fires.smoke.attrs),
-         "lower": (0.1 * fires.smoke).assign_attrs(units="ug m-3", long_name="lower end"),
-         "upper": (2.0 * fires.smoke).assign_attrs(units="ug m-3", long_name="upper end"),
+         "lower": (0.1 * fires.smoke).assign_attrs(ends, long_name="lower end"),
+         "upper": (2.0 * fires.smoke).assign_attrs(ends, long_name="upper end"),
          "footprint": (fires.smoke > 1.0).astype(np.int8)},
-    )  # fmt: skip
-    content = content_of([fires, predicted.drop_vars("burned_area")])
+    ).drop_vars("burned_area")  # fmt: skip
+    content = content_of([fires, predicted])
     names = [layer.name for layer in content.layers]
     assert names == [
         "smoke", "predicted", "difference", "lower", "upper", "footprint", "time_since_ignition",
@@ -140,12 +136,10 @@ def test_layers_of_one_unit_share_a_scale(fires):
     amounts = {content.layer(name).scale for name in ("smoke", "predicted", "lower", "upper")}
     assert len(amounts) == 1
     assert content.layer("smoke").title == "Observed smoke"
-    scene = content.scenes[0]
-    np.testing.assert_allclose(
-        scene.fields["difference"], -0.5 * scene.fields["smoke"], rtol=SINGLE
-    )
-    np.testing.assert_allclose(scene.fields["upper"], 2.0 * scene.fields["smoke"], rtol=SINGLE)
-    swapped = content_of([predicted.drop_vars("burned_area"), fires])
+    shown = content.scenes[0].fields
+    np.testing.assert_allclose(shown["difference"], -0.5 * shown["smoke"], rtol=SINGLE)
+    np.testing.assert_allclose(shown["upper"], 2.0 * shown["smoke"], rtol=SINGLE)
+    swapped = content_of([predicted, fires])
     assert [layer.name for layer in swapped.layers] == names
 
 
@@ -168,7 +162,7 @@ def test_quantities_are_those_of_the_store(fires):
     half = 6.0 * 0.5 * (sums + np.concatenate([np.zeros_like(sums[:1]), sums[:-1]]))
     np.testing.assert_allclose(dose.scenes[0].fields["smoke"], half, rtol=1e-5)
     assert dose.layers[0].units == "µg m⁻³ h"
-    unknown = fires.assign(smoke=fires.smoke.assign_attrs({INTERVAL: None}))
+    unknown = fires.copy()
     del unknown.smoke.attrs[INTERVAL]
     with pytest.raises(PlumecastError, match="does not record the interval"):
         content_of(unknown)
@@ -180,9 +174,8 @@ def test_rows_from_north_to_south_are_turned(fires):
     turned = content_of(fires.isel(y=slice(None, None, -1)), most=1)
     straight = content_of(fires, most=1)
     assert turned.grid == straight.grid
-    np.testing.assert_array_equal(
-        turned.scenes[0].fields["smoke"], straight.scenes[0].fields["smoke"]
-    )
+    one, other = (content.scenes[0].fields["smoke"] for content in (turned, straight))
+    np.testing.assert_array_equal(one, other)
 
 
 def test_statistics_have_a_layer_for_every_threshold_with_a_title(fires):
@@ -198,16 +191,6 @@ def test_statistics_have_a_layer_for_every_threshold_with_a_title(fires):
     shown = content.scenes[0].fields["exceedance threshold=10"][0]
     np.testing.assert_allclose(shown, statistics.exceedance.values[1], rtol=SINGLE)
     assert page_data(content)["scenes"][0]["hours"] is None
-
-
-def test_ends_of_a_difference_are_not_called_error_bars(fires):
-    more = fires.assign(smoke=(2.0 * fires.smoke).assign_attrs(fires.smoke.attrs))
-    found = pc.compare_scenarios({"low": fires, "high": more}, Reading(thresholds=[10.0]))
-    titles = {layer.name: layer.title for layer in content_of(found.maps).layers}
-    assert titles["lower"] == "Lower end of the 95 % interval of the difference"
-    assert titles["exceedance_upper threshold=10"] == (
-        "Upper end of the 95 % interval of that difference, threshold 10"
-    )
 
 
 def test_a_prediction_shows_every_quantity_once(fires, tmp_path):
@@ -226,14 +209,21 @@ def test_a_prediction_shows_every_quantity_once(fires, tmp_path):
 
 
 def test_scenarios_of_a_comparison_can_be_chosen(fires):
-    grid = {"scenario": ["thinned", "burned"], "y": fires.y, "x": fires.x}
-    values = np.random.default_rng(0).normal(size=(2, 8, 10))
-    attrs = {"long_name": "scenario minus reference", "units": "ug m-3"}
-    made = xr.Dataset({"difference": (("scenario", "y", "x"), values, attrs)}, grid)
-    content = content_of(made)
-    assert [scene.name for scene in content.scenes] == ["thinned", "burned"]
-    assert content.layers[0].kind == "difference"
-    np.testing.assert_allclose(content.scenes[1].fields["difference"][0], values[1], rtol=SINGLE)
+    """Ends of a difference are not called error bars."""
+    scenarios = {
+        name: fires.assign(smoke=(factor * fires.smoke).assign_attrs(fires.smoke.attrs))
+        for name, factor in (("low", 1.0), ("high", 2.0), ("more", 3.0))
+    }
+    maps = pc.compare_scenarios(scenarios, Reading(thresholds=[10.0])).maps
+    content = content_of(maps)
+    assert [scene.name for scene in content.scenes] == ["high", "more"]
+    assert content.layer("difference").kind == "difference"
+    shown = content.scenes[1].fields["difference"][0]
+    np.testing.assert_allclose(shown, maps.difference.values[1], rtol=SINGLE)
+    assert content.layer("lower").title == "Lower end of the 95 % interval of the difference"
+    assert content.layer("exceedance_upper threshold=10").title == (
+        "Upper end of the 95 % interval of that difference, threshold 10"
+    )
 
 
 def test_fires_without_smoke_are_shown_with_a_note(fires, tmp_path):
@@ -242,27 +232,25 @@ def test_fires_without_smoke_are_shown_with_a_note(fires, tmp_path):
     assert "without smoke" in drawn.notes[0]
 
 
-def test_a_figure_is_drawn(fires, tmp_path):
-    path = pc.draw_map(fires, tmp_path / "map.png", reading=Reading(hours=[6.0, 18.0])).path
-    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+def kml_of(path):
+    """The document of a KMZ, and its pictures by name."""
+    with zipfile.ZipFile(path) as file:
+        pictures = {name: file.read(name) for name in file.namelist()}
+    return ElementTree.fromstring(pictures.pop("doc.kml")), pictures
 
 
 def test_kmz_has_overlays_with_times_and_a_legend(tmp_path):
     path = tmp_path / "map.kmz"
     made = on_earth(fires=2, checkpoints=3)
     pc.draw_map(made, path, ignition_time="2026-08-01T18:00Z", title="A & <B>")
-    with zipfile.ZipFile(path) as file:
-        root = ElementTree.fromstring(file.read("doc.kml"))
-        names = file.namelist()
-        for name in names[1:]:
-            assert file.read(name)[:4] == b"\x89PNG"
+    root, pictures = kml_of(path)
+    assert {data[:4] for data in pictures.values()} == {b"\x89PNG"}
     begins = [item.text for item in root.findall(".//k:GroundOverlay/k:TimeSpan/k:begin", KML)]
     assert begins == ["2026-08-02T00:00:00Z", "2026-08-02T06:00:00Z", "2026-08-02T12:00:00Z"]
-    assert {item.text for item in root.findall(".//k:href", KML)} == set(names[1:])
-    assert len(root.findall(".//k:ScreenOverlay", KML)) == 1
+    assert {item.text for item in root.findall(".//k:href", KML)} == set(pictures)
     assert root.find(".//k:Document/k:name", KML).text.startswith("A & <B>")
     (legend,) = root.findall(".//k:ScreenOverlay/k:Icon/k:href", KML)
-    assert legend.text in names
+    assert legend.text in pictures
     move = pyproj.Transformer.from_crs(CRS, 4326, always_xy=True)
     edges = [float(end(made[axis])) + side * CELL / 2 for side, end in ((-1, np.min), (1, np.max))
              for axis in "xy"]  # fmt: skip
@@ -304,18 +292,6 @@ def test_the_picture_of_a_kmz_lies_where_the_cells_are(tmp_path):
         ({"out": "map.gif"}, "unknown file ending '.gif'; use .html, .png or .kmz"),
         ({"out": "map.kmz"}, "no projection"),
         ({"out": "map.png", "fire": ["fire-00-low", "fire-00-high"]}, "shows one fire"),
-    ],
-)
-def test_wrong_requests_are_refused(fires, tmp_path, options, message):
-    out = tmp_path / options.pop("out", "map.html")
-    with pytest.raises(PlumecastError, match=message):
-        pc.draw_map(fires, out, **options)
-    assert not out.exists()
-
-
-@pytest.mark.parametrize(
-    ("sources", "message"),
-    [
         (lambda fires: fires.isel(snapshot=slice(0, 0)), "no fire to draw"),
         (lambda fires: fires.drop_vars(["smoke", "time_since_ignition"]), "no field on y and x"),
         (lambda fires: fires.drop_vars(["x", "y"]), "no coordinate y"),
@@ -325,15 +301,19 @@ def test_wrong_requests_are_refused(fires, tmp_path, options, message):
         (lambda fires: "none.zarr", "does not exist"),
     ],
 )
-def test_sources_that_cannot_be_drawn_are_refused(fires, sources, message):
+def test_wrong_requests_and_sources_are_refused(fires, tmp_path, options, message):
+    source, options = (options(fires), {}) if callable(options) else (fires, dict(options))
+    out = tmp_path / options.pop("out", "map.html")
     with pytest.raises(PlumecastError, match=message):
-        content_of(sources(fires))
+        pc.draw_map(source, out, **options)
+    assert not out.exists()
 
 
 def test_loose_quantities_and_hours_work_with_a_warning(fires, tmp_path):
-    new = pc.draw_map(fires, tmp_path / "new.html", reading=Reading("dose", hours=[6.0]))
+    new = pc.draw_map(fires, tmp_path / "new.png", reading=Reading("dose", hours=[6.0]))
     with pytest.warns(DeprecationWarning, match=r"reading=Reading\("):
-        old = pc.draw_map(fires, tmp_path / "old.html", quantity="dose", hours=[6.0])
+        old = pc.draw_map(fires, tmp_path / "old.png", quantity="dose", hours=[6.0])
+    assert new.path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert old.path.read_bytes() == new.path.read_bytes()
 
 
@@ -355,7 +335,6 @@ def test_a_kmz_has_the_dates_that_a_fire_records(tmp_path):
     made = on_earth(fires=1, checkpoints=1)
     dated = made.assign_coords(ignition_time=("snapshot", np.array(["2026-08-01T18:00:00Z"])))
     pc.draw_map(dated, tmp_path / "map.kmz")
-    with zipfile.ZipFile(tmp_path / "map.kmz") as file:
-        text = file.read("doc.kml").decode()
+    text = ElementTree.tostring(kml_of(tmp_path / "map.kmz")[0], encoding="unicode")
     assert "2026-08-02T00:00:00Z" in text
     assert "nominal" not in text

@@ -37,26 +37,13 @@ def test_the_corner_of_nevada_is_in_lake_tahoe():
     assert np.hypot(states[:, 0] - x, states[:, 1] - y).min() < ATLAS
 
 
-def test_small_grids_have_counties_and_large_ones_do_not():
+def test_small_grids_have_counties_large_ones_states_and_others_countries():
     assert "county" in borders(TAHOE, UTM)
     wide = Grid(300_000.0, 3_900_000.0, 20_000.0, 20_000.0, 40, 40)
     assert "county" not in borders(wide, UTM)
     assert "state" in borders(wide, UTM)
-
-
-def test_countries_are_drawn_outside_america():
     alps = Grid(300_000.0, 5_050_000.0, 5000.0, 5000.0, 40, 40)
-    found = borders(alps, "EPSG:32632")
-    assert list(found) == ["country"]
-
-
-def test_lines_stay_near_the_grid():
-    for lines in borders(TAHOE, UTM).values():
-        for line in lines:
-            inside = (abs(line[:, 0] - 760_000.0) < 40_000.0) & (
-                abs(line[:, 1] - 4_330_000.0) < 40_000.0
-            )
-            assert inside.any() or len(line) == 2  # a long segment may cross
+    assert list(borders(alps, "EPSG:32632")) == ["country"]
 
 
 def test_slopes_towards_the_north_west_are_bright():
@@ -79,10 +66,6 @@ def test_an_elevation_model_is_sampled_where_it_is(tmp_path):
     expected = 3.0 * (10.0 + (x + 0.5) * dx / 100.0) + 2.0 * (10.0 + (y + 0.5) * dy / 100.0)
     np.testing.assert_allclose(heights, expected, rtol=1e-6)
     assert relief(heights, dx, dy).shape == (*heights.shape, 4)
-
-
-def test_an_elevation_model_elsewhere_is_refused(tmp_path):
-    path = write_ascii(tmp_path / "dem.asc", np.ones((4, 4)), **header(np.ones((4, 4))))
     with pytest.raises(PlumecastError, match="does not cover the grid"):
         resample(path, Grid(1e6, 1e6, 500.0, 500.0, 4, 3), None)
 
@@ -109,14 +92,14 @@ def test_rings_enclose_the_burned_area(burned):
     assert sum(area(ring) for ring in outline(burned)) == burned.sum()
 
 
-def test_a_hole_is_a_ring_of_its_own():
-    burned = np.ones((3, 3), dtype=bool)
-    burned[1, 1] = False
-    assert sorted(area(ring) for ring in outline(burned)) == [-1.0, 9.0]
+HOLE = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]], dtype=bool)
 
 
-def test_cells_that_touch_at_a_corner_stay_apart():
-    assert sorted(map(area, outline(np.eye(2, dtype=bool)))) == [1.0, 1.0]
+@pytest.mark.parametrize(
+    ("burned", "areas"), [(HOLE, [-1.0, 9.0]), (np.eye(2, dtype=bool), [1.0, 1.0])]
+)
+def test_a_hole_is_a_ring_of_its_own_and_cells_that_touch_stay_apart(burned, areas):
+    assert sorted(map(area, outline(burned))) == areas
 
 
 def test_only_turns_are_kept():

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from support.browser import open_chromium
-
 REFUSED = "Failed to load resource"
 """What Chromium says of an answer that is an error."""
 
@@ -32,13 +30,6 @@ def live_address(live_files, tmp_path_factory):
         yield re.search(r"http://\S+/", said)[0]
         server.terminate()
         server.stdout.read()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """One browser for all tests of the page."""
-    with open_chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

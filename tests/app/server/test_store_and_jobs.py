@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from plumecast.app.server.store import LAYERS
+from plumecast.app.server.page import STORE_LAYERS
 from plumecast.scores.quantities import as_quantity
 from plumecast.scores.reading import Reading
 from plumecast.surrogate.load import load_surrogate
@@ -20,7 +20,7 @@ def test_difference_is_predicted_minus_observed(client, page):
     fire = client.get("/api/store/fires").json()["fires"][0]
     fields = [
         np.frombuffer(client.get(f"/api/store/fires/{fire['id']}/1?layer={layer}").content, "<f4")
-        for layer in LAYERS
+        for layer in STORE_LAYERS
     ]
     observed, predicted, difference = fields
     np.testing.assert_array_equal(difference, predicted - observed)
@@ -44,6 +44,12 @@ def test_scores_are_of_unseen_fires(client, page, live_files):
     assert (answer["roc"][0], answer["roc"][-1]) == ([0.0, 0.0], [1.0, 1.0])
 
 
+def test_two_clients_light_fires_at_the_same_time(client):
+    with ThreadPoolExecutor(2) as clients:
+        east, west = clients.map(lambda way: lit(client, wind(way))[1], (90.0, 270.0))
+    assert east[0][1]["centre"][0] < west[0][1]["centre"][0]
+
+
 def test_a_training_adds_a_model_and_a_point_of_the_curve(client, page):
     """Meanwhile another client lights a fire, which does not wait for the training."""
     body = {"kind": "train", "preset": "paper-linear", "ignitions": 5}
@@ -65,6 +71,7 @@ def test_a_training_adds_a_model_and_a_point_of_the_curve(client, page):
 
 
 def test_a_training_can_be_cancelled(client, page):
+    before = list(page.folder.glob("*.plume"))
     begun = client.post("/api/jobs", json={"kind": "train", "preset": "recommended"}).json()["id"]
     job = page.jobs.kept.get(begun)
     while job.process is None or not job.process.is_alive():
@@ -78,18 +85,4 @@ def test_a_training_can_be_cancelled(client, page):
     assert told[-1] == ("error", {"error": "the training was cancelled"})
     job.process.join(60.0)
     assert not job.process.is_alive()
-    assert not list(page.folder.glob("*.plume"))
-
-
-def test_two_clients_light_fires_at_the_same_time(client):
-    found = {}
-
-    def light(direction):
-        found[direction] = lit(client, wind(direction))[1]
-
-    threads = [threading.Thread(target=light, args=(way,)) for way in (90.0, 270.0)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found[90.0][0][1]["centre"][0] < found[270.0][0][1]["centre"][0]
+    assert list(page.folder.glob("*.plume")) == before

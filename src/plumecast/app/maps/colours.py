@@ -47,14 +47,12 @@ FIRE_COLOUR = "#d7301f"
 
 def palette(name: str, count: int) -> np.ndarray:
     """(count, 3) bytes of red, green and blue, interpolated between the anchors."""
-    anchors = np.array([_bytes(colour) for colour in PALETTES[name]], dtype=np.float64)
+    anchors = np.array(
+        [tuple(bytes.fromhex(colour[1:])) for colour in PALETTES[name]], dtype=np.float64
+    )
     places = np.linspace(0.0, anchors.shape[0] - 1.0, count)
     parts = [np.interp(places, np.arange(anchors.shape[0]), anchors[:, k]) for k in range(3)]
     return np.rint(np.stack(parts, axis=1)).astype(np.uint8)
-
-
-def _bytes(colour: str) -> tuple[int, ...]:
-    return tuple(bytes.fromhex(colour.removeprefix("#")))
 
 
 NOTHING, FIRST, LAST, MISSING = 0, 1, 254, 255
@@ -137,7 +135,9 @@ class Scale:
     def ticks(self) -> list[float]:
         """Round values along the bar."""
         if self.kind == "linear":
-            step = _round_step((self.high - self.low) / (_MOST_TICKS - 1))
+            least = (self.high - self.low) / (_MOST_TICKS - 1)
+            power = 10.0 ** np.floor(np.log10(least))
+            step = power * next(k for k in (1.0, 2.0, 5.0, 10.0) if k * power >= least * (1 - 1e-9))
             first = np.ceil(self.low / step - 1e-9) + 0.0  # never −0
             return [float(step * k) for k in np.arange(first, self.high / step + 1e-9)]
         powers = np.arange(np.ceil(np.log10(self.low) - 1e-9), np.log10(self.high) + 1e-9)
@@ -156,12 +156,6 @@ def tick_text(value: float) -> str:
     """
     plain = f"{value:.3g}" if abs(value) < 1e3 else f"{value:.6g}"
     return plain.replace("-", "−")
-
-
-def _round_step(step: float) -> float:
-    """The next of 1, 2, 5, 10, … times a power of ten."""
-    power = 10.0 ** np.floor(np.log10(step))
-    return float(power * next(k for k in (1.0, 2.0, 5.0, 10.0) if k * power >= step * (1 - 1e-9)))
 
 
 def amount_scale(largest: float, smallest: float = 0.0) -> Scale:

@@ -6,7 +6,6 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -22,6 +21,7 @@ from plumecast.app.maps.sources import (
     fire_scenes,
     open_source,
     statistic_scenes,
+    unlabelled,
 )
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import ArgumentError, PlumecastError, require
@@ -105,27 +105,23 @@ def draw_map(
         item for item in (*as_sources(source), model, points, dem) if isinstance(item, str | Path)
     ]
     where = check_output(out, endings=FORMATS, inputs=inputs)
+    is_page = where.suffix == ".html"
     fires = [fire] if isinstance(fire, str) else list(fire)
-    if where.suffix != ".html" and len(fires) > 1:
+    if not is_page and len(fires) > 1:
         raise PlumecastError(f"{where}: shows one fire; name one, or write .html")
-    most = MOST_FIRES if where.suffix == ".html" else 1
     content, total = map_content(
-        source, model=model, fires=fires, most=most, reading=reading, points=points, dem=dem
-    )
+        source, model=model, fires=fires, most=MOST_FIRES if is_page else 1, reading=reading,
+        points=points, dem=dem,
+    )  # fmt: skip
     content = content if title is None else replace(content, title=title)
     layers = [layer] if isinstance(layer, str) else list(layer)
-    if not layers and where.suffix != ".html":
-        layers = main_layers(content)
+    if not layers and not is_page:  # smoke, predicted and difference
+        names = [item.name for item in content.layers]
+        layers = [name for name in names if name in LAYERS and LAYERS[name].in_figures]
+        layers = layers or names[:1]
     content = _chosen(content, layers, tuple(reading.hours))
-    _write(content, where, all_times=bool(reading.hours), ignition_time=ignition_time)
-    titles = tuple(item.title for item in content.layers)
-    names = tuple(scene.name for scene in content.scenes)
-    return Drawn(where, names, total, titles, tuple(content.notes))
-
-
-def _write(content: Content, where: Path, *, all_times: bool, ignition_time: str | None) -> None:
-    """Write a format; its libraries are imported when it is needed."""
-    if where.suffix == ".html":
+    # The libraries of a format are imported when it is needed.
+    if is_page:
         from plumecast.app.maps.html import write_html
 
         write_html(content, where)
@@ -133,18 +129,15 @@ def _write(content: Content, where: Path, *, all_times: bool, ignition_time: str
         require("matplotlib", "report", "a figure")
         from plumecast.app.maps.figure import write_png
 
-        write_png(content, where, all_times=all_times)
+        write_png(content, where, all_times=bool(reading.hours))
     else:
         require("matplotlib", "report", "the legend of a KMZ")
         from plumecast.app.maps.kmz import write_kmz
 
         write_kmz(content, where, ignition_time)
-
-
-def main_layers(content: Content) -> list[str]:
-    """Names of the layers of a figure that names none: smoke, predicted and difference."""
-    names = [item.name for item in content.layers]
-    return [name for name in names if name in LAYERS and LAYERS[name].in_figures] or names[:1]
+    titles = tuple(item.title for item in content.layers)
+    shown = tuple(scene.name for scene in content.scenes)
+    return Drawn(where, shown, total, titles, tuple(content.notes))
 
 
 def _chosen(content: Content, layers: Sequence[str], hours: Sequence[float]) -> Content:
@@ -153,9 +146,8 @@ def _chosen(content: Content, layers: Sequence[str], hours: Sequence[float]) -> 
         names = [item.name for item in content.layers]
         unknown = [name for name in layers if name not in names]
         if unknown:
-            raise ArgumentError(
-                "layer", unknown[0], f"choose from {', '.join(names)}", problem="is unknown"
-            )
+            choices = f"choose from {', '.join(names)}"
+            raise ArgumentError("layer", unknown[0], choices, problem="is unknown")
         content = replace(content, layers=[content.layer(name) for name in dict.fromkeys(layers)])
     if not hours:
         return content
@@ -204,7 +196,10 @@ def map_content(
     Without `fires` these are the largest ones, at most `most`.
     """
     sources = as_sources(source)
-    data = _joined([open_source(item) for item in sources])
+    data, *second = [open_source(item) for item in sources]
+    if second:  # the one with the fires is the store
+        swapped = FIRE not in data and FIRE in second[0]
+        data = beside(second[0], data) if swapped else beside(data, second[0])
     name = "the fires" if isinstance(sources[0], xr.Dataset) else Path(sources[0]).name
     notes: list[str] = []
     total = 0
@@ -221,20 +216,23 @@ def map_content(
         scenes, attrs = fire_scenes(as_read(data, reading))
     else:
         if fires:
-            raise ArgumentError(
-                "fire", fires[0], "the source has no fires, only statistics of them"
-            )
+            advice = "the source has no fires, only statistics of them"
+            raise ArgumentError("fire", fires[0], advice)
         if model is not None:
             raise PlumecastError("a model needs fires, and the source has only statistics of them")
         title = str(data.attrs.get("title") or f"Smoke of {name}")
         scenes, attrs = statistic_scenes(data)
     layers, scales = describe_layers(scenes, attrs)
-    grid = grid_from_centres(data["x"].values, data["y"].values, name)
-    lines, missing = _borders(grid, crs_of(data))
+    grid, crs = grid_from_centres(data["x"].values, data["y"].values, name), crs_of(data)
+    lines: Lines = {}
+    if crs is not None and importlib.util.find_spec("pyproj") is None:
+        notes = [*notes, "Borders need pyproj; pip install 'plumecast[raster]'."]
+    elif crs is not None:
+        lines = borders(grid, crs)
     return Content(
         title=title,
         grid=grid,
-        crs=crs_of(data),
+        crs=crs,
         scenes=scenes,
         layers=layers,
         scales=scales,
@@ -242,16 +240,8 @@ def map_content(
         places=None if points is None else read_places(points, data),
         heights=_heights(data, grid, dem),
         borders=lines,
-        notes=(*notes, *missing),
+        notes=notes,
     ), total  # fmt: skip
-
-
-def _joined(opened: list[xr.Dataset]) -> xr.Dataset:
-    """One source, or a store with its prediction; the one with the fires is the store."""
-    if len(opened) == 1:
-        return opened[0]
-    first, second = opened if FIRE in opened[0] or FIRE not in opened[1] else opened[::-1]
-    return beside(first, second)
 
 
 def _with_prediction(
@@ -271,11 +261,8 @@ def _with_prediction(
     made = xr.concat(list(blocks), SNAPSHOT)
     if SMOKE in data:
         return beside(data, made), notes
-    fields = {
-        str(name): (item.dims, item.data, item.attrs) for name, item in made.data_vars.items()
-    }
-    first = surrogate.outputs.names[0]
-    if first == SMOKE:
+    fields = unlabelled(made)
+    if surrogate.outputs.names[0] == SMOKE:
         fields[PREDICTED] = fields.pop(SMOKE)
     return data.assign(fields).assign_coords(dose_coords(made)), notes
 
@@ -290,12 +277,3 @@ def _heights(
         return None
     heights = data[GROUND_HEIGHT].transpose("y", "x").values.astype(np.float64)
     return heights, grid.dx, grid.dy
-
-
-def _borders(grid: Grid, crs: Any) -> tuple[Lines, list[str]]:
-    """Borders where the grid has a projection; a note if they cannot be projected."""
-    if crs is None:
-        return {}, []
-    if importlib.util.find_spec("pyproj") is None:
-        return {}, ["Borders need pyproj; pip install 'plumecast[raster]'."]
-    return borders(grid, crs), []

@@ -32,7 +32,7 @@ from plumecast.paper.figures import (
     styled,
 )
 from plumecast.sources.rasters.georeference import target_grid
-from plumecast.workflows.design.design import CHOSEN, HOLD_OUT, MUST_HAVE, Design, Run
+from plumecast.workflows.design.design import CHOSEN, HOLD_OUT, MUST_HAVE, Design
 
 _KM = 1e3  # m
 
@@ -51,8 +51,12 @@ def write_png(content: Content, path: Path, *, all_times: bool = False) -> None:
 def figure_png(content: Content) -> bytes:
     """The figure of the first scene as a picture in memory."""
     with styled():
-        picture = io.BytesIO()
-        draw_figure(content).savefig(picture, dpi=160, format="png")
+        return _png(draw_figure(content), dpi=160)
+
+
+def _png(figure: Figure, dpi: int) -> bytes:
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=dpi, format="png")
     return picture.getvalue()
 
 
@@ -73,7 +77,8 @@ def draw_figure(content: Content, *, all_times: bool = False) -> Figure:
             _draw_map(axes[line, column], content, scene, layer, time)
             if line == 0 and scene.hours is not None:
                 axes[line, column].set_title(f"{hours_text(scene.hours[time])} since ignition")
-        axes[line, 0].set_ylabel(f"{_wrapped(layer.title)}\ny (km)")
+        wrapped = "\n".join(textwrap.wrap(plain(layer.title), _LABEL))
+        axes[line, 0].set_ylabel(f"{wrapped}\ny (km)")
     for key in dict.fromkeys(layer.scale for layer in content.layers):
         alike = [line for line, layer in enumerate(content.layers) if layer.scale == key]
         bar = figure.colorbar(
@@ -87,10 +92,6 @@ def draw_figure(content: Content, *, all_times: bool = False) -> Figure:
     name = f": {plain(scene.name)}" if scene.name else ""
     figure.suptitle(f"{plain(content.title)}{name}", fontsize=10)
     return figure
-
-
-def _wrapped(title: str) -> str:
-    return "\n".join(textwrap.wrap(plain(title), _LABEL))
 
 
 def _times(scene: Scene, *, all_times: bool) -> list[int]:
@@ -187,9 +188,7 @@ def legend_png(content: Content, layer: Layer) -> bytes:
         scale = content.scales[layer.scale]
         bar = figure.colorbar(mappable(scale), cax=figure.subplots(), orientation="horizontal")
         label_bar(bar, scale, layer)
-        picture = io.BytesIO()
-        figure.savefig(picture, dpi=110, format="png")
-    return picture.getvalue()
+        return _png(figure, dpi=110)
 
 
 LOOKS = {CHOSEN: (VERMILION, "o"), MUST_HAVE: (ORANGE, "D"), HOLD_OUT: (BLUE, "s")}
@@ -222,26 +221,22 @@ def draw_design(design: Design) -> Figure:
     for role, (colour, marker) in LOOKS.items():
         runs = [run for run in design.runs if run.role == role]
         if runs:
-            _draw_points(ax, runs, colour, marker, f"{role} ({len(runs)})")
+            ax.plot(
+                [run.x / _KM for run in runs], [run.y / _KM for run in runs], marker, color=colour,
+                markeredgecolor="white", markersize=6, label=f"{role} ({len(runs)})",
+            )  # fmt: skip
+        for run in runs:
+            ax.annotate(
+                plain(str(run.rank)), (run.x / _KM, run.y / _KM), xytext=(4, 3),
+                textcoords="offset points", fontsize=8, fontweight="bold", color=INK,
+            )  # fmt: skip
     west, east, south, north = _extent(grid)
-    ax.set(xlim=(west, east), ylim=(south, north))
+    ax.set(xlim=(west, east), ylim=(south, north), xlabel="x (km)", ylabel="y (km)")
     ax.set_aspect("equal")
-    ax.set_xlabel("x (km)")
-    ax.set_ylabel("y (km)")
     figure.legend(loc="outside lower center", ncols=4)
     arrows = "" if design.runs[0].wind_speed is None else "; arrows: mean wind"
     ax.set_title(f"Fires to run, in order ({design.method}); lines: perimeters{arrows}")
     return figure
-
-
-def _draw_points(ax: Axes, runs: list[Run], colour: str, marker: str, label: str) -> None:
-    x, y = [run.x / _KM for run in runs], [run.y / _KM for run in runs]
-    ax.plot(x, y, marker, color=colour, markeredgecolor="white", markersize=6, label=label)
-    for run in runs:
-        ax.annotate(
-            plain(str(run.rank)), (run.x / _KM, run.y / _KM), xytext=(4, 3),
-            textcoords="offset points", fontsize=8, fontweight="bold", color=INK,
-        )  # fmt: skip
 
 
 def _draw_winds(ax: Axes, design: Design, grid: Grid) -> None:
@@ -252,10 +247,7 @@ def _draw_winds(ax: Axes, design: Design, grid: Grid) -> None:
         return
     longest = _ARROW * grid.nx * grid.dx / _KM / speeds.mean()
     for run, speed in zip(windy, speeds, strict=True):
-        angle = np.deg2rad(run.wind_from_direction or 0.0)
-        ax.annotate(
-            "", (run.x / _KM - longest * speed * np.sin(angle),
-                 run.y / _KM - longest * speed * np.cos(angle)),
-            xytext=(run.x / _KM, run.y / _KM),
-            arrowprops={"arrowstyle": "->", "color": INK, "linewidth": 0.9},
-        )  # fmt: skip
+        angle, x, y = np.deg2rad(run.wind_from_direction or 0.0), run.x / _KM, run.y / _KM
+        end = x - longest * speed * np.sin(angle), y - longest * speed * np.cos(angle)
+        look = {"arrowstyle": "->", "color": INK, "linewidth": 0.9}
+        ax.annotate("", end, xytext=(x, y), arrowprops=look)

@@ -32,8 +32,13 @@ def outline(burned: np.ndarray) -> list[Ring]:
     follow = _edges(np.pad(np.asarray(burned, dtype=bool), 1))
     rings = []
     while follow:
-        start = min(follow, key=lambda corner: (corner[1], corner[0]))
-        rings.append(_turns(_walk(follow, start)))
+        ring = _walk(follow, min(follow, key=lambda corner: (corner[1], corner[0])))
+        around = zip(ring[-1:] + ring[:-1], ring, ring[1:] + ring[:1], strict=True)
+        rings.append([
+            here
+            for before, here, after in around
+            if not (before[0] == here[0] == after[0] or before[1] == here[1] == after[1])
+        ])  # fmt: skip
     return rings
 
 
@@ -79,15 +84,6 @@ def _walk(
         ring.append(here)
 
 
-def _turns(ring: list[tuple[int, int]]) -> Ring:
-    around = zip(ring[-1:] + ring[:-1], ring, ring[1:] + ring[:1], strict=True)
-    return [
-        here
-        for before, here, after in around
-        if not (before[0] == here[0] == after[0] or before[1] == here[1] == after[1])
-    ]
-
-
 Lines = dict[str, list[np.ndarray]]
 """Lines (n, 2) of x and y in metres by kind: "country", "state" or "county"."""
 
@@ -117,26 +113,22 @@ def borders(grid: Grid, crs: Any) -> Lines:
     for kind, (folder, name), layer in _PLACES:
         if kind == "county" and max(width, height) > COUNTIES_BELOW:
             continue
-        atlas = json.loads((_vendor() / folder / name).read_text(encoding="utf-8"))
-        for arc in sorted({abs_arc(k) for k in _arcs(atlas["objects"][layer])}):
+        path = files("plumecast.app") / "assets" / "vendor" / folder / name
+        atlas = json.loads(path.read_text(encoding="utf-8"))
+        scale, shift = (atlas["transform"][part] for part in ("scale", "translate"))
+        # TopoJSON writes ~number for an arc that is followed backwards.
+        for arc in sorted({max(k, ~k) for k in _arcs(atlas["objects"][layer])}):
             if (name, arc) in seen:
                 continue
             seen.add((name, arc))
-            degrees = _degrees(atlas, arc)
-            if _apart(degrees, around):
+            # Longitudes and latitudes are sums of steps, scaled and shifted.
+            degrees = np.cumsum(np.array(atlas["arcs"][arc], dtype=np.float64), axis=0)
+            degrees = degrees * scale + shift
+            if (degrees.min(axis=0) > around[2:]).any() or (degrees.max(axis=0) < around[:2]).any():
                 continue
-            x, y = to_plane.transform(degrees[:, 0], degrees[:, 1])
-            lines_by_kind.setdefault(kind, []).extend(_within(np.stack([x, y], axis=1), box))
+            line = np.stack(to_plane.transform(*degrees.T), axis=1)
+            lines_by_kind.setdefault(kind, []).extend(_within(line, box))
     return {kind: lines for kind, lines in lines_by_kind.items() if lines}
-
-
-def _vendor() -> Any:
-    return files("plumecast.app") / "assets" / "vendor"
-
-
-def abs_arc(number: int) -> int:
-    """Number of an arc; TopoJSON writes ~number for an arc that is followed backwards."""
-    return number if number >= 0 else ~number
 
 
 def _arcs(item: Any) -> Iterator[int]:
@@ -150,19 +142,6 @@ def _arcs(item: Any) -> Iterator[int]:
         yield from _arcs(item["geometries"])
     else:
         yield from _arcs(item.get("arcs", []))
-
-
-def _degrees(atlas: dict[str, Any], arc: int) -> np.ndarray:
-    """(n, 2) longitudes and latitudes of an arc: sums of steps, scaled and shifted."""
-    steps = np.array(atlas["arcs"][arc], dtype=np.float64)
-    transform = atlas["transform"]
-    moved: np.ndarray = np.cumsum(steps, axis=0) * transform["scale"] + transform["translate"]
-    return moved
-
-
-def _apart(points: np.ndarray, box: tuple[float, ...]) -> bool:
-    low, high = points.min(axis=0), points.max(axis=0)
-    return bool(low[0] > box[2] or high[0] < box[0] or low[1] > box[3] or high[1] < box[1])
 
 
 def _within(line: np.ndarray, box: tuple[float, ...]) -> Iterator[np.ndarray]:
@@ -212,7 +191,10 @@ def resample(path: str | Path, grid: Grid, crs: Any) -> tuple[np.ndarray, float,
             f"{path}: has a coordinate system, the grid of the fires has none, so that its place "
             "is unknown; leave dem out"
         )
-    shape, x, y = _pixels(grid)
+    width, height = grid.nx * grid.dx, grid.ny * grid.dy
+    nx, ny = (max(2, round(side * LONGEST / max(width, height))) for side in (width, height))
+    x = grid.left + (np.arange(nx) + 0.5) * width / nx
+    y = grid.bottom + (np.arange(ny) + 0.5) * height / ny
     across, up = np.meshgrid(x, y)
     if raster.crs is not None and not same_crs(as_crs(raster.crs, path), as_crs(crs, path)):
         move = import_extra("pyproj", path).Transformer.from_crs(
@@ -229,17 +211,7 @@ def resample(path: str | Path, grid: Grid, crs: Any) -> tuple[np.ndarray, float,
         raise PlumecastError(
             f"{path}: the elevation model does not cover the grid of the fires; give another dem"
         )
-    return heights, grid.nx * grid.dx / shape[1], grid.ny * grid.dy / shape[0]
-
-
-def _pixels(grid: Grid) -> tuple[tuple[int, int], np.ndarray, np.ndarray]:
-    """Shape of the picture of a grid, and x and y of the centres of its pixels."""
-    width, height = grid.nx * grid.dx, grid.ny * grid.dy
-    size = max(width, height) / LONGEST
-    nx, ny = max(2, round(width / size)), max(2, round(height / size))
-    x = grid.left + (np.arange(nx) + 0.5) * width / nx
-    y = grid.bottom + (np.arange(ny) + 0.5) * height / ny
-    return (ny, nx), x, y
+    return heights, width / nx, height / ny
 
 
 def relief(heights: np.ndarray, dx: float, dy: float) -> np.ndarray:

@@ -42,10 +42,11 @@ def write_html(content: Content, path: Path) -> None:
 
 def render(content: Content) -> str:
     """The page as text; whatever comes from the data is escaped."""
-    codes, sheets = scripts(), styles()
+    codes, sheets, grid = scripts(), styles(), content.grid
+    cells = f"{grid.nx} × {grid.ny} cells of {grid.dx / 1e3:.3g} × {grid.dy / 1e3:.3g} km"
     return Template(asset("map/template.html")).substitute(
         title=html.escape(content.title),
-        source=html.escape(_source(content)),
+        source=html.escape(f"{cells}; grid lines in km, made by plumecast {__version__}"),
         version=__version__,
         scene_word=content.scene_word,
         notes="".join(f"<p>{html.escape(note)}</p>" for note in content.notes),
@@ -57,12 +58,6 @@ def render(content: Content) -> str:
     )
 
 
-def _source(content: Content) -> str:
-    grid = content.grid
-    cells = f"{grid.nx} × {grid.ny} cells of {grid.dx / 1e3:.3g} × {grid.dy / 1e3:.3g} km"
-    return f"{cells}; grid lines in km, made by plumecast {__version__}"
-
-
 def in_script(content: Any) -> str:
     """JSON that no text can end the script element of."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -71,7 +66,12 @@ def in_script(content: Any) -> str:
 
 def page_data(content: Content) -> dict[str, Any]:
     """What the viewer shows, for JSON."""
-    grid = content.grid
+    grid, places = content.grid, content.places
+    listed = () if places is None else zip(places.names, places.rows, places.columns, strict=True)
+    picture = None
+    if content.heights is not None:
+        png = encode_png(relief(*content.heights))
+        picture = f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
     return {
         "title": content.title,
         "grid": {name: getattr(grid, name) for name in ("left", "bottom", "dx", "dy", "nx", "ny")},
@@ -80,13 +80,17 @@ def page_data(content: Content) -> dict[str, Any]:
         ],
         "scales": {key: scale_data(scale) for key, scale in content.scales.items()},
         "scenes": [_scene_data(scene, content) for scene in content.scenes],
-        "places": _place_data(content),
+        "places": [
+            {"name": name, "row": int(row), "column": int(column),
+             "x": float(grid.x[column]), "y": float(grid.y[row])}
+            for name, row, column in listed
+        ],
         "borders": {
             kind: [np.rint(line).astype(int).ravel().tolist() for line in lines]
             for kind, lines in content.borders.items()
         },
-        "relief": _relief(content),
-    }
+        "relief": picture,
+    }  # fmt: skip
 
 
 def scale_data(scale: Scale) -> dict[str, Any]:
@@ -109,45 +113,22 @@ def _scene_data(scene: Scene, content: Content) -> dict[str, Any]:
         layer.name: pack(content.scales[layer.scale].levels(scene.fields[layer.name]))
         for layer in content.layers
     }
-    burned = scene.burned
-    rings = None if burned is None else [_rings(frame) for frame in burned]
+    rings = None
+    if scene.burned is not None:
+        rings = [[np.ravel(ring).tolist() for ring in outline(burned)] for burned in scene.burned]
     hours = None if scene.hours is None else [float(hour) for hour in scene.hours]
     return {"name": scene.name, "hours": hours, "fields": fields, "perimeters": rings}
 
 
-def _rings(burned: np.ndarray) -> list[list[int]]:
-    return [[number for corner in ring for number in corner] for ring in outline(burned)]
-
-
 def pack(levels: np.ndarray) -> str:
     """Bytes as base64 of deflate."""
-    return base64.b64encode(zlib.compress(np.ascontiguousarray(levels).tobytes(), 9)).decode(
-        "ascii"
-    )
-
-
-def _place_data(content: Content) -> list[dict[str, Any]]:
-    places, grid = content.places, content.grid
-    if places is None:
-        return []
-    return [
-        {"name": name, "row": int(row), "column": int(column),
-         "x": float(grid.x[column]), "y": float(grid.y[row])}
-        for name, row, column in zip(places.names, places.rows, places.columns, strict=True)
-    ]  # fmt: skip
-
-
-def _relief(content: Content) -> str | None:
-    if content.heights is None:
-        return None
-    picture = encode_png(relief(*content.heights))
-    return "data:image/png;base64," + base64.b64encode(picture).decode("ascii")
+    packed = zlib.compress(np.ascontiguousarray(levels).tobytes(), 9)
+    return base64.b64encode(packed).decode("ascii")
 
 
 def asset(path: str) -> str:
     """The text of a file below `assets`."""
-    found = files("plumecast.app").joinpath("assets", *path.split("/"))
-    return found.read_text(encoding="utf-8")
+    return files("plumecast.app").joinpath("assets", path).read_text(encoding="utf-8")
 
 
 def scripts() -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ import numpy as np
 from plumecast.app.maps.colours import NOTHING, encode_png
 from plumecast.app.maps.figure import legend_png
 from plumecast.app.maps.ground import perimeters
-from plumecast.app.maps.layers import Content, Layer, Scene
+from plumecast.app.maps.layers import Content, Scene
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.files import atomic_write
 from plumecast.data.crs import as_crs, import_extra
@@ -38,22 +38,31 @@ def write_kmz(content: Content, path: Path, ignition_time: str | None = None) ->
     ignition_time = ignition_time or scene.ignition_time
     start = _start(ignition_time)
     root = ElementTree.Element("kml", xmlns=_KML)
-    document = ElementTree.SubElement(root, "Document")
-    _text(document, "name", f"{content.title} {scene.name}".strip())
-    dated = "" if ignition_time else f" Dates are nominal: ignition at {NOMINAL}."
-    _text(document, "description", f"Made by plumecast.{dated if scene.hours is not None else ''}")
+    document = _add(root, "Document", name=f"{content.title} {scene.name}".strip())
+    nominal = not ignition_time and scene.hours is not None
+    dated = f" Dates are nominal: ignition at {NOMINAL}." if nominal else ""
+    _text(document, "description", f"Made by plumecast.{dated}")
     pictures: dict[str, bytes] = {}
     for number, layer in enumerate(content.layers):
-        folder = ElementTree.SubElement(document, "Folder")
-        _text(folder, "name", layer.title)
-        _text(folder, "visibility", int(number == 0))
-        _legend(folder, content, layer, number, pictures)
-        for time in range(scene.fields[layer.name].shape[0]):
-            levels = content.scales[layer.scale].levels(scene.fields[layer.name][time])
-            name = f"layer{number}_{time:03d}.png"
-            pictures[name] = encode_png(content.scales[layer.scale].rgba[warp.levels(levels)])
-            _overlay(folder, scene, layer, time, name=name, warp=warp, start=start)
-    _perimeters(document, scene, content, warp, start)
+        folder = _add(document, "Folder", name=layer.title, visibility=int(number == 0))
+        legend, scale = f"legend{number}.png", content.scales[layer.scale]
+        pictures[legend] = legend_png(content, layer)
+        overlay = _add(folder, "ScreenOverlay", name=f"Legend: {layer.title}")
+        _add(overlay, "Icon", href=legend)
+        for tag, x, y in (("overlayXY", "0", "0"), ("screenXY", "0.02", "0.06")):  # lower left
+            ElementTree.SubElement(overlay, tag, x=x, y=y, xunits="fraction", yunits="fraction")
+        for time, field in enumerate(scene.fields[layer.name]):
+            picture = f"layer{number}_{time:03d}.png"
+            pictures[picture] = encode_png(scale.rgba[warp.levels(scale.levels(field))])
+            when = (
+                "" if scene.hours is None else f", {hours_text(scene.hours[time])} since ignition"
+            )
+            overlay = _add(folder, "GroundOverlay", name=f"{layer.title}{when}")
+            _time_span(overlay, scene, time, start)
+            _add(overlay, "Icon", href=picture)
+            _add(overlay, "LatLonBox", **{edge: f"{value:.7f}" for edge, value in warp.box.items()})
+    if scene.burned is not None:
+        _perimeters(document, scene, scene.burned, warp, start)
     with atomic_write(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as file:
         text = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
         for name, data in {"doc.kml": text, **pictures}.items():
@@ -69,13 +78,7 @@ class Warp:
         pyproj = import_extra("pyproj", path)
         self.move = pyproj.Transformer.from_crs(as_crs(content.crs, path), 4326, always_xy=True)
         edges = self.move.transform_bounds(grid.left, grid.bottom, right, top)
-        self.grid = grid
-        self.box = dict(zip(("west", "south", "east", "north"), edges, strict=True))
-        self.cells = self._cells()
-
-    def _cells(self) -> np.ndarray:
-        """Flat number of the cell below every pixel of the picture, north row first; −1 outside."""
-        grid, box = self.grid, self.box
+        box = dict(zip(("west", "south", "east", "north"), edges, strict=True))
         across = (np.arange(FINER * grid.nx) + 0.5) / (FINER * grid.nx)
         down = (np.arange(FINER * grid.ny) + 0.5) / (FINER * grid.ny)
         longitude = box["west"] + across * (box["east"] - box["west"])
@@ -84,7 +87,9 @@ class Warp:
         columns = np.floor((x - grid.left) / grid.dx)
         rows = np.floor((y - grid.bottom) / grid.dy)
         inside = (columns >= 0) & (columns < grid.nx) & (rows >= 0) & (rows < grid.ny)
-        return np.where(inside, rows * grid.nx + columns, -1).astype(np.int64)
+        self.grid, self.box = grid, box
+        # Flat number of the cell below every pixel of the picture, north row first; −1 outside.
+        self.cells = np.where(inside, rows * grid.nx + columns, -1).astype(np.int64)
 
     def levels(self, levels: np.ndarray) -> np.ndarray:
         """Levels (ny, nx), south row first, as a picture in degrees, north row first."""
@@ -112,6 +117,14 @@ def _text(parent: Any, tag: str, value: object) -> None:
     ElementTree.SubElement(parent, tag).text = shown
 
 
+def _add(parent: Any, tag: str, **texts: object) -> Any:
+    """An element with elements of text in it."""
+    element = ElementTree.SubElement(parent, tag)
+    for name, value in texts.items():
+        _text(element, name, value)
+    return element
+
+
 def _time_span(parent: Any, scene: Scene, time: int, start: datetime) -> None:
     """From this time to the next; the last lasts as long as the one before it."""
     if scene.hours is None:
@@ -125,49 +138,16 @@ def _time_span(parent: Any, scene: Scene, time: int, start: datetime) -> None:
         _text(span, tag, moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
-def _overlay(
-    folder: Any, scene: Scene, layer: Layer, time: int, *, name: str, warp: Warp, start: datetime
+def _perimeters(
+    document: Any, scene: Scene, burned: np.ndarray, warp: Warp, start: datetime
 ) -> None:
-    overlay = ElementTree.SubElement(folder, "GroundOverlay")
-    when = "" if scene.hours is None else f", {hours_text(scene.hours[time])} since ignition"
-    _text(overlay, "name", f"{layer.title}{when}")
-    _time_span(overlay, scene, time, start)
-    _text(ElementTree.SubElement(overlay, "Icon"), "href", name)
-    box = ElementTree.SubElement(overlay, "LatLonBox")
-    for edge, value in warp.box.items():
-        _text(box, edge, f"{value:.7f}")
-
-
-def _legend(
-    folder: Any, content: Content, layer: Layer, number: int, pictures: dict[str, bytes]
-) -> None:
-    """A legend that stays in the lower left corner of the screen."""
-    name = f"legend{number}.png"
-    pictures[name] = legend_png(content, layer)
-    overlay = ElementTree.SubElement(folder, "ScreenOverlay")
-    _text(overlay, "name", f"Legend: {layer.title}")
-    _text(ElementTree.SubElement(overlay, "Icon"), "href", name)
-    for tag, place in (("overlayXY", ("0", "0")), ("screenXY", ("0.02", "0.06"))):
-        ElementTree.SubElement(
-            overlay, tag, x=place[0], y=place[1], xunits="fraction", yunits="fraction"
-        )
-
-
-def _perimeters(document: Any, scene: Scene, content: Content, warp: Warp, start: datetime) -> None:
-    if scene.burned is None:
-        return
-    folder = ElementTree.SubElement(document, "Folder")
-    _text(folder, "name", "Fire perimeter")
-    for time, burned in enumerate(scene.burned):
-        rings = perimeters(burned, content.grid)
-        if not rings:
-            continue
-        mark = ElementTree.SubElement(folder, "Placemark")
-        _text(mark, "name", "Fire perimeter")
-        _time_span(mark, scene, time, start)
-        line = ElementTree.SubElement(ElementTree.SubElement(mark, "Style"), "LineStyle")
-        _text(line, "color", _PERIMETER)
-        _text(line, "width", 2)
-        shapes = ElementTree.SubElement(mark, "MultiGeometry")
-        for ring in rings:
-            _text(ElementTree.SubElement(shapes, "LineString"), "coordinates", warp.degrees(ring))
+    folder = _add(document, "Folder", name="Fire perimeter")
+    for time, cells in enumerate(burned):
+        rings = perimeters(cells, warp.grid)
+        if rings:
+            mark = _add(folder, "Placemark", name="Fire perimeter")
+            _time_span(mark, scene, time, start)
+            _add(_add(mark, "Style"), "LineStyle", color=_PERIMETER, width=2)
+            shapes = _add(mark, "MultiGeometry")
+            for ring in rings:
+                _add(shapes, "LineString", coordinates=warp.degrees(ring))

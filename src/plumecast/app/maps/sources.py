@@ -52,24 +52,12 @@ def open_source(source: xr.Dataset | str | Path) -> xr.Dataset:
     if SNAPSHOT in data.dims and "fire_id" not in data.variables:
         numbered = [str(row) for row in range(data.sizes[SNAPSHOT])]
         data = data.assign_coords(fire_id=(SNAPSHOT, numbered))
-    data = data.drop_vars(_restated(data))
-    return data.sortby([name for name in _PLANE if not _increases(data[name].values)])
-
-
-def _restated(data: xr.Dataset) -> list[str]:
-    """Quantities that `predict` writes beside a sum; a map computes them from the sum."""
-    if SMOKE not in data or recorded_interval(data[SMOKE].attrs) is None:
-        return []
-    beside_sums = [
-        f"{name}_{quantity}"
-        for name in (SMOKE, LOWER, UPPER) if name in data
-        for quantity in QUANTITIES
-    ]  # fmt: skip
-    return [name for name in beside_sums if name in data]
-
-
-def _increases(values: np.ndarray) -> bool:
-    return bool((np.diff(values) > 0).all())
+    if SMOKE in data and recorded_interval(data[SMOKE].attrs) is not None:
+        # Quantities that `predict` writes beside a sum: a map computes them from the sum.
+        ends = (name for name in (SMOKE, LOWER, UPPER) if name in data)
+        beside_sums = [f"{name}_{quantity}" for name in ends for quantity in QUANTITIES]
+        data = data.drop_vars(beside_sums, errors="ignore")
+    return data.sortby([name for name in _PLANE if not (np.diff(data[name].values) > 0).all()])
 
 
 def shown_fields(data: xr.Dataset) -> list[str]:
@@ -108,9 +96,12 @@ def beside(observed: xr.Dataset, predicted: xr.Dataset) -> xr.Dataset:
     smoke = [n for n in (SMOKE, f"{SMOKE}_mean", f"{SMOKE}_dose") if n in second][:1]
     fields = second[[name for name in shown_fields(second) if name != FIRE]]
     renamed = fields.rename(dict.fromkeys(smoke, PREDICTED))
-    return first.assign(
-        {str(name): (item.dims, item.data, item.attrs) for name, item in renamed.data_vars.items()}
-    ).assign_coords(dose_coords(fields))
+    return first.assign(unlabelled(renamed)).assign_coords(dose_coords(fields))
+
+
+def unlabelled(fields: xr.Dataset) -> dict[str, Any]:
+    """Variables without their coordinates, so that they go to the rows of another source."""
+    return {str(name): (item.dims, item.data, item.attrs) for name, item in fields.items()}
 
 
 def _keys(data: xr.Dataset) -> list[tuple[str, float]]:
@@ -160,7 +151,10 @@ def choose_fires(data: xr.Dataset, wanted: Sequence[str], *, most: int) -> list[
         raise ArgumentError("fire", unknown[0], f"it has {first}", problem="is not in the source")
     if wanted:
         return list(dict.fromkeys(wanted))
-    sizes = _sizes(data)
+    if "burned_area" in data.variables:
+        sizes = np.nan_to_num(np.asarray(data["burned_area"].values, dtype=np.float64))
+    else:
+        sizes = np.asarray(data[shown_fields(data)[0]].sum(("y", "x")).values, dtype=np.float64)
     largest = {name: float(sizes[ids == name].max()) for name in every}
     per_row = data.sizes["y"] * data.sizes["x"] * len(shown_fields(data))
     rows = {name: int((ids == name).sum()) for name in every}
@@ -171,13 +165,6 @@ def choose_fires(data: xr.Dataset, wanted: Sequence[str], *, most: int) -> list[
             break
         kept.append(name)
     return kept
-
-
-def _sizes(data: xr.Dataset) -> np.ndarray:
-    """(M,) size of every snapshot: its burned area or, where that is unknown, its first field."""
-    if "burned_area" in data.variables:
-        return np.nan_to_num(np.asarray(data["burned_area"].values, dtype=np.float64))
-    return np.asarray(data[shown_fields(data)[0]].sum(("y", "x")).values, dtype=np.float64)
 
 
 def fire_rows(data: xr.Dataset, fires: Sequence[str]) -> xr.Dataset:
@@ -216,12 +203,15 @@ def statistic_scenes(data: xr.Dataset) -> tuple[list[Scene], dict[str, Mapping[s
     shown: dict[str, xr.DataArray] = {}
     for name in shown_fields(data):
         shown |= _spread(name, data[name].load())
-    fields = {name: _by_scenario(field) for name, field in shown.items()}
     labels = [str(value) for value in data[SCENARIO].values] if SCENARIO in data.dims else [""]
-    scenes = [
-        Scene(label, None, {name: field[number][None] for name, field in fields.items()})
-        for number, label in enumerate(labels)
-    ]
+    scenes = []
+    for number, label in enumerate(labels):
+        fields = {
+            name: (field.isel({SCENARIO: number}) if SCENARIO in field.dims else field)
+            .transpose("y", "x").values.astype(np.float32)[None]
+            for name, field in shown.items()
+        }  # fmt: skip
+        scenes.append(Scene(label, None, fields))
     return scenes, {name: dict(field.attrs) for name, field in shown.items()}
 
 
@@ -239,9 +229,3 @@ def _spread(name: str, field: xr.DataArray) -> dict[str, xr.DataArray]:
         meaning = f"{field.attrs.get('long_name', name)}, {dim} {text}"
         parts |= _spread(f"{name} {dim}={text}", part.assign_attrs(long_name=meaning))
     return parts
-
-
-def _by_scenario(field: xr.DataArray) -> np.ndarray:
-    dims = [dim for dim in (SCENARIO,) if dim in field.dims]
-    values: np.ndarray = field.transpose(*dims, "y", "x").values.astype(np.float32)
-    return values if dims else values[None]

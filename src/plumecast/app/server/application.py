@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from plumecast.app.server.page import LivePage
 
 MOST_BODY = 1_000_000
+TOO_LONG = f"the body is longer than {MOST_BODY:,} bytes"
 
 POLICY = (
     "default-src 'self'; img-src 'self' data: blob:; style-src 'self'; connect-src 'self'; "
@@ -94,6 +95,16 @@ class Guard:
             await self.app(scope, receive, send)
             return
 
+        size = 0
+
+        async def limited() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > MOST_BODY:
+                raise HTTPException(413, TOO_LONG)
+            return message
+
         async def send_safe(message: Message) -> None:
             if message["type"] == "http.response.start":
                 present = {name for name, _ in message["headers"]}
@@ -103,7 +114,7 @@ class Guard:
 
         problem = self._problem(scope)
         if problem is None:
-            await self.app(scope, _counted(receive), send_safe)
+            await self.app(scope, limited, send_safe)
         else:
             answer = as_json({"error": problem[1]}, problem[0])
             answer.headers["connection"] = "close"
@@ -123,7 +134,7 @@ class Guard:
         if not length.isdigit() or len(length) > 18:
             return 400, "the length of the body is not a number"
         if int(length) > MOST_BODY:
-            return 413, f"the body is longer than {MOST_BODY:,} bytes"
+            return 413, TOO_LONG
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if scope["method"] == "POST" and kind != b"application/json":
             return 415, "the body must be JSON, with Content-Type: application/json"
@@ -139,21 +150,6 @@ class Guard:
         except ValueError:
             return name in self.names
         return True
-
-
-def _counted(receive: Receive) -> Receive:
-    """`receive` that raises when the body is too long."""
-    size = 0
-
-    async def limited() -> Message:
-        nonlocal size
-        message = await receive()
-        size += len(message.get("body", b""))
-        if size > MOST_BODY:
-            raise HTTPException(413, f"the body is longer than {MOST_BODY:,} bytes")
-        return message
-
-    return limited
 
 
 class Asset(NamedTuple):

@@ -1,27 +1,38 @@
-"""Fires lit on the page: simulated and predicted in a thread, frame by frame."""
+"""Fires lit on the page: simulated and predicted in a thread, frame by frame.
+
+Files and pictures are made of their frames, and one fire is compared with another.
+"""
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from plumecast.app.maps.colours import Scale
 from plumecast.app.maps.ground import perimeters
-from plumecast.app.maps.layers import LAYERS, with_computed
-from plumecast.app.server.kept import EventLog, Kept, Limits, RequestError
+from plumecast.app.maps.layers import LAYERS, Content, Scene, describe_layers, with_computed
+from plumecast.app.server.kept import EventLog
 from plumecast.app.server.models import Model
 from plumecast.app.server.world import LiveWorld
-from plumecast.base.errors import PlumecastError
+from plumecast.base.errors import PlumecastError, require
 from plumecast.base.names import FIRE, SNAPSHOT
+from plumecast.data.assembly import concat_snapshots
 from plumecast.data.clock import take_final
-from plumecast.scores.quantities import as_quantity, dose_attributes
+from plumecast.impact.compare import Comparing, compare_scenarios
+from plumecast.impact.comparison import SCENARIO, Comparison
+from plumecast.scores.quantities import QUANTITIES, as_quantity, dose_attributes, factors_at
+from plumecast.scores.reading import Reading
 from plumecast.simulator.weather import Weather
+from plumecast.sources.places import Places
+from plumecast.workflows.export import export_fields
 from plumecast.workflows.predict import predict_fires
 
 COVERAGE = 0.9
@@ -34,8 +45,6 @@ LIVE = {layer.live: name for name, layer in LAYERS.items() if layer.live}
 """The fields of a frame by the names of their layers."""
 
 AMOUNTS = [layer for layer, name in LIVE.items() if LAYERS[name].is_sum]
-
-_BUSY = "the server is busy with other fires; try again in a moment"
 
 
 @dataclass
@@ -62,7 +71,16 @@ class LiveFire:
         try:
             for frame in self._make():
                 self.frames.append(frame)
-                self.events.add("frame", self._event(frame, time.perf_counter() - start))
+                smoke = layer_of(frame, "smoke", "mean", self.world.interval)
+                event = {
+                    "k": len(self.frames) - 1,
+                    "hour": float(frame["hours"].values[0]),
+                    "burned_area": float(frame["burned_area"].values[0]),
+                    "centre": centre_of_mass(smoke.values, smoke["x"].values, smoke["y"].values),
+                    "extrapolates": bool(frame["extrapolates"].values[0]),
+                    "seconds": time.perf_counter() - start,
+                }
+                self.events.add("frame", event)
             if not self.stopped.is_set():
                 seconds = time.perf_counter() - start
                 self.events.add("done", {"frames": len(self.frames), "seconds": seconds})
@@ -88,25 +106,12 @@ class LiveFire:
 
     def predict(self, snapshot: xr.Dataset) -> xr.Dataset:
         """A snapshot with its predicted fields."""
+        model, coverage = self.model, COVERAGE if self.model.calibrated else None
         made = predict_fires(
-            self.model.surrogate,
-            snapshot,
-            threshold=self.model.threshold,
-            interval=COVERAGE if self.model.calibrated else None,
+            model.surrogate, snapshot, threshold=model.threshold, interval=coverage,
             notify=lambda notice: None,
-        )
+        )  # fmt: skip
         return made.assign({FIRE: snapshot[FIRE]})
-
-    def _event(self, frame: xr.Dataset, seconds: float) -> dict[str, Any]:
-        smoke = layer_of(frame, "smoke", "mean", self.world.interval)
-        return {
-            "k": len(self.frames) - 1,
-            "hour": float(frame["hours"].values[0]),
-            "burned_area": float(frame["burned_area"].values[0]),
-            "centre": centre_of_mass(smoke.values, smoke["x"].values, smoke["y"].values),
-            "extrapolates": bool(frame["extrapolates"].values[0]),
-            "seconds": seconds,
-        }
 
     def frame(self, k: int) -> xr.Dataset:
         """Frame number k; raises if it is not ready."""
@@ -166,41 +171,111 @@ def centre_of_mass(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[flo
     total = float(field.sum())
     if total <= 0.0:
         return None
-    return float((field.sum(axis=0) * x).sum() / total), float(
-        (field.sum(axis=1) * y).sum() / total
-    )
+    return float(field.sum(axis=0) @ x) / total, float(field.sum(axis=1) @ y) / total
 
 
-class Fires:
-    """The fires that are kept, and the threads that make them."""
+# -- What is made of frames: files, a picture, and one fire against another
 
-    def __init__(self, world: LiveWorld, limits: Limits) -> None:
-        self.world = world
-        self.kept: Kept[LiveFire] = Kept(limits.fires, LiveFire.stop)
-        self._pool = ThreadPoolExecutor(limits.fire_threads, thread_name_prefix="fire")
-        self._places = threading.BoundedSemaphore(limits.fire_threads + limits.fires_waiting)
+TITLE = "Smoke of a fire lit on the live page"
+HISTORY = "plumecast serve"
+ENDS = {"lower": "lower end of the interval of the ", "upper": "upper end of the interval of the "}
+"""What the ends of an interval are called, before the name of the quantity."""
 
-    def light(
-        self, points: Sequence[tuple[float, float]], wanted: dict[str, Any], model: Model,
-        request: dict[str, Any],
-    ) -> tuple[str, LiveFire]:  # fmt: skip
-        """Begin a fire; raises at once if it cannot burn or too many are waiting."""
-        cells = self.world.ignited(points)
-        fire = LiveFire(cells, self.world.weather(wanted), model, self.world, request)
-        if not self._places.acquire(blocking=False):
-            raise RequestError(_BUSY, 429)
-        key = self.kept.add(fire)
-        self._pool.submit(self._run, fire)
-        return key, fire
+COLUMNS = ("reference_mean", "scenario_mean", "difference")
+"""Columns of the table. One fire has no sampling interval, so that the others are unknown."""
 
-    def _run(self, fire: LiveFire) -> None:
-        try:
-            fire.run()
-        finally:
-            self._places.release()
 
-    def close(self) -> None:
-        """Stop all fires."""
-        for fire in self.kept.values():
-            fire.stop()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+_drawing = threading.Lock()  # matplotlib's text is not safe in several threads
+
+
+def frames_netcdf(fire: LiveFire) -> bytes:
+    """All frames that are ready as CF NetCDF; smoke as the paper's sum and as the time mean."""
+    frames = concat_snapshots(list(fire.frames))
+    alone = frames["smoke"].drop_vars("fire_id")  # each frame by itself, as the page shows it
+    mean = as_quantity(alone, "mean", checkpoint_interval=fire.world.interval)
+    return _exported(frames.assign(smoke_mean=mean.variable), ".nc")
+
+
+def frame_geotiff(fire: LiveFire, k: int, layer: str, quantity: str) -> bytes:
+    """One layer of a frame as GeoTIFF; in its coordinate system, if it has one."""
+    field = fire.layer(k, layer, quantity).expand_dims(SNAPSHOT)
+    if layer in ENDS:
+        field = field.assign_attrs(long_name=f"{ENDS[layer]}{field.attrs.get('long_name', layer)}")
+    labels = {name: fire.frame(k)[name] for name in ("fire_id", "hours")}
+    # 'smoke' alone is the name of the sum over checkpoints.
+    name = f"{layer}_{quantity}" if layer in AMOUNTS and quantity != "sum" else layer
+    return _exported(xr.Dataset({name: field}).assign_coords(labels), ".tif")
+
+
+def _exported(fields: xr.Dataset, ending: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"fire{ending}"
+        export_fields([fields], path, title=TITLE, history=HISTORY)
+        return path.read_bytes()
+
+
+def draw_frame(fire: LiveFire, k: int, layer: str, quantity: str, mean_scale: Scale) -> bytes:
+    """PNG of one layer, as `plumecast map` draws it; `mean_scale` has the colours of the time mean.
+
+    Amounts and the time since ignition have the same colours in all frames of a fire.
+    """
+    require("matplotlib", "serve", "a picture")
+    from plumecast.app.maps.figure import figure_png
+
+    field = fire.layer(k, layer, quantity)
+    shown = {LIVE[layer]: field, FIRE: fire.layer(k, "fire", "sum")}
+    values = {name: item.values[np.newaxis] for name, item in shown.items()}
+    scene = Scene("", np.array([fire.world.hours[k]]), values)
+    layers, scales = describe_layers([scene], {LIVE[layer]: field.attrs})
+    last = fire.world.hours[-1]
+    if layer in AMOUNTS:  # in units of the quantity at the last hour, for all hours, as the page
+        mean, other = (
+            factors_at(np.array([last]), QUANTITIES[name], fire.world.interval, {})[0]
+            for name in ("mean", quantity)
+        )
+        low, high = (float(end * other / mean) for end in (mean_scale.low, mean_scale.high))
+        scales[layers[0].scale] = replace(mean_scale, low=low, high=high)
+    elif layer == "fire":
+        scales[layers[0].scale] = Scale("linear", 0.0, float(last), "burning")
+    content = Content(TITLE, fire.world.cells, None, [scene], layers, scales)
+    with _drawing:
+        return figure_png(content)
+
+
+def compare_fires(
+    a: LiveFire, b: LiveFire, k: int, *, quantity: str, places: Places | None = None
+) -> Comparison:
+    """Fire B against fire A in frame k: scenarios with one fire each."""
+    # The frame counts as the end of its fire.
+    last = {
+        n: fire.frame(k).drop_vars("is_final", errors="ignore") for n, fire in (("A", a), ("B", b))
+    }
+    reading = Reading(quantity, interval=a.world.interval)
+    return compare_scenarios(last, reading, Comparing(paired=False), places=places)
+
+
+def difference(a: LiveFire, b: LiveFire, k: int, quantity: str) -> xr.DataArray:
+    """Smoke of fire b minus that of fire a in frame k, from the south-west."""
+    maps = compare_fires(a, b, k, quantity=quantity).maps
+    assert maps is not None
+    return maps["difference"].isel({SCENARIO: 0}).sortby(["y", "x"])
+
+
+def compare_record(
+    a: LiveFire, b: LiveFire, k: int, *, quantity: str, places: Places | None = None
+) -> dict[str, Any]:
+    """The table of the places and of the grid in frame k, with what its numbers are."""
+    compared = compare_fires(a, b, k, quantity=quantity, places=places)
+    table = compared.places.isel({SCENARIO: 0})
+    areas = {n: float(fire.frame(k)["burned_area"].values[0]) for n, fire in (("a", a), ("b", b))}
+    return {
+        "hour": a.world.hours[k],
+        "quantity": compared.places.attrs["quantity"],
+        "units": compared.places.attrs["units"],
+        "burned_area": areas,
+        "table": [
+            {"place": str(name)} | {column: float(table[column].values[n]) for column in COLUMNS}
+            for n, name in enumerate(table["place"].values)
+        ],
+        "notes": list(compared.notes),
+    }

@@ -1,4 +1,7 @@
-"""What is kept between requests, and how much: things by an opaque id, and events of each."""
+"""What is kept between requests, and how much: things by an opaque id, and events of each.
+
+Fires and trainings are kept while they run in threads and afterwards.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import finite
@@ -103,6 +107,42 @@ class Kept(Generic[Thing]):
         """All things, the least recently used first."""
         with self._lock:
             return list(self._things.values())
+
+
+class Running(Protocol):
+    """Something that runs in a thread and can be stopped."""
+
+    def run(self) -> None:
+        """Do the work."""
+
+    def stop(self) -> None:
+        """End the work soon."""
+
+
+Runner = TypeVar("Runner", bound=Running)
+
+
+class Work(Generic[Runner]):
+    """Tasks that run in `threads` while some others wait; at most `most` are kept."""
+
+    def __init__(self, most: int, threads: int, waiting: int) -> None:
+        self.kept: Kept[Runner] = Kept(most, lambda task: task.stop())
+        self._pool = ThreadPoolExecutor(threads)
+        self._places = threading.BoundedSemaphore(threads + waiting)
+
+    def begin(self, task: Runner, busy: str) -> str:
+        """Keep a task and run it; raises with the sentence `busy` if too many are waiting."""
+        if not self._places.acquire(blocking=False):
+            raise RequestError(busy, 429)
+        key = self.kept.add(task)
+        self._pool.submit(task.run).add_done_callback(lambda future: self._places.release())
+        return key
+
+    def close(self) -> None:
+        """Stop all tasks."""
+        for task in self.kept.values():
+            task.stop()
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class EventLog:

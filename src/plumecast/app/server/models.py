@@ -6,9 +6,9 @@ finished one leaves two files in the folder of the server, the surrogate and its
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,9 +16,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
-from plumecast.app.server.kept import EventLog, Kept, Limits, new_id
+from plumecast.app.server.kept import EventLog, new_id
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
 from plumecast.base.names import SNAPSHOT
@@ -62,7 +63,8 @@ class Model:
 
     def record(self) -> dict[str, Any]:
         """What the page shows of it."""
-        training, settings = self.surrogate.training, self.surrogate.settings
+        surrogate = self.surrogate
+        training, settings = surrogate.training, surrogate.settings
         return {
             "id": self.id,
             "name": self.name,
@@ -70,10 +72,8 @@ class Model:
             "family": settings.get("family"),
             "snapshots": training.get("snapshots"),
             "ignitions": len(training.get("ignition_id", ())) or None,
-            "needs_weather": bool(
-                self.surrogate.operator.needs_weather or self.surrogate.operator.needs_wind
-            ),
-            "needs_drought": self.surrogate.scenario is not None,
+            "needs_weather": surrogate.operator.needs_weather or surrogate.operator.needs_wind,
+            "needs_drought": surrogate.scenario is not None,
             "calibrated": self.calibrated,
             "result": self.result,
         }
@@ -117,20 +117,13 @@ class Task:
     choices: dict[str, Any]  # preset or family
     path: str  # of the surrogate to write
 
-    @property
-    def label(self) -> str:
-        """The preset or the family."""
-        return str(self.choices.get("preset") or self.choices.get("family"))
-
 
 def train_and_score(task: Task, progress: Callable[[str], None]) -> dict[str, Any]:
     """Train, score on the ignitions held out beside the baselines, and write both files."""
     snapshots = open_snapshots(task.store)
     labels = snapshots["ignition_id"].values.astype(str)
     train, test = (
-        snapshots.isel(
-            {SNAPSHOT: [n for n, label in enumerate(labels) if label in set(part)]}
-        ).load()
+        snapshots.isel({SNAPSHOT: np.flatnonzero(np.isin(labels, part))}).load()
         for part in (task.train, task.test)
     )
     start, fitted = time.perf_counter(), 0.0
@@ -147,7 +140,7 @@ def train_and_score(task: Task, progress: Callable[[str], None]) -> dict[str, An
     progress("scoring")
     scores = _scores(surrogate, train, test)
     result = {
-        "preset": task.label,
+        "preset": str(task.choices.get("preset") or task.choices.get("family")),
         "ignitions": len(task.train),
         "snapshots": int(train.sizes[SNAPSHOT]),
         "seconds": seconds,
@@ -206,9 +199,10 @@ def _work(pipe: Connection, task: Task) -> None:
 
 @dataclass
 class Job:
-    """One training: its process and its events."""
+    """One training in a process of its own; `finished` gets its model."""
 
     task: Task
+    finished: Callable[[Model], object]
     events: EventLog = field(default_factory=EventLog)
     process: Any = None
     state: str = "waiting"
@@ -222,69 +216,40 @@ class Job:
             self.process.terminate()
         self.events.close()
 
-
-class Jobs:
-    """Trainings one after another, each in a process."""
-
-    def __init__(self, finished: Callable[[Model], object], limits: Limits) -> None:
-        self.kept: Kept[Job] = Kept(limits.jobs, Job.stop)
-        self._finished = finished
-        self._open = threading.BoundedSemaphore(1 + limits.jobs_waiting)
-        self._turn = threading.Lock()
-        self._closed = False
-
-    def begin(self, task: Task) -> tuple[str, Job] | None:
-        """Queue a training; None if too many wait."""
-        if self._closed or not self._open.acquire(blocking=False):
-            return None
-        job = Job(task)
-        key = self.kept.add(job)
-        threading.Thread(target=self._follow, args=(job,), daemon=True).start()
-        return key, job
-
-    def _follow(self, job: Job) -> None:
+    def run(self) -> None:
+        """Train, unless the job was cancelled while it waited."""
         try:
-            with self._turn:
-                if job.state == "waiting":
-                    self._run(job)
+            if self.state == "waiting":
+                self._train()
         finally:
-            job.events.close()
-            self._open.release()
+            self.events.close()
 
-    def _run(self, job: Job) -> None:
+    def _train(self) -> None:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
-        job.process = context.Process(target=_work, args=(theirs, job.task), daemon=True)
-        job.state = "running"
+        self.process = context.Process(target=_work, args=(theirs, self.task), daemon=True)
+        self.state = "running"
         start = time.perf_counter()
         with interrupts_blocked():
-            job.process.start()
+            self.process.start()
         theirs.close()
-        while True:
-            try:
+        with contextlib.suppress(EOFError):
+            while True:
                 name, value = ours.recv()
-            except EOFError:
-                break
-            if name == "progress":
-                value["seconds"] = time.perf_counter() - start
-            elif name == "result":
-                model = saved_model(Path(job.task.path))
-                self._finished(model)
-                value, job.state = {"model": model.id, **value}, "done"
-            else:
-                job.state = "failed"
-            job.events.add(name, value)
-        job.process.join()
-        if job.state == "running":
-            job.state = "failed"
-            job.events.add("error", {"error": "the training ended by itself, perhaps for lack of "
-                                              "memory; train on fewer ignitions"})  # fmt: skip
-
-    def close(self) -> None:
-        """Stop all trainings; finished ones are saved already."""
-        self._closed = True
-        for job in self.kept.values():
-            job.stop()
+                if name == "progress":
+                    value["seconds"] = time.perf_counter() - start
+                elif name == "result":
+                    model = saved_model(Path(self.task.path))
+                    self.finished(model)
+                    value, self.state = {"model": model.id, **value}, "done"
+                else:
+                    self.state = "failed"
+                self.events.add(name, value)
+        self.process.join()
+        if self.state == "running":
+            self.state = "failed"
+            problem = "the training ended by itself, perhaps for lack of memory"
+            self.events.add("error", {"error": f"{problem}; train on fewer ignitions"})
 
 
 def new_path(folder: Path, label: str) -> Path:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Cookie, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
+from plumecast.app.server import fires
 from plumecast.app.server.fires import LIVE, LiveFire
-from plumecast.app.server.frames import (
-    compare_record,
-    difference,
-    draw_frame,
-    frame_geotiff,
-    frames_netcdf,
-    last_common,
-)
-from plumecast.app.server.kept import PLACES, RequestError, new_id
+from plumecast.app.server.kept import PLACES, Kept, RequestError, Thing, new_id
 from plumecast.app.server.models import FEWEST, Job, Model, Task, new_path
-from plumecast.app.server.page import LivePage
+from plumecast.app.server.page import STORE_LAYERS, LivePage, Store
 from plumecast.app.server.requests import (
     ALL,
     LAST,
@@ -37,7 +32,7 @@ from plumecast.app.server.requests import (
     as_json,
     document_page,
 )
-from plumecast.app.server.store import LAYERS, Store
+from plumecast.base.errors import PlumecastWarning
 from plumecast.base.values import shown
 from plumecast.scores.quantities import DEFAULT, QUANTITIES
 from plumecast.sources.places import Places, places_of_text
@@ -52,6 +47,7 @@ OCTETS = (
 )
 
 api = APIRouter(prefix="/api")
+_reading = threading.Lock()  # warnings are collected for the whole process
 
 
 async def page_of(request: Request) -> LivePage:
@@ -66,19 +62,28 @@ Quantity = Annotated[str, OneOf(QUANTITIES)]
 LayerName = Annotated[str, OneOf(LIVE)]
 
 
-def _fire(page: LivePage, key: str) -> LiveFire:
-    fire = page.fires.kept.get(key)
-    if fire is None:
-        raise absent("fire", key)
-    return fire
+def _kept(kept: Kept[Thing], what: str, key: str) -> Thing:
+    thing = kept.get(key)
+    if thing is None:
+        raise absent(what, key)
+    return thing
 
 
-async def fire_of(page: Page, key: Annotated[str, Path(alias="id")]) -> LiveFire:
+Id = Annotated[str, Path(alias="id")]
+
+
+async def fire_of(page: Page, key: Id) -> LiveFire:
     """The fire of an address."""
-    return _fire(page, key)
+    return _kept(page.fires.kept, "fire", key)
+
+
+async def job_of(page: Page, key: Id) -> Job:
+    """The job of an address."""
+    return _kept(page.jobs.kept, "job", key)
 
 
 Fire = Annotated[LiveFire, Depends(fire_of)]
+JobOf = Annotated[Job, Depends(job_of)]
 
 
 def _below(k: int, size: int) -> int:
@@ -124,17 +129,6 @@ async def places_of(
 PlacesOf = Annotated[tuple[str, Places] | None, Depends(places_of)]
 
 
-async def job_of(page: Page, key: Annotated[str, Path(alias="id")]) -> Job:
-    """The job of an address."""
-    job = page.jobs.kept.get(key)
-    if job is None:
-        raise absent("job", key)
-    return job
-
-
-JobOf = Annotated[Job, Depends(job_of)]
-
-
 @api.get("/state")
 def state(page: Page) -> Response:
     """Grid, hours, models, presets, colour scale, store and limits."""
@@ -161,9 +155,11 @@ def light(page: Page, body: NewFire) -> Response:
     """
     model = page.models.get(body.model)
     where = [(x, y) for x, y in body.ignite]
-    weather = body.weather.model_dump(by_alias=True, exclude_unset=True)
-    asked = {"ignite": where, "weather": weather, "model": model.id}
-    key, fire = page.fires.light(where, body.weather.wanted(), model, asked)
+    stated = body.weather.model_dump(by_alias=True, exclude_unset=True)
+    asked = {"ignite": where, "weather": stated, "model": model.id}
+    cells, weather = page.world.ignited(where), page.world.weather(body.weather.wanted())
+    fire = LiveFire(cells, weather, model, page.world, asked)
+    key = page.fires.begin(fire, "the server is busy with other fires; try again in a moment")
     cell = page.world.ground.cell
     ignited = [[(column + 0.5) * cell, (row + 0.5) * cell] for row, column in fire.cells]
     made = {"id": key, "hours": page.world.hours, "model": model.id, "ignited": ignited}
@@ -175,7 +171,7 @@ def netcdf(fire: Fire) -> Response:
     """All frames that are ready as CF NetCDF."""
     if not fire.frames:
         raise RequestError("no frame of this fire is ready yet; try again in a moment", 409)
-    return NetCdf(frames_netcdf(fire), headers=_named("plumecast-fire.nc"))
+    return NetCdf(fires.frames_netcdf(fire), headers=_named("plumecast-fire.nc"))
 
 
 def _named(name: str, how: str = "attachment") -> dict[str, str]:
@@ -191,7 +187,7 @@ def describe(fire: Fire) -> Response:
 
 
 @api.delete("/fires/{id}", status_code=204, response_class=Response)
-def stop(page: Page, key: Annotated[str, Path(alias="id")]) -> Response:
+def stop(page: Page, key: Id) -> Response:
     """Stop and forget a fire."""
     if page.fires.kept.remove(key) is None:
         raise absent("fire", key)
@@ -213,7 +209,9 @@ def picture(
 ) -> Response:
     """A layer of a frame as a picture with its legend."""
     name = f"plumecast-{layer}-{fire.world.hours[k]:g}h.png"
-    return Picture(draw_frame(fire, k, layer, quantity, page.scale), headers=_named(name, "inline"))
+    return Picture(
+        fires.draw_frame(fire, k, layer, quantity, page.scale), headers=_named(name, "inline")
+    )
 
 
 @api.get("/fires/{id}/frames/{k}", response_class=Octets, response_description=OCTETS)
@@ -254,19 +252,25 @@ def geotiff(
 ) -> Response:
     """A layer of a frame as GeoTIFF."""
     name = f"plumecast-{layer}-{fire.world.hours[k]:g}h.tif"
-    return GeoTiff(frame_geotiff(fire, k, layer, quantity), headers=_named(name))
+    return GeoTiff(fires.frame_geotiff(fire, k, layer, quantity), headers=_named(name))
 
 
 @api.post("/places")
 def keep_places(page: Page, client: PlacesOf, body: NewPlaces) -> Response:
-    """Keep places of this client (by a cookie); an empty table forgets them."""
+    """Keep places of this client (by a cookie); an empty table forgets them.
+
+    The notes say which columns were not read.
+    """
     if not body.csv.strip():
         page.places.remove(client[0] if client else "")
-        return as_json({"places": []})
-    places = places_of_text(body.csv, page.world.grid)
+        return as_json({"places": [], "notes": []})
+    with _reading, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PlumecastWarning)
+        places = places_of_text(body.csv, page.world.grid)
     if len(places) > PLACES:
         raise RequestError(f"{len(places)} places are more than {PLACES}; give fewer")
-    answer = as_json({"places": _listed(places, page.world.grid)})
+    notes = [str(warning.message) for warning in caught]
+    answer = as_json({"places": _listed(places, page.world.grid), "notes": notes})
     token = page.places.add(places, client[0] if client else new_id())
     answer.set_cookie(CLIENT, token, httponly=True, samesite="strict", max_age=86_400)
     return answer
@@ -287,9 +291,9 @@ def compare(page: Page, client: PlacesOf, body: Pair, quantity: Quantity = DEFAU
 
     A table, and where the maps of the difference are.
     """
-    a, b = _fire(page, body.a), _fire(page, body.b)
-    k = last_common(a, b) if body.k == LAST else body.k
-    record = compare_record(a, b, k, quantity=quantity, places=client[1] if client else None)
+    a, b = (_kept(page.fires.kept, "fire", key) for key in (body.a, body.b))
+    k = min(len(a.frames), len(b.frames)) - 1 if body.k == LAST else body.k
+    record = fires.compare_record(a, b, k, quantity=quantity, places=client[1] if client else None)
     return as_json({"difference": f"/api/compare/{body.a}/{body.b}/", **record})
 
 
@@ -298,9 +302,9 @@ def compare_frame(
     page: Page, a: str, b: str, k: Annotated[int, Path(ge=0)], quantity: Quantity = DEFAULT
 ) -> Response:
     """Smoke of b minus that of a in a frame."""
-    first, second = _fire(page, a), _fire(page, b)
+    first, second = (_kept(page.fires.kept, "fire", key) for key in (a, b))
     k = _below(k, first.world.checkpoints)
-    return Octets.of(difference(first, second, k, quantity), first.world.hours[k])
+    return Octets.of(fires.difference(first, second, k, quantity), first.world.hours[k])
 
 
 @api.get("/store/fires")
@@ -313,9 +317,9 @@ def stored_fires(store: StoreOf) -> Response:
 def stored_field(
     store: StoreOf,
     model: ModelOf,
-    fire: Annotated[str, Path(alias="id")],
+    fire: Id,
     k: Annotated[int, Path(ge=0)],
-    layer: Annotated[str, OneOf(LAYERS)] = "observed",
+    layer: Annotated[str, OneOf(STORE_LAYERS)] = "observed",
     quantity: Quantity = DEFAULT,
 ) -> Response:
     """Smoke of a snapshot: observed, predicted, or their difference."""
@@ -357,10 +361,10 @@ def begin(page: Page, store: StoreOf, body: NewJob) -> Response:
     preset = body.preset or DEFAULT_PRESET
     choices = {"preset": preset} if body.family is None else {"family": body.family}
     path = new_path(page.folder, body.family or preset)
-    begun = page.jobs.begin(Task(page.store_path, trainable[:number], test, choices, str(path)))
-    if begun is None:
-        raise RequestError("too many trainings are waiting; try again when one has ended", 429)
-    return as_json({"id": begun[0], "ignitions": number}, 202)
+    task = Task(page.store_path, trainable[:number], test, choices, str(path))
+    busy = "too many trainings are waiting; try again when one has ended"
+    key = page.jobs.begin(Job(task, page.models.add), busy)
+    return as_json({"id": key, "ignitions": number}, 202)
 
 
 @api.get("/jobs/{id}")

@@ -30,8 +30,7 @@ from plumecast.app.server.models import (
     saved_model,
     train_and_score,
 )
-from plumecast.app.server.page import LivePage
-from plumecast.app.server.store import Store
+from plumecast.app.server.page import LivePage, Store
 from plumecast.app.server.world import live_world, store_settings
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import ArgumentError, PlumecastError
@@ -101,7 +100,10 @@ def prepare(
     """
     folder.mkdir(parents=True, exist_ok=True)
     limits = limits or Limits()
-    store = None if data is None else _open_store(data)
+    store = None
+    if data is not None:
+        snapshots = open_snapshots(data).load()
+        store = Store(snapshots, recorded_interval(snapshots[SMOKE].attrs) or 1.0)
     offered = [Model(path.stem, load_surrogate(path)) for path in models]
     if offered:
         grid = offered[0].surrogate.grid
@@ -111,7 +113,7 @@ def prepare(
         raise PlumecastError("there is neither a model nor a store; give one of them")
     paths = sorted(folder.glob("*.plume"), key=lambda path: path.stat().st_mtime)
     offered = [*map(saved_model, paths), *offered]
-    offered = [model for model in offered if _is_on(model, grid)]
+    offered = [model for model in offered if _same_grid(model.surrogate.grid, grid)]
     if not offered:
         assert store is not None
         assert data is not None
@@ -134,15 +136,8 @@ def prepare(
     return LivePage(world, kept, folder, store, None if data is None else str(data), limits)
 
 
-def _open_store(path: Path) -> Store:
-    snapshots = open_snapshots(path).load()
-    return Store(snapshots, recorded_interval(snapshots[SMOKE].attrs) or 1.0)
-
-
-def _is_on(model: Model, grid: xr.Dataset) -> bool:
-    """Whether a model has this grid."""
-    trained = model.surrogate.grid
-    return all(np.array_equal(trained[axis].values, grid[axis].values) for axis in "yx")
+def _same_grid(one: xr.Dataset, other: xr.Dataset) -> bool:
+    return all(np.array_equal(one[axis].values, other[axis].values) for axis in "yx")
 
 
 def _train_first(
@@ -171,10 +166,9 @@ def warm_up(page: LivePage) -> None:
     wanted: dict[str, Any] = {"drought": "medium"}
     if world.own_weather:
         wanted |= {"surface": (6.0, 270.0), "aloft": (12.0, 270.0), "hour": 12.0}
-    for model in page.models.all()[-1:]:
-        fire = LiveFire([cell], world.weather(wanted), model, world, {})
-        with warnings.catch_warnings(), contextlib.suppress(PlumecastError):
-            fire.predict(world.burn([cell], fire.weather, 1))
+    fire = LiveFire([cell], world.weather(wanted), page.models.get(None), world, {})
+    with warnings.catch_warnings(), contextlib.suppress(PlumecastError):
+        fire.predict(world.burn([cell], fire.weather, 1))
 
 
 class _Server(uvicorn.Server):
@@ -216,12 +210,9 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:  # the second for a port beyond 65535
         bound.close()
         why = error.strerror if isinstance(error, OSError) else "ports are 0 to 65535"
-        raise ArgumentError(
-            "port",
-            port,
-            "choose another port, or 0 for any that is free",
-            problem=f"cannot be used on {host} ({why})",
-        ) from None
+        advice = "choose another port, or 0 for any that is free"
+        problem = f"cannot be used on {host} ({why})"
+        raise ArgumentError("port", port, advice, problem=problem) from None
     return bound
 
 

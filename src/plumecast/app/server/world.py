@@ -189,7 +189,13 @@ def _simulated(
     if landscape is not None:
         shape, cell, corner, years = landscape.shape, landscape.cell, landscape.corner, 1
     else:
-        settings = settings if "shape" in settings else _preset_like(grid)
+        if "shape" not in settings:
+            alike = [size for size in PRESETS.values() if is_on(size.shape, size.cell, grid)]
+            if not alike:
+                raise PlumecastError(
+                    "the landscape of these fires is not known; give --dem and --fuels"
+                )
+            settings = {"shape": alike[0].shape, "cell": alike[0].cell}
         ny, nx = settings["shape"]
         shape, cell, corner = (int(ny), int(nx)), float(settings["cell"]), (0.0, 0.0)
         years = int(settings.get("years", 1))
@@ -199,13 +205,6 @@ def _simulated(
         int(settings.get("seed", 0)), count, years, shape, cell, interval, landscape,
         steering=float(settings.get("steering", ground.strength)),
     )  # fmt: skip
-
-
-def _preset_like(grid: xr.Dataset) -> dict[str, Any]:
-    for size in PRESETS.values():
-        if is_on(size.shape, size.cell, grid):
-            return {"shape": size.shape, "cell": size.cell}
-    raise PlumecastError("the landscape of these fires is not known; give --dem and --fuels")
 
 
 def store_settings(attributes: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -42,9 +42,8 @@ from plumecast.paper.figures import (
     save_figure,
 )
 from plumecast.paper.methods import fitted
-from plumecast.paper.results import claim_folder, describe_run, run_studies
+from plumecast.paper.results import claim_folder, describe_run, find_studies, run_studies
 from plumecast.paper.scoring import outcome
-from plumecast.paper.studies import find_studies
 from plumecast.report.page import write_report
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import Thresholds

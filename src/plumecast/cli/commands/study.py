@@ -31,14 +31,15 @@ from plumecast.data.store import open_snapshots
 from plumecast.paper.context import Context, StudyLimits
 from plumecast.paper.methods import neural_methods
 from plumecast.paper.results import (
+    STUDIES,
     StudyOutcome,
     claim_folder,
     describe_run,
+    find_studies,
     read_record,
     read_run,
     run_studies,
 )
-from plumecast.paper.studies import STUDIES, find_studies
 from plumecast.workflows.evaluate import CAPTURED
 
 FEWEST_IGNITIONS = 20

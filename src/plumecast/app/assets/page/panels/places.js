@@ -41,11 +41,11 @@ async function addTable(csv) {
   const trouble = find("csv-trouble");
   tell(trouble, null);
   try {
-    const { places } = await ask("api/places", { body: { csv } });
+    const { places, notes } = await ask("api/places", { body: { csv } });
     const known = new Set(state.places.map(({ name }) => name));
     const added = places.filter(({ name }) => !known.has(name)).map(({ name, x, y }) => ({ name, x, y }));
     change({ places: [...state.places, ...added] });
-    find("csv-note").textContent = `${added.length} of ${places.length} places added.`;
+    find("csv-note").textContent = [`${added.length} of ${places.length} places added.`, ...notes].join(" ");
     find("csv").value = "";
   } catch (error) {
     tell(trouble, error);
