@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,6 @@ import plumecast
 from plumecast.base.errors import PlumecastError, require
 
 EXTRAS = ("numba", "matplotlib", "jinja2", "torch", "distributed", "rasterio", "pyproj", "pvlib")
-
-
-def test_an_installed_module_is_returned():
-    assert isinstance(require("json", "simulator", "the simulator"), types.ModuleType)
 
 
 def test_a_missing_module_is_one_line(monkeypatch):

@@ -33,8 +33,9 @@ def folder(tmp_path_factory) -> Path:
     return where
 
 
-@pytest.mark.parametrize("quantity", ["mean", "dose", "between"])
-@pytest.mark.parametrize("ending", ["nc", "zarr"])
+@pytest.mark.parametrize(
+    ("quantity", "ending"), [("mean", "nc"), ("dose", "zarr"), ("between", "nc")]
+)
 def test_predict_writes_the_quantity_beside_the_sum(succeed, folder, tmp_path, quantity, ending):
     out = tmp_path / f"smoke.{ending}"
     words = succeed(
@@ -132,13 +133,6 @@ def test_recorded_scores_of_another_quantity_are_refused(run, refused, folder, t
     assert "train again with --thresholds 0.2, or" in said
     result = run("evaluate", model, store, "--thresholds", 0.2, "--quantity", "sum")
     assert "0.2 (sum)" in result.out
-
-
-def test_training_without_an_interval_is_refused_before_the_fit(refused, folder, tmp_path):
-    model = tmp_path / "s.plume"
-    said = refused("train", folder / "unknown.nc", "-o", model, "--thresholds", 35)
-    assert "does not record the interval" in said
-    assert not model.exists()
 
 
 def test_info_says_what_the_smoke_threshold_is_a_value_of(succeed, folder):

@@ -40,12 +40,3 @@ def test_a_later_start_says_that_everything_is_there(monkeypatch, tmp_path, caps
     serve._own_fires(tmp_path, 1)
     (line,) = capsys.readouterr().out.splitlines()
     assert line == f"the small ensemble and the surrogate of an earlier start are in {tmp_path}"
-
-
-def test_steps_of_a_training_are_lines_with_seconds(capsys):
-    begun = []
-    step = serve._said(begun.append)
-    step("fitting")
-    step("scoring")
-    assert begun == ["fitting", "scoring"]
-    assert capsys.readouterr().out.splitlines()[0] == "training: fitting (0 s)"

@@ -232,7 +232,7 @@ def test_unknown_smoke_units_and_bad_options_are_refused(run, refused, runs, tmp
     assert result.code == 2
     assert f"{odd / FILE}: the unit of bbc_1 is unknown; state smoke_unit" in result.err
     assert "--smoke-unit ppm" in refused("ingest", "wrf", odd, *store, "--smoke-unit", "ppm")
-    assert "--every often: no interval" in refused(
+    assert "--every='often': no interval" in refused(
         "ingest", "wrf", *runs, *store, "--every", "often"
     )
     assert "--floor -1.0" in refused("ingest", "wrf", *runs, *store, "--floor", -1)

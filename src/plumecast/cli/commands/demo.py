@@ -15,18 +15,18 @@ from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.paths import check_output
 from plumecast.cli.options import WORKERS
-from plumecast.cli.outcomes import fires_kept
+from plumecast.cli.score_tables import show_scores
 from plumecast.cli.show import (
     command_line,
     count,
     counted,
+    fires_kept,
     next_step,
     progress,
     say,
     when_stopped,
     wrote,
 )
-from plumecast.cli.tables import show_scores
 from plumecast.compute.resources import Resources
 from plumecast.data.covariates import extrapolating
 from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires

@@ -1,4 +1,4 @@
-"""`plumecast info`: describe a store or a saved surrogate."""
+"""`plumecast info` and `plumecast tidy`: describe a store or a saved surrogate; free the disk."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from plumecast.cli.show import count, note, pairs, say
 from plumecast.data.checksums import has_checksums
 from plumecast.data.clock import checkpoint_interval
 from plumecast.data.findings import QUALITY, check_store
+from plumecast.data.repository import Freed
+from plumecast.data.rewrite import tidy_store
 from plumecast.data.schema import GROUPS, SMOKE_FLOOR, further_outputs
 from plumecast.data.store import open_snapshots
 from plumecast.operators.lifted import LiftedOperator
@@ -274,3 +276,40 @@ def _value(value: Any) -> str:
     if isinstance(value, tuple | list):
         return " + ".join(map(str, value)) or "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def tidy(
+    store: Path = typer.Argument(
+        help="A store; or a surrogate, an export or a folder of results.", show_default=False
+    ),
+    old_versions: bool = typer.Option(
+        False, "--old-versions", help="Also remove all versions of the store but the newest."
+    ),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Remove nothing; say what would be."),
+) -> None:
+    """Remove what killed commands left, and files of a store that no version needs.
+
+    Every fire stays. A command that is running is not disturbed: its temporary files are kept, and
+    a store that is being written is refused.
+
+    Example: `plumecast tidy ensemble.zarr --dry-run`
+    """
+    done = tidy_store(store, old_versions=old_versions, dry_run=dry_run)
+    verb = "would free" if dry_run else "freed"
+    if done.leftovers.files:
+        say(f"{verb} {_size(done.leftovers)}: {count(done.leftovers.files, 'temporary folder')}")
+    if done.garbage.files:
+        files = count(done.garbage.files, "file")
+        say(f"{verb} {_size(done.garbage)}: {files} of {store} that no version needs")
+    if not done.leftovers.files and not done.garbage.files:
+        say(f"nothing of {store} is left over")
+    if done.old_versions and not old_versions:
+        versions = count(done.old_versions, "earlier version")
+        note(f"{store} keeps {versions}; --old-versions removes them with the files they need")
+    elif done.old_versions:
+        removed = "would be removed; their files are not counted" if dry_run else "removed"
+        say(f"{count(done.old_versions, 'earlier version')} {removed}")
+
+
+def _size(freed: Freed) -> str:
+    return f"{freed.bytes / 1e6:.2f} MB"

@@ -14,8 +14,7 @@ import typer
 from plumecast.base.errors import PlumecastError, require
 from plumecast.cli.fire_options import landscape_options
 from plumecast.cli.options import WORKERS, Given, with_options
-from plumecast.cli.outcomes import fires_kept
-from plumecast.cli.show import count, counted, note, progress, say, when_stopped
+from plumecast.cli.show import count, counted, fires_kept, note, progress, say, when_stopped
 from plumecast.workflows.simulate import Ground
 
 PORT = 8017

@@ -12,10 +12,10 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.paths import check_output
 from plumecast.cli.options import Given, options_of, settings_given, with_options
-from plumecast.cli.outcomes import exit_code
 from plumecast.cli.show import (
     command_line,
     count,
+    exit_code,
     fail,
     next_step,
     note,

@@ -15,7 +15,7 @@ from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import M2_PER_ACRE
 from plumecast.base.paths import WorkerPath
-from plumecast.base.values import check_number
+from plumecast.base.values import check_number, setting
 from plumecast.compute import regrid
 from plumecast.compute.arrays import Array
 from plumecast.compute.regrid import Grid
@@ -79,41 +79,27 @@ class RasterOptions:
     - `drought` is the drought label of all fires.
     """
 
-    format: str | None = field(
-        default=None, metadata={"help": f"Program that wrote the rasters: {', '.join(FORMATS)}."}
-    )
-    unit: str | None = field(
-        default=None, metadata={"help": f"Unit of the arrival times: {', '.join(UNITS)}."}
-    )
+    format: str | None = setting(None, f"Program that wrote the rasters: {', '.join(FORMATS)}.")
+    unit: str | None = setting(None, f"Unit of the arrival times: {', '.join(UNITS)}.")
     like: xr.Dataset | xr.DataArray | None = None
-    crs: Any = field(
-        default=None,
-        metadata={
-            "help": "Coordinate system of files that state none, e.g. EPSG:5070; 'local' if it is "
-            "that of the grid."
-        },
+    crs: Any = setting(
+        None,
+        "Coordinate system of files that state none, e.g. EPSG:5070; 'local' if it is that of the "
+        "grid.",
+        default_text="that of the grid",
     )
-    hours: Sequence[float] | None = field(
-        default=None,
-        metadata={"help": "Hours since ignition to read the fires at, e.g. 1,2.5,6; any hours."},
+    hours: Sequence[float] | None = setting(
+        None,
+        "Hours since ignition to read the fires at, e.g. 1,2.5,6; any hours.",
+        default_text="the latest arrival; stores: their snapshots",
     )
-    drought: str | None = field(
-        default=None, metadata={"help": "Drought label of fires that have none."}
+    drought: str | None = setting(None, "Drought label of fires that have none.")
+    nodata: float | None = setting(None, "Another value that means unburned.")
+    variable: str | None = setting(None, "Variable to read from NetCDF files with several.")
+    horizon: float = setting(
+        HORIZON, "Reject arrival times above this (hours): the unit is probably wrong."
     )
-    nodata: float | None = field(
-        default=None, metadata={"help": "Another value that means unburned."}
-    )
-    variable: str | None = field(
-        default=None, metadata={"help": "Variable to read from NetCDF files with several."}
-    )
-    horizon: float = field(
-        default=HORIZON,
-        metadata={"help": "Reject arrival times above this (hours): the unit is probably wrong."},
-    )
-    aggregate: str = field(
-        default="mean",
-        metadata={"help": "How raster cells become grid cells: mean (by area) or max."},
-    )
+    aggregate: str = setting("mean", "How raster cells become grid cells: mean (by area) or max.")
     step: float | None = None  # hours between further snapshots of every fire before its last
 
     def __post_init__(self) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.values import setting
 from plumecast.compute import regrid
 
 SMOKE_FLOOR = 1e-3
@@ -56,35 +57,23 @@ class WrfOptions:
       column means, `smoke_NAME`, with `surface` also `surface_smoke_NAME`, in µg m⁻³.
     """
 
-    smoke: str = field(default="fire_smoke", metadata={"help": "The smoke variable."})
-    smoke_unit: str | None = field(
-        default=None,
-        metadata={
-            "help": "Unit of the smoke variable, e.g. g/kg or ug/m3, if its name does not imply it."
-        },
+    smoke: str = setting("fire_smoke", "The smoke variable.")
+    smoke_unit: str | None = setting(
+        None, "Unit of the smoke variable, e.g. g/kg or ug/m3, if its name does not imply it."
     )
-    every: str | float | None = field(
-        default=None, metadata={"help": "Interval between the checkpoints to keep, e.g. 6h."}
+    every: str | float | None = setting(
+        None, "Interval between the checkpoints to keep, e.g. 6h.", default_text="keep all"
     )
-    domain: int | str | None = field(default=None, metadata={"help": "WRF domain, e.g. d02."})
-    aggregate: str = field(
-        default="mean", metadata={"help": "How fire cells become smoke cells: mean or max."}
+    domain: int | str | None = setting(
+        None, "WRF domain, e.g. d02.", default_text="the one with the finest fire grid"
     )
-    floor: float = field(
-        default=SMOKE_FLOOR,
-        metadata={"help": "Smoke below this value (µg m⁻³) is stored as zero."},
-    )
-    surface: bool = field(
-        default=False,
-        metadata={"help": "Also write surface_smoke, that of the lowest model layer."},
-    )
-    tracers: str | Sequence[str] = field(
-        default="",
-        metadata={
-            "help": "Further variables to write as smoke_NAME, with units: "
-            "tr17_2=ug/kg,no=ppmv:30.01 (molar mass in g/mol); known units, such as that of co, "
-            "may be left out."
-        },
+    aggregate: str = setting("mean", "How fire cells become smoke cells: mean or max.")
+    floor: float = setting(SMOKE_FLOOR, "Smoke below this value (µg m⁻³) is stored as zero.")
+    surface: bool = setting(False, "Also write surface_smoke, that of the lowest model layer.")
+    tracers: str | Sequence[str] = setting(
+        "",
+        "Further variables to write as smoke_NAME, with units: tr17_2=ug/kg,no=ppmv:30.01 (molar "
+        "mass in g/mol); known units, such as that of co, may be left out.",
     )
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,43 +14,34 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import shown_units
 from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
-    CHECKPOINTS_AS_TRAINED,
-    STEERING_AS_TRAINED,
+    FireReader,
     check_simulate,
     drawing,
-    is_raster,
-    landscape_options,
+    drawn_options,
     note_other_settings,
     raster_options,
-    raster_reports,
-    read_raster_options,
+    read_weather_options,
+    wind_options,
 )
 from plumecast.cli.options import (
     MODEL,
-    PRECISION,
+    POINTS,
     Given,
-    numbers,
-    place_options,
-    running,
+    Place,
+    reading_of,
+    reading_options,
     with_options,
 )
-from plumecast.cli.outcomes import exit_code, show_problems
-from plumecast.cli.show import count, counted, note, say, table, warn, wrote
-from plumecast.cli.weather_options import note_use, read_wind_options, wind_options
-from plumecast.compute.resources import Resources
+from plumecast.cli.show import count, note, say, table, wrote
 from plumecast.data.crs import grid_mapping
 from plumecast.data.schema import label_drought
 from plumecast.data.store import open_snapshots
-from plumecast.scores.field_statistics import QUANTILE_ERROR
-from plumecast.scores.reading import Reading
 from plumecast.sources.places import read_places
-from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.ensemble import ensemble_statistics, evaluate_points
 from plumecast.workflows.export import FORMATS, export_statistics, geotiff_names
-from plumecast.workflows.fires.conditions import refuse_other_inputs
-from plumecast.workflows.fires.sources import Fires, FireSource, raster_fires
+from plumecast.workflows.fires.sources import Fires, FireSource
 from plumecast.workflows.statistics.point_table import (
     EVERYONE,
     never_smoky,
@@ -58,17 +49,17 @@ from plumecast.workflows.statistics.point_table import (
     write_points,
 )
 from plumecast.workflows.statistics.point_table import FORMATS as TABLES
-from plumecast.workflows.statistics.request import COVERAGE, Statistics
+from plumecast.workflows.statistics.request import Statistics
 
 FEW_TRUE = 32
 """Ignitions with true smoke from which intervals cover nearly as stated, also of skewed smoke."""
 
 
 @with_options(
-    landscape=landscape_options, rasters=raster_options, wind=wind_options, place=place_options
-)
+    reading=reading_options, statistics=Statistics, rasters=raster_options, drawn=drawn_options,
+    wind=wind_options, place=Place,
+)  # fmt: skip
 def command(
-    parsed: typer.Context,
     model: Path = MODEL,
     fires: list[str] = typer.Argument(
         None,
@@ -83,35 +74,11 @@ def command(
         "per statistic. May be left out with --points.",
         show_default=False,
     ),
-    thresholds: str = typer.Option(
-        "",
-        help="Values of the quantity (µg m⁻³ of the time mean, unless --quantity says otherwise) "
-        "for exceedance probabilities, separated by commas.",
-    ),
-    quantiles: str = typer.Option(
-        "", help="Quantiles to compute, separated by commas, e.g. 0.05,0.95."
-    ),
-    quantile_error: float = typer.Option(
-        QUANTILE_ERROR, help="Largest relative error of a quantile of a cell."
-    ),
-    quantity: str = typer.Option(
-        None,
-        help="Quantity of means, thresholds and quantiles: mean (time-mean column concentration), "
-        "dose (its time integral, µg m⁻³ h) or sum (over checkpoints, as the surrogate predicts).",
-        show_default="mean",
-    ),
-    checkpoint_interval: float = typer.Option(
-        None,
-        help="Hours between the checkpoints over which smoke is summed.",
-        show_default="as recorded with the training fires",
-    ),
+    *,
+    reading: Given,
+    statistics: Statistics,
     output: str = typer.Option(
-        None,
-        help="Output to use, if the surrogate has several.",
-        show_default="the only one",
-    ),
-    coverage: float = typer.Option(
-        COVERAGE, help="Probability with which an interval is to contain the true value."
+        None, help="Output to use, if the surrogate has several.", show_default="the only one"
     ),
     truth: Path = typer.Option(
         None,
@@ -119,46 +86,16 @@ def command(
         "These fires then correct the estimates, not the calibration of the surrogate.",
         show_default=False,
     ),
-    points: Path = typer.Option(
-        None,
-        help="Table (CSV) of places: name; lat and lon, or x and y; optionally population.",
-        show_default=False,
-    ),
+    points: Path = POINTS,
     points_out: Path = typer.Option(
         None,
         help="With --points: also write the table to this file, .csv, .json or .nc.",
         show_default=False,
     ),
-    simulate: int = typer.Option(
-        None,
-        help="Draw this many fires from the embedded simulator instead of reading stores; their "
-        "smoke is predicted, not simulated.",
-    ),
-    preset: str = typer.Option(
-        None,
-        help="With --simulate: demo, paper or weathers.",
-        show_default="the one with the surrogate's grid",
-    ),
-    seed: int = typer.Option(
-        None,
-        help="With --simulate: seed of landscape and weather.",
-        show_default="that of the training ensemble, or 0",
-    ),
-    checkpoints: int = CHECKPOINTS_AS_TRAINED,
-    *,
-    landscape: Given,
-    steering: float = STEERING_AS_TRAINED,
-    final: bool = typer.Option(False, help="Use only the last checkpoint of every fire."),
     rasters: Given,
-    drought: str = typer.Option(
-        None,
-        help="Drought label of fires that have none. With --simulate: scenarios, separated by "
-        "commas.",
-        show_default="with --simulate those of training, or a drawn weather each",
-    ),
+    drawn: Given,
     wind: Given,
-    place: Given,
-    precision: str = PRECISION,
+    place: Place,
 ) -> None:
     """Compute the mean, exceedance probabilities and quantiles of the smoke of many fires.
 
@@ -175,62 +112,55 @@ def command(
     landscape, `plumecast ensemble smoke.plume --simulate 1000 --dem dem.tif --fuels fuels.tif -o
     stats.nc`
     """
-    levels, shares = _values(thresholds, "--thresholds"), _values(quantiles, "--quantiles")
-    inputs = [model, landscape["dem"], landscape["fuels"], truth, points, *(fires or [])]
-    _check_outputs(out, points, points_out, [path for path in inputs if path is not None])
+    asked, stores = reading_of(reading), fires or []
+    reader = FireReader(rasters, read_weather_options(wind))
+    inputs = [model, drawn["dem"], drawn["fuels"], truth, points, *stores]
+    _check_outputs(out, points, points_out, inputs)
     if out is not None and out.suffix == ".tif":
+        levels, shares = tuple(asked.thresholds), tuple(statistics.quantiles)
         for path in geotiff_names(out, levels, shares, truth=truth is not None):
             check_output(path, overwrite=False, inputs=inputs)
-    air, given = read_wind_options(wind), read_raster_options(rasters)
     surrogate = _chosen(load_surrogate(model), output)
     places = None if points is None else read_places(points, surrogate.grid)
-    note_use(surrogate, air, None if simulate else rasters["fuels"])
-    problems: list[str] = []
-    notices: list[Notice] = []
-    stores = fires or []
-    _check_fires(stores, parsed.params, is_raster(rasters))
+    if bool(stores) == (drawn["simulate"] is not None):
+        raise PlumecastError("give either stores or rasters of fires, or --simulate with a number")
+    check_simulate(drawn, wind, rasters=reader.reads_rasters)
     blocks: Fires | FireSource = stores
-    if simulate is not None:
-        blocks = _drawn(surrogate, simulate, parsed.params)
-    elif drought is not None and not is_raster(rasters):
-        fields = list(surrogate.inputs.names)
-        blocks = [label_drought(open_snapshots(path, fields=fields), drought) for path in stores]
-    device = place["device"]
-    statistics = at_places = None
-    with counted("predicting") as step, running(place["scheduler"], device=device) as runner:
-        if is_raster(rasters):
-            given |= raster_reports(problems)
-            blocks = raster_fires(surrogate, stores, **air, **given)
-        stored = not isinstance(blocks, FireSource)
-        asked: dict[str, Any] = {
-            "reading": Reading(
-                quantity, levels, (given["hours"] or ()) if stored else (), checkpoint_interval
-            ),
-            "statistics": Statistics(shares, quantile_error, coverage, final, precision),
-            "truth": truth,
-            **(air if stored else {}),
-            "resources": Resources(device, place["memory"], runner, step),
-        }
+    if drawn["simulate"] is not None:
+        blocks = _drawn(surrogate, drawn)
+    elif drawn["drought"] is not None and not reader.reads_rasters:
+        names = list(surrogate.inputs.names)
+        stored = (open_snapshots(path, fields=names) for path in stores)
+        blocks = [label_drought(fires_of_store, drawn["drought"]) for fires_of_store in stored]
+    if drawn["simulate"] is None:
+        reader.note_use(surrogate)
+    cells = at_places = None
+    with place.resources("predicting") as resources:
+        if reader.reads_rasters:
+            blocks = reader.read(surrogate, stores)
+        common: dict[str, Any] = {"statistics": statistics, "truth": truth, "resources": resources}
+        if isinstance(blocks, FireSource):
+            common["reading"] = asked
+        else:
+            common |= {"reading": replace(asked, hours=reader.hours), "weather": reader.weather}
         if out is not None:
-            statistics = ensemble_statistics(surrogate, blocks, notify=notices.append, **asked)
-        if places is not None:
-            again = ignore_notice if out is not None else notices.append
-            at_places = evaluate_points(surrogate, blocks, places, notify=again, **asked)
-    found = statistics if statistics is not None else at_places
-    assert found is not None  # one of the two was asked for
-    _say_what(found, detailed=bool(levels or shares) or at_places is not None)
-    if statistics is not None:
-        wrote(export_statistics(statistics, out), "the statistics")
-        if out.suffix == ".tif" and grid_mapping(statistics) is None:
+            cells = ensemble_statistics(surrogate, blocks, notify=reader.notices.append, **common)
+        if places is not None:  # the pass over all cells has given the same notices
+            notify = reader.notices.append if cells is None else lambda notice: None
+            at_places = evaluate_points(surrogate, blocks, places, notify=notify, **common)
+    made = at_places if cells is None else cells
+    assert made is not None  # one of the two was asked for
+    detailed = bool(asked.thresholds or statistics.quantiles) or at_places is not None
+    _say_what(made, detailed=detailed)
+    if cells is not None:
+        wrote(export_statistics(cells, out), "the statistics")
+        if out.suffix == ".tif" and grid_mapping(cells) is None:
             note("the surrogate's grid has no coordinate system, so the files have none")
     if at_places is not None:
         show_points(at_places)
         if points_out is not None:
             wrote(write_points(at_places, points_out), "the table of places")
-    for notice in notices:
-        (warn if notice.loud else note)(notice.text)
-    show_problems(list(dict.fromkeys(problems)))
-    exit_code(failed=len(set(problems)), done=found.attrs["snapshots"])
+    reader.finish(done=made.attrs["snapshots"])
 
 
 def _chosen(surrogate: Surrogate, output: str | None) -> Surrogate:
@@ -242,10 +172,6 @@ def _chosen(surrogate: Surrogate, output: str | None) -> Surrogate:
             f"{names[0]}"
         )
     return surrogate if output is None else surrogate.output(output)
-
-
-def ignore_notice(notice: Notice) -> None:
-    """Say nothing: the pass over all cells has said it."""
 
 
 def _check_outputs(
@@ -318,34 +244,14 @@ def _say_error(base: str, found: xr.Dataset) -> None:
     )
 
 
-def _check_fires(stores: list[str], given: Mapping[str, Any], rasters: bool) -> None:
-    drawn = given["simulate"] is not None
-    if bool(stores) == drawn:
-        raise PlumecastError("give either stores or rasters of fires, or --simulate with a number")
-    check_simulate(given, rasters=rasters)
-    for name in ("wind_speed", "wind_from", "winds", "weather") if drawn else ():
-        if given[name] is not None:
-            raise ArgumentError(
-                name,
-                given[name],
-                "simulated fires have their own wind and weather",
-                problem="is for stores and rasters",
-            )
-
-
-def _drawn(surrogate: Surrogate, number: int, given: Mapping[str, Any]) -> FireSource:
+def _drawn(surrogate: Surrogate, drawn: Given) -> FireSource:
     """Simulated fires like those of training."""
     # Imported here: only --simulate needs the `simulator` extra.
     from plumecast.workflows.fires.draw_fires import draw_fires
 
-    refuse_other_inputs(surrogate, "simulated fires")
-    fires = draw_fires(number, **drawing(surrogate, given))
+    fires = draw_fires(drawn["simulate"], **drawing(surrogate, drawn))
     note_other_settings(surrogate, fires.settings)
     return fires
-
-
-def _values(text: str, option: str) -> list[float]:
-    return numbers(text, option) if text else []
 
 
 def show_points(statistics: xr.Dataset) -> None:
