@@ -64,16 +64,3 @@ def test_a_command_without_its_extra_is_one_line(arguments, line):
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {line}")
     assert done.stderr.count("\n") == 1
-
-
-def test_fitting_in_memory_needs_no_netcdf():
-    done = without_extras(
-        "import numpy as np, xarray as xr, plumecast as pc\n"
-        "values = np.random.default_rng(0).random((6, 4, 5))\n"
-        "dims = ('snapshot', 'y', 'x')\n"
-        "data = xr.Dataset({'time_since_ignition': (dims, values), 'smoke': (dims, values)},\n"
-        "                  {'ignition_id': ('snapshot', list('aabbcc'))})\n"
-        "print(pc.fit_surrogate(data, degree=1, fire_rank=2, smoke_rank=2).predict(data).shape)\n",
-        "netCDF4",
-    )
-    assert (done.returncode, done.stdout) == (0, "(6, 4, 5)\n"), done.stderr

@@ -72,18 +72,6 @@ def test_a_surrogate_predicts_the_smoke(files, run):
         assert loss.fire_lost_energy.attrs["units"] == "MW h"
 
 
-def test_bands_of_a_prediction_become_the_part_of_the_surrogate(files, succeed):
-    data = smoky(fires=12).drop_vars("time_since_ignition")
-    bands = {"lower": 0.5 * data.smoke, "upper": 2.0 * data.smoke}
-    data.assign(bands).to_netcdf("predicted.nc")
-    out = succeed("impact", "predicted.nc", "--points", "plants.csv", "-o", "loss.nc", *SUN)
-    assert "; surrogate " in out
-    with xr.open_dataset("loss.nc") as loss:
-        lost = loss.lost_energy
-        assert (loss.lost_energy_lower.sel(part="surrogate") < lost).all()
-        assert (loss.lost_energy_upper.sel(part="surrogate") > lost).all()
-
-
 def test_rasters_are_predicted_too(files, run):
     pc.fit_surrogate(smoky(fires=12), "paper-linear").save("smoke.plume")
     write_ascii(files / "ridge.asc", fire())
@@ -125,21 +113,3 @@ def test_night_is_said(files, succeed, run):
 def test_bad_input_is_one_line_and_writes_nothing(files, refused, given, message):
     assert message in refused(*impact("-o", "loss.csv", *given))
     assert not (files / "loss.csv").exists()
-
-
-def test_smoke_without_depth_asks_for_it(files, refused):
-    data = smoky()
-    del data["smoke"].attrs["column_depth_m"]
-    export_snapshots(data, "old.nc")
-    line = refused("impact", "old.nc", "--points", "plants.csv", "-o", "loss.csv", *SUN)
-    assert line.startswith("--column-depth is missing: 'smoke' does not record the depth")
-
-
-def test_a_date_is_enough_for_fires_that_record_their_hour(files, succeed):
-    export_snapshots(smoky().assign_attrs(ignition_local_hour=12.0), "simulated.nc")
-    succeed(
-        "impact", "simulated.nc", "--points", "plants.csv", "-o", "loss.nc",
-        "--ignition-time", NOON[:10], "--latitude", 39,
-    )  # fmt: skip
-    with xr.open_dataset("loss.nc") as loss:
-        assert loss.attrs["ignition_time"] == f"{NOON}:00 local solar time"

@@ -55,14 +55,6 @@ def test_predict_writes_the_quantity_beside_the_sum(succeed, folder, tmp_path, q
     assert INTERVAL not in written[name].attrs
 
 
-def test_the_sum_alone_is_written_on_request(succeed, folder, tmp_path):
-    out = tmp_path / "smoke.nc"
-    options = ("-o", out, "--quantity", "sum")
-    succeed("predict", folder / "fires.plume", folder / "fires.nc", *options)
-    with xr.open_dataset(out) as written:
-        assert [name for name in written.data_vars if "smoke" in str(name)] == ["smoke"]
-
-
 def test_a_geotiff_of_the_sum_says_what_it_is(succeed, folder, tmp_path):
     rasterio = pytest.importorskip("rasterio")
     options = ("-o", tmp_path / "s.tif", "--quantity", "sum")
@@ -133,8 +125,3 @@ def test_recorded_scores_of_another_quantity_are_refused(run, refused, folder, t
     assert "train again with --thresholds 0.2, or" in said
     result = run("evaluate", model, store, "--thresholds", 0.2, "--quantity", "sum")
     assert "0.2 (sum)" in result.out
-
-
-def test_info_says_what_the_smoke_threshold_is_a_value_of(succeed, folder):
-    shown = " ".join(succeed("info", folder / "fires.plume").split())
-    assert "smoke (of the sum over checkpoints 6 h apart)" in shown

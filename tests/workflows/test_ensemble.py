@@ -434,7 +434,7 @@ def test_command_refuses_what_it_cannot_read(refused, surrogate, tmp_path):
     assert "unknown file ending '.png'" in refused(*common, tmp_path / "a.png")
     out = tmp_path / "a.nc"
     assert refused(*common, out, "--thresholds", "a") == (
-        "--thresholds 'a' is not a list of numbers separated by commas"
+        "--thresholds='a' is not a list of numbers separated by commas"
     )
     assert refused(*common, out) == "none.zarr does not exist"
 

@@ -231,7 +231,7 @@ def test_unknown_smoke_units_and_bad_options_are_refused(run, refused, runs, tmp
     result = run("ingest", "wrf", odd, *store, "--smoke", "bbc_1")
     assert result.code == 2
     assert f"{odd / FILE}: the unit of bbc_1 is unknown; state smoke_unit" in result.err
-    assert "--smoke-unit ppm" in refused("ingest", "wrf", odd, *store, "--smoke-unit", "ppm")
+    assert "--smoke-unit='ppm'" in refused("ingest", "wrf", odd, *store, "--smoke-unit", "ppm")
     assert "--every='often': no interval" in refused(
         "ingest", "wrf", *runs, *store, "--every", "often"
     )

@@ -157,7 +157,7 @@ def test_bad_tables_are_named(run, model, rasters, tmp_path, lines, message):
         (("--wind-from", 1, "--weather", "w.csv"), "either --weather w.csv or --wind-from"),
         (("--north", "grid"), "--north grid needs --weather"),
         (("--weather", "5 m/s from 9", "--north", "up"), "--north='up': give 'true', or 'grid'"),
-        (("--weather", "5 from SW"), "--weather 5 from SW: '5' has no unit"),
+        (("--weather", "5 from SW"), "--weather='5 from SW': '5' has no unit"),
     ],
 )
 def test_bad_options_are_named(run, model, store, tmp_path, given, message):

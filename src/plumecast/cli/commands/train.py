@@ -114,12 +114,13 @@ def command(
         outputs=outputs,
         **chosen,
     )
-    count = surrogate.training["snapshots"]
-    say(f"trained on {count} snapshots in {seconds:.2f} s: {_summary(surrogate.training)}")
-    recorded = stored_scores(surrogate.training)
-    if recorded is not None and recorded.folds is not None:
-        count = recorded.folds.folds
-        say(f"{count} further fits, each without some of them, took {scoring:.2f} s (--folds)")
+    training = surrogate.training
+    number = training["snapshots"]
+    say(f"trained on {number} snapshots in {seconds:.2f} s: {_summary(training)}")
+    scores = stored_scores(training)
+    if scores is not None and scores.folds is not None:
+        number = scores.folds.folds
+        say(f"{number} further fits, each without some of them, took {scoring:.2f} s (--folds)")
     for name in outputs:
         show_training_scores(surrogate.output(name), name if len(outputs) > 1 else "")
     _show_error_bars(surrogate)
