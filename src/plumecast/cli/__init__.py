@@ -53,9 +53,6 @@ COMMANDS = {
 _MODULES = {"report": "map", "tidy": "info", "tune": "train"}
 """The module of each command that has none of its own; its function has the command's name."""
 
-_ALIASES = {"ignition": "ignition_time", "interval": "checkpoint_interval"}
-"""Arguments of the library whose options have other names."""
-
 _SETTINGS: dict[str, Any] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
@@ -87,9 +84,10 @@ class OptionNamingCommand(TyperCommand):
             # Libraries do not say which file they could not finish.
             raise OSError(error.errno, error.strerror, str(ctx.params["out"])) from error
         except ArgumentError as error:
-            options = {item.name: item.opts[-1] for item in self.params if item.opts[-1][0] == "-"}
-            argument = _ALIASES.get(error.argument, error.argument)
-            raise PlumecastError(error.worded(options.get(argument, error.argument))) from error
+            flags = [(item.name, item.opts[-1]) for item in self.params if item.opts[-1][0] == "-"]
+            options = {flag[2:].replace("-", "_"): flag for _, flag in flags} | dict(flags)
+            name = options.get(error.argument, error.argument)
+            raise PlumecastError(error.worded(name)) from error
 
 
 def new_group(**settings: Any) -> typer.Typer:

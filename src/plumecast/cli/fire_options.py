@@ -18,6 +18,7 @@ from plumecast.cli.show import exit_code, note, show_problems, warn
 from plumecast.sources.rasters import ArrivalTimes, RasterOptions
 from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.weather.options import DefaultProfile, Options, Site
 from plumecast.workflows.fires.conditions import (
     ignored_weather,
     refuse_other_inputs,
@@ -249,14 +250,10 @@ def simulation_of(surrogate: Surrogate) -> Mapping[str, Any]:
 
 # -- weather
 
-OF_FILE = ("ignition_time", "direction_is", "speed_unit", "local_hour", "latitude", "longitude",
-           "elevation")  # fmt: skip
-"""Options about the file of --weather."""
-
 _WIND_HELP = "of all these fires, where no file has it: constant, with a default profile above."
 
 
-def wind_options(
+def way_options(
     wind_speed: str = typer.Option(
         None, help=f"Mean 10 m wind speed {_WIND_HELP} In m/s, or as in '12 mph'; with --wind-from."
     ),
@@ -271,45 +268,16 @@ def wind_options(
         "depth, fire), a table of one wind for every fire, a FARSITE stream, a NetCDF extract of "
         "profiles, or one wind such as '12 mph from SW'.",
     ),
-    north: str = typer.Option(
-        None,
-        help="What directions count from: true, or grid for the y axis of the fires.",
-        show_default="true",
-    ),
-    ignition_time: str = typer.Option(
-        None,
-        help="With --weather: time of ignition, where the file has dates, e.g. 2013-05-03T12:00 "
-        "(NetCDF: in UTC) or, as in FARSITE, '05 03 1200'.",
-    ),
-    speed_unit: str = typer.Option(
-        None,
-        help="With --weather: m/s, km/h, knots or mph, where the file does not state the unit.",
-    ),
-    direction_is: str = typer.Option(
-        None, help="With --weather: 'to' if its directions say where the wind blows to."
-    ),
-    local_hour: float = typer.Option(
-        None,
-        help="With --weather: local solar time at ignition, where the file has no boundary layer.",
-        show_default="of the file, or 12",
-    ),
-    latitude: float = typer.Option(
-        None,
-        help="With --weather: the place in a gridded file; with --longitude.",
-        show_default="the mean of the file",
-    ),
-    longitude: float = typer.Option(None, help="With --weather: see --latitude."),
-    elevation: float = typer.Option(
-        None, help="With --weather: height of the ground (m), where heights are above sea level."
-    ),
 ) -> None:
-    """The weather of fires whose files do not contain it; it replaces what they have."""
+    """The ways to give a weather."""
+
+
+wind_options = options_of(way_options, Options, Site, DefaultProfile)
+"""The weather of fires whose files do not contain it; it replaces what they have."""
 
 
 def read_weather_options(given: Given) -> Any:
     """The weather that the options give; None if they give none."""
-    # Imported here: only these options need the readers.
-    from plumecast.weather.options import TRUE, DefaultProfile, Options, Site
     from plumecast.weather.read import as_weather, one_wind, winds_as_weather
 
     ways = [name for name in ("weather", "winds", "wind_speed", "wind_from") if given[name]]
@@ -319,22 +287,19 @@ def read_weather_options(given: Given) -> Any:
     if ways in (["wind_speed"], ["wind_from"]):
         other = "--wind-from" if ways == ["wind_speed"] else "--wind-speed"
         raise PlumecastError(f"{option_name(ways[0])} {given[ways[0]]} needs {other} too")
-    for name in OF_FILE if ways not in (["weather"], ["winds"]) else ():
-        if given[name] is not None:
-            raise PlumecastError(
-                f"{option_name(name)} {given[name]} is for --weather FILE; give the file too"
-            )
+    settings = {kind: settings_given(given, kind) for kind in (Options, Site, DefaultProfile)}
+    for name in [name for part in settings.values() for name in part if name != "north"]:
+        if ways not in (["weather"], ["winds"]):
+            problem = "is for --weather FILE"
+            raise ArgumentError(name, given[name], "give the file too", problem=problem)
     if not ways:
         if given["north"] is not None:
             raise PlumecastError(f"--north {given['north']} needs --weather or --wind-speed")
         return None
     options = Options(
-        ignition=given["ignition_time"],
-        speed_unit=given["speed_unit"],
-        direction_is=given["direction_is"],
-        north=given["north"] or TRUE,
-        site=Site(given["latitude"], given["longitude"], given["elevation"]),
-        profile=DefaultProfile(given["local_hour"]),
+        **settings[Options],
+        site=Site(**settings[Site]),
+        profile=DefaultProfile(**settings[DefaultProfile]),
     )
     if ways[0] == "wind_speed":
         return one_wind(given["wind_speed"], given["wind_from"], options, unit="m/s")
@@ -352,11 +317,11 @@ def at_time_of_file(given: Given, ignition_time: str | None) -> Given:
 
     That is UTC for NetCDF, and the time of the clock otherwise. Without --weather there is none.
     """
-    changed = {**given, "ignition_time": None}
+    changed = {**given, "ignition": None}
     if given["weather"] is not None and ignition_time is not None and "T" in ignition_time:
         time = datetime.fromisoformat(ignition_time)
         if Path(given["weather"]).suffix != ".nc":
-            changed["ignition_time"] = time.replace(tzinfo=None).isoformat()
+            changed["ignition"] = time.replace(tzinfo=None).isoformat()
         elif time.tzinfo is not None:
-            changed["ignition_time"] = time.astimezone(UTC).replace(tzinfo=None).isoformat()
+            changed["ignition"] = time.astimezone(UTC).replace(tzinfo=None).isoformat()
     return changed

@@ -248,19 +248,22 @@ def show_comparison(comparison: Comparison) -> None:
         rows = [
             _row(one.sel(place=place), places["chance"].size > 1) for place in one["place"].values
         ]
-        table(f"{name} − {comparison.reference}: {_compared(one)}", columns, rows)
+        compared = count(int(one["ignitions"]), "ignition")
+        if bool(one["paired"]):
+            compared = f"{count(int(one['pairs']), 'pair')} of {compared}"
+        else:
+            compared = f"unpaired, at least {compared} each"
+        table(f"{name} − {comparison.reference}: {compared}", columns, rows)
         for level_ in one["threshold"].values if "threshold" in one.dims else ():
             _show_exceedance(comparison.reference, str(name), one.sel(threshold=level_), unit)
-    _show_meaning(places)
+    tests = places["chance"].notnull().sum().item()
+    if tests > 1:
+        say(
+            f"intervals hold for one place at a time; * marks what is clear at {level:g} % among "
+            f"all {tests} together (Holm)"
+        )
     for text in comparison.notes:
         note(text)
-
-
-def _compared(one: xr.Dataset) -> str:
-    ignitions = count(int(one["ignitions"]), "ignition")
-    if not bool(one["paired"]):
-        return f"unpaired, at least {ignitions} each"
-    return f"{count(int(one['pairs']), 'pair')} of {ignitions}"
 
 
 def _row(place: xr.Dataset, several: bool) -> list[str]:
@@ -294,17 +297,6 @@ def _show_exceedance(reference: str, name: str, one: xr.Dataset, unit: str) -> N
     level = 100 * one.attrs["coverage"]
     columns = ["", reference, name, "difference", f"{level:g} % interval"]
     table(f"percent of fires above {float(one['threshold']):g} {unit}", columns, rows)
-
-
-def _show_meaning(places: xr.Dataset) -> None:
-    tests = places["chance"].notnull().sum().item()
-    if tests < 2:
-        return
-    level = 100 * places.attrs["coverage"]
-    say(
-        f"intervals hold for one place at a time; * marks what is clear at {level:g} % among all "
-        f"{tests} together (Holm)"
-    )
 
 
 def _number(value: float, sign: str = "") -> str:

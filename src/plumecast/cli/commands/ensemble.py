@@ -120,7 +120,14 @@ def command(
         levels, shares = tuple(asked.thresholds), tuple(statistics.quantiles)
         for path in geotiff_names(out, levels, shares, truth=truth is not None):
             check_output(path, overwrite=False, inputs=inputs)
-    surrogate = _chosen(load_surrogate(model), output)
+    surrogate = load_surrogate(model)
+    names = surrogate.outputs.names
+    if output is None and len(names) > 1:
+        raise PlumecastError(
+            f"the surrogate has the outputs {', '.join(names)}; choose one, as in --output "
+            f"{names[0]}"
+        )
+    surrogate = surrogate if output is None else surrogate.output(output)
     places = None if points is None else read_places(points, surrogate.grid)
     if bool(stores) == (drawn["simulate"] is not None):
         raise PlumecastError("give either stores or rasters of fires, or --simulate with a number")
@@ -129,8 +136,8 @@ def command(
     if drawn["simulate"] is not None:
         blocks = _drawn(surrogate, drawn)
     elif drawn["drought"] is not None and not reader.reads_rasters:
-        names = list(surrogate.inputs.names)
-        stored = (open_snapshots(path, fields=names) for path in stores)
+        inputs_of = list(surrogate.inputs.names)
+        stored = (open_snapshots(path, fields=inputs_of) for path in stores)
         blocks = [label_drought(fires_of_store, drawn["drought"]) for fires_of_store in stored]
     if drawn["simulate"] is None:
         reader.note_use(surrogate)
@@ -163,17 +170,6 @@ def command(
     reader.finish(done=made.attrs["snapshots"])
 
 
-def _chosen(surrogate: Surrogate, output: str | None) -> Surrogate:
-    """The surrogate of one output; raises if there are several and none is stated."""
-    names = surrogate.outputs.names
-    if output is None and len(names) > 1:
-        raise PlumecastError(
-            f"the surrogate has the outputs {', '.join(names)}; choose one, as in --output "
-            f"{names[0]}"
-        )
-    return surrogate if output is None else surrogate.output(output)
-
-
 def _check_outputs(
     out: Path | None, points: Path | None, points_out: Path | None, inputs: list[Any]
 ) -> None:
@@ -187,61 +183,59 @@ def _check_outputs(
         check_output(points_out, endings=TABLES, overwrite=False, inputs=inputs)
 
 
-def _say_what(found: xr.Dataset, *, detailed: bool) -> None:
+def _say_what(made: xr.Dataset, *, detailed: bool) -> None:
     """Numbers of fires, what the quantity is, and what the intervals contain."""
-    attrs = found.attrs
+    attrs = made.attrs
     say(f"statistics of {attrs['snapshots']} snapshots of {attrs['fires']} fires")
     if detailed:
-        mean = found["mean_smoke"].attrs
+        mean = made["mean_smoke"].attrs
         what = mean["long_name"].removeprefix("mean over fires of the ")
         say(f"smoke is the {what} ({shown_units(mean['units'])})")
     if "coverage" not in attrs:
         note("the fires have no names, so that there are no intervals; add fire_id")
         return
     base = f"{100 * attrs['coverage']:g} % intervals from {count(attrs['ignitions'], 'ignition')}"
-    if "true_ignitions" not in attrs:
-        _say_error(base, found)
-        return
-    name = "mean_smoke" if "mean_smoke" in found else "mean_log_smoke"
-    known = found[f"{name}_correlation"]
-    used = found[f"{name}_corrected"].mean()
-    say(
-        f"{base}, and {attrs['true_ignitions']} with true smoke, contain the sampling of fires and "
-        "the surrogate's error"
-    )
+    name = "mean_smoke" if "mean_smoke" in made else "mean_log_smoke"
+    calibrated = attrs.get("calibration_ignitions")
+    if "true_ignitions" in attrs:
+        say(
+            f"{base}, and {attrs['true_ignitions']} with true smoke, contain the sampling of fires "
+            "and the surrogate's error"
+        )
+        _say_truth(made, name)
+    elif calibrated is None:
+        say(
+            f"{base} contain the sampling of fires only; --truth, or a surrogate of `train --all` "
+            "with error bars, adds the surrogate's error"
+        )
+    else:
+        predicted, best = (float(made[key].mean()) for key in (f"{name}_surrogate", name))
+        change = f" (in the mean {best / predicted:.2f} times the prediction)" if predicted else ""
+        say(
+            f"{base} contain the sampling of fires and the surrogate's error, calibrated on "
+            f"{count(calibrated, 'ignition')}, for fires like those of training; values are "
+            f"corrected by the calibration{change}"
+        )
+
+
+def _say_truth(made: xr.Dataset, name: str) -> None:
+    """What fires with true smoke have told of the predictions."""
+    attrs = made.attrs
     if attrs["training_ignitions_left_out"]:
         left = count(attrs["training_ignitions_left_out"], "ignition")
         say(f"{left} of --truth left out: the surrogate was trained on them")
     say(
-        f"correlation of true and predicted smoke {float(known.median()):.2f} (median), control "
-        f"variate in {100 * float(used):.0f} % of the "
-        f"{'places' if 'place' in found.dims else 'cells'}, plain Monte Carlo in the others; "
-        f"variance {float(found[f'{name}_variance_ratio'].median()):.2f} of Monte Carlo's (median)"
+        "correlation of true and predicted smoke "
+        f"{float(made[f'{name}_correlation'].median()):.2f} (median), control variate in "
+        f"{100 * float(made[f'{name}_corrected'].mean()):.0f} % of the "
+        f"{'places' if 'place' in made.dims else 'cells'}, plain Monte Carlo in the others; "
+        f"variance {float(made[f'{name}_variance_ratio'].median()):.2f} of Monte Carlo's (median)"
     )
     if attrs["true_ignitions"] < FEW_TRUE:
         note(
             f"{attrs['true_ignitions']} ignitions with true smoke are few: where most fires bring "
             f"no smoke, intervals contain the mean less often than stated; {FEW_TRUE} suffice"
         )
-
-
-def _say_error(base: str, found: xr.Dataset) -> None:
-    """Whether intervals without true smoke contain the surrogate's error."""
-    calibrated = found.attrs.get("calibration_ignitions")
-    if calibrated is None:
-        say(
-            f"{base} contain the sampling of fires only; --truth, or a surrogate of `train --all` "
-            "with error bars, adds the surrogate's error"
-        )
-        return
-    name = "mean_smoke" if "mean_smoke" in found else "mean_log_smoke"
-    own, best = (float(found[key].mean()) for key in (f"{name}_surrogate", name))
-    change = f" (in the mean {best / own:.2f} times the prediction)" if own > 0.0 else ""
-    say(
-        f"{base} contain the sampling of fires and the surrogate's error, calibrated on "
-        f"{count(calibrated, 'ignition')}, for fires like those of training; values are corrected "
-        f"by the calibration{change}"
-    )
 
 
 def _drawn(surrogate: Surrogate, drawn: Given) -> FireSource:

@@ -66,8 +66,9 @@ def command(
     out: Path = typer.Option(
         ..., "--out", "-o", help="Where to write: .csv, or .nc for every fire."
     ),
-    ignition_time: str = typer.Option(
+    ignition: str = typer.Option(
         None,
+        "--ignition-time",
         help=f"Time of ignition of all fires, e.g. {EXAMPLE}; without the offset from UTC it is "
         "local solar time. A date is enough for fires that record the hour.",
         show_default="as each fire records it",
@@ -111,7 +112,7 @@ def command(
     if report is not None:
         check_output(report, overwrite=False, inputs=[*inputs, out])
     # The time of ignition is for the sun too, and the latitude that of the plants.
-    air = {**at_time_of_file(wind, ignition_time)}
+    air = {**at_time_of_file(wind, ignition)}
     if wind["longitude"] is None:
         air["latitude"] = None
     reader = FireReader(rasters, read_weather_options(air))
@@ -121,8 +122,8 @@ def command(
     grid = _grid(surrogate, fires, reader.reads_rasters)
     # What the sun and the plants lack is said before the smoke is predicted.
     dated = reader.weather is not None and IGNITION_TIME in reader.weather.attrs
-    if ignition_time is not None or not (dated or records_ignition(grid)):
-        read_ignition_time(ignition_time, grid.attrs.get(LOCAL_HOUR))
+    if ignition is not None or not (dated or records_ignition(grid)):
+        read_ignition_time(ignition, grid.attrs.get(LOCAL_HOUR))
     places = read_places(points, grid)
     plants_of(places, grid, latitude)
     if surrogate is None:
@@ -139,7 +140,7 @@ def command(
                 precision=precision, notify=reader.notices.append, resources=resources,
             )  # fmt: skip
     loss = solar_loss(
-        samples, places, ignition_time=ignition_time, surrogate=surrogate,
+        samples, places, ignition_time=ignition, surrogate=surrogate,
         reading=Reading(interval=checkpoint_interval),
         unrecorded=Unrecorded(column_depth, latitude, grid),
         uncertainty=uncertainty, optics=optics, panels=panels,

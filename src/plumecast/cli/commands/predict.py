@@ -121,7 +121,7 @@ def command(
     """
     by_clock = _by_clock(names, out, quantity=quantity, footprint=footprint, bars=interval)
     reader = FireReader(rasters)
-    ignition_time = wind["ignition_time"]
+    ignition_time = wind["ignition"]
     if by_clock and (ignition_time is not None or reader.reads_rasters):
         read_clock(ignition_time)
     elif by_clock:
@@ -137,7 +137,13 @@ def command(
     reading = _reading(surrogate, "dose" if by_clock else quantity, checkpoint_interval)
     if interval is not None:
         reading = _with_bands(reading, surrogate, keep=keep)
-    threshold = _threshold(surrogate, model) if footprint else None
+    limits = surrogate.record.thresholds
+    if footprint and limits is None:
+        raise PlumecastError(
+            f"{model} has no decision threshold, which `plumecast train` chooses on fires that a "
+            "fit has not seen; train it again, without --folds 0"
+        )
+    threshold = limits.decision if footprint and limits is not None else None
     promised = _promise(surrogate, model, interval)
     reader.note_use(surrogate)
     if out.suffix == ".tif":
@@ -294,13 +300,3 @@ def _promise(surrogate: Surrogate, model: Path, interval: float | None) -> list[
         promise = "no error bars" if bars is None else promise_text(bars, interval)
         lines.append(f"{name}: {promise}")
     return lines
-
-
-def _threshold(surrogate: Surrogate, model: Path) -> float:
-    thresholds = surrogate.record.thresholds
-    if thresholds is None:
-        raise PlumecastError(
-            f"{model} has no decision threshold, which `plumecast train` chooses on fires that a "
-            "fit has not seen; train it again, without --folds 0"
-        )
-    return thresholds.decision
