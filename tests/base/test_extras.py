@@ -55,7 +55,6 @@ def without_extras(code: str, *also: str) -> subprocess.CompletedProcess[str]:
     ("arguments", "line"),
     [
         (["simulate", "-o", "e.zarr"], "the simulator needs numba; pip install 'plumecast[sim"),
-        (["study", "--list"], "a study needs matplotlib; pip install 'plumecast[report]'"),
         (["report", "results"], "a report needs jinja2; pip install 'plumecast[report]'"),
     ],
 )

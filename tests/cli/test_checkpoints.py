@@ -35,17 +35,6 @@ def test_ingest_records_the_interval_of_the_kept_frames(run, tmp_path, every, ho
     assert f"{hours:g} h apart; smoke is the sum over them" in run("info", store).out
 
 
-def test_ingest_notes_runs_with_different_intervals(run, tmp_path):
-    store = tmp_path / "fires.zarr"
-    runs = [write_run(tmp_path / "a", range(7)), write_run(tmp_path / "b", range(0, 7, 2))]
-    result = run("ingest", "wrf", *runs, "-o", store, "--workers", 1)
-    assert result.code == 0
-    assert "are not all equally far apart" in result.err
-    assert "--every" in result.err
-    assert INTERVAL not in pc.open_snapshots(store).smoke.attrs
-    assert "not recorded, or not the same" in " ".join(run("info", store).out.split())
-
-
 @pytest.mark.parametrize("known", ["from the hours", "unknown"])
 def test_the_interval_goes_from_store_to_surrogate_to_outputs(run, succeed, tmp_path, known):
     snapshots = make_snapshots()

@@ -102,20 +102,16 @@ def test_list_of_commands_shows_the_first_paragraph_of_their_help(name):
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "named"),
     [
         ("plumecast train ensemble.zarr -o smoke.plume --no-center", None),
-        ("plumecast train ensemble.zarr --penalty -1", None),
         ("plumecast train ensemble.zarr --speed=9", "plumecast train has no option --speed"),
-        ("plumecast predict m.plume e.zarr -x", "plumecast predict has no option -x"),
         ("plumecast forecast ensemble.zarr", "there is no command forecast"),
-        ("plumecast ingest wrf runs/* -o e.zarr --every 6h", None),
         (
             "plumecast ingest wrf runs/* -o e.zarr --fast",
             "plumecast ingest wrf has no option --fast",
         ),
-        ("plumecast --fast train ensemble.zarr", "plumecast has no option --fast"),
     ],
 )
-def test_a_command_that_cannot_be_typed_is_noticed(line, found):
-    assert problem(line) == found
+def test_a_command_that_cannot_be_typed_is_noticed(line, named):
+    assert problem(line) == named

@@ -113,17 +113,3 @@ def test_a_fit_is_kept_if_thresholds_cannot_be_chosen(run, ensemble, tmp_path, m
     assert result.code == 0
     assert "no snapshot holds smoke" in result.err
     assert load_surrogate(tmp_path / "smoke.plume").training["problem"]
-
-
-def test_recommended_is_the_default(succeed, tmp_path):
-    data = export_snapshots(
-        make_snapshots(fires=12, checkpoints=2, shape=(5, 6)), tmp_path / "ensemble.nc"
-    )
-    model = tmp_path / "smoke.plume"
-    succeed("train", data, "-o", model)
-    default = load_surrogate(model)
-    assert default.settings["preset"] == "recommended"
-    succeed("train", data, "-o", tmp_path / "named.plume", "--preset", "recommended")
-    assert (tmp_path / "named.plume").read_bytes() == model.read_bytes()
-    plumecast.workflows.train.train_surrogate(data).save(tmp_path / "python.plume")
-    assert (tmp_path / "python.plume").read_bytes() == model.read_bytes()

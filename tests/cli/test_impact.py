@@ -16,7 +16,6 @@ import plumecast as pc
 from plumecast.data.store import export_snapshots
 from plumecast.impact.solar_loss import Unrecorded
 from support.plants import NOON, smoky, write_plants
-from support.raster_files import fire, write_ascii
 
 SUN = ("--ignition-time", NOON, "--latitude", 39)
 
@@ -70,18 +69,6 @@ def test_a_surrogate_predicts_the_smoke(files, run):
         np.testing.assert_allclose(loss.lost_energy, exact.lost_energy, rtol=1e-6)
         assert loss.fire_lost_energy.dims == ("fire", "plant")
         assert loss.fire_lost_energy.attrs["units"] == "MW h"
-
-
-def test_rasters_are_predicted_too(files, run):
-    pc.fit_surrogate(smoky(fires=12), "paper-linear").save("smoke.plume")
-    write_ascii(files / "ridge.asc", fire())
-    done = run(
-        "impact", "ridge.asc", "--format", "farsite", "--hours", "6,12", "--model", "smoke.plume",
-        "--points", "plants.csv", "-o", "loss.csv", "--drought", "low", *SUN,
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    assert "mean of 1 fire (1 ignition)" in done.out
-    assert "one ignition: the interval is for these fires" in done.err
 
 
 def test_night_is_said(files, succeed, run):

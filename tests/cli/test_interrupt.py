@@ -54,17 +54,6 @@ def stop(arguments: list[object], ready: Callable[[int], bool]) -> subprocess.Co
     return subprocess.CompletedProcess([], process.returncode, out, err)
 
 
-def workers_of(leader: int) -> int:
-    """Number of worker processes in the session of a process, even while they start."""
-    found = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            session = int((process / "stat").read_text().rpartition(")")[2].split()[3])
-            command = (process / "cmdline").read_bytes()
-            found += session == leader and (b"spawn_main" in command or b"import serve" in command)
-    return found
-
-
 def cpu_seconds(pid: int) -> float:
     """CPU time of a process, which does not depend on how busy the machine is."""
     fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
@@ -96,17 +85,6 @@ def test_stopped_ingest_with_workers_counts_what_it_kept(tmp_path):
     )
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the processes from /proc")
-def test_workers_that_are_still_starting_print_nothing(tmp_path):
-    """Ctrl-C reaches them while they import, before any code of ours could ignore it."""
-    runs = [write_run(tmp_path / f"fire_{number:03d}", range(3)) for number in range(3)]
-    store = tmp_path / "ensemble.zarr"
-    command = ["ingest", "wrf", *runs, "-o", store, "--workers", 3]
-    result = stop(command, lambda pid: workers_of(pid) > 1)
-    assert result.returncode == 130
-    assert result.stderr == f"stopped: no fire was finished, {store} holds none\n"
-
-
 def test_stopped_study_and_demo_say_what_is_kept(run, tmp_path, monkeypatch):
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
@@ -132,7 +110,7 @@ def test_stopped_study_and_demo_say_what_is_kept(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads CPU times from /proc")
-@pytest.mark.parametrize("seconds", [0.15, 0.8, IMPORTED])
+@pytest.mark.parametrize("seconds", [0.4, IMPORTED])
 def test_ctrl_c_during_imports_and_tuning_is_one_line(tmp_path, seconds):
     store = tmp_path / "ensemble.zarr"
     append_fire(store, make_snapshots(fires=48, shape=(20, 24)))  # tuning takes longer than a load

@@ -55,14 +55,6 @@ def test_predict_writes_the_quantity_beside_the_sum(succeed, folder, tmp_path, q
     assert INTERVAL not in written[name].attrs
 
 
-def test_a_geotiff_of_the_sum_says_what_it_is(succeed, folder, tmp_path):
-    rasterio = pytest.importorskip("rasterio")
-    options = ("-o", tmp_path / "s.tif", "--quantity", "sum")
-    succeed("predict", folder / "fires.plume", folder / "fires.nc", *options)
-    with rasterio.open(next(tmp_path.glob("s_*.tif"))) as file:
-        assert "over checkpoints 6 h apart" in file.tags()["comment"]
-
-
 def test_predict_of_a_surrogate_without_an_interval(run, refused, folder, tmp_path):
     common = ("predict", folder / "unknown.plume", folder / "fires.nc", "-o")
     result = run(*common, tmp_path / "sum.nc")
@@ -115,13 +107,3 @@ def test_a_store_with_another_interval_is_scored_in_the_quantity(run, folder, tm
     of_sum, of_mean = json.loads(scores.read_text())["scores"][0]["exceedances"]
     assert 0.8 < of_mean["bias"] < 1.25
     assert of_sum["bias"] < of_mean["bias"]
-
-
-def test_recorded_scores_of_another_quantity_are_refused(run, refused, folder, tmp_path):
-    store, model = folder / "fires.nc", tmp_path / "all.plume"
-    train = ("train", store, "--preset", "paper-linear", "--all", "--folds", 2, "-o", model)
-    assert run(*train, "--thresholds", 0.2, "--quantity", "sum").code == 0
-    said = refused("evaluate", model, store, "--thresholds", 0.2)
-    assert "train again with --thresholds 0.2, or" in said
-    result = run("evaluate", model, store, "--thresholds", 0.2, "--quantity", "sum")
-    assert "0.2 (sum)" in result.out

@@ -50,13 +50,6 @@ def test_a_table_shows_every_number_at_any_width(monkeypatch, width, kind):
     assert (f"{COLUMNS[0]}: {ROWS[0][0]}" in text) == (width <= 40)
 
 
-def test_a_table_in_a_pipe_is_as_wide_as_it_needs(monkeypatch, capsys):
-    monkeypatch.delenv("COLUMNS", raising=False)
-    name = "a-fire-with-a-very-long-name-" * 5
-    show.table("fires", ["fire", "acres"], [[name, "12"]])
-    assert any(name in line and "12" in line for line in capsys.readouterr().out.splitlines())
-
-
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
 def test_no_colours_for_those_who_want_or_have_none(monkeypatch, name, value):
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -16,8 +16,7 @@ from plumecast.workflows import Ground
 from support.raster_files import write_landscape
 
 
-@pytest.fixture
-def small_demo(monkeypatch, tmp_path):
+def test_demo_writes_ensemble_surrogates_scores_and_maps(monkeypatch, tmp_path, capsys):
     """The demo's own steps on few short fires on little ground, small ones kept."""
     whole = plumecast.cli.commands.demo.simulate
     less = {"ignitions": 6, "checkpoints": 2, "workers": 1}
@@ -28,9 +27,6 @@ def small_demo(monkeypatch, tmp_path):
 
     monkeypatch.setattr(plumecast.cli.commands.demo, "simulate", simulate)
     monkeypatch.setattr(plumecast.cli.commands.demo, "PAPER_MIN_ACRES", 100.0)
-
-
-def test_demo_writes_ensemble_surrogates_scores_and_maps(small_demo, tmp_path, capsys):
     out = tmp_path / "demo"
     with pytest.raises(SystemExit) as stop:
         main(["demo", "-o", str(out)])

@@ -233,3 +233,45 @@ def test_which_fire_next(tmp_path, follow_page):
     assert mine[1].startswith("1,f03,must-have,")
     assert (tmp_path / "runs.png").stat().st_size > 10_000
     assert len(list((tmp_path / "wrf").glob("*/namelist.input"))) == 6, "the hold-out too"
+
+
+def test_train_and_score(tmp_path, follow_page):
+    export_snapshots(make_snapshots(fires=24, checkpoints=2), tmp_path / "ensemble.zarr")
+    printed = follow_page("train-and-score.md")
+    assert "24 of 24 fires are clean" in printed
+    assert "false alarms" in printed
+    auc, iou = map(float, printed.splitlines()[-1].split())
+    assert 0.0 <= iou <= auc <= 1.0
+    assert open_snapshots(tmp_path / "predicted.nc", fields=["smoke"]).sizes["snapshot"] == 48
+
+
+def test_keep_stores_safe(tmp_path, follow_page):
+    fires = make_snapshots(fires=2, checkpoints=2, shape=(4, 5))
+    for rows in (slice(0, 2), slice(2, 4)):
+        pc.data.append_fire(tmp_path / "ensemble.zarr", fires.isel(snapshot=rows))
+    follow_page("keep-stores-safe.md")
+    assert len(stored_fires(tmp_path / "ensemble.zarr")) == 2
+
+
+def test_surrogates_of_wrf_runs(tmp_path, follow_page):
+    export_snapshots(make_snapshots(fires=24), tmp_path / "ensemble.nc")
+    printed = follow_page("../results/wrf.md")
+    assert "nearest-fire" in printed
+
+
+def test_readme(tmp_path, follow_page):
+    few = make_snapshots(fires=14, checkpoints=2, shape=(5, 6), droughts=("high",))
+    export_snapshots(few, tmp_path / "ensemble.zarr")
+    printed = follow_page("../../README.md")
+    assert "µg m⁻³, time mean" in printed
+    assert (tmp_path / "map.html").stat().st_size > 0
+
+
+def test_give_the_weather(follow_page):
+    printed = follow_page("give-the-weather.md")
+    assert "[7.7" in printed  # 8 m/s from 255 degrees
+    assert "['north' 'south'] ('fire', 'weather_hour', 'height')" in printed
+    assert "log law (times 1.120)" in printed
+    assert "grid point 40.500 N, 239.000 E; ground at 850 m, as stated" in printed
+    assert "default cycle: 250 m at night, 2500 m at 15 h local time" in printed
+    assert "('snapshot', 'weather_hour', 'height')" in printed
