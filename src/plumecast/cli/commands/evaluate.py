@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -57,20 +58,7 @@ class EvaluationTask:
     reading: Reading
     place: Place
     trained_on: Path | None
-    quiet: bool = False  # notes were shown before, for the first output
-
-    def outputs(self) -> list[EvaluationTask]:
-        """The same task for each of several outputs."""
-        names = self.surrogate.outputs.names
-        return [
-            replace(self, surrogate=self.surrogate.output(name), quiet=name != names[0])
-            for name in names
-        ]
-
-    def note(self, text: str) -> None:
-        """Show a note, once for all outputs."""
-        if not self.quiet:
-            note(text)
+    note: Callable[[str], None]  # shows a note, once for all outputs
 
     @property
     def recorded(self) -> dict[str, Any]:
@@ -194,7 +182,8 @@ def command(
     Example: `plumecast evaluate smoke.plume ensemble.zarr`
     """
     surrogate, asked = load_surrogate(model), reading_of(reading)
-    task = EvaluationTask(model, data, surrogate, baselines, asked, place, trained_on)
+    say_once = functools.cache(note)
+    task = EvaluationTask(model, data, surrogate, baselines, asked, place, trained_on, say_once)
     snapshots = task.open(data)
     split = task.training_split(snapshots)
     ending, scored = f".{data.stem}.scores.json", f"snapshots of {data}"
@@ -210,14 +199,14 @@ def command(
         note(f"{data} has changed since {model} was trained (version {version})")
     results: dict[str, Evaluation] = {}
     with one_version(snapshots):
-        for output in task.outputs():
+        for name in surrogate.outputs.names:
+            output = replace(task, surrogate=surrogate.output(name))
             if split is not None:
-                evaluation = _score_test_part(output, split)
+                results[name] = _score_test_part(output, split)
             elif ending == ".scores.json":
-                evaluation = _recorded_scores(output)
+                results[name] = _recorded_scores(output)
             else:
-                evaluation = _score_other_store(output, snapshots)
-            results[output.surrogate.outputs.names[0]] = evaluation
+                results[name] = _score_other_store(output, snapshots)
     # First written, then shown: nobody may read the output to its end (`| head`).
     first = next(iter(results.values()))
     record: dict[str, Any] = {

@@ -99,7 +99,10 @@ def command(
     recipe = replace(SplitRecipe.from_record(tuned), **settings_given(split, SplitRecipe))
     recipe = replace(recipe, fractions=None) if whole else recipe
     inputs, outputs = variables(names, tuned)
-    chosen = _choices(tuned_choices, choices)
+    given = settings_given(choices, *CHOICES)  # these replace tuned settings
+    rules = [{f"{side}_{rule}" for rule in RULES} for side in SIDES]
+    replaced = set().union(*(rule for rule in rules if rule & given.keys()))
+    chosen = {name: tuned_choices[name] for name in tuned_choices if name not in replaced} | given
     tuned_preset = chosen.pop("preset", None)
     snapshots = open_snapshots(data, fields=[*inputs, *outputs])
     surrogate, seconds, scoring = _train_and_save(
@@ -123,7 +126,12 @@ def command(
         say(f"{number} further fits, each without some of them, took {scoring:.2f} s (--folds)")
     for name in outputs:
         show_training_scores(surrogate.output(name), name if len(outputs) > 1 else "")
-    _show_error_bars(surrogate)
+    for number, name in enumerate(outputs):
+        record, which = surrogate.records[name], f"{name}: " if number else ""
+        if record.error_bars is not None:
+            say(f"{which}{promise_text(record.error_bars, SHOWN_COVERAGE)} (predict --interval)")
+        elif record.no_error_bars is not None:
+            say(f"{which}no error bars for predict --interval: {record.no_error_bars}")
     wrote(out, "the surrogate")
     recorded = snapshots[outputs[0]].attrs.get(SMOKE_FLOOR, snapshots.attrs.get(SMOKE_FLOOR))
     if recipe.smoke_floor is None and recorded is None:
@@ -156,24 +164,6 @@ def show_training_scores(surrogate: Surrogate, output: str = "") -> None:
     verdict = judge(recorded.evaluation.scores)
     if verdict is not None:
         (say if verdict.beats else warn)(f"{which}{where}, {verdict.text}")
-
-
-def _show_error_bars(surrogate: Surrogate) -> None:
-    """Say for every output what its error bars promise, or why there are none."""
-    for number, name in enumerate(surrogate.outputs.names):
-        record, which = surrogate.records[name], f"{name}: " if number else ""
-        if record.error_bars is not None:
-            say(f"{which}{promise_text(record.error_bars, SHOWN_COVERAGE)} (predict --interval)")
-        elif record.no_error_bars is not None:
-            say(f"{which}no error bars for predict --interval: {record.no_error_bars}")
-
-
-def _choices(tuned: Mapping[str, Any], options: Given) -> dict[str, Any]:
-    """Choices of `fit_surrogate`: options that were given replace tuned settings."""
-    chosen = settings_given(options, *CHOICES)
-    rules = [{f"{side}_{rule}" for rule in RULES} for side in SIDES]
-    replaced = set().union(*(names for names in rules if names & chosen.keys()))
-    return {name: value for name, value in tuned.items() if name not in replaced} | chosen
 
 
 def _train_and_save(
