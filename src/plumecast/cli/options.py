@@ -95,29 +95,6 @@ def reading_of(given: Given, hours: Sequence[float] = ()) -> Reading:
     return Reading(given["quantity"], levels, hours, given["checkpoint_interval"])
 
 
-@contextlib.contextmanager
-def computing(title: str, scheduler: str | None, workers: int | None = None) -> Iterator[Resources]:
-    """What to compute with on a scheduler, and a progress bar."""
-    with counted(title) as step, running(scheduler, workers) as runner:
-        yield Resources(runner=runner, progress=step)
-
-
-@contextlib.contextmanager
-def running(
-    scheduler: str | None, workers: int | None = None, device: str = "cpu"
-) -> Iterator[Runner | None]:
-    """A runner on the given scheduler; None without a scheduler."""
-    if scheduler is None:
-        yield None
-        return
-    if device != "cpu":
-        raise PlumecastError(f"--scheduler cannot be combined with --device {device}; give one")
-    from plumecast.compute.cluster import cluster
-
-    with cluster(scheduler, workers or os.cpu_count() or 1) as runner:
-        yield runner
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a command computes."""
@@ -130,14 +107,25 @@ class Place:
     )
     scheduler: str | None = setting(None, SCHEDULER_HELP)
 
-    def running(self) -> contextlib.AbstractContextManager[Runner | None]:
+    @contextlib.contextmanager
+    def running(self, workers: int | None = None) -> Iterator[Runner | None]:
         """A runner on the scheduler; None without one."""
-        return running(self.scheduler, device=self.device)
+        if self.scheduler is None:
+            yield None
+            return
+        if self.device != "cpu":
+            raise PlumecastError(
+                f"--scheduler cannot be combined with --device {self.device}; give one"
+            )
+        from plumecast.compute.cluster import cluster
+
+        with cluster(self.scheduler, workers or os.cpu_count() or 1) as runner:
+            yield runner
 
     @contextlib.contextmanager
-    def resources(self, title: str) -> Iterator[Resources]:
+    def resources(self, title: str, workers: int | None = None) -> Iterator[Resources]:
         """What to compute with, and a progress bar."""
-        with counted(title) as step, self.running() as runner:
+        with counted(title) as step, self.running(workers) as runner:
             yield Resources(self.device, self.memory, runner, step)
 
 

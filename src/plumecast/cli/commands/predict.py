@@ -134,7 +134,13 @@ def command(
     reader = replace(reader, weather=read_weather_options(air))
     surrogate = load_surrogate(model).on_device(place.device, precision)
     keep = not by_clock and out.suffix != ".tif"
-    reading = _reading(surrogate, "dose" if by_clock else quantity, checkpoint_interval)
+    outputs = {field.name: field.attrs for field in surrogate.outputs.fields}
+    reading = read_as(outputs, "dose" if by_clock else quantity, checkpoint_interval)
+    if quantity is None and reading.names and not reading.quantity.needs_interval:
+        note(
+            "the surrogate does not record the interval between checkpoints, so that smoke is "
+            "written as the sum over them; state it with --checkpoint-interval for the time mean"
+        )
     if interval is not None:
         reading = _with_bands(reading, surrogate, keep=keep)
     limits = surrogate.record.thresholds
@@ -207,18 +213,6 @@ def _by_clock(
             "without an ending"
         )
     return True
-
-
-def _reading(surrogate: Surrogate, quantity: str | None, interval: float | None) -> WrittenQuantity:
-    """What to write; if nothing is asked for and the mean is unknown, the sum, with a note."""
-    outputs = {field.name: field.attrs for field in surrogate.outputs.fields}
-    reading = read_as(outputs, quantity, interval)
-    if quantity is None and reading.names and not reading.quantity.needs_interval:
-        note(
-            "the surrogate does not record the interval between checkpoints, so that smoke is "
-            "written as the sum over them; state it with --checkpoint-interval for the time mean"
-        )
-    return reading
 
 
 def _bars(surrogate: Surrogate, fields: Sequence[str]) -> dict[str, str]:
