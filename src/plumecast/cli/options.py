@@ -96,7 +96,7 @@ def reading_of(given: Given, hours: Sequence[float] = ()) -> Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResourceOptions:
     """Where a command computes."""
 
     device: str = setting(

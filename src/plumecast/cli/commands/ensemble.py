@@ -27,7 +27,7 @@ from plumecast.cli.options import (
     MODEL,
     POINTS,
     Given,
-    Place,
+    ResourceOptions,
     reading_of,
     reading_options,
     with_options,
@@ -57,7 +57,7 @@ FEW_TRUE = 32
 
 @with_options(
     reading=reading_options, statistics=Statistics, rasters=raster_options, drawn=drawn_options,
-    wind=wind_options, place=Place,
+    wind=wind_options, compute=ResourceOptions,
 )  # fmt: skip
 def command(
     model: Path = MODEL,
@@ -95,7 +95,7 @@ def command(
     rasters: Given,
     drawn: Given,
     wind: Given,
-    place: Place,
+    compute: ResourceOptions,
 ) -> None:
     """Compute the mean, exceedance probabilities and quantiles of the smoke of many fires.
 
@@ -142,7 +142,7 @@ def command(
     if drawn["simulate"] is None:
         reader.note_use(surrogate)
     cells = at_places = None
-    with place.resources("predicting") as resources:
+    with compute.resources("predicting") as resources:
         if reader.reads_rasters:
             blocks = reader.read(surrogate, stores)
         common: dict[str, Any] = {"statistics": statistics, "truth": truth, "resources": resources}

@@ -22,7 +22,7 @@ from plumecast.cli.options import (
     DATA,
     MODEL,
     Given,
-    Place,
+    ResourceOptions,
     reading_of,
     reading_options,
     with_options,
@@ -56,7 +56,7 @@ class EvaluationTask:
     surrogate: Surrogate
     baselines: str | None
     reading: Reading
-    place: Place
+    compute: ResourceOptions
     trained_on: Path | None
     note: Callable[[str], None]  # shows a note, once for all outputs
 
@@ -85,7 +85,7 @@ class EvaluationTask:
     @property
     def limit(self) -> str | None:
         """The memory limit, if fields are read in blocks."""
-        return self.place.memory or (CLUSTER_MEMORY if self.place.scheduler else None)
+        return self.compute.memory or (CLUSTER_MEMORY if self.compute.scheduler else None)
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ class EvaluationTask:
 
     def resources(self, runner: Runner | None, begin: Callable[[str], None]) -> Resources:
         """Where to compute; `begin` hears the name of each surrogate."""
-        device = self.place.device
+        device = self.compute.device
         return Resources(device, self.limit, runner, lambda done, total, what: begin(what))
 
     def open(self, path: Path) -> xr.Dataset:
@@ -143,7 +143,7 @@ class EvaluationTask:
         )
 
 
-@with_options(reading=reading_options, place=Place)
+@with_options(reading=reading_options, compute=ResourceOptions)
 def command(
     model: Path = MODEL,
     data: Path = DATA,
@@ -166,7 +166,7 @@ def command(
     trained_on: Path = typer.Option(
         None, help="Store of training, to fit the baselines when DATA is a store of other fires."
     ),
-    place: Place,
+    compute: ResourceOptions,
 ) -> None:
     """Score a surrogate beside the baselines on the test part of its split.
 
@@ -183,7 +183,7 @@ def command(
     """
     surrogate, asked = load_surrogate(model), reading_of(reading)
     say_once = functools.cache(note)
-    task = EvaluationTask(model, data, surrogate, baselines, asked, place, trained_on, say_once)
+    task = EvaluationTask(model, data, surrogate, baselines, asked, compute, trained_on, say_once)
     snapshots = task.open(data)
     split = task.training_split(snapshots)
     ending, scored = f".{data.stem}.scores.json", f"snapshots of {data}"
@@ -250,7 +250,7 @@ def _score_test_part(task: EvaluationTask, split: Split) -> Evaluation:
     train, validation, test = map(task.loaded, (split.train, split.validation, split.test))
     with (
         progress("evaluating", total=2 * len(names) + 1) as begin,
-        task.place.running() as runner,
+        task.compute.running() as runner,
     ):
         surrogates = {task.name: task.surrogate}
         for name in names:
@@ -337,7 +337,7 @@ def _score_other_store(task: EvaluationTask, snapshots: xr.Dataset) -> Evaluatio
     test = task.loaded(unseen.snapshots)
     with (
         progress("evaluating", total=None) as begin,
-        task.place.running() as runner,
+        task.compute.running() as runner,
     ):
         surrogates = {task.name: (task.surrogate, thresholds)}
         surrogates |= _placed_baselines(task, thresholds.smoke, runner, begin)

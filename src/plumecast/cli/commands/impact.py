@@ -22,7 +22,13 @@ from plumecast.cli.fire_options import (
     read_weather_options,
     wind_options,
 )
-from plumecast.cli.options import CHECKPOINT_INTERVAL, PRECISION, Given, Place, with_options
+from plumecast.cli.options import (
+    CHECKPOINT_INTERVAL,
+    PRECISION,
+    Given,
+    ResourceOptions,
+    with_options,
+)
 from plumecast.cli.show import count, note, say, table, wrote
 from plumecast.data.store import open_snapshots
 from plumecast.impact.loss_result import ALL, FORMATS, PARTS, loss_rows, write_loss
@@ -50,7 +56,7 @@ from plumecast.workflows.statistics.samples import stored_at
 
 @with_options(
     optics=Optics, panels=Panels, uncertainty=Uncertainty, rasters=raster_options,
-    wind=wind_options, place=Place,
+    wind=wind_options, compute=ResourceOptions,
 )  # fmt: skip
 def command(
     fires: list[str] = typer.Argument(
@@ -92,7 +98,7 @@ def command(
     uncertainty: Uncertainty,
     rasters: Given,
     wind: Given,
-    place: Place,
+    compute: ResourceOptions,
     precision: str = PRECISION,
 ) -> None:
     """Compute the energy that solar plants lose to the smoke of fires.
@@ -130,7 +136,7 @@ def command(
         samples = stored_at(places, grid)
     else:
         reader.note_use(surrogate)
-        with place.resources("predicting") as resources:
+        with compute.resources("predicting") as resources:
             source: Any = fires
             weather = reader.weather
             if reader.reads_rasters:

@@ -25,7 +25,7 @@ from plumecast.cli.options import (
     STORE,
     WORKERS,
     Given,
-    Place,
+    ResourceOptions,
     settings_given,
     with_options,
 )
@@ -121,7 +121,7 @@ def wrf(
     weather = read_weather_options(wind)
     with (
         when_stopped(lambda: fires_kept(out)),
-        Place(scheduler=scheduler).resources("reading fires", workers) as resources,
+        ResourceOptions(scheduler=scheduler).resources("reading fires", workers) as resources,
     ):
         outcomes = ingest_wrf(
             runs,
@@ -204,7 +204,7 @@ def rasters(
         grid = open_snapshots(like, fields=(FIRE,))
     with (
         when_stopped(lambda: fires_kept(out)),
-        Place(scheduler=scheduler).resources("reading fires") as resources,
+        ResourceOptions(scheduler=scheduler).resources("reading fires") as resources,
     ):
         outcomes = ingest_rasters(
             files,

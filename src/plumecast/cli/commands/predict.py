@@ -23,7 +23,7 @@ from plumecast.cli.options import (
     MODEL,
     PRECISION,
     Given,
-    Place,
+    ResourceOptions,
     with_options,
 )
 from plumecast.cli.show import history, note, say, wrote
@@ -53,7 +53,7 @@ from plumecast.workflows.fires.sources import Overrides
 from plumecast.workflows.predict import predict_store
 
 
-@with_options(rasters=raster_options, wind=wind_options, place=Place)
+@with_options(rasters=raster_options, wind=wind_options, compute=ResourceOptions)
 def command(
     model: Path = MODEL,
     fires: list[str] = typer.Argument(
@@ -77,7 +77,7 @@ def command(
     *,
     rasters: Given,
     wind: Given,
-    place: Place,
+    compute: ResourceOptions,
     precision: str = PRECISION,
     quantity: str = typer.Option(
         None,
@@ -132,7 +132,7 @@ def command(
     )  # fmt: skip
     air = at_time_of_file(wind, ignition_time) if by_clock else wind
     reader = replace(reader, weather=read_weather_options(air))
-    surrogate = load_surrogate(model).on_device(place.device, precision)
+    surrogate = load_surrogate(model).on_device(compute.device, precision)
     keep = not by_clock and out.suffix != ".tif"
     outputs = {field.name: field.attrs for field in surrogate.outputs.fields}
     reading = read_as(outputs, "dose" if by_clock else quantity, checkpoint_interval)
@@ -157,7 +157,7 @@ def command(
         fields = reading.written((*surrogate.outputs.names, *bars), keep=keep)
         fields += [FOOTPRINT] if footprint else []
         refuse_existing_geotiffs(out, _known_snapshots(surrogate, fires, reader), fields)
-    with place.resources("predicting") as resources:
+    with compute.resources("predicting") as resources:
         common: dict[str, Any] = {
             "threshold": threshold,
             "interval": interval,

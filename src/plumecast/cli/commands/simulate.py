@@ -15,7 +15,7 @@ from plumecast.cli.options import (
     STORE_ENDINGS,
     WORKERS,
     Given,
-    Place,
+    ResourceOptions,
     with_options,
 )
 from plumecast.cli.show import count, fires_kept, next_step, note, say, when_stopped, wrote
@@ -65,7 +65,7 @@ def command(
     check_output(out, "store", endings=STORE_ENDINGS, inputs=inputs)
     with (
         when_stopped(lambda: fires_kept(out)),
-        Place(scheduler=scheduler).resources("simulating fires", workers) as resources,
+        ResourceOptions(scheduler=scheduler).resources("simulating fires", workers) as resources,
     ):
         snapshots = simulate(
             out,

@@ -20,7 +20,7 @@ from plumecast.base.values import shown
 from plumecast.cli.options import (
     DATA,
     Given,
-    Place,
+    ResourceOptions,
     options_of,
     reading_of,
     reading_options,
@@ -55,7 +55,7 @@ SHOWN_COVERAGE = 0.9
     split=options_of(SplitRecipe),
     reading=reading_options,
     names=variable_options,
-    place=Place,
+    compute=ResourceOptions,
 )
 def command(
     data: Path = DATA,
@@ -84,7 +84,7 @@ def command(
     reading: Given,
     split: Given,
     names: Given,
-    place: Place,
+    compute: ResourceOptions,
 ) -> None:
     """Fit a fire-to-smoke surrogate and save it.
 
@@ -108,7 +108,7 @@ def command(
     surrogate, seconds, scoring = _train_and_save(
         snapshots,
         out,
-        place,
+        compute,
         preset=preset or tuned_preset,
         split=recipe,
         folds=folds,
@@ -167,17 +167,17 @@ def show_training_scores(surrogate: Surrogate, output: str = "") -> None:
 
 
 def _train_and_save(
-    snapshots: xr.Dataset, out: Path, place: Place, **choices: Any
+    snapshots: xr.Dataset, out: Path, compute: ResourceOptions, **choices: Any
 ) -> tuple[Surrogate, float, float]:
     """The saved surrogate, the seconds that the fit took, and those of thresholds and scores."""
     began: dict[str, float] = {}
-    with progress("training", total=4) as begin, place.running() as runner:
+    with progress("training", total=4) as begin, compute.running() as runner:
 
         def show(done: int, total: int, step: str) -> None:
             began[step] = time.perf_counter()
             begin(step, within=":" in step)
 
-        resources = Resources(place.device, place.memory, runner, show)
+        resources = Resources(compute.device, compute.memory, runner, show)
         surrogate = train_surrogate(snapshots, resources=resources, **choices)
         ended = time.perf_counter()
         fitted = began.get(THRESHOLDS, ended)
