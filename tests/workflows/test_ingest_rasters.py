@@ -167,8 +167,8 @@ def test_a_raster_without_unit_is_refused(refused, rasters, tmp_path):
     said = refused("ingest", "rasters", *rasters, *store)
     assert said.startswith(f"--unit is missing: {rasters[0]}: the arrival times do not state it")
     assert "--format='spark'" in refused("ingest", "rasters", *rasters, *store, "--format", "spark")
-    assert "--unit weeks" in refused("ingest", "rasters", *rasters, *store, "--unit", "weeks")
-    assert "--hours 'six'" in refused(
+    assert "--unit='weeks'" in refused("ingest", "rasters", *rasters, *store, "--unit", "weeks")
+    assert "--hours='six'" in refused(
         "ingest", "rasters", *rasters, *store, "--unit", "min", "--hours", "six"
     )
     assert "batch=0" in refused("ingest", "rasters", *rasters, *store, "--unit", "s", "--batch", 0)

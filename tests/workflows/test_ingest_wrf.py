@@ -235,7 +235,7 @@ def test_unknown_smoke_units_and_bad_options_are_refused(run, refused, runs, tmp
     assert "--every='often': no interval" in refused(
         "ingest", "wrf", *runs, *store, "--every", "often"
     )
-    assert "--floor -1.0" in refused("ingest", "wrf", *runs, *store, "--floor", -1)
+    assert "--floor=-1: must be" in refused("ingest", "wrf", *runs, *store, "--floor", -1)
     assert "workers=0" in refused("ingest", "wrf", *runs, "-o", "e.zarr", "--workers", 0)
     both = ("--drought", "low", "--drought-from", "a.csv")
     assert "either" in refused("ingest", "wrf", *runs, *store, *both)
