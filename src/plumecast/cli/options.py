@@ -80,8 +80,8 @@ def variable_options(
 def reading_options(
     thresholds: str = typer.Option(
         "",
-        help="Values of --quantity, separated by commas: 35,100 are µg m⁻³ of the time mean. Smoke "
-        "above each of them is counted.",
+        help="Values of --quantity above which smoke is scored or counted, separated by commas: "
+        "35,100 are µg m⁻³ of the time mean.",
     ),
     quantity: str = QUANTITY,
     checkpoint_interval: float = CHECKPOINT_INTERVAL,

@@ -86,12 +86,12 @@ def command(
 ) -> None:
     """Compare the smoke of scenarios at places and in every cell, with intervals.
 
-    For each scenario and place: the difference from the first scenario, its interval, the chance
-    that the mean is lower, the share of fires with less smoke, and how many more ignitions would
-    settle the sign. Fires of the same ignition are compared as pairs, which needs far fewer fires.
-    Only the last snapshot of every fire is used. Intervals account for the sampling of fires, not
-    for the error of a surrogate. Where a few fires make most of the difference, they are too short
-    and are marked "rough".
+    For each scenario and place (without --points for the mean over the grid): the difference from
+    the first scenario, its interval, the chance that the mean is lower, the share of fires with
+    less smoke, and how many more ignitions would settle the sign. Fires of the same ignition are
+    compared as pairs, which needs far fewer fires. Only the last snapshot of every fire is used.
+    Intervals account for the sampling of fires, not for the error of a surrogate. Where a few fires
+    make most of the difference, they are too short and are marked "rough".
 
     Example: `plumecast compare before=untreated.zarr after=treated.zarr --points towns.csv` or
     `plumecast compare fires.zarr@low fires.zarr@high --model smoke.plume -o diff.nc` or

@@ -177,7 +177,8 @@ def command(
     The second table has, for predicted smoke above each threshold and over all cells: the hit rate
     (share of the observed cells that are found), the share of false alarms among the predicted
     cells, the bias (predicted over observed cells) and the IoU. Thresholds are values of the time
-    mean since ignition, whatever the interval between checkpoints; --quantity changes that.
+    mean since ignition, whatever the interval between checkpoints; --quantity changes that. The
+    smoke threshold τ, a value of the sum over checkpoints, is always among them.
 
     Example: `plumecast evaluate smoke.plume ensemble.zarr`
     """

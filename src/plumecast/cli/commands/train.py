@@ -90,7 +90,8 @@ def command(
 
     Trains on the training part of the split, chooses thresholds on the validation part and leaves
     the test part to `plumecast evaluate`. With fewer than 6 ignitions it trains on all of them, and
-    scores by leaving out one ignition at a time.
+    scores by leaving out one ignition at a time. With --thresholds the recorded scores have the hit
+    rate, false alarms and bias above these values, as those of `plumecast evaluate`.
 
     Example: `plumecast train ensemble.zarr -o smoke.plume`
     """
