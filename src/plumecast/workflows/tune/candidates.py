@@ -222,12 +222,8 @@ class SearchSpace:
     families: Sequence[str] = setting(CLOSED_FORM, "Families to try, separated by commas.")
     candidates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     degrees: Sequence[int] = setting((1, 2, 3), "Degrees to try, separated by commas.")
-    kernels: Sequence[str] = setting(
-        KERNELS, "Kernels to try, separated by commas; '' for none."
-    )
-    std_fractions: Sequence[float] = setting(
-        STD_FRACTIONS, "Shares of Σσ of the input to try."
-    )
+    kernels: Sequence[str] = setting(KERNELS, "Kernels to try, separated by commas; '' for none.")
+    std_fractions: Sequence[float] = setting(STD_FRACTIONS, "Shares of Σσ of the input to try.")
     smoke: Truncation = PAPER_TRUNCATION
 
     def __post_init__(self) -> None:
