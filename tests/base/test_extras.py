@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,6 @@ import plumecast
 from plumecast.base.errors import PlumecastError, require
 
 EXTRAS = ("numba", "matplotlib", "jinja2", "torch", "distributed", "rasterio", "pyproj", "pvlib")
-
-
-def test_an_installed_module_is_returned():
-    assert isinstance(require("json", "simulator", "the simulator"), types.ModuleType)
 
 
 def test_a_missing_module_is_one_line(monkeypatch):
@@ -60,7 +55,6 @@ def without_extras(code: str, *also: str) -> subprocess.CompletedProcess[str]:
     ("arguments", "line"),
     [
         (["simulate", "-o", "e.zarr"], "the simulator needs numba; pip install 'plumecast[sim"),
-        (["study", "--list"], "a study needs matplotlib; pip install 'plumecast[report]'"),
         (["report", "results"], "a report needs jinja2; pip install 'plumecast[report]'"),
     ],
 )
@@ -69,16 +63,3 @@ def test_a_command_without_its_extra_is_one_line(arguments, line):
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {line}")
     assert done.stderr.count("\n") == 1
-
-
-def test_fitting_in_memory_needs_no_netcdf():
-    done = without_extras(
-        "import numpy as np, xarray as xr, plumecast as pc\n"
-        "values = np.random.default_rng(0).random((6, 4, 5))\n"
-        "dims = ('snapshot', 'y', 'x')\n"
-        "data = xr.Dataset({'time_since_ignition': (dims, values), 'smoke': (dims, values)},\n"
-        "                  {'ignition_id': ('snapshot', list('aabbcc'))})\n"
-        "print(pc.fit_surrogate(data, degree=1, fire_rank=2, smoke_rank=2).predict(data).shape)\n",
-        "netCDF4",
-    )
-    assert (done.returncode, done.stdout) == (0, "(6, 4, 5)\n"), done.stderr

@@ -63,6 +63,6 @@ def test_both_ways_at_once_are_refused():
 def test_an_argument_error_is_worded_by_the_surface_and_survives_another_process():
     error = ArgumentError("wind", "9 furlongs", "furlongs are no unit of speed")
     assert str(error) == "wind='9 furlongs': furlongs are no unit of speed"
-    assert error.worded("--wind") == "--wind 9 furlongs: furlongs are no unit of speed"
+    assert error.worded("--wind") == "--wind='9 furlongs': furlongs are no unit of speed"
     again = pickle.loads(pickle.dumps(error))
     assert (again.argument, again.value, str(again)) == ("wind", "9 furlongs", str(error))

@@ -35,10 +35,8 @@ def test_only_files_and_folders_are_regular(tmp_path, monkeypatch, pipe):
 @pytest.mark.parametrize("command", [
     ["info", "PIPE"],
     ["train", "PIPE", "-o", "x.plume"],
-    ["tune", "PIPE"],
     ["predict", "PIPE", "PIPE", "-o", "x.nc"],
     ["evaluate", "PIPE", "PIPE"],
-    ["ensemble", "PIPE", "PIPE", "-o", "x.nc"],
     ["report", "PIPE", "-o", "x.html"],
     ["ingest", "wrf", "PIPE", "-o", "x.zarr"],
     ["ingest", "rasters", "PIPE", "--unit", "h", "-o", "x.zarr"],

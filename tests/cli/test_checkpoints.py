@@ -14,13 +14,6 @@ from support.snapshots import CHECKPOINT, fires_of, make_snapshots
 from support.wrf_files import HEIGHTS, write_run
 
 
-def without_interval(snapshots: xr.Dataset) -> xr.Dataset:
-    """As stores of earlier versions and other programs are."""
-    changed = snapshots.copy()
-    changed["smoke"].attrs.pop(INTERVAL)
-    return changed
-
-
 def interval(path: Path, name: str = "smoke") -> float | None:
     with xr.open_dataset(path) as written:
         return written[name].attrs.get(INTERVAL)
@@ -35,26 +28,17 @@ def test_ingest_records_the_interval_of_the_kept_frames(run, tmp_path, every, ho
     result = run("ingest", "wrf", wrf_run, "-o", store, "--workers", 1, *extra)
     assert result.code == 0
     assert "equally far apart" not in result.err
-    assert pc.open_snapshots(store).smoke.attrs[INTERVAL] == hours
+    attrs = pc.open_snapshots(store).smoke.attrs
+    assert attrs[INTERVAL] == hours
+    top = 1.01 * float(HEIGHTS[-1] - HEIGHTS[0])  # PH adds a hundredth to PHB
+    assert attrs["column_depth_m"] == pytest.approx(top, rel=1e-4)  # to a tenth of a metre
     assert f"{hours:g} h apart; smoke is the sum over them" in run("info", store).out
 
 
-def test_ingest_notes_runs_with_different_intervals(run, tmp_path):
-    store = tmp_path / "fires.zarr"
-    runs = [write_run(tmp_path / "a", range(7)), write_run(tmp_path / "b", range(0, 7, 2))]
-    result = run("ingest", "wrf", *runs, "-o", store, "--workers", 1)
-    assert result.code == 0
-    assert "are not all equally far apart" in result.err
-    assert "--every" in result.err
-    assert INTERVAL not in pc.open_snapshots(store).smoke.attrs
-    assert "not recorded, or not the same" in " ".join(run("info", store).out.split())
-
-
-@pytest.mark.parametrize("known", ["recorded", "from the hours", "unknown"])
+@pytest.mark.parametrize("known", ["from the hours", "unknown"])
 def test_the_interval_goes_from_store_to_surrogate_to_outputs(run, succeed, tmp_path, known):
     snapshots = make_snapshots()
-    if known != "recorded":
-        snapshots = without_interval(snapshots)
+    snapshots["smoke"].attrs.pop(INTERVAL)  # as stores of earlier versions and other programs are
     if known == "unknown":
         snapshots = snapshots.isel(snapshot=snapshots.is_final.values)
     data = export_snapshots(snapshots, tmp_path / "data.nc")
@@ -85,44 +69,22 @@ def test_the_interval_goes_from_store_to_surrogate_to_outputs(run, succeed, tmp_
         assert interval(tmp_path / "means.nc", "exceedance") is None
 
 
-def test_statistics_without_thresholds_say_nothing(succeed, tmp_path):
-    data = export_snapshots(make_snapshots(), tmp_path / "data.nc")
-    model = tmp_path / "smoke.plume"
-    succeed("train", data, "-o", model, "--preset", "paper-linear", "--all")
-    assert "summed" not in succeed("ensemble", model, data, "-o", tmp_path / "stats.nc")
-
-
-def test_help_says_what_a_threshold_is_compared_with(succeed):
-    shown = " ".join(succeed("ensemble", "--help").replace("│", " ").split())
-    assert "Values of the quantity (µg m⁻³ of the time mean, unless --quantity says" in shown
-
-
-def test_a_fire_with_another_interval_makes_that_of_its_store_unknown(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "values", "kept"),
+    [
+        (INTERVAL, (6.0, 1.0), None),
+        ("column_depth_m", (15_000.0, 15_100.0), 15_000.0),
+        ("column_depth_m", (15_000.0, 20_000.0), None),
+        ("column_depth_m", (15_000.0, None), None),
+    ],
+)
+def test_a_fire_that_differs_makes_the_value_of_its_store_unknown(tmp_path, name, values, kept):
     store = tmp_path / "fires.zarr"
-    first, second, third = fires_of(make_snapshots(fires=3))
-    append_fire(store, first)
-    append_fire(store, second)
-    assert pc.open_snapshots(store).smoke.attrs[INTERVAL] == CHECKPOINT
-    hourly = third.assign_coords(hours=third.hours / CHECKPOINT)
-    hourly["smoke"].attrs[INTERVAL] = 1.0
-    append_fire(store, hourly)
-    assert INTERVAL not in pc.open_snapshots(store).smoke.attrs
-
-
-def test_ingest_records_the_depth_of_the_columns(succeed, tmp_path):
-    store = tmp_path / "fires.zarr"
-    succeed("ingest", "wrf", write_run(tmp_path / "run", range(3)), "-o", store, "--workers", 1)
-    top = 1.01 * float(HEIGHTS[-1] - HEIGHTS[0])  # PH adds a hundredth to PHB
-    known = pc.open_snapshots(store).smoke.attrs["column_depth_m"]
-    assert known == pytest.approx(top, rel=1e-4)  # stored to a tenth of a metre
-
-
-@pytest.mark.parametrize(("other", "kept"), [(15_100.0, 15_000.0), (20_000.0, None), (None, None)])
-def test_a_fire_with_another_column_makes_that_of_its_store_unknown(tmp_path, other, kept):
-    first, second = fires_of(make_snapshots(fires=2, checkpoints=2))
-    first.smoke.attrs["column_depth_m"] = 15_000.0
-    if other is not None:
-        second.smoke.attrs["column_depth_m"] = other
-    append_fire(tmp_path / "fires.zarr", first)
-    append_fire(tmp_path / "fires.zarr", second)
-    assert pc.open_snapshots(tmp_path / "fires.zarr").smoke.attrs.get("column_depth_m") == kept
+    for made, value in zip(fires_of(make_snapshots(fires=2)), values, strict=True):
+        hours = made.hours * (value / CHECKPOINT if name == INTERVAL else 1.0)
+        fire = made.assign_coords(hours=hours)
+        fire.smoke.attrs.pop(name, None)
+        if value is not None:
+            fire.smoke.attrs[name] = value
+        append_fire(store, fire)
+    assert pc.open_snapshots(store).smoke.attrs.get(name) == kept

@@ -1,8 +1,9 @@
-"""`plumecast design`: the table, the map, and messages that name options."""
+"""`plumecast design`: the table, the map, WRF-Fire inputs, and messages that name options."""
 
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,19 @@ def test_a_design_is_printed_written_and_drawn(pool, tmp_path, run):
     assert drawn.read_bytes().startswith(b"\x89PNG")
 
 
+def test_every_run_of_the_design_gets_a_folder_of_wrf_inputs(pool, tmp_path, succeed, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ["--hold-out", 1, "--wrf", "wrf", "--wrf-hours", 5]
+    out = succeed("design", pool, "-n", 2, *options, "-o", "runs.csv")
+    with Path("runs.csv").open(newline="") as file:
+        runs = {row["ignition_id"] for row in csv.DictReader(file)}
+    assert len(runs) == 3
+    assert {folder.name for folder in Path("wrf").iterdir()} == runs
+    for folder in Path("wrf").iterdir():
+        assert "run_hours = 5," in (folder / "namelist.input").read_text()
+    assert "WRF-Fire for 3 fires" in out
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -49,9 +63,17 @@ def test_a_design_is_printed_written_and_drawn(pool, tmp_path, run):
         (["-n", 2, "--weights", "no.csv"], "no.csv: no such file"),
         (["-n", 2, "-o", "runs.txt"], "runs.txt: unknown file ending '.txt'; use .csv"),
         (["-n", 2, "--map", "map.svg"], "map.svg: unknown file ending '.svg'; use .png"),
+        (["-n", 2, "--wrf-hours", 3], "--wrf-hours=3 is for WRF-Fire inputs; add --wrf FOLDER"),
     ],
 )
 def test_errors_name_the_option(pool, refused, monkeypatch, tmp_path, options, message):
     monkeypatch.chdir(tmp_path)
     assert message in refused("design", pool, *options)
     assert not list(tmp_path.iterdir())
+
+
+def test_fires_without_weather_give_no_wrf_inputs(refused, tmp_path):
+    calm = weather_fires(3).drop_dims(["weather_hour", "height"])
+    export_snapshots(calm, tmp_path / "calm.nc")
+    assert "wind_u" in refused("design", tmp_path / "calm.nc", "-n", 2, "--wrf", tmp_path / "wrf")
+    assert [path.name for path in tmp_path.iterdir()] == ["calm.nc"]

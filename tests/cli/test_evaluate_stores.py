@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from plumecast.cli import main
 from plumecast.data.split import split_by_fire
-from plumecast.data.store import append_fire, export_snapshots, open_snapshots
+from plumecast.data.store import export_snapshots, open_snapshots
 from plumecast.scores.footprint import score_footprints
 from plumecast.surrogate.load import load_surrogate
 from support.snapshots import make_snapshots
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(ensemble, trained, tmp_path_factory) -> Path:
     """A store, a surrogate of it, and a store of other fires."""
     path = tmp_path_factory.mktemp("stores")
-    append_fire(path / "ensemble.zarr", make_snapshots(fires=24))
+    shutil.copytree(ensemble.store, path / "ensemble.zarr")
+    shutil.copy(trained, path / "smoke.plume")
     other = make_snapshots(fires=8, seed=5)
     for name in ("fire_id", "ignition_id"):
         other[name] = (other[name].dims, np.char.add("new-", other[name].values.astype(str)))
     export_snapshots(other, path / "other.nc")
-    options = ["--preset", "paper-linear", "-o", str(path / "smoke.plume")]
-    with pytest.raises(SystemExit) as stopped:
-        main(["train", str(path / "ensemble.zarr"), *options])
-    assert stopped.value.code == 0
     return path
 
 
@@ -104,8 +101,6 @@ def test_a_surrogate_that_loses_to_the_mean_field_says_so(run, folder, tmp_path)
     assert "validation snapshots, 'surrogate' does not beat the mean field in" in result.err
     result = run("evaluate", model, folder / "ensemble.zarr", "--baselines", "mean-field")
     assert "warning: 'poor' does not beat the mean field in " in result.err
-    result = run("train", folder / "ensemble.zarr", "--layers", 1, "-o", model)
-    assert "'recommended, changed' beats the mean field and the nearest fire: " in result.out
 
 
 def test_thresholds_of_the_user_are_scored_and_written(run, refused, folder, tmp_path):
@@ -123,12 +118,3 @@ def test_thresholds_of_the_user_are_scored_and_written(run, refused, folder, tmp
     wrong = ("evaluate", folder / "smoke.plume", folder / "ensemble.zarr", "--thresholds")
     assert "--thresholds=-2 must be ≥ 0" in refused(*wrong, "-2")
     assert "is not a list of numbers" in refused(*wrong, "many")
-
-
-def test_thresholds_of_recorded_scores_are_those_of_training(run, refused, folder, tmp_path):
-    store, model = folder / "ensemble.zarr", tmp_path / "all.plume"
-    train = ("train", store, "--preset", "paper-linear", "--all", "--folds", 2, "-o", model)
-    assert run(*train, "--thresholds", "35").code == 0
-    assert "35" in run("evaluate", model, store, "--thresholds", "35").out
-    said = refused("evaluate", model, store, "--thresholds", "35,100")
-    assert "train again with --thresholds 35,100" in said

@@ -33,8 +33,9 @@ def folder(tmp_path_factory) -> Path:
     return where
 
 
-@pytest.mark.parametrize("quantity", ["mean", "dose", "between"])
-@pytest.mark.parametrize("ending", ["nc", "zarr"])
+@pytest.mark.parametrize(
+    ("quantity", "ending"), [("mean", "nc"), ("dose", "zarr"), ("between", "nc")]
+)
 def test_predict_writes_the_quantity_beside_the_sum(succeed, folder, tmp_path, quantity, ending):
     out = tmp_path / f"smoke.{ending}"
     words = succeed(
@@ -52,22 +53,6 @@ def test_predict_writes_the_quantity_beside_the_sum(succeed, folder, tmp_path, q
     assert written[name].attrs["units"] == ("ug m-3 h" if quantity == "dose" else "ug m-3")
     assert written.smoke.attrs[INTERVAL] == CHECKPOINT
     assert INTERVAL not in written[name].attrs
-
-
-def test_the_sum_alone_is_written_on_request(succeed, folder, tmp_path):
-    out = tmp_path / "smoke.nc"
-    options = ("-o", out, "--quantity", "sum")
-    succeed("predict", folder / "fires.plume", folder / "fires.nc", *options)
-    with xr.open_dataset(out) as written:
-        assert [name for name in written.data_vars if "smoke" in str(name)] == ["smoke"]
-
-
-def test_a_geotiff_of_the_sum_says_what_it_is(succeed, folder, tmp_path):
-    rasterio = pytest.importorskip("rasterio")
-    options = ("-o", tmp_path / "s.tif", "--quantity", "sum")
-    succeed("predict", folder / "fires.plume", folder / "fires.nc", *options)
-    with rasterio.open(next(tmp_path.glob("s_*.tif"))) as file:
-        assert "over checkpoints 6 h apart" in file.tags()["comment"]
 
 
 def test_predict_of_a_surrogate_without_an_interval(run, refused, folder, tmp_path):
@@ -122,25 +107,3 @@ def test_a_store_with_another_interval_is_scored_in_the_quantity(run, folder, tm
     of_sum, of_mean = json.loads(scores.read_text())["scores"][0]["exceedances"]
     assert 0.8 < of_mean["bias"] < 1.25
     assert of_sum["bias"] < of_mean["bias"]
-
-
-def test_recorded_scores_of_another_quantity_are_refused(run, refused, folder, tmp_path):
-    store, model = folder / "fires.nc", tmp_path / "all.plume"
-    train = ("train", store, "--preset", "paper-linear", "--all", "--folds", 2, "-o", model)
-    assert run(*train, "--thresholds", 0.2, "--quantity", "sum").code == 0
-    said = refused("evaluate", model, store, "--thresholds", 0.2)
-    assert "train again with --thresholds 0.2, or" in said
-    result = run("evaluate", model, store, "--thresholds", 0.2, "--quantity", "sum")
-    assert "0.2 (sum)" in result.out
-
-
-def test_training_without_an_interval_is_refused_before_the_fit(refused, folder, tmp_path):
-    model = tmp_path / "s.plume"
-    said = refused("train", folder / "unknown.nc", "-o", model, "--thresholds", 35)
-    assert "does not record the interval" in said
-    assert not model.exists()
-
-
-def test_info_says_what_the_smoke_threshold_is_a_value_of(succeed, folder):
-    shown = " ".join(succeed("info", folder / "fires.plume").split())
-    assert "smoke (of the sum over checkpoints 6 h apart)" in shown

@@ -20,7 +20,3 @@ def test_tidy_says_what_it_frees(tmp_path, succeed):
     assert succeed("tidy", store) == f"nothing of {store} is left over\n"
     assert "1 earlier version removed" in succeed("tidy", store, "--old-versions")
     assert len(stored_fires(store)) == 2
-
-
-def test_tidy_of_nothing_is_one_line(tmp_path, refused):
-    assert "none.zarr does not exist" in refused("tidy", tmp_path / "none.zarr")

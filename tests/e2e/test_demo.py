@@ -11,26 +11,22 @@ import xarray as xr
 import plumecast as pc
 import plumecast.cli.commands.demo
 from plumecast.cli import main
-from plumecast.paper.figures import compare_maps, hours_text, percentile_rows, save_figure
+from plumecast.paper.figures import compare_maps, percentile_rows, save_figure
 from plumecast.workflows import Ground
 from support.raster_files import write_landscape
 
 
-@pytest.fixture
-def small_demo(monkeypatch, tmp_path):
+def test_demo_writes_ensemble_surrogates_scores_and_maps(monkeypatch, tmp_path, capsys):
     """The demo's own steps on few short fires on little ground, small ones kept."""
     whole = plumecast.cli.commands.demo.simulate
-    less = {"ignitions": 6, "checkpoints": 3, "workers": 1}
-    less["ground"] = Ground(**write_landscape(tmp_path, (60, 80), 600.0))
+    less = {"ignitions": 6, "checkpoints": 2, "workers": 1}
+    less["ground"] = Ground(**write_landscape(tmp_path, (40, 50), 900.0))
 
     def simulate(out, **options):
         return whole(out, **(options | less))
 
     monkeypatch.setattr(plumecast.cli.commands.demo, "simulate", simulate)
     monkeypatch.setattr(plumecast.cli.commands.demo, "PAPER_MIN_ACRES", 100.0)
-
-
-def test_demo_writes_ensemble_surrogates_scores_and_maps(small_demo, tmp_path, capsys):
     out = tmp_path / "demo"
     with pytest.raises(SystemExit) as stop:
         main(["demo", "-o", str(out)])
@@ -74,11 +70,6 @@ def test_rows_at_percentiles_are_different_snapshots():
     assert len(set(percentile_rows(ties, [5, 25, 50, 75, 95]).values())) == 5
     assert percentile_rows(ties[:2], [5, 25, 50, 75, 95]) == {5: 0, 75: 1}
     assert percentile_rows(np.nan * ties, [0, 100]) == {0: 0, 100: 19}
-
-
-def test_hours_of_labels_are_rounded():
-    assert hours_text(0.8399989) == "0.84 h"
-    assert hours_text(90.0) == "90 h"
 
 
 def test_maps_have_one_row_per_field_and_one_scale(snapshots, tmp_path):

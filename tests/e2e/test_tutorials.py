@@ -7,7 +7,7 @@ import re
 import pytest
 
 from support.places import REPOSITORY
-from support.tutorials import FOLDER, cells, run_tutorial, tutorials
+from support.tutorials import FOLDER, run_tutorial, tutorials
 
 pytestmark = pytest.mark.filterwarnings("ignore::plumecast.data.covariates.ExtrapolationWarning")
 
@@ -22,15 +22,6 @@ def follow(run, tmp_path, monkeypatch):
     with plt.rc_context({"backend": "Agg", "figure.max_open_warning": 0}):
         yield lambda name: run_tutorial(name, run)
     plt.close("all")
-
-
-def test_options_of_cells_are_not_code():
-    page = (
-        "```{code-cell} python3\n:tags: [remove-cell]\n\na = 1\n```\ntext\n"
-        "```{code-cell} python3\n---\nmystnb:\n  figure: b\n---\nb = 2\n```\n"
-        "```text\nno cell\n```\n"
-    )
-    assert cells(page) == ["a = 1\n", "b = 2\n"]
 
 
 def test_every_tutorial_is_listed_and_tested():

@@ -13,8 +13,8 @@ import xarray as xr
 
 from support.places import shared_data
 
-RUNS = ("fire_018", "fire_019", "fire_020", "fire_021", "fire_006", "fire_003_complete")
-WINDS = (60, 180, 300)  # degrees that the wind of the FARSITE fires comes from
+RUNS = ("fire_018", "fire_021", "fire_006")
+WINDS = (60, 300)  # degrees that the wind of the FARSITE fires comes from
 
 
 def centre(field: xr.DataArray) -> np.ndarray:
@@ -33,11 +33,13 @@ def test_a_modeller_goes_from_wrf_runs_to_scored_smoke(tmp_path, succeed, monkey
     monkeypatch.chdir(tmp_path)
     succeed("ingest", "wrf", *(runs / name for name in RUNS), "-o", "ensemble.zarr",
             "--drought", "high", "--workers", 1)  # fmt: skip
-    trained = succeed("train", "ensemble.zarr", "--layers", 1, "-o", "smoke.plume")
+    trained = succeed(
+        "train", "ensemble.zarr", "--layers", 1, "--physics", "none", "-o", "smoke.plume"
+    )
     assert "wrote the surrogate" in trained
     succeed("predict", "smoke.plume", "ensemble.zarr", "-o", "smoke.nc", "--footprint")
     with xr.open_dataset("smoke.nc", decode_timedelta=False) as predicted:
-        assert predicted.sizes["snapshot"] > 12
+        assert predicted.sizes["snapshot"] > 4
         assert (predicted.smoke.max(("y", "x")) > 0.0).all()
         assert np.isfinite(predicted.smoke).all()
 
@@ -73,11 +75,3 @@ def test_a_planner_finds_smoke_downwind_of_a_farsite_fire(planner, tmp_path, run
         across = float(np.linalg.norm(moved - along * downwind(wind)))
         assert along > 3000.0  # at least a cell
         assert across < along
-
-
-def test_without_a_wind_the_option_is_named(planner, tmp_path, run):
-    raster = shared_data("fire-rasters/farsite/flatland_3mph60deg7hr_ArrivalTime.asc")
-    result = run("predict", planner / "smoke.plume", raster, "--format", "farsite",
-                 "-o", tmp_path / "smoke.nc")  # fmt: skip
-    assert result.code == 2
-    assert "--weather" in result.err

@@ -93,10 +93,3 @@ def test_train_evaluate_and_predict_on_a_netcdf_store(environment, tmp_path):
         xr.testing.assert_allclose(
             written.smoke.drop_vars(written.smoke.coords), expected.drop_vars(expected.coords)
         )
-
-
-def test_a_command_that_needs_an_extra_names_it_in_one_line(environment, tmp_path):
-    done = program(environment / "plumecast", "simulate", "-o", "e.zarr", folder=tmp_path)
-    assert done.returncode == 2
-    line = "error: the simulator needs numba; pip install 'plumecast[simulator]'\n"
-    assert (done.stdout, done.stderr) == ("", line)

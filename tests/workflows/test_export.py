@@ -228,7 +228,7 @@ def test_geotiffs_that_exist_are_found_before_the_work(
     words = ("--unit", "min", "--hours", "1,2", "-o", tmp_path / "s.tif")
     succeed("predict", place / "plain.plume", *fires, *words)
     (tmp_path / "s_east_001h.tif").unlink()
-    monkeypatch.setattr("plumecast.cli.commands.predict.raster_fires", None)
+    monkeypatch.setattr("plumecast.cli.fire_options.raster_fires", None)
     assert "s_east_002h.tif exists" in refused("predict", place / "plain.plume", *fires, *words)
     monkeypatch.setattr("plumecast.cli.commands.predict.predict_store", None)
     first = open_snapshots(place / "plain.nc").isel(snapshot=1)

@@ -213,7 +213,7 @@ def test_options_of_weather_need_its_file_and_no_winds(run, rasters, model, tabl
     start = ["predict", model, *rasters, *RASTER, "-o", tmp_path / "o.nc"]
     alone = run(*start, "--speed-unit", "knots")
     assert alone.code == 2
-    assert "--speed-unit knots is for --weather FILE" in " ".join(alone.err.split())
+    assert "--speed-unit='knots' is for --weather FILE" in " ".join(alone.err.split())
     both = run(*start, "--weather", table, "--wind-speed", 3, "--wind-from", 90)
     assert both.code == 2
     assert "give either --weather" in " ".join(both.err.split())

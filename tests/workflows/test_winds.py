@@ -149,15 +149,15 @@ def test_bad_tables_are_named(run, model, rasters, tmp_path, lines, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--wind-speed", -1, "--wind-from", 90), "--wind-speed -1: give a speed of 0 or more"),
-        (("--wind-speed", "nan", "--wind-from", 90), "--wind-speed nan: 'nan' is no speed"),
-        (("--wind-speed", 1, "--wind-from", 400), "--wind-from 400: give the direction"),
+        (("--wind-speed", -1, "--wind-from", 90), "--wind-speed='-1': give a speed of 0 or more"),
+        (("--wind-speed", "nan", "--wind-from", 90), "--wind-speed='nan': 'nan' is no speed"),
+        (("--wind-speed", 1, "--wind-from", 400), "--wind-from='400': give the direction"),
         (("--wind-speed", 1), "--wind-speed 1 needs --wind-from too"),
         (("--wind-from", 1), "--wind-from 1 needs --wind-speed too"),
         (("--wind-from", 1, "--weather", "w.csv"), "either --weather w.csv or --wind-from"),
         (("--north", "grid"), "--north grid needs --weather"),
-        (("--weather", "5 m/s from 9", "--north", "up"), "--north up: give 'true', or 'grid'"),
-        (("--weather", "5 from SW"), "--weather 5 from SW: '5' has no unit"),
+        (("--weather", "5 m/s from 9", "--north", "up"), "--north='up': give 'true', or 'grid'"),
+        (("--weather", "5 from SW"), "--weather='5 from SW': '5' has no unit"),
     ],
 )
 def test_bad_options_are_named(run, model, store, tmp_path, given, message):

@@ -30,7 +30,6 @@ DOSE_ERROR = "dose_discretisation_error"
 """Attribute of smoke: relative error of its dose that the times of the source's frames leave."""
 
 _TOLERANCE = 0.1  # largest difference of two intervals that count as equal, relative
-_DIGITS = 4  # of the interval in hours; a second is 0.0003 h
 
 
 def typical_interval(gaps: Sequence[float]) -> float | None:
@@ -39,7 +38,7 @@ def typical_interval(gaps: Sequence[float]) -> float | None:
     >>> typical_interval([1.0, 1.0, 3.0]), typical_interval([])
     (1.0, None)
     """
-    return round(float(median(gaps)), _DIGITS) if gaps and median(gaps) > 0.0 else None
+    return round(float(median(gaps)), 4) if gaps and median(gaps) > 0.0 else None  # a second: 3e-4
 
 
 def equal_interval(gaps: Sequence[float]) -> float | None:
@@ -87,9 +86,8 @@ def recorded_depth(attrs: Mapping[str, Any]) -> float | None:
 
 def summed_over(interval: float | None) -> str:
     """What smoke is summed over, in words."""
-    if interval is None:
-        return "checkpoints (interval not recorded)"
-    return f"checkpoints {interval:g} h apart"
+    how = "(interval not recorded)" if interval is None else f"{interval:g} h apart"
+    return f"checkpoints {how}"
 
 
 def smoke_comment(interval: float | None, *, lowest: bool = False) -> str:

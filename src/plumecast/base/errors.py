@@ -21,10 +21,10 @@ class PlumecastError(ValueError):
 class ArgumentError(PlumecastError):
     """A value of an argument that cannot be used.
 
-    The message words it for Python: "folds=1 leaves nothing out; give at least 2" from a `problem`
-    and an advice, "weather='9': advice" from an advice alone. A surface with other names for its
-    arguments, such as the command line with `--weather`, words it with `worded(name)`. The value
-    None means that the argument was left out but is needed.
+    The message is "folds=1 leaves nothing out; give at least 2" of a `problem` and an advice, or
+    "weather='9': advice" of an advice alone. A surface with other names for its arguments, such as
+    the command line with `--weather`, words it with `worded(name)`. The value None means that the
+    argument was left out but is needed.
     """
 
     def __init__(
@@ -38,22 +38,11 @@ class ArgumentError(PlumecastError):
     ) -> None:
         self.argument, self.value, self.advice, self.problem = argument, value, advice, problem
         self.place = place
-        said = (
-            f"{argument} is missing"
-            if value is None and not problem
-            else f"{argument}={_shown(value)}"
-        )
-        super().__init__(self._after(said))
+        super().__init__(self.worded(argument))
 
     def __reduce__(self) -> Any:
         kind = functools.partial(type(self), problem=self.problem, place=self.place)
         return kind, (self.argument, self.value, self.advice)  # errors of worker processes
-
-    def _after(self, said: str) -> str:
-        said = f"{self.place}: {said}" if self.place else said
-        if not self.problem:
-            return f"{said}: {self.advice}"
-        return f"{said} {self.problem}" + (f"; {self.advice}" if self.advice else "")
 
     def at(self, place: str) -> ArgumentError:
         """The same error, of one of several things such as a scenario, which the message names."""
@@ -62,13 +51,14 @@ class ArgumentError(PlumecastError):
 
     def worded(self, name: str) -> str:
         """The message of a surface that calls the argument by `name`."""
+        said = f"{self.place}: {name}" if self.place else name
         if self.value is None and not self.problem:
-            return self._after(f"{name} is missing")
-        if self.value is True:  # a switch takes no value
-            return self._after(name)
-        if self.problem:
-            return self._after(f"{name}={_shown(self.value)}")
-        return self._after(f"{name} {self.value}")
+            said += " is missing"
+        elif self.value is not True or not name.startswith("-"):  # a switch takes no value
+            said += f"={_shown(self.value)}"
+        if not self.problem:
+            return f"{said}: {self.advice}"
+        return f"{said} {self.problem}" + (f"; {self.advice}" if self.advice else "")
 
 
 _LONGEST = 60  # characters of a value in a message

@@ -50,20 +50,15 @@ def atomic_write(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
         refuse_existing(Path(path))
     refuse_special(Path(path))
     target = Path(os.path.realpath(path))
-    with _naming(path), temporary_folder(target) as folder:
-        partial = folder / target.name
-        yield partial
-        publish(partial, target, overwrite=overwrite)
-
-
-@contextlib.contextmanager
-def _naming(path: str | Path) -> Iterator[None]:
-    """Let the error of a full disk name a path, not the temporary file or none."""
     try:
-        yield
+        with temporary_folder(target) as folder:
+            partial = folder / target.name
+            yield partial
+            publish(partial, target, overwrite=overwrite)
     except OSError as error:
         if error.errno not in FULL:
             raise
+        # The error of a full disk names the temporary file, or none.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
@@ -177,19 +172,11 @@ def _publish_new(partial: Path, target: Path) -> None:
         if partial.is_dir():
             partial.rename(target)  # fails if a folder with files is there
         else:
-            _link(partial, target)
+            os.link(partial, target)  # unless the name is taken, which a rename cannot do
     except OSError as error:
-        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
-            raise
-        raise PlumecastError(_EXISTS.format(target)) from None
-
-
-def _link(partial: Path, target: Path) -> None:
-    """Give a file its name unless the name is taken, which a rename cannot do."""
-    try:
-        os.link(partial, target)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+            raise PlumecastError(_EXISTS.format(target)) from None
+        if error.errno not in _NO_LINKS or partial.is_dir():
             raise
         partial.replace(target)
 
@@ -234,17 +221,16 @@ def finite(value: Any) -> Any:
 
 def flush_files(paths: Iterable[Path]) -> None:
     """Write files, and the names in folders, from the system's memory to the disk."""
+
+    def flush(path: Path) -> None:
+        if path.is_dir():
+            flush_folder(path)
+        elif path.is_file():
+            with path.open("r+b") as file:
+                os.fsync(file.fileno())
+
     with ThreadPoolExecutor(_FLUSHES) as threads:
-        for _ in threads.map(_flush, paths):
-            pass
-
-
-def _flush(path: Path) -> None:
-    if path.is_dir():
-        flush_folder(path)
-    elif path.is_file():
-        with path.open("r+b") as file:
-            os.fsync(file.fileno())
+        list(threads.map(flush, paths))
 
 
 def flush_folder(path: Path) -> None:

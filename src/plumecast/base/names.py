@@ -34,12 +34,8 @@ class Name:
     @property
     def attrs(self) -> dict[str, str]:
         """The CF attributes that are known."""
-        pairs = {
-            "units": self.units,
-            "long_name": self.long_name,
-            "standard_name": self.standard_name,
-        }
-        return {key: value for key, value in pairs.items() if value is not None}
+        attrs = {name: getattr(self, name) for name in ("units", "long_name", "standard_name")}
+        return {name: value for name, value in attrs.items() if value is not None}
 
 
 _FIELD = (SNAPSHOT, "y", "x")
@@ -124,21 +120,11 @@ NOTES = (
 )  # fmt: skip
 """What readers know beside; empty, or 1, where they do not."""
 
-TABLE = {
-    entry.name: entry
-    for entry in (
-        *FIELDS,
-        *FURTHER,
-        *COORDINATES,
-        *GRID,
-        *GEOGRAPHY,
-        *COVARIATES,
-        *WEATHER,
-        *WEATHER_AXES,
-        *GROUND,
-        *NOTES,
-    )
-}
+_ENTRIES = (
+    *FIELDS, *FURTHER, *COORDINATES, *GRID, *GEOGRAPHY, *COVARIATES, *WEATHER, *WEATHER_AXES,
+    *GROUND, *NOTES,
+)  # fmt: skip
+TABLE = {entry.name: entry for entry in _ENTRIES}
 FIRE, SMOKE = (entry.name for entry in FIELDS)
 OUTPUTS = {SMOKE: TABLE[SMOKE]} | {entry.name: entry for entry in FURTHER}
 QUALITY, DOSE_SCALE, IGNITION_TIME = (entry.name for entry in NOTES)

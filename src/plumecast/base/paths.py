@@ -11,7 +11,7 @@ import platform
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import STREAMS, refuse_existing, refuse_special
@@ -118,13 +118,14 @@ def check_output(
     """
     where = Path(path)
     if endings and where.suffix not in endings:
-        raise PlumecastError(
-            f"{where}: unknown file ending '{where.suffix}'; use {_either(endings)}"
-        )
-    for source in inputs:
-        if source is not None and _same(where, Path(source)):
+        *others, last = [ending or "no ending" for ending in endings]
+        either = f"{', '.join(others)} or {last}" if others else last
+        raise PlumecastError(f"{where}: unknown file ending '{where.suffix}'; use {either}")
+    for source in [Path(item) for item in inputs if item is not None]:
+        if _same(where, source):
             raise PlumecastError(f"{where} is an input of this command; choose another output path")
-        if source is not None and _within(where, Path(source)):
+        inside = Path(os.path.realpath(source)) in Path(os.path.realpath(where)).parents
+        if inside and any((source / name).exists() for name in STORE_PARTS):
             raise PlumecastError(
                 f"{where} lies within {source}, an input of this command; choose another "
                 "output path"
@@ -153,48 +154,27 @@ def _holds(path: Path, content: Content) -> bool:
     """Whether a file has a kind of content, or is empty."""
     with path.open("rb") as file:
         head = file.read(512)
-    return not head or _KINDS[content](path, head)
-
-
-def _read_json(path: Path, head: bytes) -> Any:
-    """The content of a JSON file; None if it is something else."""
+    if not head:
+        return True
+    if content == "a saved surrogate":  # a safetensors file: 8 bytes of length, then JSON
+        return head[8:9] == b"{"
+    if content == "an HTML page":
+        return head.lstrip()[:14].lower() == b"<!doctype html"
     if head.lstrip()[:1] not in (b"{", b"["):
-        return None
+        return False
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
-        return None
-
-
-def _has(key: str, content: Any) -> bool:
-    return isinstance(content, dict) and key in content
-
-
-_KINDS: dict[Content, Callable[[Path, bytes], bool]] = {
-    # A safetensors file: 8 bytes of length, then JSON.
-    "a saved surrogate": lambda path, head: head[8:9] == b"{",
-    "an HTML page": lambda path, head: head.lstrip()[:14].lower() == b"<!doctype html",
-    "scores": lambda path, head: _has("scores", _read_json(path, head)),
-    "settings": lambda path, head: _has("settings", _read_json(path, head)),
-    "a table of fires": lambda path, head: isinstance(_read_json(path, head), list),
-}
-
-
-def _either(endings: Sequence[str]) -> str:
-    *others, last = [ending or "no ending" for ending in endings]
-    return f"{', '.join(others)} or {last}" if others else last
+        return False
+    if content == "a table of fires":
+        return isinstance(record, list)
+    return isinstance(record, dict) and content in record  # scores, or settings
 
 
 def _same(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
-
-
-def _within(one: Path, folder: Path) -> bool:
-    """Whether a path lies in a folder that holds a store; other folders may hold anything."""
-    inside = Path(os.path.realpath(folder)) in Path(os.path.realpath(one)).parents
-    return inside and any((folder / name).exists() for name in STORE_PARTS)
 
 
 STORE_PARTS = ("zarr.json", ".zgroup", "refs")

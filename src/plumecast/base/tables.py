@@ -227,19 +227,18 @@ def _split(text: str, source: str | Path) -> tuple[list[str], list[tuple[int, li
             )
     for number, cells in rows:
         if len(cells) != len(header):
+            separators = DELIMITERS[delimiter]
+            decimals = "write decimals with a point, and " if delimiter == "," else ""
+            advice = f"{decimals}put quotes around text with {separators}"
+            if len(cells) < len(header):
+                advice = (
+                    f"separate the cells of all lines by {separators}, also those that are empty"
+                )
             raise PlumecastError(
                 f"{source}: line {number} has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}"
-                f", but the header names {len(header)} columns; "
-                + _width_advice(DELIMITERS[delimiter], is_short=len(cells) < len(header))
+                f", but the header names {len(header)} columns; {advice}"
             )
     return header, rows
-
-
-def _width_advice(separators: str, *, is_short: bool) -> str:
-    if is_short:
-        return f"separate the cells of all lines by {separators}, also those that are empty"
-    decimals = "write decimals with a point, and " if separators == "commas" else ""
-    return f"{decimals}put quotes around text with {separators}"
 
 
 def _cells(line: str, delimiter: str, where: str) -> list[str]:

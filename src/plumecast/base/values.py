@@ -44,11 +44,10 @@ def check_fields(value: Any) -> None:
     """
     kind: Any = type(value)
     for name, hint in _hints(kind).items():
-        given = getattr(value, name)
-        if not any(_fits(given, kind) for kind in hint):
-            kinds = [_name(kind) for kind in hint if kind is not types.NoneType]
-            what = " or ".join(kinds)
-            raise ArgumentError(name, given, "give one", problem=f"is not {what}")
+        field = getattr(value, name)
+        if not any(_fits(field, kind) for kind in hint):
+            what = " or ".join(_name(kind) for kind in hint if kind is not types.NoneType)
+            raise ArgumentError(name, field, "give one", problem=f"is not {what}")
 
 
 def setting(
@@ -71,12 +70,7 @@ def shown(value: Any) -> str:
 
 _PLAIN = (str, int, float, list, dict, tuple, types.NoneType)
 
-_KINDS: dict[Any, str] = {
-    int: "a whole number",
-    float: "a finite number",
-    bool: "true or false",
-    str: "a text",
-}
+_KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text"}
 
 
 def _name(kind: Any) -> str:
@@ -89,13 +83,12 @@ def _name(kind: Any) -> str:
 @functools.cache
 def _hints(kind: Any) -> dict[str, tuple[Any, ...]]:
     """The declared types of the fields of a dataclass; a union has several."""
-    found = typing.get_type_hints(kind)
-    names = [item.name for item in dataclasses.fields(kind)]
+    hints = typing.get_type_hints(kind)
+    unions = (types.UnionType, typing.Union)
     return {
-        name: typing.get_args(found[name])
-        if typing.get_origin(found[name]) in (types.UnionType, typing.Union)
-        else (found[name],)
-        for name in names
+        item.name: typing.get_args(hint) if typing.get_origin(hint) in unions else (hint,)
+        for item in dataclasses.fields(kind)
+        for hint in [hints[item.name]]
     }
 
 
@@ -126,6 +119,3 @@ def _is_number(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-# -- old arguments and names

@@ -48,16 +48,10 @@ COMMANDS = {
     "ingest": "Read the fires of other models into a store.",
     "tidy": "Remove what killed commands left, and files of a store that no version needs.",
 }
-"""The module of each command in `plumecast.cli.commands`, and the first line of its help.
-A test keeps the lines equal to those in the modules."""
+"""The first line of the help of each command, as in its module in `plumecast.cli.commands`."""
 
-_FOLDERS = {
-    "compare": "answers",
-    "design": "answers",
-    "ensemble": "answers",
-    "impact": "answers",
-}
-"""The folder in `plumecast.cli.commands` of commands that are not in it directly."""
+_MODULES = {"report": "map", "tidy": "info", "tune": "train"}
+"""The module of each command that has none of its own; its function has the command's name."""
 
 _SETTINGS: dict[str, Any] = {
     "add_completion": False,
@@ -90,7 +84,8 @@ class OptionNamingCommand(TyperCommand):
             # Libraries do not say which file they could not finish.
             raise OSError(error.errno, error.strerror, str(ctx.params["out"])) from error
         except ArgumentError as error:
-            options = {item.name: item.opts[-1] for item in self.params if item.opts[-1][0] == "-"}
+            flags = [(item.name, item.opts[-1]) for item in self.params if item.opts[-1][0] == "-"]
+            options = {flag[2:].replace("-", "_"): flag for _, flag in flags} | dict(flags)
             name = options.get(error.argument, error.argument)
             raise PlumecastError(error.worded(name)) from error
 
@@ -102,20 +97,20 @@ def new_group(**settings: Any) -> typer.Typer:
 
 def command_module(name: str) -> ModuleType:
     """Import the module of a command."""
-    path = [_FOLDERS[name], name] if name in _FOLDERS else [name]
-    return importlib.import_module(".".join(["plumecast.cli.commands", *path]))
+    return importlib.import_module(f"plumecast.cli.commands.{_MODULES.get(name, name)}")
 
 
 def load_command(name: str) -> Any:
     """Import the module of a command and build the command.
 
-    A module has either a function `command` or, for a group of commands, `app`.
+    A module has a function `command` or, for a group of commands, `app`.
     """
     module = command_module(name)
-    group = getattr(module, "app", None)
+    group = None if name in _MODULES else getattr(module, "app", None)
     if group is None:
+        function = getattr(module, name if name in _MODULES else "command")
         group = new_group()
-        group.command(name, cls=OptionNamingCommand)(module.command)
+        group.command(name, cls=OptionNamingCommand)(function)
     return typer.main.get_command(group)
 
 
@@ -201,16 +196,15 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 def _words(error: Exception) -> str:
     """The message of an error; that of the operating system without its number."""
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{error.filename}: "
         step = "; free space or choose another output path" if error.errno in FULL else ""
-        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}{step}"
+        return f"{where}{error.strerror[0].lower()}{error.strerror[1:]}{step if where else ''}"
     if isinstance(error, MemoryError):
         why = f" ({error})" if str(error) else ""
         return f"the memory is not enough{why}; give fewer or smaller fires, or --memory"
     if isinstance(error, RecursionError):
         return f"a file is nested too deeply to be read ({error}); write it again"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror[0].lower()}{error.strerror[1:]}"
     return str(error) or type(error).__name__
 
 
@@ -243,22 +237,18 @@ def main(arguments: list[str] | None = None, *, loaded: Callable[[], object] | N
 
     `loaded` is called when the libraries are imported and the command begins.
     """
-    given = sys.argv[1:] if arguments is None else arguments
-    ARGUMENTS.set(given)
+    words = sys.argv[1:] if arguments is None else arguments
+    ARGUMENTS.set(words)
     with _printable_output():
         try:
-            _run(given, arguments, loaded)
+            _run(words, arguments, loaded)
         except OutputClosed:
-            _discard_output()
+            # Let Python, which flushes the standard streams at its end, not complain about them.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError, AttributeError):
+                    os.dup2(nowhere, stream.fileno())
             sys.exit(_CLOSED)
-
-
-def _discard_output() -> None:
-    """Let Python, which flushes the standard streams at its end, not complain that none is read."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            os.dup2(nowhere, stream.fileno())
 
 
 def _flush_output() -> None:
@@ -273,11 +263,11 @@ def _flush_output() -> None:
 
 
 def _run(
-    given: list[str], arguments: list[str] | None, loaded: Callable[[], object] | None
+    words: list[str], arguments: list[str] | None, loaded: Callable[[], object] | None
 ) -> None:
     try:
         with _warnings_in_one_line():
-            code = app(given, standalone_mode=False, obj=loaded)
+            code = app(words, standalone_mode=False, obj=loaded)
             _flush_output()
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
@@ -288,7 +278,7 @@ def _run(
     except Stopped as stopped:
         _end_interrupted(arguments, stopped.kept())
     except (PlumecastError, OSError, MemoryError, RecursionError) as error:
-        if "--debug" in given:
+        if "--debug" in words:
             raise
         _ignore_interrupts(arguments)
         fail(_words(error))

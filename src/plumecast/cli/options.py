@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import math
 import os
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import typer
 
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SMOKE
+from plumecast.base.values import setting
+from plumecast.cli.show import counted
 from plumecast.compute.blocks import Runner
+from plumecast.compute.resources import Resources
 from plumecast.scores.quantities import DEFAULT
 from plumecast.scores.reading import Reading
 
@@ -37,16 +41,16 @@ STORE_ENDINGS = (".zarr", ".icechunk", "")
 WORKERS = typer.Option(
     os.cpu_count() or 1, help="Number of processes; the result does not depend on it."
 )
-TABLE = typer.Option(None, "--json", help="Also write the table of fires to this file.")
-SCHEDULER = typer.Option(
-    None,
-    help="Compute on a Dask cluster: its address, such as tcp://host:8786, or 'local' to start "
-    "processes on this machine.",
+SCHEDULER_HELP = (
+    "Compute on a Dask cluster: its address, such as tcp://host:8786, or 'local' to start "
+    "processes on this machine."
 )
+SCHEDULER = typer.Option(None, help=SCHEDULER_HELP)
 QUANTITY = typer.Option(
-    DEFAULT,
-    help="Quantity that thresholds refer to: mean (time mean since ignition, µg m⁻³), dose "
-    "(µg m⁻³ h) or sum (over checkpoints, as surrogates predict it).",
+    None,
+    help="Quantity of smoke: mean (time mean since ignition, µg m⁻³), dose (µg m⁻³ h) or sum (over "
+    "checkpoints, as surrogates predict it).",
+    show_default=DEFAULT,
 )
 CHECKPOINT_INTERVAL = typer.Option(
     None,
@@ -54,6 +58,9 @@ CHECKPOINT_INTERVAL = typer.Option(
     show_default="as the data records it",
 )
 PRECISION = typer.Option("float64", help="Arithmetic: float64, or float32 for speed.")
+POINTS = typer.Option(
+    None, help="Table (CSV) of places: name; lat and lon, or x and y; optionally population."
+)
 
 
 def variable_options(
@@ -70,44 +77,90 @@ def variable_options(
     """Which variables the surrogate maps."""
 
 
-def place_options(
-    device: str = typer.Option(
-        "cpu", help="Where to compute: cpu, cuda (PyTorch), cupy, or torch (PyTorch on the CPU)."
+def reading_options(
+    thresholds: str = typer.Option(
+        "",
+        help="Values of --quantity above which smoke is scored or counted, separated by commas: "
+        "35,100 are µg m⁻³ of the time mean.",
     ),
-    memory: str = typer.Option(
-        None, help="Read the fields from their store in blocks within this memory, e.g. 2GB."
-    ),
-    scheduler: str = SCHEDULER,
+    quantity: str = QUANTITY,
+    checkpoint_interval: float = CHECKPOINT_INTERVAL,
 ) -> None:
-    """Where to compute."""
+    """How smoke is read."""
 
 
-def with_options(**groups: Command) -> Callable[[Command], Command]:
-    """Give a command groups of options, each declared by the parameters of a function.
+def reading_of(given: Given, hours: Sequence[float] = ()) -> Reading:
+    """What `reading_options` say, at some hours."""
+    levels = numbers(given["thresholds"], "--thresholds") if given["thresholds"] else ()
+    return Reading(given["quantity"], levels, hours, given["checkpoint_interval"])
 
-    The command has one parameter for each group and receives the group's values as a mapping. An
-    option that the command declares itself replaces the group's option of the same name.
+
+@dataclass(frozen=True, slots=True)
+class ResourceOptions:
+    """Where a command computes."""
+
+    device: str = setting(
+        "cpu", "Where to compute: cpu, cuda (PyTorch), cupy, or torch (PyTorch on the CPU)."
+    )
+    memory: str | None = setting(
+        None, "Read the fields from their store in blocks within this memory, e.g. 2GB."
+    )
+    scheduler: str | None = setting(None, SCHEDULER_HELP)
+
+    @contextlib.contextmanager
+    def running(self, workers: int | None = None) -> Iterator[Runner | None]:
+        """A runner on the scheduler; None without one."""
+        if self.scheduler is None:
+            yield None
+            return
+        if self.device != "cpu":
+            raise PlumecastError(
+                f"--scheduler cannot be combined with --device {self.device}; give one"
+            )
+        from plumecast.compute.cluster import cluster
+
+        with cluster(self.scheduler, workers or os.cpu_count() or 1) as runner:
+            yield runner
+
+    @contextlib.contextmanager
+    def resources(self, title: str, workers: int | None = None) -> Iterator[Resources]:
+        """What to compute with, and a progress bar."""
+        with counted(title) as step, self.running(workers) as runner:
+            yield Resources(self.device, self.memory, runner, step)
+
+
+def with_options(**groups: Command | type) -> Callable[[Command], Command]:
+    """Give a command groups of options, declared by the parameters of a function or by a class.
+
+    The command has one parameter for each group. It receives an instance of the class, made of the
+    options that were given, or the values of the function's parameters as a mapping. An option
+    that the command declares itself replaces the group's option of the same name.
     """
 
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True)
-        members = {name: inspect.signature(group, eval_str=True) for name, group in groups.items()}
+        members = {
+            name: inspect.signature(
+                options_of(group) if isinstance(group, type) else group, eval_str=True
+            ).parameters
+            for name, group in groups.items()
+        }
         shown: dict[str, inspect.Parameter] = {}
         for name, parameter in own.parameters.items():
-            shared = members[name].parameters if name in members else {name: parameter}
             shown |= {
                 key: value.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-                for key, value in shared.items()
+                for key, value in members.get(name, {name: parameter}).items()
                 if key == name or key not in own.parameters
             }
 
         @functools.wraps(command)
         def call(**values: Any) -> None:
-            given = {
-                name: {key: values[key] for key in members[name].parameters} for name in groups
-            }
-            kept = {name: value for name, value in values.items() if name in own.parameters}
-            command(**kept, **given)
+            for name, group in groups.items():
+                given = {key: values[key] for key in members[name]}
+                values[name] = given
+                if isinstance(group, type):
+                    values[name] = group(**settings_given(given, group))
+            command(**{name: values[name] for name in own.parameters})
 
         call.__signature__ = own.replace(parameters=list(shown.values()))  # type: ignore[attr-defined]
         call.__annotations__ = {name: value.annotation for name, value in shown.items()}
@@ -124,13 +177,14 @@ class _Setting(NamedTuple):
     kind: type  # that the option reads; text for lists
     items: type | None  # of the items of a list
     help: str
-    default_text: str | None
+    default: str | None  # of the field
+    default_text: str | None  # shown in the place of the default
 
 
 def _settings_of(kind: type, prefix: str = "", what: str = "") -> Iterator[_Setting]:
     """The fields that have a help text; those of a settings class within it by its name."""
     hints = typing.get_type_hints(kind)
-    for item in fields(kind):
+    for item in dataclasses.fields(kind):
         if "help" not in item.metadata:
             continue
         name, text = f"{prefix}{item.name}", item.metadata["help"]
@@ -138,9 +192,21 @@ def _settings_of(kind: type, prefix: str = "", what: str = "") -> Iterator[_Sett
             yield from _settings_of(hints[item.name], f"{name}_", text)
             continue
         hint, items = _read_as(hints[item.name])
-        option = f"{prefix}{item.metadata['option'] or item.name}".replace("_", "-")
+        option = f"{prefix}{item.metadata.get('option') or item.name}".replace("_", "-")
+        if hint is bool and "/" not in option:
+            option = f"{option}/--no-{option}"
+        words = item.metadata.get("default_text")
+        default = words or _default_text(item.default)
         text = text.replace("{}", what)
-        yield _Setting(name, f"--{option}", hint, items, text, item.metadata["default_text"])
+        yield _Setting(name, f"--{option}", hint, items, text, default, words)
+
+
+def _default_text(default: Any) -> str | None:
+    """How the help shows the default of a field; None if it shows none."""
+    if isinstance(default, tuple):
+        return ",".join(map(str, default))
+    is_shown = isinstance(default, str | int | float) and not isinstance(default, bool)
+    return f"{default:g}" if isinstance(default, float) else str(default) if is_shown else None
 
 
 def _read_as(hint: Any) -> tuple[type, type | None]:
@@ -149,28 +215,34 @@ def _read_as(hint: Any) -> tuple[type, type | None]:
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         kinds = [kind for kind in typing.get_args(hint) if kind is not types.NoneType]
     for kind in kinds:
-        if typing.get_origin(kind) in (tuple, list, Sequence):
+        if typing.get_origin(kind) in (tuple, list, Sequence, Iterable):
             return str, typing.get_args(kind)[0]
-    return kinds[0], None
+    return (str if str in kinds or Any in kinds else kinds[0]), None
 
 
-def options_of(*kinds: type) -> Command:
+def options_of(*kinds: type | Command, defaults: bool = True) -> Command:
     """A group of options for `with_options`: one for each field of settings classes with a help.
 
-    Without the option the command receives None, for which the settings keep their value.
+    A function among the classes adds its parameters. An option that is not given is None, for which
+    the settings keep their value. With `defaults`, the help shows those of the fields.
     """
-    made = {}
-    for one in (one for kind in kinds for one in _settings_of(kind)):
-        flags = f"{one.option}/--no-{one.option[2:]}" if one.kind is bool else one.option
-        option = typer.Option(
-            None, flags, help=one.help, show_default=one.default_text or one.kind is bool
-        )
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        made[one.name] = inspect.Parameter(one.name, keyword, default=option, annotation=one.kind)
+    made: dict[str, inspect.Parameter] = {}
+    for kind in kinds:
+        if not isinstance(kind, type):
+            made |= inspect.signature(kind, eval_str=True).parameters
+            continue
+        for one in _settings_of(kind):
+            default = one.default if defaults else one.default_text
+            option = typer.Option(None, one.option, help=one.help, show_default=default or False)
+            made[one.name] = inspect.Parameter(
+                one.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=one.kind
+            )
 
     def group(**values: Any) -> None:
         """The options of these classes."""
 
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    made = {name: value.replace(kind=keyword) for name, value in made.items()}
     group.__signature__ = inspect.Signature(list(made.values()))  # type: ignore[attr-defined]
     return group
 
@@ -179,11 +251,11 @@ def settings_given(values: Given, *kinds: type) -> dict[str, Any]:
     """The options that were given, as values of the fields of settings classes."""
     made = {}
     for one in (one for kind in kinds for one in _settings_of(kind)):
-        value = values[one.name]
-        if value is not None and one.items is float:
-            value = numbers(value, one.option)
+        value = values.get(one.name)
+        if value is not None and one.items in (int, float):
+            value = numbers(value, one.option, one.items)
         elif value is not None and one.items is not None:
-            value = value.split(",")
+            value = [part.strip() for part in value.split(",") if part.strip()]
         if value is not None:
             made[one.name] = value
     return made
@@ -191,29 +263,22 @@ def settings_given(values: Given, *kinds: type) -> dict[str, Any]:
 
 def variables(given: Given, base: Given | None = None) -> tuple[list[str], list[str]]:
     """The input and the output variables: given, of `base`, or of the contract."""
-    known = {"inputs": FIRE, "outputs": SMOKE} | dict(base or {})
-    known |= {name: value for name, value in given.items() if value is not None}
-    inputs, outputs = (known[name].split(",") for name in ("inputs", "outputs"))
-    return inputs, outputs
+    names = {"inputs": FIRE, "outputs": SMOKE} | dict(base or {})
+    names |= {name: value for name, value in given.items() if value is not None}
+    return names["inputs"].split(","), names["outputs"].split(",")
 
 
-def numbers(text: str, option: str) -> list[float]:
+def numbers(text: str, option: str, kind: type = float) -> list[Any]:
     """The numbers of an option that takes several, separated by commas."""
     try:
-        found = [float(part) for part in text.split(",")]
+        values = [kind(part) for part in text.split(",")]
     except ValueError:
-        raise PlumecastError(
-            f"{option} '{text}' is not a list of numbers separated by commas"
-        ) from None
-    for value in found:
+        whole = "whole " if kind is int else ""
+        problem = f"is not a list of {whole}numbers separated by commas"
+        raise ArgumentError(option, text, problem=problem) from None
+    for value in values:
         check_number("", option, value)
-    return found
-
-
-def threshold_reading(thresholds: str, quantity: str, interval: float | None) -> Reading:
-    """The values at which predictions are scored, of --thresholds, --quantity and the interval."""
-    values = numbers(thresholds, "--thresholds") if thresholds else ()
-    return Reading(quantity, values, interval=interval)
+    return values
 
 
 def check_number(name: str, option: str, value: object) -> None:
@@ -229,19 +294,3 @@ def check_number(name: str, option: str, value: object) -> None:
         raise PlumecastError(f"{option}={value} is too large; give at most {_LARGEST}")
     if value < LEAST.get(name, value):
         raise PlumecastError(f"{option}={value}; give at least {LEAST[name]}")
-
-
-@contextlib.contextmanager
-def running(
-    scheduler: str | None, workers: int | None = None, device: str = "cpu"
-) -> Iterator[Runner | None]:
-    """A runner on the given scheduler; None without a scheduler."""
-    if scheduler is None:
-        yield None
-        return
-    if device != "cpu":
-        raise PlumecastError(f"--scheduler cannot be combined with --device {device}; give one")
-    from plumecast.compute.cluster import cluster
-
-    with cluster(scheduler, workers or os.cpu_count() or 1) as runner:
-        yield runner

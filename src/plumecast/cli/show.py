@@ -19,6 +19,7 @@ import typer
 from plumecast.base.version import __version__
 
 _WIDEST = 10_000  # characters; no table is wider
+_MOST_PROBLEMS = 20
 
 
 class OutputClosed(Exception):
@@ -66,6 +67,31 @@ def warn(message: str) -> None:
     _line("warning:", message, fg="yellow", bold=True)
 
 
+def show_problems(problems: Sequence[str]) -> None:
+    """Print the first errors, one line each."""
+    for problem in problems[:_MOST_PROBLEMS]:
+        fail(problem)
+    if len(problems) > _MOST_PROBLEMS:
+        fail(f"{len(problems) - _MOST_PROBLEMS} more failed")
+
+
+def exit_code(*, failed: int, done: int) -> None:
+    """Exit with 1 if some failed and with 2 if all failed; return if none did."""
+    if failed:
+        raise typer.Exit(1 if done else 2)
+
+
+def fires_kept(store: Path) -> str:
+    """What is kept of a store whose command was stopped."""
+    from plumecast.data.store import stored_fires  # here, because every command imports this module
+
+    fires = len(stored_fires(store))
+    if not fires:
+        return f"no fire was finished, {store} holds none"
+    saved = f"{count(fires, 'fire is', 'fires are')} saved in {store}"
+    return f"{saved}; run the same command again to continue"
+
+
 def next_step(*words: str | Path) -> None:
     """A command to run next, quoted for the shell."""
     say(f"next: {shlex.join(['plumecast', *map(str, words)])}")
@@ -102,31 +128,28 @@ def _echo(text: str, *, err: bool) -> None:
 
 
 @contextlib.contextmanager
-def _bar(title: str, total: int | None) -> Iterator[Callable[[int, int | None, str], None]]:
-    """A progress bar on standard error with the time left; hidden unless that is a terminal."""
+def counted(
+    title: str, total: int | None = None
+) -> Iterator[Callable[[int, int | None, str], None]]:
+    """A progress bar on standard error with the time left; hidden unless that is a terminal.
+
+    The yielded function takes (finished, total, what).
+    """
+    from rich import progress as bars
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     columns = (
-        SpinnerColumn(),
-        TextColumn("[bold]{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        bars.SpinnerColumn(),
+        bars.TextColumn("[bold]{task.description}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TimeRemainingColumn(),
     )
     console = Console(stderr=True)
     hidden = not console.is_terminal or console.is_dumb_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+    with bars.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task(title, total=total)
 
         def update(done: int, total: int | None, step: str) -> None:
@@ -139,7 +162,7 @@ def _bar(title: str, total: int | None) -> Iterator[Callable[[int, int | None, s
 def progress(title: str, total: int | None) -> Iterator[Callable[..., None]]:
     """A progress bar for named steps. Call the yielded function as each step begins; with
     `within=True` it renames the current step instead of advancing."""
-    with _bar(title, total) as update:
+    with counted(title, total) as update:
         begun = 0
 
         def begin(step: str, *, within: bool = False) -> None:
@@ -148,13 +171,6 @@ def progress(title: str, total: int | None) -> Iterator[Callable[..., None]]:
             update(begun - 1, total, step)
 
         yield begin
-
-
-@contextlib.contextmanager
-def counted(title: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar for counted work; the yielded function takes (finished, total, what)."""
-    with _bar(title, None) as update:
-        yield update
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -226,8 +242,7 @@ def command_line() -> str:
 
 def history(model: Path) -> str:
     """One line: the command line, the version of the package, the checksum of the surrogate."""
-    # Imported here, because every command imports this module.
-    from plumecast.surrogate.file import read_header
+    from plumecast.surrogate.file import read_header  # here, as every command imports this module
 
     checksum = read_header(model)["checksum"]
     return f"{command_line()} (plumecast {__version__}, {model.name} checksum {checksum})"

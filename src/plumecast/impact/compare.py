@@ -12,6 +12,7 @@ import xarray as xr
 
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.values import setting
 from plumecast.compute.memory import parse_memory, show_memory
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.impact.comparison import (
@@ -81,8 +82,15 @@ class Comparing:
     """
 
     maps: bool = True
-    paired: bool | None = None
-    coverage: float = 0.95
+    paired: bool | None = setting(
+        None,
+        "Compare pairs of fires with the same ignition, or all fires as independent.",
+        option="paired/--unpaired",
+        default_text="paired where at least half of the ignitions are common",
+    )
+    coverage: float = setting(
+        0.95, "Nominal coverage of the intervals; those marked rough reach less."
+    )
 
     def __post_init__(self) -> None:
         check_coverage(self.coverage)

@@ -17,6 +17,7 @@ from scipy.stats import qmc
 
 from plumecast.base.checkpoints import recorded_depth
 from plumecast.base.errors import ArgumentError, PlumecastError, require
+from plumecast.base.values import setting
 
 GRAMS_PER_UG = 1e-6
 KNOWN_DEPTH = 3.0
@@ -39,11 +40,15 @@ class Optics:
     in Oregon, and single-scattering albedos.
     """
 
-    mee: float = 4.5  # mass extinction efficiency of dry smoke, m² g⁻¹
-    mee_range: tuple[float, float] = (3.3, 7.4)
-    growth: float = 1.0  # extinction in humid air over that in dry air
-    ssa: float = 0.93  # single-scattering albedo
-    ssa_range: tuple[float, float] = (0.88, 0.97)
+    mee: float = setting(4.5, "Mass extinction efficiency of dry smoke, m²/g.")
+    mee_range: tuple[float, float] = setting(
+        (3.3, 7.4), "Range of this efficiency, for the interval."
+    )
+    growth: float = setting(1.0, "Ratio of the extinction in humid air to that in dry air.")
+    ssa: float = setting(0.93, "Single-scattering albedo of smoke at 550 nm.")
+    ssa_range: tuple[float, float] = setting(
+        (0.88, 0.97), "Range of this albedo, for the interval."
+    )
     angstrom: float = 1.14  # Ångström exponent: AOD ~ wavelength^(−angstrom)
     asymmetry: float = 0.65  # mean cosine of the scattering angle
     background: float = 0.05  # AOD without smoke, which the clear sky has too
@@ -68,6 +73,9 @@ def _check_range(
     limits: tuple[float, float],
     unit: str,
 ) -> None:
+    if len(between) != 2 or between[0] > between[1]:
+        advice = "give two numbers, the lower one first"
+        raise ArgumentError(f"{name}_range", between, advice, problem="is not a range")
     low, high = between
     for end in (value, low, high):
         _check_within(name, end, *limits, unit)

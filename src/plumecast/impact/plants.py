@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import ArgumentError, PlumecastError, require
+from plumecast.base.values import setting
 from plumecast.data.crs import as_crs, crs_of, import_extra
 from plumecast.sources.places import Places
 
@@ -19,11 +20,11 @@ ALTITUDE = "surface_altitude"
 class Panels:
     """What all plants share: modules, inverters and the air around them, as in PVWatts."""
 
-    dc_ac_ratio: float = 1.2  # power of the modules / that of the inverters
+    dc_ac_ratio: float = setting(1.2, "Power of the modules divided by that of the inverters.")
     temperature_coefficient: float = -0.0035  # of the power, per °C
     system_loss: float = 0.14  # soiling, wiring, mismatch, availability
     inverter_efficiency: float = 0.96
-    air_temperature: float = 25.0  # °C
+    air_temperature: float = setting(25.0, "Temperature of the air by day, °C.")
     wind_speed: float = 2.0  # m s⁻¹
     albedo: float = 0.2  # of the ground
 

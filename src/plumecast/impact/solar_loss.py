@@ -16,6 +16,7 @@ from plumecast.base.checkpoints import DOSE_OF, LOCAL_HOUR, recorded_interval
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
+from plumecast.base.values import setting
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.store import open_snapshots
 from plumecast.impact.loss import Conditions, SmokeAt, interval_begins, losses
@@ -84,11 +85,11 @@ class Uncertainty:
     surrogate with error bars. The properties of smoke are sampled `optics_samples` times.
     """
 
-    coverage: float = 0.9
+    coverage: float = setting(0.9, "Coverage of the intervals.")
     lower: np.ndarray | None = None
     upper: np.ndarray | None = None
     optics_samples: int = 64
-    seed: int = 0
+    seed: int = setting(0, "Seed of the samples of optical properties.")
 
     def __post_init__(self) -> None:
         check_coverage(self.coverage)

@@ -11,6 +11,7 @@ import numpy as np
 
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.units import KINDS, unit_named, units_of
+from plumecast.base.values import setting
 from plumecast.compute.arrays import Array
 from plumecast.physics.air import NIGHT_DEPTH
 from plumecast.weather.profile import DAY_DEPTH, VEER
@@ -30,9 +31,15 @@ _EXAMPLE = 'e.g. "2013-05-03T12:00" or "05 03 1200" (month, day, time)'
 class Site:
     """A place in a gridded file, and the height of its ground."""
 
-    latitude: float | None = None  # degrees north; with longitude
-    longitude: float | None = None  # degrees east
-    elevation: float | None = None  # of the ground above sea level, m
+    latitude: float | None = setting(
+        None,
+        "With --weather: the place in a gridded file; with --longitude.",
+        default_text="the mean of the file",
+    )
+    longitude: float | None = setting(None, "With --weather: see --latitude.")
+    elevation: float | None = setting(
+        None, "With --weather: height of the ground (m), where heights are above sea level."
+    )
 
     def __post_init__(self) -> None:
         _check_range("latitude", self.latitude, -90.0, 90.0)
@@ -47,7 +54,11 @@ class Site:
 class DefaultProfile:
     """The wind profile and the boundary layer that complete what a source does not say."""
 
-    local_hour: float | None = None  # local solar time at ignition; None: of the source, or 12
+    local_hour: float | None = setting(
+        None,
+        "With --weather: local solar time at ignition, where the file has no boundary layer.",
+        default_text="of the file, or 12",
+    )
     veer: float = VEER  # clockwise turning across the boundary layer, degree
     day_depth: float = DAY_DEPTH  # deepest boundary layer of the day, m
 
@@ -61,10 +72,21 @@ class DefaultProfile:
 class Options:
     """Options of `read_weather`, which explains them."""
 
-    ignition: IgnitionTime | None = None
-    speed_unit: str | None = None
-    direction_is: str | None = None
-    north: str = TRUE
+    ignition: IgnitionTime | None = setting(
+        None,
+        "With --weather: time of ignition, where the file has dates, e.g. 2013-05-03T12:00 "
+        "(NetCDF: in UTC) or, as in FARSITE, '05 03 1200'.",
+        option="ignition_time",
+    )
+    speed_unit: str | None = setting(
+        None, "With --weather: m/s, km/h, knots or mph, where the file does not state the unit."
+    )
+    direction_is: str | None = setting(
+        None, "With --weather: 'to' if its directions say where the wind blows to."
+    )
+    north: str = setting(
+        TRUE, "What directions count from: true, or grid for the y axis of the fires."
+    )
     site: Site = field(default_factory=Site)
     profile: DefaultProfile = field(default_factory=DefaultProfile)
 

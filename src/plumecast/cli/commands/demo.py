@@ -15,18 +15,18 @@ from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.paths import check_output
 from plumecast.cli.options import WORKERS
-from plumecast.cli.outcomes import fires_kept
+from plumecast.cli.score_tables import show_scores
 from plumecast.cli.show import (
     command_line,
     count,
     counted,
+    fires_kept,
     next_step,
     progress,
     say,
     when_stopped,
     wrote,
 )
-from plumecast.cli.tables import show_scores
 from plumecast.compute.resources import Resources
 from plumecast.data.covariates import extrapolating
 from plumecast.data.schema import PAPER_MIN_ACRES, drop_small_fires
@@ -88,9 +88,8 @@ def _kept(out: Path) -> str:
 def _demo(out: Path, preset: str, seed: int, workers: int) -> None:
     store = out / "ensemble.zarr"
     with counted("simulating fires") as step:
-        snapshots = simulate(
-            store, preset=preset, seed=seed, workers=workers, resources=Resources(progress=step)
-        )
+        resources = Resources(progress=step)
+        snapshots = simulate(store, preset=preset, seed=seed, workers=workers, resources=resources)
     large = drop_small_fires(snapshots, PAPER_MIN_ACRES)
     say(
         f"{snapshots.sizes[SNAPSHOT]} snapshots of {len(set(snapshots.fire_id.values))} fires, "
@@ -101,18 +100,31 @@ def _demo(out: Path, preset: str, seed: int, workers: int) -> None:
     record = recipe.record() | {"inputs": FIRE, "outputs": SMOKE}
     run = describe_run(split, store, record, seed=0, command=command_line())
     context = Context(split, fingerprint=run["fingerprint"], folder=out, limits=LIMITS)
+    presets = [name for name in context.methods if name in PRESETS]
     _train(context, out)
     result = _score(context)
-    _record_thresholds(context, result, record | {"all": False}, out)
+    for score in result.scores:  # saved again, with what `train` records
+        if score.name in presets:
+            surrogate = fitted(context, score.name).surrogate
+            training = surrogate.training | {"split": record | {"all": False}}
+            limits = Thresholds(result.smoke_threshold, score.decision_threshold)
+            made = agreeing(replace(surrogate, training=training), limits)
+            made.save(out / f"{score.name}.plume")
     write_json(out / "scores.json", {"scores": [asdict(score) for score in result.scores]})
     show_scores(result)
     say("A useful surrogate scores better than the mean field and the nearest fire.")
     wrote(store, "the ensemble")
     wrote(out / "scores.json", "the scores")
-    shown = {n: fitted(context, n).surrogate for n in context.methods if n in PRESETS}
+    shown = {name: fitted(context, name).surrogate for name in presets}
     wrote(_maps(split.test, shown, result, out / "maps.png"), "maps, observed and predicted")
     _report(context, run, out)
-    _page(split.test, out)
+    fires = list(dict.fromkeys(split.test.fire_id.values.tolist()))[:MOST_FIRES]
+    title = "Smoke of fires that the surrogate has not seen"
+    model = out / "recommended.plume"
+    drawn = draw_map(split.test, out / "map.html", model=model, fire=fires, title=title)
+    wrote(drawn.path, "the map")
+    say(f"open {drawn.path} in a browser to see fires and their smoke")
+    next_step("serve", model, "--data", store)
 
 
 def _train(context: Context, out: Path) -> None:
@@ -137,19 +149,6 @@ def _score(context: Context) -> Evaluation:
     return Evaluation(scores, count, context.smoke_threshold, context.captured, details)
 
 
-def _record_thresholds(
-    context: Context, result: Evaluation, split: dict[str, Any], out: Path
-) -> None:
-    """Save the surrogates again, with the split and the thresholds, as `train` records them."""
-    chosen = {score.name: score.decision_threshold for score in result.scores}
-    for name in context.methods:
-        if name not in PRESETS:
-            continue
-        surrogate = fitted(context, name).surrogate
-        made = replace(surrogate, training=surrogate.training | {"split": split})
-        agreeing(made, Thresholds(result.smoke_threshold, chosen[name])).save(out / f"{name}.plume")
-
-
 def _report(context: Context, run: dict[str, Any], out: Path) -> None:
     """Run the studies that need no further training, and write their page."""
     claim_folder(out / "results", run)
@@ -160,19 +159,7 @@ def _report(context: Context, run: dict[str, Any], out: Path) -> None:
     for item in outcomes:
         if item.problem:
             say(f"{item.study.name} could not be run: {item.problem}")
-    page = write_report(out / "results", out / "report.html")
-    wrote(page.path, "the report")
-
-
-def _page(test: xr.Dataset, out: Path) -> None:
-    """Write the map of test fires, and say how to see it and how to start the live page."""
-    fires = list(dict.fromkeys(test.fire_id.values.tolist()))[:MOST_FIRES]
-    title = "Smoke of fires that the surrogate has not seen"
-    model = out / "recommended.plume"
-    drawn = draw_map(test, out / "map.html", model=model, fire=fires, title=title)
-    wrote(drawn.path, "the map")
-    say(f"open {drawn.path} in a browser to see fires and their smoke")
-    next_step("serve", model, "--data", out / "ensemble.zarr")
+    wrote(write_report(out / "results", out / "report.html").path, "the report")
 
 
 def _maps(
@@ -192,12 +179,7 @@ def _maps(
         f"{plain(test.fire_id.values[row])} at {hours_text(test.hours.values[row])}"
         for percentile, row in rows.items()
     ]
-    figure = compare_maps(
-        chosen,
-        predictions,
-        range(len(rows)),
-        titles,
-        threshold=result.smoke_threshold,
-        colours=mean_colours(chosen),
-    )
+    colours, tau = mean_colours(chosen), result.smoke_threshold
+    drawn = range(len(rows))
+    figure = compare_maps(chosen, predictions, drawn, titles, threshold=tau, colours=colours)
     return save_figure(figure, path)

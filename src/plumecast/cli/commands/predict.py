@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,29 +12,21 @@ import typer
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
-    is_raster,
+    FireReader,
+    at_time_of_file,
     raster_options,
-    raster_reports,
-    read_raster_options,
+    read_weather_options,
+    wind_options,
 )
 from plumecast.cli.options import (
     CHECKPOINT_INTERVAL,
     MODEL,
     PRECISION,
     Given,
-    place_options,
-    running,
+    ResourceOptions,
     with_options,
 )
-from plumecast.cli.outcomes import exit_code, show_problems
-from plumecast.cli.show import counted, history, note, say, warn, wrote
-from plumecast.cli.weather_options import (
-    at_time_of_file,
-    note_use,
-    read_wind_options,
-    wind_options,
-)
-from plumecast.compute.resources import Resources
+from plumecast.cli.show import history, note, say, wrote
 from plumecast.data.store import open_snapshots
 from plumecast.scores.quantities import QUANTITIES
 from plumecast.scores.quantity_blocks import OF_SEVERAL, WrittenQuantity, read_as, variable_name
@@ -48,7 +40,6 @@ from plumecast.surrogate.error_bars.interval import (
     require_calibration,
     sets_text,
 )
-from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.bluesky import NAMES, export_bluesky, read_clock, recorded_time
@@ -58,11 +49,11 @@ from plumecast.workflows.export import (
     export_fields,
     refuse_existing_geotiffs,
 )
-from plumecast.workflows.fires.sources import Overrides, raster_fires
+from plumecast.workflows.fires.sources import Overrides
 from plumecast.workflows.predict import predict_store
 
 
-@with_options(rasters=raster_options, wind=wind_options, place=place_options)
+@with_options(rasters=raster_options, wind=wind_options, compute=ResourceOptions)
 def command(
     model: Path = MODEL,
     fires: list[str] = typer.Argument(
@@ -86,7 +77,7 @@ def command(
     *,
     rasters: Given,
     wind: Given,
-    place: Given,
+    compute: ResourceOptions,
     precision: str = PRECISION,
     quantity: str = typer.Option(
         None,
@@ -129,70 +120,71 @@ def command(
     `plumecast predict smoke.plume runs/*.asc --format farsite --hours 6,12 -o smoke.tif`
     """
     by_clock = _by_clock(names, out, quantity=quantity, footprint=footprint, bars=interval)
-    if by_clock and (wind["ignition_time"] is not None or is_raster(rasters)):
-        read_clock(wind["ignition_time"])
+    reader = FireReader(rasters)
+    ignition_time = wind["ignition"]
+    if by_clock and (ignition_time is not None or reader.reads_rasters):
+        read_clock(ignition_time)
     elif by_clock:
         read_clock(recorded_time(open_snapshots(_store(fires), fields=[])))
     check_output(
         out, "folder" if by_clock else "file", endings=() if by_clock else FORMATS,
         overwrite=False, inputs=[model, rasters["fuels"], *fires],
     )  # fmt: skip
-    air = read_wind_options(at_time_of_file(wind, wind["ignition_time"]) if by_clock else wind)
-    given = read_raster_options(rasters)
-    surrogate = load_surrogate(model).on_device(place["device"], precision)
+    air = at_time_of_file(wind, ignition_time) if by_clock else wind
+    reader = replace(reader, weather=read_weather_options(air))
+    surrogate = load_surrogate(model).on_device(compute.device, precision)
     keep = not by_clock and out.suffix != ".tif"
-    reading = _reading(surrogate, "dose" if by_clock else quantity, checkpoint_interval)
+    outputs = {field.name: field.attrs for field in surrogate.outputs.fields}
+    reading = read_as(outputs, "dose" if by_clock else quantity, checkpoint_interval)
+    if quantity is None and reading.names and not reading.quantity.needs_interval:
+        note(
+            "the surrogate does not record the interval between checkpoints, so that smoke is "
+            "written as the sum over them; state it with --checkpoint-interval for the time mean"
+        )
     if interval is not None:
         reading = _with_bands(reading, surrogate, keep=keep)
-    threshold = _threshold(surrogate, model) if footprint else None
+    limits = surrogate.record.thresholds
+    if footprint and limits is None:
+        raise PlumecastError(
+            f"{model} has no decision threshold, which `plumecast train` chooses on fires that a "
+            "fit has not seen; train it again, without --folds 0"
+        )
+    threshold = limits.decision if footprint and limits is not None else None
     promised = _promise(surrogate, model, interval)
-    note_use(surrogate, air, rasters["fuels"])
+    reader.note_use(surrogate)
     if out.suffix == ".tif":
-        bars = _interval_names(surrogate) if interval is not None else ()
+        bars = _bars(surrogate, INTERVAL_FIELDS) if interval is not None else ()
         fields = reading.written((*surrogate.outputs.names, *bars), keep=keep)
         fields += [FOOTPRINT] if footprint else []
-        refuse_existing_geotiffs(out, _known_snapshots(surrogate, fires, rasters), fields)
-    problems: list[str] = []
-    notices: list[Notice] = []
-    with (
-        counted("predicting") as step,
-        running(place["scheduler"], device=place["device"]) as runner,
-    ):
+        refuse_existing_geotiffs(out, _known_snapshots(surrogate, fires, reader), fields)
+    with compute.resources("predicting") as resources:
         common: dict[str, Any] = {
             "threshold": threshold,
             "interval": interval,
-            "resources": Resources(memory=place["memory"], runner=runner, progress=step),
-            "notify": notices.append,
+            "resources": replace(resources, device="cpu"),  # the surrogate is on its device
+            "notify": reader.notices.append,
         }
         dense = 1.0 if by_clock else None  # hours of the clock, whatever hours are asked for
-        if is_raster(rasters):
-            given |= raster_reports(problems)
-            read = raster_fires(surrogate, fires, step=dense, **air, **given)
-            blocks = predict_store(surrogate, read, **common)
+        if reader.reads_rasters:
+            blocks = predict_store(surrogate, reader.read(surrogate, fires, step=dense), **common)
         else:
-            changes = Overrides(given["hours"], dense, rasters["fuels"], rasters["drought"])
-            blocks = predict_store(surrogate, _store(fires), changes, **air, **common)
-        made = reading.applied(blocks, keep=keep)
+            changes = Overrides(reader.hours or None, dense, rasters["fuels"], rasters["drought"])
+            common["weather"] = reader.weather
+            blocks = predict_store(surrogate, _store(fires), changes, **common)
+        made, line = reading.applied(blocks, keep=keep), history(model)
         if by_clock:
-            written = export_bluesky(
-                made, out, ignition_time=wind["ignition_time"], history=history(model)
-            )
+            written = export_bluesky(made, out, ignition_time=ignition_time, history=line)
         else:
             title = f"Smoke predicted by {model.name}"
-            written = export_fields(made, out, title=title, history=history(model))
+            written = export_fields(made, out, title=title, history=line)
     if written.snapshots:
         say(f"predicted {written.snapshots} snapshots")
-        for line in [CLOCK] if by_clock else _contents(reading, keep=keep):
-            say(line)
-        for line in promised:
+        for line in [*([CLOCK] if by_clock else _contents(reading, keep=keep)), *promised]:
             say(line)
         wrote(written.where, "the smoke")
     if out.suffix == ".tif" and written.snapshots and not written.has_crs:
         note("the surrogate's grid has no coordinate system, so the files have none")
-    for notice in notices:
-        (warn if notice.loud else note)(notice.text)
-    show_problems(problems)
-    exit_code(failed=len(problems), done=written.snapshots)
+    reader.finish(done=written.snapshots)
 
 
 CLOCK = (
@@ -223,27 +215,21 @@ def _by_clock(
     return True
 
 
-def _reading(surrogate: Surrogate, quantity: str | None, interval: float | None) -> WrittenQuantity:
-    """What to write; if nothing is asked for and the mean is unknown, the sum, with a note."""
-    outputs = {field.name: field.attrs for field in surrogate.outputs.fields}
-    reading = read_as(outputs, quantity, interval)
-    if quantity is None and reading.names and not reading.quantity.needs_interval:
-        note(
-            "the surrogate does not record the interval between checkpoints, so that smoke is "
-            "written as the sum over them; state it with --checkpoint-interval for the time mean"
-        )
-    return reading
+def _bars(surrogate: Surrogate, fields: Sequence[str]) -> dict[str, str]:
+    """The error bars of every output that has them: variable → output."""
+    outputs = zip(surrogate.outputs.names, surrogate.calibrations(), strict=True)
+    return {
+        interval_name(field, name if number else None): name
+        for number, (name, table) in enumerate(outputs)
+        if table is not None
+        for field in fields
+    }
 
 
 def _with_bands(reading: WrittenQuantity, surrogate: Surrogate, *, keep: bool) -> WrittenQuantity:
     """The reading with the error bars of every output that has them."""
-    names = surrogate.outputs.names
-    bands = {
-        interval_name(end, name if number else None): name
-        for number, (name, table) in enumerate(zip(names, surrogate.calibrations(), strict=True))
-        for end in (LOWER, UPPER)
-        if table is not None and name in reading.names
-    }
+    bars = _bars(surrogate, (LOWER, UPPER))
+    bands = {bar: name for bar, name in bars.items() if name in reading.names}
     if not bands:
         return reading
     if reading.quantity.name in OF_SEVERAL and not keep:
@@ -258,37 +244,32 @@ def _with_bands(reading: WrittenQuantity, surrogate: Surrogate, *, keep: bool) -
 
 
 def _contents(reading: WrittenQuantity, *, keep: bool) -> Iterator[str]:
-    """What the smoke variables of the file are."""
+    """What the smoke variables of the file are, and their error bars."""
+    quantity = reading.quantity
     for name in reading.names:
-        made = variable_name(name, reading.quantity.name)
-        yield f"{made}: {reading.quantity.long_name} ({reading.quantity.shown_units})"
-        yield from _band_contents(reading, name, keep=keep)
+        made = variable_name(name, quantity.name)
+        yield f"{made}: {quantity.long_name} ({quantity.shown_units})"
+        bands = [band for band, smoke in reading.bands.items() if smoke == name]
+        if bands and quantity.name not in OF_SEVERAL:
+            ends = (variable_name(band, quantity.name) for band in bands)
+            yield f"{', '.join(ends)}: the ends of its error bars"
+        if bands and keep and quantity.needs_interval:
+            yield f"{', '.join(bands)}: the ends of the error bars of the sum"
         if keep and made != name:
             yield f"{name}: {QUANTITIES['sum'].long_name}, as predicted"
 
 
-def _band_contents(reading: WrittenQuantity, smoke: str, *, keep: bool) -> Iterator[str]:
-    """Which variables are the error bars of a smoke variable."""
-    bands = [name for name, own in reading.bands.items() if own == smoke]
-    if bands and reading.quantity.name not in OF_SEVERAL:
-        ends = (variable_name(name, reading.quantity.name) for name in bands)
-        yield f"{', '.join(ends)}: the ends of its error bars"
-    if bands and keep and reading.quantity.needs_interval:
-        yield f"{', '.join(bands)}: the ends of the error bars of the sum"
-
-
 def _known_snapshots(
-    surrogate: Surrogate, fires: list[str], rasters: Given
+    surrogate: Surrogate, fires: list[str], reader: FireReader
 ) -> list[tuple[str, float]]:
     """(fire, hours) of the snapshots, as far as they are known before the files are read."""
-    hours = read_raster_options(rasters)["hours"] or ()
-    if not is_raster(rasters):
-        data = open_snapshots(_store(fires), fields=list(surrogate.inputs.names))
-        names = data.fire_id.values.astype(str)
-        if hours:
-            return [(name, time) for name in dict.fromkeys(names.tolist()) for time in hours]
-        return list(zip(names, data.hours.values, strict=True))
-    return [(path.stem, time) for path in find_rasters(fires) for time in hours]
+    if reader.reads_rasters:
+        return [(path.stem, time) for path in find_rasters(fires) for time in reader.hours]
+    data = open_snapshots(_store(fires), fields=list(surrogate.inputs.names))
+    names = data.fire_id.values.astype(str)
+    if reader.hours:
+        return [(name, time) for name in dict.fromkeys(names.tolist()) for time in reader.hours]
+    return list(zip(names, data.hours.values, strict=True))
 
 
 def _store(fires: list[str]) -> str:
@@ -297,17 +278,6 @@ def _store(fires: list[str]) -> str:
             f"{fires[0]}: expected one snapshot store; for rasters, add --format or --unit"
         )
     return fires[0]
-
-
-def _interval_names(surrogate: Surrogate) -> list[str]:
-    """The variables that --interval adds."""
-    names = zip(surrogate.outputs.names, surrogate.calibrations(), strict=True)
-    return [
-        interval_name(field, name if number else None)
-        for number, (name, table) in enumerate(names)
-        if table is not None
-        for field in INTERVAL_FIELDS
-    ]
 
 
 def _promise(surrogate: Surrogate, model: Path, interval: float | None) -> list[str]:
@@ -320,19 +290,7 @@ def _promise(surrogate: Surrogate, model: Path, interval: float | None) -> list[
         raise PlumecastError(f"{model}: {error}") from None
     lines = [promise_text(table, interval), sets_text(table, interval)]
     for name in surrogate.outputs.names[1:]:
-        own = surrogate.output(name)
-        known = (
-            "no error bars" if own.error_bars is None else promise_text(own.error_bars, interval)
-        )
-        lines.append(f"{name}: {known}")
+        bars = surrogate.output(name).error_bars
+        promise = "no error bars" if bars is None else promise_text(bars, interval)
+        lines.append(f"{name}: {promise}")
     return lines
-
-
-def _threshold(surrogate: Surrogate, model: Path) -> float:
-    thresholds = surrogate.record.thresholds
-    if thresholds is None:
-        raise PlumecastError(
-            f"{model} has no decision threshold, which `plumecast train` chooses on fires that a "
-            "fit has not seen; train it again, without --folds 0"
-        )
-    return thresholds.decision

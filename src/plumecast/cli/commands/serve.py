@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 import webbrowser
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,10 @@ import typer
 from plumecast.base.errors import PlumecastError, require
 from plumecast.cli.fire_options import landscape_options
 from plumecast.cli.options import WORKERS, Given, with_options
-from plumecast.cli.outcomes import fires_kept
-from plumecast.cli.show import count, counted, note, progress, say, when_stopped
+from plumecast.cli.show import count, counted, fires_kept, note, progress, say, when_stopped
 from plumecast.workflows.simulate import Ground
 
 PORT = 8017
-
-FIRES_SAID = 4
-"""A line is printed after so many simulated fires: a progress bar is seen on a terminal only."""
 
 
 @with_options(landscape=landscape_options)
@@ -75,10 +70,15 @@ def command(
     if data is None and not models:
         choices = dict(start.OWN_CHOICES)
         data = _own_fires(where, workers)
+    began: list[float] = []
     with progress("preparing", total=None) as begin:
-        page = start.prepare(
-            models or [], data, where, ground=ground, choices=choices, step=_said(begin)
-        )
+
+        def step(text: str) -> None:
+            began.append(time.monotonic())
+            begin(text)
+            say(f"training: {text} ({began[-1] - began[0]:.0f} s)")
+
+        page = start.prepare(models or [], data, where, ground=ground, choices=choices, step=step)
         begin("the landscape")
         start.warm_up(page)
     if page.world.simulator is None:
@@ -113,19 +113,7 @@ def _own_fires(where: Path, workers: int) -> Path:
 
         def tell(done: int, total: int, fire: str) -> None:
             bar(done, total, fire)
-            if done % FIRES_SAID == 0 or done == total:
+            if done % 4 == 0 or done == total:  # the bar is seen on a terminal only
                 say(f"simulated fire {done} of {total} ({time.monotonic() - began:.0f} s)")
 
         return start.make_fires(where, tell, workers)
-
-
-def _said(begin: Callable[[str], None]) -> Callable[[str], None]:
-    """Steps of a training, each also as a line with the seconds since the first."""
-    began: list[float] = []
-
-    def step(text: str) -> None:
-        began.append(time.monotonic())
-        begin(text)
-        say(f"training: {text} ({began[-1] - began[0]:.0f} s)")
-
-    return step

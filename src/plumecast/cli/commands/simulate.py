@@ -15,12 +15,10 @@ from plumecast.cli.options import (
     STORE_ENDINGS,
     WORKERS,
     Given,
-    running,
+    ResourceOptions,
     with_options,
 )
-from plumecast.cli.outcomes import fires_kept
-from plumecast.cli.show import counted, next_step, note, say, when_stopped, wrote
-from plumecast.compute.resources import Resources
+from plumecast.cli.show import count, fires_kept, next_step, note, say, when_stopped, wrote
 from plumecast.weather.snapshots import has_weather
 from plumecast.workflows.simulate import Ground, simulate
 
@@ -67,8 +65,7 @@ def command(
     check_output(out, "store", endings=STORE_ENDINGS, inputs=inputs)
     with (
         when_stopped(lambda: fires_kept(out)),
-        counted("simulating fires") as step,
-        running(scheduler, workers) as runner,
+        ResourceOptions(scheduler=scheduler).resources("simulating fires", workers) as resources,
     ):
         snapshots = simulate(
             out,
@@ -80,10 +77,10 @@ def command(
             seed=seed,
             ground=Ground(**landscape),
             workers=workers,
-            resources=Resources(runner=runner, progress=step),
+            resources=resources,
         )
     fires = len(set(snapshots.fire_id.values.tolist()))
-    say(f"{fires} fire{'s' * (fires != 1)}, {snapshots.sizes[SNAPSHOT]} snapshots")
+    say(f"{count(fires, 'fire')}, {snapshots.sizes[SNAPSHOT]} snapshots")
     wrote(out, "the ensemble")
     if landscape["dem"] is not None and "crs" not in snapshots.coords:
         note(

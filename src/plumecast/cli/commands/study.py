@@ -11,11 +11,11 @@ import xarray as xr
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.paths import check_output
-from plumecast.cli.options import Given, options_of, settings_given, with_options
-from plumecast.cli.outcomes import exit_code
+from plumecast.cli.options import with_options
 from plumecast.cli.show import (
     command_line,
     count,
+    exit_code,
     fail,
     next_step,
     note,
@@ -26,7 +26,7 @@ from plumecast.cli.show import (
     wrote,
 )
 from plumecast.data.schema import PAPER_MIN_ACRES
-from plumecast.data.split import Split, SplitRecipe
+from plumecast.data.split import SplitRecipe
 from plumecast.data.store import open_snapshots
 from plumecast.paper.context import Context, StudyLimits
 from plumecast.paper.methods import neural_methods
@@ -46,7 +46,7 @@ FEWEST_IGNITIONS = 20
 """The paper's filter is the default only if it keeps at least this many ignitions."""
 
 
-@with_options(chosen=options_of(SplitRecipe))
+@with_options(recipe=SplitRecipe)
 def command(
     names: list[str] = typer.Argument(None, help="Names of studies, or all.", show_default=False),
     data: Path = typer.Option(None, help="Snapshot store: Icechunk, Zarr or NetCDF."),
@@ -71,7 +71,7 @@ def command(
         "else all",
     ),
     *,
-    chosen: Given,
+    recipe: SplitRecipe,
 ) -> None:
     """Reproduce tables and figures of the paper; finished ones are reused.
 
@@ -84,7 +84,17 @@ def command(
     check_output(out, "folder", inputs=[data])
     studies = find_studies(names or [])
     networks = neural_methods() if neural else ()
-    counts = _counts(sizes)
+    try:
+        counts = tuple(int(part) for part in sizes.split(","))
+    except ValueError:
+        counts = ()
+    if not counts or min(counts) < 1:
+        raise ArgumentError(
+            "sizes",
+            sizes,
+            "write for example 8,16,32",
+            problem="is not a list of numbers of ignitions",
+        )
     if not 0.0 < captured < 1.0:
         raise ArgumentError(
             "captured", captured, "the paper takes 0.95", problem="is not within (0, 1)"
@@ -92,8 +102,10 @@ def command(
     if data is None:
         raise PlumecastError("name the snapshots to study, e.g. --data ensemble.zarr")
     snapshots = open_snapshots(data)
-    recipe = with_paper_filter(SplitRecipe(**settings_given(chosen, SplitRecipe)), snapshots)
-    split = _load(recipe.split(snapshots))
+    recipe = with_paper_filter(replace(recipe, min_acres=min_acres), snapshots)
+    split = recipe.split(snapshots)
+    for part in (split.train, split.validation, split.test):
+        part.load()
     record = recipe.record() | {"inputs": FIRE, "outputs": SMOKE}
     run = describe_run(split, data, record, seed=recipe.seed, command=command_line())
     if recipe.smoke_floor is None and not run["smoke_floor"]:
@@ -146,41 +158,12 @@ def with_paper_filter(recipe: SplitRecipe, snapshots: xr.Dataset) -> SplitRecipe
     return replace(recipe, min_acres=PAPER_MIN_ACRES)
 
 
-def _counts(text: str) -> tuple[int, ...]:
-    """Whole numbers that are separated by commas."""
-    try:
-        found = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        found = ()
-    if not found or min(found) < 1:
-        raise ArgumentError(
-            "sizes",
-            text,
-            "write for example 8,16,32",
-            problem="is not a list of numbers of ignitions",
-        )
-    return found
-
-
-def _load(split: Split) -> Split:
-    return replace(
-        split,
-        train=split.train.load(),
-        validation=split.validation.load(),
-        test=split.test.load(),
-    )
-
-
 def show_studies(outcomes: list[StudyOutcome], out: Path) -> None:
     """Print the outcome of every study and set the exit code."""
-    rows = [
-        [
-            item.study.name,
-            "failed" if item.problem else "reused" if item.reused else "done",
-            f"{item.seconds:.1f}",
-        ]
-        for item in outcomes
-    ]
+    rows = []
+    for item in outcomes:
+        state = "failed" if item.problem else "reused" if item.reused else "done"
+        rows.append([item.study.name, state, f"{item.seconds:.1f}"])
     table(f"{len(outcomes)} studies", ["study", "", "seconds"], rows)
     failed = [item for item in outcomes if item.problem]
     for item in failed:

@@ -103,10 +103,9 @@ def _start(model: Path, where: Path) -> Surrogate:
     if where == model or not where.exists():
         return surrogate
     before = load_surrogate(where)
-    known = surrogate.training[FIRES].items() <= before.training.get(FIRES, {}).items()
-    alike = own_choices(before.settings) == own_choices(surrogate.settings)
-    names = [(own.inputs.names, own.outputs.names) for own in (before, surrogate)]
-    if not (known and alike and names[0] == names[1]):
+    continues = surrogate.training[FIRES].items() <= before.training.get(FIRES, {}).items()
+    made = [(own_choices(s.settings), s.inputs.names, s.outputs.names) for s in (before, surrogate)]
+    if not continues or made[0] != made[1]:
         raise PlumecastError(
             f"{where} is a surrogate of other fires or settings than {model}; choose another --out"
         )
@@ -124,16 +123,16 @@ class _Session:
 
     def tell_selection(self, fires: xr.Dataset) -> None:
         """Say which fires are not new; raise if none is."""
-        found = find_new_fires(self.surrogate, fires)
-        if found.held_out:
-            note(f"{count(found.held_out, 'fire')} of the validation and test parts stay apart")
-        if found.snapshots.sizes["snapshot"] == 0:
+        new = find_new_fires(self.surrogate, fires)
+        if new.held_out:
+            note(f"{count(new.held_out, 'fire')} of the validation and test parts stay apart")
+        if new.snapshots.sizes["snapshot"] == 0:
+            learned = count(new.known, "fire of the store is", "fires of the store are")
             raise PlumecastError(
-                f"there is no new fire: {count(found.known, 'fire')} of the store "
-                f"{'is' if found.known == 1 else 'are'} in the surrogate already; add fires"
+                f"there is no new fire: {learned} in the surrogate already; add fires"
             )
-        if found.known:
-            note(f"{count(found.known, 'fire')} of the store in the surrogate already")
+        if new.known:
+            note(f"{count(new.known, 'fire')} of the store in the surrogate already")
 
     def follow(self, steps: Iterator[Taken]) -> bool:
         """Save and print every ignition; whether there was any."""
@@ -142,7 +141,15 @@ class _Session:
             self.surrogate, any_taken = step.surrogate, True
             self.surrogate.save(self.out)
             self.taken += 1
-            say(_line(step))
+            fires, snapshots = count(len(step.fires), "fire"), count(step.snapshots, "snapshot")
+            text = f"{step.group}: {fires}, {snapshots}"
+            if step.score is not None:
+                iou, error = step.score["iou"], step.score["error"]
+                text += f"; predicted before, IoU {iou:.2f}, error {error:.2f}"
+            elif not step.is_new:
+                text += "; further fires of an ignition that was learned, not scored"
+            how = "fitted again to all fires" if step.refitted else "learned"
+            say(f"{text}; {how} in {step.seconds:.2f} s")
         return any_taken
 
     def finish(self) -> None:
@@ -160,14 +167,3 @@ class _Session:
         if not self.taken:
             return f"nothing was taken in; {self.out} is as it was"
         return f"{self.out} has learned from {count(self.taken, 'ignition')}; run again to go on"
-
-
-def _line(step: Taken) -> str:
-    """One line about an ignition."""
-    text = f"{step.group}: {count(len(step.fires), 'fire')}, {count(step.snapshots, 'snapshot')}"
-    if step.score is not None:
-        text += f"; predicted before, IoU {step.score['iou']:.2f}, error {step.score['error']:.2f}"
-    elif not step.is_new:
-        text += "; further fires of an ignition that was learned, not scored"
-    how = "fitted again to all fires" if step.refitted else "learned"
-    return f"{text}; {how} in {step.seconds:.2f} s"

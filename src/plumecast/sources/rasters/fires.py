@@ -86,9 +86,12 @@ class RasterOptions:
         None,
         "Coordinate system of files that state none, e.g. EPSG:5070; 'local' if it is that of the "
         "grid.",
+        default_text="that of the grid",
     )
     hours: Sequence[float] | None = setting(
-        None, "Hours since ignition to read the fires at, e.g. 1,2.5,6; any hours."
+        None,
+        "Hours since ignition to read the fires at, e.g. 1,2.5,6; any hours.",
+        default_text="the latest arrival; stores: their snapshots",
     )
     drought: str | None = setting(None, "Drought label of fires that have none.")
     nodata: float | None = setting(None, "Another value that means unburned.")

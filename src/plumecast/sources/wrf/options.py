@@ -61,8 +61,12 @@ class WrfOptions:
     smoke_unit: str | None = setting(
         None, "Unit of the smoke variable, e.g. g/kg or ug/m3, if its name does not imply it."
     )
-    every: str | float | None = setting(None, "Interval between the checkpoints to keep, e.g. 6h.")
-    domain: int | str | None = setting(None, "WRF domain, e.g. d02.")
+    every: str | float | None = setting(
+        None, "Interval between the checkpoints to keep, e.g. 6h.", default_text="keep all"
+    )
+    domain: int | str | None = setting(
+        None, "WRF domain, e.g. d02.", default_text="the one with the finest fire grid"
+    )
     aggregate: str = setting("mean", "How fire cells become smoke cells: mean or max.")
     floor: float = setting(SMOKE_FLOOR, "Smoke below this value (µg m⁻³) is stored as zero.")
     surface: bool = setting(False, "Also write surface_smoke, that of the lowest model layer.")

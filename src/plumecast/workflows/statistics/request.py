@@ -11,6 +11,7 @@ import xarray as xr
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.base.values import setting
 from plumecast.compute.arrays import Array, array_namespace
 from plumecast.compute.dose import limited_by_later
 from plumecast.data.layout import Field
@@ -40,11 +41,17 @@ class Statistics:
     "float32" for speed.
     """
 
-    quantiles: Iterable[float] = ()
-    quantile_error: float = QUANTILE_ERROR
-    coverage: float = COVERAGE
-    final: bool = False
-    precision: str = "float64"
+    quantiles: Iterable[float] = setting(
+        (), "Quantiles to compute, separated by commas, e.g. 0.05,0.95."
+    )
+    quantile_error: float = setting(
+        QUANTILE_ERROR, "Largest relative error of a quantile of a cell."
+    )
+    coverage: float = setting(
+        COVERAGE, "Probability with which an interval is to contain the true value."
+    )
+    final: bool = setting(False, "Use only the last checkpoint of every fire.")
+    precision: str = setting("float64", "Arithmetic: float64, or float32 for speed.")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "quantiles", tuple(map(float, self.quantiles)))

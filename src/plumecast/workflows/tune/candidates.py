@@ -14,6 +14,7 @@ import xarray as xr
 
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SNAPSHOT, WIND
+from plumecast.base.values import setting
 from plumecast.compute.arrays import Array
 from plumecast.compute.device import DEFAULT_BUDGET
 from plumecast.data.covariates import own_covariates, own_winds, read_wind
@@ -145,11 +146,11 @@ class SearchSpace:
     family; `smoke` truncates the basis of its output.
     """
 
-    families: Sequence[str] = CLOSED_FORM
+    families: Sequence[str] = setting(CLOSED_FORM, "Families to try, separated by commas.")
     candidates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    degrees: Sequence[int] = (1, 2, 3)
-    kernels: Sequence[str] = KERNELS
-    std_fractions: Sequence[float] = STD_FRACTIONS
+    degrees: Sequence[int] = setting((1, 2, 3), "Degrees to try, separated by commas.")
+    kernels: Sequence[str] = setting(KERNELS, "Kernels to try, separated by commas; '' for none.")
+    std_fractions: Sequence[float] = setting(STD_FRACTIONS, "Shares of Σσ of the input to try.")
     smoke: Truncation = PAPER_TRUNCATION
 
     def __post_init__(self) -> None:

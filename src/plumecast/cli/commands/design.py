@@ -23,8 +23,6 @@ from plumecast.workflows.design.design import (
 from plumecast.workflows.design.kernel import METHODS
 from plumecast.workflows.wrf_inputs import check_wrf_inputs, write_wrf_inputs
 
-_STEPS = 3  # reading, features, choosing
-
 
 def command(
     candidates: Path = typer.Argument(
@@ -86,7 +84,7 @@ def command(
     if map is not None:
         check_output(map, endings=(".png",), inputs=sources)
         require("matplotlib", "report", "a map")
-    with progress("design", _STEPS) as step:
+    with progress("design", 3) as step:  # reading, features, choosing
         design = design_runs(
             candidates,
             n,
@@ -100,8 +98,12 @@ def command(
             progress=step,
         )
     _show(design, given)
-    if wrf is not None:
-        _write_wrf(design, candidates, wrf, wrf_hours)
+    if wrf is not None:  # of the chosen ignitions and the hold-out, in their order
+        wanted = [run.ignition_id for run in design.runs]
+        fires = open_snapshots(candidates, fields=(FIRE,))
+        folders = write_wrf_inputs(fires, wrf, ignitions=wanted, hours=wrf_hours)
+        wrote(wrf, f"inputs of WRF-Fire for {count(len(folders), 'fire')}")
+        note(f"{folders[0] / 'README.md'} says how to run it, what is assumed and what is missing")
     write_runs(design, out)
     wrote(out, count(len(design.runs), "run"))
     if map is not None:
@@ -109,15 +111,6 @@ def command(
 
         write_design_png(design, map)
         wrote(map, "the map")
-
-
-def _write_wrf(design: Design, candidates: Path, folder: Path, hours: int | None) -> None:
-    """Inputs of WRF-Fire for the chosen ignitions and the hold-out, in their order."""
-    wanted = [run.ignition_id for run in design.runs]
-    fires = open_snapshots(candidates, fields=(FIRE,))
-    folders = write_wrf_inputs(fires, folder, ignitions=wanted, hours=hours)
-    wrote(folder, f"inputs of WRF-Fire for {count(len(folders), 'fire')}")
-    note(f"{folders[0] / 'README.md'} says how to run it, what is assumed and what is missing")
 
 
 def _values(text: str | None, what: str) -> dict[str, float] | str | None:

@@ -1,1 +1,0 @@
-"""Commands that answer: what smoke does to places, scenarios and plants; which fire to run next."""
