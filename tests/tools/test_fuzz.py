@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import random
-import sys
 from pathlib import Path
 
 import pytest
-
-from support.places import REPOSITORY
 
 QUICK = ("models", "rasters", "geotiff", "stores")
 """Targets of which some trials take less than a few seconds."""
 
 
 @pytest.fixture
-def fuzz(monkeypatch):
-    """The modules of tools/fuzz, not those of the tests of the tools."""
-    monkeypatch.syspath_prepend(str(REPOSITORY))
-    for name in [name for name in sys.modules if name.split(".")[0] == "tools"]:
-        monkeypatch.delitem(sys.modules, name)
-    return lambda name: importlib.import_module(f"tools.fuzz.{name}")
+def fuzz(tool):
+    return lambda name: tool(f"fuzz.{name}")
 
 
 def test_every_target_has_its_module(fuzz):
