@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError
-from plumecast.weather.checks import check_weather
 from plumecast.weather.profile import log_law_ratio
 from plumecast.weather.read import read_weather
+from plumecast.weather.series import check_weather
 from support.places import shared_data
 
 MPH = 0.44704

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.weather.checks import check_weather
 from plumecast.weather.options import Site
 from plumecast.weather.read import read_weather
+from plumecast.weather.series import check_weather
 
 G = 9.80665
 GROUND = 800.0

@@ -8,7 +8,6 @@ import pytest
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import WEATHER, WEATHER_AXES
 from plumecast.simulator import weather as simulated
-from plumecast.weather.checks import check_covers, check_weather
 from plumecast.weather.options import DefaultProfile
 from plumecast.weather.profile import (
     HEIGHTS,
@@ -18,6 +17,7 @@ from plumecast.weather.profile import (
     shear_exponent,
 )
 from plumecast.weather.read import constant_weather
+from plumecast.weather.series import check_covers, check_weather
 
 CLOSE = 1e-12
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import plumecast as pc
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import WIND
+from plumecast.weather.fires import true_north, with_weather
 from plumecast.weather.profile import components, direction_from, mean_wind
 from plumecast.weather.read import as_weather
-from plumecast.weather.snapshots import true_north, with_weather
 from support.snapshots import make_snapshots
 
 SPEEDS = st.floats(0.1, 30.0)

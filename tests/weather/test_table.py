@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError, PlumecastWarning
-from plumecast.weather.checks import check_covers, check_fires, check_weather
 from plumecast.weather.options import Site
 from plumecast.weather.read import read_weather
+from plumecast.weather.series import check_covers, check_fires, check_weather
 
 COLUMNS = "hour,height,speed (m/s),direction\n"
 PLAIN = COLUMNS + "0,10,4,270\n0,1000,8,270\n2,10,6,180\n2,1000,8,180\n"

@@ -36,8 +36,7 @@ from plumecast.surrogate.fit_lifted import fit_lifted
 from plumecast.surrogate.ranges import training_ranges
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.update import updatable_record
-from plumecast.weather.complete import complete_weather
-from plumecast.weather.snapshots import with_mean_winds
+from plumecast.weather.snapshots import complete_weather, with_mean_winds
 
 
 class SignWarning(UserWarning):

@@ -16,7 +16,6 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.integrity import check_complete
 from plumecast.base.names import WEATHER_HOUR
 from plumecast.base.units import parse_direction, parse_quantity
-from plumecast.weather.checks import Sounding, check_covers, check_fires
 from plumecast.weather.farsite import is_farsite, read_farsite
 from plumecast.weather.gridded import read_netcdf
 from plumecast.weather.options import (
@@ -29,7 +28,16 @@ from plumecast.weather.options import (
     checked_speed_unit,
 )
 from plumecast.weather.profile import HEIGHTS, LOCAL_HOUR, POWER_LAW_TOP, SURFACE, components
-from plumecast.weather.series import Origin, Series, as_hourly, fire_winds, hourly_dataset
+from plumecast.weather.series import (
+    Origin,
+    Series,
+    Sounding,
+    as_hourly,
+    check_covers,
+    check_fires,
+    fire_winds,
+    hourly_dataset,
+)
 from plumecast.weather.table import read_weather_table
 
 WeatherLike: TypeAlias = xr.Dataset | str | Path | tuple[float | str, float | str]
@@ -104,7 +112,14 @@ def read_weather(
 
 
 def _read(path: Path, options: Options) -> xr.Dataset:
-    head = _head(path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(_SNIFFED)
+    except OSError as error:
+        reason = error.strerror or "not readable"
+        raise PlumecastError(f"{path}: {reason}; give a weather file") from error
+    if not head.strip():
+        raise PlumecastError(f"{path}: the file is empty; give a weather file")
     if head.startswith(_NETCDF):
         return _read_netcdf(path, options)
     if head.startswith(b"GRIB"):
@@ -116,18 +131,6 @@ def _read(path: Path, options: Options) -> xr.Dataset:
     if is_farsite(head.decode("utf-8-sig", "replace")):
         return hourly_dataset(*read_farsite(path, options), options.profile)
     return read_weather_table(path, options)
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            head = file.read(_SNIFFED)
-    except OSError as error:
-        reason = error.strerror or "not readable"
-        raise PlumecastError(f"{path}: {reason}; give a weather file") from error
-    if not head.strip():
-        raise PlumecastError(f"{path}: the file is empty; give a weather file")
-    return head
 
 
 def _read_netcdf(path: Path, options: Options) -> xr.Dataset:

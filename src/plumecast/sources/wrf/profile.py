@@ -27,10 +27,9 @@ from plumecast.compute.arrays import Array
 from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme
 from plumecast.sources.wrf.files import Frame
 from plumecast.sources.wrf.integrity import dimensions_of
-from plumecast.weather.checks import Sounding
 from plumecast.weather.options import DefaultProfile
 from plumecast.weather.profile import HEIGHTS, SURFACE
-from plumecast.weather.series import Origin, Series, hourly_dataset
+from plumecast.weather.series import Origin, Series, Sounding, hourly_dataset
 
 COLUMNS = ("median", "clear", "mean")
 """Ambient wind: median of all columns, mean of columns without smoke, or mean of all columns."""
