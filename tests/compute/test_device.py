@@ -12,10 +12,9 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute import device as device_module
+from plumecast.compute import resources as resources_module
 from plumecast.compute.arrays import arrays_in
-from plumecast.compute.device import choose_device, naming_memory
-from plumecast.compute.resources import LOCAL, Resources
+from plumecast.compute.resources import LOCAL, Resources, choose_device, naming_memory
 from plumecast.data.store import export_snapshots
 from plumecast.operators.coded.kernels import KernelMap
 from plumecast.operators.coded.operator import CodedOperator, folded
@@ -167,7 +166,7 @@ def test_torch_is_not_imported_without_a_request():
     code = (
         "import sys, numpy as np, plumecast.surrogate.fit, plumecast.cli;"
         "from plumecast.operators.pca import fit_basis; fit_basis(np.eye(3), rank=1);"
-        "from plumecast.compute.device import choose_device; choose_device('cpu');"
+        "from plumecast.compute.resources import choose_device; choose_device('cpu');"
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -186,7 +185,7 @@ def test_what_does_not_fit_a_device_is_fitted_there_by_blocks(split, monkeypatch
         return torch.from_numpy(np.array(array))
 
     small = replace(choose_device("torch"), put=put, free_bytes=lambda: 150_000)
-    monkeypatch.setattr(device_module, "choose_device", lambda name: small)
+    monkeypatch.setattr(resources_module, "choose_device", lambda name: small)
     found = fit_surrogate(train, resources=Resources(device="cuda"), **choices)
     assert min(read) < rows.size / 2
     fires = split.test.astype(np.float64)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import plumecast as pc
-from plumecast.compute import threads
-from plumecast.compute.threads import cores, map_slices, map_threads
+from plumecast.compute import blocks
+from plumecast.compute.blocks import cores, map_slices, map_threads
 from plumecast.operators.spectral import equations
 from plumecast.operators.spectral import fit as spectral_fit
 from plumecast.operators.spectral import map as spectral
@@ -19,7 +19,7 @@ from support.snapshots import make_snapshots
 
 @pytest.fixture
 def three_cores(monkeypatch):
-    for module in (threads, spectral, spectral_fit):
+    for module in (blocks, spectral, spectral_fit):
         monkeypatch.setattr(module, "cores", lambda: 3)
 
 

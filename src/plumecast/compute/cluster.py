@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from plumecast.base.errors import ArgumentError, PlumecastError, require
 from plumecast.base.version import __version__
-from plumecast.compute.memory import keep_freed_memory
 from plumecast.compute.processes import interrupts_blocked
+from plumecast.compute.resources import keep_freed_memory
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -16,8 +16,7 @@ from plumecast.base.deprecated import deprecate, folded_arguments
 from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT, is_smoke
 from plumecast.compute.arrays import Array, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
-from plumecast.compute.device import Budget, advice, naming_memory
-from plumecast.compute.resources import LOCAL, Resources, hears_names
+from plumecast.compute.resources import LOCAL, Budget, Resources, advice, hears_names, naming_memory
 from plumecast.data.covariates import Covariate
 from plumecast.data.layout import Layout
 from plumecast.data.training import (
