@@ -121,20 +121,6 @@ def test_families_are_scored_on_the_files_split_and_on_another(run_benchmark, di
     assert dealt["relative_error"] != all_["relative_error"]
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("neuralop") is None, reason="neuraloperator is not installed"
-)
-def test_neuraloperator_writes_the_line_of_a_family(run_benchmark, discs, tmp_path):
-    out = tmp_path / "peer.jsonl"
-    small = ("--modes", 8, "--width", 8, "--layers", 2, "--batch", 4, "--rate", "1e-2")
-    options = (discs, "--threshold", 0.05, "--epochs", "1,8", *small, "--out", out)
-    run_benchmark("fno_peer.py", *options)
-    short, long = (json.loads(line) for line in out.read_text().splitlines())
-    assert {"auc", "iou", "deployable_iou", "fit_seconds", "relative_error_log"} <= set(long)
-    assert len(long["curve"]) == 8
-    assert long["validation_error"] < short["validation_error"]
-
-
 def test_weather_scores_draws_and_folds_and_continues_a_file(run_benchmark, tmp_path):
     three_droughts().to_netcdf(tmp_path / "fires.nc")
     data, out = tmp_path / "fires.npz", tmp_path / "scores.jsonl"
@@ -154,14 +140,6 @@ def test_weather_scores_draws_and_folds_and_continues_a_file(run_benchmark, tmp_
     assert scores["2 folds", "map+none"] != scores["2 folds", "map+none+1"]
     assert scores["2 folds", "mean"] != scores["2 folds seed 1", "mean"]
     assert len(run_benchmark("weather.py", "table", out).splitlines()) > 2 + 3
-
-
-def test_compare_counts_the_fires_of_pairs(run_benchmark):
-    pytest.importorskip("rasterio")
-    pytest.importorskip("numba")
-    printed = run_benchmark("compare.py", "--ignitions", 4)
-    assert printed.startswith("4 ignitions, seed 0")
-    assert "| mean over the grid |" in printed
 
 
 def test_designs_stand_beside_random_choice(run_benchmark, tmp_path):

@@ -31,12 +31,13 @@ def winds(data: xr.Dataset) -> list[tuple[float, float]]:
     return list(zip(*(data[name].values.tolist() for name in WIND), strict=True))
 
 
-def projected(lon: float, lat: float, crs: str = ALBERS) -> xr.Dataset:
-    """Fires on a grid of a projection around a place."""
+def projected(lon: float, lat: float, crs: str = ALBERS, spread: float = 1.0) -> xr.Dataset:
+    """Fires on a grid of a projection around a place, `spread` times as wide."""
     pyproj = pytest.importorskip("pyproj")
     data = fires()
     x, y = pyproj.Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat)
-    data = data.assign_coords(x=x + data.x - data.x.mean(), y=y + data.y - data.y.mean())
+    x = x + spread * (data.x - data.x.mean())
+    data = data.assign_coords(x=x, y=y + data.y - data.y.mean())
     back = pyproj.Transformer.from_crs(crs, 4326, always_xy=True)
     lons, lats = back.transform(*np.meshgrid(data.x, data.y))
     return data.assign_coords(
@@ -179,15 +180,7 @@ def test_a_wind_from_true_north_is_turned_to_the_grid():
 
 def test_each_fire_has_the_north_of_its_place():
     """On a grid as wide as a state, fires in the west are turned further than those in the east."""
-    wide = projected(-110.0, 40.0)
-    pyproj = pytest.importorskip("pyproj")
-    x = wide.x.mean() + (wide.x - wide.x.mean()) * 100.0
-    lon, lat = pyproj.Transformer.from_crs(ALBERS, 4326, always_xy=True).transform(
-        *np.meshgrid(x, wide.y)
-    )
-    wide = wide.assign_coords(
-        x=x, lon=(("y", "x"), lon, wide.lon.attrs), lat=(("y", "x"), lat, wide.lat.attrs)
-    )
+    wide = projected(-110.0, 40.0, spread=100.0)
     burned = xr.zeros_like(wide.time_since_ignition)
     west = wide.fire_id == wide.fire_id[0]
     burned[{"x": 0, "y": 2}] = xr.where(west, 5.0, 0.0)
