@@ -203,19 +203,20 @@ class LimitedProcess:
                     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
                 )
             self._ready = False
-            self._answers = queue.SimpleQueue()
-            receive = (self._process.stdout, self._answers)
-            threading.Thread(target=_receive, args=receive, daemon=True).start()
+            pipe: Any = self._process.stdout
+            answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+            self._answers = answers
+
+            def receive() -> None:
+                """Pass on the answers of the process until it ends."""
+                try:
+                    while True:
+                        answers.put(pickle.load(pipe))
+                except (EOFError, OSError, ValueError, pickle.UnpicklingError):  # or killed midway
+                    answers.put(("end", None))
+
+            threading.Thread(target=receive, daemon=True).start()
         return self._process
-
-
-def _receive(pipe: BinaryIO, answers: queue.SimpleQueue[tuple[str, Any]]) -> None:
-    """Pass on the answers of a process until it ends."""
-    try:
-        while True:
-            answers.put(pickle.load(pipe))
-    except (EOFError, OSError, ValueError, pickle.UnpicklingError):  # ended, or killed midway
-        answers.put(("end", None))
 
 
 # -- in the process

@@ -56,6 +56,7 @@ FORMAT = TableFormat(
 """The columns of weather tables; the unit of speeds must be stated."""
 
 _DIRECTIONS = ("direction", "wind_from_direction", "to", "wind_to_direction")
+_SAYS = {"wind_from_direction": "from", "to": "to", "wind_to_direction": "to"}
 
 
 def read_weather_table(
@@ -109,25 +110,23 @@ def _check_columns(table: Table, options: Options) -> None:
                 "hourly weather, hour and height; optionally depth and fire, found "
                 f"{', '.join([*table.headers.values(), *table.extra])}"
             )
-    shown = {name: table.headers[name] for name in _DIRECTIONS if name in table}
+    shown = [name for name in _DIRECTIONS if name in table]
     if len(shown) > 1:
-        first, second, *_ = shown.values()
+        first, second = (table.headers[name] for name in shown[:2])
         raise PlumecastError(
             f"{table.source}: the columns '{first}' and '{second}' are both directions; keep one"
         )
-    if "to" in shown and options.direction_is != "to":
+    says = _SAYS.get(shown[0]) if shown else None
+    advice = ""
+    if shown == ["to"] and options.direction_is != "to":
+        advice = "blows to; give the direction it comes from, or say 'to' here"
+    elif says is not None and options.direction_is not in (None, says):
+        advice = f"{'blows to' if says == 'to' else 'comes from'}; leave it out"
+    if advice:
         raise ArgumentError(
-            "direction_is", options.direction_is, f"{table.source}: the column '{shown['to']}' "
-            "says where the wind blows to; give the direction it comes from, or say 'to' here"
+            "direction_is", options.direction_is, f"{table.source}: the column "
+            f"'{table.headers[shown[0]]}' says where the wind {advice}"
         )  # fmt: skip
-    for name, opposite, what in (
-        ("wind_to_direction", "from", "blows to"), ("wind_from_direction", "to", "comes from")
-    ):  # fmt: skip
-        if name in shown and options.direction_is == opposite:
-            raise ArgumentError(
-                "direction_is", opposite, f"{table.source}: the column '{shown[name]}' says where "
-                f"the wind {what}; leave it out"
-            )  # fmt: skip
     if "altitude" in table and "height" not in table and options.site.elevation is None:
         raise ArgumentError(
             "elevation", None, f"{table.source}: the column '{table.headers['altitude']}' counts "
