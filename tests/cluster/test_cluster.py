@@ -36,13 +36,12 @@ from plumecast.sources.rasters import arrival_times as where_read
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.workflows.fires import draw_fires as drawing
 from plumecast.workflows.fires.sources import raster_fires as fires_of_rasters
-from plumecast.workflows.ingest import ingest_rasters, ingest_wrf
+from plumecast.workflows.ingest import ingest_rasters
 from plumecast.workflows.predict import predict_store
 from plumecast.workflows.statistics.request import Statistics
 from support.raster_files import COARSE, fire, write_ascii
 from support.snapshots import make_snapshots, on_demo_grid
 from support.windy_fires import windy, write_windy_rasters
-from support.wrf_files import Circle, write_run
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask distributed is not installed")
@@ -386,21 +385,6 @@ def test_fires_are_drawn_on_a_cluster(runner, monkeypatch):
     one = pc.ensemble_statistics(surrogate, fires, *ASKED)
     xr.testing.assert_allclose(other, one, rtol=ROUNDING)
     assert other.attrs == one.attrs
-
-
-def test_wrf_fires_are_read_on_a_cluster(runner, tmp_path):
-    for name, x in (("fire_a", 2100.0), ("fire_b", 2700.0)):
-        write_run(tmp_path / "runs" / name, range(3), fire=Circle(x=x, speed=0.2))
-    (tmp_path / "runs" / "fire_c").mkdir()
-    runs = sorted((tmp_path / "runs").iterdir())
-    common = {"drought": "low", "time_limit": None}  # in the workers, which have what it imports
-    there = Resources(runner=runner)
-    outcomes = ingest_wrf(runs, tmp_path / "a.zarr", **common, resources=there)
-    states = {out.fire_id: out.state for out in outcomes}
-    assert states == {"fire_a": "read", "fire_b": "read", "fire_c": "failed"}
-    ingest_wrf(runs, tmp_path / "b.zarr", **common)
-    one, other = (open_snapshots(tmp_path / f"{name}.zarr") for name in "ba")
-    xr.testing.assert_equal(other, one)
 
 
 @pytest.fixture

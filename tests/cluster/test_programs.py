@@ -163,7 +163,7 @@ def unseen(path: str) -> str:
     return f"{Path(path).absolute()} is not there on {platform.node()}: it was moved or removed"
 
 
-@STORES
+@pytest.mark.parametrize("store", ["fires.zarr", "fires.nc"])
 def test_a_store_that_workers_do_not_see_is_named(runner, folder, store):
     surrogate, opened = pc.load_surrogate("smoke.plume"), open_snapshots(store)
     Path(store).rename("elsewhere")

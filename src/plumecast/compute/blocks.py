@@ -51,15 +51,15 @@ def group_blocks(groups: Sequence[Array], size: int | None) -> Iterator[tuple[sl
     if size is None:
         yield slice(0, total), list(groups)
         return
-    start = 0
+    start, filled = 0, 0
     collected: list[Array] = []
     for rows in groups:
         count = int(rows.shape[0])
-        filled = int(sum(part.shape[0] for part in collected))
         if collected and filled + count > size:
             yield slice(start, start + filled), collected
-            start, collected = start + filled, []
+            start, filled, collected = start + filled, 0, []
         collected.append(rows - start)
+        filled += count
     yield slice(start, total), collected
 
 

@@ -23,8 +23,6 @@ from plumecast.compute.blocks import Runner
 
 # -- memory
 
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"\s*([\d.]+)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 
 FLOAT = 8
@@ -44,15 +42,15 @@ def parse_memory(text: str | int | float) -> int:
     >>> parse_memory("2GB"), parse_memory("1.5 KiB")
     (2000000000, 1536)
     """
-    found = _SIZE.fullmatch(str(text))
+    size = _SIZE.fullmatch(str(text))
     try:
-        size = float(found.group(1)) if found else math.nan
+        number = float(size[1]) if size else math.nan
     except ValueError:
-        size = math.nan
-    if found is None or not size > 0.0 or not math.isfinite(size):
+        number = math.nan
+    if size is None or not 0.0 < number < math.inf:
         raise PlumecastError(f"memory '{text}' is not a size; write for example 2GB or 512MiB")
-    units = _BINARY if found.group(3) else _UNITS
-    return int(size * units[found.group(2).upper()])
+    thousand = 1024 if size[3] else 1000
+    return int(number * thousand ** ["", "K", "M", "G", "T"].index(size[2].upper()))
 
 
 def show_memory(size: float) -> str:
@@ -87,16 +85,11 @@ def keep_freed_memory() -> None:
     process frees, unless the environment sets one of them, as Dask does for its workers. Here they
     get the largest values that they would grow to. Other C libraries are not affected.
     """
+    trim_threshold, mmap_threshold, block = -1, -3, 32 * 2**20  # of mallopt, in malloc.h
     with contextlib.suppress(AttributeError, OSError, TypeError):
         change = ctypes.CDLL(None).mallopt
-        change(_MMAP_THRESHOLD, KEPT_BLOCK)
-        change(_TRIM_THRESHOLD, 2 * KEPT_BLOCK)
-
-
-KEPT_BLOCK = 32 * 2**20
-"""Bytes of the largest block that is kept."""
-
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt, in malloc.h
+        change(mmap_threshold, block)
+        change(trim_threshold, 2 * block)
 
 
 # -- devices

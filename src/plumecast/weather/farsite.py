@@ -18,7 +18,7 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.units import factor
 from plumecast.weather.options import Options, hours_since, parse_ignition
 from plumecast.weather.profile import SURFACE, components, log_law_ratio
-from plumecast.weather.series import Origin, Series, Sounding, from_ignition
+from plumecast.weather.series import Origin, Series, Sounding, check_direction, from_ignition
 
 _UNITS = {"english": ("mph", 20 * 0.3048), "metric": ("km/h", SURFACE)}  # heights in m
 _HEADER = re.compile(r"\s*([A-Za-z_]+)\s*:\s*(.*?)\s*$")
@@ -178,8 +178,4 @@ def _check_wind(speed: float, direction: float, where: str) -> None:
             f"{where}: wind direction {direction:g} means up or down the slopes, which is not one "
             "wind; give degrees from 0 to 360"
         )
-    if not 0.0 <= direction <= 360.0:
-        raise PlumecastError(
-            f"{where}: wind direction {direction:g}; give degrees from 0 to 360 (270 is a west "
-            "wind)"
-        )
+    check_direction(f"{where}: ", direction)

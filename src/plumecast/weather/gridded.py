@@ -17,7 +17,14 @@ from plumecast.base.units import factor, unit_named
 from plumecast.compute.arrays import Array
 from plumecast.weather.options import GRID, Options, hours_since, parse_ignition
 from plumecast.weather.profile import SURFACE, components
-from plumecast.weather.series import LOWEST_HEIGHT, Origin, Series, Sounding, from_ignition
+from plumecast.weather.series import (
+    LOWEST_HEIGHT,
+    Origin,
+    Series,
+    Sounding,
+    check_direction,
+    from_ignition,
+)
 
 _TIMES = ("time", "valid_time", "Time", "XTIME", "t", "hour", "weather_hour")
 _LATITUDES = ("latitude", "lat", "XLAT", "gridlat_0")
@@ -150,12 +157,8 @@ class _File:
             direction, turn = self.required(_TO), 180.0
             note = f"{direction.name} says where the wind blows to; turned by 180 degrees"
         values = direction.transpose(*speed.dims).values
-        wrong = values[(values < 0.0) | (values > 360.0)]
-        if wrong.size:
-            raise PlumecastError(
-                f"{self.path}: {direction.name} {wrong[0]:g}; give degrees from 0 to 360 (270 is a "
-                "west wind)"
-            )
+        for wrong in values[(values < 0.0) | (values > 360.0)].tolist():
+            check_direction(f"{self.path}: {direction.name}: ", wrong)
         u, v = components(speed.values * scale, values + turn)
         return speed.copy(data=u), speed.copy(data=v), note
 

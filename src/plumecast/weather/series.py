@@ -100,6 +100,19 @@ class Origin:
     ignition: str | None = None  # local time that hours are counted from, where it has a year
     north: str = GRID  # that its directions count from
 
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The attributes of the weather; those that say nothing are left out."""
+        attributes = {
+            "Conventions": "CF-1.11",
+            "weather_source": str(self.source),
+            "weather_kind": self.kind,
+            NORTH: TRUE if self.north == TRUE else "",
+            "weather_comment": self.notes.get("", ""),
+            IGNITION_TIME: self.ignition or "",
+        }
+        return {name: text for name, text in attributes.items() if text}
+
 
 def from_ignition(soundings: Sequence[Sounding]) -> Sequence[Sounding]:
     """Those from the last one at or before ignition on; the hours before it are not used."""
@@ -139,7 +152,7 @@ def hourly_dataset(series: Sequence[Series], origin: Origin, profile: DefaultPro
         ),
         **_fire_names([str(one.fire) for one in series] if several else None),
     }
-    return xr.Dataset(variables, coords=coordinates, attrs=_attributes(origin))
+    return xr.Dataset(variables, coords=coordinates, attrs=origin.attributes)
 
 
 def fire_winds(
@@ -155,7 +168,7 @@ def fire_winds(
         name: (lead, np.asarray(values, dtype=np.float64), TABLE[name].attrs)
         for name, values in zip(WIND, (speed, direction), strict=True)
     }
-    weather = xr.Dataset(winds, coords=_fire_names(fires), attrs=_attributes(origin))
+    weather = xr.Dataset(winds, coords=_fire_names(fires), attrs=origin.attributes)
     check_weather(weather, origin.source)
     return weather
 
@@ -182,18 +195,6 @@ def _fire_names(fires: Sequence[str] | None) -> dict[str, Any]:
     if fires is None:
         return {}
     return {"fire_id": (FIRE_DIM, np.array(fires, dtype=object), TABLE["fire_id"].attrs)}
-
-
-def _attributes(origin: Origin) -> dict[str, str]:
-    attributes = {
-        "Conventions": "CF-1.11",
-        "weather_source": str(origin.source),
-        "weather_kind": origin.kind,
-        NORTH: TRUE if origin.north == TRUE else "",
-        "weather_comment": origin.notes.get("", ""),
-        IGNITION_TIME: origin.ignition or "",
-    }
-    return {name: text for name, text in attributes.items() if text}
 
 
 def _hourly(series: Series, times: Array, profile: DefaultProfile) -> dict[str, Array]:
@@ -382,11 +383,16 @@ def _check_winds(weather: xr.Dataset, source: object) -> None:
         if not 0.0 <= speed <= SURFACE_WIND_LIMIT:
             advice = CHECK_UNIT if speed > 0.0 else "give a speed of 0 or more"
             raise PlumecastError(f"{place(source, fire)}a wind of {speed:g} m/s; {advice}")
-        if not 0.0 <= direction <= 360.0:
-            raise PlumecastError(
-                f"{place(source, fire)}a wind from {direction:g} degrees; give the direction that "
-                "it comes from, 0 to 360 (270 is a west wind)"
-            )
+        check_direction(place(source, fire), direction)
+
+
+def check_direction(where: str, direction: float) -> None:
+    """Raise unless a direction is one that a wind can come from."""
+    if not 0.0 <= direction <= 360.0:
+        raise PlumecastError(
+            f"{where}wind direction {direction:g}; give the direction that it comes from, 0 to 360 "
+            "degrees (270 is a west wind)"
+        )
 
 
 def check_covers(
