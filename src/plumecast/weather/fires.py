@@ -78,7 +78,7 @@ def with_weather(snapshots: xr.Dataset, weather: WeatherLike) -> xr.Dataset:
     winds = np.empty((2, hours.size))
     for fire, one in each_fire(weather):
         rows = np.arange(hours.size) if fire is None else rows_of.get(fire, np.empty(0, np.intp))
-        hourly = {name: _at(one, name, times) for name in WEATHER_NAMES if rows.size}
+        hourly = {name: _values_at(one, name, times) for name in WEATHER_NAMES if rows.size}
         for angle in np.unique(angles[rows]):
             same = rows[angles[rows] == angle]
             turned = _turned(hourly, float(angle))
@@ -91,9 +91,9 @@ def with_weather(snapshots: xr.Dataset, weather: WeatherLike) -> xr.Dataset:
             HEIGHT: (HEIGHT, weather[HEIGHT].values, weather[HEIGHT].attrs),
         }
     )
-    made = made.assign(
-        {name: (TABLE[name].dims, values[name], _attributes(weather, name)) for name in values}
-    )
+    for name, part in values.items():
+        comment = {key: text for key, text in weather[name].attrs.items() if key == "comment"}
+        made = made.assign({name: (TABLE[name].dims, part, {**TABLE[name].attrs, **comment})})
     if IGNITION_TIME in weather.attrs and IGNITION_TIME not in made.variables:
         started = np.full(hours.size, weather.attrs[IGNITION_TIME])
         made = made.assign_coords({IGNITION_TIME: (SNAPSHOT, started, TABLE[IGNITION_TIME].attrs)})
@@ -161,16 +161,11 @@ def _placed(
     return values
 
 
-def _at(weather: xr.Dataset, name: str, times: Array) -> Array:
+def _values_at(weather: xr.Dataset, name: str, times: Array) -> Array:
     """Values at `times` (h), linear between the hours; the last value beyond the last hour."""
     hours, values = weather[WEATHER_HOUR].values, weather[name].values
     at = interpolated(times, hours, values.reshape(hours.size, -1))
     return at.astype(np.float32).reshape(times.size, *values.shape[1:])
-
-
-def _attributes(weather: xr.Dataset, name: str) -> dict[str, str]:
-    comment = weather[name].attrs.get("comment")
-    return {**TABLE[name].attrs, **({"comment": comment} if comment else {})}
 
 
 def true_north(grid: xr.Dataset) -> Array | None:

@@ -182,8 +182,7 @@ def constant_weather(
     profile = profile or DefaultProfile()
     check_north(north)
     unit = checked_speed_unit(speed_unit)
-    metres = parse_speed("speed", speed, unit)
-    degrees = _parsed_direction("from_direction", from_direction)
+    metres, degrees = _parsed_wind(unit, speed=speed, from_direction=from_direction)
     if not 0.0 < hours < np.inf:
         raise ArgumentError("hours", hours, "give the last hour of the fire, above 0")
     wind = components(np.array([metres]), np.array([degrees]))
@@ -195,9 +194,11 @@ def constant_weather(
     )
     shown = speed if isinstance(speed, str) else f"{speed:g} {unit}"
     source = f"wind of {shown} from {degrees:g} degrees"
-    local = LOCAL_HOUR if profile.local_hour is None else profile.local_hour
+    series = Series(
+        soundings, None, LOCAL_HOUR if profile.local_hour is None else profile.local_hour
+    )
     origin = Origin(source, "constant", {"": note}, north=north)
-    return hourly_dataset([Series(soundings, None, local)], origin, profile)
+    return hourly_dataset([series], origin, profile)
 
 
 def as_weather(weather: WeatherLike, options: Options | None = None) -> xr.Dataset:
@@ -224,8 +225,8 @@ def one_wind(
     speed: float | str, direction: float | str, options: Options, unit: str | None = None
 ) -> xr.Dataset:
     """One wind for all fires; `unit` is that of a speed without one, unless the options say it."""
-    metres = parse_speed("wind_speed", speed, options.speed_unit or unit)
-    degrees = _parsed_direction("wind_from", direction)
+    unit = options.speed_unit or unit
+    metres, degrees = _parsed_wind(unit, wind_speed=speed, wind_from=direction)
     if options.direction_is == "to":
         degrees = (degrees + 180.0) % 360.0
     source = f"wind of {metres:g} m/s from {degrees:g} degrees"
@@ -233,27 +234,22 @@ def one_wind(
     return fire_winds(np.array(metres), np.array(degrees), origin)
 
 
-def parse_speed(argument: str, speed: float | str, unit: str | None) -> float:
-    """A speed in m s⁻¹; raises if it is none."""
+def _parsed_wind(unit: str | None, **wind: float | str) -> tuple[float, float]:
+    """Speed in m s⁻¹ and direction in degrees of a wind, by the names of the two arguments."""
+    (speed_name, speed), (direction_name, direction) = wind.items()
     try:
         metres = parse_quantity(speed, "speed", unit)
     except PlumecastError as error:
-        raise ArgumentError(argument, speed, str(error)) from None
+        raise ArgumentError(speed_name, speed, str(error)) from None
     if metres < 0.0:
-        raise ArgumentError(argument, speed, "give a speed of 0 or more")
-    return metres
-
-
-def _parsed_direction(argument: str, direction: float | str) -> float:
+        raise ArgumentError(speed_name, speed, "give a speed of 0 or more")
     try:
-        return parse_direction(direction)
+        return metres, parse_direction(direction)
     except PlumecastError:
         raise ArgumentError(
-            argument,
-            direction,
-            "give the direction that the wind comes from, 0 to 360 degrees (270 is a west wind) or "
-            "a compass point such as SW",
-        ) from None
+            direction_name, direction, "give the direction that the wind comes from, 0 to 360 "
+            "degrees (270 is a west wind) or a compass point such as SW"
+        ) from None  # fmt: skip
 
 
 def accepts_winds(function: Callable[P, Result]) -> Callable[P, Result]:
