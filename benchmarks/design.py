@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from plumecast.compute.device import DEFAULT_BUDGET
+from plumecast.compute.resources import DEFAULT_BUDGET
 from plumecast.data.covariates import read_wind
 from plumecast.data.layout import fit_layout
 from plumecast.data.store import open_snapshots

@@ -59,7 +59,7 @@ class Bench:
     """Times stages on one device and keeps their records."""
 
     def __init__(self, device: str, size: Size) -> None:
-        from plumecast.compute.device import choose_device
+        from plumecast.compute.resources import choose_device
 
         self.device, self.size = choose_device(device), size
         self.records: dict[str, dict[str, Any]] = {}

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from plumecast.compute.arrays import map_arrays, to_numpy
-from plumecast.compute.device import Budget, choose_device
+from plumecast.compute.resources import Budget, choose_device
 from plumecast.operators.family import Conditions, Family, FittedMap, TrainingSet
 from plumecast.operators.lift import fit_lift
 from plumecast.operators.lifted import fit_lifted_operator

@@ -36,7 +36,7 @@ from neuralop.models import FNO
 from neuralop.training import AdamW, Trainer
 
 from families import evaluate, load, threshold_of, training_rows
-from plumecast.compute.device import choose_device
+from plumecast.compute.resources import choose_device
 from plumecast.operators.family import Conditions
 from plumecast.operators.lift import Lift, fit_lift
 from plumecast.operators.targets import Targets, choose_inverse, fit_targets

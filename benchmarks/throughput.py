@@ -42,8 +42,8 @@ from typing import Any
 import numpy as np
 
 from plumecast.compute.arrays import map_arrays, to_numpy
-from plumecast.compute.device import Budget, Device, choose_device
-from plumecast.compute.threads import cores
+from plumecast.compute.blocks import cores
+from plumecast.compute.resources import Budget, Device, choose_device
 from plumecast.operators.carried.release import WeatherSeries
 from plumecast.operators.carried.transport import plan_transport
 from plumecast.operators.family import Conditions, TrainingSet

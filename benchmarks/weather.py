@@ -35,7 +35,7 @@ import numpy as np
 
 from families import limited, relative_errors
 from plumecast.compute.arrays import map_arrays, to_numpy
-from plumecast.compute.device import Budget, Device, choose_device
+from plumecast.compute.resources import Budget, Device, choose_device
 from plumecast.operators.carried.calibration import calibrate
 from plumecast.operators.carried.release import WeatherSeries
 from plumecast.operators.carried.transport import plan_transport

@@ -91,11 +91,6 @@ def test_what_burns_after_the_last_end_is_left_out():
 
 def test_what_burns_at_ignition_is_released_soon():
     """A polygon that burns at once is not lost."""
-    begun = np.zeros(5), np.arange(5), np.full(5, 0.5), 6
-    hours, shares = shares_of_arrival(*begun, ends=np.zeros(1), most=4)
-    known = np.isfinite(hours[0])
-    assert 0.0 < hours[0, known].min() < 0.01
-    np.testing.assert_allclose(shares[0, known], [[0.5] * 5 + [0.0]] * known.sum())
     front = np.append(np.zeros(50), np.linspace(0.0, 4.0, 50))
     where, part = np.zeros(100, dtype=int), np.full(100, 0.01)
     hours, shares = shares_of_arrival(front, where, part, 1, ends=np.array([4.0]), most=8)

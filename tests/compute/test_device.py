@@ -12,10 +12,9 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute import device as device_module
-from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
-from plumecast.compute.device import choose_device, naming_memory
-from plumecast.compute.resources import LOCAL, Resources
+from plumecast.compute import resources as resources_module
+from plumecast.compute.arrays import arrays_in
+from plumecast.compute.resources import LOCAL, Resources, choose_device, naming_memory
 from plumecast.data.store import export_snapshots
 from plumecast.operators.coded.kernels import KernelMap
 from plumecast.operators.coded.operator import CodedOperator, folded
@@ -32,17 +31,14 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 TORCH = Resources("torch")
 AGREE = 1e-8  # relative: another factorisation, the same mathematics in float64
-SINGLE = (
-    1e-4  # relative: float32 rounds at 6e-8; weights of either sign cancel to a part of themselves
-)
+SINGLE = 1e-4  # relative: float32 rounds at 6e-8, and weights of either sign cancel
 
 CHOICES = {
-    "linear": {"preset": "paper-linear"},
     "centred": {"preset": "paper-linear", "center": True},
     "dual": {"preset": "paper-quadratic"},
     "primal": {"degree": 2, "fire_rank": 3, "smoke_rank": 4},
     "kernel": {"kernel": "polynomial-1 + matern-5/2", "fire_rank": 8, "smoke_rank": 4},
-    "given": {"degree": 2, "fire_rank": 5, "smoke_rank": 4, "penalty": 10.0},
+    "lifted": {"degree": 2, "lift": ("identity", "burned"), "targets": ("smoke", "log")},
 }
 
 
@@ -51,7 +47,7 @@ def test_fit_and_prediction_on_torch_equal_numpy(split, choice):
     ours = fit_surrogate(split.train, **CHOICES[choice])
     theirs = fit_surrogate(split.train, resources=Resources(device="torch"), **CHOICES[choice])
     assert all(isinstance(array, np.ndarray) for array in arrays_in(theirs.operator))
-    assert theirs.training["fire_rank"] == ours.training["fire_rank"]
+    assert theirs.training.get("fire_rank") == ours.training.get("fire_rank")
     fires = split.test.astype(np.float64)
     expected = ours.predict(fires).values
     for surrogate in (theirs, theirs.on_device("torch")):
@@ -59,19 +55,14 @@ def test_fit_and_prediction_on_torch_equal_numpy(split, choice):
         np.testing.assert_allclose(found, expected, atol=AGREE * np.abs(expected).max())
 
 
-def test_predictions_stay_on_the_device_until_they_are_labelled(split):
-    surrogate = fit_surrogate(split.train, "paper-linear").on_device("torch")
-    rows = split.test.time_since_ignition.values.reshape(split.test.sizes["snapshot"], -1)
-    assert isinstance(surrogate.predict_rows(rows), torch.Tensor)
-    assert isinstance(surrogate.predict(split.test), xr.DataArray)
-
-
-def test_a_surrogate_on_a_device_is_saved_as_any_other(split, tmp_path):
+def test_a_surrogate_on_a_device_predicts_there_and_is_saved_as_any_other(split, tmp_path):
     surrogate = fit_surrogate(split.train, "paper-linear")
-    surrogate.on_device("torch").save(tmp_path / "a.plume")
-    xr.testing.assert_identical(
-        load_surrogate(tmp_path / "a.plume").predict(split.test), surrogate.predict(split.test)
-    )
+    placed = surrogate.on_device("torch")
+    rows = split.test.time_since_ignition.values.reshape(split.test.sizes["snapshot"], -1)
+    assert isinstance(placed.predict_rows(rows), torch.Tensor)
+    assert isinstance(placed.predict(split.test), xr.DataArray)
+    loaded = load_surrogate(placed.save(tmp_path / "a.plume"))
+    xr.testing.assert_identical(loaded.predict(split.test), surrogate.predict(split.test))
 
 
 def test_scores_on_torch_equal_numpy(split):
@@ -79,12 +70,7 @@ def test_scores_on_torch_equal_numpy(split):
     ours = evaluate({"a": surrogate}, split.validation, split.test)
     theirs = evaluate({"a": surrogate}, split.validation, split.test, resources=TORCH)
     for name in ("auc", "iou", "deployable_iou", "relative_error"):
-        np.testing.assert_allclose(
-            theirs.details["a"][name].values, ours.details["a"][name].values, rtol=AGREE
-        )
-    assert theirs.scores[0].relative_error == pytest.approx(
-        ours.scores[0].relative_error, rel=AGREE
-    )
+        np.testing.assert_allclose(theirs.details["a"][name], ours.details["a"][name], rtol=AGREE)
     assert theirs.smoke_threshold == ours.smoke_threshold
     one, other = (
         fit_thresholds(surrogate, split.validation, resources=where) for where in (LOCAL, TORCH)
@@ -100,12 +86,11 @@ def test_single_precision_is_near_and_folds_the_linear_operator(split):
         np.testing.assert_allclose(found, expected, atol=SINGLE * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("ranks", [(8, 5), (4, 7)])
-def test_folding_a_linear_operator_changes_nothing(center, ranks):
+def test_folding_a_linear_operator_changes_nothing(ranks):
     rng = np.random.default_rng(0)
     fire, smoke = rng.normal(size=(20, 30)), rng.normal(size=(20, 25))
-    bases = fit_basis(fire, rank=ranks[0], center=center), fit_basis(smoke, rank=ranks[1])
+    bases = fit_basis(fire, rank=ranks[0], center=True), fit_basis(smoke, rank=ranks[1])
     codes, targets = bases[0].encode(fire), bases[1].encode(smoke)
     code_map = fit_linear_map(codes, bases[0].singular_values, targets)
     operator = CodedOperator(bases[0], code_map, bases[1])
@@ -138,15 +123,6 @@ def test_no_array_is_made_on_another_device():
         assert {array.device for array in arrays_in((predicted, scores))} == {away}
 
 
-def test_map_arrays_keeps_the_tree():
-    tree = {"a": (np.ones(2), "text"), "b": [None, 3.0]}
-    changed = map_arrays(tree, lambda array: 2 * array)
-    assert changed["a"][1] == "text"
-    assert changed["b"] == [None, 3.0]
-    np.testing.assert_array_equal(changed["a"][0], [2.0, 2.0])
-    np.testing.assert_array_equal(to_numpy(torch.ones(2)), np.ones(2))
-
-
 def test_read_only_arrays_can_be_put_on_a_device():
     host = np.arange(3.0)
     host.flags.writeable = False
@@ -155,22 +131,22 @@ def test_read_only_arrays_can_be_put_on_a_device():
     np.testing.assert_array_equal(host, np.arange(3.0))
 
 
-def test_unknown_device_lists_the_known():
-    with pytest.raises(PlumecastError, match="'tpu' is unknown; choose from cpu, cuda"):
-        choose_device("tpu")
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_missing_gpu_is_named_with_what_was_found(split):
-    message = rf"device 'cuda' needs a GPU, but PyTorch {torch.__version__.split('+')[0]}"
+@pytest.mark.parametrize(
+    ("device", "missing", "message"),
+    [
+        ("tpu", None, "'tpu' is unknown; choose from cpu, cuda"),
+        ("cuda", "torch", "needs PyTorch[,;]"),
+        ("cupy", "cupy", "needs CuPy[,;]"),
+        pytest.param(
+            "cuda", None, rf"device 'cuda' needs a GPU, but PyTorch {torch.__version__[:3]}",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_device_that_is_not_there_is_named(monkeypatch, device, missing, message):
+    if missing is not None:
+        monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(PlumecastError, match=message):
-        fit_surrogate(split.train, "paper-linear", resources=Resources(device="cuda"))
-
-
-@pytest.mark.parametrize(("device", "library"), [("cuda", "PyTorch"), ("cupy", "CuPy")])
-def test_a_missing_library_is_named(monkeypatch, device, library):
-    monkeypatch.setitem(sys.modules, {"cuda": "torch", "cupy": "cupy"}[device], None)
-    with pytest.raises(PlumecastError, match=f"needs {library}[,;]"):
         choose_device(device)
 
 
@@ -189,7 +165,7 @@ def test_torch_is_not_imported_without_a_request():
     code = (
         "import sys, numpy as np, plumecast.surrogate.fit, plumecast.cli;"
         "from plumecast.operators.pca import fit_basis; fit_basis(np.eye(3), rank=1);"
-        "from plumecast.compute.device import choose_device; choose_device('cpu');"
+        "from plumecast.compute.resources import choose_device; choose_device('cpu');"
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -208,7 +184,7 @@ def test_what_does_not_fit_a_device_is_fitted_there_by_blocks(split, monkeypatch
         return torch.from_numpy(np.array(array))
 
     small = replace(choose_device("torch"), put=put, free_bytes=lambda: 150_000)
-    monkeypatch.setattr(device_module, "choose_device", lambda name: small)
+    monkeypatch.setattr(resources_module, "choose_device", lambda name: small)
     found = fit_surrogate(train, resources=Resources(device="cuda"), **choices)
     assert min(read) < rows.size / 2
     fires = split.test.astype(np.float64)
@@ -219,27 +195,20 @@ def test_what_does_not_fit_a_device_is_fitted_there_by_blocks(split, monkeypatch
 def test_the_spectral_family_runs_on_a_device(split, tmp_path):
     """The same to single precision, one layer deep; deeper, sums in another order may choose
     another of two penalties that serve left-out fires as well."""
-    for layers, tolerance in ((1, 1e-3), (3, 0.1)):
-        here, there = (
-            fit_surrogate(
-                split.train, "recommended", layers=layers, resources=Resources(device=device)
-            )
-            for device in ("cpu", "torch")
-        )
-        errors = [fitted.training["leave_out_error"] for fitted in (here, there)]
-        assert errors[1] == pytest.approx(errors[0], rel=tolerance)
-    expected = here.predict(split.test)
-    size = float(abs(expected).max())
-    placed = here.on_device("torch")
-    np.testing.assert_allclose(placed.predict(split.test), expected, atol=1e-4 * size)
-    np.testing.assert_allclose(
-        placed.predict_footprint(split.test), here.predict_footprint(split.test), atol=1e-4
+    here, there = (
+        fit_surrogate(split.train, "recommended", layers=1, resources=Resources(device=device))
+        for device in ("cpu", "torch")
     )
+    errors = [fitted.training["leave_out_error"] for fitted in (here, there)]
+    assert errors[1] == pytest.approx(errors[0], rel=1e-3)
+    expected = here.predict(split.test)
+    placed = here.on_device("torch")
+    close = 1e-4 * float(abs(expected).max())
+    np.testing.assert_allclose(placed.predict(split.test), expected, atol=close)
+    footprints = [fitted.predict_footprint(split.test) for fitted in (placed, here)]
+    np.testing.assert_allclose(*footprints, atol=1e-4)
     loaded = load_surrogate(placed.save(tmp_path / "placed.plume"))
     np.testing.assert_array_equal(loaded.predict(split.test), expected)
-
-
-LIFTED = {"degree": 2, "lift": ("identity", "burned"), "targets": ("smoke", "log", "footprint")}
 
 
 @pytest.fixture(scope="module")
@@ -253,41 +222,23 @@ def corrected(world):
     return fit_surrogate(world[0], "recommended", layers=1, correction=True)
 
 
-def test_the_coded_family_on_lifted_fields_runs_on_a_device(world):
+def test_a_corrected_surrogate_is_fitted_predicts_and_is_scored_on_a_device(
+    world, corrected, tmp_path
+):
     train, test = world
-    here, there = (
-        fit_surrogate(train, resources=Resources(device=device), **LIFTED)
-        for device in ("cpu", "torch")
-    )
-    assert all(isinstance(array, np.ndarray) for array in arrays_in(there.operator))
-    expected = here.predict(test.astype(np.float64)).values
-    for surrogate in (there, here.on_device("torch")):
-        found = surrogate.predict(test.astype(np.float64)).values
-        np.testing.assert_allclose(found, expected, atol=AGREE * expected.max())
-
-
-def test_a_corrected_surrogate_is_fitted_on_a_device(world, corrected):
-    there = fit_surrogate(
-        world[0], "recommended", layers=1, correction=True, resources=Resources(device="torch")
-    )
+    choices = {"layers": 1, "correction": True}
+    there = fit_surrogate(train, "recommended", **choices, resources=TORCH)
     assert there.training["corrected"]
     assert all(isinstance(array, np.ndarray) for array in arrays_in(there.operator))
-    expected = corrected.predict(world[1]).values
+    expected = corrected.predict(test).values
     atol = 10 * SINGLE * expected.max()  # systems of float32 sums lose a digit more
-    np.testing.assert_allclose(there.predict(world[1]).values, expected, atol=atol)
-
-
-def test_a_corrected_surrogate_predicts_and_is_scored_on_a_device(world, corrected, tmp_path):
-    test = world[1]
+    np.testing.assert_allclose(there.predict(test).values, expected, atol=atol)
     placed = corrected.on_device("torch")
-    assert all(isinstance(array, torch.Tensor) for array in arrays_in(placed.operator))
     for rows in placed.predict_both_rows(*placed.read_rows(test)):
         assert isinstance(rows, torch.Tensor)
-    for found, expected in zip(
-        placed.predict_both(test), corrected.predict_both(test), strict=True
-    ):
-        atol = SINGLE * float(expected.max())
-        np.testing.assert_allclose(found, expected, atol=atol)
+    pairs = zip(placed.predict_both(test), corrected.predict_both(test), strict=True)
+    for predicted, expected in pairs:
+        np.testing.assert_allclose(predicted, expected, atol=SINGLE * float(expected.max()))
     validation, scored = test.isel(snapshot=slice(0, 12)), test.isel(snapshot=slice(12, None))
     ours, theirs = (
         evaluate({"a": corrected}, validation, scored, resources=where).scores[0]
@@ -301,7 +252,7 @@ def test_a_corrected_surrogate_predicts_and_is_scored_on_a_device(world, correct
 
 def test_the_commands_take_a_corrected_surrogate_to_the_device(succeed, tmp_path, monkeypatch):
     """What the kernel of the correction is given says where it computes."""
-    data = make_snapshots(fires=80, checkpoints=2)
+    data = make_snapshots(fires=40, checkpoints=2)
     places = (data.time_since_ignition * (data.x + 2.0 * data.y)).sum(("y", "x"))
     places = places / data.time_since_ignition.sum(("y", "x"))
     data["smoke"] *= (1.0 + 0.8 * np.sin(places / 3000.0)).astype(np.float32)

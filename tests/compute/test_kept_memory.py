@@ -14,7 +14,7 @@ MEASURE = textwrap.dedent(
     """
     import resource
     import numpy as np
-    from plumecast.compute.memory import keep_freed_memory
+    from plumecast.compute.resources import keep_freed_memory
     if {kept}:
         keep_freed_memory()
     for _ in range(3):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import plumecast as pc
-from plumecast.compute import threads
-from plumecast.compute.threads import cores, map_slices, map_threads
+from plumecast.compute import blocks
+from plumecast.compute.blocks import cores, map_slices, map_threads
 from plumecast.operators.spectral import equations
 from plumecast.operators.spectral import fit as spectral_fit
 from plumecast.operators.spectral import map as spectral
@@ -19,7 +19,7 @@ from support.snapshots import make_snapshots
 
 @pytest.fixture
 def three_cores(monkeypatch):
-    for module in (threads, spectral, spectral_fit):
+    for module in (blocks, spectral, spectral_fit):
         monkeypatch.setattr(module, "cores", lambda: 3)
 
 
@@ -85,13 +85,12 @@ def test_slices_cover_the_rows(three_cores, count, least, slices):
     np.testing.assert_array_equal(np.concatenate(parts), rows)
 
 
-@pytest.mark.parametrize("preset", ["quick", "recommended"])
-def test_a_spectral_fit_on_three_cores_is_that_on_one(request, monkeypatch, preset):
+def test_a_spectral_fit_on_three_cores_is_that_on_one(request, monkeypatch):
     monkeypatch.setattr(equations, "FEWEST", 8)  # so that few frequencies are shared out
     data = make_snapshots(shape=(6, 7), droughts=("high",), fires=6)
-    one = pc.fit_surrogate(data, preset)
+    one = pc.fit_surrogate(data, "recommended", layers=2)
     expected = one.predict(data)
     request.getfixturevalue("three_cores")
-    other = pc.fit_surrogate(data, preset)
+    other = pc.fit_surrogate(data, "recommended", layers=2)
     np.testing.assert_array_equal(other.predict(data), expected)
     assert other.training["leave_out_error"] == one.training["leave_out_error"]

@@ -14,7 +14,7 @@ import pytest
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
-from plumecast.compute.device import Budget, Device, choose_device
+from plumecast.compute.resources import Budget, Device, choose_device
 from plumecast.operators.baselines import MeanField, NearestFire
 from plumecast.operators.coded.correction import CorrectedMap, fit_correction
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map

@@ -19,7 +19,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.compute.arrays import bytes_in, to_device_of, to_numpy
-from plumecast.compute.device import HOST, Budget, Device, choose_device
+from plumecast.compute.resources import HOST, Budget, Device, choose_device
 from plumecast.operators.coded.correction import CorrectedMap
 from plumecast.operators.family import NOTHING, Family, FittedMap, TrainingSet
 from plumecast.operators.neural.map import SIZES

@@ -6,6 +6,8 @@ import numpy as np
 import xarray as xr
 from scipy.signal import fftconvolve
 
+from support.snapshots import labelled
+
 GRID = (16, 20)
 
 
@@ -37,17 +39,8 @@ def snapshots(ignitions: int = 14, seed: int = 0) -> xr.Dataset:
     smoke = plume(fire) * np.where(drought == "low", 0.5, 1.0)[:, None, None].astype(np.float32)
     smoke[smoke < 1e-4] = 0.0
     ids = np.repeat([f"i{n:02d}" for n in range(ignitions)], 2)
-    return xr.Dataset(
-        {
-            "time_since_ignition": (("snapshot", "y", "x"), fire, {"units": "h"}),
-            "smoke": (("snapshot", "y", "x"), smoke, {"units": "ug m-3"}),
-        },
-        coords={
-            "ignition_id": ("snapshot", ids),
-            "fire_id": ("snapshot", np.char.add(ids, drought)),
-            "drought": ("snapshot", drought),
-        },
-    )
+    labels = {"ignition_id": ids, "fire_id": np.char.add(ids, drought), "drought": drought}
+    return labelled({"time_since_ignition": fire, "smoke": smoke, **labels})
 
 
 EVERYWHERE = np.mgrid[: GRID[0], : GRID[1]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like
-from plumecast.compute.device import Budget
+from plumecast.compute.resources import Budget
 from plumecast.operators.family import NOTHING, Conditions, Family, FittedMap, TrainingSet
 from plumecast.operators.lift import Lift, fit_lift
 

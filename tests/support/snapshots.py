@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
 from scipy.ndimage import gaussian_filter, shift
 
 from plumecast.base.checkpoints import INTERVAL
-from plumecast.base.names import M2_PER_ACRE, SNAPSHOT, TABLE
+from plumecast.base.names import FIRE, M2_PER_ACRE, SMOKE, SNAPSHOT, TABLE, WEATHER_NAMES
 
 CELL = 3000.0  # m, the smoke grid of the paper
 CHECKPOINT = 6.0  # h between checkpoints
@@ -51,17 +51,21 @@ def make_snapshots(
                 }
             )
     columns = {name: np.asarray([row[name] for row in rows]) for name in rows[0]}
-    grid = {
-        "y": CELL * np.arange(shape[0], dtype=np.float64),
-        "x": CELL * np.arange(shape[1], dtype=np.float64),
+    grid = {axis: CELL * np.arange(size) for axis, size in zip("yx", shape, strict=True)}
+    made = labelled(columns | grid)
+    made.smoke.attrs[INTERVAL] = CHECKPOINT
+    return made.assign_attrs(source="growing discs", smoke_floor=FLOOR)
+
+
+def labelled(values: Mapping[str, object]) -> xr.Dataset:
+    """Snapshots of values in the contract, with the dimensions and attributes of their names."""
+    variables = {
+        name: (TABLE[name].dims, np.asarray(part), dict(TABLE[name].attrs))
+        for name, part in values.items()
     }
-    described = {
-        name: (TABLE[name].dims, values, TABLE[name].attrs)
-        for name, values in (columns | grid).items()
-    }
-    fields = {name: described.pop(name) for name in ("time_since_ignition", "smoke")}
-    fields["smoke"][2][INTERVAL] = CHECKPOINT
-    return xr.Dataset(fields, described, attrs={"source": "growing discs", "smoke_floor": FLOOR})
+    fields = {FIRE, SMOKE, *WEATHER_NAMES}
+    coordinates = {name: variables[name] for name in variables if name not in fields}
+    return xr.Dataset({name: variables[name] for name in values if name in fields}, coordinates)
 
 
 def add_weather(snapshots: xr.Dataset, *, seed: int = 0, until: float | None = None) -> xr.Dataset:
@@ -73,18 +77,13 @@ def add_weather(snapshots: xr.Dataset, *, seed: int = 0, until: float | None = N
     speed = rng.uniform(3.0, 9.0, size=(names.size, 1, 1)) * (heights / 10.0) ** 0.1
     angle = rng.uniform(0.0, 2.0 * np.pi, size=(names.size, 1, 1)) + 0.05 * hours[:, None]
     depth = 1000.0 + 800.0 * np.sin(hours / 4.0) + np.zeros((names.size, 1))
-    values = {"wind_u": speed * np.sin(angle), "wind_v": speed * np.cos(angle)}
-    values["boundary_layer_depth"] = depth
-    axes = {"weather_hour": hours, "height": heights}
-    made = snapshots.assign_coords(
-        {name: (TABLE[name].dims, part, TABLE[name].attrs) for name, part in axes.items()}
-    )
-    return made.assign(
-        {
-            name: (TABLE[name].dims, part[fire].astype(np.float32), TABLE[name].attrs)
-            for name, part in values.items()
-        }
-    )
+    winds = {"wind_u": speed * np.sin(angle), "wind_v": speed * np.cos(angle)}
+    values = {
+        name: part[fire].astype(np.float32)
+        for name, part in {**winds, "boundary_layer_depth": depth}.items()
+    }
+    weather = labelled({**values, "weather_hour": hours, "height": heights})
+    return snapshots.assign(weather.variables).assign_coords(weather.coords)
 
 
 def _disc(shape: tuple[int, int], centre: np.ndarray, rate: float, hours: float) -> np.ndarray:

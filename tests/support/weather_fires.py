@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from plumecast.base.checkpoints import INTERVAL
+from support.snapshots import labelled
 from support.windy_fires import puff
 
 SHAPE = (16, 18)
@@ -47,42 +49,28 @@ def _snapshots(
     wind = [np.tile(part[:, None] * growth, (count, 1, 1)) for part in (east, north)]
     mean = np.array([part[: int(end) + 1].mean() for end in CHECKPOINTS for part in (east, north)])
     mean = mean.reshape(count, 2)
-    labels = {"fire_id": [name] * count, "ignition_id": [name] * count, "drought": ["own"] * count}
-    scalars = {
-        "hours": (list(CHECKPOINTS), "h"),
-        "burned_area": ([1e5] * count, "acre"),
-        "wind_speed": (np.hypot(*mean.T), "m s-1"),
-        "wind_from_direction": ((270.0 - np.rad2deg(np.arctan2(*mean.T[::-1]))) % 360.0, "degree"),
-    }
-    profile = ("snapshot", "weather_hour", "height")
-    return xr.Dataset(
+    made = labelled(
         {
-            "time_since_ignition": (("snapshot", "y", "x"), np.float32(fire), {"units": "h"}),
-            "smoke": (
-                ("snapshot", "y", "x"),
-                np.float32(smoke),
-                {"units": "ug m-3", "checkpoint_interval_hours": 3.0},
-            ),
-            "wind_u": (profile, np.float32(wind[0]), {"units": "m s-1"}),
-            "wind_v": (profile, np.float32(wind[1]), {"units": "m s-1"}),
-            "boundary_layer_depth": (
-                profile[:2],
-                np.full((count, hours.size), 1000.0, np.float32),
-                {"units": "m"},
-            ),
-        },
-        coords={
-            **{key: ("snapshot", value) for key, value in labels.items()},
-            **{key: ("snapshot", value, {"units": unit}) for key, (value, unit) in scalars.items()},
-            "is_final": ("snapshot", np.array(CHECKPOINTS) == CHECKPOINTS[-1]),
-            "weather_hour": ("weather_hour", hours, {"units": "h"}),
-            "height": ("height", list(HEIGHTS), {"units": "m"}),
-            **{
-                axis: (axis, CELL * (np.arange(size) + 0.5), {"units": "m"})
-                for axis, size in zip(("y", "x"), SHAPE, strict=True)
-            },
-        },
+            "time_since_ignition": np.float32(fire),
+            "smoke": np.float32(smoke),
+            "wind_u": np.float32(wind[0]),
+            "wind_v": np.float32(wind[1]),
+            "boundary_layer_depth": np.full((count, hours.size), 1000.0, np.float32),
+            "fire_id": [name] * count,
+            "ignition_id": [name] * count,
+            "drought": ["own"] * count,
+            "hours": list(CHECKPOINTS),
+            "burned_area": [1e5] * count,
+            "wind_speed": np.hypot(*mean.T),
+            "wind_from_direction": (270.0 - np.rad2deg(np.arctan2(*mean.T[::-1]))) % 360.0,
+            "is_final": np.array(CHECKPOINTS) == CHECKPOINTS[-1],
+            "weather_hour": hours,
+            "height": HEIGHTS,
+            **{a: CELL * (np.arange(n) + 0.5) for a, n in zip("yx", SHAPE, strict=True)},
+        }
     )
+    made.smoke.attrs[INTERVAL] = 3.0
+    return made
 
 
 def _column(

@@ -10,6 +10,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import INTERVAL
 from support.raster_files import write_ascii
+from support.snapshots import labelled
 
 GRID = (20, 24)
 
@@ -41,28 +42,24 @@ def windy(ignitions: int = 24, seed: int = 0, shape: tuple[int, int] = GRID) -> 
     names = [f"i{n:02d}" for n in range(ignitions)]
     fields = np.stack(smoke).astype(np.float32)
     fields[fields < 0.05] = 0.0
-    return xr.Dataset(
+    made = labelled(
         {
-            "time_since_ignition": (
-                ("snapshot", "y", "x"),
-                np.stack(fire).astype(np.float32),
-                {"units": "h"},
-            ),
-            "smoke": (("snapshot", "y", "x"), fields, {"units": "ug m-3", INTERVAL: 1.0}),
-        },
-        coords={
-            "ignition_id": ("snapshot", names),
-            "fire_id": ("snapshot", names),
-            "hours": ("snapshot", np.full(ignitions, 6.0), {"units": "h"}),
-            "drought": ("snapshot", ["medium"] * ignitions),
-            "burned_area": ("snapshot", np.full(ignitions, 2e5), {"units": "acre"}),
-            "is_final": ("snapshot", np.full(ignitions, True)),
-            "wind_speed": ("snapshot", speed, {"units": "m s-1"}),
-            "wind_from_direction": ("snapshot", direction, {"units": "degree"}),
-            "y": ("y", np.arange(rows) * 1000.0, {"units": "m"}),
-            "x": ("x", np.arange(columns) * 1000.0, {"units": "m"}),
-        },
+            "time_since_ignition": np.float32(fire),
+            "smoke": fields,
+            "ignition_id": names,
+            "fire_id": names,
+            "hours": np.full(ignitions, 6.0),
+            "drought": ["medium"] * ignitions,
+            "burned_area": np.full(ignitions, 2e5),
+            "is_final": np.full(ignitions, True),
+            "wind_speed": speed,
+            "wind_from_direction": direction,
+            "y": np.arange(rows) * 1000.0,
+            "x": np.arange(columns) * 1000.0,
+        }
     )
+    made.smoke.attrs[INTERVAL] = 1.0
+    return made
 
 
 def write_windy_rasters(

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import plumecast as pc
 from plumecast.data.clock import Histories, fire_blocks, record_interval, take_final, whole_fires
 from plumecast.scores.reading import Reading
-from plumecast.weather.complete import CompletedWeather, complete_weather
-from plumecast.weather.snapshots import with_mean_winds
+from plumecast.weather.snapshots import CompletedWeather, complete_weather, with_mean_winds
 from plumecast.workflows.fires.hours import BeyondLastMap, ages_at
 from plumecast.workflows.fires.sources import Overrides
 from plumecast.workflows.predict import predict_store

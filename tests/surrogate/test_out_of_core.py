@@ -16,9 +16,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import TABLE
 from plumecast.compute.blocks import Passes, group_blocks, row_blocks
-from plumecast.compute.device import Budget
-from plumecast.compute.memory import parse_memory, rows_within
-from plumecast.compute.resources import Resources
+from plumecast.compute.resources import Budget, Resources, parse_memory, rows_within
 from plumecast.data.schema import apply_smoke_floor
 from plumecast.data.split import floor_as_read, split_by_fire
 from plumecast.data.store import append_fire, open_snapshots

@@ -1,4 +1,4 @@
-"""The documents belong together: links lead somewhere, pages are linked, decisions counted."""
+"""The documents belong together: links lead somewhere, and commands are run by tests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.how_to import BLOCK
 from support.places import REPOSITORY
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -14,6 +15,19 @@ TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 MOST_WORDS = 1500
 DECISIONS = REPOSITORY / "docs" / "decisions"
+
+TYPED = ("", "sh", "bash", "console", "python")  # languages of what a reader types
+FOLLOWED = re.compile(r"follow_page\(\s*\"([\w./-]+\.md)\"")
+EXECUTED = "```{code-cell}"  # run when the site is built
+
+ELSEWHERE = {
+    "how-to/live-page.md": "tests/e2e/test_serve.py starts the server, a process that does not end",
+    "how-to/add-an-operator.md": "tests/e2e/test_add_an_operator.py writes its files first",
+    "explanation/wrf.md": "tests/e2e/test_how_to.py runs `design --wrf` for which-fire-next.md",
+    "explanation/simulator.md": "tests/workflows/test_simulate.py, with smaller ensembles",
+    "results/paper.md": "tests/e2e/test_how_to.py runs the same studies on a small store",
+}
+"""Pages that no test follows from top to bottom: the test that runs their commands, and why."""
 
 pytestmark = pytest.mark.skipif(
     not (REPOSITORY / "CONTRIBUTING.md").exists(), reason="not all documents are here"
@@ -78,3 +92,38 @@ def test_decisions_are_counted_without_gaps_and_listed_with_their_titles():
         title = path.read_text().splitlines()[0].removeprefix(f"# {number}. ")
         assert path.name.startswith(f"{number:04d}-")
         assert f"{number}. [{title}]({path.name})" in listed
+
+
+def unrun(pages: dict[str, str], followed: set[str]) -> list[str]:
+    """The pages with something to type that nothing runs; `pages` are texts by name."""
+    return [
+        name
+        for name, text in pages.items()
+        if any(language in TYPED for language, _ in BLOCK.findall(text))
+        and name not in {*followed, *ELSEWHERE}
+        and EXECUTED not in text
+    ]
+
+
+def test_every_page_with_commands_is_run_by_a_test():
+    docs, here = REPOSITORY / "docs", Path(__file__)
+    paths = [path for path in documents() if path.is_relative_to(docs)]
+    pages = {str(path.relative_to(docs)): path.read_text(encoding="utf-8") for path in paths}
+    pages["../README.md"] = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    tests = [path for path in (REPOSITORY / "tests").rglob("test_*.py") if path != here]
+    names = {name for path in tests for name in FOLLOWED.findall(path.read_text(encoding="utf-8"))}
+    followed = {name.removeprefix("../") if "/" in name else f"how-to/{name}" for name in names}
+    assert unrun(pages, followed) == []
+    for page, reason in ELSEWHERE.items():
+        assert (docs / page).exists()
+        assert (REPOSITORY / re.match(r"[\w/]+\.py", reason)[0]).exists()
+
+
+def test_a_page_that_nothing_runs_is_noticed():
+    pages = {
+        "how-to/new.md": "```\nplumecast info a.zarr\n```\n",
+        "how-to/followed.md": "```python\nimport plumecast\n```\n",
+        "tutorials/cells.md": "```{code-cell} python\n1\n```\n```\nplumecast info a.zarr\n```\n",
+        "explanation/prose.md": "```text\nmake demo\n```\n",
+    }
+    assert unrun(pages, {"how-to/followed.md"}) == ["how-to/new.md"]

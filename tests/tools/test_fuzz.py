@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import random
-import sys
-from pathlib import Path
-
 import pytest
-
-from support.places import REPOSITORY
 
 QUICK = ("models", "rasters", "geotiff", "stores")
 """Targets of which some trials take less than a few seconds."""
 
 
 @pytest.fixture
-def fuzz(monkeypatch):
-    """The modules of tools/fuzz, not those of the tests of the tools."""
-    monkeypatch.syspath_prepend(str(REPOSITORY))
-    for name in [name for name in sys.modules if name.split(".")[0] == "tools"]:
-        monkeypatch.delitem(sys.modules, name)
-    return lambda name: importlib.import_module(f"tools.fuzz.{name}")
+def fuzz(tool):
+    return lambda name: tool(f"fuzz.{name}")
 
 
 def test_every_target_has_its_module(fuzz):
@@ -37,20 +26,3 @@ def test_some_trials_pass(fuzz, name, tmp_path):
     target.prepare(tmp_path)
     verdicts = [trials.run_trial(target, tmp_path, 0, number) for number in range(4)]
     assert not [found for found in verdicts if found[0] in trials.FAILURES], verdicts
-
-
-def test_failures_are_told_apart(fuzz, tmp_path):
-    trials = fuzz("trials")
-
-    def attempt(originals: Path, scratch: Path, rng: random.Random) -> str:
-        kind = rng.random()
-        if kind < 0.5:
-            raise ZeroDivisionError
-        return trials.CHANGED
-
-    target = trials.Target("odd", lambda folder: None, attempt, trials=20)
-    tally = trials.Tally()
-    for number in range(20):
-        tally.add(number, *trials.run_trial(target, tmp_path, 0, number))
-    assert set(tally.counts) == {trials.TRACEBACK, trials.CHANGED}
-    assert len(tally.failures) == 20

@@ -40,10 +40,6 @@ def without(name: str) -> dict[str, str]:
     return {key: text for key, text in GOOD.items() if key != name}
 
 
-def test_a_good_wheel_has_no_problem(tmp_path):
-    assert wheel_problems(make_wheel(tmp_path, GOOD)) == []
-
-
 @pytest.mark.parametrize(
     ("files", "problem"),
     [
@@ -53,23 +49,18 @@ def test_a_good_wheel_has_no_problem(tmp_path):
         (GOOD | {"plumecast/big.json": " " * (LARGEST_FILE + 1)}, "plumecast/big.json has"),
         (without("plumecast-1.0.dist-info/licenses/LICENSE"), "the licence file of plumecast"),
         (without("plumecast/app/assets/vendor/leaflet/LICENSE"), "vendor/leaflet has no licence"),
-        (
-            GOOD | {"plumecast-1.0.dist-info/METADATA": METADATA.replace("Summary", "Sum")},
-            "the metadata has no Summary",
-        ),
+        (GOOD | {"plumecast-1.0.dist-info/METADATA": METADATA.replace("Summary", "Sum")},
+         "the metadata has no Summary"),
     ],
-)
+)  # fmt: skip
 def test_each_fault_of_a_wheel_is_named(tmp_path, files, problem):
     (found,) = wheel_problems(make_wheel(tmp_path, files))
     assert problem in found
 
 
-def test_a_licence_elsewhere_does_not_count():
+def test_what_is_good_has_no_problem_and_what_is_missing_is_named(tmp_path, capsys):
+    assert wheel_problems(make_wheel(tmp_path, GOOD)) == []
     names = {"p/vendor/a/a.js", "p/vendor/b/b.js", "p/vendor/b/LICENSE", "p/LICENSE"}
     assert unlicensed(names) == ["p/vendor/a has no licence file"]
-
-
-def test_a_folder_without_an_sdist_is_refused(tmp_path, capsys):
-    make_wheel(tmp_path, GOOD)
     assert main(tmp_path) == 1
     assert "must hold one wheel and one sdist" in capsys.readouterr().out

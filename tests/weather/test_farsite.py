@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError
-from plumecast.weather.checks import check_weather
 from plumecast.weather.profile import log_law_ratio
 from plumecast.weather.read import read_weather
+from plumecast.weather.series import check_weather
 from support.places import shared_data
 
 MPH = 0.44704
@@ -19,43 +19,36 @@ LINES = (
     "2013 5 3 1200 77 26 0.00 10 270 25\n"
     "2013 5 3 1300 79 23 0.00 20 270 32\n"
 )
+NOON = "05 03 1200"
 
 
-def write(tmp_path, text, name="station.wxs"):
-    path = tmp_path / name
-    path.write_text(text)
-    return path
-
-
-@pytest.mark.parametrize("columns", ["", COLUMNS])
-@pytest.mark.parametrize("ignition", ["05 03 1200", "2013-05-03T12:00"])
-def test_english_winds_are_at_20_ft(tmp_path, columns, ignition):
-    weather = read_weather(write(tmp_path, HEADER + columns + LINES), ignition=ignition)
+@pytest.mark.parametrize(
+    ("columns", "ignition", "speeds"),
+    [("", NOON, [10.0, 20.0]), (COLUMNS, "2013-05-03T12:00", [10.0, 20.0]),
+     ("", "05 03 1230", [15.0, 20.0])],
+)  # fmt: skip
+def test_english_winds_are_at_20_ft(read, columns, ignition, speeds):
+    weather = read(HEADER + columns + LINES, ignition=ignition)
     check_weather(weather)
-    expected = np.array([10.0, 20.0]) * MPH * log_law_ratio(6.096)
+    expected = np.array(speeds) * MPH * log_law_ratio(6.096)
     np.testing.assert_allclose(weather.wind_u.sel(height=10.0), expected, rtol=1e-12)
     assert "log law" in weather.attrs["weather_comment"]
-    assert "at ignition: 12 h" in weather.boundary_layer_depth.attrs["comment"]
+    assert "at ignition: 12" in weather.boundary_layer_depth.attrs["comment"]
+    assert float(weather.weather_end) == (0.5 if "1230" in ignition else 1.0)
 
 
-def test_metric_winds_are_at_10_m(tmp_path):
-    text = HEADER.replace("English", "METRIC") + LINES
-    weather = read_weather(write(tmp_path, text), ignition="05 03 1200")
+def test_metric_winds_are_at_10_m_and_a_wind_file_has_no_year(read):
+    weather = read(HEADER.replace("English", "METRIC") + LINES, ignition=NOON)
     np.testing.assert_allclose(weather.wind_u.sel(height=10.0), [10 / 3.6, 20 / 3.6], rtol=1e-12)
-
-
-def test_between_the_lines_the_wind_is_interpolated(tmp_path):
-    weather = read_weather(write(tmp_path, HEADER + LINES), ignition="05 03 1230")
-    expected = 15.0 * MPH * log_law_ratio(6.096)
-    np.testing.assert_allclose(weather.wind_u.sel(height=10.0)[0], expected, rtol=1e-12)
-    assert float(weather.weather_end) == 0.5
-
-
-def test_a_wind_file_has_no_year(tmp_path):
     text = "METRIC\n8 10 0 36 90 0\n8 10 100 18 90 0\n8 10 230 18 90 0\n"
-    weather = read_weather(write(tmp_path, text, "a.wnd"), ignition="2021-08-10T00:00")
+    weather = read(text, "a.wnd", ignition="2021-08-10T00:00")
     np.testing.assert_allclose(-weather.wind_u.sel(height=10.0)[:2], [10.0, 5.0])
     assert float(weather.weather_end) == 2.5
+
+
+def test_a_stream_without_its_unit_takes_that_of_the_user(read):
+    bare = read(LINES, ignition=NOON, speed_unit="mph")
+    np.testing.assert_array_equal(bare.wind_u, read(HEADER + LINES, ignition=NOON).wind_u)
 
 
 def test_the_panther_fire():
@@ -71,37 +64,25 @@ def test_the_panther_fire():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "options", "message"),
     [
-        (HEADER + LINES[:-36], r"states RAWS: 3, but there are 2 lines"),
-        (HEADER.replace("English", "Imperial") + LINES, "RAWS_UNITS is 'imperial'"),
-        (LINES, r"speed_unit is missing: .*no line RAWS_UNITS; give mph"),
-        (HEADER + LINES.replace("220", "-1"), "line 4: wind direction -1 means up or down"),
-        (HEADER + LINES.replace("220", "380"), "line 4: wind direction 380"),
-        (HEADER + LINES.replace(" 4 220", " nan 220"), "line 4 has a NaN"),
-        (HEADER + LINES.replace(" 4 220", " x 220"), "there are 2 lines"),
-        (HEADER + LINES.replace(" 10 270 25", " 10 270"), "line 5 has 9 numbers"),
-        (HEADER + LINES.replace("5 3 1100", "15 3 1100"), "line 4: 2013 15 3 1100 is not a date"),
-        ("ENGLISH\n8 10 00 600 1500 48 99 94 11 2400 1 2\n", "daily temperatures"),
+        (HEADER + LINES[:-36], {}, r"states RAWS: 3, but there are 2 lines"),
+        (HEADER.replace("English", "Imperial") + LINES, {}, "RAWS_UNITS is 'imperial'"),
+        (LINES, {}, r"speed_unit is missing: .*no line RAWS_UNITS; give mph"),
+        (HEADER + LINES.replace("220", "-1"), {}, "line 4: wind direction -1 means up or down"),
+        (HEADER + LINES.replace("220", "380"), {}, "line 4: wind direction 380"),
+        (HEADER + LINES.replace(" 4 220", " nan 220"), {}, "line 4 has a NaN"),
+        (HEADER + LINES.replace(" 4 220", " x 220"), {}, "there are 2 lines"),
+        (HEADER + LINES.replace(" 10 270 25", " 10 270"), {}, "line 5 has 9 numbers"),
+        (HEADER + LINES.replace("5 3 1100", "15 3 1100"), {}, "line 4: 2013 15 3 1100 is not a"),
+        ("ENGLISH\n8 10 00 600 1500 48 99 94 11 2400 1 2\n", {}, "daily temperatures"),
+        (HEADER + LINES, {"ignition": None}, "ignition is missing"),
+        (HEADER + LINES, {"ignition": "06 03 1200"}, "ignition='2013-06-03T12:00'"),
+        (HEADER + LINES, {"ignition": "2013-05-03T12:00Z"}, "local time"),
+        (HEADER + LINES, {"speed_unit": "knots"}, r"='knots': .*English units are mph"),
     ],
 )
-def test_bad_streams_are_named(tmp_path, text, message):
-    path = write(tmp_path, text)
+def test_bad_streams_are_named(read, text, options, message):
     with pytest.raises(PlumecastError, match=message) as error:
-        read_weather(path, ignition="05 03 1200")
-    assert str(path) in str(error.value)
-
-
-def test_the_ignition_must_be_in_the_stream(tmp_path):
-    path = write(tmp_path, HEADER + LINES)
-    with pytest.raises(PlumecastError, match="ignition is missing"):
-        read_weather(path)
-    with pytest.raises(PlumecastError, match="ignition='2013-06-03T12:00'"):
-        read_weather(path, ignition="06 03 1200")
-    with pytest.raises(PlumecastError, match="local time"):
-        read_weather(path, ignition="2013-05-03T12:00Z")
-    with pytest.raises(PlumecastError, match=r"speed_unit='knots': .*English units are mph"):
-        read_weather(path, ignition="05 03 1200", speed_unit="knots")
-    bare = write(tmp_path, LINES, "bare.wxs")
-    given = read_weather(bare, ignition="05 03 1200", speed_unit="mph")
-    np.testing.assert_array_equal(given.wind_u, read_weather(path, ignition="05 03 1200").wind_u)
+        read(text, "station.wxs", **({"ignition": NOON} | options))
+    assert "station.wxs" in str(error.value)

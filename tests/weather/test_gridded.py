@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.weather.checks import check_weather
 from plumecast.weather.options import Site
 from plumecast.weather.read import read_weather
+from plumecast.weather.series import check_weather
 
 G = 9.80665
 GROUND = 800.0
@@ -54,10 +54,10 @@ def test_era5_at_a_point(tmp_path):
     )
     check_weather(weather)
     np.testing.assert_array_equal(weather.weather_hour, np.arange(7.0))
-    known = ABOVE_SEA[1:] - GROUND
-    expected = np.interp(np.log([1000.0, 2000.0, 4000.0]), np.log(known), [6.0, 9.0, 21.0])
-    found = weather.wind_u.sel(height=[1000.0, 2000.0, 4000.0])
-    np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-9)
+    levels = np.log(ABOVE_SEA[1:] - GROUND)
+    expected = np.interp(np.log([1000.0, 2000.0, 4000.0]), levels, [6.0, 9.0, 21.0])
+    winds = weather.wind_u.sel(height=[1000.0, 2000.0, 4000.0])
+    np.testing.assert_allclose(winds, np.broadcast_to(expected, winds.shape), rtol=1e-9)
     np.testing.assert_allclose(weather.boundary_layer_depth, 1234.0)
     assert "239.250 E" in weather.attrs["weather_comment"]
 
@@ -121,45 +121,29 @@ def test_profiles_on_heights_with_speed_and_direction_to(tmp_path):
     assert "180 degrees" in weather.attrs["weather_comment"]
 
 
-BAD = {
-    "z has no unit": ({"z": "plain"}, "z has no unit; give m, or m2 s-2"),
-    "u in kelvin": ({"u": "kelvin"}, "u has the unit 'K', which is no speed"),
-    "no z": ({"z": None}, "no geopotential or geopotential height"),
-    "no v": ({"v": None}, "u and v or a wind speed is missing"),
-    "NaN": ({"u": "nan"}, r"'wind_u' is nan at hour 3, 700 m"),
-}
+FIELD = ("valid_time", "pressure_level", "latitude", "longitude")
+HOLES = np.where(LEVELS[:, None, None] == 850.0, np.nan, np.ones((3, 4, 3, 2)))
+FIXED = {"ignition": IGNITION, "elevation": GROUND}
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_files_are_named(tmp_path, name):
-    changes, message = BAD[name]
-    good = era5()
-    dims = ("valid_time", "pressure_level", "latitude", "longitude")
-    holes = good.u.values.copy()
-    holes[1, 1] = np.nan
-    parts = {
-        "plain": (dims, good.z.values, {}),
-        "kelvin": (dims, good.u.values, {"units": "K"}),
-        "nan": (dims, holes, {"units": "m/s"}),
-        None: None,
-    }
-    changed = {key: parts[value] for key, value in changes.items()}
-    with pytest.raises(PlumecastError, match=message) as error:
-        read(tmp_path, era5(**changed), ignition=IGNITION, elevation=GROUND)
-    assert "profile.nc" in str(error.value)
-
-
-def test_what_must_be_stated(tmp_path):
-    with pytest.raises(PlumecastError, match="elevation is missing"):
-        read(tmp_path, era5(), ignition=IGNITION)
-    with pytest.raises(PlumecastError, match="ignition is missing"):
-        read(tmp_path, era5(), elevation=GROUND)
-    with pytest.raises(PlumecastError, match=r"latitude=10: with longitude 20 it lies outside"):
-        read(tmp_path, era5(), ignition=IGNITION, elevation=0.0, latitude=10.0, longitude=20.0)
-    with pytest.raises(PlumecastError, match=r"latitude=10: give longitude too"):
-        read(tmp_path, era5(), latitude=10.0)
-    with pytest.raises(PlumecastError, match="all levels at hour 0 are below the ground"):
-        read(tmp_path, era5(), ignition=IGNITION, elevation=8000.0)
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({"z": (FIELD, np.ones((3, 4, 3, 2)))}, FIXED, "z has no unit; give m, or m2 s-2"),
+        ({"u": (FIELD, HOLES, {"units": "K"})}, FIXED, "u has the unit 'K', which is no speed"),
+        ({"z": None}, FIXED, "no geopotential or geopotential height"),
+        ({"v": None}, FIXED, "u and v or a wind speed is missing"),
+        ({"u": (FIELD, HOLES, {"units": "m/s"})}, FIXED, r"'wind_u' is nan at hour 0, 700 m"),
+        ({}, {"ignition": IGNITION}, "elevation is missing"),
+        ({}, {"elevation": GROUND}, "ignition is missing"),
+        ({}, FIXED | {"latitude": 10.0, "longitude": 20.0}, "latitude=10: with longitude 20 it l"),
+        ({}, {"latitude": 10.0}, r"latitude=10: give longitude too"),
+        ({}, FIXED | {"elevation": 8000.0}, "all levels at hour 0 are below the ground"),
+    ],
+)
+def test_bad_files_are_named(tmp_path, changes, options, message):
+    with pytest.raises(PlumecastError, match=message):
+        read(tmp_path, era5(**changes), **options)
 
 
 def test_a_truncated_classic_file_is_refused(tmp_path):

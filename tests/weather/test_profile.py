@@ -8,7 +8,6 @@ import pytest
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import WEATHER, WEATHER_AXES
 from plumecast.simulator import weather as simulated
-from plumecast.weather.checks import check_covers, check_weather
 from plumecast.weather.options import DefaultProfile
 from plumecast.weather.profile import (
     HEIGHTS,
@@ -18,12 +17,9 @@ from plumecast.weather.profile import (
     shear_exponent,
 )
 from plumecast.weather.read import constant_weather
+from plumecast.weather.series import check_covers, check_weather
 
 CLOSE = 1e-12
-
-
-def test_the_stored_heights_are_those_of_the_simulator():
-    assert HEIGHTS == simulated.STORED_HEIGHTS
 
 
 @pytest.mark.parametrize("hour", [0.0, 3.0, 13.5])
@@ -76,6 +72,7 @@ def test_a_wind_below_10_m_is_raised_by_the_log_law():
 
 
 def test_day_and_night():
+    assert HEIGHTS == simulated.STORED_HEIGHTS
     np.testing.assert_allclose(default_depth([3.0, 15.0], 2000.0), [250.0, 2000.0])
     np.testing.assert_allclose(shear_exponent([3.0, 15.0]), [0.24, 0.12])
 
@@ -96,13 +93,9 @@ def test_a_constant_wind():
 
 
 def test_a_constant_wind_in_other_units_and_hemispheres():
-    np.testing.assert_allclose(
-        constant_weather(10.0, 0.0, 2.0, speed_unit="knots").wind_v.sel(height=10.0), -5.14444,
-        rtol=1e-5,
-    )  # fmt: skip
-    assert constant_weather("10 kn", "N", 2.0).equals(
-        constant_weather(10.0, 0.0, 2.0, speed_unit="knots")
-    )
+    knots = constant_weather(10.0, 0.0, 2.0, speed_unit="knots")
+    np.testing.assert_allclose(knots.wind_v.sel(height=10.0), -5.14444, rtol=1e-5)
+    assert constant_weather("10 kn", "N", 2.0).equals(knots)
     north, south = (
         constant_weather(5.0, 180.0, 2.0, profile=DefaultProfile(veer=veer))
         for veer in (15.0, -15.0)
@@ -112,15 +105,15 @@ def test_a_constant_wind_in_other_units_and_hemispheres():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("speed", "direction", "hours", "message"),
     [
-        ((-1.0, 0.0, 1.0), "speed=-1"),
-        ((float("nan"), 0.0, 1.0), "speed=nan"),
-        ((5.0, 400.0, 1.0), "from_direction=400"),
-        ((5.0, 40.0, 0.0), "hours=0"),
-        ((90.0, 40.0, 1.0), "90 m/s at hour 0, 10 m is no wind; .*mph"),
+        (-1.0, 0.0, 1.0, "speed=-1"),
+        (float("nan"), 0.0, 1.0, "speed=nan"),
+        (5.0, 400.0, 1.0, "from_direction=400"),
+        (5.0, 40.0, 0.0, "hours=0"),
+        (90.0, 40.0, 1.0, "90 m/s at hour 0, 10 m is no wind; .*mph"),
     ],
 )
-def test_bad_constant_winds(arguments, message):
+def test_bad_constant_winds(speed, direction, hours, message):
     with pytest.raises(PlumecastError, match=message):
-        constant_weather(*arguments)
+        constant_weather(speed, direction, hours)

@@ -8,9 +8,7 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT, WEATHER_NAMES
-from plumecast.data.assembly import concat_snapshots
 from plumecast.data.rewrite import replace_fires
-from plumecast.data.split import split_by_fire
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots
 from plumecast.weather.profile import mean_wind
 from plumecast.weather.snapshots import on_weather_hours, read_weather_rows, with_mean_winds
@@ -29,19 +27,17 @@ def same_weather(found: xr.Dataset, expected: xr.Dataset) -> None:
         np.testing.assert_array_equal(found[name].values, expected[name].values, err_msg=name)
 
 
-@pytest.mark.parametrize("ending", ["nc", "zarr"])
-def test_weather_is_exported_and_opened(data, ending, tmp_path):
-    opened = open_snapshots(export_snapshots(data, tmp_path / f"a.{ending}"))
-    same_weather(opened, data)
-    assert opened.wind_u.attrs == data.wind_u.attrs
-    assert opened.height.attrs["units"] == "m"
-
-
 def test_weather_is_stored_fire_by_fire_and_rewritten(data, tmp_path):
     path = tmp_path / "a.zarr"
     for fire in fires_of(data):
         append_fire(path, fire)
     same_weather(open_snapshots(path), data)
+    rows = np.array([7, 2, 3])
+    lazy, loaded = (
+        read_weather_rows(d.isel({SNAPSHOT: rows})) for d in (open_snapshots(path), data)
+    )
+    for name, values in loaded.items():
+        np.testing.assert_array_equal(lazy[name], values)
     first = fires_of(data)[0]
     replace_fires(path, [first.assign(wind_u=2.0 * first.wind_u)])
     now = open_snapshots(path).load()
@@ -50,25 +46,6 @@ def test_weather_is_stored_fire_by_fire_and_rewritten(data, tmp_path):
     again = now.isel({SNAPSHOT: rows})
     np.testing.assert_array_equal(again.wind_v.values, data.wind_v.values)
     np.testing.assert_array_equal(again.wind_u.values[:3], 2.0 * data.wind_u.values[:3])
-
-
-def test_weather_is_split_and_joined_with_its_fires(data):
-    split = split_by_fire(data)
-    joined = concat_snapshots([split.train, split.validation, split.test])
-    order = np.lexsort((joined.hours.values, joined.fire_id.values))
-    plain = np.lexsort((data.hours.values, data.fire_id.values))
-    assert joined.sizes == data.sizes
-    same_weather(joined.isel({SNAPSHOT: order}), data.isel({SNAPSHOT: plain}))
-
-
-def test_rows_of_a_store_are_read_as_in_memory(data, tmp_path):
-    append_fire(tmp_path / "a.zarr", data)
-    stored = open_snapshots(tmp_path / "a.zarr")
-    rows = np.array([7, 2, 3])
-    lazy, loaded = (read_weather_rows(d.isel({SNAPSHOT: rows})) for d in (stored, data))
-    assert lazy.keys() == loaded.keys()
-    for name, values in loaded.items():
-        np.testing.assert_array_equal(lazy[name], values)
 
 
 def test_missing_values_after_a_snapshot_hold_the_last_one(data):
@@ -105,6 +82,8 @@ def test_missing_scalar_winds_are_derived_on_opening_and_on_writing(data, tmp_pa
         found = float(opened.wind_speed[row]), float(opened.wind_from_direction[row])
         assert found == pytest.approx(expected, rel=ROUNDING)
         assert opened.wind_speed.attrs["units"] == "m s-1"
+        same_weather(opened, data)
+        assert opened.wind_u.attrs == data.wind_u.attrs
     given = data.assign_coords(wind_speed=(SNAPSHOT, np.ones(24), {"units": "m s-1"}))
     assert with_mean_winds(given).identical(given)  # what is known is never replaced
 
@@ -142,23 +121,17 @@ def test_hours_that_no_snapshot_needs_are_cut(data):
     same_weather(cut, longer.isel(weather_hour=slice(19)))
 
 
-@pytest.mark.parametrize("axis", ["weather_hour", "height"])
-def test_a_weather_that_a_store_cannot_take_is_refused(axis, tmp_path):
-    path = tmp_path / "a.zarr"
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (add_weather, "has .* values of 'weather_hour' up to"),
+        (lambda fire: add_weather(fire.isel({SNAPSHOT: slice(2)})).isel(height=slice(2)),
+         "has .* values of 'height' up to"),
+        (lambda fire: fire, "has no weather, which the"),
+    ],
+)  # fmt: skip
+def test_a_weather_that_a_store_cannot_take_is_refused(change, message, tmp_path):
     one, other = fires_of(make_snapshots(fires=2, checkpoints=3, shape=(4, 5)))
-    append_fire(path, add_weather(one.isel({SNAPSHOT: slice(2)})))
-    other = add_weather(other)
-    if axis == "height":
-        other = other.isel(height=slice(2))
-        other = other.isel({SNAPSHOT: slice(2)})
-    message = f"weather of fire 'fire-00-high' has .* values of '{axis}' up to"
-    with pytest.raises(PlumecastError, match=message):
-        append_fire(path, other)
-
-
-def test_fires_with_and_without_weather_do_not_mix(tmp_path):
-    path = tmp_path / "a.zarr"
-    one, other = fires_of(make_snapshots(fires=2, checkpoints=3, shape=(4, 5)))
-    append_fire(path, add_weather(one))
-    with pytest.raises(PlumecastError, match="fire 'fire-00-high' has no weather, which the"):
-        append_fire(path, other)
+    append_fire(tmp_path / "a.zarr", add_weather(one.isel({SNAPSHOT: slice(2)})))
+    with pytest.raises(PlumecastError, match=f"fire 'fire-00-high' {message}"):
+        append_fire(tmp_path / "a.zarr", change(other))

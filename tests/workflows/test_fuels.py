@@ -10,7 +10,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.physics.fuels import FUEL_CODES, fuel_table
-from plumecast.weather.complete import CompletedWeather
+from plumecast.weather.snapshots import CompletedWeather
 from plumecast.workflows.fires.draw_fires import Change, draw_scenarios
 from plumecast.workflows.fires.sources import raster_fires
 from support.raster_files import write_landscape

@@ -7,17 +7,17 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+import array_api_compat
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import (
-    array_namespace,
-    is_array_api_obj,
-    is_cupy_array,
-    is_numpy_array,
-    is_numpy_namespace,
-    is_torch_array,
-)
-from array_api_compat import device as device_of
+from array_api_compat import array_namespace as array_namespace
+from array_api_compat import is_array_api_obj as is_array_api_obj
+from array_api_compat import is_cupy_array as is_cupy_array
+from array_api_compat import is_numpy_array as is_numpy_array
+from array_api_compat import is_numpy_namespace as is_numpy_namespace
+from array_api_compat import is_torch_array as is_torch_array
+
+device_of = array_api_compat.device
 
 Array: TypeAlias = Any
 """An array of any array-API namespace; shapes are given in the docstrings."""
@@ -238,34 +238,3 @@ def map_arrays(value: _Value, change: Callable[[Array], Array]) -> _Value:
     if isinstance(value, dict):
         return type(value)({k: map_arrays(item, change) for k, item in value.items()})
     return value
-
-
-__all__ = [
-    "Array",
-    "RowSource",
-    "Rows",
-    "array_namespace",
-    "arrays_in",
-    "as_pair",
-    "assembled",
-    "bincount",
-    "bytes_in",
-    "clip",
-    "contiguous",
-    "device_of",
-    "is_array_api_obj",
-    "is_cupy_array",
-    "is_numpy_array",
-    "is_numpy_namespace",
-    "is_torch_array",
-    "like",
-    "map_arrays",
-    "positive_part",
-    "read_rows",
-    "take_rows",
-    "to_complex",
-    "to_device_of",
-    "to_numpy",
-    "write_difference",
-    "write_sum",
-]

@@ -69,17 +69,11 @@ def shares_of(hours: Array, ages: Array) -> Shares:
     ahead = like(ahead.astype(np.float32)[:, None, None, None], ages)
     last, second = shares[:, -1:, ...], shares[:, -2:-1, ...]
     end = clip(last + ahead * (last - second), 0.0, 1.0)
-    shares = _never_falling(xp.concat([shares, end], axis=1))
+    rising = [shares[:, :1, ...]]
+    for number in range(1, shares.shape[1]):
+        rising.append(xp.maximum(rising[-1], shares[:, number : number + 1, ...]))
+    shares = xp.concat([*rising, xp.maximum(rising[-1], end)], axis=1)
     return Shares(np.concatenate([middles, hours[:, -1:]], axis=1), shares)
-
-
-def _never_falling(values: Array) -> Array:
-    """(M, K, …) running maximum along the second axis; K is a handful."""
-    xp = array_namespace(values)
-    parts = [values[:, :1, ...]]
-    for number in range(1, values.shape[1]):
-        parts.append(xp.maximum(parts[-1], values[:, number : number + 1, ...]))
-    return xp.concat(parts, axis=1)
 
 
 CANDIDATES = 8

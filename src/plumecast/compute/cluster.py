@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from plumecast.base.errors import ArgumentError, PlumecastError, require
 from plumecast.base.version import __version__
-from plumecast.compute.memory import keep_freed_memory
 from plumecast.compute.processes import interrupts_blocked
+from plumecast.compute.resources import keep_freed_memory
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -80,9 +80,8 @@ def cluster(scheduler: str, workers: int = 2) -> Iterator[ClusterRunner]:
         try:
             # A default client would receive the tasks of other libraries, and nested clients
             # would leave a closed client as the default.
-            client = stack.enter_context(
-                Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-            )
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            stack.enter_context(client)
         except Exception as error:  # a service other than Dask can cause any exception
             raise PlumecastError(
                 f"no Dask scheduler answers at {scheduler} ({type(error).__name__}); start one "
@@ -110,17 +109,16 @@ def _refuse_other_versions(client: Client) -> None:
     Both unpickle tasks; without plumecast they would fail with an obscure error or exit.
     """
     ask = (pkgutil.resolve_name, "plumecast:__version__")  # needs no plumecast to be unpickled
-    found = {f"the worker {w}": v for w, v in client.run(*ask, on_error="return").items()}
+    versions = {f"the worker {w}": v for w, v in client.run(*ask, on_error="return").items()}
     try:
-        found["the scheduler"] = client.run_on_scheduler(*ask)
+        versions["the scheduler"] = client.run_on_scheduler(*ask)
     except ImportError as error:
-        found["the scheduler"] = error
-    for who, version in found.items():
-        if version != __version__:
-            has = (
-                f"plumecast {version}" if isinstance(version, str) else f"no plumecast ({version})"
-            )
-            raise PlumecastError(f"{who} has {has}; install {__version__} there, as here")
+        versions["the scheduler"] = error
+    for who, version in versions.items():
+        if version == __version__:
+            continue
+        has = f"plumecast {version}" if isinstance(version, str) else f"no plumecast ({version})"
+        raise PlumecastError(f"{who} has {has}; install {__version__} there, as here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +129,7 @@ class ClusterRunner:
     grace: float = GRACE_SECONDS
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pickled executor becomes None, so that workers compute locally.
-        return (_no_executor, ())
+        return _unwrap, (_Opaque(None),)  # None on a worker, which computes locally
 
     def sum(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Any:
         """Σ function(item), added pairwise on the workers.
@@ -179,14 +176,8 @@ class ClusterRunner:
             # Large values are sent once, as tasks: scattered data would be lost with its worker.
             warnings.filterwarnings("ignore", message="Sending large graph")
             # By default Dask runs tasks that were submitted within 100 ms in any order.
-            return self.client.submit(
-                function,
-                *arguments,
-                retries=RETRIES,
-                pure=False,
-                priority=priority,
-                fifo_timeout="0ms",
-            )
+            options = {"retries": RETRIES, "pure": False, "fifo_timeout": "0ms"}
+            return self.client.submit(function, *arguments, priority=priority, **options)
 
     def _workers(self) -> dict[str, Any]:
         with _scheduler_errors():
@@ -260,7 +251,3 @@ def _call(function: Callable[[Any], Any], item: Any) -> Any:
 def _call_shared(function: Callable[[Any, Any], Any], shared: Any, item: Any) -> Any:
     keep_freed_memory()
     return function(shared, item)
-
-
-def _no_executor() -> None:
-    """What a pickled executor becomes on a worker: None."""

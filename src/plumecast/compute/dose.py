@@ -66,7 +66,9 @@ def stored_dose(
     the coordinate `dose_scale`, which knows the frames between the snapshots.
     """
     before = previous_snapshot(fire, hours)
-    first = _first_snapshot(before)
+    first = np.where(before < 0, np.arange(before.size), before)  # snapshot of the fire
+    while (before[first] >= 0).any():
+        first = np.where(before[first] < 0, first, before[first])
     shape = (-1,) + (1,) * (sums.ndim - 1)
     gap = hours_since_previous(fire, hours)
     frames = np.maximum(np.round(gap / interval), 1.0)
@@ -143,14 +145,6 @@ def growth_rates(doses: np.ndarray, fire: np.ndarray, hours: np.ndarray) -> np.n
     grown = doses - np.where(first.reshape(shape), 0.0, doses[before])
     rates: np.ndarray = np.maximum(grown, 0.0) / gap.reshape(shape)
     return rates
-
-
-def _first_snapshot(before: np.ndarray) -> np.ndarray:
-    """(M,) row of the first snapshot of every snapshot's fire, from the rows before each."""
-    first = np.where(before < 0, np.arange(before.size), before)
-    while (before[first] >= 0).any():
-        first = np.where(before[first] < 0, first, before[first])
-    return first
 
 
 def previous_snapshot(fire: np.ndarray, hours: np.ndarray) -> np.ndarray:

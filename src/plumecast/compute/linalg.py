@@ -25,7 +25,7 @@ from plumecast.compute.arrays import (
     is_torch_array,
     read_rows,
 )
-from plumecast.compute.blocks import ONE_PASS, Passes, Runner, row_blocks
+from plumecast.compute.blocks import ONE_PASS, Passes, row_blocks
 
 MIRROR_ROWS = 512
 """Rows of a symmetric inverse that are copied to its other triangle at a time."""
@@ -86,22 +86,17 @@ def leading_eigen(matrix: Array) -> LeadingEigen:
     """All eigenvalues of a PSD matrix first, then only as many eigenvectors as the caller needs.
 
     The number of eigenvectors is chosen from all eigenvalues, so standard routines would factor
-    the matrix twice or compute every eigenvector. Here the matrix is reduced to tridiagonal form
-    once. The eigenvalues then cost O(n²), and only the requested eigenvectors are computed and
+    the matrix twice or compute every eigenvector. Here LAPACK reduces the matrix to tridiagonal
+    form once. The eigenvalues then cost O(n²), and only the requested eigenvectors are computed and
     transformed back.
     """
-    xp = array_namespace(matrix)
-    if is_numpy_namespace(xp) and matrix.shape[0] > 2:
-        return _leading_eigen_lapack(matrix)
-    values, vectors = symmetric_eigen(matrix)
-    return LeadingEigen(values, lambda count: vectors[:, :count])
-
-
-def _leading_eigen_lapack(matrix: Array) -> LeadingEigen:
+    n = matrix.shape[0]
+    if not is_numpy_array(matrix) or n <= 2:
+        values, every = symmetric_eigen(matrix)
+        return LeadingEigen(values, lambda count: every[:, :count])
     import scipy.linalg
     from scipy.linalg import lapack
 
-    n = matrix.shape[0]
     lwork = int(lapack.dsytrd_lwork(n, lower=1)[0])
     reflectors, diagonal, off_diagonal, tau, info = lapack.dsytrd(matrix, lower=1, lwork=lwork)
     _check_lapack("dsytrd", info)
@@ -267,54 +262,44 @@ def cell_gram(matrix: Rows, passes: Passes = ONE_PASS) -> Array:
 
 
 def snapshot_gram(matrix: Rows, passes: Passes = ONE_PASS) -> Array:
-    """X Xᵀ, (M, M), computed tile by tile; with an executor, every tile is one task."""
+    """X Xᵀ, (M, M), computed tile by tile.
+
+    In this process a panel of `block` rows stays in memory while all earlier rows are read in
+    blocks of a quarter of its size, so that every row is read about M / 2·block times. With an
+    executor, a task reads two panels of half a `block` each and multiplies them; only tiles on and
+    below the diagonal are computed, and this process stores the result and one tile.
+    """
+    count, block = matrix.shape[0], passes.block or matrix.shape[0]
+    if passes.runner is None and block >= count:
+        return gram(read_rows(matrix, slice(0, count)))
     if passes.runner is None:
-        return _gram_in_process(matrix, passes.block)
-    return _gram_of_tasks(matrix, passes.block, passes.runner)
-
-
-def _gram_in_process(matrix: Rows, block: int | None) -> Array:
-    """A panel of `block` rows stays in memory while all earlier rows are read in blocks of a
-    quarter of its size, so that every row is read about M / 2·block times."""
-    count = matrix.shape[0]
-    panels = list(row_blocks(count, block))
-    first = read_rows(matrix, panels[0])
-    if len(panels) == 1:
-        return gram(first)
-    out = _empty(count, first)
-    for panel in panels:
-        panel_rows = read_rows(matrix, panel)
-        out[panel, panel] = gram(panel_rows)
-        for before in row_blocks(panel.start, max(1, (block or count) // 4)):
-            _place(out, panel, before, panel_rows @ read_rows(matrix, before).T)
-    return out
-
-
-def _gram_of_tasks(matrix: Rows, block: int | None, runner: Runner) -> Array:
-    """A task reads two panels of half a `block` each and multiplies them. Only tiles on and below
-    the diagonal are computed; this process stores the result and one tile."""
-    count = matrix.shape[0]
-    panels = list(row_blocks(count, max(1, (block or count) // 2)))
-    pairs = [(one, other) for n, one in enumerate(panels) for other in panels[: n + 1]]
+        tiles = _tiles(matrix, block)
+    else:
+        panels = list(row_blocks(count, max(1, block // 2)))
+        pairs = [(one, other) for n, one in enumerate(panels) for other in panels[: n + 1]]
+        made = passes.runner.map(_tile, matrix, pairs)
+        tiles = ((*pair, tile) for pair, tile in zip(pairs, made, strict=True))
     out: Array = None
-    for (one, other), tile in zip(pairs, runner.map(_tile, matrix, pairs), strict=True):
-        out = _empty(count, tile) if out is None else out
-        _place(out, one, other, tile)
+    for rows, columns, tile in tiles:
+        if out is None:
+            xp = array_namespace(tile)
+            out = xp.empty((count, count), dtype=tile.dtype, device=device_of(tile))
+        out[rows, columns] = tile
+        if rows != columns:
+            out[columns, rows] = tile.T
     return out
+
+
+def _tiles(matrix: Rows, block: int) -> Iterator[tuple[slice, slice, Array]]:
+    """(rows, columns, product) of the tiles on and below the diagonal."""
+    for panel in row_blocks(matrix.shape[0], block):
+        rows = read_rows(matrix, panel)
+        yield panel, panel, gram(rows)
+        for before in row_blocks(panel.start, max(1, block // 4)):
+            yield panel, before, rows @ read_rows(matrix, before).T
 
 
 def _tile(matrix: Rows, pair: tuple[slice, slice]) -> Array:
     one, other = pair
     rows = read_rows(matrix, one)
     return gram(rows) if one == other else rows @ read_rows(matrix, other).T
-
-
-def _empty(count: int, like: Array) -> Array:
-    return array_namespace(like).empty((count, count), dtype=like.dtype, device=device_of(like))
-
-
-def _place(out: Array, rows: slice, columns: slice, tile: Array) -> None:
-    """Store a tile and its transpose."""
-    out[rows, columns] = tile
-    if rows != columns:
-        out[columns, rows] = tile.T

@@ -203,25 +203,26 @@ class LimitedProcess:
                     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
                 )
             self._ready = False
-            self._answers = queue.SimpleQueue()
-            receive = (self._process.stdout, self._answers)
-            threading.Thread(target=_receive, args=receive, daemon=True).start()
+            pipe: Any = self._process.stdout
+            answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+            self._answers = answers
+
+            def receive() -> None:
+                """Pass on the answers of the process until it ends."""
+                try:
+                    while True:
+                        answers.put(pickle.load(pipe))
+                except (EOFError, OSError, ValueError, pickle.UnpicklingError):  # or killed midway
+                    answers.put(("end", None))
+
+            threading.Thread(target=receive, daemon=True).start()
         return self._process
-
-
-def _receive(pipe: BinaryIO, answers: queue.SimpleQueue[tuple[str, Any]]) -> None:
-    """Pass on the answers of a process until it ends."""
-    try:
-        while True:
-            answers.put(pickle.load(pipe))
-    except (EOFError, OSError, ValueError, pickle.UnpicklingError):  # ended, or killed midway
-        answers.put(("end", None))
 
 
 # -- in the process
 
 
-class _Server:
+class _Worker:
     """The process that does the tasks: its answers, and the report of the present step."""
 
     def __init__(self, answers: BinaryIO) -> None:
@@ -232,10 +233,6 @@ class _Server:
         self._answers.write(pickle.dumps((kind, value)))
         self._answers.flush()
 
-    def begin(self, limit: float) -> None:
-        self._step, self._since, self.limit = "", 0.0, limit
-        _set_alarm(limit)
-
     def report(self, step: str) -> None:
         now = time.monotonic()
         if step != self._step or now - self._since > 0.05 * self.limit:  # few messages suffice
@@ -243,8 +240,18 @@ class _Server:
             self.send("step", step)
             _set_alarm(self.limit)
 
+    def do(self, function: Callable[..., Any], arguments: tuple[Any, ...], limit: float) -> None:
+        self._step, self._since, self.limit = "", 0.0, limit
+        _set_alarm(limit)
+        try:
+            answer = ("result", function(*arguments))
+        except Exception as error:  # it is raised in the process that waits
+            answer = ("error", error)
+        _set_alarm(0.0)
+        self.send(*answer)
 
-_servers: list[_Server] = []  # one in a process that works for another, otherwise none
+
+_workers: list[_Worker] = []  # one in a process that works for another, otherwise none
 
 
 def report_step(step: str) -> None:
@@ -252,40 +259,34 @@ def report_step(step: str) -> None:
 
     Does nothing in a process that was not started by `LimitedProcess`.
     """
-    for server in _servers:
-        server.report(step)
+    for worker in _workers:
+        worker.report(step)
 
 
 def serve() -> None:
     """Do the tasks that come by standard input; end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where `interrupts_blocked` does nothing
-    server = _Server(os.fdopen(os.dup(1), "wb"))
+    worker = _Worker(os.fdopen(os.dup(1), "wb"))
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)  # what a library prints must not get between the answers
     tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_read_tasks, args=(tasks,), daemon=True).start()
-    while True:
-        function, arguments, limit = pickle.loads(tasks.get())
-        if not _servers:
-            server.send("ready", None)
-            os.dup2(silent, 2)  # reports of a crash, for example; how it ended says enough
-            _servers.append(server)
-        server.begin(limit)
+
+    def read_tasks() -> None:
+        """End this process with the one that started it, even in the midst of a task."""
         try:
-            answer = ("result", function(*arguments))
-        except Exception as error:  # it is raised in the process that waits
-            answer = ("error", error)
-        _set_alarm(0.0)
-        server.send(*answer)
+            while True:
+                tasks.put(pickle.load(sys.stdin.buffer))
+        except (EOFError, pickle.UnpicklingError):
+            os._exit(0)
 
-
-def _read_tasks(tasks: queue.SimpleQueue[bytes]) -> None:
-    """Read tasks; end this process with the one that started it, even in the midst of a task."""
-    try:
-        while True:
-            tasks.put(pickle.load(sys.stdin.buffer))
-    except (EOFError, pickle.UnpicklingError):
-        os._exit(0)
+    threading.Thread(target=read_tasks, daemon=True).start()
+    while True:
+        task = pickle.loads(tasks.get())
+        if not _workers:
+            worker.send("ready", None)
+            os.dup2(silent, 2)  # reports of a crash, for example; how it ended says enough
+            _workers.append(worker)
+        worker.do(*task)
 
 
 def _set_alarm(limit: float) -> None:

@@ -158,20 +158,24 @@ def projected_weights(
     sub-cell. s is chosen such that a sub-cell is at most 1/20 of a target cell wide. The limit
     s ≤ 40 makes this coarser if source cells are larger than two target cells.
     """
-    corners_x, corners_y = _corners(source, cells, to_target)
-    if not (np.isfinite(corners_x).all() and np.isfinite(corners_y).all()):
+    rows, columns = np.divmod(cells, source.nx)
+    # Corners (n, 4), counter-clockwise in the source plane.
+    x, y = to_target(
+        source.left + (columns[:, None] + np.array([0, 1, 1, 0])) * source.dx,
+        source.bottom + (rows[:, None] + np.array([0, 0, 1, 1])) * source.dy,
+    )
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise PlumecastError(
             "burned cells have no image in the coordinate system of the target grid; check the CRS"
         )
-    area = _quadrilateral_area(corners_x, corners_y)
-    span = max(
-        float(np.ptp(corners_x, axis=1).max()) / target.dx,
-        float(np.ptp(corners_y, axis=1).max()) / target.dy,
-    )
-    points = int(np.clip(np.ceil(20 * span), 2, _MAX_POINTS))
+    # Half the cross product of the diagonals.
+    cross = (x[:, 2] - x[:, 0]) * (y[:, 3] - y[:, 1]) - (x[:, 3] - x[:, 1]) * (y[:, 2] - y[:, 0])
+    area = 0.5 * np.abs(cross)
+    widest = max(np.ptp(x, axis=1).max() / target.dx, np.ptp(y, axis=1).max() / target.dy)
+    points = int(np.clip(np.ceil(20 * widest), 2, _MAX_POINTS))
     near = np.flatnonzero(
-        _is_near(corners_x, target.left, target.nx * target.dx)
-        & _is_near(corners_y, target.bottom, target.ny * target.dy)
+        _is_near(x, target.left, target.nx * target.dx)
+        & _is_near(y, target.bottom, target.ny * target.dy)
     )
     size = max(1, _POINTS_PER_CHUNK // points**2)
     parts = [
@@ -180,13 +184,8 @@ def projected_weights(
     ]
     index = np.concatenate([np.empty((0, points**2), dtype=np.intp), *parts])
     share = np.where(index >= 0, area[near, None] / points**2, 0.0)
-    return _weights(
-        np.maximum(index, 0)[:, None, :],
-        share[:, None, :],
-        target=target,
-        source=near,
-        total=float(area.sum()),
-    )
+    index, share = np.maximum(index, 0)[:, None, :], share[:, None, :]
+    return _weights(index, share, target=target, source=near, total=float(area.sum()))
 
 
 def _is_near(corners: Array, start: float, length: float) -> Array:
@@ -233,20 +232,6 @@ def _weights(index: Array, area: Array, *, target: Grid, source: Array, total: f
         cells=target.ny * target.nx,
         outside=max(0.0, 1.0 - float(area.sum()) / total),
     )
-
-
-def _corners(source: Grid, cells: Array, to_target: Projection) -> tuple[Array, Array]:
-    """Projected corners of each cell, (n, 4), counter-clockwise in the source plane."""
-    rows, columns = np.divmod(cells, source.nx)
-    x = source.left + (columns[:, None] + np.array([0, 1, 1, 0])) * source.dx
-    y = source.bottom + (rows[:, None] + np.array([0, 0, 1, 1])) * source.dy
-    return to_target(x, y)
-
-
-def _quadrilateral_area(x: Array, y: Array) -> Array:
-    """Area from corners (n, 4) → (n,): half the cross product of the diagonals."""
-    cross = (x[:, 2] - x[:, 0]) * (y[:, 3] - y[:, 1]) - (x[:, 3] - x[:, 1]) * (y[:, 2] - y[:, 0])
-    return 0.5 * np.abs(cross)
 
 
 def _target_cells(

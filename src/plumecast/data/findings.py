@@ -27,7 +27,7 @@ from plumecast.data.schema import (
     further_outputs,
 )
 from plumecast.data.split import find_duplicates
-from plumecast.weather.snapshot_checks import weather_findings
+from plumecast.weather.snapshots import weather_findings
 
 QUALITY = "quality"
 """Findings of the checks: an attribute of the data set that a reader returns, a coordinate in a

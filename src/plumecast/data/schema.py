@@ -23,7 +23,7 @@ from plumecast.base.names import (
 from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.data.covariates import read_fuel_maps
 from plumecast.data.lazy_store import check_unchanged, is_loaded
-from plumecast.weather.snapshot_checks import check_weather_axes, check_weather_values
+from plumecast.weather.snapshots import check_weather_axes, check_weather_values
 
 PAPER_MIN_ACRES = 1e5
 """The paper keeps snapshots with a burned area of at least 10⁵ acres."""

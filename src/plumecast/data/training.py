@@ -20,7 +20,7 @@ from plumecast.base.names import DATA_VERSION, FIRE, GRID, SIMULATION, SMOKE, SN
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array, Rows, read_rows, to_numpy
 from plumecast.compute.blocks import Runner, row_blocks
-from plumecast.compute.memory import show_memory
+from plumecast.compute.resources import show_memory
 from plumecast.data.layout import Layout, fit_layout
 from plumecast.data.lazy_store import check_unchanged
 from plumecast.data.schema import check_values

@@ -13,8 +13,7 @@ import xarray as xr
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.values import setting
-from plumecast.compute.memory import parse_memory, show_memory
-from plumecast.compute.resources import LOCAL, Resources
+from plumecast.compute.resources import LOCAL, Resources, parse_memory, show_memory
 from plumecast.impact.comparison import (
     Comparison,
     Meaning,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, is_numpy_array, map_arrays
-from plumecast.compute.device import Budget
+from plumecast.compute.resources import Budget
 from plumecast.operators.carried.release import FireHistory, FuelLoads, WeatherSeries
 
 if TYPE_CHECKING:

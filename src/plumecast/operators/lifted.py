@@ -16,7 +16,7 @@ import numpy as np
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import sampled_rows
-from plumecast.compute.device import DEFAULT_BUDGET, Budget
+from plumecast.compute.resources import DEFAULT_BUDGET, Budget
 from plumecast.operators.carried.transport import ColumnTransport
 from plumecast.operators.coded.correction import SHARES, CorrectedMap
 from plumecast.operators.family import (

@@ -20,7 +20,7 @@ import numpy as np
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, clip, like, to_numpy
 from plumecast.compute.blocks import field_blocks
-from plumecast.compute.memory import rows_within
+from plumecast.compute.resources import rows_within
 
 BLENDS = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Values of `blend` that are tried, relative to the root mean square of the smoke."""

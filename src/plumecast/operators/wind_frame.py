@@ -29,7 +29,7 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.blocks import field_blocks, row_blocks
-from plumecast.compute.device import Budget
+from plumecast.compute.resources import Budget
 from plumecast.operators.carried.transport import ColumnTransport
 from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.targets import Targets, encode_outputs

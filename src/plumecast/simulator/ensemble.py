@@ -28,9 +28,8 @@ from plumecast.base import names
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.compute.arrays import Field, Mask
 from plumecast.compute.blocks import Runner
-from plumecast.compute.memory import keep_freed_memory
 from plumecast.compute.processes import new_pool, stop_pools, submit
-from plumecast.compute.resources import LOCAL, Resources
+from plumecast.compute.resources import LOCAL, Resources, keep_freed_memory
 from plumecast.data.assembly import concat_snapshots
 from plumecast.simulator.atmosphere import STEERING_STRENGTH
 from plumecast.simulator.fire import (

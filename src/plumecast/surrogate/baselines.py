@@ -12,8 +12,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE
 from plumecast.compute.arrays import read_rows
 from plumecast.compute.blocks import Passes, Runner
-from plumecast.compute.memory import parse_memory
-from plumecast.compute.resources import LOCAL, Resources
+from plumecast.compute.resources import LOCAL, Resources, parse_memory
 from plumecast.data.training import TrainingMatrices, training_matrices
 from plumecast.operators.baselines import MeanField, NearestFire, fit_gaussian_process, sample_rows
 from plumecast.operators.coded.operator import CodedOperator

@@ -16,8 +16,7 @@ from plumecast.base.deprecated import deprecate, folded_arguments
 from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT, is_smoke
 from plumecast.compute.arrays import Array, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
-from plumecast.compute.device import Budget, advice, naming_memory
-from plumecast.compute.resources import LOCAL, Resources, hears_names
+from plumecast.compute.resources import LOCAL, Budget, Resources, advice, hears_names, naming_memory
 from plumecast.data.covariates import Covariate
 from plumecast.data.layout import Layout
 from plumecast.data.training import (
@@ -36,8 +35,7 @@ from plumecast.surrogate.fit_lifted import fit_lifted
 from plumecast.surrogate.ranges import training_ranges
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.update import updatable_record
-from plumecast.weather.complete import complete_weather
-from plumecast.weather.snapshots import with_mean_winds
+from plumecast.weather.snapshots import complete_weather, with_mean_winds
 
 
 class SignWarning(UserWarning):

@@ -13,7 +13,7 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import WIND
 from plumecast.compute.arrays import Array
-from plumecast.compute.device import Budget
+from plumecast.compute.resources import Budget
 from plumecast.data.covariates import (
     ALIKE,
     SCENARIO,

@@ -25,8 +25,7 @@ from plumecast.compute.arrays import (
     to_device_of,
     to_numpy,
 )
-from plumecast.compute.device import choose_device
-from plumecast.compute.resources import LOCAL, Resources
+from plumecast.compute.resources import LOCAL, Resources, choose_device
 from plumecast.data.covariates import (
     Covariate,
     ExtrapolationWarning,

@@ -13,8 +13,7 @@ import xarray as xr
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DATA_VERSION, SIMULATION, SNAPSHOT
-from plumecast.compute.device import Budget, choose_device
-from plumecast.compute.resources import LOCAL, Resources
+from plumecast.compute.resources import LOCAL, Budget, Resources, choose_device
 from plumecast.data.checksums import fire_fingerprints
 from plumecast.data.covariates import extrapolating
 from plumecast.data.layout import checked_field

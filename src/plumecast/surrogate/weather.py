@@ -16,10 +16,15 @@ from plumecast.data.clock import LABELS, Histories, checkpoint_interval
 from plumecast.data.covariates import read_fuel_maps, read_scalar, wind_vector
 from plumecast.operators.carried.release import FireHistory, FuelLoads, WeatherSeries
 from plumecast.surrogate.ranges import snapshot_hours
-from plumecast.weather.complete import CompletedWeather, complete_weather
 from plumecast.weather.profile import HEIGHTS, LOCAL_HOUR, SURFACE, default_depth, extend_profile
-from plumecast.weather.snapshot_checks import check_weather_covers
-from plumecast.weather.snapshots import STATE_WEATHER, has_weather, read_weather_rows
+from plumecast.weather.snapshots import (
+    STATE_WEATHER,
+    CompletedWeather,
+    check_weather_covers,
+    complete_weather,
+    has_weather,
+    read_weather_rows,
+)
 
 
 def weather_known(data: xr.Dataset) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ IgnitionTime: TypeAlias = str | datetime | np.datetime64
 TRUE, GRID = NORTHS = ("true", "grid")
 """What directions count from: true north, as people state winds, or the y axis of the fires."""
 
-_DIRECTIONS = ("from", "to")
+_LEAP_YEAR = 2000  # has every date
 _MONTH_DAY = re.compile(r"(\d{1,2})[ /](\d{1,2})[ ,]+(\d{1,2}):?(\d\d)")
 _EXAMPLE = 'e.g. "2013-05-03T12:00" or "05 03 1200" (month, day, time)'
 
@@ -93,7 +93,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.speed_unit is not None:
             object.__setattr__(self, "speed_unit", checked_speed_unit(self.speed_unit))
-        if self.direction_is not in (None, *_DIRECTIONS):
+        if self.direction_is not in (None, "from", "to"):
             raise ArgumentError("direction_is", self.direction_is, "give 'from' or 'to'")
         check_north(self.north)
 
@@ -142,11 +142,12 @@ class Moment(NamedTuple):
     minute: int
     has_zone: bool = False  # the stated time had a zone and was turned into UTC
 
-    def on(self, year: int) -> np.datetime64:
-        """The time in a year."""
-        return np.datetime64(
-            f"{year:04d}-{self.month:02d}-{self.day:02d}T{self.hour:02d}:{self.minute:02d}", "s"
-        )
+    def on(self, year: int) -> np.datetime64 | None:
+        """The time in a year; None if the year has no such day."""
+        try:
+            return np.datetime64(datetime(year, *self[1:5]), "s")
+        except ValueError:
+            return None
 
 
 def parse_ignition(ignition: IgnitionTime | None, source: object, what: str) -> Moment:
@@ -158,7 +159,7 @@ def parse_ignition(ignition: IgnitionTime | None, source: object, what: str) -> 
     try:
         if short:
             month, day, hour, minute = (int(part) for part in short.groups())
-            datetime(2000, month, day, hour, minute)  # a leap year: raises for other dates
+            datetime(_LEAP_YEAR, month, day, hour, minute)  # raises where there is no such date
             return Moment(None, month, day, hour, minute)
         time = datetime.fromisoformat(text[:26] if "." in text else text)
     except ValueError:
@@ -188,19 +189,17 @@ def hours_since(times: Array, ignition: Moment, source: object) -> Array:
     if np.isnat(stamps).any():
         raise PlumecastError(f"{source}: a time is missing (NaT); remove it")
     first, last = stamps.min(), stamps.max()
-    if ignition.year is not None:
-        start = ignition.on(ignition.year)
-    else:
-        years = range(_year(first), _year(last) + 1)
-        starts = [ignition.on(year) for year in years if _exists(ignition, year)]
-        inside = [time for time in starts if first - np.timedelta64(1, "h") <= time <= last]
-        if len(inside) > 1:
-            raise ArgumentError(
-                "ignition", f"{ignition.month:02d} {ignition.day:02d}", f"{source}: the weather "
-                f"has several years; give the year too, e.g. {str(inside[0])[:16]!r}"
-            )  # fmt: skip
-        start = inside[0] if inside else (starts or [ignition.on(2000)])[0]
-    if not first - np.timedelta64(1, "h") <= start <= last:
+    hour = np.timedelta64(1, "h")
+    years = [ignition.year] if ignition.year is not None else range(_year(first), _year(last) + 1)
+    starts = [start for start in map(ignition.on, years) if start is not None]
+    inside = [start for start in starts if first - hour <= start <= last]
+    if len(inside) > 1:
+        raise ArgumentError(
+            "ignition", f"{ignition.month:02d} {ignition.day:02d}", f"{source}: the weather has "
+            f"several years; give the year too, e.g. {str(inside[0])[:16]!r}"
+        )  # fmt: skip
+    start: Any = next(iter([*inside, *starts]), ignition.on(_LEAP_YEAR))
+    if not inside:
         raise ArgumentError(
             "ignition", str(start)[:16], f"{source}: the weather is of {str(first)[:16]} to "
             f"{str(last)[:16]}; check the time, or give the weather of that time"
@@ -210,11 +209,3 @@ def hours_since(times: Array, ignition: Moment, source: object) -> Array:
 
 def _year(stamp: np.datetime64) -> int:
     return int(str(stamp)[:4])
-
-
-def _exists(moment: Moment, year: int) -> bool:
-    try:
-        datetime(year, moment.month, moment.day)
-    except ValueError:
-        return False
-    return True

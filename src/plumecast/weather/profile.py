@@ -151,17 +151,15 @@ def mean_wind(hours: Array, u: Array, v: Array, until: Array) -> tuple[Array, Ar
     degrees, both by the trapezoidal rule. Before the first hour and after the last one the nearest
     wind is used; at hour 0 the mean is the wind of ignition.
     """
-    means = np.array([_mean(hours, u, v, float(hour)) for hour in until]).reshape(-1, 3)
-    speed, east, north = means.T
-    return speed, direction_from(east, north)
+    means = np.empty((3, len(until)))
+    for number, hour in enumerate(until):
+        last = max(float(hour), _SHORTEST)
+        times = np.concatenate([[0.0], hours[(hours > 0.0) & (hours < last)], [last]])
+        east, north = (np.interp(times, hours, wind) for wind in (u, v))
+        parts = (np.hypot(east, north), east, north)
+        means[:, number] = [np.trapezoid(part, times) for part in parts]
+        means[0, number] /= last
+    return means[0], direction_from(means[1], means[2])
 
 
 _SHORTEST = 1e-3  # h; a snapshot at ignition has the wind of that time
-
-
-def _mean(hours: Array, u: Array, v: Array, until: float) -> tuple[float, float, float]:
-    last = max(until, _SHORTEST)
-    times = np.concatenate([[0.0], hours[(hours > 0.0) & (hours < last)], [last]])
-    east, north = (np.interp(times, hours, wind) for wind in (u, v))
-    speed = float(np.trapezoid(np.hypot(east, north), times)) / last
-    return speed, float(np.trapezoid(east, times)), float(np.trapezoid(north, times))

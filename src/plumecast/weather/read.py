@@ -16,7 +16,6 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.integrity import check_complete
 from plumecast.base.names import WEATHER_HOUR
 from plumecast.base.units import parse_direction, parse_quantity
-from plumecast.weather.checks import Sounding, check_covers, check_fires
 from plumecast.weather.farsite import is_farsite, read_farsite
 from plumecast.weather.gridded import read_netcdf
 from plumecast.weather.options import (
@@ -29,7 +28,16 @@ from plumecast.weather.options import (
     checked_speed_unit,
 )
 from plumecast.weather.profile import HEIGHTS, LOCAL_HOUR, POWER_LAW_TOP, SURFACE, components
-from plumecast.weather.series import Origin, Series, as_hourly, fire_winds, hourly_dataset
+from plumecast.weather.series import (
+    Origin,
+    Series,
+    Sounding,
+    as_hourly,
+    check_covers,
+    check_fires,
+    fire_winds,
+    hourly_dataset,
+)
 from plumecast.weather.table import read_weather_table
 
 WeatherLike: TypeAlias = xr.Dataset | str | Path | tuple[float | str, float | str]
@@ -104,7 +112,14 @@ def read_weather(
 
 
 def _read(path: Path, options: Options) -> xr.Dataset:
-    head = _head(path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(_SNIFFED)
+    except OSError as error:
+        reason = error.strerror or "not readable"
+        raise PlumecastError(f"{path}: {reason}; give a weather file") from error
+    if not head.strip():
+        raise PlumecastError(f"{path}: the file is empty; give a weather file")
     if head.startswith(_NETCDF):
         return _read_netcdf(path, options)
     if head.startswith(b"GRIB"):
@@ -116,18 +131,6 @@ def _read(path: Path, options: Options) -> xr.Dataset:
     if is_farsite(head.decode("utf-8-sig", "replace")):
         return hourly_dataset(*read_farsite(path, options), options.profile)
     return read_weather_table(path, options)
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            head = file.read(_SNIFFED)
-    except OSError as error:
-        reason = error.strerror or "not readable"
-        raise PlumecastError(f"{path}: {reason}; give a weather file") from error
-    if not head.strip():
-        raise PlumecastError(f"{path}: the file is empty; give a weather file")
-    return head
 
 
 def _read_netcdf(path: Path, options: Options) -> xr.Dataset:
@@ -179,8 +182,7 @@ def constant_weather(
     profile = profile or DefaultProfile()
     check_north(north)
     unit = checked_speed_unit(speed_unit)
-    metres = parse_speed("speed", speed, unit)
-    degrees = _parsed_direction("from_direction", from_direction)
+    metres, degrees = _parsed_wind(unit, speed=speed, from_direction=from_direction)
     if not 0.0 < hours < np.inf:
         raise ArgumentError("hours", hours, "give the last hour of the fire, above 0")
     wind = components(np.array([metres]), np.array([degrees]))
@@ -192,9 +194,11 @@ def constant_weather(
     )
     shown = speed if isinstance(speed, str) else f"{speed:g} {unit}"
     source = f"wind of {shown} from {degrees:g} degrees"
-    local = LOCAL_HOUR if profile.local_hour is None else profile.local_hour
+    series = Series(
+        soundings, None, LOCAL_HOUR if profile.local_hour is None else profile.local_hour
+    )
     origin = Origin(source, "constant", {"": note}, north=north)
-    return hourly_dataset([Series(soundings, None, local)], origin, profile)
+    return hourly_dataset([series], origin, profile)
 
 
 def as_weather(weather: WeatherLike, options: Options | None = None) -> xr.Dataset:
@@ -221,8 +225,8 @@ def one_wind(
     speed: float | str, direction: float | str, options: Options, unit: str | None = None
 ) -> xr.Dataset:
     """One wind for all fires; `unit` is that of a speed without one, unless the options say it."""
-    metres = parse_speed("wind_speed", speed, options.speed_unit or unit)
-    degrees = _parsed_direction("wind_from", direction)
+    unit = options.speed_unit or unit
+    metres, degrees = _parsed_wind(unit, wind_speed=speed, wind_from=direction)
     if options.direction_is == "to":
         degrees = (degrees + 180.0) % 360.0
     source = f"wind of {metres:g} m/s from {degrees:g} degrees"
@@ -230,27 +234,22 @@ def one_wind(
     return fire_winds(np.array(metres), np.array(degrees), origin)
 
 
-def parse_speed(argument: str, speed: float | str, unit: str | None) -> float:
-    """A speed in m s⁻¹; raises if it is none."""
+def _parsed_wind(unit: str | None, **wind: float | str) -> tuple[float, float]:
+    """Speed in m s⁻¹ and direction in degrees of a wind, by the names of the two arguments."""
+    (speed_name, speed), (direction_name, direction) = wind.items()
     try:
         metres = parse_quantity(speed, "speed", unit)
     except PlumecastError as error:
-        raise ArgumentError(argument, speed, str(error)) from None
+        raise ArgumentError(speed_name, speed, str(error)) from None
     if metres < 0.0:
-        raise ArgumentError(argument, speed, "give a speed of 0 or more")
-    return metres
-
-
-def _parsed_direction(argument: str, direction: float | str) -> float:
+        raise ArgumentError(speed_name, speed, "give a speed of 0 or more")
     try:
-        return parse_direction(direction)
+        return metres, parse_direction(direction)
     except PlumecastError:
         raise ArgumentError(
-            argument,
-            direction,
-            "give the direction that the wind comes from, 0 to 360 degrees (270 is a west wind) or "
-            "a compass point such as SW",
-        ) from None
+            direction_name, direction, "give the direction that the wind comes from, 0 to 360 "
+            "degrees (270 is a west wind) or a compass point such as SW"
+        ) from None  # fmt: skip
 
 
 def accepts_winds(function: Callable[P, Result]) -> Callable[P, Result]:

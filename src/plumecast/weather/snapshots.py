@@ -1,47 +1,53 @@
-"""The weather of snapshots: given to them, read from them, and the mean winds that follow from it.
+"""The weather of snapshots: checked, completed and read, and the mean winds that follow from it.
 
 The contract: hourly `wind_u`, `wind_v` (snapshot, weather_hour, height) and `boundary_layer_depth`
-(snapshot, weather_hour), or only the mean wind since ignition. Directions count from the north of
-the snapshots' grid; winds that count from true north are turned when they are given to fires.
+(snapshot, weather_hour), or only the mean wind since ignition; directions count from the north of
+the snapshots' grid. A snapshot needs the weather up to its own hour; later values are not read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from pathlib import Path
+import warnings
+from collections.abc import Hashable, Iterator, Mapping
 
 import numpy as np
 import xarray as xr
 
-from plumecast.base.deprecated import deprecate
-from plumecast.base.errors import PlumecastError
+from plumecast.base.checkpoints import LOCAL_HOUR as IGNITION_LOCAL_HOUR
+from plumecast.base.errors import PlumecastError, PlumecastWarning
+from plumecast.base.integrity import Finding
 from plumecast.base.names import (
-    FIRE,
+    ALOFT_WIND_LIMIT,
     HEIGHT,
-    IGNITION_TIME,
     SNAPSHOT,
+    SURFACE_LAYER,
+    SURFACE_WIND_LIMIT,
     TABLE,
+    WEATHER,
+    WEATHER_AXES,
     WEATHER_HOUR,
     WEATHER_NAMES,
     WIND,
 )
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
-from plumecast.weather.checks import (
-    check_covers,
-    check_fires,
-    each_fire,
-    fires_of,
-    is_hourly,
+from plumecast.weather.profile import (
+    HEIGHTS,
+    LOCAL_HOUR,
+    POWER_LAW_TOP,
+    SURFACE,
+    default_depth,
+    extend_profile,
+    mean_wind,
+    surface_wind,
 )
-from plumecast.weather.options import TRUE
-from plumecast.weather.profile import SURFACE, mean_wind, surface_wind
-from plumecast.weather.read import WeatherLike, as_weather, winds_as_weather
-from plumecast.weather.series import NORTH
-from plumecast.weather.snapshot_checks import HOURS_TOLERANCE, impossible_weather, needed_hours
 
-_SHORT = ("u", "v", "depth")
-_BLOCK = 256  # snapshots read at once
+LATE_START = 1.0
+"""The first hour of a weather may be this much after ignition, h; its wind is used until then. The
+weather of snapshots may end as much before the last of them."""
+
+CHECK_UNIT = "check its unit, which may be knots, mph or km/h"
+"""What to do about a wind that is too fast."""
 
 SOURCE_ATTRIBUTES = ("weather_source", "weather_kind", "weather_comment")
 """Attributes of snapshots that say where a weather comes from and what was filled in."""
@@ -52,8 +58,9 @@ STATE_WEATHER = (
 )
 """The next step for a user whose fires have no weather or no wind."""
 
-SAME_NORTH = 0.1
-"""Where the north of a grid varies by no more than this, degrees, that of its centre is taken."""
+HOURS_TOLERANCE = 0.01  # h; hours of fires are rounded, and counted from a second
+_BLOCK = 256  # snapshots read at once
+U, V, DEPTH = WEATHER_NAMES
 
 
 def has_weather(data: xr.Dataset) -> bool:
@@ -61,181 +68,259 @@ def has_weather(data: xr.Dataset) -> bool:
     return all(name in data.variables for name in WEATHER_NAMES)
 
 
-def with_weather(snapshots: xr.Dataset, weather: WeatherLike) -> xr.Dataset:
-    """Snapshots with the weather of their fires, in place of the one that they have.
+def without_weather(data: xr.Dataset) -> xr.Dataset:
+    """Snapshots without hourly weather, its axes and its attributes."""
+    kept = data.drop_vars([*WEATHER_NAMES, WEATHER_HOUR, HEIGHT], errors="ignore")
+    kept.attrs = {key: value for key, value in data.attrs.items() if key not in SOURCE_ATTRIBUTES}
+    return kept
 
-    An hourly weather adds its winds and boundary layers, and the mean 10 m winds from ignition to
-    each snapshot. One wind for a whole fire becomes its mean wind since ignition; where smoke is
-    carried, it is completed by the default profile and boundary layer. Winds that count from true
-    north are turned to the grid of the snapshots, by the convergence of its projection at the fire.
 
-    Parameters
-    ----------
-    snapshots : Dataset
-        Snapshots with `fire_id` and, for an hourly weather, `hours`.
-    weather : Dataset, path, pair or text
-        A result of `read_weather` or `constant_weather`; the path of a file that needs no options;
-        a wind for all fires as (speed, direction it comes from), such as ``(6.0, 240.0)`` in m/s
-        and degrees or ``("12 mph", "SW")``, or as text such as ``"12 mph from SW"``. A weather of
-        several fires is matched by `fire_id`; another one is that of all fires.
+# -- checks
 
-    Raises
-    ------
-    PlumecastError
-        If the weather ends before a fire does, or is for other fires.
+
+def check_weather_axes(snapshots: xr.Dataset) -> None:
+    """Raise unless the weather, where there is one, is complete, labelled, and covers the fires.
+
+    Only axes and labels are read. A boundary layer may be missing: it is filled in where smoke is
+    carried, with a warning.
     """
-    weather = as_weather(weather)
-    source = weather.attrs.get("weather_source")
-    angles = _north_angles(snapshots) if weather.attrs.get(NORTH) == TRUE else np.zeros(1)
-    angles = np.broadcast_to(angles, snapshots.sizes[SNAPSHOT])
-    rows_of = _rows_of_fires(snapshots, weather)
-    check_fires(weather, rows_of, source)
-    if not is_hourly(weather):
-        return _with_winds(snapshots, weather, rows_of, angles)
-    hours = snapshots["hours"].values.astype(np.float64)
-    lasts = {name: float(hours[rows].max()) for name, rows in rows_of.items()}
-    check_covers(weather, lasts, source)
-    times = np.arange(max(1.0, np.ceil(max(lasts.values()))) + 1.0)
-    values: dict[str, Array] = {}
-    winds = np.empty((2, hours.size))
-    for fire, one in each_fire(weather):
-        rows = np.arange(hours.size) if fire is None else rows_of.get(fire, np.empty(0, np.intp))
-        hourly = {name: _at(one, name, times) for name in WEATHER_NAMES if rows.size}
-        for angle in np.unique(angles[rows]):
-            same = rows[angles[rows] == angle]
-            turned = _turned(hourly, float(angle))
-            values = _placed(turned, same, hours.size, values)
-            u, v = (surface_wind(one[HEIGHT].values, turned[name]) for name in WEATHER_NAMES[:2])
-            winds[:, same] = mean_wind(times, u, v, hours[same])
-    made = _with_mean_winds(without_weather(snapshots), winds).assign_coords(
-        {
-            WEATHER_HOUR: (WEATHER_HOUR, times, TABLE[WEATHER_HOUR].attrs),
-            HEIGHT: (HEIGHT, weather[HEIGHT].values, weather[HEIGHT].attrs),
-        }
-    )
-    made = made.assign(
-        {name: (TABLE[name].dims, values[name], _attributes(weather, name)) for name in values}
-    )
-    if IGNITION_TIME in weather.attrs and IGNITION_TIME not in made.variables:
-        started = np.full(hours.size, weather.attrs[IGNITION_TIME])
-        made = made.assign_coords({IGNITION_TIME: (SNAPSHOT, started, TABLE[IGNITION_TIME].attrs)})
-    kept = {key: weather.attrs[key] for key in SOURCE_ATTRIBUTES if key in weather.attrs}
-    return made.assign_attrs(kept)
-
-
-def with_winds(snapshots: xr.Dataset, winds: str | Path | tuple[float, float]) -> xr.Dataset:
-    """Deprecated: `with_weather`, which takes a wind or a table of winds too."""
-    deprecate("with_winds(fires, winds)", "with_weather(fires, winds)")
-    return with_weather(snapshots, winds_as_weather(winds))
-
-
-def _with_winds(
-    snapshots: xr.Dataset, weather: xr.Dataset, rows_of: Mapping[str, Array], angles: Array
-) -> xr.Dataset:
-    """Snapshots with one wind for each fire, whose directions turn by `angles` (M,)."""
-    winds = np.empty((2, snapshots.sizes[SNAPSHOT]))
-    fire_winds = np.stack([np.atleast_1d(weather[name].values) for name in WIND])
-    winds[:] = fire_winds[:, :1]
-    for number, fire in enumerate(fires_of(weather)):
-        winds[:, rows_of.get(fire, [])] = fire_winds[:, [number]]
-    winds[1] = np.where(angles == 0.0, winds[1], (winds[1] + angles) % 360.0)
-    return _with_mean_winds(without_weather(snapshots), winds)
-
-
-def _with_mean_winds(snapshots: xr.Dataset, winds: Array) -> xr.Dataset:
-    """Snapshots with (2, M) speeds and directions as their mean winds since ignition."""
-    return snapshots.assign_coords(
-        {name: (SNAPSHOT, row, TABLE[name].attrs) for name, row in zip(WIND, winds, strict=True)}
-    )
-
-
-def _rows_of_fires(snapshots: xr.Dataset, weather: xr.Dataset) -> dict[str, Array]:
-    """The rows of every fire; raises if the snapshots lack what their weather needs."""
-    needed = {
-        "fire_id": bool(fires_of(weather)) or is_hourly(weather),
-        "hours": is_hourly(weather),
-    }
-    for name, is_needed in needed.items():
-        if is_needed and name not in snapshots.variables:
+    if not _has_all_parts(snapshots):
+        return
+    for entry in (*WEATHER, *WEATHER_AXES):
+        array = snapshots.variables.get(entry.name)
+        if array is not None and array.dims != entry.dims:
             raise PlumecastError(
-                f"the snapshots have no coordinate '{name}', which their weather needs; add it"
+                f"'{entry.name}' has dimensions {array.dims}, expected {entry.dims}"
             )
-    if not any(needed.values()):
-        return {}
-    names, fire = np.unique(snapshots["fire_id"].values.astype(str), return_inverse=True)
-    order = np.argsort(fire, kind="stable")
-    rows = np.split(order, np.cumsum(np.bincount(fire, minlength=names.size))[:-1])
-    return dict(zip(names.tolist(), rows, strict=True))
+        if array is not None and array.dtype.kind not in "fiu":
+            raise PlumecastError(f"'{entry.name}' holds {array.dtype}, not numbers")
+    check_weather_covers(snapshots, _until(snapshots))
 
 
-def _turned(hourly: Mapping[str, Array], angle: float) -> Mapping[str, Array]:
-    """Winds whose directions are `angle` degrees larger."""
-    if angle == 0.0:
-        return hourly
-    u, v, depth = (hourly[name] for name in WEATHER_NAMES)
-    cosine, sine = np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
-    turned = (cosine * u + sine * v, cosine * v - sine * u)
-    parts = (*(wind.astype(np.float32) for wind in turned), depth)
-    return dict(zip(WEATHER_NAMES, parts, strict=True))
+def _has_all_parts(data: xr.Dataset) -> bool:
+    """Whether there is a weather; raises if a part of it is missing, but for the boundary layer."""
+    names = [entry.name for entry in (*WEATHER, *WEATHER_AXES)]
+    parts = [name for name in WEATHER_NAMES if name in data.variables]
+    for name in names if parts else ():
+        if name not in data.variables and name != DEPTH:
+            raise PlumecastError(
+                f"there is '{parts[0]}', but no '{name}'; a weather has {', '.join(names)}"
+            )
+    return bool(parts)
 
 
-def _placed(
-    hourly: Mapping[str, Array], rows: Array, count: int, values: dict[str, Array]
-) -> dict[str, Array]:
-    """`values` of all snapshots with those of one fire; one weather of all takes no memory."""
-    if rows.size == count:
-        return {name: np.broadcast_to(one, (count, *one.shape)) for name, one in hourly.items()}
-    for name, one in hourly.items():
-        values.setdefault(name, np.empty((count, *one.shape), np.float32))[rows] = one
-    return values
+def check_weather_covers(data: xr.Dataset, until: Array | None) -> None:
+    """Raise unless a weather has all parts, axes that rise, and the hours `until` (M,) of fires."""
+    if not _has_all_parts(data):
+        return
+    lowest, _ = _checked_axis(data, HEIGHT, "m")
+    if lowest <= 0.0:
+        raise PlumecastError(
+            f"'{HEIGHT}' begins at {lowest:g} m; heights are above ground, give them above 0 m"
+        )
+    first, last = _checked_axis(data, WEATHER_HOUR, "h")
+    if first > LATE_START:
+        raise PlumecastError(
+            f"the weather begins {first:g} h after ignition ('{WEATHER_HOUR}'); add the hours from "
+            "0 on"
+        )
+    if until is None or not until.size:
+        return
+    row = int(np.argmax(until))
+    if until[row] > last + LATE_START:
+        raise PlumecastError(
+            f"{_who(data, row)} lasts until {until[row]:g} h, but the weather ends at {last:g} h "
+            f"('{WEATHER_HOUR}'); add the hours up to {np.ceil(until[row]):g}"
+        )
 
 
-def _at(weather: xr.Dataset, name: str, times: Array) -> Array:
-    """Values at `times` (h), linear between the hours; the last value beyond the last hour."""
-    hours = weather[WEATHER_HOUR].values
-    columns = weather[name].values.reshape(hours.size, -1)
-    values = np.stack([np.interp(times, hours, column) for column in columns.T], axis=1)
-    return values.astype(np.float32).reshape(times.size, *weather[name].shape[1:])
+def _checked_axis(snapshots: xr.Dataset, name: str, unit: str) -> tuple[float, float]:
+    """The ends of an axis; raises unless it rises."""
+    values = snapshots[name].values.astype(np.float64)
+    if not values.size:
+        raise PlumecastError(f"'{name}' is empty; give the weather at one {unit} or more")
+    if not np.isfinite(values).all():
+        raise PlumecastError(f"'{name}' holds NaN or infinite values; fill them in")
+    falls = np.flatnonzero(np.diff(values) <= 0.0)
+    if falls.size:
+        before, after = values[falls[0]], values[falls[0] + 1]
+        raise PlumecastError(
+            f"'{name}' must increase, but {after:g} {unit} follows {before:g} {unit}; sort the "
+            "weather and give each once"
+        )
+    return float(values[0]), float(values[-1])
 
 
-def _attributes(weather: xr.Dataset, name: str) -> dict[str, str]:
-    comment = weather[name].attrs.get("comment")
-    return {**TABLE[name].attrs, **({"comment": comment} if comment else {})}
+def _until(snapshots: xr.Dataset) -> Array | None:
+    """(M,) hour of each snapshot; None if it is not known."""
+    hours = snapshots.variables.get("hours")
+    if hours is None or hours.dims != (SNAPSHOT,) or hours.dtype.kind not in "fiu":
+        return None
+    values: Array = hours.values.astype(np.float64)
+    return np.where(np.isfinite(values), values, 0.0)  # other hours are refused elsewhere
 
 
-def true_north(grid: xr.Dataset) -> Array | None:
-    """(ny, nx) direction of true north on a projected grid, degrees clockwise from its y axis.
+def _who(data: xr.Dataset, row: int) -> str:
+    fires = data.variables.get("fire_id")
+    if fires is None or fires.dims != (SNAPSHOT,):
+        return f"row {row}"
+    return f"fire '{fires.values[row]}'"
 
-    This is the meridian convergence of the projection, from the longitudes of the cells: the step
-    (dx, dy) along which the longitude λ stays is (−∂λ/∂y, ∂λ/∂x). None where the grid has no
-    longitudes in degrees.
+
+def check_weather_values(snapshots: xr.Dataset) -> None:
+    """Raise at the first wind or depth, up to its snapshot's hour, that cannot be true."""
+    for row, text in _problems(snapshots):
+        raise PlumecastError(f"the weather of {_who(snapshots, row)}: {text}")
+
+
+def weather_findings(snapshots: xr.Dataset) -> Iterator[tuple[str, Finding]]:
+    """The first problem in the weather of every fire, by `fire_id`."""
+    fires = snapshots.fire_id.values.astype(str)
+    first: dict[str, Finding] = {}
+    for row, text in _problems(snapshots):
+        first.setdefault(str(fires[row]), Finding("weather", text))
+    yield from first.items()
+
+
+def _problems(snapshots: xr.Dataset) -> Iterator[tuple[int, str]]:
+    """At most one problem of each snapshot: (row, text)."""
+    if any(name not in snapshots.variables for name in WEATHER_NAMES):
+        return
+    axis = snapshots[WEATHER_HOUR].values.astype(np.float64)
+    until = _until(snapshots)
+    for rows in row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK):
+        try:
+            part = [snapshots[name].isel({SNAPSHOT: rows}).values for name in WEATHER_NAMES]
+        except PlumecastError as error:
+            yield rows.start, str(error)
+            continue
+        needed = _needed_hours(axis, None if until is None else until[rows], part[0].shape[0])
+        for row, text in impossible_weather(snapshots[HEIGHT].values, part, needed, axis):
+            yield row + rows.start, text
+
+
+def _needed_hours(axis: Array, until: Array | None, count: int) -> Array:
+    """(M, H) hours of the weather that snapshots need: up to the first not before their own."""
+    if until is None:
+        return np.ones((count, axis.size), dtype=bool)
+    last = np.searchsorted(axis, until - HOURS_TOLERANCE)
+    return np.asarray(np.arange(axis.size) <= last[:, None])
+
+
+def impossible_weather(
+    heights: Array, part: list[Array], needed: Array, axis: Array
+) -> Iterator[tuple[int, str]]:
+    """Rows of u, v (M, H, Z) and depth (M, H) that cannot be true where needed, and why."""
+    u, v, depth = part
+    speed = np.hypot(u, v)
+    limit = np.where(heights <= SURFACE_LAYER, SURFACE_WIND_LIMIT, ALOFT_WIND_LIMIT)
+    unknown = needed[:, :, None] & ~np.isfinite(speed)
+    fast = needed[:, :, None] & (speed > limit)
+    shallow = needed & ~((depth > 0.0) & np.isfinite(depth))
+    wrong = unknown.any(axis=(1, 2)) | fast.any(axis=(1, 2)) | shallow.any(axis=1)
+    for row in np.flatnonzero(wrong).tolist():
+        winds = unknown[row] if unknown[row].any() else fast[row]
+        if not winds.any():
+            hour = int(np.argmax(shallow[row]))
+            value = f"{depth[row, hour]:g} m at hour {axis[hour]:g}"
+            yield row, f"'{DEPTH}' is {value}; give a depth above 0 m"
+            continue
+        hour, level = np.argwhere(winds)[0]
+        place = f"at hour {axis[hour]:g}, {heights[level]:g} m"
+        if np.isfinite(speed[row, hour, level]):
+            yield row, f"{speed[row, hour, level]:.4g} m/s {place} is no wind; {CHECK_UNIT}"
+        else:
+            name, wind = (U, u) if not np.isfinite(u[row, hour, level]) else (V, v)
+            yield row, f"'{name}' is {wind[row, hour, level]:g} {place}; fill it in"
+
+
+# -- completion
+
+
+class CompletedWeather(PlumecastWarning):
+    """Parts of a weather were missing and were filled in."""
+
+
+def complete_weather(data: xr.Dataset) -> xr.Dataset:
+    """Snapshots whose hourly weather is complete; a warning says what was filled in.
+
+    A boundary layer that is missing is that of the hour of the day, and winds at one height, or at
+    several below `POWER_LAW_TOP`, are extended by the default profile. Without hourly winds
+    nothing is filled in.
     """
-    if not {"lat", "lon", "y", "x"} <= set(grid.variables) or min(grid["lon"].shape) < 2:
-        return None
-    lon = grid["lon"]
-    if lon.dims != ("y", "x") or not str(lon.attrs.get("units", "")).startswith("degree"):
-        return None
-    degrees = np.unwrap(np.unwrap(lon.values.astype(np.float64), 180.0, 0, period=360.0), 180.0, 1,
-                        period=360.0)  # fmt: skip
-    along_y, along_x = np.gradient(degrees, grid["y"].values, grid["x"].values)
-    return np.asarray(np.rad2deg(np.arctan2(-along_y, along_x)))
+    if not all(name in data.variables and WEATHER_HOUR in data[name].dims for name in (U, V)):
+        return data
+    filled = []
+    ignition = data.attrs.get(IGNITION_LOCAL_HOUR)
+    local = float(LOCAL_HOUR if ignition is None else ignition) + data[WEATHER_HOUR].values
+    if DEPTH not in data.variables:
+        dims = [dim for dim in data[U].dims if dim not in (WEATHER_HOUR, HEIGHT)] + [WEATHER_HOUR]
+        sizes = [data.sizes[dim] for dim in dims]
+        depth = np.broadcast_to(default_depth(local), sizes).astype(np.float32)
+        data = data.assign({DEPTH: (dims, depth, TABLE[DEPTH].attrs)})
+        start = "assumed" if ignition is None else "of ignition"
+        filled.append(
+            f"no '{DEPTH}': taken from the hour of the day ({local[0]:g} h local time {start}), "
+            f"{depth.min():.0f} to {depth.max():.0f} m"
+        )
+    data = _with_heights(data)
+    heights = data[HEIGHT].values.astype(np.float64)
+    if heights.size and heights[-1] < POWER_LAW_TOP and (np.diff(heights) > 0.0).all():
+        data = _extended(data, local)
+        reach = f"{'at' if heights.size == 1 else 'up to'} {heights[-1]:g} m"
+        filled.append(f"winds {reach} alone: extended upwards by the default profile")
+    if filled:
+        warnings.warn(f"the weather has {'; '.join(filled)}", CompletedWeather, stacklevel=3)
+    return data
 
 
-def _north_angles(snapshots: xr.Dataset) -> Array:
-    """(M,) or (1,) `true_north` where each fire began; 0 where it is not known."""
-    north = true_north(snapshots)
-    if north is None:
-        return np.zeros(1)
-    if np.ptp(north) <= SAME_NORTH or not {FIRE, "fire_id"} <= set(snapshots.variables):
-        return np.array([north[north.shape[0] // 2, north.shape[1] // 2]])
-    names, first, fire = np.unique(
-        snapshots["fire_id"].values.astype(str), return_index=True, return_inverse=True
+def _with_heights(data: xr.Dataset) -> xr.Dataset:
+    """Snapshots whose winds have heights; winds without are at the one of the data, or at 10 m."""
+    with_heights = [name for name in (U, V) if HEIGHT in data[name].dims]
+    if len(with_heights) == 1:
+        raise PlumecastError(
+            f"'{with_heights[0]}' has heights and the other wind has none; give both at the same "
+            "heights"
+        )
+    if with_heights and HEIGHT not in data.variables:
+        raise PlumecastError(f"the winds have no coordinate '{HEIGHT}'; add their heights in m")
+    if with_heights:
+        return data
+    height = float(data[HEIGHT].values.item()) if HEIGHT in data.variables else SURFACE
+    winds = data.drop_vars(HEIGHT, errors="ignore")
+    return winds.assign({name: winds[name].expand_dims({HEIGHT: [height]}) for name in (U, V)})
+
+
+def _extended(data: xr.Dataset, local: Array) -> xr.Dataset:
+    """Winds of some heights that rise, with those of the default profile below and above."""
+    heights, stored = data[HEIGHT].values.astype(np.float64), np.asarray(HEIGHTS)
+    parts = xr.broadcast(data[U], data[V], data[DEPTH].astype(np.float64))
+    lead = [dim for dim in parts[0].dims if dim not in (WEATHER_HOUR, HEIGHT)]
+    dims = (*lead, WEATHER_HOUR, HEIGHT)
+    u, v, depth = (part.transpose(*dims).values.astype(np.float64) for part in parts)
+    below, above = (
+        extend_profile(
+            (u[..., [k]], v[..., [k]]),
+            heights[k],
+            stored,
+            local_hour=local[:, None],
+            depth=depth[..., [k]],
+        )
+        for k in (0, -1)
     )
-    angles = np.empty(names.size)
-    for number, row in enumerate(first.tolist()):
-        burned = snapshots[FIRE].isel({SNAPSHOT: row}).transpose("y", "x").values
-        angles[number] = north[np.unravel_index(int(np.argmax(burned)), north.shape)]
-    return np.asarray(angles[fire])
+    low, high = stored < heights[0], stored > heights[-1]
+    axis = np.concatenate([stored[low], heights, stored[high]])
+    winds = {
+        name: np.concatenate([first[..., low], part, last[..., high]], axis=-1)
+        for name, part, first, last in zip((U, V), (u, v), below, above, strict=True)
+    }
+    made = data.drop_vars([U, V, HEIGHT]).assign(
+        {name: (dims, wind.astype(np.float32), TABLE[name].attrs) for name, wind in winds.items()}
+    )
+    return made.assign_coords({HEIGHT: (HEIGHT, axis, TABLE[HEIGHT].attrs)})
+
+
+# -- mean winds
 
 
 def with_mean_winds(snapshots: xr.Dataset) -> xr.Dataset:
@@ -250,16 +335,26 @@ def with_mean_winds(snapshots: xr.Dataset) -> xr.Dataset:
         return snapshots
     rows = row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK)
     parts = [_mean_winds(snapshots.isel({SNAPSHOT: part})) for part in rows]
-    return _with_mean_winds(snapshots, np.concatenate(parts, axis=1))
+    return assign_mean_winds(snapshots, np.concatenate(parts, axis=1))
 
 
 def _mean_winds(snapshots: xr.Dataset) -> Array:
     """(2, M) mean speeds and directions that the wind came from, in degrees."""
-    weather = _read_rows(snapshots, {SNAPSHOT: snapshots.sizes[SNAPSHOT]})
+    weather, _ = _read_rows(snapshots, {SNAPSHOT: snapshots.sizes[SNAPSHOT]})
     u, v = (surface_wind(weather["heights"], weather[name]) for name in ("u", "v"))
     until = snapshots["hours"].values[:, None]
     winds = [mean_wind(weather["hours"], u[m], v[m], until[m]) for m in range(until.size)]
     return np.array(winds, dtype=np.float64).reshape(-1, 2).T
+
+
+def assign_mean_winds(snapshots: xr.Dataset, winds: Array) -> xr.Dataset:
+    """Snapshots with (2, M) speeds and directions as their mean winds since ignition."""
+    return snapshots.assign_coords(
+        {name: (SNAPSHOT, row, TABLE[name].attrs) for name, row in zip(WIND, winds, strict=True)}
+    )
+
+
+# -- hours
 
 
 def on_weather_hours(fire: xr.Dataset, hours: Array) -> xr.Dataset:
@@ -278,13 +373,6 @@ def on_weather_hours(fire: xr.Dataset, hours: Array) -> xr.Dataset:
     ):
         return fire
     return _with_hours(fire, hours)
-
-
-def without_weather(data: xr.Dataset) -> xr.Dataset:
-    """Snapshots without hourly weather, its axes and its attributes."""
-    kept = data.drop_vars([*WEATHER_NAMES, WEATHER_HOUR, HEIGHT], errors="ignore")
-    kept.attrs = {key: value for key, value in data.attrs.items() if key not in SOURCE_ATTRIBUTES}
-    return kept
 
 
 def pad_weather(data: xr.Dataset, last: float) -> xr.Dataset:
@@ -316,6 +404,9 @@ def _with_hours(data: xr.Dataset, hours: Array) -> xr.Dataset:
     return chosen.assign_coords({WEATHER_HOUR: (WEATHER_HOUR, hours, axis.attrs)})
 
 
+# -- reading
+
+
 def read_weather_rows(
     data: xr.Dataset, sizes: Mapping[Hashable, int] | None = None
 ) -> dict[str, Array]:
@@ -325,40 +416,31 @@ def read_weather_rows(
     weather is repeated along the dimensions that it lacks. Missing values after the hour of a
     snapshot, which are not needed, become the last one before.
     """
-    rows: dict[Hashable, int] = {}
-    rows |= {SNAPSHOT: data.sizes[SNAPSHOT]} if sizes is None else dict(sizes)
-    weather = _read_rows(data, rows)
-    axis = weather["hours"]
-    until = _rows(data, "hours", rows) if "hours" in data.variables else None
-    needed = needed_hours(axis, until, weather["depth"].shape[0])
-    part = [weather[short] for short in _SHORT]
-    for row, text in impossible_weather(weather["heights"], part, needed, axis):
+    one_each: Mapping[Hashable, int] = {SNAPSHOT: data.sizes[SNAPSHOT]} if sizes is None else sizes
+    weather, until = _read_rows(data, one_each)
+    part = [weather[short] for short in ("u", "v", "depth")]
+    needed = _needed_hours(weather["hours"], until, part[0].shape[0])
+    for row, text in impossible_weather(weather["heights"], part, needed, weather["hours"]):
         raise PlumecastError(f"the weather of {_who(data, row)}: {text}")
     return weather
 
 
-def _read_rows(data: xr.Dataset, rows: Mapping[Hashable, int]) -> dict[str, Array]:
-    """The arrays of `read_weather_rows`, with NaN where a needed value is missing."""
-    weather: dict[str, Array] = {
-        "hours": data[WEATHER_HOUR].values.astype(np.float64),
-        "heights": data[HEIGHT].values.astype(np.float64),
-    }
+def _read_rows(
+    data: xr.Dataset, rows: Mapping[Hashable, int]
+) -> tuple[dict[str, Array], Array | None]:
+    """The arrays of `read_weather_rows`, not checked, and the hours (M,) of the rows."""
+    hours = data[WEATHER_HOUR].values.astype(np.float64)
+    weather = {"hours": hours, "heights": data[HEIGHT].values.astype(np.float64)}
     until = _rows(data, "hours", rows) if "hours" in data.variables else None
-    for short, name in zip(_SHORT, WEATHER_NAMES, strict=True):
+    for short, name in zip(("u", "v", "depth"), WEATHER_NAMES, strict=True):
         values = _rows(data, name, rows)
-        weather[short] = values if until is None else _fill_later(values, weather["hours"], until)
-    return weather
-
-
-def _fill_later(values: Array, hours: Array, until: Array) -> Array:
-    """(M, H, …) values, with those missing after the hour (M,) of a row as the last before."""
-    missing = ~np.isfinite(values)
-    if not missing.any():
-        return values
-    last = np.minimum(np.searchsorted(hours, until - HOURS_TOLERANCE), hours.size - 1)
-    kept = np.minimum(np.arange(hours.size), last[:, None])
-    held = values[np.arange(values.shape[0])[:, None], kept]
-    return np.where(missing, held, values)
+        missing = ~np.isfinite(values)
+        if until is not None and missing.any():
+            last = np.minimum(np.searchsorted(hours, until - HOURS_TOLERANCE), hours.size - 1)
+            kept = np.minimum(np.arange(hours.size), last[:, None])
+            values = np.where(missing, values[np.arange(last.size)[:, None], kept], values)
+        weather[short] = values
+    return weather, until
 
 
 def _rows(data: xr.Dataset, name: str, rows: Mapping[Hashable, int]) -> Array:
@@ -374,9 +456,3 @@ def _rows(data: xr.Dataset, name: str, rows: Mapping[Hashable, int]) -> Array:
     values = wide.transpose(*rows, *axes).values
     shaped: Array = values.reshape(-1, *(variable.sizes[dim] for dim in axes)).astype(np.float64)
     return shaped
-
-
-def _who(data: xr.Dataset, row: int) -> str:
-    if "fire_id" in data.variables and data["fire_id"].dims == (SNAPSHOT,):
-        return f"fire '{data['fire_id'].values[row]}'"
-    return f"row {row}"

@@ -12,7 +12,6 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.tables import DIRECTION, Column, Table, TableFormat, read_table
 from plumecast.base.units import factor
 from plumecast.compute.arrays import Array
-from plumecast.weather.checks import Sounding, place
 from plumecast.weather.options import Options, hours_since, parse_ignition, parse_time
 from plumecast.weather.profile import (
     LOCAL_HOUR,
@@ -22,7 +21,7 @@ from plumecast.weather.profile import (
     default_depth,
     direction_from,
 )
-from plumecast.weather.series import Origin, Series, fire_winds, hourly_dataset
+from plumecast.weather.series import Origin, Series, Sounding, fire_winds, hourly_dataset, place
 
 _HOURS = "hours h hr weather_hour time_since_ignition hour_since_ignition hours_since_ignition"
 _FROM = "wind_from from direction_from from_direction dir_from"
@@ -56,11 +55,8 @@ FORMAT = TableFormat(
 )  # fmt: skip
 """The columns of weather tables; the unit of speeds must be stated."""
 
-_SPEEDS = ("speed", "u", "v")
 _DIRECTIONS = ("direction", "wind_from_direction", "to", "wind_to_direction")
-_EXPECTED = (
-    "expected speed, direction and, for hourly weather, hour and height; optionally depth and fire"
-)
+_SAYS = {"wind_from_direction": "from", "to": "to", "wind_to_direction": "to"}
 
 
 def read_weather_table(
@@ -73,20 +69,26 @@ def read_weather_table(
     """
     table = read_table(path, FORMAT)
     _check_columns(table, options)
-    speeds = _speeds(table, options, default_unit)
+    speeds = {}
+    for name in ("speed", "u", "v"):
+        if name in table:
+            label = table.units.get(name, default_unit if options.speed_unit is None else None)
+            unit = options.speed_unit_of(table.source, label, f"'{table.headers[name]}'")
+            scale = 1.0 if name in table.units else factor(unit, "speed")
+            speeds[name] = table.numbers[name] * scale
     turned = "wind_to_direction" in table or "to" in table or options.direction_is == "to"
     note = {"": "directions that the wind blows to were turned by 180 degrees"} if turned else {}
     origin = Origin(path, "table", note, north=options.north)
-    rows = _rows_by_fire(table)
+    rows: dict[str | None, list[int]] = {}  # of every fire, in the order of the table
+    for row, fire in enumerate(table.texts.get("fire", [None] * len(table))):
+        rows.setdefault(fire, []).append(row)
     if "hour" not in table and "time" not in table:
-        speed, direction = _winds(table, speeds, options)
-        return _fire_winds(table, rows, (speed, direction), origin, options)
+        return _fire_winds(table, rows, _winds(table, speeds, options), origin, options)
     hours, heights = _hours(table, options), _heights(table, options)
-    winds = (
-        (speeds["u"], speeds["v"])
-        if {"u", "v"} <= set(speeds)
-        else components(*_winds(table, speeds, options))
-    )
+    if {"u", "v"} <= set(speeds):
+        winds = speeds["u"], speeds["v"]
+    else:
+        winds = components(*_winds(table, speeds, options))
     series = [
         Series(_soundings(table, at, hours, heights, winds), fire, options.profile.local_hour)
         for fire, at in rows.items()
@@ -104,45 +106,32 @@ def _check_columns(table: Table, options: Options) -> None:
     for name, columns in needed.items():
         if not set(columns) & set(table.headers):
             raise PlumecastError(
-                f"{table.source}: the column {name} is missing; {_EXPECTED}, found "
+                f"{table.source}: the column {name} is missing; expected speed, direction and, for "
+                "hourly weather, hour and height; optionally depth and fire, found "
                 f"{', '.join([*table.headers.values(), *table.extra])}"
             )
-    shown = {name: table.headers[name] for name in _DIRECTIONS if name in table}
+    shown = [name for name in _DIRECTIONS if name in table]
     if len(shown) > 1:
-        first, second, *_ = shown.values()
+        first, second = (table.headers[name] for name in shown[:2])
         raise PlumecastError(
             f"{table.source}: the columns '{first}' and '{second}' are both directions; keep one"
         )
-    if "to" in shown and options.direction_is != "to":
+    says = _SAYS.get(shown[0]) if shown else None
+    advice = ""
+    if shown == ["to"] and options.direction_is != "to":
+        advice = "blows to; give the direction it comes from, or say 'to' here"
+    elif says is not None and options.direction_is not in (None, says):
+        advice = f"{'blows to' if says == 'to' else 'comes from'}; leave it out"
+    if advice:
         raise ArgumentError(
-            "direction_is", options.direction_is, f"{table.source}: the column '{shown['to']}' "
-            "says where the wind blows to; give the direction it comes from, or say 'to' here"
+            "direction_is", options.direction_is, f"{table.source}: the column "
+            f"'{table.headers[shown[0]]}' says where the wind {advice}"
         )  # fmt: skip
-    for name, opposite, what in (
-        ("wind_to_direction", "from", "blows to"), ("wind_from_direction", "to", "comes from")
-    ):  # fmt: skip
-        if name in shown and options.direction_is == opposite:
-            raise ArgumentError(
-                "direction_is", opposite, f"{table.source}: the column '{shown[name]}' says where "
-                f"the wind {what}; leave it out"
-            )  # fmt: skip
     if "altitude" in table and "height" not in table and options.site.elevation is None:
         raise ArgumentError(
             "elevation", None, f"{table.source}: the column '{table.headers['altitude']}' counts "
             "from sea level; give the height of the ground in m, or heights above ground"
         )  # fmt: skip
-
-
-def _speeds(table: Table, options: Options, default_unit: str | None) -> dict[str, Array]:
-    """The columns of speeds, (n,) m s⁻¹; raises if their unit is not stated."""
-    speeds = {}
-    for name in _SPEEDS:
-        if name in table:
-            label = table.units.get(name, default_unit if options.speed_unit is None else None)
-            unit = options.speed_unit_of(table.source, label, f"'{table.headers[name]}'")
-            scale = 1.0 if name in table.units else factor(unit, "speed")
-            speeds[name] = table.numbers[name] * scale
-    return speeds
 
 
 def _winds(table: Table, speeds: Mapping[str, Array], options: Options) -> tuple[Array, Array]:
@@ -154,16 +143,6 @@ def _winds(table: Table, speeds: Mapping[str, Array], options: Options) -> tuple
     if name in ("to", "wind_to_direction") or options.direction_is == "to":
         degrees = degrees + 180.0
     return speeds["speed"], degrees
-
-
-def _rows_by_fire(table: Table) -> dict[str | None, list[int]]:
-    """The rows of every fire, in the order of the table; None if it names no fires."""
-    if "fire" not in table:
-        return {None: list(range(len(table)))}
-    rows: dict[str | None, list[int]] = {}
-    for row, name in enumerate(table.texts["fire"]):
-        rows.setdefault(name, []).append(row)
-    return rows
 
 
 def _hours(table: Table, options: Options) -> Array:

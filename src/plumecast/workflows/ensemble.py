@@ -12,8 +12,7 @@ from pathlib import Path
 import xarray as xr
 
 from plumecast.base.deprecated import folded_arguments
-from plumecast.compute.memory import parse_memory
-from plumecast.compute.resources import LOCAL, Resources
+from plumecast.compute.resources import LOCAL, Resources, parse_memory
 from plumecast.data.covariates import extrapolating
 from plumecast.data.schema import final_rows
 from plumecast.scores.field_statistics import bin_count, groups_for

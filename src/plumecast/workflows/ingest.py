@@ -26,11 +26,10 @@ from plumecast.sources.wrf import (
     fire_name,
     read_wrf_fires,
 )
-from plumecast.weather.checks import check_fires, fires_of
+from plumecast.weather.fires import with_weather
 from plumecast.weather.options import TRUE
 from plumecast.weather.read import WeatherLike, accepts_winds
-from plumecast.weather.series import Origin, fire_winds
-from plumecast.weather.snapshots import with_weather
+from plumecast.weather.series import Origin, check_fires, fire_winds, fires_of
 from plumecast.workflows.fires.conditions import (
     FuelsGiven,
     as_fuels,

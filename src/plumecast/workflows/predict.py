@@ -15,8 +15,7 @@ from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import bytes_in
-from plumecast.compute.memory import parse_memory, rows_within
-from plumecast.compute.resources import LOCAL, Resources
+from plumecast.compute.resources import LOCAL, Resources, parse_memory, rows_within
 from plumecast.data.clock import fire_blocks, whole_fires
 from plumecast.data.covariates import ExtrapolationWarning, extrapolating
 from plumecast.scores.predicted_dose import without_marks

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.compute.device import Budget
+from plumecast.compute.resources import Budget
 from plumecast.operators.coded import correction
 from plumecast.operators.coded.correction import fit_correction
 from plumecast.operators.family import NOTHING, Conditions, TrainingSet

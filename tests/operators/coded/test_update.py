@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumecast.compute.device import DEFAULT_BUDGET
+from plumecast.compute.resources import DEFAULT_BUDGET
 from plumecast.operators.coded.fit import CodedSettings, fit_coded_operator
 from plumecast.operators.coded.kernels import KernelMap
 from plumecast.operators.coded.operator import CodedOperator

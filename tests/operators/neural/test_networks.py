@@ -10,7 +10,7 @@ import pytest
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import map_arrays
-from plumecast.compute.device import choose_device
+from plumecast.compute.resources import choose_device
 from plumecast.operators.family import NOTHING, Conditions, TrainingSet
 from plumecast.operators.lift import Lift, fit_lift
 from plumecast.operators.neural.map import (

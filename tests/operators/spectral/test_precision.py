@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plumecast.compute.device import Budget, Device, free_bytes
+from plumecast.compute.resources import Budget, Device, free_bytes
 from plumecast.operators.family import NOTHING, TrainingSet
 from plumecast.operators.lift import fit_lift
 from plumecast.operators.spectral import map as spectral_map

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumecast.compute.device import DEFAULT_BUDGET
+from plumecast.compute.resources import DEFAULT_BUDGET
 from plumecast.operators.family import NOTHING, TrainingSet
 from plumecast.operators.lift import fit_lift
 from plumecast.operators.spectral.equations import Equations

@@ -9,8 +9,8 @@ from plumecast import read_wrf
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import TABLE
 from plumecast.sources.wrf.fires import read_wrf_profile
-from plumecast.weather.checks import check_weather
 from plumecast.weather.profile import HEIGHTS
+from plumecast.weather.series import check_weather
 from support.places import shared_data
 from support.wrf_files import HEIGHTS as FACES
 from support.wrf_files import NX, NY, NZ, Circle, plume, write_run

@@ -31,9 +31,8 @@ from plumecast.compute.arrays import (
     positive_part,
     take_rows,
 )
-from plumecast.compute.blocks import row_blocks
-from plumecast.compute.device import free_bytes
-from plumecast.compute.threads import cores, map_threads
+from plumecast.compute.blocks import cores, map_threads, row_blocks
+from plumecast.compute.resources import free_bytes
 from plumecast.operators.carried.release import (
     FireHistory,
     FuelLoads,

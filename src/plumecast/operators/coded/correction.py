@@ -14,8 +14,7 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, like, map_arrays, take_rows, to_numpy
-from plumecast.compute.device import DEFAULT_BUDGET, Budget
-from plumecast.compute.memory import RESERVE, show_memory
+from plumecast.compute.resources import DEFAULT_BUDGET, RESERVE, Budget, show_memory
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.coded.kernels import typical_distance
 from plumecast.operators.coded.operator import CodedMap, code_size, encode, join_codes, lifted

@@ -23,8 +23,7 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.blocks import Passes
-from plumecast.compute.device import Budget
-from plumecast.compute.memory import FLOAT, READ, RESERVE, rows_within, show_memory
+from plumecast.compute.resources import FLOAT, READ, RESERVE, Budget, rows_within, show_memory
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.coded.kernels import (
     MAX_DEGREE,

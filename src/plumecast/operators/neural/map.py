@@ -28,7 +28,7 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.blocks import row_blocks
-from plumecast.compute.device import Budget
+from plumecast.compute.resources import Budget
 from plumecast.operators.family import NOTHING, Conditions, Family, FittedMap, TrainingSet
 from plumecast.operators.lift import fit_lift
 from plumecast.operators.targets import are_indicators, check_choice, target_sizes

@@ -31,7 +31,7 @@ from torch.nn import functional
 from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, to_numpy
 from plumecast.compute.blocks import row_blocks
-from plumecast.compute.memory import rows_within
+from plumecast.compute.resources import rows_within
 from plumecast.operators.lift import Lift
 from plumecast.operators.neural.map import Epoch, Schedule
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, like
-from plumecast.compute.threads import map_slices
+from plumecast.compute.blocks import map_slices
 
 ROUNDING = 8.0
 """Smallest penalty, in units of the rounding error of the trace of its Gram matrix."""

@@ -29,10 +29,8 @@ from plumecast.compute.arrays import (
     like,
     to_numpy,
 )
-from plumecast.compute.blocks import Runner, sampled_rows
-from plumecast.compute.device import DEFAULT_BUDGET, Budget
-from plumecast.compute.memory import rows_within
-from plumecast.compute.threads import cores, map_threads
+from plumecast.compute.blocks import Runner, cores, map_threads, sampled_rows
+from plumecast.compute.resources import DEFAULT_BUDGET, Budget, rows_within
 from plumecast.operators.coded.correction import CorrectedMap, correction_rows, fit_correction
 from plumecast.operators.coded.kernels import KernelMap
 from plumecast.operators.coded.operator import CodedMap

@@ -32,9 +32,8 @@ from plumecast.compute.arrays import (
     write_difference,
     write_sum,
 )
-from plumecast.compute.device import free_bytes
-from plumecast.compute.memory import keep_freed_memory
-from plumecast.compute.threads import cores, map_threads
+from plumecast.compute.blocks import cores, map_threads
+from plumecast.compute.resources import free_bytes, keep_freed_memory
 from plumecast.operators.family import NOTHING, Conditions
 from plumecast.operators.lift import Lift
 from plumecast.operators.spectral.equations import Equations

@@ -27,10 +27,9 @@ from plumecast.compute.arrays import Array
 from plumecast.sources.wrf.checks import SMOKE_SCHEME, smoke_scheme
 from plumecast.sources.wrf.files import Frame
 from plumecast.sources.wrf.integrity import dimensions_of
-from plumecast.weather.checks import Sounding
 from plumecast.weather.options import DefaultProfile
 from plumecast.weather.profile import HEIGHTS, SURFACE
-from plumecast.weather.series import Origin, Series, hourly_dataset
+from plumecast.weather.series import Origin, Series, Sounding, hourly_dataset
 
 SURFACE_ONLY = "wrf_surface"
 """Attribute `weather_kind` of runs without U and V, whose winds aloft are the default profile's."""

@@ -20,7 +20,7 @@ from plumecast.data.covariates import FUEL_LOAD
 from plumecast.data.rewrite import drop_variable, rewrite_fires
 from plumecast.data.store import open_snapshots
 from plumecast.sources.wrf.checks import SMOKE_SCHEME
-from plumecast.weather.checks import is_hourly
+from plumecast.weather.series import is_hourly
 from plumecast.weather.snapshots import STATE_WEATHER, has_weather, pad_weather, without_weather
 from plumecast.workflows.fires.conditions import with_user_weather
 

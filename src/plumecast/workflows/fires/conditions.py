@@ -15,9 +15,10 @@ from plumecast.base.names import FIRE, GROUND, SNAPSHOT, WEATHER_NAMES, WIND
 from plumecast.compute.arrays import Array
 from plumecast.sources.rasters.georeference import read_fuel_load
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.weather.checks import check_fires, is_hourly
+from plumecast.weather.fires import with_weather
 from plumecast.weather.read import WeatherLike, as_weather
-from plumecast.weather.snapshots import SOURCE_ATTRIBUTES, STATE_WEATHER, has_weather, with_weather
+from plumecast.weather.series import check_fires, is_hourly
+from plumecast.weather.snapshots import SOURCE_ATTRIBUTES, STATE_WEATHER, has_weather
 
 CONSTANT = (
     "constant mean wind since ignition; above 10 m the default profile and boundary layer of "

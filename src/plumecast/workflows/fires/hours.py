@@ -35,10 +35,15 @@ from plumecast.data.covariates import read_scalar, wind_vector
 from plumecast.data.schema import further_outputs
 from plumecast.operators.carried.release import Front, partial_release_of
 from plumecast.surrogate.weather import LONGEST
-from plumecast.weather.complete import CompletedWeather, complete_weather
 from plumecast.weather.profile import SURFACE
-from plumecast.weather.snapshot_checks import LATE_START
-from plumecast.weather.snapshots import has_weather, hold_weather, with_mean_winds
+from plumecast.weather.snapshots import (
+    LATE_START,
+    CompletedWeather,
+    complete_weather,
+    has_weather,
+    hold_weather,
+    with_mean_winds,
+)
 
 
 class BeyondLastMap(PlumecastWarning):

@@ -14,9 +14,8 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import DATA_VERSION, SNAPSHOT
 from plumecast.compute.arrays import Array
-from plumecast.compute.blocks import Runner, add_up, map_over, row_blocks
+from plumecast.compute.blocks import Runner, add_up, map_over, map_threads, row_blocks
 from plumecast.compute.resources import LOCAL, Resources
-from plumecast.compute.threads import map_threads
 from plumecast.data.clock import by_fire, take_final, whole_fires
 from plumecast.data.clock import fire_blocks as whole_blocks
 from plumecast.data.lazy_store import check_unchanged

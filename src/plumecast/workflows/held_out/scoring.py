@@ -24,8 +24,7 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, like
 from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.compute.device import refuse_device
-from plumecast.compute.resources import Resources
+from plumecast.compute.resources import Resources, refuse_device
 from plumecast.data.clock import by_fire, fire_blocks
 from plumecast.data.covariates import extrapolating
 from plumecast.data.layout import Layout, to_rows

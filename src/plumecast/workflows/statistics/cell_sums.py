@@ -22,7 +22,7 @@ from plumecast.compute.arrays import (
     to_numpy,
 )
 from plumecast.compute.blocks import add_up
-from plumecast.compute.device import free_bytes
+from plumecast.compute.resources import free_bytes
 from plumecast.data.clock import by_fire, fire_blocks, take_final
 from plumecast.data.covariates import extrapolating
 from plumecast.data.layout import to_rows

@@ -16,7 +16,7 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SNAPSHOT, WIND
 from plumecast.base.values import setting
 from plumecast.compute.arrays import Array
-from plumecast.compute.device import DEFAULT_BUDGET
+from plumecast.compute.resources import DEFAULT_BUDGET
 from plumecast.data.covariates import own_covariates, own_winds, read_wind
 from plumecast.data.layout import fit_layout
 from plumecast.data.training import TrainingMatrices, field_names, training_matrices
