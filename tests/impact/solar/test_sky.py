@@ -12,7 +12,6 @@ from plumecast.impact.optics import (
     SKIES,
     Air,
     Optics,
-    bird,
     largest_aod,
     optical_depth,
     spectrl2,
@@ -31,24 +30,16 @@ def sky(aod, ssa=0.93, zenith=ZENITH, model=spectrl2):
     return float(beam[0]), float(beam[0] * np.cos(np.radians(zenith)) + diffuse[0])
 
 
-def global_share(aod, ssa=0.93):
-    return sky(aod, ssa)[1] / sky(Optics().background, ssa)[1]
-
-
-def test_global_irradiance_at_an_optical_depth_of_one():
-    assert global_share(1.0) == pytest.approx(0.86, abs=PUBLISHED)
-
-
-def test_effect_of_the_albedo():
-    assert global_share(1.0, 0.85) == pytest.approx(0.79, abs=PUBLISHED)
-    assert global_share(1.0, 0.98) == pytest.approx(0.89, abs=PUBLISHED)
+@pytest.mark.parametrize(("ssa", "share"), [(0.93, 0.86), (0.85, 0.79), (0.98, 0.89)])
+def test_global_irradiance_at_an_optical_depth_of_one(ssa, share):
+    clear = sky(Optics().background, ssa)[1]
+    assert sky(1.0, ssa)[1] / clear == pytest.approx(share, abs=PUBLISHED)
 
 
 def test_beam_above_150_mg_of_smoke():
     background = Optics().background
     smoke = float(optical_depth(np.array(10.0), 15_000.0))  # 150 mg m⁻²
     reduced = 1.0 - sky(background + smoke)[0] / sky(background)[0]
-    assert 0.40 <= reduced <= 0.50
     assert reduced == pytest.approx(0.42, abs=PUBLISHED)
 
 
@@ -91,7 +82,3 @@ def test_the_table_is_the_model():
                 beam[:, i, j] * above + diffuse[:, i, j], exact[0] * above + exact[1],
                 atol=INTERPOLATION,
             )  # fmt: skip
-
-
-def test_bird_needs_no_albedo():
-    assert sky(1.0, 0.88, model=bird) == sky(1.0, 0.97, model=bird)
