@@ -55,11 +55,6 @@ class Difference:
         return np.asarray(self.ignitions < COCHRAN * self.skewness**2)
 
     @property
-    def reference(self) -> np.ndarray:
-        """(P,) mean of the reference."""
-        return self.base.mean
-
-    @property
     def unchanged(self) -> np.ndarray:
         """Places where no fire differs, so that the samples do not tell the error."""
         return np.asarray((self.change.mean == 0.0) & (self.change.error == 0.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -139,20 +139,30 @@ def _same_axis(one: xr.Dataset, two: xr.Dataset, axis: str) -> bool:
     return bool(np.abs(known[0] - known[1]).max() <= reach)
 
 
-def sample_stored(
-    cells: Places, source: xr.Dataset | FireSource, request: Request, resources: Resources
+def sample_smoke(
+    cells: Places,
+    source: xr.Dataset | FireSource,
+    request: Request,
+    surrogate: Surrogate | None,
+    *,
+    weather: xr.Dataset | None,
+    resources: Resources,
 ) -> Sampled:
-    """The stored or simulated smoke of the last snapshot of every fire in some cells.
+    """The smoke of the last snapshot of every fire in some cells, for the quantity of a request.
 
-    It is what the quantity of the request is read from.
+    It is predicted by the surrogate; without one it is stored or simulated.
     """
-    function = partial(_stored_block, cells, request)
-    parts: Iterable[PlaceSamples] = (
-        source.sums(function, None, resources.progress)
-        if isinstance(source, FireSource)
-        else map(function, _final_blocks(source))
+    if surrogate is None:
+        function = partial(_stored_block, cells, request)
+        if isinstance(source, FireSource):
+            return Sampled(tuple(source.sums(function, None, resources.progress)))
+        return Sampled(tuple(map(function, _final_blocks(source))))
+    if isinstance(source, xr.Dataset) and not request.reading.hours:
+        last = np.isin(np.arange(source.sizes[SNAPSHOT]), final_rows(source))
+        source = source.assign_coords(is_final=(SNAPSHOT, last))
+    return sample_fires(
+        cells, surrogate, source, request, weather=weather, describe=_described, resources=resources
     )
-    return Sampled(tuple(parts))
 
 
 def _final_blocks(data: xr.Dataset) -> Iterator[xr.Dataset]:
@@ -181,24 +191,6 @@ def _stored_block(cells: Places, request: Request, block: xr.Dataset) -> PlaceSa
         )
     samples = label_samples(values[:, cells.cells], block, block[SMOKE].attrs)
     return _described(samples, block, values)
-
-
-def sample_predicted(
-    cells: Places,
-    surrogate: Surrogate,
-    source: xr.Dataset | FireSource,
-    request: Request,
-    *,
-    weather: xr.Dataset | None,
-    resources: Resources,
-) -> Sampled:
-    """The predicted smoke of the last snapshot of every fire in some cells, for a quantity."""
-    if isinstance(source, xr.Dataset) and not request.reading.hours:
-        last = np.isin(np.arange(source.sizes[SNAPSHOT]), final_rows(source))
-        source = source.assign_coords(is_final=(SNAPSHOT, last))
-    return sample_fires(
-        cells, surrogate, source, request, weather=weather, describe=_described, resources=resources
-    )
 
 
 def _described(samples: PlaceSamples, block: xr.Dataset, smoke: np.ndarray) -> PlaceSamples:
@@ -308,26 +300,45 @@ def choose_pairs(
     columns: int,
     paired: bool | None,
     names: tuple[str, str],
-) -> Pairs | None:
-    """The pairs to compare, or None for an unpaired comparison.
+) -> tuple[Pairs | None, list[str]]:
+    """The pairs to compare, or None for an unpaired comparison; and notes on who has no partner.
 
     `paired` True or False demands one of the two; None decides by LEAST_SHARED.
     """
     if paired is False:
-        return None
+        return None, []
     pairs = match(one, two, columns)
-    least = 1 if paired else 2
-    if pairs.shared < least:
-        if paired:
-            why = (
-                f"{pairs.moved} have the same name but begin at other places"
-                if pairs.moved
-                else f"the first are '{one.ignitions[0]}' and '{two.ignitions[0]}'"
-            )
-            raise PlumecastError(
-                f"paired=True needs common ignitions, but '{names[0]}' and '{names[1]}' have none "
-                f"({why}); give them the same ignition_id, or compare unpaired"
-            )
-        return None
+    both = f"'{names[0]}' and '{names[1]}'"
+    if paired and pairs.shared < 1:
+        why = (
+            f"{pairs.moved} have the same name but begin at other places"
+            if pairs.moved
+            else f"the first are '{one.ignitions[0]}' and '{two.ignitions[0]}'"
+        )
+        raise PlumecastError(
+            f"paired=True needs common ignitions, but {both} have none ({why}); give them the same "
+            "ignition_id, or compare unpaired"
+        )
     smaller = min(np.unique(part.ignitions).size for part in (one, two))
-    return pairs if paired or pairs.shared >= LEAST_SHARED * smaller else None
+    if not paired and pairs.shared < max(2, LEAST_SHARED * smaller):
+        text = (
+            f"{both} share {pairs.shared} ignitions and are compared as independent fires; with "
+            "the same ignitions in both, far fewer fires are needed"
+        )
+        if pairs.moved:
+            text += f" ({pairs.moved} have the same name but begin at other places)"
+        return None, [text]
+    notes = []
+    alone = [int((part < 0).sum()) for part in (pairs.first, pairs.second)]
+    if any(alone):
+        notes.append(
+            f"{pairs.ignitions.size} pairs of {pairs.shared} common ignitions are compared; "
+            f"{alone[0]} fires of '{names[0]}' and {alone[1]} of '{names[1]}' have no partner and "
+            "are left out"
+        )
+    if pairs.moved:
+        notes.append(
+            f"{pairs.moved} names occur in {both}, but begin at other places: they are not counted "
+            "as the same ignition"
+        )
+    return pairs, notes

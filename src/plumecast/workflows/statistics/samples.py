@@ -22,9 +22,10 @@ from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.covariates import extrapolating
 from plumecast.data.store import open_snapshots
 from plumecast.operators.coded.operator import CodedOperator
+from plumecast.scores.field_statistics import ClusterSums, block_cluster_sums
 from plumecast.scores.quantities import DEFAULT, as_integrals, find_quantity, quantity_factors
 from plumecast.scores.reading import AS_STORED, Reading
-from plumecast.scores.sampling import cluster_sums, group_sums, sums_mean
+from plumecast.scores.sampling import group_sums
 from plumecast.sources.places import Places
 from plumecast.surrogate.error_bars.calibration import Expected, expected_block
 from plumecast.surrogate.guards import refuse_infinite
@@ -34,7 +35,7 @@ from plumecast.workflows.fires.conditions import user_weather
 from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of
 from plumecast.workflows.fires.sources import Fires, FireSource, reduce_fires
 from plumecast.workflows.predict import Notify, prediction_rows
-from plumecast.workflows.statistics.estimates import PairedSums, SurrogateMean, surrogate_mean
+from plumecast.workflows.statistics.estimates import Means
 from plumecast.workflows.statistics.request import (
     MEANS,
     Request,
@@ -287,82 +288,45 @@ def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any
     return PlaceSamples(values, hours, known, recorded_interval(attrs), attrs)
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceSums:
-    """Sums by ignition of V statistics at P places, and of the fires with true smoke."""
-
-    sums: np.ndarray  # (V, C, P) of the predictions, or of what they let expect
-    counts: np.ndarray  # (C,)
-    predicted: np.ndarray  # (V, P) mean of the predictions
-    truth: tuple[np.ndarray, np.ndarray, np.ndarray] | None  # observed, predicted; counts
-    changes: np.ndarray | None = None  # (V, R, P) if a part of the calibration is left out
-    expected: Expected | None = None
-
-    @property
-    def samples(self) -> int:
-        """Number of snapshots."""
-        return int(self.counts.sum())
-
-    def of(
-        self, number: int, weights: np.ndarray | None = None
-    ) -> tuple[SurrogateMean, PairedSums | None]:
-        """One of the statistics at places; with weights (P,), its weighted sum over places.
-
-        Places are added up before the variance is taken, as one plume reaches several.
-        """
-
-        def at(values: np.ndarray) -> np.ndarray:
-            one: np.ndarray = values[number] if weights is None else values[number] @ weights
-            return one
-
-        predictions = surrogate_mean(
-            sums_mean(at(self.sums), self.counts),
-            at(self.predicted),
-            clusters=self.counts.size,
-            samples=self.samples,
-            changes=None if self.changes is None else at(self.changes),
-            expected=self.expected,
-        )
-        if self.truth is None:
-            return predictions, None
-        observed, predicted, counts = self.truth
-        return predictions, PairedSums(at(observed), at(predicted), counts)
-
-
-def place_sums(
+def place_means(
     samples: PlaceSamples, request: Request, truth: tuple[PlaceSamples, PlaceSamples] | None = None
-) -> PlaceSums:
-    """The sums of samples at places; `truth` has true and predicted samples."""
-    sums, counts = _sums(samples, request)
-    predicted = sums.sum(axis=1) / counts.sum()
-    if truth is not None:
-        (observed, true_counts), (paired, _) = (_sums(part, request) for part in truth)
-        return PlaceSums(sums, counts, predicted, (observed, paired, true_counts))
-    if request.expected is None:
-        return PlaceSums(sums, counts, predicted, None)
-    expected, changes = _expected(samples, request, request.expected)
-    return PlaceSums(expected, counts, predicted, None, changes, request.expected)
+) -> Means:
+    """The statistics of samples at places; `truth` has true and predicted samples."""
+    own, *pairs = (_sums(part, request) for part in (samples, *(truth or ())))
+    predicted = list(own.sums.sum(axis=0) / own.counts.sum())
+    sums, changes = own.sums, None
+    if request.expected is not None and truth is None:
+        sums, changes = _expected(samples, request, request.expected)
+    return Means(
+        sums,
+        own.counts,
+        predicted,
+        request.coverage,
+        request.expected,
+        changes,
+        truth=(pairs[0], pairs[1]) if pairs else None,
+    )
 
 
-def _sums(samples: PlaceSamples, request: Request) -> tuple[np.ndarray, np.ndarray]:
+def _sums(samples: PlaceSamples, request: Request) -> ClusterSums:
+    """Sums by ignition of the quantity and of whether it exceeds each threshold."""
     values = samples.quantity(request.quantity, request.interval)
     statistics = [values, *(values > threshold for threshold in request.thresholds)]
-    pairs = [cluster_sums(part, samples.ignitions) for part in statistics]
-    return np.stack([sums for sums, _ in pairs]), pairs[0][1]
+    return block_cluster_sums(statistics, samples.ignitions, samples.ignitions.size)
 
 
 def _expected(
     samples: PlaceSamples, request: Request, expected: Expected
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums (V, C, P) of the expected statistics, and their changes (V, R, P)."""
+    """Sums (C, V, P) of the expected statistics, and their changes (V, R, P)."""
     factors = samples.factors(request.quantity, request.interval)
     names, index = np.unique(samples.ignitions, return_inverse=True)
     count, places = samples.values.shape
-    sums = np.zeros((1 + len(request.thresholds), names.size, places))
-    changes = np.zeros((sums.shape[0], expected.ratio.shape[0] - 1, places))
+    sums = np.zeros((names.size, 1 + len(request.thresholds), places))
+    changes = np.zeros((sums.shape[1], expected.ratio.shape[0] - 1, places))
     for rows in row_blocks(count, max(1, AT_ONCE // max(places, 1))):
         block = expected_block(expected, samples.values[rows], request.thresholds, factors[rows])
         for number, part in enumerate(block.fields[1:]):  # the first is of the logarithm
-            sums[number] += group_sums(part, index[rows], names.size)
+            sums[:, number] += group_sums(part, index[rows], names.size)
         changes += block.changes[1:]
     return sums, changes
