@@ -216,7 +216,6 @@ class Pairs:
     first: np.ndarray  # (M,) number of the pair of every sample of the reference, −1 for none
     second: np.ndarray  # (N,) likewise of the other
     ignitions: np.ndarray  # (K,) of the pairs
-    by: str  # "fire_id" or "ignition_id"
     moved: int  # names that both have, but that begin at other places
 
     @property
@@ -260,7 +259,7 @@ def match(one: PlaceSamples, two: PlaceSamples, columns: int) -> Pairs:
     first, second = (_numbered(part, kept) for part in names)
     _, rows = np.unique(first, return_index=True)
     ignitions = one.ignitions[rows[-kept.size :]] if kept.size else one.ignitions[:0]
-    return Pairs(first, second, ignitions, by, shared.size - kept.size)
+    return Pairs(first, second, ignitions, shared.size - kept.size)
 
 
 def _names(samples: PlaceSamples, by: str) -> np.ndarray:
