@@ -259,27 +259,22 @@ def write_table(comparison: Comparison, path: str | Path) -> Path:
 
 def write_json(comparison: Comparison, path: str | Path) -> Path:
     """Write the table of the places and the notes as JSON; unknown numbers are null."""
-    attrs = comparison.places.attrs
-    kept = ("reference", "quantity", "units", "coverage", "fires_from", "history")
+    stated = ("reference", "quantity", "units", "coverage", "fires_from", "history")
     content = {
         "comparison": {
             name: value
-            for name, value in attrs.items()
-            if name in kept or name.startswith("model_")
+            for name, value in comparison.places.attrs.items()
+            if name in stated or name.startswith("model_")
         },
         "notes": list(comparison.notes),
         "places": [
-            {key: _json(value) for key, value in row.items()} for row in table_rows(comparison)
+            {
+                name: None if isinstance(value, float) and not np.isfinite(value) else value
+                for name, value in row.items()
+            }
+            for row in table_rows(comparison)
         ],
     }
-    return _write(Path(path), json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-def _write(path: Path, text: str) -> Path:
     with atomic_write(path, overwrite=False) as partial:
-        partial.write_text(text, encoding="utf-8")
-    return path
-
-
-def _json(value: Any) -> Any:
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+        partial.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return Path(path)

@@ -61,9 +61,8 @@ class Difference:
 
     def interval(self, coverage: float) -> tuple[np.ndarray, np.ndarray]:
         """Student t interval of the difference; NaN where no fire differs."""
-        ends = self.change.interval(coverage)
-        low, high = (np.where(self.unchanged, np.nan, end) for end in ends)
-        return low, high
+        low, high = self.change.interval(coverage)
+        return np.where(self.unchanged, np.nan, low), np.where(self.unchanged, np.nan, high)
 
     def relative_interval(self, coverage: float) -> tuple[np.ndarray, np.ndarray]:
         """Student t interval of the relative difference, not below −1.
@@ -210,7 +209,11 @@ def share_difference(
     """
     one, two = cluster_mean(a, a_clusters), cluster_mean(b, b_clusters)
     (low_p, high_p), (low_q, high_q) = (
-        _wilson(share, clusters, coverage)
+        share_interval(
+            share.mean,
+            effective_samples(share, np.unique(clusters).size, clusters.size),
+            coverage,
+        )
         for share, clusters in ((one, a_clusters), (two, b_clusters))
     )
     phi = _correlation(a, b, a_clusters) if paired else np.zeros(one.mean.shape)
@@ -218,13 +221,6 @@ def share_difference(
     down = _hypotenuse(q - low_q, high_p - p, phi)
     up = _hypotenuse(high_q - q, p - low_p, phi)
     return p, q, np.maximum(q - p - down, -1.0), np.minimum(q - p + up, 1.0)
-
-
-def _wilson(
-    share: Estimate, clusters: np.ndarray, coverage: float
-) -> tuple[np.ndarray, np.ndarray]:
-    samples = effective_samples(share, np.unique(clusters).size, clusters.size)
-    return share_interval(share.mean, samples, coverage)
 
 
 def _hypotenuse(one: np.ndarray, two: np.ndarray, phi: np.ndarray) -> np.ndarray:
@@ -236,20 +232,15 @@ def _correlation(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) -> np.ndarr
 
     0 where all samples of one scenario agree.
     """
-    sums, counts = zip(
-        *(cluster_sums(part.astype(np.float64), clusters) for part in (a, b)), strict=True
-    )
-    size = counts[0].mean()
-    rest = [
-        (total - part.mean(axis=0) * counts[0][:, None]) / size
-        for total, part in zip(sums, (a, b), strict=True)
-    ]
-    covariance = (rest[0] * rest[1]).mean(axis=0)
-    lowered = np.maximum(covariance - 0.5 / counts[0].size, 0.0)
+    rests = []
+    for part in (a, b):
+        sums, counts = cluster_sums(part.astype(np.float64), clusters)
+        rests.append((sums - part.mean(axis=0) * counts[:, None]) / counts.mean())
+    covariance = (rests[0] * rests[1]).mean(axis=0)
+    lowered = np.maximum(covariance - 0.5 / len(rests[0]), 0.0)
     covariance = np.where(covariance > 0.0, lowered, covariance)
-    scale = np.sqrt((rest[0] ** 2).mean(axis=0) * (rest[1] ** 2).mean(axis=0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(scale > 0.0, covariance / scale, 0.0)
+    scale = np.sqrt((rests[0] ** 2).mean(axis=0) * (rests[1] ** 2).mean(axis=0))
+    return np.asarray(np.nan_to_num(_ratio(covariance, scale)))
 
 
 def holm(chances: np.ndarray, coverage: float) -> np.ndarray:

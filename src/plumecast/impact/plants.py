@@ -71,18 +71,18 @@ def plants_of(places: Places, like: xr.Dataset, latitude: float | None = None) -
             f"{places.where(row)}: megawatts is empty; give the AC capacity of the plant"
         )
     lat, lon = _latlon(places, like, latitude)
-    tilt = _filled(places, "tilt", np.minimum(np.abs(lat), 60.0))
-    azimuth = _filled(places, "azimuth", np.where(lat >= 0.0, 180.0, 0.0))
     ground = np.zeros(len(places))
     if ALTITUDE in like.variables:
         ground = places.at(like[ALTITUDE]).values.astype(float)
-    elevation = _filled(places, "elevation", ground)
-    return Plants(places.names, megawatts, lat, lon, tilt, azimuth, elevation)
-
-
-def _filled(places: Places, column: str, default: np.ndarray) -> np.ndarray:
-    values = places.numbers.get(column)
-    return default if values is None else np.where(np.isnan(values), default, values)
+    usual = {
+        "tilt": np.minimum(np.abs(lat), 60.0),
+        "azimuth": np.where(lat >= 0.0, 180.0, 0.0),
+        "elevation": ground,
+    }
+    for name, default in usual.items():
+        values = places.numbers.get(name, default)
+        usual[name] = np.where(np.isnan(values), default, values)
+    return Plants(places.names, megawatts, lat, lon, **usual)
 
 
 def _latlon(

@@ -24,6 +24,7 @@ from plumecast.data.schema import final_rows
 from plumecast.data.store import open_snapshots
 from plumecast.data.writers import describe_grid
 from plumecast.scores.quantities import as_integrals, find_quantity
+from plumecast.scores.sampling import group_sums
 from plumecast.sources.places import Places
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.sources import FireSource
@@ -73,13 +74,12 @@ def opened(source: Source, surrogate: Surrogate | None) -> xr.Dataset | FireSour
         if surrogate is None and not simulated:
             raise PlumecastError("these fires have no smoke; give a surrogate too")
         return source
-    if surrogate is not None:
-        fields = list(surrogate.inputs.names)
-        return source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=fields)
-    data = source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=())
-    if SMOKE not in data:
-        raise PlumecastError("there is no 'smoke'; give a surrogate that predicts it")
-    return data if isinstance(source, xr.Dataset) else open_snapshots(source, fields=(SMOKE,))
+    fields = [SMOKE] if surrogate is None else list(surrogate.inputs.names)
+    if surrogate is None:
+        data = source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=())
+        if SMOKE not in data:
+            raise PlumecastError("there is no 'smoke'; give a surrogate that predicts it")
+    return source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=fields)
 
 
 def _grid_of(source: xr.Dataset | FireSource) -> xr.Dataset:
@@ -87,13 +87,12 @@ def _grid_of(source: xr.Dataset | FireSource) -> xr.Dataset:
     if isinstance(source, FireSource):
         assert isinstance(source, SimulatedSmoke)
         source = source.first()
-    known = ("y", "x", "lat", "lon")
-    kept = {
+    coords = {
         name: item
         for name, item in source.variables.items()
-        if SNAPSHOT not in item.dims and (name in known or is_mapping(item))
+        if SNAPSHOT not in item.dims and (name in ("y", "x", "lat", "lon") or is_mapping(item))
     }
-    return xr.Dataset(coords=kept)
+    return xr.Dataset(coords=coords)
 
 
 def refuse_same_store(sources: Mapping[str, xr.Dataset | FireSource]) -> None:
@@ -132,11 +131,10 @@ def common_grid(
 def _same_axis(one: xr.Dataset, two: xr.Dataset, axis: str) -> bool:
     if one.sizes.get(axis) != two.sizes.get(axis):
         return False
-    known = [part[axis].values for part in (one, two) if axis in part.coords]
-    if len(known) < 2:
+    if axis not in one.coords or axis not in two.coords:
         return True
-    reach = GRID_TOLERANCE * max(float(np.abs(known[0]).max()), 1.0)
-    return bool(np.abs(known[0] - known[1]).max() <= reach)
+    reach = GRID_TOLERANCE * max(float(np.abs(one[axis]).max()), 1.0)
+    return np.allclose(one[axis], two[axis], rtol=0.0, atol=reach)
 
 
 def sample_smoke(
@@ -231,13 +229,10 @@ class Pairs:
 
 def _by_pair(values: np.ndarray, pair: np.ndarray, count: int) -> np.ndarray:
     """Mean over the samples of every pair."""
-    used = np.flatnonzero(pair >= 0)
-    order = used[np.argsort(pair[used], kind="stable")]
-    starts = np.searchsorted(pair[order], np.arange(count))
-    sizes = np.diff(np.append(starts, order.size))
-    sums = np.add.reduceat(values[order].astype(np.float64), starts, axis=0)
-    means: np.ndarray = sums / sizes[:, None]
-    return means
+    used = pair >= 0
+    sizes = np.bincount(pair[used], minlength=count)
+    sums = group_sums(values[used].astype(np.float64), pair[used], count)
+    return np.asarray(sums / sizes[:, None])
 
 
 def match(one: PlaceSamples, two: PlaceSamples, columns: int) -> Pairs:
@@ -247,11 +242,10 @@ def match(one: PlaceSamples, two: PlaceSamples, columns: int) -> Pairs:
     pair has the fires of one ignition. Fires that share a name but begin at other places are not
     the same and are left out.
     """
-    for by in ("fire_id", "ignition_id"):
-        names = [_names(part, by) for part in (one, two)]
-        shared = np.intersect1d(names[0], names[1])
-        if shared.size:
-            break
+    names = [np.char.add(np.char.add(part.ignitions, "\n"), part.fires) for part in (one, two)]
+    if not np.isin(names[0], names[1]).any():
+        names = [part.ignitions.astype(str) for part in (one, two)]
+    shared = np.intersect1d(names[0], names[1])
     cells = np.concatenate([one.labels[ORIGIN], two.labels[ORIGIN]])
     numbers = np.concatenate([_numbered(part, shared) for part in names])
     near = _near(cells, numbers, shared.size, columns)
@@ -262,20 +256,9 @@ def match(one: PlaceSamples, two: PlaceSamples, columns: int) -> Pairs:
     return Pairs(first, second, ignitions, shared.size - kept.size)
 
 
-def _names(samples: PlaceSamples, by: str) -> np.ndarray:
-    if by == "ignition_id":
-        return samples.ignitions.astype(str)
-    both = zip(samples.ignitions.astype(str), samples.fires.astype(str), strict=True)
-    return np.array(["\n".join(pair) for pair in both])
-
-
 def _numbered(names: np.ndarray, shared: np.ndarray) -> np.ndarray:
     """(M,) index of every name among the sorted shared ones, −1 for others."""
-    index = np.searchsorted(shared, names)
-    inside = index < shared.size
-    found = np.full(names.size, -1, dtype=np.int64)
-    found[inside] = np.where(shared[index[inside]] == names[inside], index[inside], -1)
-    return found
+    return np.where(np.isin(names, shared), np.searchsorted(shared, names), -1)
 
 
 def _near(cells: np.ndarray, numbers: np.ndarray, count: int, columns: int) -> np.ndarray:

@@ -34,21 +34,21 @@ class Extrapolation:
 
     warned: int = 0  # snapshots with an excess to warn of
     noted: int = 0  # snapshots with any excess
-    found: Mapping[str, Excess] = field(default_factory=dict)
+    excesses: Mapping[str, Excess] = field(default_factory=dict)
     trained: frozenset[str] = frozenset()  # ignitions that the surrogate was trained on
 
     def __add__(self, other: Extrapolation) -> Extrapolation:
-        found = dict(self.found)
-        for name, item in other.found.items():
-            found[name] = found[name] + item if name in found else item
+        both = dict(self.excesses)
+        for name, item in other.excesses.items():
+            both[name] = both[name] + item if name in both else item
         counts = self.warned + other.warned, self.noted + other.noted
-        return Extrapolation(*counts, found, self.trained | other.trained)
+        return Extrapolation(*counts, both, self.trained | other.trained)
 
     def notices(self, surrogate: Surrogate, snapshots: int) -> list[Notice]:
         """What is to be said of the whole ensemble."""
         bars = "corrected values and intervals" if surrogate.error_bars is not None else None
-        found = (self.notice(surrogate, snapshots), trained_notice(self.trained, bars))
-        return [item for item in found if item is not None]
+        both = (self.notice(surrogate, snapshots), trained_notice(self.trained, bars))
+        return [item for item in both if item is not None]
 
     def notice(self, surrogate: Surrogate, snapshots: int) -> Notice | None:
         """One notice for the whole ensemble: the most frequent excess, and counts of the others.
@@ -57,7 +57,7 @@ class Extrapolation:
         """
         known = limits(surrogate)
         loud = self.warned > 0
-        chosen = {name: item for name, item in self.found.items() if known[name].loud == loud}
+        chosen = {name: item for name, item in self.excesses.items() if known[name].loud == loud}
         if not chosen:
             return None
         first, *others = sorted(chosen, key=lambda name: -chosen[name].count)

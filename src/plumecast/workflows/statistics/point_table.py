@@ -29,17 +29,15 @@ def point_columns(statistics: xr.Dataset) -> dict[str, np.ndarray]:
     The last row is for all people, if the population is known.
     """
     columns: dict[str, np.ndarray] = {"name": statistics["place"].values.astype(str)}
-    known = "population" in statistics.coords
-    if known:
+    if "population" in statistics.coords:
         columns["population"] = statistics["population"].values
     for name, variable, chosen in _statistics(statistics):
         for ending in ("", "_lower", "_upper"):
             columns[name + ending] = statistics[variable + ending].sel(chosen).values
         if f"{variable}_correlation" in statistics:
-            columns[f"{name}_correlation"] = (
-                statistics[f"{variable}_correlation"].sel(chosen).values
-            )
-            flags = statistics[f"{variable}_corrected"].sel(chosen).values
+            one = statistics.sel(chosen)
+            columns[f"{name}_correlation"] = one[f"{variable}_correlation"].values
+            flags = one[f"{variable}_corrected"].values
             columns[f"{name}_estimator"] = np.where(flags == 1, "control variate", "Monte Carlo")
     if "exposure" not in statistics:
         return columns
@@ -53,25 +51,23 @@ def point_columns(statistics: xr.Dataset) -> dict[str, np.ndarray]:
 def _statistics(statistics: xr.Dataset) -> Iterator[tuple[str, str, dict[str, float]]]:
     """Name of the column, variable, and its threshold or quantile."""
     yield "mean", "mean_smoke", {}
-    for value in statistics.get("threshold", xr.DataArray([])).values if _has(statistics) else ():
-        yield f"above_{value:.10g}", "exceedance", {"threshold": value}
-    for value in statistics["quantile"].values if "smoke_quantile" in statistics else ():
-        yield f"quantile_{value:.10g}", "smoke_quantile", {"quantile": value}
-
-
-def _has(statistics: xr.Dataset) -> bool:
-    return "exceedance" in statistics
+    for dim, name, variable in (
+        ("threshold", "above", "exceedance"),
+        ("quantile", "quantile", "smoke_quantile"),
+    ):
+        for value in statistics[dim].values if variable in statistics else ():
+            yield f"{name}_{value:.10g}", variable, {dim: value}
 
 
 def _everyone(statistics: xr.Dataset) -> dict[str, Any]:
     total = float(np.nansum(statistics["population"].values))
-    found: dict[str, Any] = {"name": EVERYONE, "population": total}
+    row: dict[str, Any] = {"name": EVERYONE, "population": total}
     for ending in ("", "_lower", "_upper"):
-        found[f"mean{ending}"] = float(statistics[f"exposure{ending}"])
-        for value in statistics["threshold"].values if _has(statistics) else ():
+        row[f"mean{ending}"] = float(statistics[f"exposure{ending}"])
+        for value in statistics["threshold"].values if "exceedance" in statistics else ():
             persons = statistics[f"persons_above{ending}"].sel(threshold=value)
-            found[f"above_{value:.10g}{ending}"] = float(persons) / total
-    return found
+            row[f"above_{value:.10g}{ending}"] = float(persons) / total
+    return row
 
 
 def printed_rows(statistics: xr.Dataset) -> tuple[list[str], list[list[str]]]:
@@ -79,16 +75,11 @@ def printed_rows(statistics: xr.Dataset) -> tuple[list[str], list[list[str]]]:
     columns = point_columns(statistics)
     shown = [name for name, _, _ in _statistics(statistics)]
     titles = ["place", *(name.replace("above_", "P > ").replace("_", " ") for name in shown)]
-    rows = []
-    for row, place in enumerate(columns["name"]):
-        cells = [
-            _cell(
-                *(columns[name + ending][row] for ending in ("", "_lower", "_upper")),
-                share=name.startswith("above_"),
-            )
-            for name in shown
-        ]
-        rows.append([str(place), *cells])
+    rows = [[str(place)] for place in columns["name"]]
+    for name in shown:
+        parts = zip(*(columns[name + ending] for ending in ("", "_lower", "_upper")), strict=True)
+        for row, values in zip(rows, parts, strict=True):
+            row.append(_cell(*values, share=name.startswith("above_")))
     return titles, rows
 
 
@@ -149,15 +140,11 @@ def point_rows(statistics: xr.Dataset) -> list[dict[str, Any]]:
     """
     columns = point_columns(statistics)
     rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-    for number in range(statistics.sizes["place"]):  # a last row of all people has no position
-        rows[number] |= _position(statistics, number)
+    for name in ("cell_x", "cell_y"):
+        if name in statistics.coords:  # a last row of all people has no position
+            for row, value in zip(rows, statistics[name].values, strict=False):
+                row[name] = value
     return [{name: _plain(value) for name, value in row.items()} for row in rows]
-
-
-def _position(statistics: xr.Dataset, number: int) -> dict[str, Any]:
-    """The centre of the cell of a place, in metres on the grid."""
-    known = [name for name in ("cell_x", "cell_y") if name in statistics.coords]
-    return {name: statistics[name].values[number] for name in known}
 
 
 def _plain(value: Any) -> Any:

@@ -52,8 +52,6 @@ BLOCK = 1024
 AT_ONCE = 2_000_000
 """Values of smoke at places whose expectation is computed at a time."""
 
-LABELS = ("fire_id", "ignition_id", "drought", IGNITION_TIME)
-
 
 @dataclass(frozen=True, slots=True)
 class PlaceSamples:
@@ -77,19 +75,14 @@ class PlaceSamples:
 
     def as_array(self) -> xr.DataArray:
         """The samples (snapshot, place), labelled."""
-        known = {name: (SNAPSHOT, values) for name, values in self.labels.items()}
-        return xr.DataArray(
-            self.values,
-            dims=[SNAPSHOT, "place"],
-            coords={"hours": (SNAPSHOT, self.hours), **known},
-            attrs=dict(self.attrs),
-            name=SMOKE,
-        )
+        labels = {"hours": self.hours, **self.labels}
+        coords = {name: (SNAPSHOT, values) for name, values in labels.items()}
+        dims = [SNAPSHOT, "place"]
+        return xr.DataArray(self.values, coords, dims, name=SMOKE, attrs=dict(self.attrs))
 
     def quantity(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
         """(M, P) values of a quantity, by default the time-mean column concentration."""
-        scaled: np.ndarray = self.values * self.factors(name, interval)[:, None]
-        return scaled
+        return np.asarray(self.values * self.factors(name, interval)[:, None])
 
     def factors(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
         """(M,) factors from smoke to a quantity."""
@@ -156,13 +149,9 @@ def sample_fires(
     described by the smoke of all cells; its largest value then counts as extrapolation too.
     """
     size = prediction_rows(
-        surrogate,
-        resources.memory,
-        input_bytes=24.0,
-        output_bytes=24.0,
-        what="smoke at places",
+        surrogate, resources.memory, input_bytes=24.0, output_bytes=24.0, what="smoke at places",
         most=BLOCK,
-    )
+    )  # fmt: skip
     read = read_from(surrogate, request.quantity)
     read = surrogate_at(read, places) if describe is None else read
     read = read.on_device(resources.device, request.statistics.precision)
@@ -191,11 +180,9 @@ def _sample_block(
         smoke = smoke[:, places.cells]
     values = to_numpy(smoke)
     refuse_infinite(values)
-    attrs = only_output(surrogate).attrs
-    if describe is None:
-        return Sampled((label_samples(values, block, attrs),), beyond)
-    samples = label_samples(values[:, places.cells], block, attrs)
-    return Sampled((describe(samples, block, values),), beyond)
+    own = values if describe is None else values[:, places.cells]
+    samples = label_samples(own, block, only_output(surrogate).attrs)
+    return Sampled((samples if describe is None else describe(samples, block, values),), beyond)
 
 
 @folded_arguments(reading=Reading, statistics=Statistics, resources=Resources)
@@ -239,10 +226,9 @@ def surrogate_at(surrogate: Surrogate, places: Places) -> Surrogate:
     another family, or one whose smoke and footprint agree, predicts all cells.
     """
     operator = surrogate.operator
-    coded = isinstance(operator, CodedOperator)
-    if not coded or surrogate.record.agreement or surrogate.outputs.size == len(places):
+    whole = surrogate.record.agreement or surrogate.outputs.size == len(places)
+    if whole or not isinstance(operator, CodedOperator):
         return surrogate
-    assert isinstance(operator, CodedOperator)
     basis = operator.output_basis
     mean = None if basis.mean is None else basis.mean[places.cells]
     local = replace(basis, modes=contiguous(basis.modes[:, places.cells]), mean=mean)
@@ -266,26 +252,24 @@ def stored_at(
         raise PlumecastError(f"{store}: has no '{name}'; give a surrogate that predicts it")
     smoke = places.at(data[name]).transpose(SNAPSHOT, "place")
     dosed = DOSE_OF in smoke.attrs if quantity is None else find_quantity(quantity).needs_interval
-    if dosed:
-        smoke = as_integrals(smoke, interval)
-    values = smoke.values
-    return label_samples(np.asarray(values, dtype=np.float64), data, smoke.attrs)
+    smoke = as_integrals(smoke, interval) if dosed else smoke
+    return label_samples(np.asarray(smoke.values, dtype=np.float64), data, smoke.attrs)
 
 
 def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any]) -> PlaceSamples:
     """Samples (M, P) with the labels of the snapshots that they are of."""
     count = values.shape[0]
-    known = {
+    labels = {
         name: np.broadcast_to(block[name].values.astype(str), (count,))
-        for name in LABELS
+        for name in ("fire_id", "ignition_id", "drought", IGNITION_TIME)
         if name in block.variables
     }
-    if "fire_id" not in known:
+    if "fire_id" not in labels:
         raise PlumecastError("fires at places need the coordinate 'fire_id'; name every fire")
     hours = np.full(count, np.nan)
     if "hours" in block.variables:
         hours = np.broadcast_to(block["hours"].values.astype(float), (count,))
-    return PlaceSamples(values, hours, known, recorded_interval(attrs), attrs)
+    return PlaceSamples(values, hours, labels, recorded_interval(attrs), attrs)
 
 
 def place_means(
