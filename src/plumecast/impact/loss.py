@@ -8,7 +8,8 @@ any number of fires, plants and samples of the optics is then a matter of interp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
@@ -189,21 +190,12 @@ class Losses:
     upper: np.ndarray | None
     by_optics: np.ndarray  # (N, P) sums over all fires
     beyond: float  # lost where the optical depth exceeds KNOWN_DEPTH, all fires and plants
-    models: dict[str, tuple[float, float]]  # lost, and lost by the reference in the same intervals
+    models: np.ndarray  # (K, 2) lost by each of SKIES, and by the reference in the same intervals
 
     def __add__(self, other: Losses) -> Losses:
-        def both(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray | None:
-            return None if a is None or b is None else a + b
-
-        models = {
-            name: (lost + other.models[name][0], same + other.models[name][1])
-            for name, (lost, same) in self.models.items()
-        }
-        return Losses(
-            self.clear + other.clear, self.lost + other.lost, both(self.lower, other.lower),
-            both(self.upper, other.upper), self.by_optics + other.by_optics,
-            self.beyond + other.beyond, models,
-        )  # fmt: skip
+        pairs = ((getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
+        both: list[Any] = [None if a is None or b is None else a + b for a, b in pairs]
+        return Losses(*both)
 
 
 def losses(smoke: SmokeAt, given: LossSettings) -> Losses:
@@ -280,14 +272,13 @@ def _block(
             for mee, ssa in zip(given.mee, given.ssa, strict=True)
         ]
     )
-    models = {}
+    models = []
     for name, other in tables.items():
         inside = aod + optics.background <= largest_aod(name, optics)
         here_lost = other.lost(here[inside], plant[inside], aod[inside], optics.ssa)
-        models[name] = (float(here_lost.sum()), float(lost[inside].sum()))
+        models.append((float(here_lost.sum()), float(lost[inside].sum())))
     central = per_fire(smoke.concentration)
     assert central is not None
     beyond = float(lost[aod > KNOWN_DEPTH].sum())
-    return Losses(
-        clear, central, per_fire(smoke.lower), per_fire(smoke.upper), by_optics, beyond, models
-    )
+    ends = per_fire(smoke.lower), per_fire(smoke.upper)
+    return Losses(clear, central, *ends, by_optics, beyond, np.array(models))

@@ -12,7 +12,7 @@ from plumecast.base.files import atomic_write, refuse_existing
 from plumecast.base.tables import write_table
 from plumecast.base.version import __version__
 from plumecast.impact.loss import Losses, LossSettings, SmokeAt
-from plumecast.impact.optics import Optics
+from plumecast.impact.optics import SKIES, Optics
 from plumecast.impact.plants import Panels
 from plumecast.scores.sampling import cluster_mean
 from plumecast.workflows.export import write_netcdf
@@ -73,7 +73,18 @@ def labelled(
             "hours_after_ignition": float(smoke.last.max()),
         },
     )  # fmt: skip
-    return made.assign(_models(sums, smoke.names.size))
+    models = sums.models / smoke.names.size
+    text = (
+        "energy that all plants lose according to a model of the sky, in the intervals within its "
+    )
+    return made.assign_coords(model=list(SKIES)).assign(
+        model_lost_energy=("model", models[:, 0], _attrs(f"{text}range")),
+        reference_lost_energy=(
+            "model",
+            models[:, 1],
+            _attrs("the same intervals according to spectrl2"),
+        ),
+    )
 
 
 def _attrs(long_name: str, units: str = "MW h") -> dict[str, str]:
@@ -107,22 +118,6 @@ def _bands(sums: Losses, smoke: SmokeAt, coverage: float) -> tuple[np.ndarray, n
     total = np.stack([np.maximum(mean - half[0], least), np.minimum(mean + half[1], most)])
     whole = np.concatenate([parts, total[np.newaxis]])
     return whole[:, 0], whole[:, 1]
-
-
-def _models(sums: Losses, count: int) -> dict[str, object]:
-    values = np.array(list(sums.models.values())) / count
-    return {
-        "model": list(sums.models),
-        "model_lost_energy": (
-            "model", values[:, 0],
-            _attrs("energy that all plants lose according to a model of the sky, in the intervals "
-                   "within its range"),
-        ),
-        "reference_lost_energy": (
-            "model", values[:, 1],
-            _attrs("the same intervals according to spectrl2"),
-        ),
-    }  # fmt: skip
 
 
 def _settings(given: LossSettings, coverage: float) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -56,22 +56,10 @@ READ = 256
 Source: TypeAlias = xr.Dataset | str | Path | FireSource
 
 
-@runtime_checkable
-class SimulatedSmoke(FireSource, Protocol):
-    """Fires that are simulated on demand, perhaps with their smoke."""
-
-    with_smoke: bool
-
-    def first(self) -> xr.Dataset:
-        """The snapshots of the first fire."""
-        ...
-
-
 def opened(source: Source, surrogate: Surrogate | None) -> xr.Dataset | FireSource:
     """A Dataset or fires made on demand; opens a store. Raises if there is no smoke to compare."""
     if isinstance(source, FireSource):
-        simulated = isinstance(source, SimulatedSmoke) and source.with_smoke
-        if surrogate is None and not simulated:
+        if surrogate is None and not getattr(source, "with_smoke", False):
             raise PlumecastError("these fires have no smoke; give a surrogate too")
         return source
     fields = [SMOKE] if surrogate is None else list(surrogate.inputs.names)
@@ -82,11 +70,9 @@ def opened(source: Source, surrogate: Surrogate | None) -> xr.Dataset | FireSour
     return source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=fields)
 
 
-def _grid_of(source: xr.Dataset | FireSource) -> xr.Dataset:
+def _grid_of(source: Any) -> xr.Dataset:
     """The grid of smoke that is stored or simulated: its coordinates without those of snapshots."""
-    if isinstance(source, FireSource):
-        assert isinstance(source, SimulatedSmoke)
-        source = source.first()
+    source = source if isinstance(source, xr.Dataset) else source.first()
     coords = {
         name: item
         for name, item in source.variables.items()

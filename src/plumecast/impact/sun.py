@@ -47,16 +47,18 @@ def read_ignition_times(
             f"{int((recorded == '').sum())} of {recorded.size} snapshots record no time of "
             f"ignition, and others do; state one for all, such as {EXAMPLE}",
         )
-    texts, which = np.unique(recorded, return_inverse=True)
-    times = [read_ignition_time(str(one)) for one in texts]
-    keys = [(time.is_utc, time.time.year, time.day // SAME_SUN) for time in times]
+    times = {text: read_ignition_time(text) for text in np.unique(recorded).tolist()}
+    members: dict[tuple[bool, int, int], list[int]] = {}
+    for row, text in enumerate(recorded.tolist()):
+        time = times[text]
+        key = time.is_utc, time.time.year, time.day // SAME_SUN
+        members.setdefault(key, []).append(row)
     groups = []
-    for key in sorted(set(keys)):
-        first = min((time for time, own in zip(times, keys, strict=True) if own == key),
-                    key=lambda time: time.time)  # fmt: skip
-        rows = np.flatnonzero([keys[number] == key for number in which])
-        later = [(times[number].time - first.time) / timedelta(hours=1) for number in which[rows]]
-        groups.append((first, rows, np.array(later)))
+    for _, rows in sorted(members.items()):
+        own = [times[recorded[row]] for row in rows]
+        first = min(own, key=lambda time: time.time)
+        later = [(time.time - first.time) / timedelta(hours=1) for time in own]
+        groups.append((first, np.array(rows), np.array(later)))
     return groups
 
 

@@ -132,12 +132,8 @@ def draw_fires(
     labels = ensemble.DROUGHTS if droughts is None else droughts
     ignitions = -(-count // max(1, drawn or len(labels)))
     plans = ensemble.plan_fires(ignitions, labels, seed, first=FIRST_DRAWN, weathers=drawn)
-    settings = {
-        "seed": seed,
-        "checkpoints": size.checkpoints,
-        **weather_record(drawn),
-        **ground.record(),
-    }
+    settings = {"seed": seed, "checkpoints": size.checkpoints, **weather_record(drawn)}
+    settings |= ground.record()
     return DrawnFires(ensemble.Simulator(world), plans[:count], settings, with_smoke)
 
 
@@ -229,14 +225,13 @@ def draw_scenarios(
         name: replace(ground, fuels=change.fuels or ground.fuels)
         for name, change in changes.items()
     }
-    landscapes = {name: changed.landscape() for name, changed in grounds.items()}
-    region = _common_region(landscapes)
+    region = _common_region({name: changed.landscape() for name, changed in grounds.items()})
     made: dict[str, DrawnFires] = {}
     for name, change in changes.items():
-        weather: dict[str, Any] = {"droughts": droughts, "weathers": weathers}
-        if change.droughts is not None:
-            weather = {"droughts": change.droughts, "weathers": None}
-        fires = draw_fires(count, ground=grounds[name], **weather, region=region, **shared)
+        own = (droughts, weathers) if change.droughts is None else (change.droughts, None)
+        fires = draw_fires(
+            count, ground=grounds[name], droughts=own[0], weathers=own[1], region=region, **shared
+        )
         for earlier, other in made.items():
             if other.settings == fires.settings and list(other.plans) == list(fires.plans):
                 raise PlumecastError(

@@ -103,7 +103,14 @@ class GrowingStore:
         problem = None
         left_out = self.weather is None and self.agreement.leaves_out_weather(fires)
         try:
-            self._check_settings(fires.attrs[SETTINGS])
+            self.settings = self.settings or fires.attrs[SETTINGS]
+            for changed in _differences(
+                json.loads(self.settings), json.loads(fires.attrs[SETTINGS])
+            ):
+                raise PlumecastError(
+                    f"{self.path} was read with {changed}; repeat those settings to continue it, "
+                    "read all its fires again to replace them, or choose another path"
+                )
             fires = self.agreement.added(fires)
             append_fire(self.path, fires, fields=self.fields)
             self.agreement.learn(fires)
@@ -187,28 +194,18 @@ class GrowingStore:
         The ignition of a copy of another fire is not compared: it was set when it was read.
         """
         stored = open_snapshots(self.path, fields=self.fields)
-        names = stored.fire_id.values.astype(str).tolist()
-        row = {fire: number for number, fire in enumerate(names)}
+        row = {fire: number for number, fire in enumerate(stored.fire_id.values.astype(str))}
         out: dict[str, dict[str, str]] = {fire: {} for fire in stored_names}
-        for name, by_fire in labels.items():
-            for fire in stored_names:
-                now = str(stored[name].values[row[fire]])
-                copy = QUALITY in stored.variables and any(
-                    item.check == "duplicate run"
-                    for item in read_findings(str(stored[QUALITY].values[row[fire]]))
-                )
+        for fire in stored_names:
+            one = stored.isel({SNAPSHOT: row[fire]})
+            quality = read_findings(str(one[QUALITY].values)) if QUALITY in stored.variables else ()
+            copy = any(item.check == "duplicate run" for item in quality)
+            for name, by_fire in labels.items():
+                now = str(one[name].values)
                 wanted = by_fire.get(fire, now)
                 if wanted != now and not (copy and name == "ignition_id"):
                     out[fire][name] = f"{name} '{now}', not '{wanted}'"
         return out
-
-    def _check_settings(self, settings: str) -> None:
-        self.settings = self.settings or settings
-        for changed in _differences(json.loads(self.settings), json.loads(settings)):
-            raise PlumecastError(
-                f"{self.path} was read with {changed}; repeat those settings to continue it, read "
-                "all its fires again to replace them, or choose another path"
-            )
 
 
 def _differences(before: dict[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -324,7 +321,7 @@ class Agreement:
             fires = self._as_stored(fires)
         hours = self.weather_hours
         if has_weather(fires):
-            longest = max(whole_days(_last_hour(fires)), hours or 0.0)
+            longest = max(_whole_days(fires), hours or 0.0)
             if hours and longest > hours:
                 rewrite_fires(
                     self.path,
@@ -344,7 +341,7 @@ class Agreement:
         if not whole:
             fires = self._as_stored(fires)
         if has_weather(fires):
-            longest = whole_days(_last_hour(fires))
+            longest = _whole_days(fires)
             if self.weather_hours and longest > self.weather_hours:
                 raise PlumecastError(
                     f"{self.path} holds {self.weather_hours:g} h of weather, but fire "
@@ -412,14 +409,14 @@ class Agreement:
         return fuel.shape == self.fuel.shape and not np.allclose(fuel, self.fuel, atol=0.0)
 
 
-def whole_days(hours: float) -> float:
-    """Hours of the weather that a store of fires with `hours` of weather has."""
-    return DAY * max(1.0, float(np.ceil(hours / DAY)))
-
-
 def has_wind(fires: xr.Dataset) -> bool:
     """Whether snapshots have a mean wind."""
     return set(WIND) <= set(fires.variables)
+
+
+def _whole_days(fires: xr.Dataset) -> float:
+    """Hours of the weather that a store of these fires has."""
+    return DAY * max(1.0, float(np.ceil(_last_hour(fires) / DAY)))
 
 
 def _last_hour(fires: xr.Dataset) -> float:

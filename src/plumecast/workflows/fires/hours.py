@@ -64,28 +64,27 @@ def warn_of_ends(fires: xr.Dataset, hours: Sequence[float] | None) -> None:
     names, fire = np.unique(fires["fire_id"].values.astype(str), return_inverse=True)
     last = np.zeros(names.size)
     np.maximum.at(last, fire, ends)
-    early, late = (last > asked + 1e-6).sum(), (last < asked - 1e-6).sum()
-    if early:
-        warnings.warn(
+    said: list[tuple[str, type[Warning]]] = []
+    if early := (last > asked + 1e-6).sum():
+        text = (
             f"{early} of {last.size} fires have maps later than {asked:g} h, until "
-            f"{last.max():.4g} h: what is after the last of the hours asked for is left out",
-            LeftOut,
-            stacklevel=3,
+            f"{last.max():.4g} h: what is after the last of the hours asked for is left out"
         )
-    if late:
-        warnings.warn(
+        said.append((text, LeftOut))
+    if late := (last < asked - 1e-6).sum():
+        text = (
             f"{late} of {last.size} fires have no map as late as {asked:g} h: after their last map "
-            "nothing more burns",
-            BeyondLastMap,
-            stacklevel=3,
+            "nothing more burns"
         )
+        said.append((text, BeyondLastMap))
     if (end := _weather_end(fires)) < asked - LATE_START:
-        warnings.warn(
+        text = (
             f"the weather of the fires ends at {end:g} h: until {asked:g} h its last winds and "
-            "boundary layers are held",
-            CompletedWeather,
-            stacklevel=3,
+            "boundary layers are held"
         )
+        said.append((text, CompletedWeather))
+    for text, category in said:
+        warnings.warn(text, category, stacklevel=3)
 
 
 def _weather_end(fires: xr.Dataset) -> float:
@@ -148,17 +147,15 @@ def moved_to(
     made = fires.drop_vars(others, errors="ignore").drop_dims(HISTORY, errors="ignore")
     made = made.isel({SNAPSHOT: np.concatenate(rows)})
     dims = (SNAPSHOT, *(dim for dim in fires[FIRE].dims if dim != SNAPSHOT))
-    made = made.assign(
-        {FIRE: (dims, np.concatenate(ages).astype(fires[FIRE].dtype), fires[FIRE].attrs)}
-    )
+    field = np.concatenate(ages).astype(fires[FIRE].dtype)
+    made = made.assign({FIRE: (dims, field, fires[FIRE].attrs)})
     final = np.concatenate([np.arange(own.size) == own.size - 1 for own in times])
     made = made.assign_coords(
         hours=(SNAPSHOT, np.concatenate(times), TABLE["hours"].attrs),
         is_final=(SNAPSHOT, final, TABLE["is_final"].attrs),
     )
     if "burned_area" in fires.coords:
-        values = (SNAPSHOT, np.concatenate(areas), fires["burned_area"].attrs)
-        made = made.assign_coords(burned_area=values)
+        made = made.assign_coords(burned_area=made["burned_area"].copy(data=np.concatenate(areas)))
     return with_history(_with_winds(made, fires), past)
 
 
@@ -265,12 +262,10 @@ def _with_winds(made: xr.Dataset, fires: xr.Dataset) -> xr.Dataset:
         moved = with_mean_winds(moved)
         winds = _wind_vectors(moved) + _along(made, fires, difference)
     east, north = winds.T
-    values = np.hypot(east, north), np.rad2deg(np.arctan2(-east, -north)) % 360.0
+    speed, direction = np.hypot(east, north), np.rad2deg(np.arctan2(-east, -north)) % 360.0
+    values = dict(zip(WIND, (speed, direction), strict=True))
     return made.assign_coords(
-        {
-            name: (SNAPSHOT, value, TABLE[name].attrs)
-            for name, value in zip(WIND, values, strict=True)
-        }
+        {name: (SNAPSHOT, value, TABLE[name].attrs) for name, value in values.items()}
     )
 
 

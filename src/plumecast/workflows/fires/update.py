@@ -67,8 +67,7 @@ def take_in_fires(
     if refit_after is not None:
         check_count("refit_after", refit_after)
         check_stored(surrogate, [*training, fires])
-    found = find_new_fires(surrogate, fires)
-    by, new = group_name(surrogate.training), found.snapshots
+    by, new = group_name(surrogate.training), find_new_fires(surrogate, fires).snapshots
     labels = new[by].values.astype(str)
     groups = group_rows(labels) if labels.size else []
     for number, rows in enumerate(sorted(groups, key=lambda rows: int(rows[0]))):
@@ -107,13 +106,12 @@ def refit(
         ids = part["fire_id"].values.astype(str)
         rows = np.flatnonzero(np.isin(ids, sorted(missing)))
         if rows.size:
-            parts.append(part.isel({SNAPSHOT: rows}))
+            parts.append(part.isel({SNAPSHOT: rows}).compute())
         missing -= set(ids.tolist())
-    joined = _joined([part.compute() for part in parts])
     recipe = SplitRecipe.from_record(before.get("split", {}))
     preset, choices = recorded_choices(surrogate.settings)
     fitted = train_surrogate(
-        joined,
+        _joined(parts),
         preset,
         split=replace(recipe, fractions=None),
         inputs=list(surrogate.inputs.names),

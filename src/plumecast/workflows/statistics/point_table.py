@@ -105,32 +105,28 @@ def never_smoky(statistics: xr.Dataset) -> list[str]:
 
 
 def write_points(statistics: xr.Dataset, path: str | Path) -> Path:
-    """Write the table (`.csv`, `.json`) or the Dataset (`.nc`); never overwrites."""
+    """Write the table (`.csv`, `.json`) or the Dataset (`.nc`); never overwrites.
+
+    The CSV has the columns of the table, the quantity and its unit; what is not finite is empty.
+    """
     where = Path(path)
     if where.suffix not in (".nc", ".json"):
-        return _write_csv(statistics, where)
+        columns = point_columns(statistics)
+        stated = (statistics.attrs["quantity"], statistics["mean_smoke"].attrs["units"])
+        rows = [
+            [*(c if isinstance(c, str) or np.isfinite(c) else None for c in cells), *stated]
+            for cells in zip(*columns.values(), strict=True)
+        ]
+        titles = [*columns, "quantity", "units"]
+        return write_table(where, titles, rows, floats=".6g", overwrite=False)
     with atomic_write(where, overwrite=False) as partial:
         if where.suffix == ".nc":
             write_netcdf(statistics, partial, where)
         else:
-            partial.write_text(_as_json(statistics), encoding="utf-8")
+            attrs = {name: _plain(value) for name, value in statistics.attrs.items()}
+            text = json.dumps(attrs | {ROWS: point_rows(statistics)}, indent=1) + "\n"
+            partial.write_text(text, encoding="utf-8")
     return where
-
-
-def _write_csv(statistics: xr.Dataset, path: Path) -> Path:
-    """The columns of the table, with the quantity and its unit; what is not finite is empty."""
-    columns = point_columns(statistics)
-    stated = (statistics.attrs["quantity"], statistics["mean_smoke"].attrs["units"])
-    rows = [
-        [*(cell if isinstance(cell, str) or np.isfinite(cell) else None for cell in cells), *stated]
-        for cells in zip(*columns.values(), strict=True)
-    ]
-    return write_table(path, [*columns, "quantity", "units"], rows, floats=".6g", overwrite=False)
-
-
-def _as_json(statistics: xr.Dataset) -> str:
-    attrs = {name: _plain(value) for name, value in statistics.attrs.items()}
-    return json.dumps(attrs | {ROWS: point_rows(statistics)}, indent=1) + "\n"
 
 
 def point_rows(statistics: xr.Dataset) -> list[dict[str, Any]]:
