@@ -106,14 +106,10 @@ def test_ground_that_cannot_be_used_is_refused(surrogate, steered, change, messa
         )
 
 
-def test_rasters_on_another_grid_are_refused(refused, model, tmp_path):
-    other = write_landscape(tmp_path, SHAPE, 300.0)
-    words = ("ensemble", model, "--simulate", 2, "-o", tmp_path / "a.nc")
-    said = refused(*words, "--dem", other["dem"], "--fuels", other["fuels"])
-    assert said == (
-        "the rasters make a smoke grid of 6 × 8 cells of 3000 m, not the surrogate's grid of 6 × 8 "
-        "cells of 6000 m; give the rasters of its training fires"
-    )
+def test_rasters_on_another_grid_are_refused(surrogate, tmp_path):
+    ground = pc.workflows.Ground(**write_landscape(tmp_path, SHAPE, 300.0))
+    with pytest.raises(PlumecastError, match="6 × 8 cells of 3000 m, not the surrogate's grid"):
+        pc.draw_fires(2, like=surrogate.grid, ground=ground)
 
 
 def test_fires_are_drawn_with_weathers_of_their_own(steered):

@@ -12,14 +12,12 @@ import xarray as xr
 import plumecast as pc
 from plumecast.cli import main
 from plumecast.data.store import append_fire
-from support.places import shared_data
 from support.raster_files import write_landscape
 
 SHAPE, CELL = (65, 83), 600.0  # what does not fill a smoke cell of ten is cut off
 LEFT, BOTTOM = -1_200_000.0, 1_900_000.0  # in Utah, EPSG:5070
 FEW = ("--droughts", "high", "--checkpoints", "1")
 HOURS = 6
-CENTIMETRE = 1e-7  # in degrees
 
 
 def call(*words: object) -> None:
@@ -39,18 +37,15 @@ def trained(tmp_path_factory) -> Trained:
     """A surrogate of fires on a hill in Utah."""
     pytest.importorskip("pyproj")
     folder = tmp_path_factory.mktemp("utah")
-    return train(folder, write_landscape(folder, SHAPE, CELL, (LEFT, BOTTOM)), ignitions=6)
+    ground = write_landscape(folder, SHAPE, CELL, (LEFT, BOTTOM))
+    made = Trained(ground, folder / "own.zarr", folder / "own.plume")
+    call("simulate", "--ignitions", 6, *FEW, *rasters_of(ground), "-o", made.store)
+    call("train", made.store, "--preset", "paper-linear", "--all", "-o", made.model)
+    return made
 
 
 def rasters_of(ground: dict[str, Path]) -> tuple[object, ...]:
     return ("--dem", ground["dem"], "--fuels", ground["fuels"])
-
-
-def train(folder: Path, ground: dict[str, Path], ignitions: int) -> Trained:
-    made = Trained(ground, folder / "own.zarr", folder / "own.plume")
-    call("simulate", "--ignitions", ignitions, *FEW, *rasters_of(ground), "-o", made.store)
-    call("train", made.store, "--preset", "paper-linear", "--all", "-o", made.model)
-    return made
 
 
 def write_fire(path: Path, dem: Path, crs: str | None = "dem", shift: float = 0.0) -> Path:
@@ -195,57 +190,3 @@ def test_rasters_of_another_place_are_refused(trained, refused, tmp_path):
         "the rasters begin at x -1194000, y 1900000, but the surrogate's grid at x -1200000, "
         "y 1900000; give the rasters of its training fires"
     )
-
-
-def test_rasters_in_feet_are_stored_in_metres(tmp_path):
-    rasterio, pyproj = pytest.importorskip("rasterio"), pytest.importorskip("pyproj")
-    from plumecast.simulator.landscape import smoke_grid
-    from plumecast.workflows.simulate import read_landscape
-
-    at = {"transform": rasterio.Affine(100, 0, 3e6, 0, -100, 1e6), "crs": "EPSG:2232"}
-    for name, code in (("dem", 1000), ("fuels", 185)):
-        size = {"height": 20, "width": 30, "count": 1, "dtype": "int16"}
-        with rasterio.open(tmp_path / f"{name}.tif", "w", driver="GTiff", **size, **at) as file:
-            file.write(np.full((20, 30), code, dtype=np.int16), 1)
-    grid = smoke_grid(read_landscape(tmp_path / "dem.tif", tmp_path / "fuels.tif"), block=10)
-    foot = 1200 / 3937
-    np.testing.assert_allclose(grid["x"][1], foot * (3e6 + 500 + 1000 * np.arange(3)), atol=0.01)
-    move = pyproj.Transformer.from_crs("EPSG:2232", "EPSG:4269", always_xy=True).transform
-    lon, lat = move(3e6 + 500, 1e6 - 1500)
-    assert grid["lat"][1][0, 0] == pytest.approx(lat, abs=CENTIMETRE)
-    assert grid["lon"][1][0, 0] == pytest.approx(lon, abs=CENTIMETRE)
-
-
-# -- a real tile
-
-
-def crop(path: Path, out: Path, row: int, column: int, size: int) -> Path:
-    """Every third cell of `size` by `size` of a raster: cells of 90 m, which simulate faster."""
-    rasterio = pytest.importorskip("rasterio")
-    with rasterio.open(path) as file:
-        at, crs, nodata = file.transform, file.crs, file.nodata
-        values = file.read(1)[row : row + size : 3, column : column + size : 3]
-    at = rasterio.Affine(3 * at.a, 0, at.c + column * at.a, 0, 3 * at.e, at.f + row * at.e)
-    shape = {"height": values.shape[0], "width": values.shape[1], "count": 1}
-    place = {"crs": crs, "transform": at, "nodata": nodata, "dtype": values.dtype}
-    with rasterio.open(out, "w", driver="GTiff", **shape, **place) as cut:
-        cut.write(values, 1)
-    return out
-
-
-def test_landfire_tile_from_simulation_to_map(tmp_path, run):
-    pytest.importorskip("pyproj")
-    files = {"dem": "LC20_Elev_220.tif", "fuels": "LC22_F40_230.tif"}
-    ground = {
-        name: crop(shared_data(f"fire-rasters/landfire/{file}"), tmp_path / f"{name}.tif",
-                   130, 180, 180)
-        for name, file in files.items()
-    }  # fmt: skip
-    made = train(tmp_path, ground, ignitions=2)
-    fire = write_fire(tmp_path / "fire.asc", ground["dem"], crs=None)
-    words = ("--format", "farsite", "--hours", HOURS, "--drought", "high")
-    result = run("predict", made.model, fire, *words, "-o", tmp_path / "smoke.tif")
-    assert result.code == 0, result.err
-    assert "note: no CRS in" in result.err
-    assert_on_the_dem(tmp_path / "smoke.tif", ground["dem"])
-    assert smoke_at_the_centre(tmp_path / "smoke.tif") > 0

@@ -193,28 +193,6 @@ def test_bad_weather_is_named_with_file_fire_and_value(
     assert "weather.csv" in text
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--speed-unit", "knots"), "--speed-unit knots is for --weather FILE"),
-        (("--weather", "w.csv", "--wind-speed", 3, "--wind-from", 90), "give either --weather"),
-    ],
-)
-def test_options_of_weather_need_its_file_and_no_winds(
-    run, rasters, model, tmp_path, options, message
-):
-    result = run("predict", model, *rasters, *RASTER, *options, "-o", tmp_path / "o.nc")
-    assert result.code == 2
-    assert message in " ".join(result.err.split())
-
-
-def test_knots_are_converted(succeed, rasters, model, tmp_path):
-    table = write_table(tmp_path, "0,10,10,270", "12,10,10,270", header="hour,height,speed,from")
-    stored = ingest(succeed, rasters, model, tmp_path / "f.zarr", "--weather", table,
-                    "--speed-unit", "knots")  # fmt: skip
-    np.testing.assert_allclose(stored.wind_speed, 10 * 1852 / 3600, rtol=STORED)
-
-
 def test_a_farsite_stream_needs_the_ignition_time(run, succeed, rasters, model, tmp_path):
     stream = tmp_path / "station.wxs"
     lines = [f"2013 5 3 {hour:02d}00 77 26 0.00 8 225 25" for hour in range(10, 24)]

@@ -119,23 +119,6 @@ def test_a_store_keeps_the_winds_it_was_read_with(succeed, run, model, rasters, 
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (["a,5,270"], "no weather for fire 'b'"),
-        (["c,5,270", "d,5,270"], "the weather is for other fires; it has c, d"),
-        (["a,5,270", "b,5,"], "line 3, fire 'b': wind_from_direction is empty"),
-    ],
-)
-def test_bad_tables_are_named(run, model, rasters, tmp_path, lines, message):
-    path = write_table(tmp_path, *lines)
-    common = ("--unit", "min", "--weather", path, "-o", tmp_path / "out.nc")
-    result = run("predict", model, *rasters, *common)
-    assert result.code == 2
-    assert str(path) in result.err
-    assert message in result.err
-
-
-@pytest.mark.parametrize(
     ("given", "message"),
     [
         (("--wind-speed", -1, "--wind-from", 90), "--wind-speed -1: give a speed of 0 or more"),
@@ -145,6 +128,7 @@ def test_bad_tables_are_named(run, model, rasters, tmp_path, lines, message):
         (("--wind-from", 1), "--wind-from 1 needs --wind-speed too"),
         (("--wind-from", 1, "--weather", "w.csv"), "either --weather w.csv or --wind-from"),
         (("--north", "grid"), "--north grid needs --weather"),
+        (("--speed-unit", "knots"), "--speed-unit knots is for --weather FILE"),
         (("--weather", "5 m/s from 9", "--north", "up"), "--north up: give 'true', or 'grid'"),
         (("--weather", "5 from SW"), "--weather 5 from SW: '5' has no unit"),
     ],

@@ -160,12 +160,12 @@ def compare_scenarios(
     everywhere = comparing.maps or where is None
     cells = _all_cells(grid) if everywhere or where is None else where
     blocks = replace(resources, memory=None if everywhere else resources.memory)
-    given = user_weather(weather)
+    user_air = user_weather(weather)
     sampled: dict[str, Sampled] = {}
     for name, source in sources.items():
         with _naming(name):
             sampled[name] = sample_smoke(
-                cells, source, request, surrogate, weather=given, resources=blocks
+                cells, source, request, surrogate, weather=user_air, resources=blocks
             )
         if everywhere:
             _check_memory(sampled, len(sources), resources.memory)

@@ -259,12 +259,12 @@ def write_table(comparison: Comparison, path: str | Path) -> Path:
 
 def write_json(comparison: Comparison, path: str | Path) -> Path:
     """Write the table of the places and the notes as JSON; unknown numbers are null."""
-    stated = ("reference", "quantity", "units", "coverage", "fires_from", "history")
+    kept = ("reference", "quantity", "units", "coverage", "fires_from", "history")
     content = {
         "comparison": {
             name: value
             for name, value in comparison.places.attrs.items()
-            if name in stated or name.startswith("model_")
+            if name in kept or name.startswith("model_")
         },
         "notes": list(comparison.notes),
         "places": [

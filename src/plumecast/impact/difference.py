@@ -72,8 +72,8 @@ class Difference:
         """
         low, high = self.relative.interval(coverage)
         bounded = self.base.interval(coverage)[0] > 0.0
-        known = bounded & (self.relative.error > 0.0)
-        return np.where(known, np.maximum(low, -1.0), np.nan), np.where(known, high, np.nan)
+        finite = bounded & (self.relative.error > 0.0)
+        return np.where(finite, np.maximum(low, -1.0), np.nan), np.where(finite, high, np.nan)
 
     def relative_mean(self, coverage: float) -> np.ndarray:
         """The relative difference; NaN where the interval of the reference's mean includes 0."""
@@ -87,8 +87,8 @@ class Difference:
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = -self.change.mean / self.change.error
-        known = np.isfinite(self.change.error) & ~self.unchanged
-        return np.where(known, stats.t.cdf(ratio, self.change.freedom), np.nan)
+        finite = np.isfinite(self.change.error) & ~self.unchanged
+        return np.where(finite, stats.t.cdf(ratio, self.change.freedom), np.nan)
 
     def more_ignitions(self, coverage: float) -> np.ndarray:
         """Ignitions to add until the interval excludes 0, if difference and spread stay.
@@ -254,10 +254,10 @@ def holm(chances: np.ndarray, coverage: float) -> np.ndarray:
     [True, False, False]
     """
     flat = chances.ravel()
-    known = np.flatnonzero(np.isfinite(flat))
-    p = 2.0 * np.minimum(flat[known], 1.0 - flat[known])
+    finite = np.flatnonzero(np.isfinite(flat))
+    p = 2.0 * np.minimum(flat[finite], 1.0 - flat[finite])
     order = np.argsort(p)
-    passes = p[order] <= (1.0 - coverage) / (known.size - np.arange(known.size))
+    passes = p[order] <= (1.0 - coverage) / (finite.size - np.arange(finite.size))
     clear = np.zeros(flat.shape, dtype=bool)
-    clear[known[order[np.logical_and.accumulate(passes)]]] = True
+    clear[finite[order[np.logical_and.accumulate(passes)]]] = True
     return clear.reshape(chances.shape)

@@ -198,44 +198,44 @@ class Losses:
         return Losses(*both)
 
 
-def losses(smoke: SmokeAt, given: LossSettings) -> Losses:
+def losses(smoke: SmokeAt, settings: LossSettings) -> Losses:
     """The losses of all fires; equal intervals of different fires are computed once."""
     spans = _ROUNDED * np.round(np.stack([smoke.begin, smoke.end], axis=1) / _ROUNDED)
     distinct, which = np.unique(spans, axis=0, return_inverse=True)
     which = which.reshape(-1)
-    optics = given.optics
+    optics = settings.optics
     most = max(optics.mee, optics.mee_range[1]) * max(
         float(item.max()) for item in (smoke.concentration, smoke.upper) if item is not None
     )
     largest = float(optical_depth(np.array(most), smoke.depth, 1.0, optics.growth))
     if not np.isfinite(largest):
         raise PlumecastError("the smoke at the plants is not finite; check the prediction")
-    skies = {name: _sky(name, largest, given) for name in SKIES}
+    skies = {name: _sky(name, largest, settings) for name in SKIES}
     total: Losses | None = None
     for start in range(0, len(distinct), _INTERVALS):
         rows = np.flatnonzero((which >= start) & (which < start + _INTERVALS))
         intervals = distinct[start : start + _INTERVALS]
         tables = {
-            name: energy_table(intervals, given.plants, given.ignition, sky, given.panels)
+            name: energy_table(intervals, settings.plants, settings.ignition, sky, settings.panels)
             for name, sky in skies.items()
         }
-        part = _block(smoke, rows, which[rows] - start, tables, given)
+        part = _block(smoke, rows, which[rows] - start, tables, settings)
         total = part if total is None else total + part
     if total is None:
         raise PlumecastError("there are no fires; give at least one")
     return total
 
 
-def _sky(name: str, largest: float, given: LossSettings) -> SkyTable:
+def _sky(name: str, largest: float, settings: LossSettings) -> SkyTable:
     """A model of the sky, tabulated up to the largest optical depth of smoke."""
-    optics = given.optics
+    optics = settings.optics
     limit = largest_aod(name, optics) - optics.background
     ssas = np.array([optics.ssa])
     if name == REFERENCE and optics.ssa_range[0] < optics.ssa_range[1]:
         ssas = np.linspace(*optics.ssa_range, _SSA_NODES)
     nodes = aod_nodes(optics.background, min(largest, max(limit, 1e-3)))
-    air = Air(day=given.ignition.day, albedo=given.panels.albedo)
-    return tabulate(name, nodes, ssas, given.plants.pressure, optics, air)
+    air = Air(day=settings.ignition.day, albedo=settings.panels.albedo)
+    return tabulate(name, nodes, ssas, settings.plants.pressure, optics, air)
 
 
 def _block(
@@ -243,10 +243,10 @@ def _block(
     rows: np.ndarray,
     interval: np.ndarray,
     tables: dict[str, EnergyTable],
-    given: LossSettings,
+    settings: LossSettings,
 ) -> Losses:
     """The losses of some snapshots, whose intervals are those of the tables."""
-    table, optics, count = tables[REFERENCE], given.optics, len(given.plants.names)
+    table, optics, count = tables[REFERENCE], settings.optics, len(settings.plants.names)
     shape = (smoke.names.size, count)
 
     def depth_of(concentration: np.ndarray, mee: float = optics.mee) -> np.ndarray:
@@ -269,7 +269,7 @@ def _block(
     by_optics = np.stack(
         [
             np.bincount(plant, table.lost(here, plant, depth_of(concentration, mee), ssa), count)
-            for mee, ssa in zip(given.mee, given.ssa, strict=True)
+            for mee, ssa in zip(settings.mee, settings.ssa, strict=True)
         ]
     )
     models = []

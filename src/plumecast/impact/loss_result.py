@@ -30,7 +30,7 @@ _FOR = "mean over fires, in the hours from ignition to the last snapshot"
 
 
 def labelled(
-    sums: Losses, smoke: SmokeAt, given: LossSettings, largest_aod: np.ndarray, coverage: float
+    sums: Losses, smoke: SmokeAt, settings: LossSettings, largest_aod: np.ndarray, coverage: float
 ) -> xr.Dataset:
     """The result of `solar_loss` from the sums of every fire."""
     clear, lost = (_with_all(item) for item in (sums.clear, sums.lost))
@@ -58,15 +58,15 @@ def labelled(
             ),
         },
         coords={
-            "row": [*given.plants.names, ALL],
-            "plant": list(given.plants.names),
-            "megawatts": ("plant", given.plants.megawatts, {"units": "MW"}),
+            "row": [*settings.plants.names, ALL],
+            "plant": list(settings.plants.names),
+            "megawatts": ("plant", settings.plants.megawatts, {"units": "MW"}),
             "part": list(PARTS),
             "fire": smoke.names.astype(str),
             "ignition_id": ("fire", smoke.ignitions.astype(str)),
             "hours": ("fire", smoke.last, {"units": "h"}),
         },
-        attrs=_settings(given, coverage)
+        attrs=_settings(settings, coverage)
         | {
             "fires": int(smoke.names.size),
             "ignitions": int(np.unique(smoke.ignitions).size),
@@ -120,15 +120,15 @@ def _bands(sums: Losses, smoke: SmokeAt, coverage: float) -> tuple[np.ndarray, n
     return whole[:, 0], whole[:, 1]
 
 
-def _settings(given: LossSettings, coverage: float) -> dict[str, object]:
-    optics, panels = given.optics, given.panels
-    ignition = given.ignition.time.isoformat() + ("Z" if given.ignition.is_utc else "")
+def _settings(settings: LossSettings, coverage: float) -> dict[str, object]:
+    optics, panels = settings.optics, settings.panels
+    ignition = settings.ignition.time.isoformat() + ("Z" if settings.ignition.is_utc else "")
     kept = {f"optics_{name}": getattr(optics, name) for name in Optics.__slots__}
     kept |= {f"panels_{name}": getattr(panels, name) for name in Panels.__slots__}
     return {
         "title": "Solar energy lost to smoke",
         "history": f"plumecast {__version__} impact",
-        "ignition_time": ignition + ("" if given.ignition.is_utc else " local solar time"),
+        "ignition_time": ignition + ("" if settings.ignition.is_utc else " local solar time"),
         "coverage": coverage,
         **kept,
     }

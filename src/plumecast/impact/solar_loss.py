@@ -161,7 +161,7 @@ def solar_loss(
         samples = dense_samples(where, surrogate, fires, reading, resources=resources)
     times = samples.labels.get(IGNITION_TIME, np.full(samples.hours.size, ""))
     groups = read_ignition_times(ignition_time, times, local_hour)
-    given = LossSettings(plants, groups[0][0], optics, panels, mee, ssa)
+    settings = LossSettings(plants, groups[0][0], optics, panels, mee, ssa)
     bands = uncertainty.lower, uncertainty.upper
     if bands[0] is None and bands[1] is None:
         if surrogate is None:
@@ -171,7 +171,7 @@ def solar_loss(
             bands = surrogate.error_bars.interval(samples.values, coverage, samples.hours)
     smoke = smoke_at(samples, bands, depth=unrecorded.column_depth, interval=reading.interval)
     parts = (
-        losses(smoke.at(rows, later), replace(given, ignition=start))
+        losses(smoke.at(rows, later), replace(settings, ignition=start))
         for start, rows, later in groups
     )
     lost = reduce(add, parts)
@@ -191,7 +191,7 @@ def solar_loss(
         )
     if not isinstance(fires, PlaceSamples):
         record["fires_from"] = fires_origin(fires)
-    made = labelled(lost, smoke, given, largest, uncertainty.coverage)
+    made = labelled(lost, smoke, settings, largest, uncertainty.coverage)
     return made.assign_attrs(
         column_depth_m=smoke.depth, places=where.source, optics_seed=uncertainty.seed, **record
     )
@@ -249,8 +249,8 @@ def grid_for(surrogate: Surrogate, fires: xr.Dataset | str | Path) -> xr.Dataset
     """
     names = list(surrogate.inputs.names)
     data = fires if isinstance(fires, xr.Dataset) else open_snapshots(fires, fields=names)
-    known = {LOCAL_HOUR: data.attrs[LOCAL_HOUR]} if LOCAL_HOUR in data.attrs else {}
-    grid = surrogate.grid.assign_attrs(known)
+    hour = {LOCAL_HOUR: data.attrs[LOCAL_HOUR]} if LOCAL_HOUR in data.attrs else {}
+    grid = surrogate.grid.assign_attrs(hour)
     if records_ignition(data):
         grid = grid.assign_coords({IGNITION_TIME: data[IGNITION_TIME].variable})
     if ALTITUDE in data.variables and data[ALTITUDE].dims == ("y", "x"):

@@ -55,9 +55,9 @@ def read_ignition_times(
         members.setdefault(key, []).append(row)
     groups = []
     for _, rows in sorted(members.items()):
-        own = [times[recorded[row]] for row in rows]
-        first = min(own, key=lambda time: time.time)
-        later = [(time.time - first.time) / timedelta(hours=1) for time in own]
+        fire_times = [times[recorded[row]] for row in rows]
+        first = min(fire_times, key=lambda time: time.time)
+        later = [(time.time - first.time) / timedelta(hours=1) for time in fire_times]
         groups.append((first, np.array(rows), np.array(later)))
     return groups
 

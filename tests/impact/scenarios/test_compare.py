@@ -209,12 +209,6 @@ def test_refused_scenarios(before, change, said):
         pc.compare_scenarios({"a": before, "b": change(before)})
 
 
-def test_smoke_without_an_interval(before):
-    bare = without_interval(before)
-    stated = pc.compare_scenarios({"a": before, "b": bare}, Reading(interval=6.0))
-    np.testing.assert_allclose(stated.places.relative[0], -0.5, rtol=ROUNDING)
-
-
 def test_command_writes_what_it_prints(run, tmp_path, stores, towns):
     files = [tmp_path / name for name in ("d.nc", "d.csv", "d.json")]
     named = f"untreated={stores[0]}", f"treated={stores[1]}"

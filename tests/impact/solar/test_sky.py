@@ -9,10 +9,8 @@ pytest.importorskip("pvlib")
 
 from plumecast.impact.loss import aod_nodes
 from plumecast.impact.optics import (
-    SKIES,
     Air,
     Optics,
-    largest_aod,
     optical_depth,
     spectrl2,
     tabulate,
@@ -50,20 +48,6 @@ def test_spectrl2_decreases_with_the_optical_depth(zenith):
     total = beam * np.cos(np.radians(zenith)) + diffuse
     assert (np.diff(beam) < 0.0).all()
     assert (np.diff(total) < 0.0).all()
-
-
-def test_solis_is_limited_to_its_range_at_700_nm():
-    optics = Optics()
-    assert largest_aod("simplified_solis", optics) * (700 / 550) ** -optics.angstrom == (
-        pytest.approx(0.45)
-    )
-    assert largest_aod("spectrl2", optics) == np.inf
-
-
-def test_models_agree_in_clean_air():
-    """Three models of one clear sky; their authors claim 5 to 10 %."""
-    found = [sky(0.1, model=model)[1] for model, _ in SKIES.values()]
-    assert max(found) / min(found) < 1.1
 
 
 def test_the_table_is_the_model():

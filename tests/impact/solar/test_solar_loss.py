@@ -60,15 +60,6 @@ def test_more_smoke_loses_more_but_less_than_in_proportion(table):
     assert (np.array(lost[1:]) < 2.0 * np.array(lost[:-1])).all()
 
 
-def test_loss_is_computed_per_interval_not_from_the_sum(table):
-    """All smoke in one interval loses less than the same dose spread over the day."""
-    even = smoky(fires=1, concentration=8.0)
-    sudden = even.copy(deep=True)
-    sudden["smoke"][:] = sudden.smoke[-1]  # all of it in the first six hours
-    lost = [float(pc.solar_loss(item, table, **GIVEN).lost_energy[-1]) for item in (even, sudden)]
-    assert lost[0] != pytest.approx(lost[1], rel=0.05)
-
-
 def test_the_table_is_the_chain_of_models():
     """Interpolated energy against spectrl2 and PVWatts at every step."""
     plants = Plants(
@@ -152,14 +143,6 @@ def test_a_band_where_no_smoke_is_predicted_counts(table):
     found = pc.solar_loss(data, table, **banded(zero, zero + 5.0))
     assert (found.lost_energy_upper.sel(part="surrogate") > 0.0).all()
     assert (found.lost_energy_lower.sel(part="surrogate") == 0.0).all()
-
-
-def test_night_is_zero_of_zero(table):
-    data = smoky(fires=2, concentration=10.0, checkpoints=1)  # six hours
-    found = pc.solar_loss(data, table, **(GIVEN | {"ignition_time": "2020-09-08T21:00"}))
-    assert not np.isnan(found.lost_percent).any()
-    np.testing.assert_array_equal(found.clear_energy, 0.0)
-    np.testing.assert_array_equal(found.lost_percent, 0.0)
 
 
 def test_solis_is_compared_only_within_its_range(table):

@@ -224,14 +224,6 @@ def test_command_takes_one_of_several_outputs(succeed, refused, split, fires, to
     np.testing.assert_allclose(xr.load_dataset(table).mean_smoke, own.mean_smoke)
 
 
-def test_command_says_that_the_error_is_calibrated(succeed, files, towns, tmp_path):
-    given = ("--points", towns, "--quantiles", "0.9", "-o", tmp_path / "s.nc")
-    printed = succeed("ensemble", *files, *given)
-    assert "quantiles are those of the predictions" in printed
-    assert "calibrated on 16 ignitions, for fires like those of training" in printed
-    assert "mean_smoke_surrogate" in xr.load_dataset(tmp_path / "s.nc")
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

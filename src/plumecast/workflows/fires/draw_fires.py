@@ -144,7 +144,7 @@ def _preset_on(like: xr.Dataset | None, preset: str | None) -> str:
     if like is None:
         return name
     sizes = ensemble.PRESETS.items()
-    fitting = [known for known, size in sizes if is_on(size.shape, size.cell, like)]
+    fitting = [label for label, size in sizes if is_on(size.shape, size.cell, like)]
     if not fitting or (preset is not None and preset not in fitting):
         advice = (
             f"take preset '{fitting[0]}'"
@@ -228,10 +228,10 @@ def draw_scenarios(
     region = _common_region({name: changed.landscape() for name, changed in grounds.items()})
     made: dict[str, DrawnFires] = {}
     for name, change in changes.items():
-        own = (droughts, weathers) if change.droughts is None else (change.droughts, None)
-        fires = draw_fires(
-            count, ground=grounds[name], droughts=own[0], weathers=own[1], region=region, **shared
-        )
+        weather: dict[str, Any] = {"droughts": droughts, "weathers": weathers}
+        if change.droughts is not None:
+            weather = {"droughts": change.droughts}
+        fires = draw_fires(count, ground=grounds[name], region=region, **weather, **shared)
         for earlier, other in made.items():
             if other.settings == fires.settings and list(other.plans) == list(fires.plans):
                 raise PlumecastError(

@@ -134,8 +134,10 @@ class GrowingStore:
             nonlocal settings
             for fire, findings in fires:
                 settings = fire.attrs[SETTINGS]
-                now, known = _checked(self.agreement.replaced(fire, whole=whole), findings, None)
-                outcomes.append(_outcome(now, known))
+                now, all_findings = _checked(
+                    self.agreement.replaced(fire, whole=whole), findings, None
+                )
+                outcomes.append(_outcome(now, all_findings))
                 yield now
 
         def check_kept(kept: frozenset[str]) -> None:

@@ -159,7 +159,7 @@ def watch_store(path: Path, every: float, fields: Sequence[str]) -> Iterator[xr.
     """
     check_number("every", every, above=0.0)
     before: dict[str, int] = {}
-    given: dict[str, int] = {}
+    yielded: dict[str, int] = {}
     while True:
         snapshots = None
         with suppress(EmptyStoreError):
@@ -169,7 +169,7 @@ def watch_store(path: Path, every: float, fields: Sequence[str]) -> Iterator[xr.
             sizes = Counter(labels.tolist())
             whole = {name: size for name, size in sizes.items() if before.get(name) == size}
             before = dict(sizes)
-            if whole and whole != given:
-                given = whole
+            if whole and whole != yielded:
+                yielded = whole
                 yield snapshots.isel({SNAPSHOT: np.flatnonzero(np.isin(labels, sorted(whole)))})
         time.sleep(every)

@@ -188,14 +188,14 @@ def open_truth(surrogate: Surrogate, truth: xr.Dataset | str | Path) -> xr.Datas
     labels = data[GROUP].values.astype(str)
     trained = set(surrogate.training.get(GROUP, ()))
     seen = np.isin(labels, sorted(trained)) & is_same_simulation(surrogate, data)
-    left, known = (np.unique(labels[part]).size for part in (~seen, seen))
+    left, left_out = (np.unique(labels[part]).size for part in (~seen, seen))
     if left < 2:
         raise refused(
             "give true smoke of at least 2 others, better 8",
-            problem=f"has {left} ignitions that the surrogate was not trained on ({known} that it "
-            "was)",
+            problem=f"has {left} ignitions that the surrogate was not trained on ({left_out} that "
+            "it was)",
         )
-    return data.isel({SNAPSHOT: np.flatnonzero(~seen)}).assign_attrs({LEFT_OUT: known})
+    return data.isel({SNAPSHOT: np.flatnonzero(~seen)}).assign_attrs({LEFT_OUT: left_out})
 
 
 def truth_name(surrogate: Surrogate) -> str:

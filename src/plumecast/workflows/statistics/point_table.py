@@ -112,9 +112,9 @@ def write_points(statistics: xr.Dataset, path: str | Path) -> Path:
     where = Path(path)
     if where.suffix not in (".nc", ".json"):
         columns = point_columns(statistics)
-        stated = (statistics.attrs["quantity"], statistics["mean_smoke"].attrs["units"])
+        quantity = (statistics.attrs["quantity"], statistics["mean_smoke"].attrs["units"])
         rows = [
-            [*(c if isinstance(c, str) or np.isfinite(c) else None for c in cells), *stated]
+            [*(c if isinstance(c, str) or np.isfinite(c) else None for c in cells), *quantity]
             for cells in zip(*columns.values(), strict=True)
         ]
         titles = [*columns, "quantity", "units"]

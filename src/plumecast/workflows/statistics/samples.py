@@ -180,8 +180,8 @@ def _sample_block(
         smoke = smoke[:, places.cells]
     values = to_numpy(smoke)
     refuse_infinite(values)
-    own = values if describe is None else values[:, places.cells]
-    samples = label_samples(own, block, only_output(surrogate).attrs)
+    local = values if describe is None else values[:, places.cells]
+    samples = label_samples(local, block, only_output(surrogate).attrs)
     return Sampled((samples if describe is None else describe(samples, block, values),), beyond)
 
 
@@ -276,14 +276,14 @@ def place_means(
     samples: PlaceSamples, request: Request, truth: tuple[PlaceSamples, PlaceSamples] | None = None
 ) -> Means:
     """The statistics of samples at places; `truth` has true and predicted samples."""
-    own, *pairs = (_sums(part, request) for part in (samples, *(truth or ())))
-    predicted = list(own.sums.sum(axis=0) / own.counts.sum())
-    sums, changes = own.sums, None
+    local, *pairs = (_sums(part, request) for part in (samples, *(truth or ())))
+    predicted = list(local.sums.sum(axis=0) / local.counts.sum())
+    sums, changes = local.sums, None
     if request.expected is not None and truth is None:
         sums, changes = _expected(samples, request, request.expected)
     return Means(
         sums,
-        own.counts,
+        local.counts,
         predicted,
         request.coverage,
         request.expected,
