@@ -27,8 +27,7 @@ from plumecast.impact.optics import (
     optical_depth,
     tabulate,
 )
-from plumecast.impact.plants import Exposure, Panels, Plants, ac_power
-from plumecast.impact.sun import Ignition, sun_position
+from plumecast.impact.plants import Exposure, Ignition, Panels, Plants, ac_power, sun_position
 
 STEP = 0.5
 """Longest step in hours within which the sun stands still."""

@@ -25,8 +25,13 @@ from plumecast.impact.optics import KNOWN_DEPTH, Optics, optical_depth, sample_o
 from plumecast.impact.optics import (
     column_depth as depth_of,
 )
-from plumecast.impact.plants import ALTITUDE, Panels, plants_of
-from plumecast.impact.sun import read_ignition_time, read_ignition_times
+from plumecast.impact.plants import (
+    ALTITUDE,
+    Panels,
+    plants_of,
+    read_ignition_time,
+    read_ignition_times,
+)
 from plumecast.scores.quantities import as_integrals, checkpoint_hours
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.scores.sampling import check_coverage

@@ -11,9 +11,15 @@ pytest.importorskip("pvlib")
 import plumecast as pc
 from plumecast.impact.loss import aod_nodes, energy_table
 from plumecast.impact.optics import Air, Optics, spectrl2, tabulate
-from plumecast.impact.plants import Exposure, Panels, Plants, ac_power
+from plumecast.impact.plants import (
+    Exposure,
+    Panels,
+    Plants,
+    ac_power,
+    read_ignition_time,
+    sun_position,
+)
 from plumecast.impact.solar_loss import Uncertainty, Unrecorded
-from plumecast.impact.sun import read_ignition_time, sun_position
 from support.calibrations import calibrate
 from support.plants import NOON, smoky, write_plants
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plumecast as pc
-from plumecast.impact.sun import read_ignition_time, sun_position
+from plumecast.impact.plants import read_ignition_time, sun_position
 
 DEGREES = 0.5  # Spencer's series for the declination, and hours of the day that are not in it
 

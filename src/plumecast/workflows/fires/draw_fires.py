@@ -231,14 +231,7 @@ def draw_scenarios(
         weather: dict[str, Any] = {"droughts": droughts, "weathers": weathers}
         if change.droughts is not None:
             weather = {"droughts": change.droughts}
-        fires = draw_fires(count, ground=grounds[name], region=region, **weather, **shared)
-        for earlier, other in made.items():
-            if other.settings == fires.settings and list(other.plans) == list(fires.plans):
-                raise PlumecastError(
-                    f"scenarios '{earlier}' and '{name}' have the same fuels and weather; change "
-                    "one of them"
-                )
-        made[name] = fires
+        made[name] = draw_fires(count, ground=grounds[name], region=region, **weather, **shared)
     return made
 
 

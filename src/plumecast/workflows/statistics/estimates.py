@@ -44,11 +44,6 @@ TRUTH_PARTS = (SURROGATE_PART, "correlation", "variance_ratio", "corrected")
 was corrected, and with true smoke."""
 
 
-def what_intervals_contain(*, truth: bool, expected: Expected | None) -> str:
-    """The parts of the error that intervals contain, in words."""
-    return CORRECTED if truth else SAMPLING if expected is None else CALIBRATED
-
-
 @dataclass(frozen=True, slots=True)
 class Corrected:
     """A statistic (…): estimate, interval, and what the truth said of the surrogate, if known."""

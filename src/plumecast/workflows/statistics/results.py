@@ -23,13 +23,15 @@ from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.held_out.record import model_record
 from plumecast.workflows.statistics.cell_sums import LEFT_OUT, EnsembleSums, TruthSums
 from plumecast.workflows.statistics.estimates import (
+    CALIBRATED,
+    CORRECTED,
+    SAMPLING,
     Corrected,
     Labelled,
     Means,
     estimate_variables,
     nested_shares,
     quantity_meaning,
-    what_intervals_contain,
 )
 from plumecast.workflows.statistics.request import Request, only_output
 from plumecast.workflows.statistics.samples import PlaceSamples, place_means
@@ -144,13 +146,11 @@ def _labelled(estimates: Estimates, request: Request) -> Labelled:
 
 def _interval_record(request: Request, truth: bool) -> dict[str, Any]:
     """Attributes that say what intervals contain."""
-    record: dict[str, Any] = {
-        "coverage": request.coverage,
-        "intervals_contain": what_intervals_contain(truth=truth, expected=request.expected),
-    }
+    record: dict[str, Any] = {"coverage": request.coverage}
     if request.expected is not None:
         record["calibration_ignitions"] = request.expected.groups
-    return record
+        return record | {"intervals_contain": CALIBRATED}
+    return record | {"intervals_contain": CORRECTED if truth else SAMPLING}
 
 
 def _on_grid(made: Labelled, field: Field, attrs: dict[str, Any], request: Request) -> xr.Dataset:
