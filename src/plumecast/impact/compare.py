@@ -158,7 +158,10 @@ def compare_scenarios(
     grid = common_grid(sources, surrogate)
     where = places if isinstance(places, Places) or places is None else read_places(places, grid)
     everywhere = comparing.maps or where is None
-    cells = _all_cells(grid) if everywhere or where is None else where
+    cells = where
+    if everywhere or cells is None:  # every cell as a place
+        rows, columns = (part.ravel() for part in np.indices((grid.sizes["y"], grid.sizes["x"])))
+        cells = Places((), np.arange(rows.size), rows, columns, {}, "the grid")
     blocks = replace(resources, memory=None if everywhere else resources.memory)
     user_air = user_weather(weather)
     sampled: dict[str, Sampled] = {}
@@ -193,13 +196,6 @@ def _naming(scenario: str) -> Iterator[None]:
         yield
     except PlumecastError as error:
         raise error.at(f"scenario '{scenario}'") from error
-
-
-def _all_cells(grid: xr.Dataset) -> Places:
-    """Every cell of a grid as a place."""
-    shape = (grid.sizes["y"], grid.sizes["x"])
-    rows, columns = (part.ravel() for part in np.indices(shape))
-    return Places((), np.arange(rows.size), rows, columns, {}, "the grid")
 
 
 def _check_memory(sampled: Mapping[str, Sampled], total: int, memory: str | int | None) -> None:
@@ -316,20 +312,19 @@ def duration_note(
 def rough_note(table: xr.Dataset) -> list[str]:
     """A note that names the places whose intervals are too short for their skewed differences."""
     names = [str(name) for name in table["place"].values[table["rough"].values.any(axis=0)]]
-    if not names:
-        return []
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return [
+    text = (
         f"a few fires make most of the difference at {shown}: intervals there are too short; add "
         "fires"
-    ]
+    )
+    return [text] if names else []
 
 
 def error_note(surrogate: Surrogate, samples: Sequence[PlaceSamples]) -> list[str]:
     """A note on the size of the surrogate's error at the mean of the predicted smoke."""
-    values = np.concatenate([part.values[part.values > 0.0] for part in samples])
     if surrogate.error_bars is None:
         return ["this surrogate has no error bars; `plumecast train STORE --all` makes them"]
+    values = np.concatenate([part.values[part.values > 0.0] for part in samples])
     if values.size == 0:
         return []
     mean = values.mean()

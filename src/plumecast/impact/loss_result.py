@@ -41,7 +41,8 @@ def labelled(
             np.where(mean_clear > 0.0, 100.0 * item / mean_clear, 0.0)
             for item in (mean_lost, lower, upper)
         )
-    cells = ("fire", "plant")
+    cells, utc = ("fire", "plant"), settings.ignition.is_utc
+    time = settings.ignition.time.isoformat()
     made = xr.Dataset(
         {
             "clear_energy": ("row", mean_clear, _attrs("energy under a clear sky, " + _FOR)),
@@ -66,8 +67,13 @@ def labelled(
             "ignition_id": ("fire", smoke.ignitions.astype(str)),
             "hours": ("fire", smoke.last, {"units": "h"}),
         },
-        attrs=_settings(settings, coverage)
-        | {
+        attrs={
+            "title": "Solar energy lost to smoke",
+            "history": f"plumecast {__version__} impact",
+            "ignition_time": f"{time}Z" if utc else f"{time} local solar time",
+            "coverage": coverage,
+            **{f"optics_{name}": getattr(settings.optics, name) for name in Optics.__slots__},
+            **{f"panels_{name}": getattr(settings.panels, name) for name in Panels.__slots__},
             "fires": int(smoke.names.size),
             "ignitions": int(np.unique(smoke.ignitions).size),
             "hours_after_ignition": float(smoke.last.max()),
@@ -118,20 +124,6 @@ def _bands(sums: Losses, smoke: SmokeAt, coverage: float) -> tuple[np.ndarray, n
     total = np.stack([np.maximum(mean - half[0], least), np.minimum(mean + half[1], most)])
     whole = np.concatenate([parts, total[np.newaxis]])
     return whole[:, 0], whole[:, 1]
-
-
-def _settings(settings: LossSettings, coverage: float) -> dict[str, object]:
-    optics, panels = settings.optics, settings.panels
-    ignition = settings.ignition.time.isoformat() + ("Z" if settings.ignition.is_utc else "")
-    kept = {f"optics_{name}": getattr(optics, name) for name in Optics.__slots__}
-    kept |= {f"panels_{name}": getattr(panels, name) for name in Panels.__slots__}
-    return {
-        "title": "Solar energy lost to smoke",
-        "history": f"plumecast {__version__} impact",
-        "ignition_time": ignition + ("" if settings.ignition.is_utc else " local solar time"),
-        "coverage": coverage,
-        **kept,
-    }
 
 
 def loss_rows(loss: xr.Dataset) -> list[dict[str, Any]]:

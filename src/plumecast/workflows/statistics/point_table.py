@@ -87,15 +87,14 @@ LEAST_SHARE = 1e-3
 """Probabilities below it are printed as "< 0.001"; files have all digits."""
 
 
-def _cell(value: Any, lower: Any, upper: Any, *, share: bool) -> str:
-    if value == "":
+def _cell(*interval: Any, share: bool) -> str:
+    if interval[0] == "":
         return "–"
-    middle, low, high = (_digits(float(item), share) for item in (value, lower, upper))
-    return f"{middle} ({low} … {high if np.isfinite(float(upper)) else '?'})"
-
-
-def _digits(value: float, share: bool) -> str:
-    return f"< {LEAST_SHARE:g}" if share and 0.0 < value < LEAST_SHARE else f"{value:.3g}"
+    middle, low, high = (
+        f"< {LEAST_SHARE:g}" if share and 0.0 < value < LEAST_SHARE else f"{value:.3g}"
+        for value in map(float, interval)
+    )
+    return f"{middle} ({low} … {high if np.isfinite(float(interval[2])) else '?'})"
 
 
 def never_smoky(statistics: xr.Dataset) -> list[str]:
