@@ -203,6 +203,8 @@ def test_a_new_fit_joins_stores_with_other_hours_of_weather_and_coordinates():
     assert joined.sizes["weather_hour"] == two.sizes["weather_hour"]
     assert "crew" not in joined.variables
     np.testing.assert_array_equal(joined.smoke.values[: one.sizes["snapshot"]], one.smoke.values)
+    with pytest.raises(PlumecastError, match="cannot be joined for a new fit"):
+        update._joined([one, one.isel(x=slice(1, None))])
 
 
 def test_an_output_of_another_model_is_not_continued(run, data, tmp_path):
@@ -214,9 +216,3 @@ def test_an_output_of_another_model_is_not_continued(run, data, tmp_path):
     result = run("update", model, tmp_path / "more.nc", "-o", out)
     assert result.code == 2
     assert "out.plume is a surrogate of other fires or settings than" in result.err
-
-
-def test_stores_that_cannot_be_joined_are_refused_in_words(data):
-    one = ignitions(data, 0, 1)
-    with pytest.raises(PlumecastError, match="cannot be joined for a new fit"):
-        update._joined([one, one.isel(x=slice(1, None))])

@@ -14,7 +14,6 @@ from support.windy_fires import windy, write_windy_rasters
 from support.wrf_files import blowing, write_run
 
 FIRE = ("time_since_ignition",)
-ALONE = ("--workers", 1)
 OPTIONS = ("--weather", "12 mph from SW")
 SHAPE = (14, 16)
 CELL = 1000.0
@@ -152,6 +151,7 @@ def test_the_old_option_winds_reads_speeds_in_metres_per_second(run, model, stor
     assert "--speed-unit is missing" in refused.err
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_winds_of_wrf_runs(succeed, run, tmp_path):
     """U10 and V10 unless labels.csv says otherwise; columns that are not read are named."""
     runs = [write_run(tmp_path / "runs" / name, range(3), edit=blowing()) for name in "ab"]
@@ -160,9 +160,7 @@ def test_winds_of_wrf_runs(succeed, run, tmp_path):
         "fire_id,drought,wind_speed,wind_from_direction,humidity,crew\na,high,7,90,3,x\n"
         "b,high,,,4,y\n"
     )
-    result = run(
-        "ingest", "wrf", *runs, "-o", tmp_path / "e.zarr", "--drought-from", labels, *ALONE
-    )
+    result = run("ingest", "wrf", *runs, "-o", tmp_path / "e.zarr", "--drought-from", labels)
     assert result.code == 0
     assert f"{labels}: the columns are not read: 'humidity', 'crew'" in result.err
     stored = open_snapshots(tmp_path / "e.zarr")
@@ -173,30 +171,31 @@ def test_winds_of_wrf_runs(succeed, run, tmp_path):
     np.testing.assert_allclose(of["b"].wind_from_direction, 216.87, atol=0.01)
     wind = ("--wind-speed", 5, "--wind-from", 1)
     start = ("ingest", "wrf", runs[0], "-o", tmp_path / "f.zarr", "--drought-from", labels)
-    both = run(*start, *wind, *ALONE)
+    both = run(*start, *wind)
     assert both.code == 2
     assert "give no others beside it" in both.err
     labels.write_text("fire_id,drought,wind_speed,wind_from_direction\na,high,-7,90\n")
     bad = run(*start)
     assert bad.code == 2
     assert f"{labels}: line 2, fire 'a': wind_speed is '-7'" in bad.err
-    succeed("ingest", "wrf", runs[0], "-o", tmp_path / "f.zarr", *wind, *ALONE)
+    succeed("ingest", "wrf", runs[0], "-o", tmp_path / "f.zarr", *wind)
     assert set(open_snapshots(tmp_path / "f.zarr").wind_speed.values) == {5.0}
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_runs_without_a_wind_are_noted_once(run, succeed, tmp_path):
     calm = [write_run(tmp_path / "runs" / name, range(2)) for name in "abc"]
-    result = run("ingest", "wrf", *calm, "-o", tmp_path / "e.zarr", *ALONE)
+    result = run("ingest", "wrf", *calm, "-o", tmp_path / "e.zarr")
     assert result.code == 0
     assert result.err.count("U10 and V10 are missing") == 1
     assert "fire 'a' and 2 more" in result.err
     blown = write_run(tmp_path / "runs" / "d", range(2), edit=blowing())
-    refused = run("ingest", "wrf", blown, "-o", tmp_path / "e.zarr", *ALONE)
+    refused = run("ingest", "wrf", blown, "-o", tmp_path / "e.zarr")
     assert refused.code == 2
     assert "was made without the wind of its fires, but fire 'd' has a wind" in refused.err
     path = write_table(tmp_path, "a,5,270", "d,5,270")
     both = (calm[0], blown)
-    succeed("ingest", "wrf", *both, "--weather", path, "-o", tmp_path / "f.zarr", *ALONE)
+    succeed("ingest", "wrf", *both, "--weather", path, "-o", tmp_path / "f.zarr")
     assert set(open_snapshots(tmp_path / "f.zarr").wind_speed.values) == {5.0}
 
 
