@@ -187,13 +187,7 @@ def solar_loss(
     _warn_of_smoke(smoke, aod, where, beyond)
     record: dict[str, Any] = {} if surrogate is None else model_record(surrogate)
     if ignition_time is None:
-        span = sorted(set(times.tolist()))
-        clock = "" if span[0].endswith("Z") else " local solar time"
-        record["ignition_time"] = (
-            f"{span[0]}{clock}, as recorded"
-            if len(span) == 1
-            else f"{span[0]} to {span[-1]}{clock}, as each fire records"
-        )
+        record["ignition_time"] = _span(times)
     if not isinstance(fires, PlaceSamples):
         record["fires_from"] = fires_origin(fires)
     made = labelled(lost, smoke, settings, largest, uncertainty.coverage)
@@ -229,6 +223,15 @@ def dense_samples(
         resources=resources,
         notify=notify,
     )
+
+
+def _span(recorded: np.ndarray) -> str:
+    """The recorded times of ignition in words."""
+    times = sorted(set(recorded.tolist()))
+    clock = "" if times[0].endswith("Z") else " local solar time"
+    if len(times) == 1:
+        return f"{times[0]}{clock}, as recorded"
+    return f"{times[0]} to {times[-1]}{clock}, as each fire records"
 
 
 def records_ignition(data: xr.Dataset) -> bool:

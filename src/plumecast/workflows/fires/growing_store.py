@@ -169,45 +169,34 @@ class GrowingStore:
         stored_names = sorted(self.fire_ids.intersection(names))
         if not stored_names:
             return []
-        other = self._other_labels(stored_names, labels)
-        changes: dict[str, dict[str, str]] = {}
-        for fire in stored_names:
-            for name in other[fire]:
-                changes.setdefault(name, {})[fire] = labels[name][fire]
-        if relabel and changes:
-            relabel_fires(self.path, changes)
-        settings = tuple(_differences(json.loads(self.settings or "{}"), options))
-        return [
-            Outcome(
-                name,
-                stored=True,
-                relabelled=relabel and bool(other[name]),
-                other_labels=() if relabel else tuple(other[name].values()),
-                other_settings=settings,
-            )
-            for name in stored_names
-        ]
-
-    def _other_labels(
-        self, stored_names: Sequence[str], labels: NewLabels
-    ) -> dict[str, dict[str, str]]:
-        """By fire and coordinate, a text for each label that differs from the one given.
-
-        The ignition of a copy of another fire is not compared: it was set when it was read.
-        """
         stored = open_snapshots(self.path, fields=self.fields)
         row = {fire: number for number, fire in enumerate(stored.fire_id.values.astype(str))}
-        out: dict[str, dict[str, str]] = {fire: {} for fire in stored_names}
+        settings = tuple(_differences(json.loads(self.settings or "{}"), options))
+        changes: dict[str, dict[str, str]] = {}
+        outcomes = []
         for fire in stored_names:
-            one = stored.isel({SNAPSHOT: row[fire]})
+            one, texts = stored.isel({SNAPSHOT: row[fire]}), []
             quality = read_findings(str(one[QUALITY].values)) if QUALITY in stored.variables else ()
             copy = any(item.check == "duplicate run" for item in quality)
             for name, by_fire in labels.items():
                 now = str(one[name].values)
                 wanted = by_fire.get(fire, now)
+                # The ignition of a copy of another fire was set when it was read.
                 if wanted != now and not (copy and name == "ignition_id"):
-                    out[fire][name] = f"{name} '{now}', not '{wanted}'"
-        return out
+                    texts.append(f"{name} '{now}', not '{wanted}'")
+                    changes.setdefault(name, {})[fire] = wanted
+            outcomes.append(
+                Outcome(
+                    fire,
+                    stored=True,
+                    relabelled=relabel and bool(texts),
+                    other_labels=() if relabel else tuple(texts),
+                    other_settings=settings,
+                )
+            )
+        if relabel and changes:
+            relabel_fires(self.path, changes)
+        return outcomes
 
 
 def _differences(before: dict[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -117,15 +117,15 @@ class Sampled:
 
     def joined(self) -> PlaceSamples:
         """All samples, one after the other, with the labels that all parts have."""
-        first, parts = self.parts[0], self.parts
-        names = [name for name in first.labels if all(name in part.labels for part in parts)]
-        same = len({part.interval for part in parts}) == 1
+        parts = self.parts
+        names = [n for n in parts[0].labels if all(n in part.labels for part in parts)]
+        intervals = {part.interval for part in parts}
         return PlaceSamples(
             np.concatenate([part.values for part in parts]),
             np.concatenate([part.hours for part in parts]),
             {name: np.concatenate([part.labels[name] for part in parts]) for name in names},
-            first.interval if same else None,
-            first.attrs,
+            parts[0].interval if len(intervals) == 1 else None,
+            parts[0].attrs,
         )
 
 
