@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import xarray as xr
 
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.simulator import ensemble as simulator
+from plumecast.workflows.fires.draw_fires import Change, draw_scenarios
 from support.raster_files import write_landscape
 
 SHAPE, CELL = (65, 83), 600.0  # what does not fill a smoke cell of ten is cut off
@@ -143,3 +145,37 @@ def test_a_surrogate_of_own_weathers_gets_such_fires(ground, steered, tmp_path, 
     assert (result.code, "simulated with" in result.err) == (0, False)
     result = run(*words, "--drought", "low", "-o", tmp_path / "b.nc")
     assert "simulated with weather=own, these with drought: the surrogate" in result.err
+
+
+def origins(fires) -> np.ndarray:
+    """The oldest cell of every fire."""
+    field = fires.make(fires.plans).time_since_ignition.values
+    return field.reshape(field.shape[0], -1).argmax(axis=1)
+
+
+def test_scenarios_of_other_fuels_burn_from_the_same_ignitions(ground, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    changes = {"timber": Change(ground["fuels"])}
+    for name, code, columns in (("thinned", 181, slice(10, 70)), ("bare", 99, slice(35, 42))):
+        changes[name] = Change(tmp_path / f"{name}.tif")
+        with rasterio.open(ground["fuels"]) as file:
+            profile, band = file.profile, file.read(1)
+        band[:, columns] = code
+        with rasterio.open(changes[name].fuels, "w", **profile) as file:
+            file.write(band, 1)
+    few = {"weathers": 1, "checkpoints": 1}
+    drawn = draw_scenarios(6, changes, ground=pc.workflows.Ground(dem=ground["dem"]), **few)
+    first, *others = (origins(fires) for fires in drawn.values())
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+    bare = pc.workflows.Ground(dem=ground["dem"], fuels=changes["bare"].fuels)
+    alone = origins(pc.draw_fires(6, ground=bare, **few))
+    assert (alone != first).any(), "by themselves, other fuels ignite elsewhere"
+
+
+def test_droughts_are_compared_on_one_landscape(run, refused, ground):
+    words = ["compare", "--simulate", 3, "--dem", ground["dem"], "--fuels", ground["fuels"]]
+    result = run(*words, "--checkpoints", 1, "low", "dry=high")
+    assert result.code == 0, result.err
+    assert "dry − low: 3 pairs of 3 ignitions" in result.out
+    assert "'one' and 'two' are both low" in refused(*words, "one=low", "two=low")
