@@ -116,7 +116,9 @@ def _cell_means(
     counts = np.array([sums.count]) if clusters is None else clusters.counts
     if by_cluster is None:  # fires without names are one cluster
         by_cluster = sums.count * np.stack(predicted)[np.newaxis]
-    pairs = None if truth is None else (truth.observed, truth.predicted)
+    pairs = None
+    if truth is not None and clusters is not None:
+        pairs = truth.observed, truth.predicted
     means = Means(
         by_cluster, counts, predicted, request.coverage, request.expected, changes, truth=pairs
     )
